@@ -1,0 +1,61 @@
+//! Bands over signatures: which documents are worth comparing.
+//!
+//! A signature of min-hash is cut into bands of some rows; documents that agree in all rows of a
+//! band share its key and become candidates. Stands between sketches and verification.
+
+use crate::hash::xxh3_values;
+
+/// `bands` bands of `rows` minima each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Banding {
+    /// Number of bands.
+    pub bands: usize,
+    /// Minima in each.
+    pub rows: usize,
+}
+
+impl Banding {
+    /// Chance that two documents of this resemblance s share at least one key:
+    /// 1 - (1 - s^rows)^bands.
+    #[must_use]
+    pub fn recall(&self, resemblance: f64) -> f64 {
+        if self.bands == 0 {
+            return 0.0;
+        }
+        let miss = -resemblance.powf(self.rows as f64);
+        // 1 - (1 + miss)^bands, exact also where the chance is tiny.
+        -(self.bands as f64 * miss.ln_1p()).exp_m1()
+    }
+
+    /// The banding of at most `functions` minima that proposes least while it finds pairs at the
+    /// threshold with at least this recall: the most rows that do, in as many bands as there are
+    /// minima for. `None` when even one row a band does not.
+    ///
+    /// ```
+    /// use lookalike::Banding;
+    /// let banding = Banding::for_threshold(128, 0.8, 0.999).unwrap();
+    /// assert_eq!(banding, Banding { bands: 25, rows: 5 });
+    /// assert!(banding.recall(0.8) >= 0.999 && banding.recall(0.3) < 0.06);
+    /// ```
+    #[must_use]
+    pub fn for_threshold(functions: usize, threshold: f64, recall: f64) -> Option<Self> {
+        (1..=functions)
+            .rev()
+            .map(|rows| Self {
+                bands: functions / rows,
+                rows,
+            })
+            .find(|banding| banding.recall(threshold) >= recall)
+    }
+
+    /// The key of each band of `signature`: XXH3-64, with the band's number as seed, of the
+    /// little-endian bytes of its minima. Minima beyond the bands are not used, bands beyond the
+    /// minima have no key.
+    pub fn keys<'a>(&'a self, signature: &'a [u32]) -> impl Iterator<Item = u64> + 'a {
+        signature
+            .chunks_exact(self.rows.max(1))
+            .take(self.bands)
+            .enumerate()
+            .map(|(band, rows)| xxh3_values(rows, band as u64))
+    }
+}

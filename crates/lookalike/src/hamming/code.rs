@@ -1,0 +1,236 @@
+//! Codes: the bit strings whose Hamming distance is asked for.
+//!
+//! First step of the way of a fingerprint through the engine: a [`Code`] is what callers hold (a
+//! [`Fingerprint`] of 64 bits, or a bare `u32` or `u128` of a scheme with another width), a
+//! [`Word`] the machine integer that tables pack and compare.
+
+use super::kernel;
+use crate::sketch::Fingerprint;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::ops::{BitAnd, BitOr, BitXor, Not};
+
+pub(crate) mod sealed {
+    /// Closes the traits of this engine, so that their contracts can grow.
+    pub trait Sealed {}
+}
+
+/// A machine integer of 32, 64 or 128 bits; sealed.
+pub trait Word:
+    sealed::Sealed
+    + Copy
+    + Ord
+    + Hash
+    + Debug
+    + Default
+    + Send
+    + Sync
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+    + Not<Output = Self>
+    + 'static
+{
+    /// Width in bits: 32, 64 or 128.
+    const BITS: u32;
+    /// The word with no bit set.
+    const ZERO: Self;
+
+    /// The low bits of `mask`; a design's masks always fit.
+    fn from_u128(mask: u128) -> Self;
+    /// The word as the low bits of a `u128`.
+    fn to_u128(self) -> u128;
+    /// How many bits are set: 0 to [`Word::BITS`].
+    fn ones(self) -> u32;
+    /// The bits of the word at the set positions of `mask`, moved together to the low end.
+    fn extract(self, mask: Self) -> Self;
+    /// The inverse of [`Word::extract`]: the low bits spread to the set positions of `mask`.
+    fn deposit(self, mask: Self) -> Self;
+    /// Writes the low `out.len()` bytes, little-endian; `out` is at most as wide as the word.
+    fn write(self, out: &mut [u8]);
+    /// Reads `bytes` as a little-endian number; `bytes` is at most as wide as the word.
+    fn read(bytes: &[u8]) -> Self;
+    /// Positions of the entries within `radius` of `needle` among `count <= 64` packed entries of
+    /// `width` bytes each, as a bit mask; `bytes` starts at the first entry.
+    fn scan_packed(bytes: &[u8], width: usize, count: usize, needle: Self, radius: u32) -> u64 {
+        scan_slowly(bytes, width, count, needle, radius)
+    }
+    /// As [`Word::scan_packed`] for the entries of one cache line.
+    fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: Self, radius: u32) -> u64 {
+        scan_slowly(line, width, count, needle, radius)
+    }
+    /// Positions `(i, j)`, `i < j`, of all pairs of `words` within `radius`, appended to `pairs`.
+    fn close_pairs(words: &[Self], radius: u32, pairs: &mut Vec<(u32, u32)>) {
+        for (i, &a) in words.iter().enumerate() {
+            for (j, &b) in words.iter().enumerate().skip(i + 1) {
+                if (a ^ b).ones() <= radius {
+                    pairs.push((i as u32, j as u32));
+                }
+            }
+        }
+    }
+}
+
+/// The obvious scan over packed entries, for words without a vector kernel.
+fn scan_slowly<W: Word>(bytes: &[u8], width: usize, count: usize, needle: W, radius: u32) -> u64 {
+    if width == 0 {
+        return kernel::low_ones(if needle.ones() <= radius { count } else { 0 });
+    }
+    let entries = bytes.chunks_exact(width).take(count).enumerate();
+    entries.fold(0, |hits, (i, entry)| {
+        let near = (W::read(entry) ^ needle).ones() <= radius;
+        hits | u64::from(near) << i
+    })
+}
+
+macro_rules! word {
+    ($type:ty, $extract:expr, $deposit:expr, { $($kernels:item)* }) => {
+        impl sealed::Sealed for $type {}
+
+        impl Word for $type {
+            const BITS: u32 = <$type>::BITS;
+            const ZERO: Self = 0;
+
+            fn from_u128(mask: u128) -> Self {
+                mask as $type
+            }
+
+            fn to_u128(self) -> u128 {
+                self.into()
+            }
+
+            fn ones(self) -> u32 {
+                self.count_ones()
+            }
+
+            fn extract(self, mask: Self) -> Self {
+                $extract(self, mask)
+            }
+
+            fn deposit(self, mask: Self) -> Self {
+                $deposit(self, mask)
+            }
+
+            fn write(self, out: &mut [u8]) {
+                out.copy_from_slice(&self.to_le_bytes()[..out.len()]);
+            }
+
+            fn read(bytes: &[u8]) -> Self {
+                let mut whole = [0; size_of::<$type>()];
+                whole[..bytes.len()].copy_from_slice(bytes);
+                Self::from_le_bytes(whole)
+            }
+
+            $($kernels)*
+        }
+
+        impl Code for $type {
+            type Word = Self;
+
+            fn word(self) -> Self {
+                self
+            }
+
+            fn from_word(word: Self) -> Self {
+                word
+            }
+        }
+    };
+}
+
+word!(
+    u32,
+    |word: u32, mask: u32| kernel::extract(word.into(), mask.into()) as u32,
+    |word: u32, mask: u32| kernel::deposit(word.into(), mask.into()) as u32,
+    {}
+);
+word!(u64, kernel::extract, kernel::deposit, {
+    fn scan_packed(bytes: &[u8], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
+        kernel::scan_packed(bytes, width, count, needle, radius)
+    }
+
+    fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
+        kernel::scan_line(line, width, count, needle, radius)
+    }
+
+    fn close_pairs(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
+        kernel::close_pairs(words, radius, pairs);
+    }
+});
+word!(u128, extract_wide, deposit_wide, {});
+
+fn extract_wide(word: u128, mask: u128) -> u128 {
+    let low = kernel::extract(word as u64, mask as u64);
+    let high = kernel::extract((word >> 64) as u64, (mask >> 64) as u64);
+    u128::from(low) | shifted(high, (mask as u64).count_ones())
+}
+
+/// `high << by`, for any `by` up to 64.
+fn shifted(high: u64, by: u32) -> u128 {
+    u128::from(high) << by
+}
+
+fn deposit_wide(word: u128, mask: u128) -> u128 {
+    let low_bits = (mask as u64).count_ones();
+    let low = kernel::deposit(word as u64, mask as u64);
+    let high = kernel::deposit((word >> low_bits) as u64, (mask >> 64) as u64);
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// What is stored and searched: a [`Fingerprint`], or a bare integer of another width; sealed.
+pub trait Code: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
+    /// The integer that holds the code.
+    type Word: Word;
+
+    /// The code as an integer.
+    fn word(self) -> Self::Word;
+    /// The code that an integer holds.
+    fn from_word(word: Self::Word) -> Self;
+    /// How many bits differ: 0 to the width.
+    fn bits_apart(self, other: Self) -> u32 {
+        (self.word() ^ other.word()).ones()
+    }
+}
+
+impl sealed::Sealed for Fingerprint {}
+
+impl Code for Fingerprint {
+    type Word = u64;
+
+    fn word(self) -> u64 {
+        self.0
+    }
+
+    fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_words_extract_and_deposit_bit_by_bit() {
+        let (word, mask) = (0x0123_4567_89ab_cdef_fedc_ba98_7654_3210_u128, u128::MAX / 7);
+        let mut expected = 0;
+        let positions = (0..128).filter(|bit| mask >> bit & 1 == 1);
+        for (to, from) in positions.enumerate() {
+            expected |= (word >> from & 1) << to;
+        }
+        assert_eq!(word.extract(mask), expected);
+        assert_eq!(expected.deposit(mask), word & mask);
+        assert_eq!(word.extract(u128::MAX), word);
+        assert_eq!(word.deposit(u128::MAX), word);
+    }
+
+    #[test]
+    fn bytes_round_trip_at_every_width() {
+        for width in 0..=8 {
+            let mut bytes = [0; 8];
+            0x8877_6655_4433_2211_u64.write(&mut bytes[..width]);
+            let kept = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
+            assert_eq!(u64::read(&bytes[..width]), 0x8877_6655_4433_2211 & kept);
+        }
+    }
+}

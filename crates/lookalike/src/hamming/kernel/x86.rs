@@ -1,0 +1,368 @@
+//! The kernels for x86-64. Each function here equals its portable twin in the parent module.
+//!
+//! The functions without `target_feature` are the doors: they are called only at a [`Level`] that
+//! was detected, which is the safety argument of every call inside.
+
+use super::{Level, close_pairs_portably, low_ones, scan_packed_portably, scan_words_portably};
+use std::arch::x86_64::*;
+
+pub(super) fn extract(word: u64, mask: u64) -> u64 {
+    #[target_feature(enable = "bmi2")]
+    fn pext(word: u64, mask: u64) -> u64 {
+        _pext_u64(word, mask)
+    }
+    // SAFETY: called at `Level::Avx2` or above, which includes BMI2.
+    unsafe { pext(word, mask) }
+}
+
+pub(super) fn deposit(word: u64, mask: u64) -> u64 {
+    #[target_feature(enable = "bmi2")]
+    fn pdep(word: u64, mask: u64) -> u64 {
+        _pdep_u64(word, mask)
+    }
+    // SAFETY: called at `Level::Avx2` or above, which includes BMI2.
+    unsafe { pdep(word, mask) }
+}
+
+pub(super) fn prefetch<T>(items: &[T], index: usize) {
+    let address = items.as_ptr().wrapping_add(index);
+    // SAFETY: a prefetch never faults, whatever the address; SSE is part of x86-64.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+}
+
+#[cfg(target_os = "linux")]
+pub(super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
+    const HUGE_PAGE: usize = 2 << 20;
+    const MADV_HUGEPAGE: i32 = 14;
+    unsafe extern "C" {
+        fn madvise(address: *mut std::ffi::c_void, length: usize, advice: i32) -> i32;
+    }
+    let start = items.as_mut_ptr().addr().next_multiple_of(HUGE_PAGE);
+    let skipped = start - items.as_mut_ptr().addr();
+    let length = (items.capacity() * size_of::<T>()).saturating_sub(skipped) & !(HUGE_PAGE - 1);
+    if length > 0 {
+        let address = items.as_mut_ptr().cast::<u8>().wrapping_add(skipped);
+        // SAFETY: the range lies within the vector's allocation and begins at a page; this advice
+        // changes neither content nor access rights, and a failure is only a missing speed-up.
+        let _ = unsafe { madvise(address.cast(), length, MADV_HUGEPAGE) };
+    }
+}
+
+/// Entries from which the vector kernels pay; below, one POPCNT each is as fast.
+const VECTOR_ENTRIES: usize = 16;
+
+pub(super) fn scan_packed(
+    level: Level,
+    bytes: &[u8],
+    width: usize,
+    count: usize,
+    needle: u64,
+    radius: u32,
+) -> u64 {
+    let grouped = match level {
+        _ if count < VECTOR_ENTRIES || !(4..=8).contains(&width) => 0,
+        Level::Avx2 => count & !3,
+        _ => count & !7,
+    };
+    let (groups, rest) = bytes.split_at(grouped * width);
+    let near = match level {
+        _ if grouped == 0 => 0,
+        // SAFETY: the level was detected.
+        Level::Avx512 => unsafe { scan_groups_avx512(groups, width, needle, radius) },
+        // SAFETY: the level was detected.
+        Level::Avx512Popcnt => unsafe { scan_groups_popcnt(groups, width, needle, radius) },
+        // SAFETY: the level was detected.
+        _ => unsafe { scan_groups_avx2(groups, width, needle, radius) },
+    };
+    if grouped == count {
+        return near;
+    }
+    // SAFETY: every level above portable includes POPCNT and BMI2.
+    near | unsafe { scan_rest(rest, width, count - grouped, needle, radius) } << grouped
+}
+
+#[target_feature(enable = "popcnt,bmi2")]
+fn scan_rest(bytes: &[u8], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
+    scan_packed_portably(bytes, width, count, needle, radius)
+}
+
+/// How to spread eight packed entries over the 64-bit lanes of a vector: first four dwords for each
+/// 128-bit lane, which then hold the bytes of two entries, then those bytes in place.
+struct Spread {
+    dwords: [u32; 16],
+    bytes: [u8; 64],
+}
+
+impl Spread {
+    /// `at[lane]` is the position in the loaded vector of the first byte of entry `2 * lane`.
+    const fn new(width: usize, at: [usize; 4]) -> Self {
+        let mut spread = Self { dwords: [0; 16], bytes: [0x80; 64] };
+        let mut lane = 0;
+        while lane < 4 {
+            let mut i = 0;
+            while i < 4 {
+                spread.dwords[4 * lane + i] = (at[lane] / 4 + i) as u32 & 15;
+                i += 1;
+            }
+            let mut byte = 0;
+            while byte < width {
+                let from = at[lane] % 4 + byte;
+                spread.bytes[16 * lane + byte] = from as u8;
+                spread.bytes[16 * lane + 8 + byte] = (from + width) as u8;
+                byte += 1;
+            }
+            lane += 1;
+        }
+        spread
+    }
+
+    /// For eight entries loaded as their first and their last 32 bytes.
+    const fn of_group(width: usize) -> Self {
+        let mut at = [0; 4];
+        let mut lane = 0;
+        while lane < 4 {
+            let first = 2 * width * lane;
+            let in_low_half = first + 2 * width <= 32;
+            at[lane] = if in_low_half { first } else { first + 64 - 8 * width };
+            lane += 1;
+        }
+        Self::new(width, at)
+    }
+
+    /// For the entries `8 * group..` of one line.
+    const fn of_line(width: usize, group: usize) -> Self {
+        let first = 8 * width * group;
+        Self::new(width, [first, first + 2 * width, first + 4 * width, first + 6 * width])
+    }
+}
+
+/// By width less four.
+static GROUP_SPREADS: [Spread; 5] = [
+    Spread::of_group(4),
+    Spread::of_group(5),
+    Spread::of_group(6),
+    Spread::of_group(7),
+    Spread::of_group(8),
+];
+
+/// By width less four, and group.
+static LINE_SPREADS: [[Spread; 2]; 5] = [
+    [Spread::of_line(4, 0), Spread::of_line(4, 1)],
+    [Spread::of_line(5, 0), Spread::of_line(5, 1)],
+    [Spread::of_line(6, 0), Spread::of_line(6, 1)],
+    [Spread::of_line(7, 0), Spread::of_line(7, 1)],
+    [Spread::of_line(8, 0), Spread::of_line(8, 1)],
+];
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn spread(loaded: __m512i, how: &Spread) -> __m512i {
+    // SAFETY: both tables are 64 bytes.
+    let (dwords, bytes) = unsafe {
+        (_mm512_loadu_si512(how.dwords.as_ptr().cast()), _mm512_loadu_si512(how.bytes.as_ptr().cast()))
+    };
+    _mm512_shuffle_epi8(_mm512_permutexvar_epi32(dwords, loaded), bytes)
+}
+
+/// Ones in each 64-bit lane by table look-up of nibbles, for processors without VPOPCNTDQ.
+#[target_feature(enable = "avx512f,avx512bw")]
+fn ones_by_nibbles(x: __m512i) -> __m512i {
+    let table = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    let nibbles = _mm512_set1_epi8(15);
+    let low = _mm512_shuffle_epi8(table, _mm512_and_si512(x, nibbles));
+    let high = _mm512_and_si512(_mm512_srli_epi16::<4>(x), nibbles);
+    let sums = _mm512_add_epi8(low, _mm512_shuffle_epi8(table, high));
+    _mm512_sad_epu8(sums, _mm512_setzero_si512())
+}
+
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn ones_by_instruction(x: __m512i) -> __m512i {
+    _mm512_popcnt_epi64(x)
+}
+
+/// The AVX-512 kernels once for each way to count ones.
+macro_rules! avx512_kernels {
+    ($features:literal, $ones:ident, $groups:ident, $line:ident, $words:ident, $pairs:ident) => {
+        /// `bytes` holds whole groups of eight entries, at most eight of them.
+        #[target_feature(enable = $features)]
+        fn $groups(bytes: &[u8], width: usize, needle: u64, radius: u32) -> u64 {
+            let how = &GROUP_SPREADS[width - 4];
+            let needles = _mm512_set1_epi64(needle as i64);
+            let limit = _mm512_set1_epi64(i64::from(radius));
+            let mut hits = 0;
+            for (i, group) in bytes.chunks_exact(8 * width).enumerate() {
+                // SAFETY: a group is 8 * width >= 32 bytes, of which the first and the last 32 are
+                // read.
+                let (low, high) = unsafe {
+                    let first = group.as_ptr();
+                    let last = first.add(8 * width - 32);
+                    (_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(last.cast()))
+                };
+                let loaded = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+                let apart = $ones(_mm512_xor_si512(spread(loaded, how), needles));
+                hits |= u64::from(_mm512_cmple_epu64_mask(apart, limit)) << (8 * i);
+            }
+            hits
+        }
+
+        #[target_feature(enable = $features)]
+        fn $line(line: &[u8; 64], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
+            let needles = _mm512_set1_epi64(needle as i64);
+            let limit = _mm512_set1_epi64(i64::from(radius));
+            // SAFETY: a line is 64 bytes.
+            let loaded = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+            let mut hits = 0;
+            for (group, how) in LINE_SPREADS[width - 4].iter().enumerate() {
+                let apart = $ones(_mm512_xor_si512(spread(loaded, how), needles));
+                hits |= u64::from(_mm512_cmple_epu64_mask(apart, limit)) << (8 * group);
+            }
+            hits & low_ones(count)
+        }
+
+        /// At most 64 words.
+        #[target_feature(enable = $features)]
+        fn $words(words: &[u64], needle: u64, radius: u32) -> u64 {
+            let needles = _mm512_set1_epi64(needle as i64);
+            let limit = _mm512_set1_epi64(i64::from(radius));
+            let mut hits = 0;
+            for (i, eight) in words.chunks(8).enumerate() {
+                let kept = low_ones(eight.len()) as u8;
+                // SAFETY: the mask keeps the load within the chunk.
+                let loaded = unsafe { _mm512_maskz_loadu_epi64(kept, eight.as_ptr().cast()) };
+                let apart = $ones(_mm512_xor_si512(loaded, needles));
+                hits |= u64::from(_mm512_mask_cmple_epu64_mask(kept, apart, limit)) << (8 * i);
+            }
+            hits
+        }
+
+        #[target_feature(enable = $features)]
+        fn $pairs(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
+            let limit = _mm512_set1_epi64(i64::from(radius));
+            for (i, &needle) in words.iter().enumerate() {
+                let needles = _mm512_set1_epi64(needle as i64);
+                let mut from = i + 1;
+                for eight in words[i + 1..].chunks(8) {
+                    let kept = low_ones(eight.len()) as u8;
+                    // SAFETY: the mask keeps the load within the chunk.
+                    let loaded = unsafe { _mm512_maskz_loadu_epi64(kept, eight.as_ptr().cast()) };
+                    let apart = $ones(_mm512_xor_si512(loaded, needles));
+                    let mut hits = _mm512_mask_cmple_epu64_mask(kept, apart, limit);
+                    while hits != 0 {
+                        pairs.push((i as u32, from as u32 + hits.trailing_zeros()));
+                        hits &= hits - 1;
+                    }
+                    from += 8;
+                }
+            }
+        }
+    };
+}
+
+avx512_kernels!(
+    "avx512f,avx512bw,avx2,popcnt,bmi2",
+    ones_by_nibbles,
+    scan_groups_avx512,
+    scan_line_avx512,
+    scan_words_avx512,
+    close_pairs_avx512
+);
+avx512_kernels!(
+    "avx512f,avx512bw,avx512vpopcntdq,avx2,popcnt,bmi2",
+    ones_by_instruction,
+    scan_groups_popcnt,
+    scan_line_popcnt,
+    scan_words_popcnt,
+    close_pairs_popcnt
+);
+
+#[target_feature(enable = "avx2")]
+fn ones_avx2(x: __m256i) -> __m256i {
+    let table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+    ));
+    let nibbles = _mm256_set1_epi8(15);
+    let low = _mm256_shuffle_epi8(table, _mm256_and_si256(x, nibbles));
+    let high = _mm256_and_si256(_mm256_srli_epi16::<4>(x), nibbles);
+    let sums = _mm256_add_epi8(low, _mm256_shuffle_epi8(table, high));
+    _mm256_sad_epu8(sums, _mm256_setzero_si256())
+}
+
+/// Which of four lanes hold at most `limit`.
+#[target_feature(enable = "avx2")]
+fn within_avx2(apart: __m256i, limit: __m256i) -> u64 {
+    let beyond = _mm256_castsi256_pd(_mm256_cmpgt_epi64(apart, limit));
+    u64::from(!_mm256_movemask_pd(beyond) as u8 & 15)
+}
+
+/// `bytes` holds whole groups of four entries, at most sixteen of them.
+#[target_feature(enable = "avx2,popcnt,bmi2")]
+fn scan_groups_avx2(bytes: &[u8], width: usize, needle: u64, radius: u32) -> u64 {
+    let mut order = [0x80_u8; 32];
+    for byte in 0..width {
+        for (entry, first) in [0, width, 16 - 2 * width, 16 - width].into_iter().enumerate() {
+            order[8 * entry + byte] = (first + byte) as u8;
+        }
+    }
+    // SAFETY: the table is 32 bytes.
+    let order = unsafe { _mm256_loadu_si256(order.as_ptr().cast()) };
+    let needles = _mm256_set1_epi64x(needle as i64);
+    let limit = _mm256_set1_epi64x(i64::from(radius));
+    let mut hits = 0;
+    for (i, group) in bytes.chunks_exact(4 * width).enumerate() {
+        // SAFETY: a group is 4 * width >= 16 bytes, of which the first and the last 16 are read.
+        let (low, high) = unsafe {
+            let first = group.as_ptr();
+            let last = first.add(4 * width - 16);
+            (_mm_loadu_si128(first.cast()), _mm_loadu_si128(last.cast()))
+        };
+        let entries = _mm256_shuffle_epi8(_mm256_set_m128i(high, low), order);
+        let apart = ones_avx2(_mm256_xor_si256(entries, needles));
+        hits |= within_avx2(apart, limit) << (4 * i);
+    }
+    hits
+}
+
+pub(super) fn scan_line(
+    level: Level,
+    line: &[u8; 64],
+    width: usize,
+    count: usize,
+    needle: u64,
+    radius: u32,
+) -> u64 {
+    match level {
+        // SAFETY: the level was detected.
+        Level::Avx512Popcnt => unsafe { scan_line_popcnt(line, width, count, needle, radius) },
+        // SAFETY: the caller has chosen an AVX-512 level, which was detected.
+        _ => unsafe { scan_line_avx512(line, width, count, needle, radius) },
+    }
+}
+
+pub(super) fn scan_words(level: Level, words: &[u64], needle: u64, radius: u32) -> u64 {
+    #[target_feature(enable = "avx2,popcnt,bmi2")]
+    fn by_popcnt(words: &[u64], needle: u64, radius: u32) -> u64 {
+        scan_words_portably(words, needle, radius)
+    }
+    match level {
+        // SAFETY: the level was detected.
+        Level::Avx512 => unsafe { scan_words_avx512(words, needle, radius) },
+        // SAFETY: the level was detected.
+        Level::Avx512Popcnt => unsafe { scan_words_popcnt(words, needle, radius) },
+        // SAFETY: every level above portable includes AVX2, POPCNT and BMI2.
+        _ => unsafe { by_popcnt(words, needle, radius) },
+    }
+}
+
+pub(super) fn close_pairs(level: Level, words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
+    #[target_feature(enable = "avx2,popcnt,bmi2")]
+    fn by_popcnt(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
+        close_pairs_portably(words, radius, pairs);
+    }
+    match level {
+        // SAFETY: the level was detected.
+        Level::Avx512 => unsafe { close_pairs_avx512(words, radius, pairs) },
+        // SAFETY: the level was detected.
+        Level::Avx512Popcnt => unsafe { close_pairs_popcnt(words, radius, pairs) },
+        // SAFETY: every level above portable includes AVX2, POPCNT and BMI2.
+        _ => unsafe { by_popcnt(words, radius, pairs) },
+    }
+}

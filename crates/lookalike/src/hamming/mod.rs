@@ -1,0 +1,4 @@
+//! Exact Hamming search over fingerprints.
+pub mod code;
+mod kernel;
+pub use kernel::Level;

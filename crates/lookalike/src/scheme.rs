@@ -1,0 +1,258 @@
+//! The scheme: everything that can change a sketch, with one canonical text and an id.
+//!
+//! A scheme goes before everything else in the way of the data: extractors and sketches are made
+//! from it, and its id is stored with whatever they produce. Sketches of different schemes are
+//! never compared ([`Scheme::ensure_same`]). What the text means to the last bit stands in
+//! [`crate::text`], [`crate::feature`] and [`crate::sketch`]; published values for it in
+//! `docs/vectors`.
+
+mod option;
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+pub use option::{
+    Case, Normalization, ParseOptionError, Segmentation, Shingle, Sketch, Weight, Width,
+};
+
+/// The major version of the Unicode tables in this build; part of every scheme, since a new
+/// version can move a word boundary and with it a fingerprint.
+pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
+
+/// Everything that a sketch depends on besides the document's bytes.
+///
+/// Its text form has one field after another, always all of them, always in this order:
+///
+/// ```
+/// use lookalike::Scheme;
+/// let text = "lookalike/1 normalize=nfc case=lower segment=unicode shingle=words:5 \
+///             weight=set hash=xxh3-64 seed=0 sketch=none unicode=17";
+/// assert_eq!(Scheme::default().to_string(), text);
+/// assert_eq!(text.parse(), Ok(Scheme::default()));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Scheme {
+    /// The normalisation form.
+    pub normalization: Normalization,
+    /// Whether case is told apart.
+    pub case: Case,
+    /// What a word is.
+    pub segmentation: Segmentation,
+    /// What a feature is made of.
+    pub shingle: Shingle,
+    /// How often a feature counts in a simhash.
+    pub weight: Weight,
+    /// Seed of the token hash and of the min-hash functions.
+    pub seed: u64,
+    /// What is made of the features.
+    pub sketch: Sketch,
+}
+
+/// XXH3-64 (seed 0) of a scheme's canonical text: a short name for it to store with data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SchemeId(pub u64);
+
+impl fmt::Display for SchemeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Two schemes that were to be compared and differ.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "different schemes are never compared; they differ in {}; make both sides with one scheme",
+    self.differences()
+)]
+pub struct SchemeMismatch {
+    /// The scheme of the one side.
+    pub left: Scheme,
+    /// The scheme of the other side.
+    pub right: Scheme,
+}
+
+impl SchemeMismatch {
+    /// The fields that differ, such as `shingle (words:5 and chars:9)`.
+    #[must_use]
+    pub fn differences(&self) -> String {
+        let (left, right) = (self.left.to_string(), self.right.to_string());
+        left.split(' ')
+            .zip(right.split(' '))
+            .filter(|(a, b)| a != b)
+            .filter_map(|(a, b)| Some((a.split_once('=')?, b.split_once('=')?)))
+            .map(|((name, a), (_, b))| format!("{name} ({a} and {b})"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+/// Why a text is no scheme of this build.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ParseSchemeError {
+    /// The text does not begin with the version this build knows.
+    #[error("{found:?} is no scheme version of this build: expected \"{VERSION}\"")]
+    Version {
+        /// The first word of the text.
+        found: String,
+    },
+    /// A field is missing or stands elsewhere.
+    #[error("scheme field {expected:?} expected, found {found:?}: fields have a fixed order")]
+    Field {
+        /// The field that belongs here.
+        expected: &'static str,
+        /// What stood in its place; empty at the end of the text.
+        found: String,
+    },
+    /// A field has a value that means nothing.
+    #[error(transparent)]
+    Value(#[from] ParseOptionError),
+    /// The token hash is not the one of this build.
+    #[error("token hash {found:?} is unknown to this build: expected {HASH:?}")]
+    Hash {
+        /// The name that stood there.
+        found: String,
+    },
+    /// The seed is no number from 0 to 2^64 - 1.
+    #[error("{found:?} is no seed: use a number from 0 to 18446744073709551615")]
+    Seed {
+        /// What stood there.
+        found: String,
+    },
+    /// Made with the tables of another version of Unicode.
+    #[error(
+        "the scheme was made with Unicode {found}, this build has Unicode {UNICODE_MAJOR}: \
+         make the sketches again, or use a build with Unicode {found}"
+    )]
+    Unicode {
+        /// The version that stood there.
+        found: String,
+    },
+    /// Something follows the last field.
+    #[error("{found:?} after the last field of the scheme")]
+    Trailing {
+        /// The first word too many.
+        found: String,
+    },
+}
+
+const VERSION: &str = "lookalike/1";
+const HASH: &str = "xxh3-64";
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{VERSION} normalize={} case={} segment={} shingle={} weight={} hash={HASH} \
+             seed={} sketch={} unicode={UNICODE_MAJOR}",
+            self.normalization,
+            self.case,
+            self.segmentation,
+            self.shingle,
+            self.weight,
+            self.seed,
+            self.sketch
+        )
+    }
+}
+
+impl FromStr for Scheme {
+    type Err = ParseSchemeError;
+
+    fn from_str(text: &str) -> Result<Self, ParseSchemeError> {
+        let mut words = text.split(' ');
+        expect_version(words.next())?;
+        let mut field = |name| field(words.next(), name);
+        let normalization = field("normalize")?.parse()?;
+        let case = field("case")?.parse()?;
+        let segmentation = field("segment")?.parse()?;
+        let shingle = field("shingle")?.parse()?;
+        let weight = field("weight")?.parse()?;
+        expect_hash(field("hash")?)?;
+        let seed = parse_seed(field("seed")?)?;
+        let sketch = field("sketch")?.parse()?;
+        expect_unicode(field("unicode")?)?;
+        match words.next() {
+            Some(word) => Err(ParseSchemeError::Trailing {
+                found: word.to_owned(),
+            }),
+            None => Ok(Self {
+                normalization,
+                case,
+                segmentation,
+                shingle,
+                weight,
+                seed,
+                sketch,
+            }),
+        }
+    }
+}
+
+fn expect_version(word: Option<&str>) -> Result<(), ParseSchemeError> {
+    match word {
+        Some(VERSION) => Ok(()),
+        other => Err(ParseSchemeError::Version {
+            found: other.unwrap_or_default().to_owned(),
+        }),
+    }
+}
+
+fn field<'a>(word: Option<&'a str>, name: &'static str) -> Result<&'a str, ParseSchemeError> {
+    let word = word.unwrap_or_default();
+    match word.split_once('=') {
+        Some((found, value)) if found == name => Ok(value),
+        _ => Err(ParseSchemeError::Field {
+            expected: name,
+            found: word.to_owned(),
+        }),
+    }
+}
+
+fn expect_hash(name: &str) -> Result<(), ParseSchemeError> {
+    match name {
+        HASH => Ok(()),
+        _ => Err(ParseSchemeError::Hash {
+            found: name.to_owned(),
+        }),
+    }
+}
+
+fn parse_seed(value: &str) -> Result<u64, ParseSchemeError> {
+    option::parse_number(value).ok_or_else(|| ParseSchemeError::Seed {
+        found: value.to_owned(),
+    })
+}
+
+fn expect_unicode(value: &str) -> Result<(), ParseSchemeError> {
+    match option::parse_number::<u8>(value) {
+        Some(UNICODE_MAJOR) => Ok(()),
+        _ => Err(ParseSchemeError::Unicode {
+            found: value.to_owned(),
+        }),
+    }
+}
+
+impl Scheme {
+    /// The id: XXH3-64 of the canonical text.
+    #[must_use]
+    pub fn id(&self) -> SchemeId {
+        SchemeId(crate::hash::xxh3_64(self.to_string().as_bytes(), 0))
+    }
+
+    /// Refuses to go on when `other` is not the same scheme.
+    ///
+    /// # Errors
+    /// [`SchemeMismatch`], which names the fields that differ.
+    pub fn ensure_same(&self, other: &Self) -> Result<(), SchemeMismatch> {
+        if self == other {
+            Ok(())
+        } else {
+            Err(SchemeMismatch {
+                left: *self,
+                right: *other,
+            })
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! V2: min-hash over a family of linear functions.
+
+use crate::hash::splitmix64;
+use crate::kernel::minhash;
+use crate::sketch::Signature;
+
+/// Min-hash with a number of functions that are drawn from a seed.
+///
+/// A feature f is folded to 32 bits, `x = (f >> 32) ^ (f mod 2^32)`. Function i is
+/// `h_i(x) = a_i * x + b_i mod 2^32`, and the signature holds `min h_i(x)` over the features. With
+/// `splitmix64` started at the seed and drawn once a function, `a_i` is the draw's high half with
+/// the lowest bit set and `b_i` its low half. Two sets of resemblance J agree in each place with
+/// probability J; over 128 functions the standard error is at most 0.045.
+///
+/// A prefix of a longer signature is the signature of the smaller family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MinHash {
+    factors: Box<[u32]>,
+    offsets: Box<[u32]>,
+}
+
+impl MinHash {
+    /// So many functions, drawn from `seed`.
+    #[must_use]
+    pub fn new(functions: usize, seed: u64) -> Self {
+        let mut state = seed;
+        let draw = |_| {
+            let value = splitmix64(&mut state);
+            ((value >> 32) as u32 | 1, value as u32)
+        };
+        let (factors, offsets): (Vec<u32>, Vec<u32>) = (0..functions).map(draw).unzip();
+        Self {
+            factors: factors.into(),
+            offsets: offsets.into(),
+        }
+    }
+
+    /// Number of functions.
+    #[must_use]
+    pub fn functions(&self) -> usize {
+        self.factors.len()
+    }
+
+    /// The signature of a set of features, or `None` when it is empty. Order and repetitions
+    /// change nothing. Time is features times functions.
+    #[must_use]
+    pub fn signature(&self, features: &[u64]) -> Option<Signature> {
+        let mut minima = vec![0; self.functions()];
+        self.signature_into(features, &mut minima)
+            .then(|| Signature::from(minima))
+    }
+
+    /// The same into `out`; false, and `out` untouched, when there are no features.
+    ///
+    /// # Panics
+    /// If `out` is not as long as there are functions.
+    pub fn signature_into(&self, features: &[u64], out: &mut [u32]) -> bool {
+        assert_eq!(out.len(), self.functions(), "one place a function");
+        if features.is_empty() {
+            return false;
+        }
+        out.fill(u32::MAX);
+        minhash::update(out, &self.factors, &self.offsets, features);
+        true
+    }
+}

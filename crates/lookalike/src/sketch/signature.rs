@@ -1,0 +1,91 @@
+//! What min-hash makes: signatures, and super-shingles of them.
+
+use thiserror::Error;
+
+use crate::hash::xxh3_values;
+
+/// Minima of the hash functions of a [`MinHash`](crate::MinHash) over a set of features.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Signature(Box<[u32]>);
+
+/// A signature that is too short, or of another length than the one it is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a signature of {expected} minima is needed, this one has {found}")]
+pub struct LengthMismatch {
+    /// Minima that are needed.
+    pub expected: usize,
+    /// Minima there are.
+    pub found: usize,
+}
+
+impl From<Vec<u32>> for Signature {
+    fn from(minima: Vec<u32>) -> Self {
+        Self(minima.into())
+    }
+}
+
+impl Signature {
+    /// The minima.
+    #[must_use]
+    pub fn values(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// Share of the places in which the two agree, an estimate of the resemblance in [0, 1];
+    /// 0 for two empty signatures.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`] when the lengths differ.
+    pub fn agreement(&self, other: &Self) -> Result<f64, LengthMismatch> {
+        if self.0.len() != other.0.len() {
+            return Err(LengthMismatch {
+                expected: self.0.len(),
+                found: other.0.len(),
+            });
+        }
+        let agreeing = self.0.iter().zip(&other.0).filter(|(a, b)| a == b).count();
+        Ok(agreeing as f64 / self.0.len().max(1) as f64)
+    }
+
+    /// The super-shingles of the first `groups * rows` minima (V3): group g is XXH3-64 with seed g
+    /// of the little-endian bytes of its `rows` minima.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`] when there are fewer minima than that.
+    pub fn super_shingles(
+        &self,
+        groups: usize,
+        rows: usize,
+    ) -> Result<SuperShingles, LengthMismatch> {
+        let expected = groups.saturating_mul(rows);
+        if self.0.len() < expected {
+            return Err(LengthMismatch {
+                expected,
+                found: self.0.len(),
+            });
+        }
+        let group = |g: usize| xxh3_values(&self.0[g * rows..(g + 1) * rows], g as u64);
+        Ok(SuperShingles((0..groups).map(group).collect()))
+    }
+}
+
+/// Hashes of groups of minima (V3): near-duplicates agree on some of them.
+///
+/// Two documents of resemblance J agree on a group of r minima with probability J^r. The source
+/// takes 6 groups of 14 and calls two pages near-duplicates when 2 or more groups agree.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SuperShingles(Box<[u64]>);
+
+impl SuperShingles {
+    /// One hash a group.
+    #[must_use]
+    pub fn values(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// Number of groups that agree; groups that only one side has do not.
+    #[must_use]
+    pub fn agreeing(&self, other: &Self) -> usize {
+        self.0.iter().zip(&other.0).filter(|(a, b)| a == b).count()
+    }
+}

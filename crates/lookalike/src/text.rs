@@ -1,0 +1,169 @@
+//! Text to words: the first step of the way of the data, and the published meaning of a scheme.
+//!
+//! 1. The text is cut at ASCII white space (space, `\t`, `\n`, `\r`, `\x0b`, `\x0c`) into pieces.
+//!    Each piece is brought to the scheme's normalisation form, then lower-cased when the scheme
+//!    says so (full mapping; a final sigma is judged within its piece).
+//! 2. [`Segmentation::Unicode`]: the words of a piece are those of UAX #29, that is the segments
+//!    between word boundaries that hold at least one alphanumeric character.
+//! 3. [`Segmentation::WordChars`]: the words of a piece are the maximal runs of characters of
+//!    general category L* or N*, or `_`. This is `\w+` of Python's `re`, and not
+//!    `char::is_alphanumeric`, which takes in combining marks.
+//! 4. Character shingles are windows over the code points of the pieces joined by one space
+//!    (`Unicode`), or over the word characters alone, joined without anything (`WordChars`;
+//!    Python's `''.join(re.findall(r'\w', text.lower()))` when nothing is normalised).
+//!
+//! Every step looks at one piece only, so a text can be worked on in parts of any size.
+//! Pieces of ASCII take a vector kernel, all others the Unicode tables; both give the same words.
+
+mod batch;
+mod chars;
+mod piece;
+
+use crate::kernel::tokenise::{self, Rules};
+use crate::scheme::{Case, Normalization, Scheme, Segmentation};
+pub(crate) use batch::{Batch, Room};
+pub(crate) use chars::CharBatch;
+use piece::PieceReader;
+
+/// Bytes of text that are worked on at once: the lower-cased copy and the word bounds of so much
+/// stay in the first-level cache.
+const CHUNK: usize = 8 << 10;
+
+/// The part of a scheme that says what a word is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextRules {
+    normalization: Normalization,
+    case: Case,
+    segmentation: Segmentation,
+}
+
+impl TextRules {
+    fn ascii(self) -> Rules {
+        Rules {
+            lower: self.case == Case::Lower,
+            join: self.segmentation == Segmentation::Unicode,
+        }
+    }
+}
+
+/// Cuts texts into normalised, lower-cased words.
+///
+/// One a thread: the buffers inside are used again from text to text, and grow to the longest
+/// piece met. Time is linear in the text, but for a piece without white space that NFC or NFKC
+/// must reorder (the reordering of combining marks is a sort).
+///
+/// ```
+/// use lookalike::{Scheme, Segmenter};
+/// let mut words = Vec::new();
+/// Segmenter::new(&Scheme::default()).words("Can't stop, 3.14!", |w| words.push(w.to_owned()));
+/// assert_eq!(words, ["can't", "stop", "3.14"]);
+/// ```
+#[derive(Debug)]
+pub struct Segmenter {
+    rules: TextRules,
+    batch: Batch,
+    reader: PieceReader,
+}
+
+impl Segmenter {
+    /// A segmenter for the words of `scheme`.
+    #[must_use]
+    pub fn new(scheme: &Scheme) -> Self {
+        let rules = TextRules {
+            normalization: scheme.normalization,
+            case: scheme.case,
+            segmentation: scheme.segmentation,
+        };
+        Self {
+            rules,
+            batch: Batch::default(),
+            reader: PieceReader::new(rules),
+        }
+    }
+
+    /// Shows `visit` each word of `text`, in text order.
+    pub fn words(&mut self, text: &str, mut visit: impl FnMut(&str)) {
+        self.batches(text, |batch| batch.words().for_each(&mut visit));
+    }
+
+    /// Shows `full` the words of `text` in batches of some thousand.
+    pub(crate) fn batches(&mut self, text: &str, mut full: impl FnMut(&Batch)) {
+        let mut rest = text;
+        self.batch.clear();
+        while !rest.is_empty() {
+            rest = self.chunk(rest);
+            if self.batch.len_bytes() >= CHUNK / 2 || rest.is_empty() {
+                full(&self.batch);
+                self.batch.clear();
+            }
+        }
+    }
+
+    /// Takes the next chunk off `text`, puts its words into the batch, returns what is left.
+    fn chunk<'a>(&mut self, text: &'a str) -> &'a str {
+        let chunk = &text[..chunk_len(text.as_bytes())];
+        let done = self.ascii_words(chunk.as_bytes());
+        let done = done + self.unicode_words(&chunk[done..]);
+        &text[done..]
+    }
+
+    /// Words of the leading pieces of `text` that are ASCII; returns their length in bytes.
+    fn ascii_words(&mut self, text: &[u8]) -> usize {
+        let scanned = tokenise::scan(text, self.rules.ascii(), self.batch.room(text.len()));
+        let len = if scanned.len == text.len() {
+            text.len()
+        } else {
+            piece_start(text, scanned.len)
+        };
+        self.batch
+            .commit(len, scanned.underscore && self.rules.ascii().join);
+        len
+    }
+
+    /// Words of the leading pieces of `text` that are not ASCII; returns their length in bytes.
+    fn unicode_words(&mut self, text: &str) -> usize {
+        let mut done = 0;
+        while done < text.len() && self.batch.len_bytes() < CHUNK {
+            let piece = first_piece(&text[done..]);
+            if piece.is_ascii() && !piece.is_empty() {
+                break;
+            }
+            self.reader.words(piece, &mut self.batch);
+            done = (done + piece.len() + 1).min(text.len());
+        }
+        done
+    }
+}
+
+/// A chunk ends behind white space or with the text.
+fn chunk_len(text: &[u8]) -> usize {
+    if text.len() <= CHUNK {
+        return text.len();
+    }
+    match text[..CHUNK].iter().rposition(is_space) {
+        Some(at) => at + 1,
+        None => text[CHUNK..]
+            .iter()
+            .position(is_space)
+            .map_or(text.len(), |at| CHUNK + at + 1),
+    }
+}
+
+/// Where the piece begins that holds the byte `at`.
+fn piece_start(text: &[u8], at: usize) -> usize {
+    text[..at]
+        .iter()
+        .rposition(is_space)
+        .map_or(0, |space| space + 1)
+}
+
+/// `text` up to its first white space; empty when it begins with one.
+fn first_piece(text: &str) -> &str {
+    let end = text.as_bytes().iter().position(is_space);
+    end.map_or(text, |end| &text[..end])
+}
+
+/// ASCII white space with the vertical tab, which `u8::is_ascii_whitespace` leaves out.
+pub(crate) fn is_space(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
