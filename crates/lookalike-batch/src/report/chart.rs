@@ -1,0 +1,130 @@
+//! The plots, as SVG with widths in percent, so that they fit a phone without scaling their text.
+//!
+//! Every plot is accompanied by its numbers as text or a table; the drawing itself is decoration
+//! for those who see it.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::figure;
+
+/// Height of the histogram's plot area in CSS pixels.
+const PLOT_HEIGHT: f64 = 160.0;
+/// Least width or height of a bar that stands for something, in its unit.
+const LEAST: f64 = 0.4;
+
+/// A bar of segments that together fill the width: class of each, and its part of the whole.
+pub(super) fn stacked(segments: &[(&str, f64)]) -> String {
+    let mut svg = String::from("<svg class=\"stack\" aria-hidden=\"true\">");
+    let mut x = 0.0;
+    for (class, part) in segments.iter().filter(|segment| segment.1 > 0.0) {
+        let width = (part * 100.0).max(LEAST);
+        let _ = write!(
+            svg,
+            "<rect class=\"{class}\" x=\"{x:.3}%\" width=\"{width:.3}%\" height=\"100%\"/>"
+        );
+        x += width;
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// One bar that fills a part of the width.
+pub(super) fn bar(part: f64) -> String {
+    let width = if part > 0.0 {
+        (part * 100.0).max(LEAST)
+    } else {
+        0.0
+    };
+    format!(
+        "<svg class=\"bar\" aria-hidden=\"true\"><rect width=\"{width:.3}%\" height=\"100%\"/></svg>"
+    )
+}
+
+/// A histogram: the drawing, the labels of its axes, and its numbers.
+#[derive(Debug, Serialize)]
+pub(super) struct Histogram {
+    /// Inline SVG.
+    pub(super) svg: String,
+    /// Labels of the count axis, top to bottom.
+    pub(super) y_labels: Vec<String>,
+    /// Labels of the value axis, left to right, evenly spaced.
+    pub(super) x_labels: Vec<String>,
+    /// Range and count of each bin that is not empty.
+    pub(super) rows: Vec<(String, u64)>,
+}
+
+/// Draws bins of equal width over `[from, 1]`. Nothing to draw: `None`.
+pub(super) fn histogram(bins: &[u64], from: f64) -> Option<Histogram> {
+    let top = round_up(*bins.iter().max()?);
+    if top == 0 {
+        return None;
+    }
+    let edge = |bin: usize| from + (1.0 - from) * bin as f64 / bins.len() as f64;
+    let range = |bin: usize| {
+        format!(
+            "{} to {}",
+            figure::threshold(edge(bin)),
+            figure::threshold(edge(bin + 1))
+        )
+    };
+    let filled = bins.iter().enumerate().filter(|bin| *bin.1 > 0);
+    let label = |part: f64| figure::threshold(from + (1.0 - from) * part);
+    Some(Histogram {
+        svg: columns(bins, top, range),
+        y_labels: y_labels(top),
+        x_labels: [0.0, 0.25, 0.5, 0.75, 1.0].map(label).to_vec(),
+        rows: filled.map(|(bin, count)| (range(bin), *count)).collect(),
+    })
+}
+
+/// Labels at the top, the middle and the foot; the middle only where it is whole.
+fn y_labels(top: u64) -> Vec<String> {
+    let middle = if top.is_multiple_of(2) {
+        figure::count(top / 2)
+    } else {
+        String::new()
+    };
+    vec![figure::count(top), middle, "0".to_owned()]
+}
+
+/// The columns of a histogram over three lines.
+fn columns(bins: &[u64], top: u64, range: impl Fn(usize) -> String) -> String {
+    let mut svg = format!("<svg class=\"hist\" height=\"{PLOT_HEIGHT}\" aria-hidden=\"true\">");
+    for y in [0.5, PLOT_HEIGHT / 2.0, PLOT_HEIGHT - 0.5] {
+        let _ = write!(svg, "<line x1=\"0\" x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>");
+    }
+    let step = 100.0 / bins.len() as f64;
+    for (bin, &count) in bins.iter().enumerate().filter(|bin| *bin.1 > 0) {
+        let height = (PLOT_HEIGHT * figure::ratio(count, top)).max(1.5);
+        let _ = write!(
+            svg,
+            "<rect x=\"{:.3}%\" y=\"{:.2}\" width=\"{:.3}%\" height=\"{height:.2}\"><title>{}: {}</title></rect>",
+            (bin as f64 + 0.08) * step,
+            PLOT_HEIGHT - height,
+            0.84 * step,
+            range(bin),
+            figure::count(count),
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// The next number of the form 1, 2, 4, 5, 6, 8 or 10 times a power of ten.
+fn round_up(value: u64) -> u64 {
+    let mut power: u64 = 1;
+    while value > power.saturating_mul(10) {
+        power = power.saturating_mul(10);
+    }
+    let steps = [1, 2, 4, 5, 6, 8, 10].map(|step| power.saturating_mul(step));
+    if value == 0 {
+        0
+    } else {
+        steps
+            .into_iter()
+            .find(|step| *step >= value)
+            .unwrap_or(value)
+    }
+}

@@ -1,0 +1,165 @@
+//! One cluster of the report: its row in the table and the differences of its example pair.
+
+use std::fmt::Write;
+
+use minijinja::Value;
+use serde::Serialize;
+
+use super::diff::{DiffLine, Piece, Row, fold, side_by_side};
+use super::figure::count;
+use super::{ClusterRow, Example, visible};
+
+/// Equal rows shown around a change.
+const CONTEXT: usize = 2;
+/// Rows shown when the two texts have the same words.
+const PREVIEW: usize = 6;
+/// Rows shown of one example at most.
+const MAX_ROWS: usize = 400;
+
+/// A cluster as the template wants it.
+#[derive(Debug, Serialize)]
+pub(super) struct ClusterView<'r> {
+    row: &'r ClusterRow,
+    samples: &'r [String],
+    /// Members that are not among the samples.
+    more: u64,
+    /// Whether all members are exact copies.
+    all_exact: bool,
+    example: Option<ExampleView<'r>>,
+}
+
+/// An example pair without its texts, which are in the rows.
+#[derive(Debug, Serialize)]
+struct ExampleView<'r> {
+    a_id: &'r str,
+    b_id: &'r str,
+    similarity: f64,
+    /// What the reader should know about the rows.
+    notes: Vec<String>,
+    /// The rows as HTML.
+    rows: Value,
+}
+
+impl<'r> ClusterView<'r> {
+    pub(super) fn new(row: &'r ClusterRow) -> Self {
+        ClusterView {
+            row,
+            samples: &row.sample_ids,
+            more: row.members.saturating_sub(row.sample_ids.len() as u64),
+            all_exact: row.exact + 1 >= row.members,
+            example: row.example.as_ref().map(ExampleView::new),
+        }
+    }
+}
+
+impl<'r> ExampleView<'r> {
+    fn new(example: &'r Example) -> Self {
+        let rows = side_by_side(&example.a_text, &example.b_text);
+        let mut pieces = fold(&rows, CONTEXT);
+        let mut notes = Vec::new();
+        if example.cut {
+            notes.push("Only the beginning of the texts is shown.".to_owned());
+        }
+        if rows.iter().all(Row::is_same) {
+            notes.push(sameness(example).to_owned());
+            pieces = preview(&rows);
+        }
+        if pieces.len() > MAX_ROWS {
+            let hidden = count((pieces.len() - MAX_ROWS) as u64);
+            notes.push(format!("{hidden} more rows are not shown."));
+            pieces.truncate(MAX_ROWS);
+        }
+        let Example {
+            a_id,
+            b_id,
+            similarity,
+            ..
+        } = example;
+        ExampleView {
+            a_id,
+            b_id,
+            similarity: *similarity,
+            notes,
+            rows: html(&pieces),
+        }
+    }
+}
+
+/// How two texts without a changed word are the same.
+fn sameness(example: &Example) -> &'static str {
+    match (example.a_text == example.b_text, example.cut) {
+        (true, false) => "The two texts are equal.",
+        (true, true) => "The two texts are equal as far as they are shown.",
+        (false, _) => "The two texts differ in white space only.",
+    }
+}
+
+/// The first rows of texts without a change.
+fn preview(rows: &[Row]) -> Vec<Piece<'_>> {
+    let shown = if rows.len() <= PREVIEW + 1 {
+        rows.len()
+    } else {
+        PREVIEW
+    };
+    let mut pieces: Vec<_> = rows[..shown].iter().map(Piece::Row).collect();
+    if rows.len() > shown {
+        pieces.push(Piece::Folded(rows.len() - shown));
+    }
+    pieces
+}
+
+/// Rows of a table with four columns: number and text of either side.
+fn html(pieces: &[Piece<'_>]) -> Value {
+    let mut out = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Folded(rows) => {
+                let rows = count(*rows as u64);
+                let _ = write!(
+                    out,
+                    "<tr class=\"fold\"><td colspan=\"4\">{rows} equal lines</td></tr>"
+                );
+            }
+            Piece::Row(row) => push_row(&mut out, row),
+        }
+    }
+    Value::from_safe_string(out)
+}
+
+fn push_row(out: &mut String, row: &Row) {
+    out.push_str(if row.is_same() {
+        "<tr class=\"same\">"
+    } else {
+        "<tr>"
+    });
+    push_side(out, row.left.as_ref(), "left", "del");
+    push_side(out, row.right.as_ref(), "right", "ins");
+    out.push_str("</tr>");
+}
+
+/// The two cells of a side. Marked words stand in `tag`, which says so to screen readers too.
+fn push_side(out: &mut String, line: Option<&DiffLine>, class: &str, tag: &str) {
+    let Some(line) = line else {
+        let _ = write!(
+            out,
+            "<td class=\"no {class} none\"></td><td class=\"{class} none\"></td>"
+        );
+        return;
+    };
+    let changed = if line.is_changed() { " hit" } else { "" };
+    let _ = write!(out, "<td class=\"no {class}{changed}\">");
+    if !line.continued {
+        let _ = write!(out, "{}", line.number);
+    }
+    let _ = write!(out, "</td><td class=\"{class}{changed}\" dir=\"auto\">");
+    for span in &line.spans {
+        if span.changed {
+            let _ = write!(out, "<{tag}>");
+            visible::push_html(out, &span.text);
+            let _ = write!(out, "</{tag}>");
+        } else {
+            visible::push_html(out, &span.text);
+        }
+    }
+    out.push_str("</td>");
+}

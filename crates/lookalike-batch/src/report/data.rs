@@ -1,0 +1,158 @@
+//! What a report says, as plain data: filled by the jobs, read by the page.
+
+use serde::Serialize;
+
+/// Everything the report page shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ReportData {
+    /// Heading of the page, for example the name of the collection.
+    pub title: String,
+    /// The command line that made these results.
+    pub command: String,
+    /// `allpairs`, `minhash`, `supershingle`, `simhash` or `copies`.
+    pub method: String,
+    /// Least resemblance of a near copy to the document kept for it, in `[0, 1]`.
+    pub threshold: f64,
+    /// Canonical text of the scheme.
+    pub scheme: String,
+    /// Id of the scheme.
+    pub scheme_id: String,
+    /// Version of the engine.
+    pub version: String,
+    /// Whether the true similarity of every near copy was computed.
+    pub verified: bool,
+    /// Probability that a pair exactly at the threshold becomes a candidate: 1.0 for `allpairs`,
+    /// `None` where the method cannot state it.
+    pub recall: Option<f64>,
+    /// Totals of the job.
+    pub counts: Counts,
+    /// Stages in the order they ran: name, wall seconds, CPU seconds.
+    pub timings: Vec<(String, f64, f64)>,
+    /// Largest resident size of the process.
+    pub peak_memory_bytes: u64,
+    /// Threads the job was allowed.
+    pub threads: usize,
+    /// Memory the job was allowed.
+    pub memory_limit_bytes: u64,
+    /// Inputs in the order they were read. The page lists the first [`Self::MAX_INPUTS`].
+    pub inputs: Vec<InputRow>,
+    /// What was skipped, and why.
+    pub skips: Vec<SkipRow>,
+    /// Clusters by number of members: a bucket's name (`"2"`, `"3-4"`, ...) and its clusters.
+    pub cluster_sizes: Vec<(String, u64)>,
+    /// Removed near copies by their similarity to the document kept for them: bins of equal width
+    /// over `[similarity_from, 1]`, usually 20.
+    pub similarities: Vec<u64>,
+    /// Lower end of the first bin of `similarities`.
+    pub similarity_from: f64,
+    /// Removed exact copies, which are in no bin.
+    pub similarity_exact: u64,
+    /// The largest clusters, largest first. The page lists the first [`Self::MAX_CLUSTERS`].
+    pub largest: Vec<ClusterRow>,
+}
+
+impl ReportData {
+    /// Inputs that the page lists one by one.
+    pub const MAX_INPUTS: usize = 1000;
+    /// Clusters that the page shows one by one.
+    pub const MAX_CLUSTERS: usize = 30;
+}
+
+/// Totals of a job. `kept + removed_exact + removed_near = records`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Records read.
+    pub records: u64,
+    /// Records kept.
+    pub kept: u64,
+    /// Records removed as exact copies.
+    pub removed_exact: u64,
+    /// Records removed as near copies.
+    pub removed_near: u64,
+    /// Groups of two or more records that belong together.
+    pub clusters: u64,
+    /// Records with an empty text, compared only for exact equality.
+    pub empty: u64,
+    /// Records whose text has no feature under the scheme, compared only for exact equality.
+    pub without_features: u64,
+    /// Records that could not be used; not among `records`.
+    pub skipped: u64,
+    /// Bytes of all records.
+    pub input_bytes: u64,
+    /// Bytes of the kept records.
+    pub kept_bytes: u64,
+    /// Bytes of the removed records.
+    pub removed_bytes: u64,
+}
+
+impl Counts {
+    /// Records removed, exact and near.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        self.removed_exact.saturating_add(self.removed_near)
+    }
+}
+
+/// One input file, archive or stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InputRow {
+    /// Path or name.
+    pub name: String,
+    /// Format it was read as.
+    pub format: String,
+    /// Records in it.
+    pub records: u64,
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Records of it that were removed.
+    pub removed: u64,
+}
+
+/// One reason for skipping, with how often it was met.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SkipRow {
+    /// What was skipped: records, files, lines.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub count: u64,
+    /// One of them, to look at.
+    pub example: String,
+}
+
+/// One cluster of the report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ClusterRow {
+    /// Id of the survivor.
+    pub survivor: String,
+    /// Members, the survivor included.
+    pub members: u64,
+    /// Members that are exact copies of the survivor, itself not counted.
+    pub exact: u64,
+    /// Least similarity of a member to the survivor, in `[0, 1]`.
+    pub lowest_similarity: f64,
+    /// Bytes of the removed members.
+    pub bytes_saved: u64,
+    /// Ids of some members, at most 20.
+    pub sample_ids: Vec<String>,
+    /// One pair to show side by side.
+    pub example: Option<Example>,
+}
+
+/// A survivor and one member of its cluster, with their texts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Example {
+    /// Id of the survivor.
+    pub a_id: String,
+    /// Id of the member.
+    pub b_id: String,
+    /// Their similarity, in `[0, 1]`.
+    pub similarity: f64,
+    /// Text of the survivor, at most about 20 KB.
+    pub a_text: String,
+    /// Text of the member, at most about 20 KB.
+    pub b_text: String,
+    /// Whether one of the texts was cut to fit.
+    pub cut: bool,
+}

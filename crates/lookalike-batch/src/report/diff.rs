@@ -1,0 +1,110 @@
+//! Two texts side by side: lines aligned, changed words marked, in bounded time.
+//!
+//! The texts are cut into units (lines; the sentences of a long line), equal units are aligned
+//! first, then the words of what is left between them. White space does not count as a change, so
+//! a text that was only wrapped differently shows no change at all.
+//!
+//! No clock is consulted: the work is bounded by the sizes, see [`side_by_side`].
+
+mod align;
+mod rows;
+mod terminal;
+mod text;
+
+pub use terminal::unified_terminal;
+
+/// A stretch of a line, marked or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The characters, as they are in the text.
+    pub text: String,
+    /// Whether the other text lacks these words at this place.
+    pub changed: bool,
+}
+
+/// One line of one of the texts, or a part of a long line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffLine {
+    /// Number of the line in its text, from 1.
+    pub number: usize,
+    /// Whether this is a later part of the line before it.
+    pub continued: bool,
+    /// The parts of the line in order; neighbours differ in `changed`. No line end is included.
+    pub spans: Vec<Span>,
+}
+
+impl DiffLine {
+    /// Whether any word of the line is marked.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.spans.iter().any(|span| span.changed)
+    }
+}
+
+/// One row of the side-by-side view. At least one side is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The line of the first text.
+    pub left: Option<DiffLine>,
+    /// The line of the second text.
+    pub right: Option<DiffLine>,
+}
+
+impl Row {
+    /// Whether both sides are there and no word of either is marked.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        let same = |side: &Option<DiffLine>| side.as_ref().is_some_and(|line| !line.is_changed());
+        same(&self.left) && same(&self.right)
+    }
+}
+
+/// Aligns two texts line by line and marks the words that differ.
+///
+/// The left sides of the rows, in order, are exactly the lines of `a`; the right sides those of
+/// `b`. The unmarked words of both sides are the same sequence. The result is a function of the two
+/// texts alone.
+///
+/// # Complexity
+///
+/// `O(n log n)` for `n` words plus at most about `2^28` steps in the worst case. Two texts of
+/// together more than 1 MiB are compared by whole lines instead of words.
+#[must_use]
+pub fn side_by_side(a: &str, b: &str) -> Vec<Row> {
+    rows::side_by_side(a, b)
+}
+
+/// Rows as they are shown: equal rows far from any change are folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'r> {
+    Row(&'r Row),
+    /// So many rows without a change.
+    Folded(usize),
+}
+
+/// Folds runs of equal rows, but for `context` rows next to a change.
+pub(super) fn fold(rows: &[Row], context: usize) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    while at < rows.len() {
+        let run = rows[at..].iter().take_while(|row| row.is_same()).count();
+        let before = if at == 0 { 0 } else { context };
+        let after = if at + run == rows.len() { 0 } else { context };
+        push_run(&mut pieces, &rows[at..at + run], before, after);
+        at += run;
+        let changed = rows[at..].iter().take_while(|row| !row.is_same()).count();
+        pieces.extend(rows[at..at + changed].iter().map(Piece::Row));
+        at += changed;
+    }
+    pieces
+}
+
+/// Appends a run of equal rows with its middle folded, unless that would hide a single row.
+fn push_run<'r>(pieces: &mut Vec<Piece<'r>>, run: &'r [Row], before: usize, after: usize) {
+    if run.len() <= before + after + 1 {
+        return pieces.extend(run.iter().map(Piece::Row));
+    }
+    pieces.extend(run[..before].iter().map(Piece::Row));
+    pieces.push(Piece::Folded(run.len() - before - after));
+    pieces.extend(run[run.len() - after..].iter().map(Piece::Row));
+}

@@ -1,0 +1,245 @@
+//! From two texts to rows: equal units first, then the words between them, then pairs of units.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::align::{Match, align};
+use super::text::{Text, Unit, cut};
+use super::{DiffLine, Row, Span};
+
+/// A common run of fewer characters between two changes is chance, and marked as changed.
+const CHANCE: usize = 4;
+
+/// Both texts and which of their words are common.
+struct Comparison<'t> {
+    a: Text<'t>,
+    b: Text<'t>,
+    /// For each word of `a`, whether it is marked.
+    marked_a: Vec<bool>,
+    marked_b: Vec<bool>,
+    rows: Vec<(Option<usize>, Option<usize>)>,
+}
+
+/// See [`super::side_by_side`].
+pub(super) fn side_by_side(a: &str, b: &str) -> Vec<Row> {
+    let (a, b) = cut(a, b);
+    let units = align_units(&a, &b);
+    let (marked_a, marked_b) = (vec![true; a.words.len()], vec![true; b.words.len()]);
+    let mut comparison = Comparison {
+        a,
+        b,
+        marked_a,
+        marked_b,
+        rows: Vec::new(),
+    };
+    let (mut i, mut j) = (0, 0);
+    for run in units {
+        comparison.gap(i..run.a, j..run.b);
+        comparison.equal(run);
+        (i, j) = (run.a + run.len, run.b + run.len);
+    }
+    let ends = (comparison.a.units.len(), comparison.b.units.len());
+    comparison.gap(i..ends.0, j..ends.1);
+    comparison.finish()
+}
+
+/// Aligns units by their words, so that white space does not matter.
+fn align_units(a: &Text<'_>, b: &Text<'_>) -> Vec<Match> {
+    let mut numbers = HashMap::new();
+    let mut number = |text: &Text<'_>| -> Vec<u32> {
+        let ids = |unit: &Unit| {
+            text.words[unit.words.clone()]
+                .iter()
+                .map(|word| word.id)
+                .collect()
+        };
+        let keys = text.units.iter().map(|unit| -> Vec<u32> { ids(unit) });
+        keys.map(|key| {
+            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+            *numbers.entry(key).or_insert(next)
+        })
+        .collect()
+    };
+    align(&number(a), &number(b))
+}
+
+impl Comparison<'_> {
+    /// Records a run of equal units.
+    fn equal(&mut self, run: Match) {
+        for (i, j) in (run.a..run.a + run.len).zip(run.b..) {
+            self.marked_a[self.a.units[i].words.clone()].fill(false);
+            self.marked_b[self.b.units[j].words.clone()].fill(false);
+            self.rows.push((Some(i), Some(j)));
+        }
+    }
+
+    /// Compares the words of units that lie between equal ones, and pairs the units.
+    fn gap(&mut self, a: Range<usize>, b: Range<usize>) {
+        let words_a = words_of(&self.a.units[a.clone()]);
+        let words_b = words_of(&self.b.units[b.clone()]);
+        let ids = |text: &Text<'_>, words: &Range<usize>| -> Vec<u32> {
+            text.words[words.clone()]
+                .iter()
+                .map(|word| word.id)
+                .collect()
+        };
+        let mut runs = align(&ids(&self.a, &words_a), &ids(&self.b, &words_b));
+        for run in &mut runs {
+            (run.a, run.b) = (run.a + words_a.start, run.b + words_b.start);
+        }
+        self.drop_chance(&mut runs, &words_a, &words_b);
+        for run in &runs {
+            self.marked_a[run.a..run.a + run.len].fill(false);
+            self.marked_b[run.b..run.b + run.len].fill(false);
+        }
+        let pairs = self.pair_units(&runs, a.start, b.start);
+        self.push_gap_rows(a, b, &pairs);
+    }
+
+    /// Removes runs of a few characters that stand between changes on both sides.
+    fn drop_chance(&self, runs: &mut Vec<Match>, a: &Range<usize>, b: &Range<usize>) {
+        let ends: Vec<(usize, usize)> = std::iter::once((a.start, b.start))
+            .chain(runs.iter().map(|run| (run.a + run.len, run.b + run.len)))
+            .collect();
+        let starts: Vec<(usize, usize)> = runs
+            .iter()
+            .skip(1)
+            .map(|run| (run.a, run.b))
+            .chain([(a.end, b.end)])
+            .collect();
+        let mut index = 0;
+        runs.retain(|run| {
+            let (before, after) = (ends[index], starts[index]);
+            index += 1;
+            let between = before.0 < run.a
+                && before.1 < run.b
+                && run.a + run.len < after.0
+                && run.b + run.len < after.1;
+            let words = &self.a.words[run.a..run.a + run.len];
+            !between || words.iter().map(|word| word.bytes.len()).sum::<usize>() >= CHANCE
+        });
+    }
+
+    /// The chain of unit pairs, ascending on both sides, that share the most text.
+    fn pair_units(&self, runs: &[Match], a: usize, b: usize) -> Vec<(usize, usize)> {
+        let mut shared: Vec<(usize, usize, usize)> = Vec::new();
+        let (mut i, mut j) = (a, b);
+        for (x, y) in runs
+            .iter()
+            .flat_map(|run| (run.a..run.a + run.len).zip(run.b..))
+        {
+            i = unit_of(&self.a.units, i, x);
+            j = unit_of(&self.b.units, j, y);
+            let weight = self.a.words[x].bytes.len();
+            match shared.last_mut() {
+                Some(last) if (last.0, last.1) == (i, j) => last.2 += weight,
+                _ => shared.push((i, j, weight)),
+            }
+        }
+        heaviest_chain(&shared)
+    }
+
+    /// Appends the rows of a gap: pairs as given, the units between them beside each other.
+    fn push_gap_rows(&mut self, a: Range<usize>, b: Range<usize>, pairs: &[(usize, usize)]) {
+        let (mut i, mut j) = (a.start, b.start);
+        for &(x, y) in pairs {
+            self.push_unpaired(i..x, j..y);
+            self.rows.push((Some(x), Some(y)));
+            (i, j) = (x + 1, y + 1);
+        }
+        self.push_unpaired(i..a.end, j..b.end);
+    }
+
+    fn push_unpaired(&mut self, a: Range<usize>, b: Range<usize>) {
+        let longer = a.len().max(b.len());
+        let side = |range: &Range<usize>, k| Some(range.start + k).filter(|at| *at < range.end);
+        self.rows
+            .extend((0..longer).map(|k| (side(&a, k), side(&b, k))));
+    }
+
+    fn finish(self) -> Vec<Row> {
+        let line = |text: &Text<'_>, marked: &[bool], at: Option<usize>| {
+            at.map(|at| diff_line(text, marked, &text.units[at]))
+        };
+        let row = |&(i, j): &(Option<usize>, Option<usize>)| Row {
+            left: line(&self.a, &self.marked_a, i),
+            right: line(&self.b, &self.marked_b, j),
+        };
+        self.rows.iter().map(row).collect()
+    }
+}
+
+/// The words of adjoining units.
+fn words_of(units: &[Unit]) -> Range<usize> {
+    match (units.first(), units.last()) {
+        (Some(first), Some(last)) => first.words.start..last.words.end,
+        _ => 0..0,
+    }
+}
+
+/// The unit at or after `from` that holds a word.
+fn unit_of(units: &[Unit], mut from: usize, word: usize) -> usize {
+    while units[from].words.end <= word {
+        from += 1;
+    }
+    from
+}
+
+/// Of pairs that ascend weakly on both sides, the chain ascending strictly with most weight.
+fn heaviest_chain(shared: &[(usize, usize, usize)]) -> Vec<(usize, usize)> {
+    // `best[k]` is the weight of the best chain among the first k pairs.
+    let mut best = vec![0; shared.len() + 1];
+    let mut before = vec![0; shared.len()];
+    let mut free = 0;
+    for (k, &(i, j, weight)) in shared.iter().enumerate() {
+        // Pairs before `free` share neither place with this one. Both places ascend, so `free`
+        // only moves forward.
+        while shared[free].0 < i && shared[free].1 < j {
+            free += 1;
+        }
+        before[k] = free;
+        best[k + 1] = best[k].max(best[free] + weight);
+    }
+    let mut chain = Vec::new();
+    let mut k = shared.len();
+    while k > 0 {
+        if best[k] == best[k - 1] {
+            k -= 1;
+        } else {
+            chain.push((shared[k - 1].0, shared[k - 1].1));
+            k = before[k - 1];
+        }
+    }
+    chain.reverse();
+    chain
+}
+
+/// One unit with the marks of its words; white space between two marked words is marked too.
+fn diff_line(text: &Text<'_>, marked: &[bool], unit: &Unit) -> DiffLine {
+    let mut spans: Vec<Span> = Vec::new();
+    let mut push = |bytes: Range<usize>, changed: bool| {
+        let piece = &text.source[bytes];
+        match spans.last_mut() {
+            _ if piece.is_empty() => {}
+            Some(last) if last.changed == changed => last.text.push_str(piece),
+            _ => spans.push(Span {
+                text: piece.to_owned(),
+                changed,
+            }),
+        }
+    };
+    let (mut at, mut before) = (unit.bytes.start, false);
+    for index in unit.words.clone() {
+        let (bytes, changed) = (text.words[index].bytes.clone(), marked[index]);
+        push(at..bytes.start, before && changed);
+        at = bytes.end;
+        before = changed;
+        push(bytes, changed);
+    }
+    push(at..unit.bytes.end, false);
+    DiffLine {
+        number: unit.line,
+        continued: unit.continued,
+        spans,
+    }
+}

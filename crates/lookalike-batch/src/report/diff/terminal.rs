@@ -1,0 +1,97 @@
+//! A difference as lines of a terminal.
+
+use super::{DiffLine, Piece, Row, fold, side_by_side};
+use crate::report::visible;
+
+/// Equal lines shown around a change.
+const CONTEXT: usize = 2;
+
+/// How a side is written: its sign, and what stands before and after marked words.
+struct Style {
+    sign: &'static str,
+    open: &'static str,
+    close: &'static str,
+    end: &'static str,
+}
+
+const PLAIN: [Style; 2] = [
+    Style {
+        sign: "- ",
+        open: "[-",
+        close: "-]",
+        end: "",
+    },
+    Style {
+        sign: "+ ",
+        open: "{+",
+        close: "+}",
+        end: "",
+    },
+];
+/// Red and green lines, marked words inverted (ECMA-48 codes 31, 32, 7, 27, 0).
+const COLORED: [Style; 2] = [
+    Style {
+        sign: "\x1b[31m- ",
+        open: "\x1b[7m",
+        close: "\x1b[27m",
+        end: "\x1b[0m",
+    },
+    Style {
+        sign: "\x1b[32m+ ",
+        open: "\x1b[7m",
+        close: "\x1b[27m",
+        end: "\x1b[0m",
+    },
+];
+
+/// The difference of two texts, one line a row: `-` for `a`, `+` for `b`, marked words in
+/// `[-...-]` and `{+...+}`, or in colour.
+///
+/// Equal lines far from a change are folded into one that counts them. Control characters of the
+/// texts are written as `[U+001B]`, so nothing in them reaches the terminal. Each line ends in a
+/// line feed; two empty texts give an empty line. Time and memory as [`side_by_side`].
+#[must_use]
+pub fn unified_terminal(a: &str, b: &str, color: bool) -> String {
+    let rows = side_by_side(a, b);
+    let [removed, added] = if color { &COLORED } else { &PLAIN };
+    let mut out = String::new();
+    for piece in fold(&rows, CONTEXT) {
+        match piece {
+            Piece::Folded(count) => {
+                out.push_str(&format!("  ... {count} equal lines ...\n"));
+            }
+            Piece::Row(row) => push_row(&mut out, row, removed, added),
+        }
+    }
+    out
+}
+
+fn push_row(out: &mut String, row: &Row, removed: &Style, added: &Style) {
+    match (&row.left, &row.right) {
+        (Some(left), Some(_)) if row.is_same() => {
+            out.push_str("  ");
+            left.spans
+                .iter()
+                .for_each(|span| out.push_str(&visible::plain(&span.text)));
+            out.push('\n');
+        }
+        (left, right) => {
+            left.iter().for_each(|line| push_line(out, line, removed));
+            right.iter().for_each(|line| push_line(out, line, added));
+        }
+    }
+}
+
+fn push_line(out: &mut String, line: &DiffLine, style: &Style) {
+    out.push_str(style.sign);
+    for span in &line.spans {
+        let text = visible::plain(&span.text);
+        if span.changed {
+            out.extend([style.open, &text, style.close]);
+        } else {
+            out.push_str(&text);
+        }
+    }
+    out.push_str(style.end);
+    out.push('\n');
+}

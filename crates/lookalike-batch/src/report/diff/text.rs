@@ -1,0 +1,172 @@
+//! A text cut into units and words, the words numbered so that equal words have equal numbers.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Above this many bytes in both texts together, a whole unit is one word.
+const MAX_WORD_BYTES: usize = 1 << 20;
+/// Lines longer than this are cut at the ends of sentences.
+const LONG_LINE: usize = 160;
+/// A sentence shorter than this is not cut off.
+const SHORT_SENTENCE: usize = 32;
+/// Pieces never grow much beyond this, whatever is in them.
+const MAX_UNIT: usize = 480;
+
+/// A word that is not white space.
+#[derive(Clone, Debug)]
+pub(super) struct Word {
+    /// Bytes in the text.
+    pub(super) bytes: Range<usize>,
+    /// Equal for equal words.
+    pub(super) id: u32,
+}
+
+/// A line or a part of one.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    /// Bytes in the text, without the line end.
+    pub(super) bytes: Range<usize>,
+    /// Its words, as indices into [`Text::words`].
+    pub(super) words: Range<usize>,
+    /// Number of the line, from 1.
+    pub(super) line: usize,
+    /// Whether the line began in an earlier unit.
+    pub(super) continued: bool,
+}
+
+/// A text in units and words.
+#[derive(Debug)]
+pub(super) struct Text<'t> {
+    pub(super) source: &'t str,
+    pub(super) units: Vec<Unit>,
+    pub(super) words: Vec<Word>,
+}
+
+/// Gives numbers to words in the order they are first met.
+#[derive(Default)]
+struct Numbering<'t>(HashMap<&'t str, u32>);
+
+impl<'t> Numbering<'t> {
+    fn id(&mut self, word: &'t str) -> u32 {
+        let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        *self.0.entry(word).or_insert(next)
+    }
+}
+
+/// Cuts both texts with one numbering.
+pub(super) fn cut<'t>(a: &'t str, b: &'t str) -> (Text<'t>, Text<'t>) {
+    let whole_units = a.len() + b.len() > MAX_WORD_BYTES;
+    let mut numbering = Numbering::default();
+    let mut one = |source| {
+        let mut text = Text {
+            source,
+            units: Vec::new(),
+            words: Vec::new(),
+        };
+        text.cut(&mut numbering, whole_units);
+        text
+    };
+    (one(a), one(b))
+}
+
+impl<'t> Text<'t> {
+    fn cut(&mut self, numbering: &mut Numbering<'t>, whole_units: bool) {
+        let mut start = 0;
+        for (index, line) in self.source.split('\n').enumerate() {
+            let content = line.strip_suffix('\r').unwrap_or(line);
+            let bytes = start..start + content.len();
+            if whole_units {
+                self.push_coarse(bytes, index + 1, numbering);
+            } else {
+                self.push_line(bytes, index + 1, numbering);
+            }
+            start += line.len() + 1;
+        }
+    }
+
+    /// Appends a line whose units are words themselves.
+    fn push_coarse(&mut self, line: Range<usize>, number: usize, numbering: &mut Numbering<'t>) {
+        let mut start = line.start;
+        loop {
+            let end = self
+                .source
+                .floor_char_boundary((start + MAX_UNIT).min(line.end));
+            let first = self.words.len();
+            self.push_word(start..end, numbering);
+            let (bytes, words) = (start..end, first..self.words.len());
+            self.units.push(Unit {
+                bytes,
+                words,
+                line: number,
+                continued: start > line.start,
+            });
+            start = end;
+            if start == line.end {
+                break;
+            }
+        }
+    }
+
+    /// Appends a line, in parts when it is long.
+    fn push_line(&mut self, line: Range<usize>, number: usize, numbering: &mut Numbering<'t>) {
+        let content = &self.source[line.clone()];
+        let long = content.len() > LONG_LINE;
+        let (mut start, mut first) = (line.start, self.words.len());
+        for (at, segment) in content.split_word_bound_indices() {
+            let at = line.start + at;
+            if long && ends_unit(&self.source[start..at], segment) {
+                let (bytes, words) = (start..at, first..self.words.len());
+                self.units.push(Unit {
+                    bytes,
+                    words,
+                    line: number,
+                    continued: start > line.start,
+                });
+                (start, first) = (at, self.words.len());
+            }
+            self.push_word(at..at + segment.len(), numbering);
+        }
+        let (bytes, words) = (start..line.end, first..self.words.len());
+        self.units.push(Unit {
+            bytes,
+            words,
+            line: number,
+            continued: start > line.start,
+        });
+    }
+
+    fn push_word(&mut self, bytes: Range<usize>, numbering: &mut Numbering<'t>) {
+        let word = self.source[bytes.clone()].trim();
+        if !word.is_empty() {
+            let id = numbering.id(word);
+            self.words.push(Word { bytes, id });
+        }
+    }
+}
+
+/// Whether a unit that holds `done` so far ends before the segment `next`.
+///
+/// The white space after a sentence stays with it, so a unit begins with a word.
+fn ends_unit(done: &str, next: &str) -> bool {
+    if done.len() < SHORT_SENTENCE || next.chars().all(char::is_whitespace) {
+        return false;
+    }
+    let spaced = done.ends_with(char::is_whitespace);
+    done.len() >= 2 * MAX_UNIT
+        || (done.len() >= MAX_UNIT && spaced)
+        || ends_sentence(done, spaced, next)
+}
+
+/// Whether a sentence ends here. Ideographic stops need no space after them.
+fn ends_sentence(done: &str, spaced: bool, next: &str) -> bool {
+    const STOPS: [char; 7] = ['.', '!', '?', '\u{61f}', '\u{6d4}', '\u{964}', '\u{2026}'];
+    const WIDE_STOPS: [char; 3] = ['\u{3002}', '\u{ff01}', '\u{ff1f}'];
+    const CLOSING: [char; 8] = [
+        '"', ')', '\u{201c}', '\u{201d}', '\u{bb}', '\u{300d}', '\u{300f}', '\u{ff09}',
+    ];
+    let sentence = done.trim_end().trim_end_matches(CLOSING);
+    (spaced && sentence.ends_with(STOPS))
+        || (sentence.ends_with(WIDE_STOPS) && !next.starts_with(CLOSING))
+}

@@ -1,0 +1,91 @@
+//! Numbers as people read them. Fractions are cut, not rounded: 0.7999 never becomes 0.80.
+
+/// `12345` as `12,345`.
+pub(super) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes with three digits and a binary unit: `1.25 GiB`.
+pub(super) fn bytes(value: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if value < 1024 {
+        return format!("{value} B");
+    }
+    let mut scaled = value as f64 / 1024.0;
+    let mut unit = 0;
+    while scaled >= 999.5 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    let places = if scaled < 9.995 {
+        2
+    } else {
+        usize::from(scaled < 99.95)
+    };
+    format!("{scaled:.places$} {}", UNITS[unit])
+}
+
+/// Seconds with as many digits as matter: `0.04 s`, `12.3 s`, `5 min 02 s`, `3 h 07 min`.
+pub(super) fn seconds(value: f64) -> String {
+    let whole = value.round() as u64;
+    match value {
+        v if !v.is_finite() || v < 0.0 => "unknown".to_owned(),
+        v if v < 9.995 => format!("{v:.2} s"),
+        v if v < 99.95 => format!("{v:.1} s"),
+        _ if whole < 3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A part of a whole in percent, with `<0.1%` for the least: `18.7%`.
+pub(super) fn share(part: u64, whole: u64) -> String {
+    let percent = 100.0 * ratio(part, whole);
+    match percent {
+        p if p > 0.0 && p < 0.1 => "<0.1%".to_owned(),
+        p if p > 99.9 && part < whole => ">99.9%".to_owned(),
+        p => format!("{p:.1}%"),
+    }
+}
+
+/// A part of a whole in `[0, 1]`; nothing is no part of nothing.
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        (part as f64 / whole as f64).min(1.0)
+    }
+}
+
+/// A similarity with three places: `0.874`.
+pub(super) fn similarity(value: f64) -> String {
+    format!("{:.3}", cut(value, 3))
+}
+
+/// A threshold with two places, more when it has them: `0.80`, `0.925`.
+pub(super) fn threshold(value: f64) -> String {
+    let mut text = format!("{value:.4}");
+    while text.ends_with('0') && text.len() > "0.00".len() {
+        text.pop();
+    }
+    text
+}
+
+/// A probability in percent with at most two places: `99.95%`.
+pub(super) fn probability(value: f64) -> String {
+    let text = format!("{:.2}", cut(value * 100.0, 2));
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Cuts after so many decimal places, forgiving the error of binary fractions.
+fn cut(value: f64, places: i32) -> f64 {
+    let scale = 10_f64.powi(places);
+    (value * scale + 1e-6).floor() / scale
+}

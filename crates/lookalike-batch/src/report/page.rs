@@ -1,0 +1,158 @@
+//! The page: the template, what it is filled with, and the one formatter all values pass.
+
+use minijinja::value::{Serde, ValueKind};
+use minijinja::{Environment, Error, Output, State, Value, context, escape_formatter};
+use serde::Serialize;
+
+use super::cluster::ClusterView;
+use super::{InputRow, ReportData, ReportError, chart, figure, statement, visible};
+
+const TEMPLATE: &str = include_str!("template.html");
+/// The style, whose hash stands in [`POLICY`].
+pub(super) const STYLE: &str = include_str!("page.css");
+/// The script, whose hash stands in [`POLICY`].
+pub(super) const SCRIPT: &str = include_str!("page.js");
+/// Nothing may be loaded or run but the style and the script above.
+pub(super) const POLICY: &str = concat!(
+    "default-src 'none'; ",
+    "style-src 'sha256-LoF4sAaVTNTobIqjbsEIlAQOYIZCaHfIEczvgL7r8e0='; ",
+    "script-src 'sha256-i/nFGSPOO2PsaB5Tvu3uUr+qCmOxjp4qh2o3sr3VPts='; ",
+    "img-src data:; base-uri 'none'; form-action 'none'",
+);
+
+/// See [`super::render`].
+pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
+    let mut environment = Environment::empty();
+    environment.set_formatter(format);
+    add_filters(&mut environment);
+    environment.add_template("report.html", TEMPLATE)?;
+    let page = environment.get_template("report.html")?;
+    Ok(page.render(context! {
+        policy => Value::from_safe_string(POLICY.to_owned()),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        d => serialized(data),
+        says => sentences(data),
+        plots => plots(data),
+        inputs => Inputs::new(&data.inputs),
+        clusters => clusters(data),
+        shown => data.largest.len().min(ReportData::MAX_CLUSTERS),
+    })?)
+}
+
+/// Writes a value: text with markup escaped and hidden characters shown, safe strings as they are.
+fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+    match value.as_str() {
+        Some(text) if value.kind() == ValueKind::String && !value.is_safe() => {
+            let mut html = String::with_capacity(text.len());
+            visible::push_html(&mut html, text);
+            Ok(out.write_str(&html)?)
+        }
+        _ => escape_formatter(out, state, value),
+    }
+}
+
+fn add_filters(environment: &mut Environment<'_>) {
+    environment.add_filter("count", figure::count);
+    environment.add_filter("bytes", figure::bytes);
+    environment.add_filter("seconds", figure::seconds);
+    environment.add_filter("share", figure::share);
+    environment.add_filter("similarity", figure::similarity);
+    environment.add_filter("threshold", figure::threshold);
+    environment.add_filter("plain", |text: &str| visible::plain(text));
+    environment.add_filter("bar", |part: u64, whole: u64| {
+        Value::from_safe_string(chart::bar(figure::ratio(part, whole)))
+    });
+}
+
+#[derive(Serialize)]
+struct Sentences {
+    headline: String,
+    method: String,
+    verification: &'static str,
+    recall: Option<String>,
+    caveats: Vec<String>,
+}
+
+fn sentences(data: &ReportData) -> Value {
+    serialized(Sentences {
+        headline: statement::headline(data),
+        method: statement::method(data),
+        verification: statement::verification(data),
+        recall: statement::recall(data),
+        caveats: statement::caveats(data),
+    })
+}
+
+/// The drawings, as safe strings where they are SVG.
+fn plots(data: &ReportData) -> Value {
+    let counts = &data.counts;
+    let part = |value| figure::ratio(value, counts.records);
+    let stacked = chart::stacked(&[
+        ("kept", part(counts.kept)),
+        ("exact", part(counts.removed_exact)),
+        ("near", part(counts.removed_near)),
+    ]);
+    let histogram = chart::histogram(&data.similarities, data.similarity_from);
+    let drawing = histogram
+        .as_ref()
+        .map(|histogram| Value::from_safe_string(histogram.svg.clone()));
+    context! {
+        stacked => Value::from_safe_string(stacked),
+        histogram => serialized(histogram),
+        histogram_svg => drawing,
+        most_clusters => data.cluster_sizes.iter().map(|bucket| bucket.1).max().unwrap_or(0),
+        wall => data.timings.iter().map(|stage| stage.1).sum::<f64>(),
+        cpu => data.timings.iter().map(|stage| stage.2).sum::<f64>(),
+        timing_bars => timing_bars(data),
+    }
+}
+
+fn timing_bars(data: &ReportData) -> Vec<Value> {
+    let longest = data.timings.iter().map(|stage| stage.1).fold(0.0, f64::max);
+    let part = |wall: f64| {
+        if longest > 0.0 {
+            (wall / longest).clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
+    };
+    data.timings
+        .iter()
+        .map(|stage| Value::from_safe_string(chart::bar(part(stage.1))))
+        .collect()
+}
+
+/// The inputs that are listed, and the sum of those that are not.
+#[derive(Serialize)]
+struct Inputs<'r> {
+    listed: &'r [InputRow],
+    rest: usize,
+    rest_sum: InputRow,
+}
+
+impl<'r> Inputs<'r> {
+    fn new(inputs: &'r [InputRow]) -> Value {
+        let (listed, rest) = inputs.split_at(inputs.len().min(ReportData::MAX_INPUTS));
+        let mut rest_sum = InputRow::default();
+        for input in rest {
+            rest_sum.records = rest_sum.records.saturating_add(input.records);
+            rest_sum.bytes = rest_sum.bytes.saturating_add(input.bytes);
+            rest_sum.removed = rest_sum.removed.saturating_add(input.removed);
+        }
+        serialized(Inputs {
+            listed,
+            rest: rest.len(),
+            rest_sum,
+        })
+    }
+}
+
+fn clusters(data: &ReportData) -> Vec<Value> {
+    let shown = data.largest.iter().take(ReportData::MAX_CLUSTERS);
+    shown.map(|row| serialized(ClusterView::new(row))).collect()
+}
+
+fn serialized(value: impl Serialize) -> Value {
+    Value::from(Serde(value))
+}

@@ -1,0 +1,122 @@
+//! The sentences of the report: what was found, how far it can be trusted, and what it does not say.
+
+use super::ReportData;
+use super::figure::{count, probability, threshold};
+
+/// The result in one sentence.
+pub(super) fn headline(data: &ReportData) -> String {
+    let counts = &data.counts;
+    match (counts.records, counts.removed()) {
+        (0, _) => "No record was read.".to_owned(),
+        (1, 0) => "The one record was kept.".to_owned(),
+        (records, 0) => {
+            format!(
+                "None of {} records is a copy; all are kept.",
+                count(records)
+            )
+        }
+        (records, removed) => format!(
+            "Of {} records {} {}: {} exact, {} near; {} kept.",
+            count(records),
+            count(removed),
+            if removed == 1 {
+                "is a copy"
+            } else {
+                "are copies"
+            },
+            count(counts.removed_exact),
+            count(counts.removed_near),
+            count(counts.kept),
+        ),
+    }
+}
+
+/// How near copies were looked for.
+pub(super) fn method(data: &ReportData) -> String {
+    let least = threshold(data.threshold);
+    match data.method.as_str() {
+        "allpairs" => format!(
+            "All pairs of records with a resemblance of {least} or more were found by an exact join."
+        ),
+        "minhash" => format!(
+            "MinHash signatures in bands proposed pairs; those with a resemblance of {least} or more count as near copies."
+        ),
+        "supershingle" => format!(
+            "Records that share super-shingles were proposed; those with a resemblance of {least} or more count as near copies."
+        ),
+        "simhash" => format!(
+            "Records whose simhash fingerprints differ in few bits were proposed; those with a resemblance of {least} or more count as near copies."
+        ),
+        "copies" => "Only exact copies were looked for.".to_owned(),
+        other => format!("Method {other}, threshold {least}."),
+    }
+}
+
+/// Whether the similarities are true ones.
+pub(super) fn verification(data: &ReportData) -> &'static str {
+    match (data.method.as_str(), data.verified) {
+        ("copies", _) => "Exact copies have equal texts.",
+        (_, true) => {
+            "Verified: for every near copy the true resemblance to a kept record was computed and is at or above the threshold."
+        }
+        (_, false) => {
+            "Not verified: similarities are estimates, and some removed records may be no copies."
+        }
+    }
+}
+
+/// What share of the pairs the candidate search finds.
+pub(super) fn recall(data: &ReportData) -> Option<String> {
+    match (data.method.as_str(), data.recall) {
+        ("copies", _) => None,
+        (_, Some(recall)) if recall >= 1.0 => {
+            Some("Complete: no pair at or above the threshold is missed.".to_owned())
+        }
+        (_, Some(recall)) => Some(format!(
+            "A pair exactly at the threshold is found with a probability of {}, a more similar one with more.",
+            probability(recall)
+        )),
+        (_, None) => Some("How many like pairs this method misses is not stated.".to_owned()),
+    }
+}
+
+/// What a reader might wrongly conclude, each as a sentence.
+pub(super) fn caveats(data: &ReportData) -> Vec<String> {
+    let counts = &data.counts;
+    let mut caveats = vec![
+        "Likeness is that of words, not of meaning: a paraphrase or a translation is no copy, and a template filled with other facts may be one.".to_owned(),
+    ];
+    if counts.empty > 0 {
+        caveats.push(exact_only(counts.empty, "empty"));
+    }
+    if counts.without_features > 0 {
+        caveats.push(exact_only(
+            counts.without_features,
+            "without words to compare",
+        ));
+    }
+    if counts.skipped > 0 {
+        let (verb, them) = if counts.skipped == 1 {
+            ("was", "it is")
+        } else {
+            ("were", "they are")
+        };
+        caveats.push(format!(
+            "{} {verb} skipped; {them} listed below with the reasons and not counted as read.",
+            count(counts.skipped)
+        ));
+    }
+    caveats
+}
+
+fn exact_only(records: u64, how: &str) -> String {
+    let (noun, verb) = if records == 1 {
+        ("record", "is")
+    } else {
+        ("records", "are")
+    };
+    format!(
+        "{} {noun} {verb} {how}: compared for exact equality only, never called near copies.",
+        count(records)
+    )
+}

@@ -1,0 +1,436 @@
+//! The page against hostile data, and the differences against their laws.
+
+use proptest::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::diff::{DiffLine, Row, side_by_side, unified_terminal};
+use super::*;
+
+const OLD: &str = "The lamp stands at the window.\nIts light was seen by all who came late.\n\nNobody knew who lit it.";
+const NEW: &str = "The lamp stands at the window.\nIts light was seen by few who came late.\n\nNobody knew who lit it.\nIt burns yet.";
+
+fn cluster(survivor: &str, a_text: &str, b_text: &str) -> ClusterRow {
+    let example = Example {
+        a_id: survivor.to_owned(),
+        b_id: "copy".to_owned(),
+        similarity: 0.87,
+        a_text: a_text.to_owned(),
+        b_text: b_text.to_owned(),
+        cut: false,
+    };
+    ClusterRow {
+        survivor: survivor.to_owned(),
+        members: 3,
+        exact: 1,
+        lowest_similarity: 0.87,
+        bytes_saved: 2048,
+        sample_ids: vec!["copy".to_owned(), "twin".to_owned()],
+        example: Some(example),
+    }
+}
+
+fn data() -> ReportData {
+    ReportData {
+        title: "Lamps".to_owned(),
+        command: "lookalike dedup lamps -o out".to_owned(),
+        method: "minhash".to_owned(),
+        threshold: 0.8,
+        scheme: "lookalike/1 shingle=words:5".to_owned(),
+        scheme_id: "0123456789abcdef".to_owned(),
+        version: "0.1.0".to_owned(),
+        verified: true,
+        recall: Some(0.9995),
+        counts: Counts {
+            records: 12_345,
+            kept: 10_035,
+            removed_exact: 1_900,
+            removed_near: 410,
+            clusters: 900,
+            empty: 2,
+            without_features: 1,
+            skipped: 3,
+            input_bytes: 5 << 20,
+            kept_bytes: 4 << 20,
+            removed_bytes: 1 << 20,
+        },
+        timings: vec![
+            ("read".to_owned(), 1.5, 2.5),
+            ("verify".to_owned(), 0.5, 0.9),
+        ],
+        peak_memory_bytes: 64 << 20,
+        threads: 2,
+        memory_limit_bytes: 512 << 20,
+        inputs: vec![InputRow {
+            name: "lamps.jsonl".to_owned(),
+            format: "jsonl".to_owned(),
+            records: 12_345,
+            bytes: 5 << 20,
+            removed: 2_310,
+        }],
+        skips: vec![SkipRow {
+            what: "record".to_owned(),
+            reason: "not JSON".to_owned(),
+            count: 3,
+            example: "lamps.jsonl line 7".to_owned(),
+        }],
+        cluster_sizes: vec![("2".to_owned(), 700), ("3-4".to_owned(), 200)],
+        similarities: vec![10, 0, 0, 400],
+        similarity_from: 0.8,
+        similarity_exact: 1_900,
+        largest: vec![cluster("first", OLD, NEW)],
+    }
+}
+
+fn page(data: &ReportData) -> String {
+    render(data).expect("the template fits the data")
+}
+
+/// The content between two marks of the page.
+fn between<'p>(page: &'p str, open: &str, close: &str) -> &'p str {
+    let start = page.find(open).expect("opening mark") + open.len();
+    &page[start..start + page[start..].find(close).expect("closing mark")]
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = |chunk: &[u8]| -> String {
+        let bits = chunk
+            .iter()
+            .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
+        let digit = |place: usize| match place <= chunk.len() {
+            true => char::from(DIGITS[(bits >> (18 - 6 * place)) as usize & 63]),
+            false => '=',
+        };
+        (0..4).map(digit).collect()
+    };
+    bytes.chunks(3).map(digits).collect()
+}
+
+#[test]
+fn policy_allows_the_style_and_the_script_of_the_page_only() {
+    let page = page(&data());
+    let policy = between(
+        &page,
+        "http-equiv=\"Content-Security-Policy\" content=\"",
+        "\"",
+    );
+    for (open, close, directive) in [
+        ("<style>", "</style>", "style-src"),
+        ("<script>", "</script>", "script-src"),
+    ] {
+        let hash = base64(&Sha256::digest(between(&page, open, close)));
+        assert!(
+            policy.contains(&format!("{directive} 'sha256-{hash}';")),
+            "{directive} wants sha256-{hash}"
+        );
+    }
+    assert!(policy.starts_with("default-src 'none';"));
+    assert!(
+        !page.contains("style=\"") && !page.contains(" onclick"),
+        "the policy forbids inline attributes"
+    );
+}
+
+#[test]
+fn page_says_the_result_in_one_sentence() {
+    let page = page(&data());
+    let headline = between(&page, "<p class=\"headline\">", "</p>");
+    assert_eq!(
+        headline,
+        "Of 12,345 records 2,310 are copies: 1,900 exact, 410 near; 10,035 kept."
+    );
+}
+
+#[test]
+fn page_loads_nothing() {
+    let page = page(&data());
+    for word in [
+        "http://", "https://", "src=\"", "url(", "@import", "<iframe", "<object",
+    ] {
+        assert!(!page.contains(word), "{word} in the page");
+    }
+}
+
+#[test]
+fn page_states_verification_recall_and_what_was_not_compared() {
+    let shown = page(&data());
+    for words in [
+        "Verified:",
+        "99.95%",
+        "2 records are empty",
+        "1 record is without words",
+        "3 were skipped",
+    ] {
+        assert!(shown.contains(words), "{words} missing");
+    }
+    let unverified = page(&ReportData {
+        verified: false,
+        recall: None,
+        ..data()
+    });
+    assert!(unverified.contains("Not verified:") && unverified.contains("is not stated"));
+    assert!(!unverified.contains("Verified:"));
+    let complete = page(&ReportData {
+        method: "allpairs".to_owned(),
+        recall: Some(1.0),
+        ..data()
+    });
+    assert!(complete.contains("no pair at or above the threshold is missed"));
+}
+
+#[test]
+fn hostile_strings_are_harmless_wherever_they_stand() {
+    let hostile = "<script>alert(1)</script>\"'>&\u{202e}evil\0\0\u{1b}[2J{{ d }}";
+    let mut data = data();
+    let (input, skip) = (&mut data.inputs[0], &mut data.skips[0]);
+    let fields = [
+        &mut data.title,
+        &mut data.command,
+        &mut data.method,
+        &mut data.scheme,
+        &mut data.scheme_id,
+        &mut data.version,
+        &mut input.name,
+        &mut input.format,
+        &mut skip.what,
+        &mut skip.reason,
+        &mut skip.example,
+        &mut data.timings[0].0,
+        &mut data.cluster_sizes[0].0,
+    ];
+    fields.into_iter().for_each(|field| field.push_str(hostile));
+    data.largest = vec![cluster(hostile, hostile, &format!("{hostile} {OLD}"))];
+    data.largest[0].sample_ids = vec![hostile.to_owned()];
+    let page = page(&data);
+    assert_eq!(page.matches("<script").count(), 1, "only our own script");
+    assert!(!page.contains(['\0', '\u{1b}', '\u{202e}']));
+    assert!(page.contains(
+        "<span class=\"hid\">U+202E</span>evil<span class=\"hid\">U+0000 \u{d7}2</span>"
+    ));
+    assert!(page.contains("{{ d }}"), "data is not template text");
+    let title = between(&page, "<title>", "</title>");
+    assert!(title.contains("[U+202E]evil[U+0000 \u{d7}2]") && !title.contains('<'));
+}
+
+#[test]
+fn long_lists_are_cut_and_the_rest_is_counted() {
+    let mut data = data();
+    let input = |n: usize| InputRow {
+        name: format!("file-{n}"),
+        records: 2,
+        ..InputRow::default()
+    };
+    data.inputs = (0..1007).map(input).collect();
+    data.largest = (0..40)
+        .map(|n| cluster(&format!("survivor-{n}"), OLD, NEW))
+        .collect();
+    let page = page(&data);
+    assert!(page.contains(">file-999<") && !page.contains("file-1000"));
+    assert!(page.contains(">7 more<") && page.contains("<td class=\"num\">14</td>"));
+    assert!(page.contains(">survivor-29<") && !page.contains("survivor-30"));
+    assert!(page.contains("30 of 900"));
+}
+
+#[test]
+fn empty_job_makes_a_page() {
+    let page = page(&ReportData::default());
+    for words in [
+        "No record was read.",
+        "Nothing was skipped.",
+        "No input was read.",
+    ] {
+        assert!(page.contains(words), "{words} missing");
+    }
+    assert!(!page.contains("NaN"));
+}
+
+#[test]
+fn example_shows_changed_words_of_both_sides() {
+    let page = page(&data());
+    assert!(page.contains("by <del>all</del> who") && page.contains("by <ins>few</ins> who"));
+    assert!(page.contains("<ins>It burns yet.</ins>"));
+}
+
+#[test]
+fn example_of_equal_texts_says_so() {
+    let equal = page(&ReportData {
+        largest: vec![cluster("x", OLD, OLD)],
+        ..data()
+    });
+    assert!(equal.contains("The two texts are equal."));
+    let wrapped = OLD.replace(' ', "\n");
+    let spaces = page(&ReportData {
+        largest: vec![cluster("x", OLD, &wrapped)],
+        ..data()
+    });
+    assert!(!spaces.contains("<ins>") && !spaces.contains("<del>"));
+}
+
+#[test]
+fn figures_are_cut_not_rounded() {
+    use super::figure::*;
+    assert_eq!(similarity(0.799_96), "0.799");
+    assert_eq!(similarity(0.8), "0.800");
+    assert_eq!(probability(0.999_99), "99.99%");
+    assert_eq!(probability(1.0), "100%");
+    assert_eq!(threshold(0.8), "0.80");
+    assert_eq!(threshold(0.925), "0.925");
+    assert_eq!(count(1_234_567), "1,234,567");
+    assert_eq!(bytes(1023), "1023 B");
+    assert_eq!(bytes(1536), "1.50 KiB");
+    assert_eq!(bytes(u64::MAX), "16.0 EiB");
+    assert_eq!(share(1, 1_000_000), "<0.1%");
+    assert_eq!(share(999_999, 1_000_000), ">99.9%");
+    assert_eq!(seconds(302.0), "5 min 02 s");
+}
+
+/// The text of a side of all rows, lines joined again.
+fn rejoined(rows: &[Row], side: impl Fn(&Row) -> Option<&DiffLine>) -> String {
+    let mut text = String::new();
+    for (index, line) in rows.iter().filter_map(side).enumerate() {
+        if index > 0 && !line.continued {
+            text.push('\n');
+        }
+        line.spans.iter().for_each(|span| text.push_str(&span.text));
+    }
+    text
+}
+
+/// The words of a side that are not marked.
+fn unmarked(rows: &[Row], side: impl Fn(&Row) -> Option<&DiffLine>) -> String {
+    let spans = rows.iter().filter_map(side).flat_map(|line| &line.spans);
+    spans
+        .filter(|span| !span.changed)
+        .flat_map(|span| span.text.split_whitespace())
+        .collect()
+}
+
+fn assert_laws(a: &str, b: &str) {
+    let rows = side_by_side(a, b);
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    let strip = |text: String| text.trim_end_matches('\r').to_owned();
+    assert_eq!(rejoined(&rows, |row| row.left.as_ref()), strip(plain(a)));
+    assert_eq!(rejoined(&rows, |row| row.right.as_ref()), strip(plain(b)));
+    assert_eq!(
+        unmarked(&rows, |row| row.left.as_ref()),
+        unmarked(&rows, |row| row.right.as_ref())
+    );
+    assert!(
+        rows.iter()
+            .all(|row| row.left.is_some() || row.right.is_some())
+    );
+}
+
+proptest! {
+    #[test]
+    fn rows_hold_both_texts_and_common_words_agree(
+        a in "([a-c]{1,3}[ .\n]{1,2}|\u{6c34}\u{3002}|x\r\n){0,60}",
+        b in "([a-c]{1,3}[ .\n]{1,2}|\u{6c34}\u{3002}|x\r\n){0,60}",
+    ) {
+        assert_laws(&a, &b);
+    }
+
+    #[test]
+    fn any_text_equals_itself(a in "\\PC{0,300}") {
+        prop_assert!(side_by_side(&a, &a).iter().all(Row::is_same));
+    }
+}
+
+#[test]
+fn long_line_is_cut_into_sentences_and_only_the_changed_one_is_marked() {
+    let sentence =
+        |n: usize| format!("Sentence number {n} speaks of the river and of the mill beside it. ");
+    let old: String = (0..40).map(sentence).collect();
+    let new = old.replace(
+        "number 17 speaks of the river",
+        "number 17 speaks of the brook",
+    );
+    let rows = side_by_side(&old, &new);
+    assert_laws(&old, &new);
+    let changed: Vec<_> = rows.iter().filter(|row| !row.is_same()).collect();
+    assert_eq!(changed.len(), 1);
+    let marked = |line: &DiffLine| -> Vec<String> {
+        line.spans
+            .iter()
+            .filter(|span| span.changed)
+            .map(|span| span.text.clone())
+            .collect()
+    };
+    assert_eq!(marked(changed[0].left.as_ref().expect("left")), ["river"]);
+    assert_eq!(marked(changed[0].right.as_ref().expect("right")), ["brook"]);
+}
+
+#[test]
+fn chinese_is_compared_by_characters() {
+    let rows = side_by_side(
+        "\u{6cb3}\u{6c34}\u{5f88}\u{51b7}",
+        "\u{6cb3}\u{6c34}\u{5f88}\u{6696}",
+    );
+    let left = rows[0].left.as_ref().expect("left");
+    assert_eq!(left.spans[0].text.chars().count(), 3);
+    assert!(!left.spans[0].changed && left.spans[1].changed);
+}
+
+#[test]
+fn texts_wrapped_differently_show_no_change() {
+    let text = "one two three four five six seven eight nine ten ".repeat(30);
+    let wrapped = text.replace("six ", "six\n");
+    let rows = side_by_side(&text, &wrapped);
+    assert!(
+        rows.iter()
+            .flat_map(|row| [&row.left, &row.right])
+            .flatten()
+            .all(|line| !line.is_changed())
+    );
+}
+
+#[test]
+fn large_texts_are_compared_by_units() {
+    let old: String = (0..60_000)
+        .map(|n| format!("line {n} of a long text\n"))
+        .collect();
+    let new = old.replace("line 31007 of", "line 31007 in");
+    let rows = side_by_side(&old, &new);
+    assert_eq!(rows.iter().filter(|row| !row.is_same()).count(), 1);
+    assert_laws(&old, &new);
+}
+
+#[test]
+fn crafted_texts_end_in_bounded_work() {
+    // Two words in ever different order: the worst for shortest edit scripts, without anchors.
+    let word = |bit: bool| if bit { "on " } else { "off " };
+    let old: String = (0..150_000_u32)
+        .map(|n| word(n.wrapping_mul(2_654_435_761) >> 31 == 0))
+        .collect();
+    let new: String = (0..150_000_u32)
+        .map(|n| word(n.wrapping_mul(2_246_822_519) >> 31 == 0))
+        .collect();
+    assert_laws(&old, &new);
+}
+
+#[test]
+fn terminal_difference_is_plain_text() {
+    assert_eq!(
+        unified_terminal(OLD, NEW, false),
+        "  The lamp stands at the window.\n\
+         - Its light was seen by [-all-] who came late.\n\
+         + Its light was seen by {+few+} who came late.\n  \n  Nobody knew who lit it.\n\
+         + {+It burns yet.+}\n"
+    );
+}
+
+#[test]
+fn terminal_difference_lets_no_escape_through() {
+    let shown = unified_terminal("a \u{1b}[31m b\u{202e}", "a c", false);
+    assert!(!shown.contains(['\u{1b}', '\u{202e}']) && shown.contains("[U+001B]"));
+    assert!(unified_terminal("a b", "a c", true).contains("\u{1b}[7mb\u{1b}[27m"));
+}
+
+#[test]
+fn terminal_difference_folds_equal_lines() {
+    let old: String = (0..50).map(|n| format!("line {n}\n")).collect();
+    let new = old.replace("line 20\n", "line twenty\n");
+    let shown = unified_terminal(&old, &new, false);
+    assert!(shown.contains("  ... 18 equal lines ...\n") && shown.lines().count() == 8);
+}

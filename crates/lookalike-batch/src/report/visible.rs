@@ -1,0 +1,87 @@
+//! Characters that cannot be seen, or that change how others are seen, made visible.
+//!
+//! Ids and texts come from hostile documents: a NUL, an escape sequence or a direction override
+//! must neither act on the page or the terminal nor hide that it is there.
+
+use std::fmt::Write;
+
+/// Whether the character is shown as its code point instead of itself.
+///
+/// Zero-width joiner and non-joiner are left alone: Indic and Persian orthography need them.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}'
+        | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A stretch of a text: characters to show as they are, or one hidden character so many times.
+enum Stretch<'t> {
+    Shown(&'t str),
+    Hidden(char, usize),
+}
+
+/// Calls `visit` for each stretch of `text` in order.
+fn stretches<'t>(text: &'t str, mut visit: impl FnMut(Stretch<'t>)) {
+    let mut rest = text;
+    while let Some(at) = rest.find(is_hidden) {
+        if at > 0 {
+            visit(Stretch::Shown(&rest[..at]));
+        }
+        rest = &rest[at..];
+        let hidden = rest.chars().next().expect("find returned a character");
+        let after = rest.trim_start_matches(hidden);
+        let times = (rest.len() - after.len()) / hidden.len_utf8();
+        visit(Stretch::Hidden(hidden, times));
+        rest = after;
+    }
+    if !rest.is_empty() {
+        visit(Stretch::Shown(rest));
+    }
+}
+
+/// The name of a hidden character: `U+0000`, with a count when it is repeated.
+fn name(hidden: char, times: usize) -> String {
+    let mut name = format!("U+{:04X}", u32::from(hidden));
+    if times > 1 {
+        let _ = write!(name, " \u{d7}{times}");
+    }
+    name
+}
+
+/// Appends `text` as HTML content: markup escaped, hidden characters as small labels.
+pub(super) fn push_html(out: &mut String, text: &str) {
+    stretches(text, |stretch| match stretch {
+        Stretch::Shown(shown) => push_escaped(out, shown),
+        Stretch::Hidden(hidden, times) => {
+            let _ = write!(out, "<span class=\"hid\">{}</span>", name(hidden, times));
+        }
+    });
+}
+
+/// Appends `text` with the characters escaped that mean something in HTML.
+fn push_escaped(out: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+}
+
+/// `text` with hidden characters written as `[U+202E]`: for terminals and places without markup.
+pub(super) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    stretches(text, |stretch| match stretch {
+        Stretch::Shown(shown) => out.push_str(shown),
+        Stretch::Hidden(hidden, times) => {
+            let _ = write!(out, "[{}]", name(hidden, times));
+        }
+    });
+    out
+}
