@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Race lookalike against the peers: the same file, one thread, turn by turn, medians.
+
+    bench/race.py setup                                  install the peers, build everything
+    bench/race.py dedup --records FILE [--pairs FILE]    JSON Lines to kept set
+    bench/race.py sketches --records FILE [--width N]      text to sketch
+
+Every engine runs as a process of its own; CPU seconds (all threads, user and system) and the
+peak resident size are what the kernel reports of it, so reading, writing and the start of an
+interpreter count for everybody. Standard library only.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import score
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+PYTHON = HERE / ".venv" / "bin" / "python"
+OURS = ROOT / "target" / "release" / "lookalike"
+SINGLE = {
+    name: "1"
+    for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+}
+
+
+@dataclasses.dataclass
+class Engine:
+    """One runner of the dedup race."""
+
+    command: list
+    program: pathlib.Path
+    sampled: bool = False
+    note: str = ""
+
+
+@dataclasses.dataclass
+class Run:
+    """What one run of one engine cost, and what it printed last."""
+
+    cpu: float
+    wall: float
+    rss: int
+    printed: str
+
+
+def peer(script, *options):
+    """The command of a Python peer."""
+    return [PYTHON, HERE / "peers" / script, "{input}", "-o", "{output}", "--threshold",
+            "{threshold}", *options]
+
+
+def ours(*options):
+    """The command of our binary."""
+    return [OURS, "dedup", "{input}", "-o", "{output}", "--threads", "1", "--threshold",
+            "{threshold}", "--shingle", "words:5", "--quiet", *options]
+
+
+ENGINES = {
+    "lookalike": Engine(ours(), OURS, note="verified, clusters, pairs, report"),
+    "lookalike-allpairs": Engine(
+        ours("--method", "allpairs"), OURS, note="every pair, verified, clusters, pairs, report"
+    ),
+    "gaoya": Engine(
+        [HERE / "target" / "release" / "gaoya_pipeline", "{input}", "{output}", "{threshold}"],
+        HERE / "target" / "release" / "gaoya_pipeline",
+        note="estimate checked, clusters",
+    ),
+    "rensa": Engine(peer("rensa_pipeline.py"), PYTHON, note="estimate checked, clusters"),
+    "rensa-keep": Engine(
+        peer("rensa_pipeline.py", "--mode", "keep"), PYTHON, note="estimate checked, no clusters"
+    ),
+    "rensa-flags": Engine(
+        peer("rensa_pipeline.py", "--mode", "flags"),
+        PYTHON,
+        note="unchecked band collisions, no clusters",
+    ),
+    "datasketch": Engine(
+        peer("datasketch_pipeline.py"), PYTHON, sampled=True, note="estimate checked, clusters"
+    ),
+}
+
+
+def run_process(command):
+    """Run a command with one thread and return its Run; a failure ends the race."""
+    with tempfile.TemporaryFile() as printed:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            [str(part) for part in command], stdout=printed, env=os.environ | SINGLE
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            sys.exit(f"failed with status {process.returncode}: {' '.join(map(str, command))}")
+        printed.seek(0)
+        text = printed.read().decode()
+    return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024, text)
+
+
+def fill(command, **places):
+    """The command with its places filled in."""
+    return [str(part).format(**places) for part in command]
+
+
+def sample_of(records, count, folder):
+    """The first lines of the file as a file of its own; returns (path, lines, all lines)."""
+    path = folder / "sample.jsonl"
+    total = taken = 0
+    with open(records, "rb") as source, open(path, "wb") as out:
+        for total, line in enumerate(source, 1):
+            if total <= count:
+                out.write(line)
+                taken = total
+    return path, taken, total
+
+
+def available(names):
+    """The engines of that name which are installed; says what is missing."""
+    for name in names:
+        if ENGINES[name].program.exists():
+            yield name
+        else:
+            print(f"left out: {name} ({ENGINES[name].program} is missing)", file=sys.stderr)
+
+
+def race(names, inputs, options, folder):
+    """Run every engine options.runs times, turn by turn; returns name -> runs."""
+    runs = {name: [] for name in names}
+    for _ in range(options.runs):
+        for name in names:
+            output = folder / name
+            shutil.rmtree(output, ignore_errors=True)
+            command = fill(
+                ENGINES[name].command,
+                input=inputs[name],
+                output=output,
+                threshold=options.threshold,
+            )
+            runs[name].append(run_process(command))
+            print(f"{name}: {runs[name][-1].cpu:.2f} s", file=sys.stderr)
+    return runs
+
+
+def figures(name, runs, records, options, folder):
+    """The medians and the score of one engine; records is (its input, lines, all lines)."""
+    path, lines, total = records
+    kept = folder / name / "kept.jsonl"
+    result = {
+        "engine": name,
+        "note": ENGINES[name].note,
+        "records": lines,
+        "bytes": path.stat().st_size,
+        "scale": total / lines,
+        "cpu": statistics.median(run.cpu for run in runs),
+        "wall": statistics.median(run.wall for run in runs),
+        "rss": max(run.rss for run in runs),
+        "kept": len(score.kept_ids(kept)),
+    }
+    if options.pairs:
+        result |= score.score_files(path, kept, options.pairs, options.threshold)
+    return result
+
+
+def dedup_table(results):
+    """The results as a Markdown table; times of sampled engines are scaled to all records."""
+    first = results[0]
+    base = first["cpu"] * first["scale"]
+    rows = [
+        f"| engine | CPU s | wall s | times {first['engine']} | records/CPU s | MB/CPU s | peak RSS MB | kept "
+        "| recall | unexplained | does |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for found in results:
+        cpu, scale = found["cpu"], found["scale"]
+        mark = f" (x{scale:.0f} from {found['records']:,})" if scale > 1 else ""
+        rows.append(
+            f"| {found['engine']} | {cpu * scale:.2f}{mark} | {found['wall'] * scale:.2f} "
+            f"| {cpu * scale / base:.1f} | {found['records'] / cpu:,.0f} "
+            f"| {found['bytes'] / cpu / 1e6:.1f} | {found['rss'] / 1e6:,.0f} "
+            f"| {found['kept']:,} | {found.get('recall', '-')} "
+            f"| {found.get('unexplained', '-')} | {found['note']} |"
+        )
+    return "\n".join(rows)
+
+
+def versions():
+    """What is raced, as lines of `name version`."""
+    command = [PYTHON, "-m", "pip", "freeze", "--disable-pip-version-check"]
+    frozen = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    lock = (HERE / "Cargo.lock").read_text() if (HERE / "Cargo.lock").exists() else ""
+    crates = [block.split("\n") for block in lock.split("[[package]]\n")[1:]]
+    pinned = [f"{name[8:-1]} {version[11:-1]}" for name, version, *_ in crates
+              if name[8:-1] in ("gaoya", "simhash")]
+    return ", ".join([f"Python {platform.python_version()}", *pinned, *frozen])
+
+
+def machine():
+    """The processor, its cores and how busy the machine is."""
+    models = [line.split(":")[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
+              if line.startswith("model name")]
+    model = models[0] if models else platform.machine()
+    return f"{model}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+
+
+def setup(_options):
+    """Install the Python peers and build the Rust ones and our binary."""
+    if not PYTHON.exists():
+        subprocess.run([sys.executable, "-m", "venv", HERE / ".venv"], check=True)
+    subprocess.run(
+        [PYTHON, "-m", "pip", "install", "-q", "-r", HERE / "requirements.txt"], check=True
+    )
+    subprocess.run(["cargo", "build", "--release", "--locked"], cwd=HERE, check=True)
+    subprocess.run(["cargo", "build", "--release", "-p", "lookalike-cli"], cwd=ROOT, check=True)
+
+
+def dedup(options):
+    """The race from JSON Lines to the kept set."""
+    names = list(available(options.engines.split(",")))
+    if not names:
+        sys.exit("no engine is installed: run `bench/race.py setup` first")
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        folder = pathlib.Path(scratch)
+        sample, taken, total = sample_of(options.records, options.sample, folder)
+        whole = (options.records, total, total)
+        records = {n: (sample, taken, total) if ENGINES[n].sampled else whole for n in names}
+        inputs = {name: records[name][0] for name in names}
+        runs = race(names, inputs, options, folder)
+        results = [figures(n, runs[n], records[n], options, folder) for n in names]
+    print(f"{machine()}\n{versions()}\n")
+    print(f"{options.records.name}: {total:,} records, {options.records.stat().st_size / 1e6:.1f} MB, "
+          f"threshold {options.threshold}, medians of {options.runs}\n")
+    print(dedup_table(results))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def sketches(options):
+    """The race from text to sketch, Rust and Python programs turn by turn."""
+    course = [str(options.megabytes), str(options.width)]
+    programs = [
+        [HERE / "target" / "release" / "sketches", options.records, *course],
+        [PYTHON, HERE / "peers" / "sketches.py", options.records, *course],
+    ]
+    found = {}
+    for _ in range(options.runs):
+        for command in programs:
+            for line in run_process(command).printed.splitlines():
+                row = json.loads(line)
+                found.setdefault((row["engine"], row["job"]), []).append(row)
+    print(f"{machine()}\n{versions()}\n\n{options.records.name}, medians of {options.runs}\n")
+    print(sketch_table(found))
+
+
+def sketch_table(found):
+    """Rates of each (engine, job) as a Markdown table."""
+    rows = ["| job | engine | MB/s | M shingles/s |", "|---|---|---|---|"]
+    for (engine, job), runs in sorted(found.items(), key=lambda item: item[0][1]):
+        megabytes = statistics.median(run["bytes"] / run["cpu"] / 1e6 for run in runs)
+        shingles = statistics.median(run["shingles"] / run["cpu"] / 1e6 for run in runs)
+        rows.append(f"| {job} | {engine} | {megabytes:.1f} | {shingles:.2f} |")
+    return "\n".join(rows)
+
+
+def parse():
+    """The options of the three commands."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    commands.add_parser("setup").set_defaults(run=setup)
+    for name, function in (("dedup", dedup), ("sketches", sketches)):
+        command = commands.add_parser(name)
+        command.set_defaults(run=function)
+        command.add_argument("--records", type=pathlib.Path, required=True)
+        command.add_argument("--runs", type=int, default=3)
+        if function is dedup:
+            command.add_argument("--pairs", type=pathlib.Path, help="pairs to measure recall by")
+            command.add_argument("--threshold", type=float, default=0.8)
+            command.add_argument("--engines", default=",".join(ENGINES))
+            command.add_argument("--sample", type=int, default=50_000, help="for slow engines")
+            command.add_argument("--scratch", type=pathlib.Path, help="folder for outputs")
+            command.add_argument("--json", type=pathlib.Path, help="write the figures here too")
+        else:
+            command.add_argument("--megabytes", type=int, default=20, help="text to sketch")
+            command.add_argument("--width", type=int, default=4, help="words a shingle")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = parse()
+    OPTIONS.run(OPTIONS)

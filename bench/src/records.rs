@@ -1,0 +1,70 @@
+//! Records, words and shingles.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+/// The field of a record that the race needs.
+#[derive(Deserialize)]
+struct Record<'a> {
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+}
+
+/// The lines of a file with their terminators, at most `limit` of them.
+pub fn lines(bytes: &[u8], limit: usize) -> Vec<&[u8]> {
+    bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .take(limit)
+        .collect()
+}
+
+/// The text of a JSON record.
+///
+/// # Errors
+///
+/// Says what is wrong when the line is no JSON object with a text.
+pub fn text(line: &[u8]) -> Result<Cow<'_, str>, serde_json::Error> {
+    serde_json::from_slice::<Record<'_>>(line).map(|record| record.text)
+}
+
+/// The lower-cased words of a text joined by one space, and where each begins and ends.
+///
+/// The buffers are reused from text to text.
+#[derive(Default)]
+pub struct Words {
+    joined: String,
+    places: Vec<(usize, usize)>,
+}
+
+impl Words {
+    /// Read another text.
+    pub fn read(&mut self, text: &str) {
+        self.joined.clear();
+        self.places.clear();
+        if text.is_ascii() {
+            self.split(&text.to_ascii_lowercase());
+        } else {
+            self.split(&text.to_lowercase());
+        }
+    }
+
+    fn split(&mut self, lower: &str) {
+        let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        for word in words.filter(|word| !word.is_empty()) {
+            if !self.joined.is_empty() {
+                self.joined.push(' ');
+            }
+            let start = self.joined.len();
+            self.joined.push_str(word);
+            self.places.push((start, self.joined.len()));
+        }
+    }
+
+    /// The shingles of `width` words in the order of the text, with repetitions.
+    pub fn shingles(&self, width: usize) -> impl Iterator<Item = &str> {
+        let width = width.min(self.places.len()).max(1);
+        let windows = self.places.windows(width);
+        windows.map(move |window| &self.joined[window[0].0..window[width - 1].1])
+    }
+}
