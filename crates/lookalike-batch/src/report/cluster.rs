@@ -58,7 +58,7 @@ impl<'r> ExampleView<'r> {
         let mut pieces = fold(&rows, CONTEXT);
         let mut notes = Vec::new();
         if example.cut {
-            notes.push("Only the beginning of the texts is shown.".to_owned());
+            notes.push("Only the beginning of the texts was compared, so the last rows may seem to differ.".to_owned());
         }
         if rows.iter().all(Row::is_same) {
             notes.push(sameness(example).to_owned());
@@ -96,14 +96,12 @@ fn sameness(example: &Example) -> &'static str {
 
 /// The first rows of texts without a change.
 fn preview(rows: &[Row]) -> Vec<Piece<'_>> {
-    let shown = if rows.len() <= PREVIEW + 1 {
-        rows.len()
-    } else {
-        PREVIEW
-    };
-    let mut pieces: Vec<_> = rows[..shown].iter().map(Piece::Row).collect();
-    if rows.len() > shown {
-        pieces.push(Piece::Folded(rows.len() - shown));
+    let full = rows.iter().filter(|row| !row.is_blank());
+    let mut pieces: Vec<_> = full.map(Piece::Row).collect();
+    if pieces.len() > PREVIEW + 1 {
+        let hidden = pieces.len() - PREVIEW;
+        pieces.truncate(PREVIEW);
+        pieces.push(Piece::Folded(hidden));
     }
     pieces
 }

@@ -57,6 +57,14 @@ impl Row {
         let same = |side: &Option<DiffLine>| side.as_ref().is_some_and(|line| !line.is_changed());
         same(&self.left) && same(&self.right)
     }
+
+    /// Whether neither side holds anything but white space.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        let lines = [&self.left, &self.right].into_iter().flatten();
+        let mut spans = lines.flat_map(|line| &line.spans);
+        spans.all(|span| span.text.trim().is_empty())
+    }
 }
 
 /// Aligns two texts line by line and marks the words that differ.
@@ -82,8 +90,9 @@ pub(super) enum Piece<'r> {
     Folded(usize),
 }
 
-/// Folds runs of equal rows, but for `context` rows next to a change.
+/// Folds runs of equal rows, but for `context` rows next to a change. Blank rows are left out.
 pub(super) fn fold(rows: &[Row], context: usize) -> Vec<Piece<'_>> {
+    let rows: Vec<&Row> = rows.iter().filter(|row| !row.is_blank()).collect();
     let mut pieces = Vec::new();
     let mut at = 0;
     while at < rows.len() {
@@ -92,19 +101,22 @@ pub(super) fn fold(rows: &[Row], context: usize) -> Vec<Piece<'_>> {
         let after = if at + run == rows.len() { 0 } else { context };
         push_run(&mut pieces, &rows[at..at + run], before, after);
         at += run;
-        let changed = rows[at..].iter().take_while(|row| !row.is_same()).count();
-        pieces.extend(rows[at..at + changed].iter().map(Piece::Row));
-        at += changed;
+        let changed = rows[at..].iter().take_while(|row| !row.is_same());
+        let changed = changed.map(|row| Piece::Row(row));
+        let from = pieces.len();
+        pieces.extend(changed);
+        at += pieces.len() - from;
     }
     pieces
 }
 
 /// Appends a run of equal rows with its middle folded, unless that would hide a single row.
-fn push_run<'r>(pieces: &mut Vec<Piece<'r>>, run: &'r [Row], before: usize, after: usize) {
+fn push_run<'r>(pieces: &mut Vec<Piece<'r>>, run: &[&'r Row], before: usize, after: usize) {
+    let row = |row: &&'r Row| Piece::Row(row);
     if run.len() <= before + after + 1 {
-        return pieces.extend(run.iter().map(Piece::Row));
+        return pieces.extend(run.iter().map(row));
     }
-    pieces.extend(run[..before].iter().map(Piece::Row));
+    pieces.extend(run[..before].iter().map(row));
     pieces.push(Piece::Folded(run.len() - before - after));
-    pieces.extend(run[run.len() - after..].iter().map(Piece::Row));
+    pieces.extend(run[run.len() - after..].iter().map(row));
 }

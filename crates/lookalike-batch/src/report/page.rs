@@ -15,7 +15,7 @@ pub(super) const SCRIPT: &str = include_str!("page.js");
 /// Nothing may be loaded or run but the style and the script above.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-LoF4sAaVTNTobIqjbsEIlAQOYIZCaHfIEczvgL7r8e0='; ",
+    "style-src 'sha256-sjH8YGRgthG7JLAOP5GBXgYfIBkKTfca5W9dLuYDKbs='; ",
     "script-src 'sha256-i/nFGSPOO2PsaB5Tvu3uUr+qCmOxjp4qh2o3sr3VPts='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
@@ -34,7 +34,7 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
         d => serialized(data),
         says => sentences(data),
         plots => plots(data),
-        inputs => Inputs::new(&data.inputs),
+        inputs => serialized(Inputs::new(&data.inputs)),
         clusters => clusters(data),
         shown => data.largest.len().min(ReportData::MAX_CLUSTERS),
     })?)
@@ -132,7 +132,7 @@ struct Inputs<'r> {
 }
 
 impl<'r> Inputs<'r> {
-    fn new(inputs: &'r [InputRow]) -> Value {
+    fn new(inputs: &'r [InputRow]) -> Self {
         let (listed, rest) = inputs.split_at(inputs.len().min(ReportData::MAX_INPUTS));
         let mut rest_sum = InputRow::default();
         for input in rest {
@@ -140,11 +140,11 @@ impl<'r> Inputs<'r> {
             rest_sum.bytes = rest_sum.bytes.saturating_add(input.bytes);
             rest_sum.removed = rest_sum.removed.saturating_add(input.removed);
         }
-        serialized(Inputs {
+        Inputs {
             listed,
             rest: rest.len(),
             rest_sum,
-        })
+        }
     }
 }
 

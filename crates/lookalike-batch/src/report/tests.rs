@@ -415,7 +415,7 @@ fn terminal_difference_is_plain_text() {
         unified_terminal(OLD, NEW, false),
         "  The lamp stands at the window.\n\
          - Its light was seen by [-all-] who came late.\n\
-         + Its light was seen by {+few+} who came late.\n  \n  Nobody knew who lit it.\n\
+         + Its light was seen by {+few+} who came late.\n  Nobody knew who lit it.\n\
          + {+It burns yet.+}\n"
     );
 }

@@ -23,7 +23,13 @@ struct Comparison<'t> {
 /// See [`super::side_by_side`].
 pub(super) fn side_by_side(a: &str, b: &str) -> Vec<Row> {
     let (a, b) = cut(a, b);
-    let units = align_units(&a, &b);
+    let mut units = align_units(&a, &b);
+    // Blank lines are alike everywhere: alone they would tear apart what belongs together.
+    units.retain(|run| {
+        a.units[run.a..run.a + run.len]
+            .iter()
+            .any(|unit| !unit.words.is_empty())
+    });
     let (marked_a, marked_b) = (vec![true; a.words.len()], vec![true; b.words.len()]);
     let mut comparison = Comparison {
         a,
@@ -150,11 +156,20 @@ impl Comparison<'_> {
         self.push_unpaired(i..a.end, j..b.end);
     }
 
-    fn push_unpaired(&mut self, a: Range<usize>, b: Range<usize>) {
-        let longer = a.len().max(b.len());
-        let side = |range: &Range<usize>, k| Some(range.start + k).filter(|at| *at < range.end);
-        self.rows
-            .extend((0..longer).map(|k| (side(&a, k), side(&b, k))));
+    /// Puts units beside each other in order; a blank line stands beside a blank one or alone.
+    fn push_unpaired(&mut self, mut a: Range<usize>, mut b: Range<usize>) {
+        loop {
+            let blank = |units: &[Unit], at: usize| units[at].words.is_empty();
+            let left = a.clone().next().map(|at| (at, blank(&self.a.units, at)));
+            let right = b.clone().next().map(|at| (at, blank(&self.b.units, at)));
+            let (left, right) = match (left, right) {
+                (None, None) => break,
+                (Some((_, true)), Some((_, false))) => (a.next(), None),
+                (Some((_, false)), Some((_, true))) => (None, b.next()),
+                _ => (a.next(), b.next()),
+            };
+            self.rows.push((left, right));
+        }
     }
 
     fn finish(self) -> Vec<Row> {

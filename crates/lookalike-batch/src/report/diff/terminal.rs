@@ -47,9 +47,9 @@ const COLORED: [Style; 2] = [
 /// The difference of two texts, one line a row: `-` for `a`, `+` for `b`, marked words in
 /// `[-...-]` and `{+...+}`, or in colour.
 ///
-/// Equal lines far from a change are folded into one that counts them. Control characters of the
+/// Blank lines are left out, equal lines far from a change are folded into one that counts them. Control characters of the
 /// texts are written as `[U+001B]`, so nothing in them reaches the terminal. Each line ends in a
-/// line feed; two empty texts give an empty line. Time and memory as [`side_by_side`].
+/// line feed. Time and memory as [`side_by_side`].
 #[must_use]
 pub fn unified_terminal(a: &str, b: &str, color: bool) -> String {
     let rows = side_by_side(a, b);
