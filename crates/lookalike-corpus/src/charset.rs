@@ -1,0 +1,206 @@
+//! Which character set a file is in, and its text: byte order mark, declaration, UTF-8, guess.
+//!
+//! The order is that of the WHATWG "encoding sniffing" algorithm where no HTTP header is at hand:
+//!
+//! 1. a byte order mark (UTF-8, UTF-16);
+//! 2. for HTML, `<meta charset>` or `http-equiv` within the first 1024 bytes;
+//! 3. UTF-8 if the bytes are valid, or nearly: at least four well-formed sequences beyond ASCII
+//!    for each broken one;
+//! 4. what chardetng makes of the first 64 KiB.
+
+use std::borrow::Cow;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use memchr::memchr;
+
+/// How much of a file is searched for a declaration.
+const PRESCAN_BYTES: usize = 1024;
+
+/// How much of a file the detector sees.
+const GUESS_BYTES: usize = 64 << 10;
+
+/// Well-formed sequences beyond ASCII for each broken one that make text "nearly UTF-8".
+const UTF8_BENEFIT: usize = 4;
+
+/// A decoded file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// The text without byte order mark; borrowed when it was UTF-8 all along.
+    pub text: Cow<'a, str>,
+    /// The WHATWG name of the character set.
+    pub charset: &'static str,
+    /// Whether something could not be decoded and became U+FFFD.
+    pub replaced: bool,
+}
+
+/// Finds the character set of a file and decodes it. Never fails; linear in the length.
+pub fn decode(bytes: &[u8], html: bool) -> Decoded<'_> {
+    if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
+        return decode_as(encoding, &bytes[mark..]);
+    }
+    if let Some(encoding) = html.then(|| declared(bytes)).flatten() {
+        return decode_as(encoding, bytes);
+    }
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(text) => Decoded {
+            text: Cow::Borrowed(text),
+            charset: UTF_8.name(),
+            replaced: false,
+        },
+        Err(_) if is_nearly_utf8(bytes) => decode_as(UTF_8, bytes),
+        Err(_) => decode_as(guess(bytes, html), bytes),
+    }
+}
+
+fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> Decoded<'a> {
+    let (text, replaced) = encoding.decode_without_bom_handling(bytes);
+    Decoded {
+        text,
+        charset: encoding.name(),
+        replaced,
+    }
+}
+
+fn is_nearly_utf8(bytes: &[u8]) -> bool {
+    let (mut good, mut broken) = (0, 0);
+    for piece in bytes.utf8_chunks() {
+        good += piece.valid().bytes().filter(|byte| *byte >= 0xc0).count();
+        broken += usize::from(!piece.invalid().is_empty());
+    }
+    good >= broken * UTF8_BENEFIT
+}
+
+fn guess(bytes: &[u8], html: bool) -> &'static Encoding {
+    let iso_2022_jp = if html {
+        Iso2022JpDetection::Deny
+    } else {
+        Iso2022JpDetection::Allow
+    };
+    let mut detector = EncodingDetector::new(iso_2022_jp);
+    detector.feed(&bytes[..bytes.len().min(GUESS_BYTES)], true);
+    detector.guess(None, Utf8Detection::Deny)
+}
+
+/// The character set that a page declares of itself in its first 1024 bytes.
+///
+/// The WHATWG prescan: comments are passed over; in the first `meta` that has one, `charset` or,
+/// with `http-equiv=content-type`, the charset within `content` counts. UTF-16 means UTF-8 there.
+pub fn declared(html: &[u8]) -> Option<&'static Encoding> {
+    let head = &html[..html.len().min(PRESCAN_BYTES)];
+    let mut at = 0;
+    while let Some(found) = memchr(b'<', &head[at..]) {
+        at += found;
+        let rest = &head[at..];
+        if rest.starts_with(b"<!--") {
+            at += memchr::memmem::find(&rest[2..], b"-->")? + 5;
+        } else if starts_with_word(&rest[1..], b"meta") {
+            let (encoding, length) = meta(&rest[5..]);
+            if encoding.is_some() {
+                return encoding;
+            }
+            at += 5 + length;
+        } else {
+            at += 1;
+        }
+    }
+    None
+}
+
+fn starts_with_word(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.len() > word.len()
+        && bytes[..word.len()].eq_ignore_ascii_case(word)
+        && matches!(
+            bytes[word.len()],
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0c | b'/'
+        )
+}
+
+/// Reads the attributes of a `meta` tag; says how long they are.
+fn meta(tag: &[u8]) -> (Option<&'static Encoding>, usize) {
+    let mut attributes = Attributes { tag, at: 0 };
+    let (mut charset, mut pragma, mut content) = (None, false, None);
+    while let Some((name, value)) = attributes.next() {
+        if name.eq_ignore_ascii_case(b"charset") {
+            charset = charset.or_else(|| label(value));
+        } else if name.eq_ignore_ascii_case(b"http-equiv") {
+            pragma |= value.eq_ignore_ascii_case(b"content-type");
+        } else if name.eq_ignore_ascii_case(b"content") {
+            content = content.or_else(|| charset_in(value));
+        }
+    }
+    let encoding = charset.or(content.filter(|_| pragma));
+    (encoding, attributes.at)
+}
+
+fn label(name: &[u8]) -> Option<&'static Encoding> {
+    let encoding = Encoding::for_label(name)?;
+    let is_utf16 = encoding == UTF_16LE || encoding == UTF_16BE;
+    Some(if is_utf16 { UTF_8 } else { encoding })
+}
+
+/// The label after `charset=` in the value of a `content` attribute.
+fn charset_in(content: &[u8]) -> Option<&'static Encoding> {
+    let lower = content.to_ascii_lowercase();
+    let after = memchr::memmem::find(&lower, b"charset")? + b"charset".len();
+    let rest = lower[after..]
+        .trim_ascii_start()
+        .strip_prefix(b"=")?
+        .trim_ascii_start();
+    let name = match rest.first()? {
+        quote @ (b'"' | b'\'') => rest[1..].split(|byte| byte == quote).next()?,
+        _ => rest
+            .split(|byte| byte.is_ascii_whitespace() || *byte == b';')
+            .next()?,
+    };
+    label(name)
+}
+
+/// Attributes of a tag up to its `>`.
+struct Attributes<'a> {
+    tag: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Attributes<'a> {
+    fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        self.skip(|byte| byte.is_ascii_whitespace() || byte == b'/');
+        if matches!(self.tag.get(self.at), None | Some(b'>')) {
+            return None;
+        }
+        let start = self.at;
+        self.at += 1;
+        self.skip(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b'/' | b'>' | b'='));
+        let name = &self.tag[start..self.at];
+        self.skip(|byte| byte.is_ascii_whitespace());
+        if self.tag.get(self.at) != Some(&b'=') {
+            return Some((name, b""));
+        }
+        self.at += 1;
+        self.skip(|byte| byte.is_ascii_whitespace());
+        Some((name, self.value()))
+    }
+
+    fn value(&mut self) -> &'a [u8] {
+        let Some(&first) = self.tag.get(self.at) else {
+            return b"";
+        };
+        if matches!(first, b'"' | b'\'') {
+            let start = self.at + 1;
+            self.at = start;
+            self.skip(|byte| byte != first);
+            let value = &self.tag[start..self.at];
+            self.at = (self.at + 1).min(self.tag.len());
+            return value;
+        }
+        let start = self.at;
+        self.skip(|byte| !byte.is_ascii_whitespace() && byte != b'>');
+        &self.tag[start..self.at]
+    }
+
+    fn skip(&mut self, belongs: impl Fn(u8) -> bool) {
+        while self.tag.get(self.at).is_some_and(|byte| belongs(*byte)) {
+            self.at += 1;
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! One open source: its bytes, decompressed, and the proof that it did not change meanwhile.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+
+use flate2::read::MultiGzDecoder;
+
+use crate::error::ReadError;
+use crate::options::Compression;
+use crate::source::{Origin, Source};
+
+/// Compressed bytes that are read at once.
+const READ_BYTES: usize = 128 << 10;
+
+/// Largest zstd window that is accepted, as a power of two: 128 MiB. It bounds the decoder.
+const ZSTD_WINDOW_LOG: u32 = 27;
+
+/// What one read came to. Bytes may have been appended in any case.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// As much as was asked for.
+    More,
+    /// The source is at its end.
+    End,
+    /// The compressed data is at the end of what makes sense.
+    Damaged(String),
+}
+
+/// An open source.
+pub(crate) struct Decoder<'a> {
+    source: &'a Source,
+    stream: Stream,
+}
+
+enum Stream {
+    Plain(Counted),
+    Gzip(Box<MultiGzDecoder<BufReader<Counted>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Counted>>>),
+}
+
+impl<'a> Decoder<'a> {
+    /// Opens the source and checks that it is the one that was discovered.
+    pub(crate) fn open(source: &'a Source) -> Result<Decoder<'a>, ReadError> {
+        let stream = File::open(source.file())
+            .and_then(|file| Stream::new(file, source.compression))
+            .map_err(|error| io_error(source, error))?;
+        let decoder = Decoder { source, stream };
+        decoder.check_unchanged()?;
+        Ok(decoder)
+    }
+
+    /// Appends up to `want` decompressed bytes, fewer only at an end.
+    pub(crate) fn append(&mut self, out: &mut Vec<u8>, want: usize) -> Result<Step, ReadError> {
+        let start = out.len();
+        out.resize(start + want, 0);
+        let (filled, end) = fill(&mut self.stream, &mut out[start..]);
+        out.truncate(start + filled);
+        match end {
+            Ok(false) => Ok(Step::More),
+            Ok(true) => {
+                self.check_unchanged()?;
+                Ok(Step::End)
+            }
+            Err(error) if error.raw_os_error().is_some() => Err(io_error(self.source, error)),
+            Err(error) => {
+                self.check_unchanged()?;
+                Ok(Step::Damaged(error.to_string()))
+            }
+        }
+    }
+
+    /// Bytes of the file that were consumed so far, before decompression.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.stream.counted().count
+    }
+
+    fn check_unchanged(&self) -> Result<(), ReadError> {
+        let now = self
+            .stream
+            .counted()
+            .file
+            .metadata()
+            .map_err(|error| io_error(self.source, error))?;
+        let same_time = match self.source.origin {
+            Origin::File(_) => now.modified().ok() == self.source.modified,
+            Origin::Spool { .. } => true,
+        };
+        if now.len() == self.source.bytes && same_time {
+            return Ok(());
+        }
+        Err(ReadError::Changed {
+            name: self.source.name().into_owned(),
+        })
+    }
+}
+
+impl Stream {
+    fn new(file: File, compression: Compression) -> io::Result<Stream> {
+        let counted = Counted { file, count: 0 };
+        Ok(match compression {
+            Compression::None => Stream::Plain(counted),
+            Compression::Gzip => Stream::Gzip(Box::new(MultiGzDecoder::new(
+                BufReader::with_capacity(READ_BYTES, counted),
+            ))),
+            Compression::Zstd => Stream::Zstd(Box::new(zstd_decoder(BufReader::with_capacity(
+                READ_BYTES, counted,
+            ))?)),
+        })
+    }
+
+    fn counted(&self) -> &Counted {
+        match self {
+            Stream::Plain(counted) => counted,
+            Stream::Gzip(decoder) => decoder.get_ref().get_ref(),
+            Stream::Zstd(decoder) => decoder.get_ref().get_ref(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(reader) => reader.read(out),
+            Stream::Gzip(reader) => reader.read(out),
+            Stream::Zstd(reader) => reader.read(out),
+        }
+    }
+}
+
+/// Decompresses the beginning of a file, as far as `bytes` go; damage just ends it.
+pub(crate) fn peek(head: &[u8], compression: Compression, bytes: usize) -> Vec<u8> {
+    let mut out = vec![0; bytes];
+    let filled = match compression {
+        Compression::None => return head[..head.len().min(bytes)].to_vec(),
+        Compression::Gzip => fill(&mut MultiGzDecoder::new(head), &mut out).0,
+        Compression::Zstd => match zstd_decoder(head) {
+            Ok(mut decoder) => fill(&mut decoder, &mut out).0,
+            Err(_) => 0,
+        },
+    };
+    out.truncate(filled);
+    out
+}
+
+fn zstd_decoder<R: io::BufRead>(reader: R) -> io::Result<zstd::stream::read::Decoder<'static, R>> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(reader)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+    Ok(decoder)
+}
+
+/// Reads until `out` is full, the end (`true`) or an error; says how much was read in any case.
+pub(crate) fn fill(reader: &mut impl Read, out: &mut [u8]) -> (usize, io::Result<bool>) {
+    let mut filled = 0;
+    while filled < out.len() {
+        match reader.read(&mut out[filled..]) {
+            Ok(0) => return (filled, Ok(true)),
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (filled, Err(error)),
+        }
+    }
+    (filled, Ok(false))
+}
+
+/// A file that knows how much of it was read.
+struct Counted {
+    file: File,
+    count: u64,
+}
+
+impl Read for Counted {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(out)?;
+        self.count += n as u64;
+        Ok(n)
+    }
+}
+
+fn io_error(source: &Source, error: io::Error) -> ReadError {
+    ReadError::Io {
+        name: source.name().into_owned(),
+        source: error,
+    }
+}

@@ -1,0 +1,89 @@
+//! What can go wrong before reading ([`InputError`]) and while reading ([`ReadError`]).
+//! A bad record is neither: it is a [`crate::BadRecord`] and the others go on.
+
+use std::io;
+
+/// Why the arguments cannot be read as asked. Each names the argument.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// There is no such file, and it is no glob either.
+    #[error("{name}: no such file or directory")]
+    NotFound {
+        /// The argument.
+        name: String,
+    },
+    /// A glob that no file matches.
+    #[error("{name}: no file matches")]
+    NoMatch {
+        /// The argument.
+        name: String,
+    },
+    /// A glob that cannot be understood.
+    #[error("{name}: not a valid glob: {reason}")]
+    Pattern {
+        /// The argument.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A directory or glob with files, none of which can be read as a document.
+    #[error("{name}: no document in it ({skipped} entries skipped; the first: {first})")]
+    Empty {
+        /// The argument.
+        name: String,
+        /// How many entries were passed over.
+        skipped: usize,
+        /// The reason of the first skip, or that there is none.
+        first: String,
+    },
+    /// A file named by the user in a format that is not read.
+    #[error("{name}: {reason}; {remedy}")]
+    Unsupported {
+        /// The argument.
+        name: String,
+        /// What it is.
+        reason: String,
+        /// What the user can do.
+        remedy: String,
+    },
+    /// A FIFO, socket or device named by the user.
+    #[error("{name}: is a {kind}, not a regular file; pass its content through `-`")]
+    NotAFile {
+        /// The argument.
+        name: String,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// The system refused.
+    #[error("{name}: {source}")]
+    Io {
+        /// The file.
+        name: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// More than 2^32 - 1 files.
+    #[error("more than 4294967295 input files")]
+    TooMany,
+}
+
+/// Why reading had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The system refused.
+    #[error("{name}: {source}")]
+    Io {
+        /// The file.
+        name: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The file is not the one that was discovered: its size or modification time differs.
+    #[error("{name}: changed since the job started; run it again on files that stand still")]
+    Changed {
+        /// The file.
+        name: String,
+    },
+}

@@ -1,0 +1,94 @@
+//! Globs that the shell did not expand: `data/**/part-*.jsonl.gz`.
+//!
+//! A pattern is taken apart at `/`; each component is literal, a wildcard for one name (`*`, `?`,
+//! `[a-z]`, `{a,b}`), or `**` for any number of directories. As in a shell, a wildcard matches a
+//! name that begins with a dot only if the component does.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// Whether an argument that names no file is to be tried as a glob.
+pub(crate) fn is_glob(argument: &OsStr) -> bool {
+    argument
+        .as_encoded_bytes()
+        .iter()
+        .any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{'))
+}
+
+/// The paths that a pattern matches, sorted by name within each directory.
+///
+/// # Errors
+/// When the pattern is malformed.
+pub(crate) fn expand(pattern: &OsStr) -> Result<Vec<PathBuf>, String> {
+    let mut paths = vec![PathBuf::new()];
+    for component in Path::new(pattern).components() {
+        paths = match component {
+            Component::Normal(name) if name == "**" => all_below(&paths),
+            Component::Normal(name) if is_glob(name) => matching(&paths, name)?,
+            other => paths.iter().map(|path| path.join(other)).collect(),
+        };
+    }
+    paths.retain(|path| path.symlink_metadata().is_ok());
+    paths.dedup();
+    Ok(paths)
+}
+
+fn matching(paths: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>, String> {
+    let matcher = matcher(name)?;
+    let hidden = is_hidden(name);
+    let mut found = Vec::new();
+    for path in paths {
+        let names = entries(path)
+            .into_iter()
+            .filter(|entry| (hidden || !is_hidden(entry)) && matcher.is_match(entry));
+        found.extend(names.map(|entry| path.join(entry)));
+    }
+    Ok(found)
+}
+
+fn matcher(name: &OsStr) -> Result<GlobMatcher, String> {
+    let text = name
+        .to_str()
+        .ok_or("wildcards and bytes that are not UTF-8 do not mix")?;
+    let glob = GlobBuilder::new(text).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher())
+        .map_err(|error| error.kind().to_string())
+}
+
+/// The directories themselves and all below them; links to directories are not followed.
+fn all_below(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut stack: Vec<PathBuf> = paths.iter().rev().cloned().collect();
+    while let Some(path) = stack.pop() {
+        let below = entries(&path)
+            .into_iter()
+            .filter(|name| !is_hidden(name))
+            .map(|name| path.join(name))
+            .filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir()));
+        stack.extend(below.collect::<Vec<_>>().into_iter().rev());
+        found.push(path);
+    }
+    found
+}
+
+/// The names in a directory, sorted bytewise; none if it cannot be listed.
+fn entries(path: &Path) -> Vec<OsString> {
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+    let Ok(list) = fs::read_dir(path) else {
+        return Vec::new();
+    };
+    let mut names: Vec<OsString> = list.flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    names
+}
+
+pub(crate) fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().first() == Some(&b'.')
+}

@@ -1,0 +1,223 @@
+//! Tags: what their names mean for the layout, where they end, where raw text ends.
+
+use memchr::{memchr, memchr2, memmem};
+
+/// What an element does to the text around and in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing.
+    Inline,
+    /// Stands beside its neighbours: a table cell.
+    Cell,
+    /// `br`.
+    Break,
+    /// Begins and ends a line.
+    Line,
+    /// Is set off by blank lines.
+    Paragraph,
+    /// As a paragraph, and keeps white space.
+    Pre,
+    /// `svg` and `math`.
+    Foreign,
+    /// Is not shown, but its content is markup.
+    Template,
+    /// Its content is no markup.
+    Raw(Raw),
+}
+
+/// Elements with content that is no markup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Raw {
+    Script,
+    /// Not shown: `style`, `title`, `noscript`, ...
+    Skipped,
+    /// Shown, with character references.
+    Textarea,
+    /// Shown as it stands.
+    Xmp,
+    /// The rest of the page, as it stands.
+    Plaintext,
+}
+
+/// Longest name that means something.
+const MAX_NAME: usize = 10;
+
+/// Reads the tag name at `from`; returns its meaning and where it ends.
+pub(super) fn name(bytes: &[u8], from: usize) -> (Kind, usize) {
+    let length = bytes[from..]
+        .iter()
+        .position(|byte| ends_name(*byte))
+        .unwrap_or(bytes.len() - from);
+    let end = from + length;
+    if length > MAX_NAME {
+        return (Kind::Inline, end);
+    }
+    let mut lower = [0; MAX_NAME];
+    lower[..length].copy_from_slice(&bytes[from..end]);
+    lower.make_ascii_lowercase();
+    (kind(&lower[..length]), end)
+}
+
+fn ends_name(byte: u8) -> bool {
+    matches!(byte, b'>' | b'/') || is_space(byte)
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
+}
+
+fn kind(name: &[u8]) -> Kind {
+    match name {
+        b"td" | b"th" => Kind::Cell,
+        b"br" => Kind::Break,
+        b"div" | b"li" | b"tr" | b"dt" | b"dd" | b"address" | b"article" | b"aside" | b"body"
+        | b"caption" | b"center" | b"details" | b"dialog" | b"fieldset" | b"figcaption"
+        | b"footer" | b"form" | b"frameset" | b"head" | b"header" | b"hgroup" | b"html"
+        | b"legend" | b"main" | b"menu" | b"nav" | b"optgroup" | b"option" | b"search"
+        | b"section" | b"summary" | b"tbody" | b"tfoot" | b"thead" => Kind::Line,
+        b"p" | b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" | b"blockquote" | b"dir" | b"dl"
+        | b"figure" | b"hr" | b"ol" | b"table" | b"ul" => Kind::Paragraph,
+        b"pre" | b"listing" => Kind::Pre,
+        b"svg" | b"math" => Kind::Foreign,
+        b"template" => Kind::Template,
+        b"script" => Kind::Raw(Raw::Script),
+        b"style" | b"title" | b"noscript" | b"iframe" | b"noembed" | b"noframes" => {
+            Kind::Raw(Raw::Skipped)
+        }
+        b"textarea" => Kind::Raw(Raw::Textarea),
+        b"xmp" => Kind::Raw(Raw::Xmp),
+        b"plaintext" => Kind::Raw(Raw::Plaintext),
+        _ => Kind::Inline,
+    }
+}
+
+/// From the end of a tag's name to just after its `>`, and whether a `/` stands before that. None
+/// if the page ends first: such a tag is no tag, and nothing follows it.
+pub(super) fn attributes_end(bytes: &[u8], mut at: usize) -> Option<(usize, bool)> {
+    loop {
+        match *bytes.get(at)? {
+            b'>' => return Some((at + 1, bytes[at - 1] == b'/')),
+            byte if byte == b'/' || is_space(byte) => at += 1,
+            _ => at = attribute_end(bytes, at)?,
+        }
+    }
+}
+
+/// The end of the attribute that begins at `at`. Quotes count only right after `=`.
+fn attribute_end(bytes: &[u8], at: usize) -> Option<usize> {
+    // A name may begin with `=`.
+    let mut at = at + 1;
+    while !matches!(*bytes.get(at)?, b'=' | b'>' | b'/') && !is_space(bytes[at]) {
+        at += 1;
+    }
+    let name_end = at;
+    while is_space(*bytes.get(at)?) {
+        at += 1;
+    }
+    if bytes[at] != b'=' {
+        return Some(name_end);
+    }
+    at += 1;
+    while is_space(*bytes.get(at)?) {
+        at += 1;
+    }
+    match bytes[at] {
+        quote @ (b'"' | b'\'') => Some(at + 1 + memchr(quote, &bytes[at + 1..])? + 1),
+        b'>' => Some(at),
+        _ => unquoted_end(bytes, at),
+    }
+}
+
+fn unquoted_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let length = bytes[at..]
+        .iter()
+        .position(|byte| *byte == b'>' || is_space(*byte))?;
+    Some(at + length)
+}
+
+/// Just after the comment that begins at `at` with `<!--`.
+pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
+    let content = at + 4;
+    let mut from = content;
+    while let Some(found) = memchr(b'>', &bytes[from..]) {
+        let greater = from + found;
+        // The dashes of `<!-->` are those of its beginning.
+        let closed =
+            bytes[at + 2..greater].ends_with(b"--") || bytes[content..greater].ends_with(b"--!");
+        if closed {
+            return greater + 1;
+        }
+        from = greater + 1;
+    }
+    bytes.len()
+}
+
+/// Where the end tag of a raw text element begins, or the end of the page.
+pub(super) fn raw_end(bytes: &[u8], from: usize, name: &[u8]) -> usize {
+    let mut at = from;
+    while let Some(found) = memmem::find(&bytes[at..], b"</") {
+        at += found;
+        if is_tag(&bytes[at + 2..], name) {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+/// Whether the bytes begin with the tag name, in any case, and it ends there.
+fn is_tag(bytes: &[u8], name: &[u8]) -> bool {
+    bytes.len() > name.len()
+        && bytes[..name.len()].eq_ignore_ascii_case(name)
+        && ends_name(bytes[name.len()])
+}
+
+/// Where the end tag of a script begins. After `<!--` a `<script` needs an end tag of its own
+/// ("script data double escaped state").
+pub(super) fn script_end(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    let mut end = from;
+    loop {
+        // Looked for once, not once an escape: the time stays linear.
+        if end <= at {
+            end = raw_end(bytes, at, b"script");
+        }
+        let Some(found) = memmem::find(&bytes[at..end], b"<!--") else {
+            return end;
+        };
+        match escaped_script(bytes, at + found + 4) {
+            Escaped::Closed(end) => return end,
+            Escaped::Left(next) => at = next,
+        }
+    }
+}
+
+enum Escaped {
+    /// The script's end tag begins here.
+    Closed(usize),
+    /// The escape ended here.
+    Left(usize),
+}
+
+fn escaped_script(bytes: &[u8], from: usize) -> Escaped {
+    let mut doubly = false;
+    let mut at = from;
+    while let Some(found) = memchr2(b'<', b'>', &bytes[at..]) {
+        at += found;
+        let rest = &bytes[at + 1..];
+        if bytes[at] == b'>' {
+            if bytes[from - 2..at].ends_with(b"--") {
+                return Escaped::Left(at + 1);
+            }
+        } else if is_tag(rest, b"script") {
+            doubly = true;
+        } else if rest.first() == Some(&b'/') && is_tag(&rest[1..], b"script") {
+            if !doubly {
+                return Escaped::Closed(at);
+            }
+            doubly = false;
+        }
+        at += 1;
+    }
+    Escaped::Closed(bytes.len())
+}

@@ -1,0 +1,70 @@
+//! Documents in and out: what a job reads, record by record, and where its results go.
+//!
+//! The way of the data, and the module that stands at each step:
+//!
+//! 1. [`Inputs::discover`] turns arguments (files, directories, globs, `-`) into an ordered list of
+//!    [`Source`]s and an honest list of [`Skip`]s;
+//! 2. [`Inputs::chunks`] reads them in that order, decompressed, in [`Chunk`]s of about a mebibyte
+//!    (one thread);
+//! 3. a [`Parser`] (one a worker) turns a chunk into [`Record`]s: id, text, rank, raw bytes;
+//! 4. [`raw_records`] reads the same records again, numbered alike, without looking inside, for
+//!    output;
+//! 5. [`AtomicFile`] and [`FileTree`] write results so that no half file ever bears a final name.
+//!
+//! HTML is reduced to its visible text by [`HtmlText`], character sets are found by [`charset`].
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use lookalike_corpus::{InputOptions, Inputs, Parser};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let file = dir.path().join("two.jsonl");
+//! std::fs::write(&file, "{\"id\":1,\"text\":\"one\"}\n{\"id\":2,\"text\":\"two\"}\n")?;
+//!
+//! let options = InputOptions::default();
+//! let inputs = Inputs::discover(&[file.into()], &options, dir.path())?;
+//! let mut parser = Parser::new(&inputs, &options);
+//! let mut seen = Vec::new();
+//! for chunk in inputs.chunks(&options) {
+//!     parser.parse(&chunk?, &mut |record| {
+//!         if let Ok(record) = record {
+//!             seen.push(format!("{}={}", record.id, record.text));
+//!         }
+//!     });
+//! }
+//! assert_eq!(seen, ["1=one", "2=two"]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod atomic;
+pub mod charset;
+mod chunk;
+mod decode;
+mod discover;
+mod error;
+mod glob;
+mod html;
+mod json;
+mod lines;
+mod name;
+mod options;
+mod parser;
+mod rank;
+mod raw;
+mod record;
+mod sniff;
+mod source;
+mod surrogate;
+mod tree;
+
+pub use atomic::{AtomicFile, remove_leftovers};
+pub use chunk::{Chunk, ChunkReader};
+pub use error::{InputError, ReadError};
+pub use html::HtmlText;
+pub use options::{Compression, FieldPath, Format, InputOptions, OptionError, RankField};
+pub use parser::Parser;
+pub use raw::{Part, RawRecord, raw_records};
+pub use record::{BadKind, BadRecord, Record, TextState};
+pub use source::{Inputs, Skip, SkipKind, Source};
+pub use tree::FileTree;

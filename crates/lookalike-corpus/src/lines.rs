@@ -1,0 +1,112 @@
+//! What a line is, in one place: the chunk reader counts by it, the parser and the raw reader
+//! walk by it, so that a record has one number everywhere.
+
+use memchr::memchr;
+
+/// A line and its terminator: `\n`, `\r\n`, or nothing for a last line without one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    /// Where the line begins in the bytes that are walked.
+    pub(crate) start: usize,
+    /// Without the terminator.
+    pub(crate) content: &'a [u8],
+    /// The terminator.
+    pub(crate) end: &'static [u8],
+}
+
+impl Line<'_> {
+    /// Whether the line counts as a record. Blank ones do not, unless they are too long, for an
+    /// over-long line is recognised before it is seen whole.
+    pub(crate) fn is_record(&self, max_bytes: usize) -> bool {
+        self.content.len() > max_bytes || !is_blank(self.content)
+    }
+}
+
+/// The lines of some bytes in order.
+pub(crate) struct Lines<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Lines { bytes, at: 0 }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    fn next(&mut self) -> Option<Line<'a>> {
+        let rest = &self.bytes[self.at..];
+        if rest.is_empty() {
+            return None;
+        }
+        let start = self.at;
+        let length = memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
+        self.at += length;
+        let (content, end) = split_terminator(&rest[..length]);
+        Some(Line {
+            start,
+            content,
+            end,
+        })
+    }
+}
+
+/// Parts a line from its terminator. A carriage return counts only before a line feed.
+pub(crate) fn split_terminator(line: &[u8]) -> (&[u8], &'static [u8]) {
+    match line {
+        [content @ .., b'\r', b'\n'] => (content, b"\r\n"),
+        [content @ .., b'\n'] => (content, b"\n"),
+        content => (content, b""),
+    }
+}
+
+/// Whether there is nothing but blanks, as JSON knows them.
+fn is_blank(content: &[u8]) -> bool {
+    content
+        .iter()
+        .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+}
+
+/// How many lines and how many records the bytes hold.
+pub(crate) fn count(bytes: &[u8], max_bytes: usize) -> (u64, u64) {
+    let (mut lines, mut records) = (0, 0);
+    for line in Lines::new(bytes) {
+        lines += 1;
+        records += u64::from(line.is_record(max_bytes));
+    }
+    (lines, records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(bytes: &[u8]) -> Vec<(&[u8], &[u8])> {
+        Lines::new(bytes)
+            .map(|line| (line.content, line.end))
+            .collect()
+    }
+
+    #[test]
+    fn terminators_are_kept_apart() {
+        assert_eq!(
+            contents(b"a\r\nb\n\nc\rd"),
+            [
+                (&b"a"[..], &b"\r\n"[..]),
+                (b"b", b"\n"),
+                (b"", b"\n"),
+                (b"c\rd", b"")
+            ]
+        );
+        assert_eq!(contents(b""), []);
+    }
+
+    #[test]
+    fn blank_lines_are_no_records_unless_too_long() {
+        assert_eq!(count(b"{}\n \t\r\n\nx", 10), (4, 2));
+        assert_eq!(count(b"          \n", 9), (1, 1));
+    }
+}

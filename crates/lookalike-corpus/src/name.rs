@@ -1,0 +1,49 @@
+//! File names as text, without loss: the names that ids, errors and results bear.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+/// The path as text; see [`crate::Source::name`] for the rule. Different paths, different texts.
+#[cfg(unix)]
+pub(crate) fn display(path: &Path) -> Cow<'_, str> {
+    use std::os::unix::ffi::OsStrExt;
+    match path.to_str() {
+        Some(name) if !name.contains('\\') => Cow::Borrowed(name),
+        _ => Cow::Owned(escape(path.as_os_str().as_bytes())),
+    }
+}
+
+/// The path as text. Not lossless where names are not Unicode.
+#[cfg(not(unix))]
+pub(crate) fn display(path: &Path) -> Cow<'_, str> {
+    path.to_string_lossy()
+}
+
+#[cfg(unix)]
+fn escape(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut name = String::with_capacity(bytes.len() + 8);
+    for piece in bytes.utf8_chunks() {
+        name.push_str(&piece.valid().replace('\\', "\\\\"));
+        for byte in piece.invalid() {
+            write!(name, "\\x{byte:02x}").expect("writing to a string succeeds");
+        }
+    }
+    name
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn names_are_told_apart() {
+        let name = |bytes: &'static [u8]| display(Path::new(OsStr::from_bytes(bytes))).into_owned();
+        assert_eq!(name(b"a/b.txt"), "a/b.txt");
+        assert_eq!(name(b"a\xff"), "a\\xff");
+        assert_eq!(name(b"a\\xff"), "a\\\\xff");
+        assert_eq!(name("gr\u{fc}n".as_bytes()), "gr\u{fc}n");
+    }
+}

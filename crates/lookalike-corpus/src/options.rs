@@ -1,0 +1,217 @@
+//! What the user can say about the input: format, fields, limits.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How inputs are read. Built by the caller, the same for discovery, reading and parsing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputOptions {
+    /// Overrides the format that name and content suggest, for every source.
+    pub format: Option<Format>,
+    /// Where the id of a JSONL record stands; else `id`, else `url`, else one is made.
+    pub id_field: Option<FieldPath>,
+    /// Where the text of a JSONL record stands; else `text`, else `html`. A field whose last
+    /// component is `html` is reduced to its visible text.
+    pub text_field: Option<FieldPath>,
+    /// The number by which survivors are chosen, if the job asks for one.
+    pub rank_field: Option<RankField>,
+    /// Largest document in bytes after decompression: a JSONL line without its terminator, or a
+    /// whole file. Longer ones become records without text, see [`crate::TextState::TooLong`].
+    pub max_document_bytes: u64,
+    /// Largest ratio of decompressed to compressed bytes of a whole-file document, applied above
+    /// 16 MiB of output. Beyond it the document is [`crate::BadKind::Bomb`].
+    pub max_decoded_ratio: u64,
+    /// Size that a [`crate::Chunk`] aims at, in bytes.
+    pub chunk_bytes: usize,
+}
+
+impl Default for InputOptions {
+    fn default() -> Self {
+        InputOptions {
+            format: None,
+            id_field: None,
+            text_field: None,
+            rank_field: None,
+            max_document_bytes: 64 << 20,
+            max_decoded_ratio: 1000,
+            chunk_bytes: 1 << 20,
+        }
+    }
+}
+
+/// What the bytes of a source mean, once decompressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// One JSON object a line, one record each.
+    Jsonl,
+    /// One document a file: plain text or source code.
+    Text,
+    /// One document a file, of which the visible text counts.
+    Html,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Jsonl => "jsonl",
+            Format::Text => "text",
+            Format::Html => "html",
+        })
+    }
+}
+
+impl FromStr for Format {
+    type Err = OptionError;
+
+    fn from_str(s: &str) -> Result<Self, OptionError> {
+        match s {
+            "jsonl" | "ndjson" => Ok(Format::Jsonl),
+            "text" => Ok(Format::Text),
+            "html" => Ok(Format::Html),
+            _ => Err(OptionError(format!(
+                "unknown format `{s}`: use jsonl, text or html"
+            ))),
+        }
+    }
+}
+
+/// How the bytes of a source are compressed. Several members or frames in a row are one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Compression {
+    /// As they are.
+    #[default]
+    None,
+    /// RFC 1952, any number of members.
+    Gzip,
+    /// RFC 8878, any number of frames, windows up to 128 MiB.
+    Zstd,
+}
+
+impl Compression {
+    /// The suffix that a file of this kind bears: ``, `.gz` or `.zst`.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Compression::None => "",
+            Compression::Gzip => ".gz",
+            Compression::Zstd => ".zst",
+        }
+    }
+}
+
+/// Where a value stands in a JSON object: names joined by dots, `meta.source.url`.
+///
+/// A dot or backslash that belongs to a name is written after a backslash: `dc\.title`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FieldPath(Vec<String>);
+
+/// Deeper paths are refused, so that parsing needs no deep recursion.
+const MAX_PATH_NAMES: usize = 32;
+
+impl FieldPath {
+    /// A path of one name, taken as it is.
+    pub fn name(name: &str) -> FieldPath {
+        FieldPath(vec![name.to_owned()])
+    }
+
+    /// The names from the outermost object inwards; never empty.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    pub(crate) fn ends_with(&self, name: &str) -> bool {
+        self.0.last().is_some_and(|last| last == name)
+    }
+}
+
+impl FromStr for FieldPath {
+    type Err = OptionError;
+
+    fn from_str(s: &str) -> Result<Self, OptionError> {
+        let mut names = vec![String::new()];
+        let mut chars = s.chars();
+        while let Some(c) = chars.next() {
+            let c = match c {
+                '.' => {
+                    names.push(String::new());
+                    continue;
+                }
+                '\\' => chars.next().unwrap_or('\\'),
+                c => c,
+            };
+            names.last_mut().expect("never empty").push(c);
+        }
+        if names.iter().any(String::is_empty) {
+            return Err(OptionError(format!("empty name in field path `{s}`")));
+        }
+        if names.len() > MAX_PATH_NAMES {
+            return Err(OptionError(format!(
+                "field path `{s}` has more than {MAX_PATH_NAMES} names"
+            )));
+        }
+        Ok(FieldPath(names))
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, name) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(".")?;
+            }
+            f.write_str(&name.replace('\\', "\\\\").replace('.', "\\."))?;
+        }
+        Ok(())
+    }
+}
+
+/// The field by which survivors are ranked: `max:FIELD`, `min:FIELD` or `newest:FIELD`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RankField {
+    /// The largest number wins.
+    Max(FieldPath),
+    /// The smallest number wins.
+    Min(FieldPath),
+    /// The latest time wins: seconds since 1970 as a number, or a date as RFC 3339 and ISO 8601
+    /// write it (without an offset: UTC).
+    Newest(FieldPath),
+}
+
+impl RankField {
+    /// The field that is read.
+    pub fn path(&self) -> &FieldPath {
+        match self {
+            RankField::Max(path) | RankField::Min(path) | RankField::Newest(path) => path,
+        }
+    }
+}
+
+impl FromStr for RankField {
+    type Err = OptionError;
+
+    fn from_str(s: &str) -> Result<Self, OptionError> {
+        let wrong = || OptionError(format!("`{s}` is not max:FIELD, min:FIELD or newest:FIELD"));
+        let (kind, path) = s.split_once(':').ok_or_else(wrong)?;
+        let path = path.parse()?;
+        match kind {
+            "max" => Ok(RankField::Max(path)),
+            "min" => Ok(RankField::Min(path)),
+            "newest" => Ok(RankField::Newest(path)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for RankField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RankField::Max(path) => write!(f, "max:{path}"),
+            RankField::Min(path) => write!(f, "min:{path}"),
+            RankField::Newest(path) => write!(f, "newest:{path}"),
+        }
+    }
+}
+
+/// A word of the user that is no format, field path or rank; the message says what would be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionError(pub(crate) String);

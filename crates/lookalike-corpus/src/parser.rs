@@ -1,0 +1,319 @@
+//! From a chunk to its records. One parser a worker; it owns the buffers that records borrow.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::charset;
+use crate::chunk::{Chunk, FileState, Piece, Span, max_document_bytes};
+use crate::html::HtmlText;
+use crate::json::{self, Buffers, Capture, Found, Selection, Slot};
+use crate::lines::Lines;
+use crate::options::{Format, InputOptions, RankField};
+use crate::rank;
+use crate::record::{BadKind, BadRecord, Record, TextState};
+use crate::source::Inputs;
+use crate::surrogate;
+
+/// Turns chunks into records. The result depends on the chunk and the options only, not on what
+/// was parsed before.
+pub struct Parser<'i> {
+    inputs: &'i Inputs,
+    selection: Selection,
+    rank: Option<RankField>,
+    max_bytes: usize,
+    buffers: Buffers,
+    html: HtmlText,
+    html_text: String,
+}
+
+/// What the callers of [`Parser::parse`] pass.
+type Visit<'v> = dyn FnMut(Result<Record<'_>, BadRecord>) + 'v;
+
+/// Where a record stands.
+#[derive(Debug, Clone)]
+struct Place {
+    source: u32,
+    number: u64,
+    line: u64,
+    offset: u64,
+    raw: Range<usize>,
+}
+
+impl Place {
+    fn bad(&self, kind: BadKind, reason: String) -> BadRecord {
+        BadRecord {
+            source: self.source,
+            number: self.number,
+            line: self.line,
+            offset: self.offset,
+            raw: self.raw.clone(),
+            reason,
+            kind,
+        }
+    }
+
+    fn record<'a>(&self, raw: &'a [u8], id: Cow<'a, str>, state: TextState) -> Record<'a> {
+        Record {
+            source: self.source,
+            number: self.number,
+            offset: self.offset,
+            raw,
+            id,
+            id_generated: false,
+            text: Cow::Borrowed(""),
+            text_state: state,
+            rank: None,
+            replaced: false,
+            charset: None,
+        }
+    }
+}
+
+impl<'i> Parser<'i> {
+    /// A parser for chunks of these inputs, read with the same options.
+    pub fn new(inputs: &'i Inputs, options: &InputOptions) -> Parser<'i> {
+        Parser {
+            inputs,
+            selection: Selection::new(options),
+            rank: options.rank_field.clone(),
+            max_bytes: max_document_bytes(options),
+            buffers: Buffers::default(),
+            html: HtmlText::new(),
+            html_text: String::new(),
+        }
+    }
+
+    /// Visits the chunk's records in order: exactly [`Chunk::records`] of them.
+    pub fn parse(&mut self, chunk: &Chunk, visit: &mut Visit<'_>) {
+        for piece in &chunk.pieces {
+            match &piece.span {
+                Span::Lines => self.lines(chunk, piece, visit),
+                Span::Long(_) => visit(Ok(self.too_long(&line_place(piece)))),
+                Span::File(state) => self.file(chunk, piece, state, visit),
+            }
+        }
+    }
+
+    fn lines(&mut self, chunk: &Chunk, piece: &Piece, visit: &mut Visit<'_>) {
+        let bytes = &chunk.bytes[piece.range.clone()];
+        let mut place = line_place(piece);
+        // Checked once for all lines; after a failure each line is looked at by itself.
+        let whole = simdutf8::basic::from_utf8(bytes).ok();
+        for line in Lines::new(bytes) {
+            let (start, end) = (line.start, line.start + line.content.len());
+            place.offset = piece.offset + start as u64;
+            place.raw = piece.range.start + start..piece.range.start + end;
+            if line.content.len() > self.max_bytes {
+                visit(Ok(self.too_long(&place)));
+            } else if line.is_record(self.max_bytes) {
+                let lossy;
+                let text = match whole {
+                    Some(text) => &text[start..end],
+                    None => {
+                        lossy = String::from_utf8_lossy(line.content);
+                        &*lossy
+                    }
+                };
+                self.line(line.content, text, &place, visit);
+            }
+            place.number += u64::from(line.is_record(self.max_bytes));
+            place.line += 1;
+        }
+    }
+
+    fn too_long(&self, place: &Place) -> Record<'static> {
+        let mut record = place.record(b"", Cow::Borrowed(""), TextState::TooLong);
+        record.id = Cow::Owned(self.made_id(place));
+        record.id_generated = true;
+        record
+    }
+
+    /// One line, whose broken UTF-8 is already replaced in `text`.
+    fn line(&mut self, raw: &[u8], text: &str, place: &Place, visit: &mut Visit<'_>) {
+        let mut buffers = std::mem::take(&mut self.buffers);
+        self.object(raw, text, place, &mut buffers, visit);
+        self.buffers = buffers;
+    }
+
+    fn object(
+        &mut self,
+        raw: &[u8],
+        text: &str,
+        place: &Place,
+        buffers: &mut Buffers,
+        visit: &mut Visit<'_>,
+    ) {
+        if !text.trim_start_matches(JSON_BLANKS).starts_with('{') {
+            return visit(Err(not_an_object(text, place)));
+        }
+        // Replacing broken UTF-8 makes another string; untouched text is the line itself.
+        let replaced = !std::ptr::eq(text.as_ptr(), raw.as_ptr());
+        let error = match json::pick(text, &self.selection, buffers) {
+            Ok(found) => return visit(self.record(raw, place, &found, replaced)),
+            Err(error) => error,
+        };
+        // A lone surrogate in a wanted string is the one error that is mended.
+        if let Cow::Owned(mended) = surrogate::replace_lone(text)
+            && let Ok(found) = json::pick(&mended, &self.selection, buffers)
+        {
+            return visit(self.record(raw, place, &found, true));
+        }
+        visit(Err(place.bad(BadKind::InvalidJson, json_reason(&error))));
+    }
+
+    fn record<'r>(
+        &'r mut self,
+        raw: &'r [u8],
+        place: &Place,
+        found: &'r Found<'_, '_>,
+        replaced: bool,
+    ) -> Result<Record<'r>, BadRecord> {
+        let id = id_of(found).map_err(|reason| place.bad(BadKind::WrongType, reason))?;
+        let id_generated = id.is_none();
+        let id = id.unwrap_or_else(|| Cow::Owned(self.made_id(place)));
+        let rank = match (&self.rank, found.raw(Slot::Rank)) {
+            (Some(field), Some(json)) => rank::parse(field, json),
+            _ => None,
+        };
+        let text = self
+            .text_of(found)
+            .map_err(|reason| place.bad(BadKind::WrongType, reason))?;
+        let state = match text {
+            Some(_) => TextState::Present,
+            None => TextState::Missing,
+        };
+        Ok(Record {
+            id_generated,
+            text: Cow::Borrowed(text.unwrap_or("")),
+            rank,
+            replaced,
+            ..place.record(raw, id, state)
+        })
+    }
+
+    /// The text, or else the visible text of the HTML; none when both are absent or null.
+    fn text_of<'r>(&'r mut self, found: &'r Found<'_, '_>) -> Result<Option<&'r str>, String> {
+        if let Some(text) = captured(found, Slot::Text)? {
+            return Ok(Some(text));
+        }
+        let Some(html) = captured(found, Slot::Html)? else {
+            return Ok(None);
+        };
+        self.html_text.clear();
+        self.html.extract(html, &mut self.html_text);
+        Ok(Some(&self.html_text))
+    }
+
+    fn made_id(&self, place: &Place) -> String {
+        let name = self.inputs.sources[place.source as usize].name();
+        format!("{name}:{}", place.number + 1)
+    }
+
+    /// A source that is one document.
+    fn file(&mut self, chunk: &Chunk, piece: &Piece, state: &FileState, visit: &mut Visit<'_>) {
+        let source = &self.inputs.sources[piece.source as usize];
+        let mut place = line_place(piece);
+        place.raw = piece.range.clone();
+        let raw = &chunk.bytes[piece.range.clone()];
+        match state {
+            FileState::Bad(kind, reason) => visit(Err(place.bad(*kind, reason.clone()))),
+            FileState::TooLong | FileState::Unread => {
+                visit(Ok(place.record(b"", source.name(), TextState::TooLong)));
+            }
+            FileState::Whole => {
+                let html = source.format == Format::Html;
+                let decoded = charset::decode(raw, html);
+                let mut text = decoded.text;
+                if html {
+                    self.html_text.clear();
+                    self.html.extract(&text, &mut self.html_text);
+                    text = Cow::Borrowed(&self.html_text);
+                }
+                visit(Ok(Record {
+                    text,
+                    replaced: decoded.replaced,
+                    charset: Some(decoded.charset),
+                    ..place.record(raw, source.name(), TextState::Present)
+                }));
+            }
+        }
+    }
+}
+
+const JSON_BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
+fn line_place(piece: &Piece) -> Place {
+    Place {
+        source: piece.source,
+        number: piece.first_record,
+        line: piece.first_line + 1,
+        offset: piece.offset,
+        raw: piece.range.start..piece.range.start,
+    }
+}
+
+/// The text in a slot; none if absent or null.
+fn captured<'r>(found: &'r Found<'_, '_>, slot: Slot) -> Result<Option<&'r str>, String> {
+    match found.text(slot) {
+        Capture::Absent | Capture::Null => Ok(None),
+        Capture::Borrowed(text) => Ok(Some(text)),
+        Capture::Buffered => Ok(Some(found.buffered(slot))),
+        Capture::Wrong(kind) => Err(format!("the text field holds {kind}, not a string")),
+    }
+}
+
+/// The user's id, else the URL.
+fn id_of<'r>(found: &Found<'r, '_>) -> Result<Option<Cow<'r, str>>, String> {
+    match found.raw(Slot::Id) {
+        None | Some("null") => {}
+        Some(json) => return id_text(json).map(Some),
+    }
+    let url = found.raw(Slot::Url).filter(|json| json.starts_with('"'));
+    url.map(id_text).transpose()
+}
+
+/// An id as text: a string's content, a number as it is written.
+fn id_text(json: &str) -> Result<Cow<'_, str>, String> {
+    let kind = match json.as_bytes().first() {
+        Some(b'"') => return Ok(string_text(json)),
+        Some(b'-' | b'0'..=b'9') => return Ok(Cow::Borrowed(json)),
+        Some(b'{') => "an object",
+        Some(b'[') => "an array",
+        _ => "a boolean",
+    };
+    Err(format!("the id field holds {kind}, not a string or number"))
+}
+
+/// What a JSON string that is known to be well formed, save for lone surrogates, says.
+fn string_text(json: &str) -> Cow<'_, str> {
+    if !json.contains('\\') {
+        return Cow::Borrowed(&json[1..json.len() - 1]);
+    }
+    let parsed = serde_json::from_str(json)
+        .or_else(|_| serde_json::from_str(&surrogate::replace_lone(json)));
+    Cow::Owned(parsed.unwrap_or_else(|_| json.to_owned()))
+}
+
+fn not_an_object(line: &str, place: &Place) -> BadRecord {
+    if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(line) {
+        return place.bad(BadKind::InvalidJson, json_reason(&error));
+    }
+    let kind = match line.trim_start_matches(JSON_BLANKS).as_bytes().first() {
+        Some(b'[') => "an array",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "a number",
+    };
+    place.bad(
+        BadKind::NotAnObject,
+        format!("the line holds {kind}, not an object"),
+    )
+}
+
+/// The parser's words without its line number, which is always 1 here.
+fn json_reason(error: &serde_json::Error) -> String {
+    let words = error.to_string();
+    let words = words.split(" at line ").next().unwrap_or(&words);
+    format!("invalid JSON at column {}: {words}", error.column())
+}

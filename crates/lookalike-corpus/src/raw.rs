@@ -1,0 +1,99 @@
+//! The second reading, for output: records as bytes, nothing looked at.
+
+use crate::chunk::{Chunk, ChunkReader, FileState, Mode, Piece, Span, max_document_bytes};
+use crate::error::ReadError;
+use crate::lines::{Lines, split_terminator};
+use crate::options::InputOptions;
+use crate::source::Inputs;
+
+/// A record, or a part of one that is too long to be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawRecord<'a> {
+    /// Index into [`Inputs::sources`].
+    pub source: u32,
+    /// Number of the record in its source, the same as in [`crate::Record::number`].
+    pub number: u64,
+    /// Whether these are all its bytes.
+    pub part: Part,
+    /// The line without its terminator; nothing for [`Part::File`].
+    pub bytes: &'a [u8],
+    /// The line's terminator as it stands: `\n`, `\r\n`, or nothing at the end of a source and
+    /// after a part that is not the last.
+    pub end: &'static [u8],
+}
+
+/// Which part of a record a [`RawRecord`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// The beginning of an over-long line; more parts of the same record follow at once.
+    First,
+    /// Neither beginning nor end of one.
+    Middle,
+    /// The end of one.
+    Last,
+    /// A source that is one document: not opened, to be copied with [`crate::FileTree::copy`].
+    File,
+}
+
+impl Part {
+    /// Whether a new record begins here.
+    pub fn begins(self) -> bool {
+        !matches!(self, Part::Middle | Part::Last)
+    }
+}
+
+/// Visits every record of every source in order, numbered as a [`crate::Parser`] numbers them,
+/// bad ones included. Holds one chunk in memory.
+///
+/// # Errors
+/// What reading or the visitor brings up, which ends the visit.
+pub fn raw_records<E: From<ReadError>>(
+    inputs: &Inputs,
+    options: &InputOptions,
+    visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let max_bytes = max_document_bytes(options);
+    for chunk in ChunkReader::with_mode(inputs, options, Mode::Copy) {
+        let chunk = chunk?;
+        for piece in &chunk.pieces {
+            visit_piece(&chunk, piece, max_bytes, visit)?;
+        }
+    }
+    Ok(())
+}
+
+fn visit_piece<E>(
+    chunk: &Chunk,
+    piece: &Piece,
+    max_bytes: usize,
+    visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let bytes = &chunk.bytes[piece.range.clone()];
+    let record = |number, part, bytes, end| RawRecord {
+        source: piece.source,
+        number,
+        part,
+        bytes,
+        end,
+    };
+    match &piece.span {
+        Span::Lines => {
+            let records = Lines::new(bytes).filter(|line| line.is_record(max_bytes));
+            for (number, line) in (piece.first_record..).zip(records) {
+                visit(record(number, Part::Whole, line.content, line.end))?;
+            }
+            Ok(())
+        }
+        Span::Long(Part::Last) => {
+            let (content, end) = split_terminator(bytes);
+            visit(record(piece.first_record, Part::Last, content, end))
+        }
+        Span::Long(part) => visit(record(piece.first_record, *part, bytes, b"")),
+        Span::File(state) => {
+            debug_assert!(matches!(state, FileState::Unread));
+            visit(record(0, Part::File, b"", b""))
+        }
+    }
+}

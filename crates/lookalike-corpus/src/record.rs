@@ -1,0 +1,93 @@
+//! What a worker gets to see: one document, or the reason why a record is none.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// One document. Borrows from the chunk and from its parser; copy what must outlive the visit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record<'a> {
+    /// Index into [`crate::Inputs::sources`].
+    pub source: u32,
+    /// Number of the record in its source, from 0, counting bad records and no blank lines.
+    pub number: u64,
+    /// Where it begins in the decompressed source, in bytes.
+    pub offset: u64,
+    /// The line without its terminator, or the decompressed bytes of the file. Empty when the
+    /// document is too long.
+    pub raw: &'a [u8],
+    /// The user's id, else `url`, else `name:number` with the number counted from 1; for a file
+    /// its name. A number is its own text: `1` and `"1"` are the same id.
+    pub id: Cow<'a, str>,
+    /// Whether the id was made because the JSONL record has none.
+    pub id_generated: bool,
+    /// The text, decoded; visible text only for HTML. Empty unless the state is `Present`.
+    pub text: Cow<'a, str>,
+    /// Whether there is a text.
+    pub text_state: TextState,
+    /// The value of the rank field, finite; none when absent or not a number or date.
+    pub rank: Option<f64>,
+    /// Whether broken UTF-8, malformed legacy text or lone surrogates were replaced by U+FFFD.
+    pub replaced: bool,
+    /// The character set that the file was decoded from; none for JSONL, which is UTF-8.
+    pub charset: Option<&'static str>,
+}
+
+/// Whether a record has a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextState {
+    /// It has one, possibly empty.
+    Present,
+    /// The field is absent or null.
+    Missing,
+    /// The document is larger than [`crate::InputOptions::max_document_bytes`].
+    TooLong,
+}
+
+/// A record that cannot be read as a document. It keeps its number, and its bytes are still there
+/// for output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRecord {
+    /// Index into [`crate::Inputs::sources`].
+    pub source: u32,
+    /// Number of the record in its source, from 0, as in [`Record::number`].
+    pub number: u64,
+    /// Line in the decompressed source, from 1, blank lines counted; 1 for a file.
+    pub line: u64,
+    /// Where it begins in the decompressed source, in bytes.
+    pub offset: u64,
+    /// The line without its terminator, as a range of the chunk's bytes.
+    pub raw: Range<usize>,
+    /// What is wrong, to be read after the source's name and the line.
+    pub reason: String,
+    /// What is wrong, to be counted.
+    pub kind: BadKind,
+}
+
+/// The kinds of [`BadRecord`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum BadKind {
+    /// The line is not JSON.
+    InvalidJson,
+    /// The line is JSON, but no object.
+    NotAnObject,
+    /// The id or text field holds something else than expected.
+    WrongType,
+    /// The file's compressed data ends early or is corrupt.
+    Damaged,
+    /// The file grows beyond all reason when decompressed.
+    Bomb,
+}
+
+impl BadKind {
+    /// A short name for counters: `invalid-json`, `not-an-object`, ...
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BadKind::InvalidJson => "invalid-json",
+            BadKind::NotAnObject => "not-an-object",
+            BadKind::WrongType => "wrong-type",
+            BadKind::Damaged => "damaged",
+            BadKind::Bomb => "bomb",
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Format and compression of a file, from its name and the first bytes.
+
+use std::path::Path;
+
+use crate::decode;
+use crate::options::{Compression, Format, InputOptions};
+use crate::source::SkipKind;
+
+/// How much of a file is looked at, before and after decompression.
+pub(crate) const HEAD_BYTES: usize = 8192;
+
+/// What a file turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Read(Format, Compression),
+    Refuse(Refusal),
+}
+
+/// Why a file is not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) kind: SkipKind,
+    pub(crate) reason: String,
+    pub(crate) remedy: &'static str,
+}
+
+/// Decides by name and head. `head` is the beginning of the file as it lies on disk.
+pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Verdict {
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let compression = compression(&name, head);
+    let inner = inner_name(&name);
+    let head = decode::peek(head, compression, HEAD_BYTES);
+    if let Some(format) = options.format {
+        return match binary(&head, format) {
+            Some(refusal) => Verdict::Refuse(refusal),
+            None => Verdict::Read(format, compression),
+        };
+    }
+    let extension = inner
+        .rsplit_once('.')
+        .map_or("", |(_, extension)| extension);
+    if let Some(what) = unsupported(extension) {
+        return Verdict::Refuse(not_yet(what));
+    }
+    let format = format(extension, &head);
+    match binary(&head, format) {
+        Some(refusal) => Verdict::Refuse(refusal),
+        None => Verdict::Read(format, compression),
+    }
+}
+
+/// By magic number; a file too short to have one is what its name says.
+fn compression(name: &str, head: &[u8]) -> Compression {
+    match head {
+        [0x1f, 0x8b, ..] => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+        // A skippable frame, as seekable and dictionary-less zstd files may begin with.
+        [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+        _ if head.len() < 2 && name.ends_with(".gz") => Compression::Gzip,
+        _ if head.len() < 4 && (name.ends_with(".zst") || name.ends_with(".zstd")) => {
+            Compression::Zstd
+        }
+        _ => Compression::None,
+    }
+}
+
+/// The name without the suffix of the compression.
+fn inner_name(name: &str) -> &str {
+    [".gz", ".zst", ".zstd"]
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix))
+        .unwrap_or(name)
+}
+
+fn format(extension: &str, head: &[u8]) -> Format {
+    match extension {
+        "jsonl" | "ndjson" | "jl" => Format::Jsonl,
+        "html" | "htm" | "xhtml" => Format::Html,
+        "json" | "" => by_content(head),
+        _ if is_html(head) => Format::Html,
+        _ => Format::Text,
+    }
+}
+
+/// For names that say nothing: standard input, files without extension, `.json`.
+fn by_content(head: &[u8]) -> Format {
+    if is_jsonl(head) {
+        Format::Jsonl
+    } else if is_html(head) {
+        Format::Html
+    } else {
+        Format::Text
+    }
+}
+
+/// Whether the first line is a JSON object, as far as it is seen.
+fn is_jsonl(head: &[u8]) -> bool {
+    let head = head
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(head)
+        .trim_ascii_start();
+    let end = memchr::memchr(b'\n', head);
+    let line = &head[..end.unwrap_or(head.len())];
+    let rest = line.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    match rest.and_then(<[u8]>::first) {
+        Some(b'"' | b'}') => {}
+        _ => return false,
+    }
+    if end.is_none() && head.len() >= HEAD_BYTES / 2 {
+        return true;
+    }
+    // `Deserializer` takes what is broken UTF-8 in strings that are skipped.
+    serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
+}
+
+fn is_html(head: &[u8]) -> bool {
+    let head = head
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(head)
+        .trim_ascii_start();
+    let begins = |tag: &[u8]| {
+        head.len() > tag.len()
+            && head[..tag.len()].eq_ignore_ascii_case(tag)
+            && matches!(head[tag.len()], b' ' | b'\t' | b'\r' | b'\n' | b'>')
+    };
+    begins(b"<!doctype html") || begins(b"<html") || begins(b"<head")
+}
+
+/// A NUL means that this is no text, unless a byte order mark says UTF-16.
+fn binary(head: &[u8], format: Format) -> Option<Refusal> {
+    let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
+    if is_utf16 && format == Format::Jsonl {
+        return Some(Refusal {
+            kind: SkipKind::Unsupported,
+            reason: "JSON Lines in UTF-16 are not supported".to_owned(),
+            remedy: "convert the file to UTF-8 first",
+        });
+    }
+    if is_utf16 || memchr::memchr(0, head).is_none() || format == Format::Jsonl {
+        return None;
+    }
+    Some(Refusal {
+        kind: SkipKind::Binary,
+        reason: "a binary file, not text".to_owned(),
+        remedy: "name text, HTML or JSON Lines files, or leave it out",
+    })
+}
+
+fn not_yet(what: &str) -> Refusal {
+    Refusal {
+        kind: SkipKind::Unsupported,
+        reason: format!("{what} not supported yet"),
+        remedy: "convert it to JSON Lines, or pass --format text to take the file as plain text",
+    }
+}
+
+/// Formats that are recognised by their extension and not read.
+fn unsupported(extension: &str) -> Option<&'static str> {
+    Some(match extension {
+        "parquet" => "Parquet is",
+        "csv" | "tsv" => "CSV and TSV are",
+        "warc" | "arc" | "wet" | "wat" => "web archives are",
+        "pdf" => "PDF is",
+        "bz2" | "xz" | "lz4" | "br" | "lzma" => "this compression is",
+        "zip" | "tar" | "tgz" | "7z" | "rar" | "jar" => "archives of files are",
+        "arrow" | "feather" | "orc" | "avro" => "this table format is",
+        "doc" | "docx" | "odt" | "rtf" | "epub" | "ppt" | "pptx" | "xls" | "xlsx" => {
+            "office documents are"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Format::{Html, Jsonl, Text};
+
+    fn read(name: &str, head: &[u8]) -> Verdict {
+        sniff(Path::new(name), head, &InputOptions::default())
+    }
+
+    #[test]
+    fn name_and_content_decide() {
+        let object = b"{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
+        let pretty = b"{\n  \"text\": \"a\"\n}\n";
+        let cases: [(&str, &[u8], Format); 12] = [
+            ("a.jsonl", b"", Jsonl),
+            ("a.NDJSON", b"not json", Jsonl),
+            ("a.json", object, Jsonl),
+            ("a.json", pretty, Text),
+            ("stdin", object, Jsonl),
+            ("stdin", b"\xef\xbb\xbf <!DOCTYPE html>", Html),
+            ("README", b"hello", Text),
+            ("main.rs", b"fn main() {}", Text),
+            ("page.HTM", b"", Html),
+            ("page.php", b"<html>", Html),
+            ("a.txt", object, Text),
+            ("a.txt", b"\xff\xfea\0b\0", Text),
+        ];
+        for (name, head, format) in cases {
+            assert_eq!(
+                read(name, head),
+                Verdict::Read(format, Compression::None),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_says_so() {
+        for (name, head, kind) in [
+            ("a.parquet", &b"PAR1"[..], SkipKind::Unsupported),
+            ("a.tar.gz", b"", SkipKind::Unsupported),
+            ("a.png", b"\x89PNG\r\n\x1a\n\0\0", SkipKind::Binary),
+            ("a.jsonl", b"\xff\xfe{\0", SkipKind::Unsupported),
+        ] {
+            let Verdict::Refuse(refusal) = read(name, head) else {
+                panic!("{name} was taken");
+            };
+            assert_eq!(refusal.kind, kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_format_by_order_wins_over_the_name() {
+        let options = InputOptions {
+            format: Some(Text),
+            ..InputOptions::default()
+        };
+        let verdict = sniff(Path::new("a.csv"), b"x,y\n", &options);
+        assert_eq!(verdict, Verdict::Read(Text, Compression::None));
+    }
+
+    #[test]
+    fn compression_is_known_by_its_magic_number() {
+        let plain = read("a.txt.gz", b"plain after all");
+        assert_eq!(plain, Verdict::Read(Text, Compression::None));
+        assert_eq!(
+            read("a.jsonl.gz", b""),
+            Verdict::Read(Jsonl, Compression::Gzip)
+        );
+        let zstd = zstd::encode_all(&b"<html><p>x"[..], 1).unwrap();
+        assert_eq!(read("page", &zstd), Verdict::Read(Html, Compression::Zstd));
+    }
+}

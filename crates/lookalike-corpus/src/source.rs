@@ -1,0 +1,172 @@
+//! The ordered list of what will be read, and of what will not.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::chunk::ChunkReader;
+use crate::name;
+use crate::options::{Compression, Format, InputOptions};
+
+/// Everything a job reads, in its order: arguments as given, directories by name bytewise.
+#[derive(Debug, Clone)]
+pub struct Inputs {
+    /// Read in this order; an index into it is a `source` number elsewhere.
+    pub sources: Vec<Source>,
+    /// What discovery passed over, and why. Reading adds to this in [`crate::Chunk::skips`].
+    pub skips: Vec<Skip>,
+}
+
+/// One file, or standard input.
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub(crate) origin: Origin,
+    /// What its bytes mean.
+    pub format: Format,
+    /// How its bytes are packed.
+    pub compression: Compression,
+    /// Its size on disk, before decompression.
+    pub bytes: u64,
+    /// Its modification time, where the file system keeps one; none for standard input.
+    pub modified: Option<SystemTime>,
+}
+
+/// Where the bytes of a source lie.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// A file, by the path the user gave or the walk found.
+    File(PathBuf),
+    /// Standard input: the copy, and a hash of its bytes.
+    Spool { copy: PathBuf, hash: u64 },
+}
+
+impl Source {
+    /// The name as the user would write it: the path, or `-`.
+    ///
+    /// On Unix a backslash is doubled and a byte that is not UTF-8 is written `\xHH`, so that
+    /// different files never share a name.
+    pub fn name(&self) -> Cow<'_, str> {
+        match &self.origin {
+            Origin::File(path) => name::display(path),
+            Origin::Spool { .. } => Cow::Borrowed("-"),
+        }
+    }
+
+    /// The file itself; none for standard input.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.origin {
+            Origin::File(path) => Some(path),
+            Origin::Spool { .. } => None,
+        }
+    }
+
+    /// Whether the file is one document: everything but JSONL.
+    pub fn is_document(&self) -> bool {
+        self.format != Format::Jsonl
+    }
+
+    /// The file that is opened: the source's own, or the copy of standard input.
+    pub(crate) fn file(&self) -> &Path {
+        match &self.origin {
+            Origin::File(path) | Origin::Spool { copy: path, .. } => path,
+        }
+    }
+}
+
+/// Something that was not read, or not to its end: a loss that the job must tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip {
+    /// The file or directory, named as [`Source::name`] does.
+    pub name: String,
+    /// Why, as the system or the decoder says it.
+    pub reason: String,
+    /// Why, as a number to count by.
+    pub kind: SkipKind,
+    /// For damage: how many decompressed bytes were read before it.
+    pub offset: Option<u64>,
+}
+
+/// The kinds of [`Skip`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SkipKind {
+    /// A format that is not read.
+    Unsupported,
+    /// Neither text nor a known format: a NUL in its beginning.
+    Binary,
+    /// The same file again; it is read once.
+    Duplicate,
+    /// A symbolic link that leads back to a directory above it.
+    Loop,
+    /// A FIFO, socket or device.
+    NotAFile,
+    /// An entry of a walked directory whose name begins with a dot.
+    Hidden,
+    /// The system refused to open or list it, or the link leads nowhere.
+    Unreadable,
+    /// Compressed data that ends early or is corrupt. What came before it is used.
+    Damaged,
+}
+
+impl SkipKind {
+    /// A short name for counters: `unsupported`, `binary`, `duplicate`, ...
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SkipKind::Unsupported => "unsupported",
+            SkipKind::Binary => "binary",
+            SkipKind::Duplicate => "duplicate",
+            SkipKind::Loop => "loop",
+            SkipKind::NotAFile => "not-a-file",
+            SkipKind::Hidden => "hidden",
+            SkipKind::Unreadable => "unreadable",
+            SkipKind::Damaged => "damaged",
+        }
+    }
+}
+
+impl Inputs {
+    /// Sum of [`Source::bytes`]: what will be read from disk in one pass.
+    pub fn total_bytes(&self) -> u64 {
+        self.sources.iter().map(|source| source.bytes).sum()
+    }
+
+    /// 32 hex digits that change when a name, size, modification time, format or the order of the
+    /// sources changes (standard input: its bytes). For a resumed job to refuse other input.
+    pub fn fingerprint(&self) -> String {
+        let mut hasher = Xxh3::new();
+        for source in &self.sources {
+            source.feed(&mut hasher);
+        }
+        format!("{:032x}", hasher.digest128())
+    }
+
+    /// Reads all sources once, in order. The reader may be moved to a thread of its own.
+    pub fn chunks(&self, options: &InputOptions) -> ChunkReader<'_> {
+        ChunkReader::new(self, options)
+    }
+}
+
+impl Source {
+    fn feed(&self, hasher: &mut Xxh3) {
+        let name = self.name();
+        hasher.update(&(name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+        hasher.update(&self.bytes.to_le_bytes());
+        hasher.update(&[self.format as u8, self.compression as u8]);
+        let stamp = match &self.origin {
+            Origin::File(_) => self.modified.map_or(0, nanoseconds),
+            Origin::Spool { hash, .. } => i128::from(*hash),
+        };
+        hasher.update(&stamp.to_le_bytes());
+    }
+}
+
+/// Nanoseconds since 1970, negative before.
+fn nanoseconds(time: SystemTime) -> i128 {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => after.as_nanos() as i128,
+        Err(before) => -(before.duration().as_nanos() as i128),
+    }
+}

@@ -1,0 +1,140 @@
+//! Sources that are one document each, copied byte for byte into a directory of results.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::atomic;
+use crate::source::{Inputs, Source};
+
+/// Which file below a results directory each source is copied to.
+///
+/// The relative path is the source's own, with `.` left out, `..` written `_up`, and without the
+/// leading `/`; standard input is `standard-input`. Where two would collide (also where names
+/// differ in case only, or one is the directory of another), the later one gets `~2`, `~3`, ...
+/// before its extension. So the paths depend on the list of sources alone.
+#[derive(Debug, Clone)]
+pub struct FileTree {
+    paths: Vec<PathBuf>,
+}
+
+impl FileTree {
+    /// Lays out all sources, JSONL ones too, that a path may be looked up by source number.
+    pub fn new(inputs: &Inputs) -> FileTree {
+        let mut taken = Taken::default();
+        let paths = inputs
+            .sources
+            .iter()
+            .map(|source| taken.place(source))
+            .collect();
+        FileTree { paths }
+    }
+
+    /// The path of a source relative to the results directory.
+    pub fn path(&self, source: u32) -> &Path {
+        &self.paths[source as usize]
+    }
+
+    /// Copies a source as it lies on disk (compressed if it is) below `directory`, creating
+    /// directories on the way. The copy appears whole or not at all; it is not forced to the disk.
+    /// Returns the bytes copied.
+    ///
+    /// # Errors
+    /// When reading or writing fails, or the source's size is not the one that was discovered.
+    pub fn copy(&self, inputs: &Inputs, source: u32, directory: &Path) -> io::Result<u64> {
+        let to = directory.join(self.path(source));
+        let source = &inputs.sources[source as usize];
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let mut temporary = atomic::temporary_beside(&to)?;
+        let bytes = io::copy(&mut File::open(source.file())?, temporary.as_file_mut())?;
+        if bytes != source.bytes {
+            return Err(io::Error::other(format!(
+                "{}: changed while it was read",
+                source.name()
+            )));
+        }
+        temporary.persist(&to).map_err(|error| error.error)?;
+        Ok(bytes)
+    }
+}
+
+/// Paths in use, in lower case, and the directories above them.
+#[derive(Default)]
+struct Taken {
+    files: BTreeSet<PathBuf>,
+    directories: BTreeSet<PathBuf>,
+}
+
+impl Taken {
+    fn place(&mut self, source: &Source) -> PathBuf {
+        let wanted = match source.path() {
+            Some(path) => relative(path),
+            None => PathBuf::from("standard-input"),
+        };
+        let mut path = wanted.clone();
+        let mut copy = 2;
+        while !self.is_free(&path) {
+            path = numbered(&wanted, copy);
+            copy += 1;
+        }
+        self.take(&path);
+        path
+    }
+
+    fn is_free(&self, path: &Path) -> bool {
+        let folded = folded(path);
+        let below_file = folded.ancestors().any(|above| self.files.contains(above));
+        !below_file && !self.directories.contains(&folded)
+    }
+
+    fn take(&mut self, path: &Path) {
+        let folded = folded(path);
+        let above = folded.ancestors().skip(1).map(Path::to_owned);
+        self.directories.extend(above);
+        self.files.insert(folded);
+    }
+}
+
+fn folded(path: &Path) -> PathBuf {
+    match path.to_str() {
+        Some(text) => PathBuf::from(text.to_lowercase()),
+        None => path.to_owned(),
+    }
+}
+
+fn relative(path: &Path) -> PathBuf {
+    path.components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(name),
+            Component::ParentDir => Some("_up".as_ref()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+        })
+        .collect()
+}
+
+/// `a/b.txt` becomes `a/b~2.txt`. The first component is numbered too when a file stands in its
+/// way as a directory, for then no name below it would do.
+fn numbered(path: &Path, copy: u32) -> PathBuf {
+    let mut components = path.components();
+    let first = components.next().map(|c| c.as_os_str()).unwrap_or_default();
+    let rest = components.as_path();
+    if rest.as_os_str().is_empty() {
+        return numbered_name(Path::new(first), copy);
+    }
+    let mut root = first.to_owned();
+    root.push(format!("~{copy}"));
+    Path::new(&root).join(rest)
+}
+
+fn numbered_name(name: &Path, copy: u32) -> PathBuf {
+    let mut numbered = name.file_stem().unwrap_or_default().to_owned();
+    numbered.push(format!("~{copy}"));
+    if let Some(extension) = name.extension() {
+        numbered.push(".");
+        numbered.push(extension);
+    }
+    PathBuf::from(numbered)
+}
