@@ -9,6 +9,8 @@
 mod align;
 mod rows;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use terminal::unified_terminal;

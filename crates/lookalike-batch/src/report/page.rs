@@ -15,7 +15,7 @@ pub(super) const SCRIPT: &str = include_str!("page.js");
 /// Nothing may be loaded or run but the style and the script above.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-sjH8YGRgthG7JLAOP5GBXgYfIBkKTfca5W9dLuYDKbs='; ",
+    "style-src 'sha256-mvRfGyPaEQ0XxOIz/je0EVb0mSJp/lkmRxk/7z2ksx0='; ",
     "script-src 'sha256-i/nFGSPOO2PsaB5Tvu3uUr+qCmOxjp4qh2o3sr3VPts='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
