@@ -3,7 +3,7 @@
 #
 #   bench/long_documents.sh DIR
 #
-# needs apt-get (Debian 12 gives the figures in README.md), dpkg, python3, 14 GB in DIR, and writes
+# needs apt-get (Debian 12 gives the figures in README.md), dpkg-deb, cargo, 5 GB in DIR, and writes
 #   DIR/long-370.jsonl   a few packages, some 370 MB of text
 #   DIR/long-2g.jsonl    all of them, some 2 GB of text
 #   DIR/packages.tsv     package, pages, bytes of HTML, bytes of text
@@ -24,21 +24,23 @@ libghc-ghc-lib-parser-doc libball1.5-doc libcoin-doc libjuce-doc ogre-1.12-doc p
 python-statsmodels-doc racket-doc crystal-doc clhep-doc libarm-compute-doc gnome-devel-docs
 debian-handbook installation-guide-amd64 singular-doc vtk9-doc"
 
-mkdir -p "$dir/pages" "$dir/text"
+cargo build --quiet --release --no-default-features --bin manual_pages \
+    --manifest-path "$here/Cargo.toml"
+manual_pages=$here/target/release/manual_pages
+mkdir -p "$dir/text"
 dir=$(cd "$dir" && pwd)
 
-# Download, unpack and strip one package into text/PACKAGE.jsonl.
+# Download one package and write its pages to text/PACKAGE.jsonl.
 fetch() {
-    rm -rf "$dir/deb" "$dir/pages/$1"
+    rm -rf "$dir/deb"
     mkdir "$dir/deb"
     if ! (cd "$dir/deb" && apt-get download -qq -o APT::Sandbox::User="$(id -un)" "$1"); then
         echo "left out: $1 is not in the archive"
         return 0
     fi
-    dpkg -x "$dir"/deb/*.deb "$dir/pages/$1"
+    dpkg-deb --fsys-tarfile "$dir"/deb/*.deb |
+        "$manual_pages" "$1" 2>"$dir/text/$1.tsv" >"$dir/text/part"
     rm -r "$dir/deb"
-    python3 "$here/html_to_jsonl.py" "$dir/pages/$1" -o "$dir/text/part" 2>"$dir/text/$1.tsv"
-    rm -r "$dir/pages/$1"
     mv "$dir/text/part" "$dir/text/$1.jsonl"
     cat "$dir/text/$1.tsv"
 }

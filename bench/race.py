@@ -153,18 +153,46 @@ def race(names, inputs, options, folder):
     return runs
 
 
-def figures(name, runs, records, options, folder):
+def start_cost(names, folder, threshold):
+    """CPU seconds of the sampled engines on an empty file: these are not multiplied."""
+    empty = folder / "empty.jsonl"
+    empty.touch()
+    costs = dict.fromkeys(names, 0.0)
+    for name in names:
+        if ENGINES[name].sampled:
+            output = folder / "empty"
+            command = fill(ENGINES[name].command, input=empty, output=output, threshold=threshold)
+            costs[name] = run_process(command).cpu
+    return costs
+
+
+def scaled(seconds, start, factor):
+    """Seconds on a sample, carried over to the whole file."""
+    return start + max(seconds - start, 0.0) * factor
+
+
+def shingling(printed):
+    """CPU seconds that a Python peer spent on parsing and shingling, by its own account."""
+    lines = printed.strip().splitlines()
+    if not lines or not lines[-1].startswith("{") or not lines[-1].endswith("}"):
+        return 0.0
+    return json.loads(lines[-1]).get("stages_cpu", {}).get("shingles", 0.0)
+
+
+def figures(name, runs, records, start, options, folder):
     """The medians and the score of one engine; records is (its input, lines, all lines)."""
     path, lines, total = records
+    factor = total / lines
     kept = folder / name / "kept.jsonl"
     result = {
         "engine": name,
         "note": ENGINES[name].note,
         "records": lines,
-        "bytes": path.stat().st_size,
-        "scale": total / lines,
-        "cpu": statistics.median(run.cpu for run in runs),
-        "wall": statistics.median(run.wall for run in runs),
+        "all_records": total,
+        "bytes": path.stat().st_size * factor,
+        "cpu": scaled(statistics.median(run.cpu for run in runs), start, factor),
+        "wall": scaled(statistics.median(run.wall for run in runs), start, factor),
+        "shingling": factor * statistics.median(shingling(run.printed) for run in runs),
         "rss": max(run.rss for run in runs),
         "kept": len(score.kept_ids(kept)),
     }
@@ -175,35 +203,44 @@ def figures(name, runs, records, options, folder):
 
 def dedup_table(results):
     """The results as a Markdown table; times of sampled engines are scaled to all records."""
-    first = results[0]
-    base = first["cpu"] * first["scale"]
-    rows = [
-        f"| engine | CPU s | wall s | times {first['engine']} | records/CPU s | MB/CPU s | peak RSS MB | kept "
-        "| recall | unexplained | does |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+    base = results[0]["cpu"]
+    heads = ["engine", "CPU s", "of it Python's shingling", "wall s",
+             f"times {results[0]['engine']}", "records/CPU s", "MB/CPU s", "peak RSS MB", "kept",
+             "recall", "unexplained", "does"]
+    rows = [heads, ["---"] * len(heads), *(dedup_row(found, base) for found in results)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def dedup_row(found, base):
+    """The cells of one engine."""
+    cpu = found["cpu"]
+    part = found["records"] < found["all_records"]
+    mark = f" (from {found['records']:,} records)" if part else ""
+    return [
+        found["engine"],
+        f"{cpu:.2f}{mark}",
+        f"{found['shingling']:.2f}" if found["shingling"] else "-",
+        f"{found['wall']:.2f}",
+        f"{cpu / base:.1f}",
+        f"{found['all_records'] / cpu:,.0f}",
+        f"{found['bytes'] / cpu / 1e6:.1f}",
+        f"{found['rss'] / 1e6:,.0f}",
+        f"{found['kept']:,}",
+        str(found.get("recall", "-")),
+        str(found.get("unexplained", "-")),
+        found["note"],
     ]
-    for found in results:
-        cpu, scale = found["cpu"], found["scale"]
-        mark = f" (x{scale:.0f} from {found['records']:,})" if scale > 1 else ""
-        rows.append(
-            f"| {found['engine']} | {cpu * scale:.2f}{mark} | {found['wall'] * scale:.2f} "
-            f"| {cpu * scale / base:.1f} | {found['records'] / cpu:,.0f} "
-            f"| {found['bytes'] / cpu / 1e6:.1f} | {found['rss'] / 1e6:,.0f} "
-            f"| {found['kept']:,} | {found.get('recall', '-')} "
-            f"| {found.get('unexplained', '-')} | {found['note']} |"
-        )
-    return "\n".join(rows)
 
 
 def versions():
     """What is raced, as lines of `name version`."""
-    command = [PYTHON, "-m", "pip", "freeze", "--disable-pip-version-check"]
-    frozen = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-    lock = (HERE / "Cargo.lock").read_text() if (HERE / "Cargo.lock").exists() else ""
+    pins = (HERE / "requirements.txt").read_text().splitlines()
+    pins = [pin.replace("==", " ") for pin in pins if "==" in pin]
+    lock = (HERE / "Cargo.lock").read_text()
     crates = [block.split("\n") for block in lock.split("[[package]]\n")[1:]]
     pinned = [f"{name[8:-1]} {version[11:-1]}" for name, version, *_ in crates
               if name[8:-1] in ("gaoya", "simhash")]
-    return ", ".join([f"Python {platform.python_version()}", *pinned, *frozen])
+    return ", ".join([f"Python {platform.python_version()}", *pinned, *pins])
 
 
 def machine():
@@ -237,9 +274,11 @@ def dedup(options):
         records = {n: (sample, taken, total) if ENGINES[n].sampled else whole for n in names}
         inputs = {name: records[name][0] for name in names}
         runs = race(names, inputs, options, folder)
-        results = [figures(n, runs[n], records[n], options, folder) for n in names]
+        starts = start_cost(names, folder, options.threshold)
+        results = [figures(n, runs[n], records[n], starts[n], options, folder) for n in names]
     print(f"{machine()}\n{versions()}\n")
-    print(f"{options.records.name}: {total:,} records, {options.records.stat().st_size / 1e6:.1f} MB, "
+    megabytes = options.records.stat().st_size / 1e6
+    print(f"{options.records.name}: {total:,} records, {megabytes:.1f} MB, "
           f"threshold {options.threshold}, medians of {options.runs}\n")
     print(dedup_table(results))
     if options.json:

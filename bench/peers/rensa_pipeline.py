@@ -4,8 +4,8 @@
 --mode clusters  RMinHash.from_token_sets, RMinHashLSH.insert_many and query_all, the estimate of
                  each candidate pair checked, clusters by union-find
 --mode keep      RMinHashDeduplicator.add_pairs, as rensa's README does it: no clusters
---mode flags     digest matrix and one-shot flags: says which records collide in a band, keeps
-                 the first of equal texts only; no check, no clusters: the fastest full-set path
+--mode flags     digest matrix and one-shot flags: says which records collide in a band, drops
+                 all of them; no check, no clusters: the fastest full-set path
 
 The position-sampling `rho` sketches are left out: they miss copies whose text is shifted.
 """
@@ -13,6 +13,8 @@ The position-sampling `rho` sketches are left out: they miss copies whose text i
 import os
 
 os.environ["RAYON_NUM_THREADS"] = "1"
+
+import array
 
 import pipeline
 from rensa import RMinHash, RMinHashDeduplicator, RMinHashLSH
@@ -67,13 +69,17 @@ def keep(lines, options, measure):
 
 def flags(lines, options, measure):
     """The records that collide with no other."""
-    found, hashes = [], []
+    found, hashes, rows = [], array.array("Q"), array.array("Q", [0])
     for numbers, tokens in pipeline.token_batches(lines, measure):
         with measure.stage("hash"):
-            hashes += RMinHash.hash_token_sets(tokens)
+            for record in RMinHash.hash_token_sets(tokens):
+                hashes.extend(record)
+                rows.append(len(hashes))
         found += numbers
     with measure.stage("sketch"):
-        matrix = RMinHash.digest_matrix_from_token_hash_sets(hashes, options.functions, SEED)
+        matrix = RMinHash.digest_matrix_from_flat_token_hashes(
+            hashes, rows, options.functions, SEED
+        )
     index = RMinHashLSH(options.threshold, options.functions, options.bands)
     kept = [True] * len(lines)
     with measure.stage("flags"):

@@ -7,3 +7,4 @@
 
 pub mod measure;
 pub mod records;
+pub mod strip;
