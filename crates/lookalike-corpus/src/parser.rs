@@ -170,7 +170,7 @@ impl<'i> Parser<'i> {
     ) -> Result<Record<'r>, BadRecord> {
         let id = id_of(found).map_err(|reason| place.bad(BadKind::WrongType, reason))?;
         let id_generated = id.is_none();
-        let id = id.unwrap_or_else(|| Cow::Owned(self.made_id(place)));
+        let (id, id_mended) = id.unwrap_or_else(|| (Cow::Owned(self.made_id(place)), false));
         let rank = match (&self.rank, found.raw(Slot::Rank)) {
             (Some(field), Some(json)) => rank::parse(field, json),
             _ => None,
@@ -186,7 +186,7 @@ impl<'i> Parser<'i> {
             id_generated,
             text: Cow::Borrowed(text.unwrap_or("")),
             rank,
-            replaced,
+            replaced: replaced || id_mended,
             ..place.record(raw, id, state)
         })
     }
@@ -262,21 +262,21 @@ fn captured<'r>(found: &'r Found<'_, '_>, slot: Slot) -> Result<Option<&'r str>,
     }
 }
 
-/// The user's id, else the URL.
-fn id_of<'r>(found: &Found<'r, '_>) -> Result<Option<Cow<'r, str>>, String> {
+/// The user's id, else the URL; and whether lone surrogates were replaced in it.
+fn id_of<'r>(found: &Found<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>, String> {
     match found.raw(Slot::Id) {
         None | Some("null") => {}
         Some(json) => return id_text(json).map(Some),
     }
     let url = found.raw(Slot::Url).filter(|json| json.starts_with('"'));
-    url.map(id_text).transpose()
+    Ok(url.map(string_text))
 }
 
 /// An id as text: a string's content, a number as it is written.
-fn id_text(json: &str) -> Result<Cow<'_, str>, String> {
+fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), String> {
     let kind = match json.as_bytes().first() {
         Some(b'"') => return Ok(string_text(json)),
-        Some(b'-' | b'0'..=b'9') => return Ok(Cow::Borrowed(json)),
+        Some(b'-' | b'0'..=b'9') => return Ok((Cow::Borrowed(json), false)),
         Some(b'{') => "an object",
         Some(b'[') => "an array",
         _ => "a boolean",
@@ -285,13 +285,18 @@ fn id_text(json: &str) -> Result<Cow<'_, str>, String> {
 }
 
 /// What a JSON string that is known to be well formed, save for lone surrogates, says.
-fn string_text(json: &str) -> Cow<'_, str> {
-    if !json.contains('\\') {
-        return Cow::Borrowed(&json[1..json.len() - 1]);
+fn string_text(json: &str) -> (Cow<'_, str>, bool) {
+    if memchr::memchr(b'\\', json.as_bytes()).is_none() {
+        return (Cow::Borrowed(&json[1..json.len() - 1]), false);
     }
-    let parsed = serde_json::from_str(json)
-        .or_else(|_| serde_json::from_str(&surrogate::replace_lone(json)));
-    Cow::Owned(parsed.unwrap_or_else(|_| json.to_owned()))
+    match serde_json::from_str(json) {
+        Ok(text) => (Cow::Owned(text), false),
+        Err(_) => {
+            let mended = surrogate::replace_lone(json);
+            let text = serde_json::from_str(&mended).unwrap_or_else(|_| mended.into_owned());
+            (Cow::Owned(text), true)
+        }
+    }
 }
 
 fn not_an_object(line: &str, place: &Place) -> BadRecord {

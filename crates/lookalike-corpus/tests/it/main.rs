@@ -2,5 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+mod charsets;
+mod containers;
+mod discovery;
+mod html;
+mod laws;
+mod output;
 mod reading;
 mod support;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
@@ -173,4 +173,21 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
+}
+
+/// The lines of a shared corpus; none, said aloud, where the corpora are not at hand.
+#[expect(
+    clippy::print_stderr,
+    reason = "a skipped test must not look like a passed one"
+)]
+pub(crate) fn shared_lines(name: &str) -> Option<Vec<String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/data")
+        .join(name);
+    let Ok(packed) = fs::File::open(&path) else {
+        eprintln!("skipped: {name} is not at hand");
+        return None;
+    };
+    let lines = BufReader::new(flate2::read::MultiGzDecoder::new(packed)).lines();
+    Some(lines.collect::<Result<_, _>>().unwrap())
 }

@@ -1,0 +1,221 @@
+//! Compressed, truncated, swollen and changing files.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use lookalike_corpus::{BadKind, Compression, InputOptions, ReadError, SkipKind, TextState};
+
+use crate::support::{Corpus, gzip, read, read_raw, zstd};
+
+/// A file of three members cut at every byte: no panic, what came before is intact, the loss told.
+fn cut_everywhere(name: &str, pack: fn(&[u8]) -> Vec<u8>) {
+    let options = InputOptions::default();
+    let members: Vec<Vec<u8>> = (0..3)
+        .map(|member| pack(format!("{{\"id\":{member},\"text\":\"text {member}\"}}\n").as_bytes()))
+        .collect();
+    let whole = members.concat();
+    let ends: Vec<usize> = (1..=3).map(|n| members[..n].concat().len()).collect();
+    let corpus = Corpus::new();
+    for cut in 0..=whole.len() {
+        corpus.add(name, &whole[..cut]);
+        let inputs = corpus.inputs(name, &options);
+        let reading = read(&inputs, &options);
+        let complete = ends.iter().filter(|end| **end <= cut).count();
+        let good = reading
+            .records
+            .iter()
+            .flatten()
+            .filter(|seen| seen.text.starts_with("text"));
+        assert!(good.count() >= complete, "cut at {cut}");
+        let at_an_end = cut > 0 && (ends.contains(&cut));
+        let losses = reading
+            .skips
+            .iter()
+            .filter(|skip| skip.kind == SkipKind::Damaged);
+        assert_eq!(losses.count(), usize::from(!at_an_end), "cut at {cut}");
+        assert_eq!(
+            read_raw(&inputs, &options).len(),
+            reading.records.len(),
+            "cut at {cut}"
+        );
+    }
+}
+
+#[test]
+fn truncated_gzip() {
+    cut_everywhere("a.jsonl.gz", gzip);
+}
+
+#[test]
+fn truncated_zstd() {
+    cut_everywhere("a.jsonl.zst", zstd);
+}
+
+#[test]
+fn every_flipped_byte_is_survived() {
+    let options = InputOptions::default();
+    let lines = "{\"text\":\"the same again\"}\n".repeat(20);
+    let corpus = Corpus::new();
+    for (name, packed) in [
+        ("a.jsonl.gz", gzip(lines.as_bytes())),
+        ("a.jsonl.zst", zstd(lines.as_bytes())),
+    ] {
+        for at in 4..packed.len() {
+            let mut broken = packed.clone();
+            broken[at] ^= 0x55;
+            corpus.add(name, &broken);
+            let inputs = corpus.inputs(name, &options);
+            let reading = read(&inputs, &options);
+            assert_eq!(read_raw(&inputs, &options).len(), reading.records.len());
+        }
+    }
+}
+
+#[test]
+fn a_damaged_document_keeps_its_number() {
+    let options = InputOptions::default();
+    let mut packed = gzip(&b"some text ".repeat(1000));
+    packed.truncate(packed.len() / 2);
+    let corpus = Corpus::with("a.txt.gz", &packed);
+    corpus.add("b.txt", b"fine");
+    let inputs = corpus.inputs("", &options);
+    let reading = read(&inputs, &options);
+    let bad = reading.records[0].as_ref().unwrap_err();
+    assert_eq!((bad.source, bad.number, bad.kind), (0, 0, BadKind::Damaged));
+    assert_eq!(reading.texts(), ["fine"]);
+    assert_eq!(reading.skips[0].kind, SkipKind::Damaged);
+    assert!(reading.skips[0].offset.is_some());
+    assert_eq!(read_raw(&inputs, &options).len(), 2);
+}
+
+#[test]
+fn bombs_are_refused_in_bounded_memory() {
+    let options = InputOptions::default();
+    let zeros = vec![b' '; 40 << 20];
+    let corpus = Corpus::new();
+    for (name, packed) in [("a.txt.gz", gzip(&zeros)), ("a.txt.zst", zstd(&zeros))] {
+        corpus.add(name, &packed);
+        let tight = InputOptions {
+            max_decoded_ratio: 100,
+            ..options.clone()
+        };
+        let inputs = corpus.inputs(name, &tight);
+        let reading = read(&inputs, &tight);
+        assert_eq!(
+            reading.records[0].as_ref().unwrap_err().kind,
+            BadKind::Bomb,
+            "{name}"
+        );
+        for chunk in inputs.chunks(&tight) {
+            assert!(chunk.unwrap().bytes.is_empty());
+        }
+    }
+    // The default ratio lets gzip through, whose worst is 1032, but not a run-length zstd block.
+    let packed = zstd(&vec![b' '; 60 << 20]);
+    assert!(packed.len() * 1000 < 60 << 20);
+    corpus.add("b.txt.zst", &packed);
+    let inputs = corpus.inputs("b.txt.zst", &options);
+    let bad = read(&inputs, &options).records.remove(0).unwrap_err();
+    assert_eq!(bad.kind, BadKind::Bomb);
+}
+
+#[test]
+fn a_stream_of_nothing_but_one_line_is_not_held() {
+    let options = InputOptions {
+        max_document_bytes: 1 << 20,
+        chunk_bytes: 1 << 16,
+        ..InputOptions::default()
+    };
+    let packed = zstd(&vec![b'0'; 100 << 20]);
+    let corpus = Corpus::with("a.jsonl.zst", &packed);
+    let inputs = corpus.inputs("a.jsonl.zst", &options);
+    let mut records = 0;
+    for chunk in inputs.chunks(&options) {
+        let chunk = chunk.unwrap();
+        records += chunk.records;
+        assert!(chunk.bytes.capacity() < 8 << 20);
+    }
+    assert_eq!(records, 1);
+}
+
+#[test]
+fn a_document_over_the_limit_has_no_text() {
+    let options = InputOptions {
+        max_document_bytes: 10,
+        ..InputOptions::default()
+    };
+    let corpus = Corpus::with("a.txt", b"0123456789");
+    corpus.add("b.txt", b"0123456789a");
+    corpus.add("c.txt.gz", &gzip(b"0123456789a"));
+    let reading = read(&corpus.inputs("", &options), &options);
+    let states: Vec<_> = reading
+        .records
+        .iter()
+        .flatten()
+        .map(|seen| seen.state)
+        .collect();
+    assert_eq!(
+        states,
+        [TextState::Present, TextState::TooLong, TextState::TooLong]
+    );
+}
+
+#[test]
+fn a_file_that_changes_stops_the_reading() {
+    let options = InputOptions::default();
+    for (name, bytes) in [("a.jsonl", &b"{\"text\":\"a\"}\n"[..]), ("a.txt", b"text")] {
+        let corpus = Corpus::with(name, bytes);
+        let inputs = corpus.inputs(name, &options);
+        let path = corpus.add(name, &[bytes, bytes].concat());
+        let error = inputs.chunks(&options).find_map(Result::err).unwrap();
+        assert!(matches!(error, ReadError::Changed { .. }), "{error}");
+        assert!(error.to_string().contains(name));
+        // The same size but another time is a change, too.
+        fs::write(&path, bytes).unwrap();
+        let later = SystemTime::now() + Duration::from_secs(10);
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(later)
+            .unwrap();
+        let error = inputs.chunks(&options).find_map(Result::err).unwrap();
+        assert!(matches!(error, ReadError::Changed { .. }), "{error}");
+        fs::remove_file(&path).unwrap();
+        let error = inputs.chunks(&options).find_map(Result::err).unwrap();
+        assert!(matches!(error, ReadError::Io { .. }), "{error}");
+    }
+}
+
+#[test]
+fn after_an_error_the_reader_is_at_its_end() {
+    let options = InputOptions::default();
+    let corpus = Corpus::with("a.txt", b"a");
+    corpus.add("b.txt", b"b");
+    let inputs = corpus.inputs("", &options);
+    fs::remove_file(corpus.path("a.txt")).unwrap();
+    let mut chunks = inputs.chunks(&options);
+    assert!(chunks.next().unwrap().is_err());
+    assert!(chunks.next().is_none());
+}
+
+#[test]
+fn progress_adds_up_to_the_bytes_on_disk() {
+    let options = InputOptions {
+        chunk_bytes: 100,
+        ..InputOptions::default()
+    };
+    let lines = "{\"text\":\"some words to be packed\"}\n".repeat(500);
+    let corpus = Corpus::with("a.jsonl", lines.as_bytes());
+    corpus.add("b.jsonl.gz", &gzip(lines.as_bytes()));
+    corpus.add("c.jsonl.zst", &zstd(lines.as_bytes()));
+    corpus.add("d.txt", b"text");
+    corpus.add("e.html.gz", &gzip(b"<p>text"));
+    let inputs = corpus.inputs("", &options);
+    assert_eq!(inputs.sources[1].compression, Compression::Gzip);
+    let consumed: u64 = inputs
+        .chunks(&options)
+        .map(|chunk| chunk.unwrap().disk_bytes)
+        .sum();
+    assert_eq!(consumed, inputs.total_bytes());
+}

@@ -1,0 +1,264 @@
+//! What arguments turn into.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use lookalike_corpus::{Format, InputError, InputOptions, Inputs, SkipKind};
+
+use crate::support::{Corpus, gzip, read};
+
+fn discover(corpus: &Corpus, names: &[&str]) -> Result<Inputs, InputError> {
+    let arguments: Vec<OsString> = names.iter().map(|name| corpus.path(name).into()).collect();
+    Inputs::discover_with(
+        &arguments,
+        &InputOptions::default(),
+        corpus.dir(),
+        &mut &b""[..],
+    )
+}
+
+/// Names relative to the corpus.
+fn names(corpus: &Corpus, inputs: &Inputs) -> Vec<String> {
+    let root = corpus.path("");
+    let relative = |path: &Path| path.strip_prefix(&root).unwrap().display().to_string();
+    inputs
+        .sources
+        .iter()
+        .map(|source| relative(source.path().unwrap()))
+        .collect()
+}
+
+fn kinds(inputs: &Inputs) -> Vec<SkipKind> {
+    inputs.skips.iter().map(|skip| skip.kind).collect()
+}
+
+fn sample() -> Corpus {
+    let corpus = Corpus::with("b/two.txt", b"two");
+    corpus.add("b/one.md", b"one");
+    corpus.add("a.txt", b"a");
+    corpus.add("b.html", b"<p>b");
+    corpus.add("c/d/e/deep.jsonl", b"{}");
+    corpus
+}
+
+#[test]
+fn a_directory_is_walked_in_the_order_of_names() {
+    let corpus = sample();
+    let inputs = discover(&corpus, &[""]).unwrap();
+    // `b` stands before `b.html`, for names are compared one by one.
+    let expected = [
+        "a.txt",
+        "b/one.md",
+        "b/two.txt",
+        "b.html",
+        "c/d/e/deep.jsonl",
+    ];
+    assert_eq!(names(&corpus, &inputs), expected);
+    assert_eq!(inputs.skips, []);
+    assert_eq!(inputs.sources[3].format, Format::Html);
+}
+
+#[test]
+fn arguments_keep_their_order_and_are_read_once() {
+    let corpus = sample();
+    let inputs = discover(&corpus, &["b.html", "a.txt", "", "b/../a.txt"]).unwrap();
+    let expected = [
+        "b.html",
+        "a.txt",
+        "b/one.md",
+        "b/two.txt",
+        "c/d/e/deep.jsonl",
+    ];
+    assert_eq!(names(&corpus, &inputs), expected);
+    assert_eq!(kinds(&inputs), [SkipKind::Duplicate; 3]);
+    // The same directory twice is no error.
+    assert_eq!(discover(&corpus, &["b", "b"]).unwrap().sources.len(), 2);
+}
+
+#[test]
+fn globs_are_expanded() {
+    let corpus = sample();
+    corpus.add("b/.hidden.txt", b"h");
+    let cases: [(&str, &[&str]); 7] = [
+        ("*.txt", &["a.txt"]),
+        ("b/*", &["b/one.md", "b/two.txt"]),
+        ("?/*.{md,txt}", &["b/one.md", "b/two.txt"]),
+        ("**/*.txt", &["a.txt", "b/two.txt"]),
+        ("c/**/deep.*", &["c/d/e/deep.jsonl"]),
+        ("[a-b]", &["b/one.md", "b/two.txt"]),
+        ("b/.*.txt", &["b/.hidden.txt"]),
+    ];
+    for (pattern, expected) in cases {
+        let inputs = discover(&corpus, &[pattern]).unwrap();
+        assert_eq!(names(&corpus, &inputs), expected, "{pattern}");
+    }
+    assert!(matches!(
+        discover(&corpus, &["*.csv"]),
+        Err(InputError::NoMatch { .. })
+    ));
+    assert!(matches!(
+        discover(&corpus, &["[a.txt"]),
+        Err(InputError::Pattern { .. })
+    ));
+}
+
+#[test]
+fn a_file_that_looks_like_a_glob_is_a_file() {
+    let corpus = Corpus::with("a[1]*.txt", b"literal");
+    corpus.add("a1.txt", b"other");
+    assert_eq!(
+        names(&corpus, &discover(&corpus, &["a[1]*.txt"]).unwrap()),
+        ["a[1]*.txt"]
+    );
+}
+
+#[test]
+fn what_names_nothing_is_an_error() {
+    let corpus = sample();
+    fs::create_dir(corpus.path("empty")).unwrap();
+    corpus.add("only/image.png", b"\x89PNG\0");
+    assert!(matches!(
+        discover(&corpus, &["no.txt"]),
+        Err(InputError::NotFound { .. })
+    ));
+    assert!(matches!(
+        discover(&corpus, &["empty"]),
+        Err(InputError::Empty { skipped: 0, .. })
+    ));
+    let error = discover(&corpus, &["only"]).unwrap_err().to_string();
+    assert!(
+        error.contains("1 entries skipped") && error.contains("image.png"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_skipped_when_found_and_refused_when_named() {
+    let corpus = sample();
+    corpus.add("x/a.parquet", b"PAR1");
+    corpus.add("x/b.png", b"\x89PNG\0");
+    corpus.add("x/c.txt.gz", &gzip(b"nul \0 byte"));
+    corpus.add("x/.git/config", b"[core]");
+    corpus.add("x/z.txt", b"z");
+    let inputs = discover(&corpus, &["x"]).unwrap();
+    assert_eq!(names(&corpus, &inputs), ["x/z.txt"]);
+    assert_eq!(
+        kinds(&inputs),
+        [
+            SkipKind::Hidden,
+            SkipKind::Unsupported,
+            SkipKind::Binary,
+            SkipKind::Binary
+        ]
+    );
+    let error = discover(&corpus, &["x/a.parquet"]).unwrap_err().to_string();
+    for word in ["a.parquet", "Parquet is not supported yet", "--format text"] {
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn standard_input_is_copied() {
+    let corpus = Corpus::with("a.txt", b"a");
+    let arguments = ["-".into(), corpus.path("a.txt").into(), "-".into()];
+    let options = InputOptions::default();
+    let line = b"{\"text\":\"from a pipe\"}\n";
+    let run = |bytes: &[u8]| {
+        Inputs::discover_with(&arguments, &options, corpus.dir(), &mut &*bytes).unwrap()
+    };
+    let inputs = run(&gzip(line));
+    assert_eq!(inputs.sources[0].name(), "-");
+    assert_eq!(inputs.sources[0].path(), None);
+    assert_eq!(inputs.sources[0].format, Format::Jsonl);
+    assert_eq!(kinds(&inputs), [SkipKind::Duplicate]);
+    let reading = read(&inputs, &options);
+    assert_eq!(reading.texts(), ["from a pipe", "a"]);
+    assert_eq!(reading.ids()[0], "-:1");
+    assert_eq!(run(line).fingerprint(), run(line).fingerprint());
+    assert_ne!(
+        run(line).fingerprint(),
+        run(b"{\"text\":\"from a pine\"}\n").fingerprint()
+    );
+}
+
+#[test]
+fn the_fingerprint_tells_inputs_apart() {
+    let corpus = sample();
+    let print = |names: &[&str]| discover(&corpus, names).unwrap().fingerprint();
+    assert_eq!(print(&["a.txt", "b"]), print(&["a.txt", "b"]));
+    assert_ne!(print(&["a.txt", "b"]), print(&["b", "a.txt"]));
+    let before = print(&["b"]);
+    corpus.add("b/two.txt", b"two!");
+    assert_ne!(before, print(&["b"]));
+    assert_eq!(before.len(), 32);
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_but_not_in_circles() {
+        let corpus = sample();
+        symlink(corpus.path(""), corpus.path("c/up")).unwrap();
+        symlink("self", corpus.path("c/self")).unwrap();
+        symlink("nowhere", corpus.path("c/broken")).unwrap();
+        symlink(corpus.path("b/two.txt"), corpus.path("c/d/two.txt")).unwrap();
+        let outside = Corpus::with("far.txt", b"far");
+        symlink(outside.path(""), corpus.path("d")).unwrap();
+        let inputs = discover(&corpus, &[""]).unwrap();
+        assert_eq!(names(&corpus, &inputs).last().unwrap(), "d/far.txt");
+        assert_eq!(inputs.sources.len(), 6);
+        assert_eq!(
+            kinds(&inputs),
+            [
+                SkipKind::Unreadable,
+                SkipKind::Duplicate,
+                SkipKind::Loop,
+                SkipKind::Loop
+            ]
+        );
+    }
+
+    #[test]
+    fn sockets_and_devices_are_no_files() {
+        let corpus = sample();
+        let _listener = UnixListener::bind(corpus.path("b/socket")).unwrap();
+        let inputs = discover(&corpus, &["b"]).unwrap();
+        assert_eq!(kinds(&inputs), [SkipKind::NotAFile]);
+        let error = discover(&corpus, &["b/socket"]).unwrap_err().to_string();
+        assert!(error.contains("is a socket"), "{error}");
+        let named = Inputs::discover(
+            &["/dev/zero".into()],
+            &InputOptions::default(),
+            corpus.dir(),
+        );
+        assert!(matches!(
+            named,
+            Err(InputError::NotAFile { kind: "device", .. })
+        ));
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_work() {
+        let corpus = sample();
+        let name = OsStr::from_bytes(b"odd\xff.txt");
+        corpus.add(Path::new("o").join(name), b"odd");
+        let options = InputOptions::default();
+        let inputs = discover(&corpus, &["o"]).unwrap();
+        let reading = read(&inputs, &options);
+        assert_eq!(reading.texts(), ["odd"]);
+        assert!(
+            reading.ids()[0].ends_with("/odd\\xff.txt"),
+            "{}",
+            reading.ids()[0]
+        );
+        assert_eq!(discover(&corpus, &["o/*.txt"]).unwrap().sources.len(), 1);
+    }
+}

@@ -1,0 +1,145 @@
+//! What a reader of a page sees, and pages made to hurt.
+
+use std::time::Instant;
+
+use lookalike_corpus::HtmlText;
+
+fn text(html: &str) -> String {
+    let mut out = String::new();
+    HtmlText::new().extract(html, &mut out);
+    out
+}
+
+#[test]
+fn visible_text() {
+    let cases = [
+        ("plain", "plain"),
+        ("<p>one</p><p>two</p>", "one\n\ntwo"),
+        ("<div>one</div><div>two</div>", "one\ntwo"),
+        ("a<br>b<br/><br />c", "a\nb\n\nc"),
+        ("un<b>broken</b> word", "unbroken word"),
+        ("  a \n\t b  <i> c</i>  d ", "a b c d"),
+        ("<ul><li>a<li>b</ul>c", "a\nb\n\nc"),
+        ("<tr><td>a</td><td>b</td></tr><tr><th>c", "a b\nc"),
+        ("<h1>T</h1>text", "T\n\ntext"),
+        ("a<!-- b --!>c<!-->d<!--->e<!-- -- > --->f", "acdef"),
+        ("<!DOCTYPE html><?xml x?></ bogus>a", "a"),
+        ("1 < 2 && 3 > 2 <", "1 < 2 && 3 > 2 <"),
+        ("a </", "a </"),
+        ("<a title='>' href=\">\" x=it's>b</a>", "b"),
+        ("<a =x y = z>b", "b"),
+        ("a<b", "a"),
+        ("a<b c='", "a"),
+        ("<script>if (a<b) '</scripty>'</script>x", "x"),
+        ("<SCRIPT>a</ScRiPt >x", "x"),
+        ("<script/>a</script>x", "x"),
+        ("<script><!-- <script>a</script>b --></script>x", "x"),
+        ("<script><!-- a --> b</script>x", "x"),
+        ("<script><!-- a</script>x", "x"),
+        (
+            "<style>a{}</style><noscript><p>b</noscript><title>&lt;t</title>x",
+            "x",
+        ),
+        ("<textarea><b>&amp;</textarea>", "<b>&"),
+        ("<template><p>a<template>b</template>c</template>x", "x"),
+        ("<xmp><b>&amp;</xmp>", "<b>&amp;"),
+        ("<plaintext></plaintext>x", "</plaintext>x"),
+        ("<svg><title>t</title><text>a</text><style/>b</svg>c", "abc"),
+        ("<svg><![CDATA[a<b]]></svg><![CDATA[c>d", "a<bd"),
+        ("<svg><script/>a<p><script/>b</script>c", "a\n\nc"),
+        ("<pre>\n a\n  b\r\n</pre>c  d", " a\n  b\n\nc d"),
+        ("a<pre>b  c</pre>d", "a\n\nb  c\n\nd"),
+        (
+            "&lt;b&gt; &eacute;&#233;&#xe9; &AMP &nosuch; &notit;",
+            "<b> \u{e9}\u{e9}\u{e9} & &nosuch; \u{ac}it;",
+        ),
+        ("a&nbsp;b&#32;&#10; c", "a\u{a0}b c"),
+        (
+            "gr\u{fc}\u{df}e <b>\u{4e2d}</b>\u{6587}",
+            "gr\u{fc}\u{df}e \u{4e2d}\u{6587}",
+        ),
+        ("", ""),
+        ("<p> </p>", ""),
+    ];
+    for (html, expected) in cases {
+        assert_eq!(text(html), expected, "{html}");
+    }
+}
+
+#[test]
+fn text_is_appended() {
+    let mut out = "before".to_owned();
+    HtmlText::new().extract("<p>a ", &mut out);
+    HtmlText::new().extract("<p>b", &mut out);
+    assert_eq!(out, "beforeab");
+}
+
+/// Pages of 4 MB that make careless readers quadratic: those would need minutes. A small stack, for
+/// nothing may recurse.
+#[test]
+fn time_is_linear_in_hostile_pages() {
+    let patterns = [
+        ("", "<ul><li>"),
+        ("", "<div><pre>"),
+        ("<a ", "b=c "),
+        ("<a ", "b='c' "),
+        ("<a ", "= "),
+        ("", "<a b='"),
+        ("", "<script><!--"),
+        ("<script>", "<!-- -->"),
+        ("<script>", "<!-- <script>"),
+        ("<script>", "</scrip"),
+        ("", "<!-"),
+        ("<!--", "->"),
+        ("", "<svg><title>"),
+        ("<svg>", "<![CDATA["),
+        ("<svg>", "<title></"),
+        ("", "<template>"),
+        ("&", "a"),
+        ("&#", "1"),
+        ("", "&notit"),
+        ("<p>x", " \n"),
+    ];
+    let check = move || {
+        for (head, unit) in patterns {
+            let page = format!("{head}{}", unit.repeat((4 << 20) / unit.len()));
+            let start = Instant::now();
+            text(&page);
+            let seconds = start.elapsed().as_secs();
+            assert!(seconds < 10, "{head}{unit}...: {seconds} s");
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(256 << 10);
+    thread.spawn(check).unwrap().join().unwrap();
+}
+
+/// Real pages, where the shared corpora are at hand: the text holds what the page is about.
+#[test]
+fn real_pages_keep_their_sentences() {
+    let Some(lines) = crate::support::shared_lines("java-api-html/docs.jsonl.gz") else {
+        return;
+    };
+    let mut compared = 0;
+    for line in lines {
+        let page: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let (Some(html), Some(expected)) = (page["html"].as_str(), page["text"].as_str()) else {
+            continue;
+        };
+        let ours = text(html);
+        let words = |text: &str| -> std::collections::BTreeSet<String> {
+            let words = text.split(|c: char| !c.is_alphanumeric());
+            words.map(str::to_lowercase).collect()
+        };
+        let (ours, expected) = (words(&ours), words(expected));
+        let missing = expected.difference(&ours).count();
+        // Theirs shows `noscript`.
+        assert!(
+            missing * 20 <= expected.len(),
+            "{}: {missing} of {}",
+            page["id"],
+            expected.len()
+        );
+        compared += 1;
+    }
+    assert!(compared > 100);
+}
