@@ -1,0 +1,251 @@
+//! From candidate keys to groups of classes that share a key.
+//!
+//! Each method gives every class some keys such that two classes that the method must compare share one: the prefix
+//! of the feature set ([`Method::AllPairs`]), bands of a signature, super-shingles, blocks of a fingerprint. A
+//! [`KeySink`] collects (key, class); [`Groups`] sorts them by key, forgets the keys that one class alone has (nearly
+//! all of them, in most collections) and keeps the rest as two compressed tables: classes of each group, and groups
+//! of each class. Classes are called by their rank here, the most wanted one first.
+//!
+//! [`Method::AllPairs`]: crate::settings::Method::AllPairs
+
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::spool::{PARTS, Spool, SpoolWriter, lock};
+
+/// Key in the first two words, class in the third.
+type KeyRecord = [u32; 3];
+
+/// Where candidate keys are collected; shared between threads, each with a [`KeyWriter`] of its own.
+///
+/// Memory: the budget; beyond it keys go to a temporary file, 12 bytes each.
+pub(crate) struct KeySink(Spool<KeyRecord>);
+
+impl KeySink {
+    pub(crate) fn new(folder: &Path, budget: u64) -> io::Result<Self> {
+        Spool::new(folder, budget).map(Self)
+    }
+
+    pub(crate) fn writer(&self) -> KeyWriter<'_> {
+        KeyWriter(SpoolWriter::new(&self.0))
+    }
+}
+
+/// One thread's end of a [`KeySink`].
+pub(crate) struct KeyWriter<'s>(SpoolWriter<'s, KeyRecord>);
+
+impl KeyWriter<'_> {
+    /// Gives a key to a class.
+    #[inline]
+    pub(crate) fn push(&mut self, key: u64, class: u32) -> io::Result<()> {
+        // The smallest features of a set are its prefix, so leading bits are alike: partition by the last ones.
+        self.0.push((key % PARTS as u64) as usize, [(key >> 32) as u32, key as u32, class])
+    }
+
+    pub(crate) fn finish(self) -> io::Result<()> {
+        self.0.finish()
+    }
+}
+
+/// Classes that share keys, by rank.
+///
+/// Memory: 8 bytes a posting (a class in a group), 8 a group, 8 a class.
+#[derive(Default)]
+pub(crate) struct Groups {
+    /// Ranks of the members of all groups, ascending in each.
+    pub(crate) members: Vec<u32>,
+    /// Where each group begins in `members`; one more at the end.
+    pub(crate) starts: Vec<u64>,
+    /// Groups of all ranks.
+    pub(crate) lists: Vec<u32>,
+    /// Where the list of each rank begins in `lists`; one more at the end.
+    pub(crate) list_starts: Vec<u64>,
+}
+
+/// The groups of one partition: sizes, and members one group after another.
+#[derive(Default)]
+struct Part {
+    sizes: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Groups {
+    /// Groups the collected keys. `rank_of` turns a class into its rank.
+    pub(crate) fn new(sink: &KeySink, rank_of: &[u32], threads: usize) -> io::Result<Self> {
+        let parts = partitions(sink, rank_of, threads)?;
+        let postings = parts.iter().map(|part| part.members.len()).sum();
+        let mut groups = Self { members: Vec::with_capacity(postings), starts: vec![0], ..Self::default() };
+        for part in parts {
+            groups.members.extend_from_slice(&part.members);
+            for size in part.sizes {
+                groups.starts.push(groups.starts.last().expect("begins with 0") + u64::from(size));
+            }
+        }
+        groups.invert(rank_of.len());
+        Ok(groups)
+    }
+
+    /// Fills `lists` from `members`.
+    fn invert(&mut self, ranks: usize) {
+        let mut ends = vec![0_u64; ranks + 1];
+        for &rank in &self.members {
+            ends[rank as usize + 1] += 1;
+        }
+        for rank in 0..ranks {
+            ends[rank + 1] += ends[rank];
+        }
+        self.list_starts.clone_from(&ends);
+        self.lists = vec![0; self.members.len()];
+        for group in 0..self.len() {
+            for &rank in &self.members[self.starts[group] as usize..self.starts[group + 1] as usize] {
+                let end = &mut ends[rank as usize];
+                self.lists[*end as usize] = group as u32;
+                *end += 1;
+            }
+        }
+    }
+
+    /// Number of groups.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Members of a group, ascending.
+    pub(crate) fn members(&self, group: u32) -> &[u32] {
+        &self.members[self.starts[group as usize] as usize..self.starts[group as usize + 1] as usize]
+    }
+
+    /// Groups of a rank.
+    pub(crate) fn of(&self, rank: u32) -> &[u32] {
+        &self.lists[self.list_starts[rank as usize] as usize..self.list_starts[rank as usize + 1] as usize]
+    }
+
+    /// Bytes that this many postings of this many classes need at the peak of building.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.members.len() * 8 + self.starts.len() * 8 + self.list_starts.len() * 16) as u64
+    }
+}
+
+fn partitions(sink: &KeySink, rank_of: &[u32], threads: usize) -> io::Result<Vec<Part>> {
+    let parts: Mutex<Vec<Part>> = Mutex::new((0..PARTS).map(|_| Part::default()).collect());
+    let next = AtomicUsize::new(0);
+    let work = || -> io::Result<()> {
+        let mut filter = SharedKeys::new();
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= PARTS {
+                return Ok(());
+            }
+            let records = filter.shared(sink.0.take(part)?);
+            lock(&parts)[part] = group(records, rank_of);
+        }
+    };
+    std::thread::scope(|scope| -> io::Result<()> {
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        work()?;
+        workers.into_iter().try_for_each(|worker| worker.join().expect("workers do not panic"))
+    })?;
+    Ok(parts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// Sorts the records of one partition by key and keeps the groups of two and more.
+fn group(mut records: Vec<KeyRecord>, rank_of: &[u32]) -> Part {
+    for record in &mut records {
+        record[2] = rank_of[record[2] as usize];
+    }
+    records.sort_unstable();
+    records.dedup();
+    let mut part = Part::default();
+    for group in records.chunk_by(|a, b| a[..2] == b[..2]).filter(|group| group.len() > 1) {
+        part.sizes.push(group.len() as u32);
+        part.members.extend(group.iter().map(|record| record[2]));
+    }
+    part
+}
+
+/// A filter in cache that drops most keys of one class alone before the sort.
+///
+/// Memory: 64 KiB. A key passes when another key fell into its cell, so no shared key is lost.
+struct SharedKeys {
+    cells: Vec<u8>,
+}
+
+impl SharedKeys {
+    const BITS: u32 = 18;
+
+    fn new() -> Self {
+        Self { cells: vec![0; 1 << (Self::BITS - 2)] }
+    }
+
+    /// Cell of a key: two bits in a byte of four.
+    #[inline]
+    fn cell(record: KeyRecord) -> (usize, u32) {
+        let key = u64::from(record[0]) << 32 | u64::from(record[1]);
+        let cell = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - Self::BITS)) as usize;
+        (cell / 4, (cell % 4) as u32 * 2)
+    }
+
+    fn shared(&mut self, mut records: Vec<KeyRecord>) -> Vec<KeyRecord> {
+        self.cells.fill(0);
+        for &record in &records {
+            let (byte, shift) = Self::cell(record);
+            let seen = self.cells[byte] >> shift & 3;
+            self.cells[byte] |= (seen << 1 | 1) << shift;
+        }
+        records.retain(|&record| {
+            let (byte, shift) = Self::cell(record);
+            self.cells[byte] >> shift & 2 != 0
+        });
+        records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn groups_equal_a_map_of_keys(
+            keys in prop::collection::vec((prop_oneof![0..40_u64, any::<u64>()], 0..50_u32), 0..3000),
+            budget in prop_oneof![Just(0_u64), Just(1 << 20)],
+            threads in 1..4_usize,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let sink = KeySink::new(folder.path(), budget).unwrap();
+            let mut writer = sink.writer();
+            for &(key, class) in &keys {
+                writer.push(key, class).unwrap();
+            }
+            writer.finish().unwrap();
+            let rank_of: Vec<u32> = (0..50).map(|class| (class * 7 + 3) % 50).collect();
+            let groups = Groups::new(&sink, &rank_of, threads).unwrap();
+
+            let mut expected: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+            for &(key, class) in &keys {
+                expected.entry(key).or_default().push(rank_of[class as usize]);
+            }
+            let mut expected: Vec<Vec<u32>> = expected.into_values().map(|mut members| {
+                members.sort_unstable();
+                members.dedup();
+                members
+            }).filter(|members| members.len() > 1).collect();
+            let mut found: Vec<Vec<u32>> = (0..groups.len() as u32).map(|g| groups.members(g).to_vec()).collect();
+            expected.sort();
+            found.sort();
+            prop_assert_eq!(found, expected);
+            for rank in 0..50 {
+                for &group in groups.of(rank) {
+                    prop_assert!(groups.members(group).contains(&rank));
+                }
+            }
+            prop_assert_eq!(groups.lists.len(), groups.members.len());
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! A job from inputs to decisions: scan, rank, group, compare.
+//!
+//! [`Job::decide`] chooses survivors for `dedup`; [`Job::write_pairs`] lists all verified pairs for `pairs`. Both go
+//! through [`Job::prepare`], and neither depends on threads or memory in what it finds.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lookalike::band::Banding;
+use lookalike::resemblance::prefix_len;
+use lookalike::scheme::Sketch;
+use lookalike_corpus::{InputOptions, Inputs};
+
+use crate::documents::Ranking;
+use crate::error::BatchError;
+use crate::groups::{Groups, KeySink};
+use crate::memory::Budget;
+use crate::observer::{Observer, Stage};
+use crate::outcome::{Outcome, outcomes};
+use crate::pairs::{Copies, PairSpool, join};
+use crate::scan::{ScanPlan, Scanned, scan};
+use crate::settings::{Keep, Limits, Method, Settings};
+use crate::sets::Place;
+use crate::survivors::settle;
+use crate::verify::{Rule, Verifier};
+
+/// A job: what to read, what to look for, what to use.
+pub struct Job<'a> {
+    /// What decides the result.
+    pub settings: &'a Settings,
+    /// What does not.
+    pub limits: &'a Limits,
+    /// All sources, those given with `--against` first.
+    pub inputs: &'a Inputs,
+    /// How sources are read.
+    pub options: &'a InputOptions,
+    /// Number of sources given with `--against`.
+    pub against_sources: usize,
+    /// Where temporary files go.
+    pub folder: &'a Path,
+    /// Who hears of progress.
+    pub observer: &'a dyn Observer,
+}
+
+/// Everything known before the first comparison.
+pub(crate) struct Prepared {
+    pub(crate) scanned: Scanned,
+    pub(crate) ranking: Ranking,
+    /// Rank of each class.
+    pub(crate) rank_of: Vec<u32>,
+    pub(crate) repeated_ids: u64,
+    groups: Groups,
+    by_rank: Columns,
+}
+
+/// Columns of the class table in the order of ranks.
+struct Columns {
+    places: Vec<Place>,
+    sizes: Vec<u32>,
+    fingerprints: Vec<u64>,
+}
+
+/// What a job decided about every document.
+pub(crate) struct Decided {
+    pub(crate) scanned: Scanned,
+    pub(crate) ranking: Ranking,
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) repeated_ids: u64,
+    /// All pairs, when the settings ask for them.
+    pub(crate) pairs: Option<PairSpool>,
+    /// Fingerprints of documents by class, when the method made them.
+    pub(crate) fingerprints: bool,
+}
+
+impl Job<'_> {
+    /// The bands of the signatures, for [`Method::MinHash`].
+    ///
+    /// # Errors
+    /// When no way of cutting the signature into bands reaches the wished recall at the threshold.
+    pub fn banding(&self) -> Result<Option<Banding>, BatchError> {
+        let Settings { threshold, recall, .. } = *self.settings;
+        match (self.settings.method, self.settings.scheme.sketch) {
+            (Method::MinHash, Sketch::MinHash { functions }) => {
+                Banding::for_threshold(usize::from(functions), threshold, recall).map(Some).ok_or_else(|| {
+                    BatchError::Settings(format!(
+                        "{functions} min-hash functions cannot find {recall} of the pairs at threshold {threshold}: \
+                         give more with --functions, or use --method allpairs, which finds all"
+                    ))
+                })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The share of pairs exactly at the threshold that the method proposes, where that can be computed.
+    ///
+    /// # Errors
+    /// As [`Job::banding`].
+    pub fn stated_recall(&self) -> Result<Option<f64>, BatchError> {
+        let threshold = self.settings.threshold;
+        Ok(match (self.settings.method, self.settings.scheme.sketch) {
+            (Method::AllPairs | Method::Copies, _) => Some(1.0),
+            (Method::MinHash, _) => self.banding()?.map(|banding| banding.recall(threshold)),
+            (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
+                let (groups, agree) = (f64::from(groups), threshold.powi(i32::from(rows)));
+                let none = (1.0 - agree).powf(groups);
+                Some(1.0 - none - groups * agree * (1.0 - agree).powf(groups - 1.0))
+            }
+            _ => None,
+        })
+    }
+
+    fn check(&self) -> Result<(), BatchError> {
+        let threshold = self.settings.threshold;
+        if !(threshold > 0.0 && threshold <= 1.0) {
+            return Err(BatchError::Settings(format!(
+                "threshold {threshold} is not above 0 and at most 1: resemblance is a share"
+            )));
+        }
+        if self.settings.method == Method::Simhash && self.settings.distance > 16 {
+            return Err(BatchError::Settings(format!(
+                "distance {} is above 16: fingerprints that differ in more bits are hardly related",
+                self.settings.distance
+            )));
+        }
+        Ok(())
+    }
+
+    /// Reads everything and groups candidates.
+    fn prepare(&self) -> Result<Prepared, BatchError> {
+        self.check()?;
+        let temporary = BatchError::temporary(self.folder);
+        let mut budget = Budget::new(self.limits);
+        let sink = KeySink::new(self.folder, budget.keys()).map_err(&temporary)?;
+        let plan = ScanPlan {
+            inputs: self.inputs,
+            options: self.options,
+            scheme: &self.settings.scheme,
+            method: self.settings.method,
+            banding: self.banding()?,
+            against_sources: self.against_sources,
+            wants_values: matches!(self.settings.keep, Keep::Max(_) | Keep::Min(_) | Keep::Newest(_)),
+            strict: self.settings.strict,
+            threads: self.limits.threads,
+            sets_budget: budget.sets(),
+            folder: self.folder,
+        };
+        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        let mut scanned = scan(&plan, &sink, self.observer)?;
+        self.refuse_no_text(&scanned)?;
+        self.observer.stage(Stage::Rank, 0);
+        let keep = &self.settings.keep;
+        let (ranking, repeated_ids) =
+            Ranking::new(&mut scanned.documents, &scanned.classes, keep, self.settings.repeated_ids)?;
+        let mut rank_of = vec![0; scanned.classes.len()];
+        for (rank, &class) in ranking.classes.iter().enumerate() {
+            rank_of[class as usize] = rank as u32;
+        }
+        budget.tables(&scanned)?;
+        self.push_keys(&scanned, &sink).map_err(&temporary)?;
+        self.observer.stage(Stage::Group, 0);
+        let groups = Groups::new(&sink, &rank_of, self.limits.threads).map_err(&temporary)?;
+        budget.groups(&groups)?;
+        let by_rank = Columns::new(&scanned, &ranking);
+        Ok(Prepared { scanned, ranking, rank_of, repeated_ids, groups, by_rank })
+    }
+
+    /// Refuses input in which nothing has a text: the field is misnamed.
+    fn refuse_no_text(&self, scanned: &Scanned) -> Result<(), BatchError> {
+        let records = scanned.documents.len() as u64;
+        if records == 0 || scanned.tally.missing < records {
+            return Ok(());
+        }
+        let mut fields = String::from("unknown");
+        let first = &mut |record: lookalike_corpus::RawRecord<'_>| -> Result<(), BatchError> {
+            let object: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(record.bytes).ok();
+            match object {
+                Some(object) => {
+                    fields = object.keys().cloned().collect::<Vec<_>>().join(", ");
+                    Err(BatchError::Settings(String::new()))
+                }
+                None => Ok(()),
+            }
+        };
+        // The visitor stops at the first record that is an object; only the names it left behind matter.
+        let _ = lookalike_corpus::raw_records(self.inputs, self.options, first);
+        Err(BatchError::NoText { records, fields })
+    }
+
+    /// Collects the keys that need the whole collection: prefixes, and blocks of fingerprints.
+    fn push_keys(&self, scanned: &Scanned, sink: &KeySink) -> io::Result<()> {
+        match self.settings.method {
+            Method::AllPairs => self.push_prefixes(scanned, sink),
+            Method::Simhash => push_blocks(scanned, self.settings.distance, sink),
+            Method::Copies | Method::MinHash | Method::SuperShingle => Ok(()),
+        }
+    }
+
+    fn push_prefixes(&self, scanned: &Scanned, sink: &KeySink) -> io::Result<()> {
+        let segments = scanned.sets.segments();
+        self.observer.stage(Stage::Keys, segments as u64);
+        let levels = scanned.frequency.levels();
+        let next = AtomicUsize::new(0);
+        let work = || -> io::Result<()> {
+            let mut writer = sink.writer();
+            let (mut buffer, mut prefix, mut common) = (Vec::new(), Vec::new(), Vec::new());
+            loop {
+                let segment = next.fetch_add(1, Ordering::Relaxed);
+                if segment >= segments {
+                    return writer.finish();
+                }
+                scanned.sets.walk(segment, &mut buffer, |class, set| {
+                    levels.prefix(set, prefix_len(set.len(), self.settings.threshold), &mut prefix, &mut common);
+                    prefix.iter().try_for_each(|&feature| writer.push(feature, class))
+                })?;
+                self.observer.advance(segment as u64 + 1);
+            }
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (1..self.limits.threads).map(|_| scope.spawn(work)).collect();
+            work()?;
+            workers.into_iter().try_for_each(|worker| worker.join().expect("workers do not panic"))
+        })
+    }
+
+    /// Chooses survivors.
+    pub(crate) fn decide(&self) -> Result<Decided, BatchError> {
+        let prepared = self.prepare()?;
+        let temporary = BatchError::temporary(self.folder);
+        self.observer.stage(Stage::Compare, prepared.rank_of.len() as u64);
+        let verifier = self.verifier(&prepared);
+        let fixed = prepared.ranking.fixed;
+        let advance = |done: usize| self.observer.advance(done as u64);
+        let fates = settle(&verifier, fixed, self.limits.threads, advance).map_err(&temporary)?;
+        let pairs = match self.settings.pairs {
+            crate::settings::PairList::All => Some(self.join(&prepared).map_err(&temporary)?),
+            crate::settings::PairList::Deciding => None,
+        };
+        let Prepared { scanned, ranking, rank_of, repeated_ids, .. } = prepared;
+        let outcomes = outcomes(&scanned.documents, &ranking, &rank_of, &fates);
+        let fingerprints = self.settings.method == Method::Simhash;
+        Ok(Decided { scanned, ranking, outcomes, repeated_ids, pairs, fingerprints })
+    }
+
+    /// All pairs, spooled.
+    fn join(&self, prepared: &Prepared) -> io::Result<PairSpool> {
+        let documents = &prepared.scanned.documents;
+        let spool = PairSpool::new(self.folder, Budget::new(self.limits).keys(), documents.len())?;
+        let copies = Copies::new(documents, &prepared.ranking, &prepared.rank_of);
+        let advance = |done: usize| self.observer.advance(done as u64);
+        let against = documents.against as u32;
+        join(&self.verifier(prepared), &copies, against, self.limits.threads, &spool, &advance)?;
+        Ok(spool)
+    }
+
+    fn verifier<'p>(&self, prepared: &'p Prepared) -> Verifier<'p> {
+        Verifier {
+            groups: &prepared.groups,
+            sets: &prepared.scanned.sets,
+            classes: &prepared.ranking.classes,
+            places: &prepared.by_rank.places,
+            sizes: &prepared.by_rank.sizes,
+            fingerprints: &prepared.by_rank.fingerprints,
+            threshold: self.settings.threshold,
+            rule: match self.settings.method {
+                Method::AllPairs | Method::Copies => Rule::Prefix,
+                Method::MinHash => Rule::Shared(1),
+                Method::SuperShingle => Rule::Shared(2),
+                Method::Simhash => Rule::Distance(self.settings.distance),
+            },
+        }
+    }
+
+    /// Writes every verified pair, sorted by both ids, one JSON object a line.
+    ///
+    /// # Errors
+    /// [`BatchError`]; one of kind [`io::ErrorKind::BrokenPipe`] inside [`BatchError::File`] when the reader is gone.
+    pub fn write_pairs(&self, out: &mut dyn Write) -> Result<PairsSummary, BatchError> {
+        let prepared = self.prepare()?;
+        self.observer.stage(Stage::Compare, prepared.rank_of.len() as u64);
+        let spool = self.join(&prepared).map_err(BatchError::temporary(self.folder))?;
+        self.observer.stage(Stage::Write, 0);
+        let scanned = &prepared.scanned;
+        let fingerprints = (self.settings.method == Method::Simhash).then_some(&scanned.classes);
+        let mut pairs = 0;
+        let written = spool.drain(&prepared.ranking.by_id, |pair| {
+            pairs += 1;
+            crate::lines::write_pair(out, &scanned.documents, fingerprints, pair)
+        });
+        written.and_then(|()| out.flush()).map_err(BatchError::result(Path::new("standard output")))?;
+        let counts = crate::summary::Counts::of_scan(scanned, self.inputs, prepared.repeated_ids);
+        let skipped = crate::summary::skipped(self.inputs, scanned);
+        Ok(PairsSummary { pairs, counts, skipped })
+    }
+}
+
+/// What `pairs` tells when it is done.
+#[derive(Debug, serde::Serialize)]
+pub struct PairsSummary {
+    /// Pairs written.
+    pub pairs: u64,
+    /// What was read.
+    #[serde(flatten)]
+    pub counts: crate::summary::Counts,
+    /// What was not read, by reason.
+    pub skipped: Vec<crate::summary::SkippedRow>,
+}
+
+impl Columns {
+    fn new(scanned: &Scanned, ranking: &Ranking) -> Self {
+        let classes = &scanned.classes;
+        let order = || ranking.classes.iter().map(|&class| class as usize);
+        Self {
+            places: order().map(|class| classes.places[class]).collect(),
+            sizes: order().map(|class| classes.sizes[class]).collect(),
+            fingerprints: if classes.fingerprints.is_empty() {
+                Vec::new()
+            } else {
+                order().map(|class| classes.fingerprints[class]).collect()
+            },
+        }
+    }
+}
+
+/// Keys for fingerprints within `distance`: cut into `distance + 2` blocks (or one less for small collections), any two
+/// fingerprints agree on all but `distance` of them (M3).
+fn push_blocks(scanned: &Scanned, distance: u32, sink: &KeySink) -> io::Result<()> {
+    let classes = &scanned.classes;
+    // One block each is enough while its bits tell most fingerprints apart; else two blocks, in more combinations.
+    let enough = classes.len() as f64 <= 8.0 * f64::from(64 / (distance + 1)).exp2();
+    let masks = if enough { block_masks(distance + 1, 1) } else { block_masks(distance + 2, 2) };
+    let mut writer = sink.writer();
+    for (class, &fingerprint) in classes.fingerprints.iter().enumerate().filter(|&(class, _)| classes.sizes[class] > 0) {
+        for (number, mask) in masks.iter().enumerate() {
+            let key = lookalike::hash::avalanche((fingerprint & mask) ^ lookalike::hash::avalanche(number as u64 + 1));
+            writer.push(key, class as u32)?;
+        }
+    }
+    writer.finish()
+}
+
+/// Masks of all choices of `chosen` (1 or 2) among `blocks` blocks of 64 bits.
+fn block_masks(blocks: u32, chosen: usize) -> Vec<u64> {
+    let edge = |block: u32| block * 64 / blocks;
+    let block = |number: u32| (edge(number)..edge(number + 1)).fold(0_u64, |mask, bit| mask | 1 << bit);
+    let single: Vec<u64> = (0..blocks).map(block).collect();
+    if chosen == 1 {
+        return single;
+    }
+    let others = |i: usize| single[i + 1..].iter().map(move |b| (i, *b)).collect::<Vec<_>>();
+    (0..single.len()).flat_map(others).map(|(i, b)| single[i] | b).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn close_fingerprints_share_a_block(a in any::<u64>(), flips in prop::collection::vec(0..64_u32, 0..=16)) {
+            let b = flips.iter().fold(a, |b, bit| b ^ 1 << bit);
+            let distance = (a ^ b).count_ones();
+            for masks in [block_masks(distance + 1, 1), block_masks(distance + 2, 2)] {
+                prop_assert!(masks.iter().any(|mask| a & mask == b & mask));
+            }
+        }
+    }
+
+    #[test]
+    fn the_paper_s_table_counts() {
+        assert_eq!(block_masks(4, 1).len(), 4);
+        assert_eq!(block_masks(5, 2).len(), 10);
+        assert!(block_masks(4, 1).iter().all(|mask| mask.count_ones() == 16));
+    }
+}

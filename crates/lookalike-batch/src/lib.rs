@@ -1,0 +1,51 @@
+//! Deduplication of whole collections in bounded memory.
+//!
+//! A [`Job`] reads documents through `lookalike-corpus`, turns them into feature sets with `lookalike`, proposes
+//! candidates by one of the [`Method`]s, verifies each by exact resemblance, and either chooses survivors
+//! ([`Job::dedup`]) or lists all pairs ([`Job::write_pairs`]). The way of the data, module by module:
+//!
+//! ```text
+//! scan       read once; id, class of equal texts, feature set once a class      documents, sets, frequency
+//! rank       ids in order, classes from most to least wanted                    documents
+//! keys       prefixes, bands, super-shingles or blocks of each class            frequency, job
+//! groups     classes that share a key                                           groups, spool
+//! compare    candidates verified; survivors, or pairs                           verify, survivors, pairs
+//! write      records read again and written under their final names             output, arrange, lines, report
+//! ```
+//!
+//! The result depends on the documents and the [`Settings`] only: not on the order of the input, the threads, the
+//! memory or whether the job was interrupted. Text never stays in memory; feature sets and keys go to unnamed
+//! temporary files when the [`Limits`] are reached.
+
+mod arrange;
+mod checkpoint;
+mod documents;
+mod error;
+mod examples;
+mod fingerprints;
+mod frequency;
+mod groups;
+mod job;
+mod lines;
+mod memory;
+mod observer;
+mod outcome;
+mod output;
+mod pairs;
+mod pipeline;
+pub mod report;
+mod scan;
+mod sets;
+mod settings;
+mod spool;
+mod summary;
+mod survivors;
+mod verify;
+
+pub use error::BatchError;
+pub use fingerprints::{FingerprintSummary, Fingerprints};
+pub use job::{Job, PairsSummary};
+pub use observer::{Measured, Observer, Quiet, Stage};
+pub use output::{DedupSummary, Folder, OutputOptions};
+pub use settings::{Keep, Limits, Method, Order, PairList, RepeatedIds, Settings};
+pub use summary::{Counts, Decisions, SkippedRow};

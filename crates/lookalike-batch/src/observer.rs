@@ -1,0 +1,66 @@
+//! How a job tells what it is doing. The library neither prints nor looks at a clock: whoever runs the job does.
+
+/// A part of a job, in the order in which they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Reading all records; progress in bytes of input.
+    Scan,
+    /// Ordering ids and classes.
+    Rank,
+    /// Collecting candidate keys; progress in segments of feature sets.
+    Keys,
+    /// Grouping classes by key.
+    Group,
+    /// Comparing candidates and choosing survivors; progress in classes.
+    Compare,
+    /// Writing results; progress in documents.
+    Write,
+}
+
+impl Stage {
+    /// A word for progress lines and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scan => "read",
+            Self::Rank => "rank",
+            Self::Keys => "keys",
+            Self::Group => "group",
+            Self::Compare => "compare",
+            Self::Write => "write",
+        }
+    }
+
+    /// Whether progress counts bytes.
+    pub fn counts_bytes(self) -> bool {
+        self == Self::Scan
+    }
+}
+
+/// What a job cost, as far as whoever runs it measures that.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Measured {
+    /// Stages in the order they ran: name, wall seconds, CPU seconds of all threads.
+    pub stages: Vec<(&'static str, f64, f64)>,
+    /// Largest resident size of the process, in bytes.
+    pub peak_memory: u64,
+}
+
+/// Hears of a job's progress, from any of its threads.
+pub trait Observer: Sync {
+    /// What the job cost so far.
+    fn measured(&self) -> Measured {
+        Measured::default()
+    }
+    /// A stage begins; `total` units of work are ahead.
+    fn stage(&self, stage: Stage, total: u64);
+    /// `done` units of the stage's work are behind.
+    fn advance(&self, done: u64);
+}
+
+/// An observer that does not care.
+pub struct Quiet;
+
+impl Observer for Quiet {
+    fn stage(&self, _: Stage, _: u64) {}
+    fn advance(&self, _: u64) {}
+}

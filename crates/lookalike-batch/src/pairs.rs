@@ -1,0 +1,161 @@
+//! All verified pairs, sorted: the join behind `lookalike pairs`.
+//!
+//! Works on classes: every class is compared with the earlier members of its groups. A verified pair of classes
+//! stands for all pairs of their documents, and the documents of one class are pairs with similarity 1. Pairs are
+//! scattered by the first document's place in the order of ids, so that they come out sorted in bounded memory.
+
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::documents::{Documents, Ranking};
+use crate::spool::{PARTS, Spool, SpoolWriter, lock};
+use crate::verify::{Scratch, Verifier};
+
+/// Two documents by their place in the order of ids, and their similarity as the two halves of its bits.
+type PairRecord = [u32; 4];
+
+/// A verified pair of documents: numbers in the document table, the smaller id first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct DocumentPair {
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+    pub(crate) similarity: f64,
+}
+
+/// Documents of each class, by rank, in the order of ids.
+pub(crate) struct Copies {
+    starts: Vec<u32>,
+    /// Places in the order of ids.
+    places: Vec<u32>,
+}
+
+impl Copies {
+    pub(crate) fn new(documents: &Documents, ranking: &Ranking, rank_of: &[u32]) -> Self {
+        let rank = |document: u32| documents.classes[document as usize].map(|class| rank_of[class.position()] as usize);
+        let mut ends = vec![0_u32; rank_of.len() + 1];
+        for rank in ranking.by_id.iter().filter_map(|&document| rank(document)) {
+            ends[rank + 1] += 1;
+        }
+        for rank in 0..rank_of.len() {
+            ends[rank + 1] += ends[rank];
+        }
+        let starts = ends.clone();
+        let mut places = vec![0; *starts.last().expect("one more than ranks") as usize];
+        for (place, &document) in ranking.by_id.iter().enumerate() {
+            if let Some(rank) = rank(document) {
+                places[ends[rank] as usize] = place as u32;
+                ends[rank] += 1;
+            }
+        }
+        Self { starts, places }
+    }
+
+    pub(crate) fn of(&self, rank: u32) -> &[u32] {
+        &self.places[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
+    }
+}
+
+/// Verified pairs on their way to the output.
+pub(crate) struct PairSpool {
+    spool: Spool<PairRecord>,
+    per_part: usize,
+}
+
+impl PairSpool {
+    pub(crate) fn new(folder: &Path, budget: u64, documents: usize) -> io::Result<Self> {
+        Ok(Self { spool: Spool::new(folder, budget)?, per_part: documents.div_ceil(PARTS).max(1) })
+    }
+
+    fn push(&self, writer: &mut SpoolWriter<'_, PairRecord>, x: u32, y: u32, similarity: f64) -> io::Result<()> {
+        let (a, b, bits) = (x.min(y), x.max(y), similarity.to_bits());
+        writer.push(a as usize / self.per_part, [a, b, (bits >> 32) as u32, bits as u32])
+    }
+
+    /// Hands out all pairs, sorted by both ids.
+    pub(crate) fn drain(
+        &self,
+        by_id: &[u32],
+        mut visit: impl FnMut(DocumentPair) -> io::Result<()>,
+    ) -> io::Result<()> {
+        for part in 0..PARTS {
+            let mut records = self.spool.take(part)?;
+            records.sort_unstable();
+            for [a, b, high, low] in records {
+                let similarity = f64::from_bits(u64::from(high) << 32 | u64::from(low));
+                visit(DocumentPair { a: by_id[a as usize], b: by_id[b as usize], similarity })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds every pair and puts it into `spool`. Pairs of two documents before place `against` are left out: those were
+/// given with `--against`. `advance` hears how many classes are done.
+pub(crate) fn join(
+    verifier: &Verifier<'_>,
+    copies: &Copies,
+    against: u32,
+    threads: usize,
+    spool: &PairSpool,
+    advance: &(dyn Fn(usize) + Sync),
+) -> io::Result<()> {
+    const STRIDE: usize = 256;
+    let ranks = verifier.sizes.len();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(0);
+    let work = || -> io::Result<()> {
+        let mut scratch = Scratch::new(ranks);
+        let mut writer = SpoolWriter::new(&spool.spool);
+        loop {
+            let from = next.fetch_add(STRIDE, Ordering::Relaxed);
+            if from >= ranks {
+                return writer.finish();
+            }
+            let to = ranks.min(from + STRIDE);
+            for x in from as u32..to as u32 {
+                join_one(verifier, copies, against, x, &mut scratch, |a, b, s| spool.push(&mut writer, a, b, s))?;
+            }
+            let mut done = lock(&done);
+            *done += to - from;
+            advance(*done);
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        work()?;
+        workers.into_iter().try_for_each(|worker| worker.join().expect("workers do not panic"))
+    })
+}
+
+/// The pairs of one class: among its own documents, and with those of earlier classes.
+fn join_one(
+    verifier: &Verifier<'_>,
+    copies: &Copies,
+    against: u32,
+    x: u32,
+    scratch: &mut Scratch,
+    mut push: impl FnMut(u32, u32, f64) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut emit = |a: u32, b: u32, similarity: f64| {
+        if a < against && b < against { Ok(()) } else { push(a, b, similarity) }
+    };
+    let own = copies.of(x);
+    for (i, &a) in own.iter().enumerate() {
+        own[i + 1..].iter().try_for_each(|&b| emit(a, b, 1.0))?;
+    }
+    let mut found = Vec::new();
+    let earlier = |group: u32| {
+        let members = verifier.groups.members(group);
+        &members[..members.partition_point(|&y| y < x)]
+    };
+    verifier.matches(x, scratch, earlier, |m| found.push(m))?;
+    for m in found {
+        let similarity = verifier.similarity(x, m);
+        for &a in own {
+            copies.of(m.rank).iter().try_for_each(|&b| emit(a, b, similarity))?;
+        }
+    }
+    Ok(())
+}

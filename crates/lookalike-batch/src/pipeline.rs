@@ -1,0 +1,126 @@
+//! Chunks of input through any number of workers and back into order.
+//!
+//! One thread reads and decompresses, the workers compute, and the caller's thread takes their results in the order
+//! of the input. With one thread everything happens on the caller's, without channels.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, mpsc};
+
+use lookalike_corpus::{Chunk, InputOptions, Inputs, ReadError};
+
+use crate::error::BatchError;
+use crate::spool::lock;
+
+/// A worker: makes something of each chunk.
+pub(crate) trait Worker: Send {
+    type Output: Send;
+    fn run(&mut self, chunk: &Chunk) -> Result<Self::Output, BatchError>;
+}
+
+/// Runs all chunks of `inputs` through `workers` and gives what they make to `collect`, in the order of the input.
+/// Returns the workers.
+pub(crate) fn run_in_order<W: Worker>(
+    inputs: &Inputs,
+    options: &InputOptions,
+    mut workers: Vec<W>,
+    mut collect: impl FnMut(W::Output) -> Result<(), BatchError>,
+) -> Result<Vec<W>, BatchError> {
+    if let [worker] = workers.as_mut_slice() {
+        for chunk in inputs.chunks(options) {
+            collect(worker.run(&chunk?)?)?;
+        }
+        return Ok(workers);
+    }
+    let window = workers.len() as u64 * 2 + 2;
+    let line = Line { collected: Mutex::new(0), moved: Condvar::new(), stop: AtomicBool::new(false), window };
+    let (chunk_sender, chunks) = mpsc::sync_channel(workers.len());
+    let chunks = Mutex::new(chunks);
+    let (sender, results) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let line = &line;
+        let reader = scope.spawn(move || line.read(inputs, options, &chunk_sender));
+        let mut handles = Vec::new();
+        for mut worker in workers {
+            let (chunks, sender) = (&chunks, sender.clone());
+            handles.push(scope.spawn(move || {
+                while let Some((number, chunk)) = receive(chunks) {
+                    if sender.send((number, worker.run(&chunk))).is_err() {
+                        break;
+                    }
+                }
+                worker
+            }));
+        }
+        drop(sender);
+        let collected = line.collect(&results, &mut collect);
+        drop(results);
+        let read = reader.join().expect("the reader does not panic");
+        let workers = handles.into_iter().map(|handle| handle.join().expect("workers do not panic")).collect();
+        collected?;
+        read?;
+        Ok(workers)
+    })
+}
+
+fn receive(chunks: &Mutex<mpsc::Receiver<(u64, Chunk)>>) -> Option<(u64, Chunk)> {
+    lock(chunks).recv().ok()
+}
+
+/// What reader and collector share: how far the one may be ahead of the other, and whether to stop.
+struct Line {
+    collected: Mutex<u64>,
+    moved: Condvar,
+    stop: AtomicBool,
+    /// Chunks that may be between reader and collector: memory is bounded even when one of them takes long.
+    window: u64,
+}
+
+impl Line {
+    fn read(
+        &self,
+        inputs: &Inputs,
+        options: &InputOptions,
+        sender: &mpsc::SyncSender<(u64, Chunk)>,
+    ) -> Result<(), ReadError> {
+        let number = AtomicU64::new(0);
+        for chunk in inputs.chunks(options) {
+            let chunk = chunk?;
+            let number = number.fetch_add(1, Ordering::Relaxed);
+            let mut collected = lock(&self.collected);
+            while number >= *collected + self.window && !self.stop.load(Ordering::Relaxed) {
+                collected = self.moved.wait(collected).unwrap_or_else(std::sync::PoisonError::into_inner);
+            }
+            drop(collected);
+            if self.stop.load(Ordering::Relaxed) || sender.send((number, chunk)).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn collect<T>(
+        &self,
+        results: &mpsc::Receiver<(u64, Result<T, BatchError>)>,
+        collect: &mut impl FnMut(T) -> Result<(), BatchError>,
+    ) -> Result<(), BatchError> {
+        let mut waiting = BTreeMap::new();
+        let mut next = 0;
+        let mut outcome = Ok(());
+        for (number, result) in results {
+            waiting.insert(number, result);
+            while let Some(result) = waiting.remove(&next) {
+                next += 1;
+                if outcome.is_ok() {
+                    outcome = result.and_then(&mut *collect);
+                }
+                *lock(&self.collected) = next;
+                if outcome.is_err() {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+                self.moved.notify_one();
+            }
+        }
+        outcome
+    }
+}

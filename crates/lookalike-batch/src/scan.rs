@@ -1,0 +1,450 @@
+//! The first pass: read every record once, keep its id, the class of its text, and once a class its feature set.
+//!
+//! A text that was seen before costs its hash and nothing more.
+
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use hashbrown::HashMap;
+use lookalike::band::Banding;
+use lookalike::feature::FeatureExtractor;
+use lookalike::hash::avalanche;
+use lookalike::scheme::{Scheme, Sketch, Weight};
+use lookalike::sketch::{MinHash, Simhash};
+use lookalike_corpus::{BadRecord, Chunk, InputOptions, Inputs, Parser, Record, Skip, TextState};
+
+use crate::documents::{ClassId, Classes, Documents};
+use crate::error::BatchError;
+use crate::frequency::Frequency;
+use crate::groups::{KeySink, KeyWriter};
+use crate::observer::Observer;
+use crate::pipeline::{Worker, run_in_order};
+use crate::sets::{SetStore, header};
+use crate::settings::Method;
+use crate::spool::lock;
+
+/// What a scan is asked for.
+pub(crate) struct ScanPlan<'a> {
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) options: &'a InputOptions,
+    pub(crate) scheme: &'a Scheme,
+    pub(crate) method: Method,
+    /// Bands of the signatures, for [`Method::MinHash`].
+    pub(crate) banding: Option<Banding>,
+    /// The number of sources, from the first, whose documents are never removed.
+    pub(crate) against_sources: usize,
+    /// Whether a field decides who survives.
+    pub(crate) wants_values: bool,
+    pub(crate) strict: bool,
+    pub(crate) threads: usize,
+    /// Bytes of feature sets to keep in memory.
+    pub(crate) sets_budget: u64,
+    pub(crate) folder: &'a Path,
+}
+
+/// All that the first pass found.
+pub(crate) struct Scanned {
+    pub(crate) documents: Documents,
+    pub(crate) classes: Classes,
+    pub(crate) sets: SetStore,
+    pub(crate) frequency: Frequency,
+    pub(crate) bad: Vec<BadRecord>,
+    pub(crate) skips: Vec<Skip>,
+    pub(crate) tally: Tally,
+    /// Records of each source, unreadable ones included.
+    pub(crate) records: Vec<u64>,
+}
+
+/// Counts of what was noteworthy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Records without a text, or with white space only.
+    pub(crate) empty: u64,
+    /// Of these, records whose text field is absent or null.
+    pub(crate) missing: u64,
+    /// Records longer than the limit.
+    pub(crate) too_long: u64,
+    /// Records with text but without features.
+    pub(crate) featureless: u64,
+    /// Records in which broken characters were replaced.
+    pub(crate) replaced: u64,
+    /// Records that were given an id.
+    pub(crate) generated_ids: u64,
+    /// Bytes of text.
+    pub(crate) text_bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.empty += other.empty;
+        self.missing += other.missing;
+        self.too_long += other.too_long;
+        self.featureless += other.featureless;
+        self.replaced += other.replaced;
+        self.generated_ids += other.generated_ids;
+        self.text_bytes += other.text_bytes;
+    }
+}
+
+/// What one worker made of one chunk.
+#[derive(Default)]
+struct Batch {
+    ids: String,
+    rows: Vec<Row>,
+    words: Vec<u64>,
+    classes: Vec<NewClass>,
+    bad: Vec<BadRecord>,
+    skips: Vec<Skip>,
+    tally: Tally,
+    raw_bytes: u64,
+}
+
+struct Row {
+    source: u32,
+    id_end: u32,
+    class: Option<ClassId>,
+    length: u64,
+    value: f64,
+}
+
+struct NewClass {
+    class: ClassId,
+    hash: u128,
+    word: u32,
+    size: u32,
+    fingerprint: u64,
+}
+
+/// Texts seen so far, by hash: 64 maps with a lock each.
+struct Seen {
+    maps: Vec<Mutex<HashMap<u128, ClassId, HashIsUniform>>>,
+    next: AtomicUsize,
+}
+
+/// The keys are leading bits of a cryptographic hash: any 64 of them do.
+#[derive(Clone, Copy, Default)]
+struct HashIsUniform;
+
+struct FirstBits(u64);
+
+impl std::hash::BuildHasher for HashIsUniform {
+    type Hasher = FirstBits;
+    fn build_hasher(&self) -> FirstBits {
+        FirstBits(0)
+    }
+}
+
+impl std::hash::Hasher for FirstBits {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+    fn write_u128(&mut self, value: u128) {
+        self.0 = value as u64;
+    }
+}
+
+impl Seen {
+    fn new() -> Self {
+        Self { maps: (0..64).map(|_| Mutex::default()).collect(), next: AtomicUsize::new(0) }
+    }
+
+    /// The class of a text, and whether it is new. None when there are too many.
+    fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
+        let mut map = lock(&self.maps[(hash >> 122) as usize]);
+        if let Some(&class) = map.get(&hash) {
+            return Some((class, false));
+        }
+        let class = ClassId::new(self.next.fetch_add(1, Ordering::Relaxed))?;
+        map.insert(hash, class);
+        Some((class, true))
+    }
+}
+
+/// What all workers share.
+struct Shared<'a> {
+    plan: &'a ScanPlan<'a>,
+    seen: &'a Seen,
+    keys: &'a KeySink,
+    too_many: &'a AtomicBool,
+}
+
+/// Makes the sketch a method wants of each new class.
+enum Sketcher {
+    None,
+    Simhash { weight: Weight },
+    Bands { minhash: MinHash, banding: Banding, signature: Vec<u32> },
+    SuperShingles { minhash: MinHash, groups: usize, rows: usize },
+}
+
+impl Sketcher {
+    fn new(plan: &ScanPlan<'_>) -> Self {
+        let scheme = plan.scheme;
+        match (plan.method, scheme.sketch) {
+            (Method::Simhash, _) => Self::Simhash { weight: scheme.weight },
+            (Method::MinHash, Sketch::MinHash { functions }) => {
+                let banding = plan.banding.expect("chosen with the method");
+                let minhash = MinHash::new(usize::from(functions), scheme.seed);
+                Self::Bands { minhash, banding, signature: vec![0; usize::from(functions)] }
+            }
+            (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
+                let (groups, rows) = (usize::from(groups), usize::from(rows));
+                Self::SuperShingles { minhash: MinHash::new(groups * rows, scheme.seed), groups, rows }
+            }
+            _ => Self::None,
+        }
+    }
+
+    /// Sketches one class: hands its keys to `keys`, returns its fingerprint.
+    fn sketch(
+        &mut self,
+        class: u32,
+        set: &[u64],
+        repeated: impl FnOnce() -> Vec<u64>,
+        keys: &mut KeyWriter<'_>,
+    ) -> io::Result<u64> {
+        if set.is_empty() {
+            return Ok(0);
+        }
+        match self {
+            Self::None => {}
+            Self::Simhash { weight } => {
+                let fingerprint = match weight {
+                    Weight::Set => Simhash::fingerprint(set),
+                    Weight::Tf => Simhash::fingerprint(&repeated()),
+                };
+                return Ok(fingerprint.map_or(0, |f| f.0));
+            }
+            Self::Bands { minhash, banding, signature } => {
+                minhash.signature_into(set, signature);
+                banding.keys(signature).try_for_each(|key| keys.push(key, class))?;
+            }
+            Self::SuperShingles { minhash, groups, rows } => {
+                let signature = minhash.signature(set).expect("the set is not empty");
+                let shingles = signature.super_shingles(*groups, *rows).expect("the signature was made for them");
+                for (column, &value) in shingles.values().iter().enumerate() {
+                    keys.push(avalanche(value ^ avalanche(column as u64 + 1)), class)?;
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// One thread's tools.
+struct Scanner<'a> {
+    shared: &'a Shared<'a>,
+    parser: Parser<'a>,
+    extractor: FeatureExtractor,
+    sketcher: Sketcher,
+    keys: KeyWriter<'a>,
+    frequency: Frequency,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(shared: &'a Shared<'a>) -> Self {
+        Self {
+            shared,
+            parser: Parser::new(shared.plan.inputs, shared.plan.options),
+            extractor: FeatureExtractor::new(shared.plan.scheme),
+            sketcher: Sketcher::new(shared.plan),
+            keys: shared.keys.writer(),
+            frequency: Frequency::new(),
+        }
+    }
+
+    fn batch(&mut self, chunk: &Chunk) -> io::Result<Batch> {
+        let mut batch = Batch { skips: chunk.skips.clone(), raw_bytes: chunk.disk_bytes, ..Batch::default() };
+        let Self { shared, parser, extractor, sketcher, keys, frequency } = self;
+        let mut failed = None;
+        parser.parse(chunk, &mut |record| {
+            let done = match record {
+                Ok(record) => add_record(shared, &record, extractor, sketcher, keys, &mut batch),
+                Err(bad) => {
+                    batch.bad.push(bad);
+                    Ok(())
+                }
+            };
+            if let Err(error) = done {
+                failed.get_or_insert(error);
+            }
+        });
+        if shared.plan.method == Method::AllPairs {
+            for class in &batch.classes {
+                let from = class.word as usize + 1;
+                frequency.add(&batch.words[from..from + class.size as usize]);
+            }
+        }
+        failed.map_or(Ok(batch), Err)
+    }
+}
+
+fn add_record(
+    shared: &Shared<'_>,
+    record: &Record<'_>,
+    extractor: &mut FeatureExtractor,
+    sketcher: &mut Sketcher,
+    keys: &mut KeyWriter<'_>,
+    batch: &mut Batch,
+) -> io::Result<()> {
+    let text = &*record.text;
+    let tally = &mut batch.tally;
+    tally.text_bytes += text.len() as u64;
+    tally.missing += u64::from(record.text_state == TextState::Missing);
+    tally.too_long += u64::from(record.text_state == TextState::TooLong);
+    tally.replaced += u64::from(record.replaced);
+    tally.generated_ids += u64::from(record.id_generated);
+    let empty = text.bytes().all(|b| b.is_ascii_whitespace()) || text.trim().is_empty();
+    let class = if empty {
+        tally.empty += u64::from(record.text_state != TextState::TooLong);
+        None
+    } else {
+        let hash = content_hash(text);
+        let Some((class, is_new)) = shared.seen.class(hash) else {
+            shared.too_many.store(true, Ordering::Relaxed);
+            return Ok(());
+        };
+        if is_new {
+            add_class(shared, text, class, hash, extractor, sketcher, keys, batch)?;
+        }
+        Some(class)
+    };
+    batch.ids.push_str(&record.id);
+    batch.rows.push(Row {
+        source: record.source,
+        id_end: batch.ids.len() as u32,
+        class,
+        length: text.len() as u64,
+        value: record.rank.unwrap_or(f64::NAN),
+    });
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call; the tools belong to the worker, the rest to the record")]
+fn add_class(
+    shared: &Shared<'_>,
+    text: &str,
+    class: ClassId,
+    hash: u128,
+    extractor: &mut FeatureExtractor,
+    sketcher: &mut Sketcher,
+    keys: &mut KeyWriter<'_>,
+    batch: &mut Batch,
+) -> io::Result<()> {
+    let word = batch.words.len() as u32;
+    let number = class.position() as u32;
+    batch.words.push(0);
+    if shared.plan.method != Method::Copies {
+        batch.words.extend_from_slice(extractor.feature_set(text));
+    }
+    let size = batch.words.len() - word as usize - 1;
+    batch.words[word as usize] = header(number, size);
+    if size == 0 {
+        batch.tally.featureless += u64::from(shared.plan.method != Method::Copies);
+    }
+    let set = &batch.words[word as usize + 1..];
+    let fingerprint = sketcher.sketch(number, set, || extractor.features(text).to_vec(), keys)?;
+    batch.classes.push(NewClass { class, hash, word, size: size as u32, fingerprint });
+    Ok(())
+}
+
+/// First 128 bits of the BLAKE3 hash of a text.
+fn content_hash(text: &str) -> u128 {
+    let hash = blake3::hash(text.as_bytes());
+    let first: [u8; 16] = hash.as_bytes()[..16].try_into().expect("a hash has 32 bytes");
+    u128::from_le_bytes(first)
+}
+
+impl Worker for Scanner<'_> {
+    type Output = Batch;
+
+    fn run(&mut self, chunk: &Chunk) -> Result<Batch, BatchError> {
+        self.batch(chunk).map_err(BatchError::temporary(self.shared.plan.folder))
+    }
+}
+
+/// Puts batches into the tables, in input order.
+struct Collector<'a> {
+    plan: &'a ScanPlan<'a>,
+    scanned: Scanned,
+    read_bytes: u64,
+}
+
+impl Collector<'_> {
+    fn append(&mut self, batch: Batch) -> Result<(), BatchError> {
+        self.read_bytes += batch.raw_bytes;
+        let Scanned { documents, classes, sets, records, .. } = &mut self.scanned;
+        if self.plan.strict && let Some(bad) = batch.bad.first() {
+            let name = self.plan.inputs.sources[bad.source as usize].name();
+            return Err(BatchError::Strict(format!("{name}: line {}: {}", bad.line, bad.reason)));
+        }
+        if self.plan.strict && let Some(skip) = batch.skips.first() {
+            return Err(BatchError::Strict(format!("{}: {}", skip.name, skip.reason)));
+        }
+        let mut start = 0;
+        for row in batch.rows {
+            documents.push_id(&batch.ids[start..row.id_end as usize]);
+            start = row.id_end as usize;
+            documents.classes.push(row.class);
+            documents.lengths.push(row.length);
+            if self.plan.wants_values {
+                documents.values.push(row.value);
+            }
+            if (row.source as usize) < self.plan.against_sources {
+                documents.against += 1;
+            }
+            records[row.source as usize] += 1;
+        }
+        for bad in &batch.bad {
+            records[bad.source as usize] += 1;
+        }
+        let segment = sets.push(batch.words, self.plan.folder).map_err(BatchError::temporary(self.plan.folder))?;
+        for class in batch.classes {
+            classes.set(class.class, class.hash, u64::from(segment) << 32 | u64::from(class.word), class.size);
+            if self.plan.method == Method::Simhash {
+                classes.set_fingerprint(class.class, class.fingerprint);
+            }
+        }
+        self.scanned.bad.extend(batch.bad);
+        self.scanned.skips.extend(batch.skips);
+        self.scanned.tally.add(&batch.tally);
+        Ok(())
+    }
+}
+
+/// Reads all inputs. Keys that a method takes from its sketches go to `keys`.
+pub(crate) fn scan(plan: &ScanPlan<'_>, keys: &KeySink, observer: &dyn Observer) -> Result<Scanned, BatchError> {
+    let (seen, too_many) = (Seen::new(), AtomicBool::new(false));
+    let shared = Shared { plan, seen: &seen, keys, too_many: &too_many };
+    let scanned = Scanned {
+        documents: Documents::default(),
+        classes: Classes::default(),
+        sets: SetStore::new(plan.sets_budget),
+        frequency: Frequency::new(),
+        bad: Vec::new(),
+        skips: Vec::new(),
+        tally: Tally::default(),
+        records: vec![0; plan.inputs.sources.len()],
+    };
+    let mut collector = Collector { plan, scanned, read_bytes: 0 };
+    let workers = (0..plan.threads).map(|_| Scanner::new(&shared)).collect();
+    let workers = run_in_order(plan.inputs, plan.options, workers, |batch| {
+        collector.append(batch)?;
+        observer.advance(collector.read_bytes);
+        Ok(())
+    })?;
+    if too_many.load(Ordering::Relaxed) || collector.scanned.documents.len() >= u32::MAX as usize {
+        return Err(BatchError::TooMany);
+    }
+    for worker in workers {
+        collector.scanned.frequency.merge(&worker.frequency);
+        worker.keys.finish().map_err(BatchError::temporary(plan.folder))?;
+    }
+    Ok(collector.scanned)
+}

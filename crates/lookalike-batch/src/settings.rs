@@ -1,0 +1,258 @@
+//! What a job is asked to do: method, threshold, survivor rule, limits.
+//!
+//! Everything here decides *what* comes out, except [`Limits`], which decides only how much of the machine is used:
+//! the same settings give the same bytes under any limits (promise 6 of the design).
+
+use std::fmt;
+use std::str::FromStr;
+
+use lookalike::scheme::Scheme;
+use serde::Serialize;
+
+/// How candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Exact copies only: equal text, byte for byte.
+    Copies,
+    /// All pairs at or above the threshold, by prefix filtering: recall 1 by construction.
+    AllPairs,
+    /// Bands over a min-hash signature (V2); recall computed from the threshold.
+    MinHash,
+    /// Agreement of at least two of six super-shingles (V3).
+    SuperShingle,
+    /// 64-bit fingerprints within a Hamming distance (M1, H1).
+    Simhash,
+}
+
+impl Method {
+    /// Every method, in the order the documentation lists them.
+    pub const ALL: [Self; 5] = [Self::AllPairs, Self::MinHash, Self::SuperShingle, Self::Simhash, Self::Copies];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copies => "copies",
+            Self::AllPairs => "allpairs",
+            Self::MinHash => "minhash",
+            Self::SuperShingle => "supershingle",
+            Self::Simhash => "simhash",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|method| method.name() == name).ok_or_else(|| {
+            format!("unknown method {name:?}: use allpairs, minhash, supershingle, simhash or copies")
+        })
+    }
+}
+
+/// Which document of a cluster is wanted most. Ties go to the smaller id, so that the answer never depends on the
+/// order of the input (but for [`Keep::First`], which asks for it).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// The longest text, in bytes.
+    #[default]
+    Longest,
+    /// The shortest text, in bytes.
+    Shortest,
+    /// The first in the input.
+    First,
+    /// The largest value of a field (numbers; `newest:FIELD` is this with dates). Records without the field come last.
+    Max(String),
+    /// The smallest value of a field.
+    Min(String),
+    /// The latest date or time in a field.
+    Newest(String),
+}
+
+impl fmt::Display for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Longest => f.write_str("longest"),
+            Self::Shortest => f.write_str("shortest"),
+            Self::First => f.write_str("first"),
+            Self::Max(field) => write!(f, "max:{field}"),
+            Self::Min(field) => write!(f, "min:{field}"),
+            Self::Newest(field) => write!(f, "newest:{field}"),
+        }
+    }
+}
+
+impl FromStr for Keep {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some((_, "")) => Err(format!("{text:?} names no field: write for example max:score")),
+            Some(("max", field)) => Ok(Self::Max(field.to_owned())),
+            Some(("min", field)) => Ok(Self::Min(field.to_owned())),
+            Some(("newest", field)) => Ok(Self::Newest(field.to_owned())),
+            None if text == "longest" => Ok(Self::Longest),
+            None if text == "shortest" => Ok(Self::Shortest),
+            None if text == "first" => Ok(Self::First),
+            _ => Err(format!(
+                "unknown rule {text:?}: use longest, shortest, first, max:FIELD, min:FIELD or newest:FIELD"
+            )),
+        }
+    }
+}
+
+/// The order of the records in `kept.jsonl` and `removed.jsonl`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// By id, byte by byte: the same file for any order of the input.
+    #[default]
+    Id,
+    /// As they came in.
+    Input,
+}
+
+impl FromStr for Order {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "id" => Ok(Self::Id),
+            "input" => Ok(Self::Input),
+            _ => Err(format!("unknown order {text:?}: use id or input")),
+        }
+    }
+}
+
+/// Which verified pairs `dedup` lists in `pairs.jsonl`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PairList {
+    /// Each removed document with its survivor: the pairs that the result rests on.
+    #[default]
+    Deciding,
+    /// Every pair at or above the threshold: quadratic in the size of a family.
+    All,
+}
+
+impl FromStr for PairList {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "deciding" => Ok(Self::Deciding),
+            "all" => Ok(Self::All),
+            _ => Err(format!("unknown choice {text:?}: use deciding or all")),
+        }
+    }
+}
+
+/// What to do with two records of one id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RepeatedIds {
+    /// Call the second `ID#2`, the third `ID#3` and so on, and count them.
+    #[default]
+    Number,
+    /// Stop with an error that names the id.
+    Refuse,
+}
+
+impl FromStr for RepeatedIds {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "number" => Ok(Self::Number),
+            "refuse" => Ok(Self::Refuse),
+            _ => Err(format!("unknown choice {text:?}: use number or refuse")),
+        }
+    }
+}
+
+/// How much of the machine a job may use. Never changes a result.
+#[derive(Clone, Debug, Serialize)]
+pub struct Limits {
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// Bytes of resident memory for the whole process.
+    pub memory: u64,
+}
+
+/// What decides the result of a job.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How texts become features and sketches.
+    pub scheme: Scheme,
+    /// How candidates are proposed.
+    pub method: Method,
+    /// Least resemblance of a near-duplicate, in (0, 1].
+    pub threshold: f64,
+    /// Largest Hamming distance of a candidate, for [`Method::Simhash`].
+    pub distance: u32,
+    /// Recall at the threshold that the bands of [`Method::MinHash`] must reach, in (0, 1).
+    pub recall: f64,
+    /// Which document of a cluster survives.
+    pub keep: Keep,
+    /// Order of the records in the output.
+    pub order: Order,
+    /// Which pairs `dedup` lists.
+    pub pairs: PairList,
+    /// What happens to repeated ids.
+    pub repeated_ids: RepeatedIds,
+    /// Stop at the first unreadable record.
+    pub strict: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            scheme: Scheme::default(),
+            method: Method::AllPairs,
+            threshold: 0.8,
+            distance: 3,
+            recall: 0.999,
+            keep: Keep::default(),
+            order: Order::default(),
+            pairs: PairList::default(),
+            repeated_ids: RepeatedIds::default(),
+            strict: false,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings in one line: what a resumed job must agree on.
+    pub fn canonical(&self) -> String {
+        format!(
+            "scheme=[{}] method={} threshold={} distance={} recall={} keep={} order={:?} pairs={:?} repeated-ids={:?} strict={}",
+            self.scheme, self.method, self.threshold, self.distance, self.recall, self.keep, self.order, self.pairs,
+            self.repeated_ids, self.strict,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for method in Method::ALL {
+            assert_eq!(method.name().parse::<Method>(), Ok(method));
+        }
+        for keep in ["longest", "shortest", "first", "max:score", "min:a.b", "newest:date"] {
+            assert_eq!(keep.parse::<Keep>().unwrap().to_string(), keep);
+        }
+    }
+
+    #[test]
+    fn wrong_names_say_what_exists() {
+        assert!("jaccard".parse::<Method>().unwrap_err().contains("allpairs"));
+        assert!("max:".parse::<Keep>().unwrap_err().contains("names no field"));
+        assert!("newest".parse::<Keep>().unwrap_err().contains("newest:FIELD"));
+    }
+}

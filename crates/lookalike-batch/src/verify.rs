@@ -1,0 +1,176 @@
+//! Candidates of one class, and the test that decides which of them are near-duplicates.
+//!
+//! Stands between [`Groups`] and both results, [`survivors`](crate::survivors) and [`pairs`](crate::pairs): for a
+//! class x and some other members of its groups it counts the groups they share, drops those that the count or the
+//! sizes rule out, and computes the exact resemblance of the rest. Reported similarities are always exact.
+
+use std::io;
+
+use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
+
+use crate::groups::Groups;
+use crate::sets::{Place, SetStore};
+
+/// What a method asks of a candidate before it is verified.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule {
+    /// Enough shared prefix features that the rest can bring the resemblance to the threshold.
+    Prefix,
+    /// At least this many shared groups (bands, super-shingles).
+    Shared(u32),
+    /// Fingerprints within this distance.
+    Distance(u32),
+}
+
+/// All that verification needs to know of the classes, by rank.
+pub(crate) struct Verifier<'a> {
+    pub(crate) groups: &'a Groups,
+    pub(crate) sets: &'a SetStore,
+    /// Class of each rank.
+    pub(crate) classes: &'a [u32],
+    /// Place of the set of each rank.
+    pub(crate) places: &'a [Place],
+    /// Number of features of each rank.
+    pub(crate) sizes: &'a [u32],
+    /// Fingerprints by rank, for [`Rule::Distance`].
+    pub(crate) fingerprints: &'a [u64],
+    pub(crate) threshold: f64,
+    pub(crate) rule: Rule,
+}
+
+/// One thread's memory: 4 bytes a class, and two sets.
+pub(crate) struct Scratch {
+    counts: Vec<u32>,
+    touched: Vec<u32>,
+    proposed: Vec<(u32, u32)>,
+    own: Vec<u64>,
+    other: Vec<u64>,
+}
+
+impl Scratch {
+    pub(crate) fn new(ranks: usize) -> Self {
+        Self { counts: vec![0; ranks], touched: Vec::new(), proposed: Vec::new(), own: Vec::new(), other: Vec::new() }
+    }
+}
+
+/// A verified candidate: its rank and the features it shares with x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Match {
+    pub(crate) rank: u32,
+    pub(crate) shared: u32,
+}
+
+impl Verifier<'_> {
+    /// Resemblance of two classes that share this many features.
+    pub(crate) fn similarity(&self, x: u32, found: Match) -> f64 {
+        let size = |rank: u32| self.sizes[rank as usize] as usize;
+        resemblance_of(found.shared as usize, size(x), size(found.rank))
+    }
+
+    /// Hamming distance of two classes.
+    pub(crate) fn distance(&self, x: u32, y: u32) -> u32 {
+        (self.fingerprints[x as usize] ^ self.fingerprints[y as usize]).count_ones()
+    }
+
+    /// Verifies the members that `select` takes from each group of x and hands the near-duplicates to `visit`, in
+    /// ascending order of rank.
+    pub(crate) fn matches<'g>(
+        &self,
+        x: u32,
+        scratch: &mut Scratch,
+        select: impl Fn(u32) -> &'g [u32],
+        mut visit: impl FnMut(Match),
+    ) -> io::Result<()> {
+        self.propose(x, scratch, select);
+        if scratch.proposed.is_empty() {
+            return Ok(());
+        }
+        scratch.proposed.sort_unstable();
+        let set = self.set(x, &mut scratch.own)?;
+        for &(y, _) in &scratch.proposed {
+            let needed = self.needed(x, y, self.threshold);
+            if let Some(shared) = intersection_at_least(set, self.set(y, &mut scratch.other)?, needed) {
+                visit(Match { rank: y, shared: shared as u32 });
+            }
+        }
+        Ok(())
+    }
+
+    /// The most similar of the members that `select` takes, if any reaches the threshold; the smallest rank of those
+    /// that are equally similar. The same as the best of [`Verifier::matches`], with most comparisons cut short.
+    pub(crate) fn best<'g>(
+        &self,
+        x: u32,
+        scratch: &mut Scratch,
+        select: impl Fn(u32) -> &'g [u32],
+    ) -> io::Result<Option<Match>> {
+        self.propose(x, scratch, select);
+        if scratch.proposed.is_empty() {
+            return Ok(None);
+        }
+        // The likeliest first: the bar then rises at once and the others fail early.
+        scratch.proposed.sort_unstable_by_key(|&(y, shared_groups)| (u32::MAX - shared_groups, y));
+        let set = self.set(x, &mut scratch.own)?;
+        let mut best: Option<Match> = None;
+        for &(y, _) in &scratch.proposed {
+            let bar = best.map_or(self.threshold, |found| self.similarity(x, found));
+            let needed = self.needed(x, y, bar);
+            let Some(shared) = intersection_at_least(set, self.set(y, &mut scratch.other)?, needed) else { continue };
+            let found = Match { rank: y, shared: shared as u32 };
+            if best.is_none_or(|old| self.similarity(x, found) > bar || y < old.rank) {
+                best = Some(found);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Fills `scratch.proposed` with the selected members that neither sizes nor the count of shared groups rule out,
+    /// and that count.
+    fn propose<'g>(&self, x: u32, scratch: &mut Scratch, select: impl Fn(u32) -> &'g [u32]) {
+        scratch.proposed.clear();
+        for &group in self.groups.of(x) {
+            for &y in select(group) {
+                let count = &mut scratch.counts[y as usize];
+                if *count == 0 {
+                    scratch.touched.push(y);
+                }
+                *count += 1;
+            }
+        }
+        for &y in &scratch.touched {
+            let shared_groups = std::mem::take(&mut scratch.counts[y as usize]);
+            if self.is_promising(x, y, shared_groups) {
+                scratch.proposed.push((y, shared_groups));
+            }
+        }
+        scratch.touched.clear();
+    }
+
+    fn is_promising(&self, x: u32, y: u32, shared_groups: u32) -> bool {
+        let (size_x, size_y) = (self.sizes[x as usize] as usize, self.sizes[y as usize] as usize);
+        let needed = self.needed(x, y, self.threshold);
+        if needed > size_x.min(size_y) {
+            return false;
+        }
+        match self.rule {
+            // Features outside the prefixes: whichever prefix ends first under the order, no shared feature beyond
+            // it is among the other's prefix, so at most the rest of that set is shared besides the counted ones.
+            Rule::Prefix => {
+                let rest = |size: usize| size - prefix_len(size, self.threshold);
+                shared_groups as usize + rest(size_x).max(rest(size_y)) >= needed
+            }
+            Rule::Shared(least) => shared_groups >= least,
+            Rule::Distance(radius) => self.distance(x, y) <= radius,
+        }
+    }
+
+    /// Features that x and y must share to resemble each other by `threshold`.
+    fn needed(&self, x: u32, y: u32, threshold: f64) -> usize {
+        shared_needed(self.sizes[x as usize] as usize, self.sizes[y as usize] as usize, threshold)
+    }
+
+    fn set<'b>(&'b self, rank: u32, buffer: &'b mut Vec<u64>) -> io::Result<&'b [u64]> {
+        let rank = rank as usize;
+        self.sets.get(self.classes[rank], self.places[rank], self.sizes[rank] as usize, buffer)
+    }
+}

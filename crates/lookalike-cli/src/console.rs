@@ -1,0 +1,197 @@
+//! Everything that is printed: progress on a terminal, warnings, summaries. The only module that may.
+#![expect(clippy::print_stderr, reason = "this is where messages for people go")]
+
+use std::io::{IsTerminal, stderr};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use cpu_time::ProcessTime;
+use indicatif::{ProgressBar, ProgressStyle};
+use lookalike_batch::{Counts, DedupSummary, FingerprintSummary, Measured, Observer, PairsSummary, SkippedRow, Stage};
+
+use crate::machine;
+use crate::size::show;
+
+/// One line about what went wrong.
+pub(crate) fn error(reason: &str) {
+    eprintln!("lookalike: error: {reason}");
+}
+
+/// One line about what to know.
+pub(crate) fn warning(text: &str) {
+    eprintln!("lookalike: warning: {text}");
+}
+
+/// Shows progress on a terminal, and measures each stage.
+pub(crate) struct Console {
+    bar: ProgressBar,
+    state: Mutex<State>,
+}
+
+struct State {
+    stages: Vec<(&'static str, f64, f64)>,
+    running: Option<(Stage, Instant, ProcessTime)>,
+}
+
+impl Console {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let visible = !quiet && stderr().is_terminal();
+        let bar = if visible { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        Self { bar, state: Mutex::new(State { stages: Vec::new(), running: None }) }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Stages with the running one up to now.
+    fn stages(&self) -> Vec<(&'static str, f64, f64)> {
+        let mut stages = self.stages.clone();
+        if let Some((stage, wall, cpu)) = &self.running {
+            let cpu = cpu.try_elapsed().map_or(0.0, |cpu| cpu.as_secs_f64());
+            stages.push((stage.name(), wall.elapsed().as_secs_f64(), cpu));
+        }
+        stages
+    }
+}
+
+impl Observer for Console {
+    fn stage(&self, stage: Stage, total: u64) {
+        let mut state = self.state();
+        state.stages = state.stages();
+        state.running = Some((stage, Instant::now(), ProcessTime::now()));
+        self.bar.reset();
+        self.bar.set_length(total);
+        let counts = if stage.counts_bytes() {
+            "{binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}"
+        } else {
+            "{human_pos} of {human_len}, {per_sec}"
+        };
+        let template = format!("{:8} [{{bar:30}}] {counts}, {{eta}} left", stage.name());
+        self.bar.set_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    }
+
+    fn advance(&self, done: u64) {
+        self.bar.set_position(done);
+    }
+
+    fn measured(&self) -> Measured {
+        Measured { stages: self.state().stages(), peak_memory: machine::peak_memory() }
+    }
+}
+
+/// A number with separators: `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn line(name: &str, value: &str) {
+    eprintln!("{name:>12}  {value}");
+}
+
+/// What a person wants to know after `dedup`.
+pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &std::path::Path) {
+    let (counts, decisions) = (&summary.counts, &summary.decisions);
+    let records = counts.documents - counts.against;
+    let removed = decisions.removed_exact + decisions.removed_near;
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
+    line("input", &format!("{} records, {}", grouped(records), show(counts.input_bytes)));
+    line("exact", &format!("{} removed", grouped(decisions.removed_exact)));
+    line("near", &format!("{} removed, each verified at {} or more", grouped(decisions.removed_near), summary.threshold));
+    line("kept", &format!("{} ({:.1}%)", grouped(decisions.kept), share(decisions.kept, records)));
+    line(
+        "saved",
+        &format!(
+            "{} of {} of text ({:.1}%)",
+            show(decisions.removed_text_bytes),
+            show(counts.text_bytes),
+            share(decisions.removed_text_bytes, counts.text_bytes)
+        ),
+    );
+    let families = if decisions.clusters == 1 { "cluster" } else { "clusters" };
+    line("", &format!("{} in {} {families}", grouped(removed), grouped(decisions.clusters)));
+    noteworthy(counts);
+    skipped(&summary.skipped);
+    cost(&summary.measured);
+    line("results", &format!("{} (open report.html)", folder.display()));
+}
+
+/// What a person wants to know after `pairs`.
+pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &Measured) {
+    line("input", &format!("{} records, {}", grouped(summary.counts.documents), show(summary.counts.input_bytes)));
+    line("pairs", &grouped(summary.pairs));
+    noteworthy(&summary.counts);
+    skipped(&summary.skipped);
+    cost(measured);
+}
+
+/// What a person wants to know after `fingerprint`.
+pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measured) {
+    line("input", &format!("{} records, {} of text", grouped(summary.documents), show(summary.text_bytes)));
+    line("none", &format!("{} without features", grouped(summary.without_features)));
+    skipped(&summary.skipped);
+    line("scheme", &format!("{} ({})", summary.scheme, summary.scheme_id));
+    cost(measured);
+}
+
+/// A summary as JSON, beside results on standard output.
+pub(crate) fn json(summary: &impl serde::Serialize) {
+    match serde_json::to_string(summary) {
+        Ok(text) => eprintln!("{text}"),
+        Err(reason) => error(&reason.to_string()),
+    }
+}
+
+/// Counts that are usually zero.
+pub(crate) fn noteworthy(counts: &Counts) {
+    let notes = [
+        (counts.empty, "without any text: kept, equal to nothing"),
+        (counts.too_long, "longer than --max-document: kept, not compared"),
+        (counts.without_features, "texts without a word: compared as exact copies only"),
+        (counts.characters_replaced, "with broken characters, read as U+FFFD"),
+        (counts.ids_repeated, "with the id of another: numbered"),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+}
+
+pub(crate) fn skipped(rows: &[SkippedRow]) {
+    for row in rows {
+        line("skipped", &format!("{} {}, the first: {}", grouped(row.count), row.kind, row.first));
+    }
+}
+
+pub(crate) fn cost(measured: &Measured) {
+    let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
+    let cpu: f64 = measured.stages.iter().map(|stage| stage.2).sum();
+    line("time", &format!("{wall:.2} s ({cpu:.2} s of processor)"));
+    if measured.peak_memory > 0 {
+        line("memory", &format!("{} at most", show(measured.peak_memory)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

@@ -1,0 +1,66 @@
+//! The `lookalike` command: near-duplicate detection for collections of any size.
+//!
+//! One file a subcommand; `arguments` holds what they share, `console` everything that is printed. Results go to
+//! standard output or into the directory given with `-o`, all else to standard error. Exit status: 0 done, 1 failed,
+//! 2 wrong usage.
+
+mod arguments;
+mod completions;
+mod console;
+mod dedup;
+mod explain;
+mod failure;
+mod fingerprint;
+mod machine;
+mod pairs;
+mod size;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Finds exact and near-duplicate documents: what to keep, what to drop, and why.
+#[derive(Parser)]
+#[command(version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  lookalike dedup pages/ -o out                 folders of text, source code or HTML
+  lookalike dedup crawl.jsonl.gz -o out         one record a line; fields id and text
+  lookalike pairs news.jsonl --threshold 0.5    all pairs that resemble each other, on standard output
+  lookalike explain a.html b.html               why two documents match, or do not
+
+Every near-duplicate that is reported was verified by exact resemblance.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Remove duplicates: writes what is kept, what is removed and why, and a report
+    Dedup(dedup::Arguments),
+    /// List all pairs of documents that resemble each other
+    Pairs(pairs::Arguments),
+    /// Print the 64-bit simhash fingerprint of every document
+    Fingerprint(fingerprint::Arguments),
+    /// Show why two documents match or do not
+    Explain(explain::Arguments),
+    /// Print the completion script of a shell
+    Completions(completions::Arguments),
+    /// Write the manual pages into a directory
+    Man(completions::ManArguments),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Dedup(arguments) => dedup::run(&arguments),
+        Command::Pairs(arguments) => pairs::run(&arguments),
+        Command::Fingerprint(arguments) => fingerprint::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => completions::manual(&arguments),
+    };
+    failure::exit_code(done)
+}

@@ -1,0 +1,71 @@
+//! `lookalike pairs`: all verified pairs on standard output.
+
+use std::io::{BufWriter, stdout};
+
+use lookalike_batch::{Job, Observer, RepeatedIds, Settings};
+use lookalike_corpus::Inputs;
+
+use crate::arguments::{InputArguments, MethodArguments, RunArguments, SchemeArguments};
+use crate::console::{self, Console};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Prints one JSON object a line, {\"a\":..,\"b\":..,\"similarity\":..}, a < b, sorted by a and b; with --method simhash
+also the distance of the fingerprints. Equal texts are pairs of similarity 1.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    #[command(flatten)]
+    method: MethodArguments,
+
+    #[command(flatten)]
+    scheme: SchemeArguments,
+
+    /// Records that repeat an id: number (ID#2, ID#3, ...) or refuse
+    #[arg(long, value_name = "WHAT", default_value = "number", help_heading = "Input")]
+    repeated_ids: RepeatedIds,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    arguments.method.check()?;
+    let method = &arguments.method;
+    let settings = Settings {
+        scheme: arguments.scheme.scheme(method.weight, method.sketch()),
+        method: method.method,
+        threshold: method.threshold,
+        distance: method.distance,
+        recall: method.recall,
+        repeated_ids: arguments.repeated_ids,
+        strict: arguments.input.strict,
+        ..Settings::default()
+    };
+    let options = arguments.input.options(None);
+    let folder = arguments.run.tmp.clone().unwrap_or_else(std::env::temp_dir);
+    let spool = tempfile::tempdir_in(folder)?;
+    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let console = Console::new(arguments.run.quiet);
+    let limits = arguments.run.limits();
+    let job = Job {
+        settings: &settings,
+        limits: &limits,
+        inputs: &inputs,
+        options: &options,
+        against_sources: 0,
+        folder: spool.path(),
+        observer: &console,
+    };
+    let done = job.write_pairs(&mut BufWriter::with_capacity(1 << 18, stdout().lock()));
+    console.clear();
+    let summary = done?;
+    if arguments.run.json {
+        console::json(&summary);
+    } else if !arguments.run.quiet {
+        console::pairs_summary(&summary, &console.measured());
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Sizes in bytes as people write them.
+
+/// Reads `4096`, `512K`, `64M`, `1.5GiB`: powers of 1024, with or without `B` or `iB`.
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size: write for example 512M or 4G");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text[digits.len()..].to_ascii_lowercase();
+    let power = match unit.trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
+    let bytes = number * 1024_f64.powi(power);
+    if number.is_finite() && (0.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
+/// Writes a size with three digits: `1.24 GiB`.
+pub(crate) fn show(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if value < 1000.0 || unit == "TiB" {
+            let decimals = if unit == "B" || value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+            return format!("{value:.decimals$} {unit}");
+        }
+        value /= 1024.0;
+    }
+    unreachable!("the last unit returns")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        let cases =
+            [("0", 0), ("4096", 4096), ("512K", 524_288), ("64M", 1 << 26), ("1.5GiB", 3 << 29), ("2gb", 2 << 30)];
+        for (text, bytes) in cases {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "12 parsecs", "-1", "1e99T", "nan"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_written() {
+        assert_eq!((show(17), show(1 << 20), show(3 << 29)), ("17 B".into(), "1.00 MiB".into(), "1.50 GiB".into()));
+    }
+}
