@@ -3,6 +3,7 @@
 pub mod band;
 pub mod cluster;
 pub mod feature;
+pub mod hamming;
 pub mod hash;
 mod kernel;
 pub mod resemblance;
@@ -13,6 +14,8 @@ pub mod text;
 pub use band::Banding;
 pub use cluster::{Decision, survivors};
 pub use feature::{FeatureExtractor, sort_dedup};
+#[doc(hidden)]
+pub use kernel::{force_level, level_name};
 pub use resemblance::{
     containment, intersection_at_least, intersection_size, prefix_len, resemblance, resemblance_of,
     shared_needed,

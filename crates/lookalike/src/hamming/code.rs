@@ -59,6 +59,11 @@ pub trait Word:
     fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: Self, radius: u32) -> u64 {
         scan_slowly(line, width, count, needle, radius)
     }
+    /// Which of at most 64 words lie within `radius` of `needle`, as a bit mask.
+    fn scan_words(words: &[Self], needle: Self, radius: u32) -> u64 {
+        let near = words.iter().map(|&word| u64::from((word ^ needle).ones() <= radius));
+        near.enumerate().fold(0, |hits, (i, near)| hits | near << i)
+    }
     /// Positions `(i, j)`, `i < j`, of all pairs of `words` within `radius`, appended to `pairs`.
     fn close_pairs(words: &[Self], radius: u32, pairs: &mut Vec<(u32, u32)>) {
         for (i, &a) in words.iter().enumerate() {
@@ -151,6 +156,10 @@ word!(u64, kernel::extract, kernel::deposit, {
 
     fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
         kernel::scan_line(line, width, count, needle, radius)
+    }
+
+    fn scan_words(words: &[u64], needle: u64, radius: u32) -> u64 {
+        kernel::scan_words(words, needle, radius)
     }
 
     fn close_pairs(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {

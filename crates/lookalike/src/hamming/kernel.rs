@@ -142,13 +142,7 @@ fn scan_packed_at(
 }
 
 #[inline(always)]
-fn scan_packed_portably(
-    bytes: &[u8],
-    width: usize,
-    count: usize,
-    needle: u64,
-    radius: u32,
-) -> u64 {
+fn scan_packed_portably(bytes: &[u8], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
     let kept = low_ones(8 * width);
     let mut hits = 0;
     for i in 0..count {

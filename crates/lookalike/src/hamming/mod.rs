@@ -1,4 +1,106 @@
-//! Exact Hamming search over fingerprints.
-pub mod code;
+//! Exact Hamming search over fingerprints: which stored codes differ from a query in at most k bits?
+//!
+//! The way of a fingerprint through the engine, and the module of each step:
+//!
+//! 1. `design`: which bits of a code are the key of each table, and how many errors a probe
+//!    forgives; `family` lists the ways to choose them, `nested` the paper's recursion (M4).
+//! 2. `plan`: all designs for so many fingerprints, what each costs (`cost`), the cheapest.
+//! 3. `table`, `index`: the tables in memory, in one of two layouts (`layout`), and their search.
+//! 4. `self_join`: all pairs of a collection without an index; `batch`: all pairs of a streamed
+//!    file and a set of queries (M7).
+//! 5. `archive`: the paper's compressed table (M6), and `file`: fingerprint files; `analysis` (M9).
+//!
+//! Two slow relatives stay beside as measures: [`LinearScan`] is the definition that every index is
+//! tested against, `SortedTables` the paper's binary and interpolation search (M5).
+//!
+//! Distances are inclusive everywhere; each distinct code is stored and reported once.
+
+mod analysis;
+mod archive;
+mod batch;
+mod code;
+mod cost;
+mod design;
+mod entropy;
+mod family;
+mod file;
+mod huffman;
+mod ids;
+mod index;
 mod kernel;
+mod layout;
+mod nested;
+mod plan;
+mod scan;
+mod self_join;
+mod sorted;
+mod table;
+
+pub use code::{Code, Word};
+pub use cost::{Constants, Costs, calibrate, neighbours};
+pub use design::{Design, NoSuchDesign, TableKey};
+pub use entropy::BitBalance;
+pub use family::{Family, Group, Kind};
 pub use kernel::Level;
+pub use layout::Layout;
+pub use nested::{Nesting, fewest_tables, longest_prefix};
+pub use plan::{Costed, Limits, designs, plan};
+pub use scan::LinearScan;
+pub use self_join::self_join;
+
+/// Codes that can be searched by Hamming distance; sealed.
+///
+/// Every implementation equals [`LinearScan`] for every radius up to its own.
+pub trait HammingIndex: code::sealed::Sealed {
+    /// What is stored.
+    type Code: Code;
+
+    /// How many distinct codes are stored.
+    fn len(&self) -> usize;
+
+    /// Whether nothing is stored.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The largest radius of a search.
+    fn radius(&self) -> u32;
+
+    /// Visits every stored code within `radius` of `query`, inclusive, each once, with its distance.
+    /// The order is the same in every run, and otherwise not promised. No memory is allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`RadiusTooLarge`] when `radius` is larger than [`HammingIndex::radius`].
+    fn search(
+        &self,
+        query: Self::Code,
+        radius: u32,
+        visit: &mut dyn FnMut(Self::Code, u32),
+    ) -> Result<Effort, RadiusTooLarge>;
+}
+
+/// What a search did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Buckets looked at.
+    pub probes: u64,
+    /// Codes compared.
+    pub candidates: u64,
+}
+
+/// A search beyond the radius that an index answers completely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("radius {asked} is larger than the {built} that the index was built for")]
+pub struct RadiusTooLarge {
+    /// The radius of the search.
+    pub asked: u32,
+    /// The radius of the index.
+    pub built: u32,
+}
+
+impl RadiusTooLarge {
+    fn check(asked: u32, built: u32) -> Result<(), Self> {
+        if asked > built { Err(Self { asked, built }) } else { Ok(()) }
+    }
+}

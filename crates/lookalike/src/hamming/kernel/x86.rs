@@ -158,7 +158,10 @@ static LINE_SPREADS: [[Spread; 2]; 5] = [
 fn spread(loaded: __m512i, how: &Spread) -> __m512i {
     // SAFETY: both tables are 64 bytes.
     let (dwords, bytes) = unsafe {
-        (_mm512_loadu_si512(how.dwords.as_ptr().cast()), _mm512_loadu_si512(how.bytes.as_ptr().cast()))
+        (
+            _mm512_loadu_si512(how.dwords.as_ptr().cast()),
+            _mm512_loadu_si512(how.bytes.as_ptr().cast()),
+        )
     };
     _mm512_shuffle_epi8(_mm512_permutexvar_epi32(dwords, loaded), bytes)
 }
@@ -166,7 +169,8 @@ fn spread(loaded: __m512i, how: &Spread) -> __m512i {
 /// Ones in each 64-bit lane by table look-up of nibbles, for processors without VPOPCNTDQ.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn ones_by_nibbles(x: __m512i) -> __m512i {
-    let table = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    let table =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
     let nibbles = _mm512_set1_epi8(15);
     let low = _mm512_shuffle_epi8(table, _mm512_and_si512(x, nibbles));
     let high = _mm512_and_si512(_mm512_srli_epi16::<4>(x), nibbles);
@@ -276,9 +280,8 @@ avx512_kernels!(
 
 #[target_feature(enable = "avx2")]
 fn ones_avx2(x: __m256i) -> __m256i {
-    let table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
-        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
-    ));
+    let table =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
     let nibbles = _mm256_set1_epi8(15);
     let low = _mm256_shuffle_epi8(table, _mm256_and_si256(x, nibbles));
     let high = _mm256_and_si256(_mm256_srli_epi16::<4>(x), nibbles);

@@ -1,0 +1,82 @@
+//! Measures [`Constants`] on this machine, with a clock that the caller brings.
+
+use super::super::code::Word;
+use super::super::kernel;
+use super::Constants;
+use std::hint::black_box;
+
+/// Measures the constants of one core; takes a second or two, and the memory of the largest working
+/// set in `working_sets` (bytes; ascending).
+///
+/// `clock` returns seconds from any origin. The library itself reads no clock.
+pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Constants {
+    let line_ns = working_sets.iter().map(|&size| (size as f64, random_line(clock, size)));
+    let line_ns = line_ns.collect();
+    let scanned_code_ns = scan(clock);
+    let entry_ns = compare(clock);
+    // The rest is arithmetic, which scales with the comparison of an entry.
+    let scale = entry_ns / Constants::default().entry_ns;
+    let default = Constants::default();
+    Constants {
+        query_ns: default.query_ns * scale,
+        probe_ns: default.probe_ns * scale,
+        entry_ns,
+        scanned_code_ns,
+        build_entry_ns: default.build_entry_ns * scale,
+        line_ns,
+    }
+}
+
+/// Shortest of five timings, in nanoseconds for each of `units`.
+fn best(clock: &mut dyn FnMut() -> f64, units: usize, work: &mut dyn FnMut()) -> f64 {
+    let timings = (0..5).map(|_| {
+        let start = clock();
+        work();
+        clock() - start
+    });
+    timings.fold(f64::INFINITY, f64::min) * 1e9 / units as f64
+}
+
+fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
+    const PROBES: usize = 200_000;
+    const AHEAD: u64 = 16;
+    let mut lines = Vec::with_capacity((bytes as usize / 64).max(1));
+    kernel::ask_huge_pages(&mut lines);
+    lines.resize(lines.capacity(), [1_u64; 8]);
+    let count = lines.len() as u64;
+    let at = |i: u64| {
+        let mixed = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i.wrapping_mul(0xc2b2_ae3d) << 32;
+        ((u128::from(mixed.wrapping_mul(0xff51_afd7_ed55_8ccd)) * u128::from(count)) >> 64) as usize
+    };
+    let mut from = 0;
+    best(clock, PROBES, &mut || {
+        let mut sum = 0;
+        for i in from..from + PROBES as u64 {
+            kernel::prefetch(&lines, at(i + AHEAD));
+            sum += lines[at(i)][0];
+        }
+        from += PROBES as u64;
+        black_box(sum);
+    })
+}
+
+fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
+    let words: Vec<u64> =
+        (0..1 << 20).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    best(clock, words.len(), &mut || {
+        let hits = words.chunks(64).map(|chunk| kernel::scan_words(chunk, 1, 3).count_ones());
+        black_box(hits.sum::<u32>());
+    })
+}
+
+/// Buckets of eight entries of five bytes, in the first-level cache.
+fn compare(clock: &mut dyn FnMut() -> f64) -> f64 {
+    const ROUNDS: usize = 20_000;
+    let bytes: Vec<u8> =
+        (0..4096_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    best(clock, 8 * ROUNDS, &mut || {
+        let starts = (0..ROUNDS).map(|round| (round * 40) % 4000);
+        let hits = starts.map(|start| u64::scan_packed(&bytes[start..], 5, 8, 0x12_3456, 3));
+        black_box(hits.sum::<u64>());
+    })
+}

@@ -1,0 +1,111 @@
+//! Which bits of a collection tell codes apart: the bits of real simhashes are biased.
+//!
+//! Bits that are nearly always 0 (or 1) make poor addresses: with single words as features, a
+//! uniform design met 16 to 270 times the candidates. So bits are dealt to tables by how evenly
+//! they are split in a sample: each table gets its share of the good ones, and addresses by them.
+
+use super::code::{Code, Word};
+
+/// How evenly each bit of a collection is split.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BitBalance {
+    /// Share of codes whose bit is set, by bit position.
+    ones: Vec<f64>,
+    sampled: usize,
+}
+
+impl BitBalance {
+    /// Counts the bits of at most `most` codes, evenly spaced over the collection.
+    pub fn sample<C: Code>(codes: &[C], most: usize) -> Self {
+        let step = codes.len().div_ceil(most.max(1)).max(1);
+        let mut counts = vec![0_usize; C::Word::BITS as usize];
+        let mut sampled = 0;
+        for code in codes.iter().step_by(step) {
+            let word = code.word().to_u128();
+            for (bit, count) in counts.iter_mut().enumerate() {
+                *count += (word >> bit & 1) as usize;
+            }
+            sampled += 1;
+        }
+        let share = |count| count as f64 / sampled.max(1) as f64;
+        Self { ones: counts.into_iter().map(share).collect(), sampled }
+    }
+
+    /// Distance of a bit's share of ones from a half: 0 is best, 0.5 says nothing.
+    pub fn bias(&self, bit: u32) -> f64 {
+        let bias = (self.ones[bit as usize] - 0.5).abs();
+        // What chance alone does to a fair bit is no bias.
+        let noise = 2.0 / (self.sampled.max(1) as f64).sqrt();
+        if bias < noise { 0.0 } else { bias }
+    }
+
+    /// The largest bias of a bit.
+    pub fn worst_bias(&self) -> f64 {
+        (0..self.ones.len() as u32).map(|bit| self.bias(bit)).fold(0.0, f64::max)
+    }
+
+    /// An order for [`Design::renamed`](super::Design::renamed) that deals the good bits out evenly
+    /// over any runs of neighbouring positions: the best bit goes to the first position, the next to
+    /// the middle, and so on at bit-reversed places. The identity when no bit is biased.
+    pub fn order(&self) -> Vec<u32> {
+        let count = self.ones.len() as u32;
+        let mut order: Vec<u32> = (0..count).collect();
+        if self.worst_bias() == 0.0 {
+            return order;
+        }
+        let best_first = self.best_first(super::family::low_mask(count));
+        let log = count.ilog2();
+        for (rank, bit) in (0_u32..).zip(best_first) {
+            order[(rank.reverse_bits() >> (32 - log)) as usize] = bit;
+        }
+        order
+    }
+
+    /// The `count` best bits of `mask`, as a mask: least biased first, higher ones first among
+    /// equals.
+    pub fn best(&self, mask: u128, count: u32) -> u128 {
+        let chosen = self.best_first(mask).into_iter().take(count as usize);
+        chosen.fold(0, |chosen, bit| chosen | 1 << bit)
+    }
+
+    fn best_first(&self, mask: u128) -> Vec<u32> {
+        let count = self.ones.len() as u32;
+        let mut bits: Vec<_> = (0..count).rev().filter(|bit| mask >> bit & 1 == 1).collect();
+        bits.sort_by(|&a, &b| self.bias(a).total_cmp(&self.bias(b)));
+        bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn biased_bits_are_dealt_out_and_avoided() {
+        // The upper half of the bits is constant.
+        let codes: Vec<u64> =
+            (0..4096_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).collect();
+        let balance = BitBalance::sample(&codes, 4096);
+        assert_eq!(balance.worst_bias(), 0.5);
+        let order = balance.order();
+        let good =
+            |range: std::ops::Range<usize>| order[range].iter().filter(|&&bit| bit < 32).count();
+        for start in (0..64).step_by(16) {
+            assert_eq!(good(start..start + 16), 8);
+        }
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..64));
+        assert_eq!(balance.best(u128::from(u64::MAX), 8) >> 32, 0);
+    }
+
+    #[test]
+    fn even_bits_keep_their_places() {
+        let codes: Vec<u32> = (0..256).map(|i: u32| i.wrapping_mul(0x0101_0101)).collect();
+        let balance = BitBalance::sample(&codes, 1000);
+        assert_eq!(balance.worst_bias(), 0.0);
+        assert!(balance.order().into_iter().eq(0..32));
+        assert_eq!(balance.best(0xff00, 3), 0xe000);
+        assert_eq!(BitBalance::sample::<u32>(&[], 10).worst_bias(), 0.0);
+    }
+}

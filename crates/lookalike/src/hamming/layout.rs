@@ -1,0 +1,152 @@
+//! How the entries of a table lie in memory, and how many bits of a key are worth addressing.
+//!
+//! A table addresses its buckets by `d` bits of its key; the other bits of each entry are stored,
+//! in whole bytes. The `d` that fits depends on how many entries there are, not on the design: a
+//! design only says which bits may be used, and how many of them may be wrong.
+
+use std::fmt;
+
+/// How the buckets of a table are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Layout {
+    /// Entries back to back behind a directory of bucket starts: the least memory.
+    Packed,
+    /// A cache line for each bucket and a rare overflow: the fewest memory accesses.
+    Lines,
+}
+
+impl Layout {
+    /// Both layouts.
+    pub const ALL: [Self; 2] = [Self::Packed, Self::Lines];
+
+    /// Lower-case name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Packed => "packed",
+            Self::Lines => "lines",
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Bytes of a cache line, and of a bucket of [`Layout::Lines`].
+pub(super) const LINE_BYTES: usize = 64;
+/// Bytes of a line that hold entries; the others say how many there are.
+pub(super) const LINE_DATA: usize = 60;
+/// No table has more buckets than 2 to this.
+const MOST_ADDRESS_BITS: u32 = 32;
+
+/// Bytes of an entry of which `address_bits` are implied by its bucket.
+pub(super) fn entry_bytes(code_bits: u32, address_bits: u32) -> usize {
+    (code_bits - address_bits).div_ceil(8) as usize
+}
+
+/// Entries of this width in a line; an entry without bytes counts as one byte.
+pub(super) fn line_capacity(width: usize) -> usize {
+    LINE_DATA / width.max(1)
+}
+
+/// How a table of `fingerprints` distinct codes is addressed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Geometry {
+    /// Bits of the key that number the bucket.
+    pub(super) address_bits: u32,
+    /// Bytes of an entry.
+    pub(super) width: usize,
+    /// Entries of a bucket, on average.
+    pub(super) load: f64,
+    /// Bytes a fingerprint, directory included, for fingerprints that are spread evenly.
+    pub(super) bytes: f64,
+}
+
+impl Geometry {
+    /// The cheapest geometry for keys of at most `prefix_bits` bits.
+    pub(super) fn choose(
+        layout: Layout,
+        code_bits: u32,
+        prefix_bits: u32,
+        fingerprints: u64,
+    ) -> Self {
+        let most = prefix_bits.min(MOST_ADDRESS_BITS).min(code_bits);
+        let all = (0..=most).map(|bits| Self::of(layout, code_bits, bits, fingerprints));
+        let best = all.min_by(|a, b| a.burden(layout).total_cmp(&b.burden(layout)));
+        best.unwrap_or_else(|| Self::of(layout, code_bits, 0, fingerprints))
+    }
+
+    fn of(layout: Layout, code_bits: u32, address_bits: u32, fingerprints: u64) -> Self {
+        let width = entry_bytes(code_bits, address_bits);
+        let buckets = (1_u64 << address_bits) as f64;
+        let count = fingerprints.max(1) as f64;
+        let load = count / buckets;
+        let bytes = match layout {
+            Layout::Packed => width as f64 + 4.0 * (buckets + 1.0) / count,
+            Layout::Lines => {
+                let (spilled, spills) = overflow(load, line_capacity(width));
+                let line = LINE_BYTES as f64 + spilled * width as f64 + spills * 16.0;
+                line * buckets / count
+            }
+        };
+        Self { address_bits, width, load, bytes }
+    }
+
+    /// What is made small: memory, with a price on entries that are compared in vain.
+    fn burden(&self, layout: Layout) -> f64 {
+        let entries = match layout {
+            Layout::Packed => self.load / 16.0,
+            Layout::Lines => {
+                // An overflow costs a second access to memory.
+                let (_, spills) = overflow(self.load, line_capacity(self.width));
+                self.load / 16.0 + 16.0 * spills
+            }
+        };
+        self.bytes + entries
+    }
+}
+
+/// For buckets with a Poisson number of entries of this mean: the expected entries beyond
+/// `capacity`, and the share of buckets that have any.
+pub(super) fn overflow(mean: f64, capacity: usize) -> (f64, f64) {
+    if mean > 4.0 * capacity as f64 + 40.0 {
+        return (mean - capacity as f64, 1.0);
+    }
+    let (mut term, mut below, mut held) = ((-mean).exp(), 0.0, 0.0);
+    for count in 0..=capacity {
+        below += term;
+        held += term * count as f64;
+        term *= mean / (count + 1) as f64;
+    }
+    let spills = (1.0 - below).max(0.0);
+    ((mean - held - spills * capacity as f64).max(0.0), spills)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_poisson_bucket_overflows_as_often_as_it_should() {
+        let (spilled, spills) = overflow(8.0, 12);
+        assert!((spills - 0.0638).abs() < 1e-3, "{spills}");
+        assert!(spilled > 0.1 && spilled < 0.2, "{spilled}");
+        assert_eq!(overflow(1000.0, 12), (988.0, 1.0));
+        assert_eq!(overflow(0.0, 12), (0.0, 0.0));
+    }
+
+    #[test]
+    fn geometry_at_the_sizes_that_are_published() {
+        let packed = Geometry::choose(Layout::Packed, 64, 32, 1 << 27);
+        assert_eq!((packed.address_bits, packed.width), (24, 5));
+        assert!((packed.bytes - 5.5).abs() < 0.01, "{packed:?}");
+        let lines = Geometry::choose(Layout::Lines, 64, 32, 1 << 27);
+        assert_eq!((lines.address_bits, lines.width), (24, 5));
+        assert!(lines.bytes < 8.6, "{lines:?}");
+        let short_key = Geometry::choose(Layout::Packed, 64, 16, 1 << 27);
+        assert_eq!(short_key.address_bits, 16);
+        assert_eq!(Geometry::choose(Layout::Packed, 32, 32, 0).address_bits, 0);
+    }
+}

@@ -1,0 +1,132 @@
+//! The optimal number of tables of nested block choice (M4, section 3.1.2), and its dual.
+//!
+//! With fractional blocks, a level of r blocks multiplies the tables by C(r, k) and leaves k / r of
+//! the bits outside the key, whatever stood before. So
+//! X(f, k, d) = min over r of C(r, k) X(fk/r, k, d - (r-k)f/r) asks for levels r_1, r_2, ... that
+//! leave at most f - p_min bits and have the least product of C(r_i, k). Its stopping rule, that the
+//! bits which are not in the key yet are fewer than tau = d - p_min, counts *fingerprints*: 2^d of
+//! them, 2^(d - p) a probe. We stop when p reaches p_min, so that p_min = 28 has the 16 tables of
+//! the paper's own example.
+//!
+//! Fractions are exact here: numerators and denominators are integers.
+
+use super::family::choose;
+
+/// The answer of [`fewest_tables`] or [`longest_prefix`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nesting {
+    /// How many tables the levels take.
+    pub tables: u64,
+    /// Length of the keys in bits, before blocks are rounded to whole bits.
+    pub prefix_bits: f64,
+    /// Blocks at each level, ascending; empty for one table without a key.
+    pub levels: Vec<u32>,
+}
+
+/// A search over ascending levels, whose order does not matter to either product.
+struct Search {
+    bits: u32,
+    radius: u32,
+    levels: Vec<u32>,
+    best: Option<Nesting>,
+}
+
+impl Search {
+    fn run(bits: u32, radius: u32, step: impl Fn(&Option<Nesting>, &Nesting) -> Step) -> Nesting {
+        let mut search = Self { bits, radius, levels: Vec::new(), best: None };
+        search.visit(1, 1, 1, &step);
+        let scan = Nesting { tables: 1, prefix_bits: 0.0, levels: Vec::new() };
+        search.best.unwrap_or(scan)
+    }
+
+    /// `left / of` of the bits are outside the key, with `tables` tables.
+    fn visit(
+        &mut self,
+        tables: u64,
+        left: u128,
+        of: u128,
+        step: &impl Fn(&Option<Nesting>, &Nesting) -> Step,
+    ) -> Step {
+        let bits = u128::from(self.bits);
+        let prefix_bits = (bits * (of - left)) as f64 / of as f64;
+        let here = Nesting { tables, prefix_bits, levels: self.levels.clone() };
+        let taken = step(&self.best, &here);
+        if matches!(taken, Step::Accept | Step::AcceptAndDeepen) {
+            self.best = Some(here);
+        }
+        if matches!(taken, Step::Prune | Step::Accept) {
+            return taken;
+        }
+        let least = self.levels.last().copied().unwrap_or(self.radius + 1);
+        for blocks in least..=self.bits {
+            let (Some(left), Some(of)) =
+                (left.checked_mul(u128::from(self.radius)), of.checked_mul(u128::from(blocks)))
+            else {
+                break;
+            };
+            // A block must have a bit at least.
+            if bits * left < of * u128::from(self.radius) {
+                break;
+            }
+            let tables = tables.saturating_mul(choose(blocks, self.radius));
+            self.levels.push(blocks);
+            let taken = self.visit(tables, left, of, step);
+            self.levels.pop();
+            if matches!(taken, Step::Prune) {
+                break;
+            }
+        }
+        Step::AcceptAndDeepen
+    }
+}
+
+/// What to do at a node of the search. More blocks and more levels only ever take more tables.
+enum Step {
+    /// Too many tables: neither this node nor those after it.
+    Prune,
+    /// The best so far; its descendants are worse.
+    Accept,
+    /// The best so far; a descendant may be better.
+    AcceptAndDeepen,
+    /// Not good enough, or not better.
+    Deepen,
+}
+
+/// X(f, k, d) of the paper: the fewest tables whose keys have at least `prefix_bits` bits, and among
+/// these the longest keys. `None` when no nesting of blocks of one bit or more reaches it.
+///
+/// `radius` 0 needs one table, whose key is the whole code.
+pub fn fewest_tables(bits: u32, radius: u32, prefix_bits: u32) -> Option<Nesting> {
+    if radius == 0 {
+        return Some(exact_match(bits));
+    }
+    let wanted = f64::from(prefix_bits);
+    let found = Search::run(bits, radius, |best, here| match best {
+        Some(best) if here.tables > best.tables => Step::Prune,
+        Some(best) if here.tables == best.tables && here.prefix_bits <= best.prefix_bits => {
+            Step::Deepen
+        }
+        _ if here.prefix_bits >= wanted => Step::Accept,
+        _ => Step::Deepen,
+    });
+    (found.prefix_bits >= wanted).then_some(found)
+}
+
+/// The dual: the longest keys of at most `tables` tables, and among these the fewest tables.
+pub fn longest_prefix(bits: u32, radius: u32, tables: u64) -> Nesting {
+    if radius == 0 {
+        return exact_match(bits);
+    }
+    Search::run(bits, radius, |best, here| match best {
+        _ if here.tables > tables => Step::Prune,
+        Some(best) if here.prefix_bits < best.prefix_bits => Step::Deepen,
+        Some(best) if here.prefix_bits == best.prefix_bits && here.tables >= best.tables => {
+            Step::Deepen
+        }
+        _ => Step::AcceptAndDeepen,
+    })
+}
+
+fn exact_match(bits: u32) -> Nesting {
+    Nesting { tables: 1, prefix_bits: bits.into(), levels: vec![1] }
+}

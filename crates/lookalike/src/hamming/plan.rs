@@ -1,0 +1,252 @@
+//! The planner: every design worth looking at for so many fingerprints, and the cheapest.
+//!
+//! `plan` makes the families of `family` for a width and radius, drops those that another of the
+//! same kind beats in both tables and key length, and prices the rest in both layouts.
+
+use super::cost::{Constants, Costs};
+use super::design::Design;
+use super::family::{Family, Group, Kind, choose};
+use super::layout::Layout;
+
+/// What a plan must keep to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// At most so many tables.
+    pub tables: Option<u32>,
+    /// At most so many bytes of tables.
+    pub memory_bytes: Option<u64>,
+    /// Keys of at least so many bits in every table.
+    pub min_prefix_bits: Option<u32>,
+}
+
+/// A design in a layout, and what it costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Costed {
+    /// The tables.
+    pub design: Design,
+    /// How they are stored.
+    pub layout: Layout,
+    /// What they cost.
+    pub costs: Costs,
+    /// Whether the design keeps to the limits.
+    pub fits: bool,
+    /// Whether it is the fastest of those that fit; true for one entry at most.
+    pub cheapest: bool,
+}
+
+/// Designs of more tables than this are not looked for unless a limit allows them by name.
+const MOST_TABLES: u32 = 64;
+/// Designs with more probes a query than this are never better than a scan that anyone would do.
+const MOST_PROBES: f64 = 1e7;
+
+/// All designs for `fingerprints` distinct codes of `bits` bits (32, 64 or 128) and distances up to
+/// `radius`, by number of tables, then key length, then layout; the scan first.
+///
+/// The cheapest of those within `limits` is marked: the least expected time of a query. Designs
+/// outside the limits are listed with `fits` false, so that a caller can show what they would cost.
+/// Takes a few milliseconds.
+pub fn plan(
+    fingerprints: u64,
+    bits: u32,
+    radius: u32,
+    limits: &Limits,
+    constants: &Constants,
+) -> Vec<Costed> {
+    let most_tables = limits.tables.unwrap_or(MOST_TABLES);
+    let mut plan = Vec::new();
+    for design in designs(bits, radius, most_tables.max(MOST_TABLES)) {
+        for layout in Layout::ALL {
+            let costs = Costs::of(&design, layout, fingerprints, constants);
+            let is_scan = design.family() == &Family::Scan;
+            if costs.probes > MOST_PROBES || (is_scan && layout == Layout::Lines) {
+                continue;
+            }
+            let fits = limits.allow(&design, &costs, fingerprints);
+            let design = design.clone();
+            plan.push(Costed { design, layout, costs, fits, cheapest: false });
+        }
+    }
+    let fitting = plan.iter_mut().filter(|costed| costed.fits);
+    if let Some(best) = fitting.min_by(|a, b| a.costs.query_ns.total_cmp(&b.costs.query_ns)) {
+        best.cheapest = true;
+    }
+    plan
+}
+
+impl Limits {
+    fn allow(&self, design: &Design, costs: &Costs, fingerprints: u64) -> bool {
+        let bytes = costs.bytes_per_fingerprint * fingerprints as f64;
+        let is_scan = design.family() == &Family::Scan;
+        self.tables.is_none_or(|most| design.tables().len() <= most as usize)
+            && self.memory_bytes.is_none_or(|most| bytes <= most as f64)
+            && self.min_prefix_bits.is_none_or(|least| design.prefix_range().0 >= least)
+            && !(is_scan && self.min_prefix_bits.is_some())
+    }
+}
+
+/// The designs on the frontier of their kind, of at most `most_tables` tables; the scan is first.
+///
+/// Of two designs of one kind and one error budget, only the one with fewer tables or longer keys
+/// is kept.
+pub fn designs(bits: u32, radius: u32, most_tables: u32) -> Vec<Design> {
+    let mut all: Vec<Design> = promising(bits, radius, most_tables)
+        .into_iter()
+        .filter_map(|family| Design::new(family, bits, radius).ok())
+        .collect();
+    all.sort_by_key(|design| {
+        let (shortest, longest) = design.prefix_range();
+        let length = std::cmp::Reverse((shortest, longest));
+        let keyed = design.family() != &Family::Scan;
+        (keyed, design.tables().len(), length, design.budget())
+    });
+    let mut kept: Vec<Design> = Vec::new();
+    for design in all {
+        if !kept.iter().any(|earlier| beats(earlier, &design)) {
+            kept.push(design);
+        }
+    }
+    kept
+}
+
+/// The families that no other beats clearly: estimated key lengths are rounded by a bit or so, and
+/// making every design would take seconds for a radius of 16.
+fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
+    let families = families(bits, radius, most_tables);
+    let estimate = |family: &Family| {
+        let prefix = f64::from(bits) * family.prefix_share(radius);
+        (family.kind(), family.table_count(radius), prefix, family.budget())
+    };
+    let estimates: Vec<_> = families.iter().map(estimate).collect();
+    let beaten = |&(kind, tables, prefix, budget): &(Kind, u64, f64, u32)| {
+        estimates.iter().any(|other| {
+            other.0 == kind && other.1 <= tables && other.2 > prefix + 2.0 && other.3 <= budget
+        })
+    };
+    let both = families.iter().zip(&estimates);
+    both.filter(|(_, estimate)| !beaten(estimate)).map(|(family, _)| family.clone()).collect()
+}
+
+/// Whether a design with no more tables than `other` makes it pointless.
+fn beats(design: &Design, other: &Design) -> bool {
+    let comparable = match (design.family().kind(), other.family().kind()) {
+        (Kind::Budgets, Kind::Budgets) => design.budget() <= other.budget(),
+        // The paper's designs stay, though covers beat them: they are what people know.
+        (Kind::Blocks, kind) => kind == Kind::Blocks || kind == Kind::Covers,
+        (a, b) => a == b,
+    };
+    comparable && design.prefix_range().0 >= other.prefix_range().0
+}
+
+/// A few families of exact designs that suit a self-join, by width of the codes alone.
+pub(super) fn exact_families(radius: u32, most_tables: u32) -> Vec<Family> {
+    let mut families = vec![Family::Affine, Family::Projective];
+    families.extend((radius == 3).then_some(Family::Biplane));
+    families.extend((1..=8).map(|extra| Family::block_choice(radius + extra, radius)));
+    for groups in 2..=radius + 1 {
+        // As even a partition of k + 1 as there is.
+        let errors = |i| (radius + 1) / groups + u32::from(i < (radius + 1) % groups) - 1;
+        for extra in 1..=4 {
+            let blocks = |errors| if errors == 0 { 1 } else { errors + extra };
+            let shapes: Vec<_> = (0..groups).map(errors).map(|t| (t, blocks(t))).collect();
+            families.push(Family::exact_groups(&shapes));
+        }
+    }
+    families.retain(|family| family.table_count(radius) <= u64::from(most_tables));
+    families
+}
+
+fn families(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
+    let mut families = vec![Family::Scan, Family::Biplane, Family::Affine, Family::Projective];
+    families.extend(single_groups(bits, radius, most_tables));
+    families.extend(nestings(bits, radius, most_tables));
+    for parts in partitions(radius + 1, radius + 1) {
+        families.extend(groupings(&parts, most_tables));
+    }
+    families.retain(|family| family.table_count(radius) <= u64::from(most_tables));
+    families
+}
+
+/// Every choice of some of up to 16 blocks, exact or within a budget.
+fn single_groups(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
+    let shapes =
+        (1..=bits.min(16)).flat_map(|blocks| (1..=blocks).map(move |chosen| (blocks, chosen)));
+    let groups = shapes.map(|(blocks, chosen)| Group { errors: radius, blocks, chosen });
+    let few = groups.filter(|group| group.tables() <= u64::from(most_tables));
+    few.map(|group| Family::Groups(vec![group])).collect()
+}
+
+/// Two or three levels of block choice, ascending.
+fn nestings(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
+    let mut found = Vec::new();
+    let mut open = vec![Vec::new()];
+    while let Some(levels) = open.pop() {
+        let least = levels.last().copied().unwrap_or(radius + 1);
+        for blocks in least..=bits.min(32) {
+            let mut levels: Vec<u32> = levels.clone();
+            levels.push(blocks);
+            let tables = levels.iter().map(|&r| choose(r, radius)).fold(1, u64::saturating_mul);
+            if radius == 0 || tables > u64::from(most_tables) {
+                break;
+            }
+            if levels.len() > 1 {
+                found.push(Family::Nested(levels.clone()));
+            }
+            if levels.len() < 3 {
+                open.push(levels);
+            }
+        }
+    }
+    found
+}
+
+/// The partitions of `total` into descending parts of at most `largest`.
+fn partitions(total: u32, largest: u32) -> Vec<Vec<u32>> {
+    if total == 0 {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for first in (1..=largest.min(total)).rev() {
+        for rest in partitions(total - first, first) {
+            all.push([vec![first], rest].concat());
+        }
+    }
+    all
+}
+
+/// Groups that hold one error less than each part; those of one part size all alike. Each size is
+/// probed whole within its budget, or exactly with one to four blocks more than errors.
+fn groupings(parts: &[u32], most_tables: u32) -> Vec<Family> {
+    let spread = parts.first().zip(parts.last()).map_or(0, |(most, least)| most - least);
+    if parts.len() < 2 || parts.len() > most_tables as usize || (parts.len() > 4 && spread > 1) {
+        return Vec::new();
+    }
+    let (most, least) = (parts[0], parts[parts.len() - 1]);
+    let group = |part: u32, extra: u32| {
+        let errors = part - 1;
+        if extra == 0 || errors == 0 {
+            Group { errors, blocks: 1, chosen: 1 }
+        } else {
+            Group { errors, blocks: errors + extra, chosen: extra }
+        }
+    };
+    // The largest and the smallest parts each have their way; those between go with the largest.
+    let family = |large: u32, small: u32| {
+        let way = |&part: &u32| group(part, if part == least { small } else { large });
+        Family::Groups(parts.iter().map(way).collect())
+    };
+    let small_ways = if most == least { 0..=0 } else { 0..=4 };
+    let ways = (0..=4).flat_map(|large| small_ways.clone().map(move |small| (large, small)));
+    ways.map(|(large, small)| family(large, if most == least { large } else { small })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_of_four() {
+        let expected: [&[u32]; 5] = [&[4], &[3, 1], &[2, 2], &[2, 1, 1], &[1, 1, 1, 1]];
+        assert_eq!(partitions(4, 4), expected);
+        assert_eq!(partitions(17, 17).len(), 297);
+    }
+}

@@ -1,0 +1,79 @@
+//! Collections that a Hamming index must survive, made from a seed.
+
+/// Pseudo-random words by splitmix64.
+pub(crate) fn words(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+}
+
+/// A kind of collection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    /// Independent and even.
+    Random,
+    /// A few centres with neighbours at distances 0 to 2k.
+    Clustered,
+    /// Every bit set with probability 1/16.
+    Sparse,
+    /// Only the low 12 bits vary.
+    Narrow,
+    /// Only the high 12 bits vary.
+    High,
+    /// Every other code is the same.
+    Spike,
+    /// Small integers.
+    Counting,
+}
+
+pub(crate) const SHAPES: [Shape; 7] = [
+    Shape::Random,
+    Shape::Clustered,
+    Shape::Sparse,
+    Shape::Narrow,
+    Shape::High,
+    Shape::Spike,
+    Shape::Counting,
+];
+
+/// `count` codes of `bits` bits, in the low bits of a `u128`.
+pub(crate) fn collection(
+    shape: Shape,
+    bits: u32,
+    count: usize,
+    radius: u32,
+    seed: u64,
+) -> Vec<u128> {
+    let mut next = words(seed);
+    let kept = u128::MAX >> (128 - bits);
+    let mut wide = move || u128::from(next()) << 64 | u128::from(next());
+    let centres: Vec<u128> = (0..5).map(|_| wide() & kept).collect();
+    let mut codes = Vec::with_capacity(count);
+    for i in 0..count {
+        let code = match shape {
+            Shape::Random => wide(),
+            Shape::Clustered => {
+                let wrong = wide() as u32 % (2 * radius + 2);
+                flip(centres[i % centres.len()], wrong, bits, &mut wide)
+            }
+            Shape::Sparse => wide() & wide() & wide() & wide(),
+            Shape::Narrow => wide() & 0xfff,
+            Shape::High => wide() << (bits - 12),
+            Shape::Spike if i % 2 == 0 => centres[0],
+            Shape::Spike => flip(centres[0], i as u32 % 9, bits, &mut wide),
+            Shape::Counting => i as u128 / 2,
+        };
+        codes.push(code & kept);
+    }
+    codes
+}
+
+/// Flips up to `wrong` bits, chosen with repetition.
+pub(crate) fn flip(code: u128, wrong: u32, bits: u32, wide: &mut impl FnMut() -> u128) -> u128 {
+    (0..wrong).fold(code, |code, _| code ^ 1 << (wide() % u128::from(bits)))
+}
