@@ -19,6 +19,7 @@ mod batch;
 mod chars;
 mod piece;
 
+use crate::kernel::Level;
 use crate::kernel::tokenise::{self, Rules};
 use crate::scheme::{Case, Normalization, Scheme, Segmentation};
 pub(crate) use batch::{Batch, Room};
@@ -91,47 +92,71 @@ impl Segmenter {
         let mut rest = text;
         self.batch.clear();
         while !rest.is_empty() {
-            rest = self.chunk(rest);
-            if self.batch.len_bytes() >= CHUNK / 2 || rest.is_empty() {
-                full(&self.batch);
-                self.batch.clear();
-            }
+            rest = self.chunk(rest, &mut full);
+            self.flush(CHUNK / 2, &mut full);
+        }
+        self.flush(1, &mut full);
+    }
+
+    /// Hands the batch on when it holds so many bytes.
+    fn flush(&mut self, least: usize, full: &mut impl FnMut(&Batch)) {
+        if self.batch.len_bytes() >= least {
+            full(&self.batch);
+            self.batch.clear();
         }
     }
 
     /// Takes the next chunk off `text`, puts its words into the batch, returns what is left.
-    fn chunk<'a>(&mut self, text: &'a str) -> &'a str {
+    fn chunk<'a>(&mut self, text: &'a str, full: &mut impl FnMut(&Batch)) -> &'a str {
         let chunk = &text[..chunk_len(text.as_bytes())];
+        if chunk.len() > CHUNK {
+            // A piece too long for the kernel's buffers: its words are handed on bit by bit.
+            self.piece_words(first_piece(chunk), full);
+            return &text[chunk.len()..];
+        }
         let done = self.ascii_words(chunk.as_bytes());
-        let done = done + self.unicode_words(&chunk[done..]);
+        let done = done + self.unicode_words(&chunk[done..], full);
         &text[done..]
     }
 
     /// Words of the leading pieces of `text` that are ASCII; returns their length in bytes.
     fn ascii_words(&mut self, text: &[u8]) -> usize {
-        let scanned = tokenise::scan(text, self.rules.ascii(), self.batch.room(text.len()));
-        let len = if scanned.len == text.len() {
-            text.len()
+        let rules = self.rules.ascii();
+        let scan = tokenise::scan(Level::current(), text, rules, self.batch.room(text.len()));
+        let whole = scan.len == text.len();
+        let len = if whole {
+            scan.len
         } else {
-            piece_start(text, scanned.len)
+            piece_start(text, scan.len)
         };
-        self.batch
-            .commit(len, scanned.underscore && self.rules.ascii().join);
+        self.batch.commit(scan, len, rules.join);
         len
     }
 
     /// Words of the leading pieces of `text` that are not ASCII; returns their length in bytes.
-    fn unicode_words(&mut self, text: &str) -> usize {
+    fn unicode_words(&mut self, text: &str, full: &mut impl FnMut(&Batch)) -> usize {
         let mut done = 0;
-        while done < text.len() && self.batch.len_bytes() < CHUNK {
+        while done < text.len() {
             let piece = first_piece(&text[done..]);
             if piece.is_ascii() && !piece.is_empty() {
                 break;
             }
-            self.reader.words(piece, &mut self.batch);
+            self.piece_words(piece, full);
             done = (done + piece.len() + 1).min(text.len());
         }
         done
+    }
+
+    /// Words of one piece, by the Unicode tables.
+    fn piece_words(&mut self, piece: &str, full: &mut impl FnMut(&Batch)) {
+        let Self { batch, reader, .. } = self;
+        reader.words(piece, |word| {
+            batch.push(word);
+            if batch.len_bytes() >= CHUNK {
+                full(batch);
+                batch.clear();
+            }
+        });
     }
 }
 

@@ -1,7 +1,49 @@
 //! Size of the intersection of two ascending lists.
+//!
+//! Lists of like size are merged: eight (or four) values of each side are compared with each other
+//! in all ways, and the side with the smaller last value moves on. A list that is far shorter than
+//! the other is looked up in it, by steps that double (galloping).
+
+use super::{Level, versions};
+
+/// From this ratio of the lengths on galloping takes fewer steps than merging.
+const GALLOP: usize = 32;
 
 /// Number of common values of two ascending lists without repetitions.
 pub(crate) fn count(a: &[u64], b: &[u64]) -> usize {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    if long.len() / GALLOP > short.len() {
+        gallop(short, long)
+    } else {
+        merge(Level::current(), short, long)
+    }
+}
+
+/// Number of values of `short` that are in `long`.
+fn gallop(short: &[u64], mut long: &[u64]) -> usize {
+    let mut shared = 0;
+    for value in short {
+        let mut step = 1;
+        while long.get(step).is_some_and(|other| other < value) {
+            step *= 2;
+        }
+        let near = &long[..long.len().min(step + 1)];
+        let at = near.partition_point(|other| other < value);
+        shared += usize::from(near.get(at) == Some(value));
+        long = &long[at..];
+    }
+    shared
+}
+
+versions! {
+    fn merge(a: &[u64], b: &[u64]) -> usize {
+        portable: merge_one, avx2: merge_avx2, avx512: merge_avx512,
+    }
+}
+
+/// One value of each side at a time, without a branch on their order.
+#[inline(always)]
+fn merge_one(a: &[u64], b: &[u64]) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         let (x, y) = (a[i], b[j]);
@@ -10,4 +52,128 @@ pub(crate) fn count(a: &[u64], b: &[u64]) -> usize {
         j += usize::from(y <= x);
     }
     shared
+}
+
+/// `N` values of each side at a time; `common` counts those that both have.
+#[inline(always)]
+fn merge_blocks<const N: usize>(
+    a: &[u64],
+    b: &[u64],
+    common: impl Fn(&[u64; N], &[u64; N]) -> usize,
+) -> usize {
+    let (mut i, mut j, mut shared) = (0, 0, 0);
+    while let (Some(x), Some(y)) = (a[i..].first_chunk(), b[j..].first_chunk()) {
+        shared += common(x, y);
+        let (last_x, last_y) = (x[N - 1], y[N - 1]);
+        i += if last_x <= last_y { N } else { 0 };
+        j += if last_y <= last_x { N } else { 0 };
+    }
+    shared + merge_one(&a[i..], &b[j..])
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+#[expect(unsafe_code, reason = "vector instructions")]
+fn merge_avx2(a: &[u64], b: &[u64]) -> usize {
+    // SAFETY: this body is named only by the version for AVX2.
+    merge_blocks(a, b, |x, y| unsafe { x86::common_4(x, y) })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+#[expect(unsafe_code, reason = "vector instructions")]
+fn merge_avx512(a: &[u64], b: &[u64]) -> usize {
+    // SAFETY: this body is named only by the version for AVX-512.
+    merge_blocks(a, b, |x, y| unsafe { x86::common_8(x, y) })
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    /// Number of values in both of two lists of 4: every rotation of the one is compared.
+    #[inline]
+    #[target_feature(enable = "avx2,popcnt")]
+    #[expect(unsafe_code, reason = "vector loads take pointers")]
+    pub(super) fn common_4(x: &[u64; 4], y: &[u64; 4]) -> usize {
+        // SAFETY: both lists have the 32 bytes of the vector.
+        let (x, y) = unsafe {
+            (
+                _mm256_loadu_si256(x.as_ptr().cast()),
+                _mm256_loadu_si256(y.as_ptr().cast()),
+            )
+        };
+        let turned = _mm256_permute4x64_epi64::<0b00_11_10_01>(y);
+        let first = _mm256_or_si256(_mm256_cmpeq_epi64(x, y), _mm256_cmpeq_epi64(x, turned));
+        let (y, turned) = (
+            _mm256_permute4x64_epi64::<0b01_00_11_10>(y),
+            _mm256_permute4x64_epi64::<0b10_01_00_11>(y),
+        );
+        let second = _mm256_or_si256(_mm256_cmpeq_epi64(x, y), _mm256_cmpeq_epi64(x, turned));
+        let equal = _mm256_castsi256_pd(_mm256_or_si256(first, second));
+        _mm256_movemask_pd(equal).count_ones() as usize
+    }
+
+    /// Number of values in both of two lists of 8: every rotation of the one is compared.
+    #[inline]
+    #[target_feature(enable = "avx512f,popcnt")]
+    #[expect(unsafe_code, reason = "vector loads take pointers")]
+    pub(super) fn common_8(x: &[u64; 8], y: &[u64; 8]) -> usize {
+        // SAFETY: both lists have the 64 bytes of the vector.
+        let (x, y) = unsafe {
+            (
+                _mm512_loadu_si512(x.as_ptr().cast()),
+                _mm512_loadu_si512(y.as_ptr().cast()),
+            )
+        };
+        let half = _mm512_alignr_epi64::<4>(y, y);
+        let is = |vector| _mm512_cmpeq_epi64_mask(x, vector);
+        let equal = is(y)
+            | is(_mm512_alignr_epi64::<1>(y, y))
+            | is(_mm512_alignr_epi64::<2>(y, y))
+            | is(_mm512_alignr_epi64::<3>(y, y))
+            | is(half)
+            | is(_mm512_alignr_epi64::<1>(half, half))
+            | is(_mm512_alignr_epi64::<2>(half, half))
+            | is(_mm512_alignr_epi64::<3>(half, half));
+        equal.count_ones() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(a: &BTreeSet<u64>, b: &BTreeSet<u64>) {
+        let expected = a.intersection(b).count();
+        let (a, b): (Vec<u64>, Vec<u64>) =
+            (a.iter().copied().collect(), b.iter().copied().collect());
+        for level in Level::available() {
+            assert_eq!(merge(level, &a, &b), expected, "{level:?}: {a:?} {b:?}");
+            assert_eq!(merge(level, &b, &a), expected, "{level:?}: {b:?} {a:?}");
+        }
+        assert_eq!(gallop(&a, &b), expected, "{a:?} {b:?}");
+        assert_eq!(count(&a, &b), expected, "{a:?} {b:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn dense_sets(a in proptest::collection::btree_set(0u64..60, 0..60), b in proptest::collection::btree_set(0u64..60, 0..60)) {
+            check(&a, &b);
+        }
+
+        #[test]
+        fn sets_of_unlike_sizes(a in proptest::collection::btree_set(0u64..400, 0..8), b in proptest::collection::btree_set(0u64..400, 0..390)) {
+            check(&a, &b);
+        }
+
+        #[test]
+        fn extreme_values(a in proptest::collection::btree_set(u64::MAX - 30..=u64::MAX, 0..30), b in proptest::collection::btree_set(u64::MAX - 30..=u64::MAX, 0..30)) {
+            check(&a, &b);
+        }
+    }
 }

@@ -1,19 +1,88 @@
-//! Token hashes to shingle features.
+//! Token hashes to shingle features: each window of tokens mixed into one value.
+//!
+//! The definition stands in `crate::feature`. Eight windows are mixed side by side, which the
+//! compiler turns into vector instructions.
 
+use super::{Level, versions};
 use crate::hash::{GOLDEN, avalanche};
+
+const LANES: usize = 8;
 
 /// Appends the feature of each window of `width` tokens.
 pub(crate) fn extend(out: &mut Vec<u64>, tokens: &[u64], width: usize) {
+    let windows = (tokens.len() + 1).saturating_sub(width);
     if width == 1 {
-        return out.extend(tokens);
+        return out.extend_from_slice(tokens);
     }
+    let first = out.len();
+    out.resize(first + windows, 0);
+    mix(Level::current(), &mut out[first..], tokens, width);
+}
+
+versions! {
+    /// Writes the features of `out.len()` windows.
+    fn mix(out: &mut [u64], tokens: &[u64], width: usize) {
+        portable: mix_windows, avx2: mix_windows, avx512: mix_windows,
+    }
+}
+
+#[inline(always)]
+fn mix_windows(out: &mut [u64], tokens: &[u64], width: usize) {
+    match width {
+        4 => mix_body(out, tokens, 4),
+        5 => mix_body(out, tokens, 5),
+        _ => mix_body(out, tokens, width),
+    }
+}
+
+#[inline(always)]
+fn mix_body(out: &mut [u64], tokens: &[u64], width: usize) {
     let kind = (width as u64).wrapping_mul(GOLDEN);
-    out.extend(tokens.windows(width).map(|window| {
-        avalanche(
-            window
-                .iter()
-                .fold(0u64, |mix, token| mix.rotate_left(1) ^ token)
-                ^ kind,
-        )
-    }));
+    let (blocks, rest) = out.as_chunks_mut::<LANES>();
+    let done = blocks.len() * LANES;
+    for (block, first) in blocks.iter_mut().zip((0..).step_by(LANES)) {
+        let mut mixes = [0u64; LANES];
+        for j in 0..width {
+            let lane: &[u64] = &tokens[first + j..first + j + LANES];
+            for (mix, token) in mixes.iter_mut().zip(lane) {
+                *mix = mix.rotate_left(1) ^ token;
+            }
+        }
+        *block = mixes.map(|mix| avalanche(mix ^ kind));
+    }
+    for (feature, window) in rest.iter_mut().zip(tokens[done..].windows(width)) {
+        *feature = avalanche(window.iter().fold(0, |mix: u64, t| mix.rotate_left(1) ^ t) ^ kind);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::splitmix64;
+
+    /// The definition, word by word.
+    fn obvious(tokens: &[u64], width: usize) -> Vec<u64> {
+        let feature = |window: &[u64]| {
+            let m = window.len();
+            let mixed = (0..m).fold(0, |mix, j| mix ^ window[j].rotate_left((m - 1 - j) as u32));
+            avalanche(mixed ^ (m as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        };
+        tokens.windows(width).map(feature).collect()
+    }
+
+    #[test]
+    fn every_level_equals_the_definition() {
+        let mut state = 1;
+        for count in [2usize, 3, 7, 8, 9, 15, 16, 17, 70, 200] {
+            let tokens: Vec<u64> = (0..count).map(|_| splitmix64(&mut state)).collect();
+            for width in [2, 3, 4, 5, 8, 63, 64] {
+                let expected = obvious(&tokens, width);
+                for level in Level::available() {
+                    let mut out = vec![0; expected.len()];
+                    mix(level, &mut out, &tokens, width);
+                    assert_eq!(out, expected, "{count} tokens, width {width}, {level:?}");
+                }
+            }
+        }
+    }
 }

@@ -1,28 +1,229 @@
-//! Simhash accumulation.
+//! Simhash accumulation: in which bits more than half of the features have a one.
+//!
+//! The counts of the 64 bits are kept bit-sliced (Harley and Seal): plane p holds bit p of all 64
+//! counts, so that one addition of bits is five logical operations for 64 counts at once. Eight
+//! such counters run side by side, which the compiler turns into vector instructions; at the end
+//! they are added and compared with half of the features, bit-sliced too.
+
+use super::{Level, versions};
+
+/// Counters side by side.
+const LANES: usize = 8;
+/// Features that are added in one step: 16 for each counter.
+const BLOCK: usize = 16 * LANES;
+/// Bits of a count: more features than this many bits can count do not fit into memory.
+const PLANES: usize = 48;
+
+type Lanes = [u64; LANES];
 
 /// For each of the 64 bits whether more than half of `features` have it set.
 pub(crate) fn majority(features: &[u64]) -> u64 {
-    let mut counts = [0usize; 64];
-    for feature in features {
-        for (bit, count) in counts.iter_mut().enumerate() {
-            *count += (feature >> bit & 1) as usize;
+    majority_at(Level::current(), features)
+}
+
+versions! {
+    fn majority_at(features: &[u64]) -> u64 {
+        portable: majority_body, avx2: majority_body, avx512: majority_body,
+    }
+}
+
+#[inline(always)]
+fn majority_body(features: &[u64]) -> u64 {
+    let mut planes = [[0; LANES]; PLANES];
+    let (blocks, rest) = features.as_chunks::<BLOCK>();
+    for block in blocks {
+        let sixteens = add_block(&mut planes, block);
+        carry(&mut planes[4..], sixteens);
+    }
+    let (rows, rest) = rest.as_chunks::<LANES>();
+    for row in rows {
+        carry(&mut planes, *row);
+    }
+    let mut last = [0; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    carry(&mut planes, last);
+    let used = (usize::BITS - features.len().leading_zeros()) as usize;
+    at_least(&sum_lanes(&planes[..used]), features.len() / 2 + 1)
+}
+
+/// Sum and carry of three bits, in each of the 64 places.
+#[inline(always)]
+fn add3(a: u64, b: u64, c: u64) -> (u64, u64) {
+    let half = a ^ b;
+    (half ^ c, a & b | half & c)
+}
+
+/// Adds 16 features to each counter: planes 0 to 3 change, what is carried out of them returns.
+#[inline(always)]
+fn add_block(planes: &mut [Lanes; PLANES], block: &[u64; BLOCK]) -> Lanes {
+    let mut sixteens = [0; LANES];
+    let [ones, twos, fours, eights, ..] = planes;
+    for lane in 0..LANES {
+        let counts = [ones[lane], twos[lane], fours[lane]];
+        let (counts, first) = add8(counts, block, lane);
+        let (counts, second) = add8(counts, block, 8 * LANES + lane);
+        [ones[lane], twos[lane], fours[lane]] = counts;
+        (eights[lane], sixteens[lane]) = add3(eights[lane], first, second);
+    }
+    sixteens
+}
+
+/// Adds the features at `at`, `at + LANES`, ... to three planes and returns the carry.
+#[inline(always)]
+fn add8([ones, twos, fours]: [u64; 3], block: &[u64; BLOCK], at: usize) -> ([u64; 3], u64) {
+    let ([ones, twos], first) = add4([ones, twos], block, at);
+    let ([ones, twos], second) = add4([ones, twos], block, at + 4 * LANES);
+    let (fours, eight) = add3(fours, first, second);
+    ([ones, twos, fours], eight)
+}
+
+#[inline(always)]
+fn add4([ones, twos]: [u64; 2], block: &[u64; BLOCK], at: usize) -> ([u64; 2], u64) {
+    let (ones, first) = add3(ones, block[at], block[at + LANES]);
+    let (ones, second) = add3(ones, block[at + 2 * LANES], block[at + 3 * LANES]);
+    let (twos, four) = add3(twos, first, second);
+    ([ones, twos], four)
+}
+
+/// Adds one bit to each count, its weight that of the first plane.
+#[inline(always)]
+fn carry(planes: &mut [Lanes], mut bits: Lanes) {
+    for plane in planes {
+        if bits == [0; LANES] {
+            return;
+        }
+        for (plane, bit) in plane.iter_mut().zip(&mut bits) {
+            (*plane, *bit) = (*plane ^ *bit, *plane & *bit);
         }
     }
-    (0..64)
-        .filter(|&bit| 2 * counts[bit] > features.len())
-        .fold(0, |mask, bit| mask | 1 << bit)
+}
+
+/// The counts of all lanes added: one plane more would overflow only beyond the features there are.
+#[inline(always)]
+fn sum_lanes(planes: &[Lanes]) -> [u64; PLANES] {
+    let mut sums = [[0; LANES]; PLANES];
+    sums[..planes.len()].copy_from_slice(planes);
+    for width in [4, 2, 1] {
+        let mut carries = [0; LANES / 2];
+        for plane in &mut sums[..planes.len()] {
+            for lane in 0..width {
+                (plane[lane], carries[lane]) =
+                    add3(plane[lane], plane[lane + width], carries[lane]);
+            }
+        }
+    }
+    sums.map(|plane| plane[0])
+}
+
+/// For each of the 64 counts whether it is at least `least`.
+#[inline(always)]
+fn at_least(counts: &[u64; PLANES], least: usize) -> u64 {
+    (0..PLANES).fold(u64::MAX, |reached, bit| match least >> bit & 1 {
+        1 => counts[bit] & reached,
+        _ => counts[bit] | reached,
+    })
 }
 
 /// For each of the 64 bits whether the features that have it set outweigh the others.
 pub(crate) fn weighted(features: &[(u64, i32)]) -> u64 {
-    let mut sums = [0i64; 64];
+    weighted_at(Level::current(), features)
+}
+
+versions! {
+    fn weighted_at(features: &[(u64, i32)]) -> u64 {
+        portable: weighted_body, avx2: weighted_body, avx512: weighted_body,
+    }
+}
+
+#[inline(always)]
+fn weighted_body(features: &[(u64, i32)]) -> u64 {
+    let mut ones = [0i64; 64];
+    let mut total = 0;
     for &(feature, weight) in features {
-        for (bit, sum) in sums.iter_mut().enumerate() {
-            let sign = if feature >> bit & 1 == 1 { 1 } else { -1 };
-            *sum += sign * i64::from(weight);
+        let weight = i64::from(weight);
+        total += weight;
+        for (bit, sum) in ones.iter_mut().enumerate() {
+            // All bits of the mask are the feature's bit.
+            *sum += weight & ((feature >> bit & 1) as i64).wrapping_neg();
         }
     }
     (0..64)
-        .filter(|&bit| sums[bit] > 0)
+        .filter(|&bit| 2 * ones[bit] > total)
         .fold(0, |mask, bit| mask | 1 << bit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::splitmix64;
+
+    /// M1 as it is written: add and subtract, keep the signs.
+    fn obvious(features: &[(u64, i32)]) -> u64 {
+        let mut sums = [0i64; 64];
+        for &(feature, weight) in features {
+            for (bit, sum) in sums.iter_mut().enumerate() {
+                *sum += i64::from(weight) * if feature >> bit & 1 == 1 { 1 } else { -1 };
+            }
+        }
+        (0..64)
+            .filter(|&bit| sums[bit] > 0)
+            .fold(0, |mask, bit| mask | 1 << bit)
+    }
+
+    #[test]
+    fn every_level_equals_the_definition() {
+        let mut state = 3;
+        for count in (0..40).chain([63, 64, 127, 128, 129, 255, 256, 257, 1000, 5000]) {
+            let skew = splitmix64(&mut state);
+            let features: Vec<(u64, i32)> = (0..count)
+                .map(|i| {
+                    (
+                        splitmix64(&mut state) | if i % 3 == 0 { skew } else { 0 },
+                        1,
+                    )
+                })
+                .collect();
+            let plain: Vec<u64> = features.iter().map(|feature| feature.0).collect();
+            for level in Level::available() {
+                assert_eq!(
+                    majority_at(level, &plain),
+                    obvious(&features),
+                    "{count}, {level:?}"
+                );
+                assert_eq!(
+                    weighted_at(level, &features),
+                    obvious(&features),
+                    "{count}, {level:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn equal_features_fill_the_counters_without_overflow() {
+        for count in [1, 2, 1023, 1024, 1025, 4096, 70_000] {
+            for level in Level::available() {
+                let features = vec![0xF0F0; count];
+                assert_eq!(majority_at(level, &features), 0xF0F0, "{count}, {level:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn weights_at_their_limits_are_exact() {
+        let features = [
+            (u64::MAX, i32::MIN),
+            (1, i32::MAX),
+            (2, i32::MAX),
+            (u64::MAX, i32::MAX),
+            (4, 1),
+        ];
+        for level in Level::available() {
+            assert_eq!(
+                weighted_at(level, &features),
+                obvious(&features),
+                "{level:?}"
+            );
+        }
+    }
 }

@@ -1,6 +1,16 @@
-//! ASCII text to lower-cased bytes and word bounds.
+//! ASCII text to lower-cased bytes and word bounds, 64 bytes at a time.
+//!
+//! A block of 64 bytes becomes masks of one bit a byte (letters, digits, ...); what a word is
+//! becomes shifts and ands of masks; the bounds of words are the places where the word mask
+//! changes. Only the making of masks differs between the levels of instructions.
 
+mod classes;
+
+use super::versions;
 use crate::text::Room;
+use classes::{Classes, Classify};
+
+pub(super) const BLOCK: usize = 64;
 
 /// What a word is, for ASCII.
 #[derive(Debug, Clone, Copy)]
@@ -16,57 +26,137 @@ pub(crate) struct Rules {
 pub(crate) struct Scan {
     /// Position of the first byte that is not ASCII, or the length of the text.
     pub len: usize,
-    /// Whether any `_` was met.
+    /// Number of bounds that were written, two a word.
+    pub bounds: usize,
+    /// Whether any word begins with `_`.
     pub underscore: bool,
 }
 
-/// Copies the ASCII bytes at the front of `text` to the room, lower-cased if wished, and appends
-/// the bounds of the words among them. A word that reaches the first other byte ends there.
-pub(crate) fn scan(text: &[u8], rules: Rules, room: Room<'_>) -> Scan {
-    let len = text
-        .iter()
-        .position(|byte| !byte.is_ascii())
-        .unwrap_or(text.len());
-    let ascii = &text[..len];
-    for (to, from) in room.bytes.iter_mut().zip(ascii) {
-        *to = if rules.lower {
-            from.to_ascii_lowercase()
-        } else {
-            *from
-        };
+versions! {
+    /// Copies the ASCII bytes at the front of `text` to the room, lower-cased if wished, and writes
+    /// the bounds of the words among them. A word that reaches the first other byte ends there.
+    pub(crate) fn scan(text: &[u8], rules: Rules, room: Room<'_>) -> Scan {
+        portable: scan_body::<classes::Portable>,
+        avx2: scan_body::<classes::Avx2>,
+        avx512: scan_body::<classes::Avx512>,
     }
-    let mut inside = false;
-    for at in 0..=len {
-        let word = at < len && (is_word(ascii[at]) || (rules.join && joins(ascii, at)));
-        if word != inside {
-            room.bounds.push(room.base + at);
-            inside = word;
+}
+
+#[inline(always)]
+fn scan_body<C: Classify>(text: &[u8], rules: Rules, room: Room<'_>) -> Scan {
+    match rules.join {
+        true => scan_blocks::<C, true>(text, rules.lower, room),
+        false => scan_blocks::<C, false>(text, rules.lower, room),
+    }
+}
+
+#[inline(always)]
+fn scan_blocks<C: Classify, const JOIN: bool>(
+    text: &[u8],
+    lower: bool,
+    mut room: Room<'_>,
+) -> Scan {
+    let mut state = State::default();
+    let base = room.base;
+    let (blocks, rest) = text.as_chunks::<BLOCK>();
+    let mut at = 0;
+    for block in blocks {
+        let classes = C::classify(block, lower, copy_at(room.bytes, at));
+        let next = text.get(at + BLOCK).copied().unwrap_or(b' ');
+        state.block::<C, JOIN>(&classes, next, base + at as u32, room.bounds);
+        if classes.other != 0 {
+            return state.finish(at + classes.other.trailing_zeros() as usize, &mut room);
+        }
+        at += BLOCK;
+    }
+    let mut block = [b' '; BLOCK];
+    block[..rest.len()].copy_from_slice(rest);
+    let classes = C::classify(&block, lower, copy_at(room.bytes, at));
+    state.block::<C, JOIN>(&classes, b' ', base + at as u32, room.bounds);
+    if classes.other != 0 {
+        return state.finish(at + classes.other.trailing_zeros() as usize, &mut room);
+    }
+    state.finish(text.len(), &mut room)
+}
+
+/// The place of the block's copy; rooms are a block longer than the text.
+#[inline(always)]
+fn copy_at(bytes: &mut [u8], at: usize) -> &mut [u8; BLOCK] {
+    bytes[at..]
+        .first_chunk_mut()
+        .expect("the room is a block longer than the text")
+}
+
+/// What one block must know of the blocks before it.
+#[derive(Default)]
+struct State {
+    /// Whether the last byte was a letter, a digit, in a word: bit 0.
+    letter: u64,
+    digit: u64,
+    word: u64,
+    underscore: u64,
+    bounds: usize,
+}
+
+impl State {
+    /// Writes the bounds of one block, which lies at `base` and is followed by the byte `next`.
+    #[inline(always)]
+    fn block<C: Classify, const JOIN: bool>(
+        &mut self,
+        classes: &Classes,
+        next: u8,
+        base: u32,
+        out: &mut [u32],
+    ) {
+        let Classes {
+            letter,
+            digit,
+            underscore,
+            other,
+            ..
+        } = *classes;
+        let mut word = letter | digit | underscore;
+        if JOIN {
+            word |= self.joins(classes, next);
+        }
+        // Nothing at or behind a byte that is not ASCII is a word here.
+        word &= other.wrapping_sub(1) & !other | u64::from(other == 0).wrapping_neg();
+        let changes = word ^ (word << 1 | self.word);
+        self.word = word >> 63;
+        self.underscore |= changes & word & underscore;
+        let out = out[self.bounds..].first_chunk_mut().expect("there is room for a block");
+        C::positions(changes, base, out);
+        self.bounds += changes.count_ones() as usize;
+    }
+
+    /// Rules WB6, WB7, WB11 and WB12 of UAX #29: letters join over one of `.':`, digits over one
+    /// of `.',;`.
+    #[inline(always)]
+    fn joins(&mut self, classes: &Classes, next: u8) -> u64 {
+        let Classes { letter, digit, .. } = *classes;
+        let next_letter = u64::from(next.is_ascii_alphabetic()) << 63;
+        let next_digit = u64::from(next.is_ascii_digit()) << 63;
+        let letters = (letter << 1 | self.letter) & (letter >> 1 | next_letter);
+        let digits = (digit << 1 | self.digit) & (digit >> 1 | next_digit);
+        self.letter = letter >> 63;
+        self.digit = digit >> 63;
+        letters & classes.joins_letters | digits & classes.joins_digits
+    }
+
+    /// Ends a word that reaches the end of what was scanned.
+    #[inline(always)]
+    fn finish(mut self, len: usize, room: &mut Room<'_>) -> Scan {
+        if self.bounds % 2 == 1 {
+            room.bounds[self.bounds] = room.base + len as u32;
+            self.bounds += 1;
+        }
+        Scan {
+            len,
+            bounds: self.bounds,
+            underscore: self.underscore != 0,
         }
     }
-    Scan {
-        len,
-        underscore: ascii.contains(&b'_'),
-    }
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-/// Rules WB6, WB7, WB11 and WB12 of UAX #29.
-fn joins(text: &[u8], at: usize) -> bool {
-    let (Some(&before), Some(&after)) = (
-        at.checked_sub(1).and_then(|at| text.get(at)),
-        text.get(at + 1),
-    ) else {
-        return false;
-    };
-    let letters = before.is_ascii_alphabetic() && after.is_ascii_alphabetic();
-    let digits = before.is_ascii_digit() && after.is_ascii_digit();
-    match text[at] {
-        b'.' | b'\'' => letters || digits,
-        b':' => letters,
-        b',' | b';' => digits,
-        _ => false,
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! V2: min-hash over a family of linear functions.
 
 use crate::hash::splitmix64;
-use crate::kernel::minhash;
+use crate::kernel::minhash::{self, ROW, ROWS, Row};
 use crate::sketch::Signature;
 
 /// Min-hash with a number of functions that are drawn from a seed.
@@ -15,8 +15,10 @@ use crate::sketch::Signature;
 /// A prefix of a longer signature is the signature of the smaller family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MinHash {
-    factors: Box<[u32]>,
-    offsets: Box<[u32]>,
+    functions: usize,
+    /// The functions in rows; the last one is filled up with functions that nobody sees.
+    factors: Box<[Row]>,
+    offsets: Box<[Row]>,
 }
 
 impl MinHash {
@@ -24,12 +26,20 @@ impl MinHash {
     #[must_use]
     pub fn new(functions: usize, seed: u64) -> Self {
         let mut state = seed;
-        let draw = |_| {
+        let rows = functions.div_ceil(ROW);
+        let mut factors = vec![[0; ROW]; rows];
+        let mut offsets = factors.clone();
+        let places = factors
+            .as_flattened_mut()
+            .iter_mut()
+            .zip(offsets.as_flattened_mut());
+        for (factor, offset) in places.take(functions) {
             let value = splitmix64(&mut state);
-            ((value >> 32) as u32 | 1, value as u32)
-        };
-        let (factors, offsets): (Vec<u32>, Vec<u32>) = (0..functions).map(draw).unzip();
+            *factor = (value >> 32) as u32 | 1;
+            *offset = value as u32;
+        }
         Self {
+            functions,
             factors: factors.into(),
             offsets: offsets.into(),
         }
@@ -38,7 +48,7 @@ impl MinHash {
     /// Number of functions.
     #[must_use]
     pub fn functions(&self) -> usize {
-        self.factors.len()
+        self.functions
     }
 
     /// The signature of a set of features, or `None` when it is empty. Order and repetitions
@@ -59,8 +69,12 @@ impl MinHash {
         if features.is_empty() {
             return false;
         }
-        out.fill(u32::MAX);
-        minhash::update(out, &self.factors, &self.offsets, features);
+        let functions = self.factors.chunks(ROWS).zip(self.offsets.chunks(ROWS));
+        for (out, (factors, offsets)) in out.chunks_mut(ROWS * ROW).zip(functions) {
+            let mut minima = [[u32::MAX; ROW]; ROWS];
+            minhash::update(&mut minima[..factors.len()], factors, offsets, features);
+            out.copy_from_slice(&minima.as_flattened()[..out.len()]);
+        }
         true
     }
 }

@@ -1,110 +1,114 @@
 //! A batch of words: one buffer of bytes and where each word lies in it.
 //!
-//! What the segmenter fills and the token hash reads. The buffer is longer than what it holds, so
-//! that a kernel may read whole vectors at any word.
+//! What the segmenter fills and the token hash reads. The buffers are longer than what they hold,
+//! so that a kernel may read and write whole vectors at any word.
 
-/// Bytes that may be read and written behind the used part of the buffer.
-pub(crate) const PADDING: usize = 64;
+use crate::kernel::tokenise::Scan;
+
+/// Bytes and bounds that may be touched behind the used part of the buffers.
+const PADDING: usize = 64;
 
 /// Words as pairs of bounds (start, end) into one buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     used: usize,
-    bounds: Vec<usize>,
+    bounds: Vec<u32>,
+    bounds_used: usize,
 }
 
 /// The free part of a batch, for a kernel to fill.
 pub(crate) struct Room<'a> {
-    /// As many bytes as were asked for, and [`PADDING`] more.
+    /// As many bytes as were asked for, and 64 more.
     pub bytes: &'a mut [u8],
-    /// Position of `bytes` within the batch.
-    pub base: usize,
-    /// Bounds so far, of whole words.
-    pub bounds: &'a mut Vec<usize>,
+    /// Position of `bytes` within the batch: bounds are counted from there.
+    pub base: u32,
+    /// A bound for each byte, and 64 more.
+    pub bounds: &'a mut [u32],
 }
 
 impl Batch {
     pub(crate) fn clear(&mut self) {
         self.used = 0;
-        self.bounds.clear();
+        self.bounds_used = 0;
     }
 
     pub(crate) fn len_bytes(&self) -> usize {
         self.used
     }
 
-    /// The buffer, with [`PADDING`] readable bytes behind the last word.
+    /// The buffer; at least 8 bytes can be read from the start of each word.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Start and end of each word, one after another.
-    pub(crate) fn bounds(&self) -> &[usize] {
-        &self.bounds
+    pub(crate) fn bounds(&self) -> &[u32] {
+        &self.bounds[..self.bounds_used]
     }
 
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
-        self.bounds.chunks_exact(2).map(|bound| {
-            std::str::from_utf8(&self.bytes[bound[0]..bound[1]]).expect("words are cut from text")
-        })
+        let text = std::str::from_utf8(&self.bytes[..self.used]).expect("cut from text at words");
+        let (bounds, _) = self.bounds().as_chunks::<2>();
+        bounds.iter().map(move |&[start, end]| &text[start as usize..end as usize])
     }
 
     /// Room for `len` more bytes.
+    ///
+    /// # Panics
+    /// If positions do not fit into 32 bits: batches are far smaller, but for a word of 4 GiB.
     pub(crate) fn room(&mut self, len: usize) -> Room<'_> {
-        let needed = self.used + len + PADDING;
-        if self.bytes.len() < needed {
-            self.bytes.resize(needed, 0);
+        let bytes = self.used + len + PADDING;
+        if self.bytes.len() < bytes {
+            self.bytes.resize(bytes, 0);
         }
-        let base = self.used;
+        let bounds = self.bounds_used + len + PADDING;
+        if self.bounds.len() < bounds {
+            self.bounds.resize(bounds, 0);
+        }
         Room {
-            bytes: &mut self.bytes[base..needed],
-            base,
-            bounds: &mut self.bounds,
+            bytes: &mut self.bytes[self.used..bytes],
+            base: u32::try_from(bytes).map(|_| self.used as u32).expect("a word is below 4 GiB"),
+            bounds: &mut self.bounds[self.bounds_used..],
         }
     }
 
-    /// Keeps the first `len` bytes of the room that was given out, and the words in them.
-    /// Words without a letter or digit are dropped when `drop_underscores`.
-    pub(crate) fn commit(&mut self, len: usize, drop_underscores: bool) {
-        let first = self.bounds.len() - self.bounds_from(self.used);
+    /// Keeps the first `len` bytes of what `scan` wrote into the room, and the words in them;
+    /// of these, words of underscores alone are dropped if wished.
+    pub(crate) fn commit(&mut self, scan: Scan, len: usize, drop_underscores: bool) {
+        let first = self.bounds_used;
         self.used += len;
-        let beyond = self.bounds_from(self.used);
-        self.bounds.truncate(self.bounds.len() - beyond);
-        if drop_underscores {
+        self.bounds_used += scan.bounds;
+        while self.bounds_used > first && self.bounds[self.bounds_used - 2] as usize >= self.used {
+            self.bounds_used -= 2;
+        }
+        if drop_underscores && scan.underscore {
             self.drop_underscores(first);
         }
-    }
-
-    /// How many bounds belong to words that start at `position` or later.
-    fn bounds_from(&self, position: usize) -> usize {
-        2 * self
-            .bounds
-            .chunks_exact(2)
-            .rev()
-            .take_while(|bound| bound[0] >= position)
-            .count()
     }
 
     /// Drops the words from bound `first` on that consist of underscores.
     fn drop_underscores(&mut self, first: usize) {
         let mut kept = first;
-        for at in (first..self.bounds.len()).step_by(2) {
+        for at in (first..self.bounds_used).step_by(2) {
             let (start, end) = (self.bounds[at], self.bounds[at + 1]);
-            if self.bytes[start..end].iter().any(|&byte| byte != b'_') {
+            if self.bytes[start as usize..end as usize].iter().any(|&byte| byte != b'_') {
                 self.bounds[kept] = start;
                 self.bounds[kept + 1] = end;
                 kept += 2;
             }
         }
-        self.bounds.truncate(kept);
+        self.bounds_used = kept;
     }
 
     /// Appends one word.
     pub(crate) fn push(&mut self, word: &str) {
-        let base = self.used;
-        self.room(word.len()).bytes[..word.len()].copy_from_slice(word.as_bytes());
-        self.used += word.len();
-        self.bounds.extend([base, self.used]);
+        let room = self.room(word.len());
+        room.bytes[..word.len()].copy_from_slice(word.as_bytes());
+        let end = room.base + word.len() as u32;
+        room.bounds[0] = room.base;
+        room.bounds[1] = end;
+        self.used = end as usize;
+        self.bounds_used += 2;
     }
 }

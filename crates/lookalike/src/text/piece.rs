@@ -6,7 +6,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{Batch, TextRules};
+use super::TextRules;
 use crate::scheme::{Case, Normalization, Segmentation};
 
 /// Normalises and cuts pieces, with buffers that are used again.
@@ -26,16 +26,16 @@ impl PieceReader {
         }
     }
 
-    /// Appends the words of `piece` to `batch`.
-    pub(super) fn words(&mut self, piece: &str, batch: &mut Batch) {
+    /// Shows `visit` the words of `piece`.
+    pub(super) fn words(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
         let segmentation = self.rules.segmentation;
         let piece = self.fold(piece);
         match segmentation {
-            Segmentation::Unicode => piece.unicode_words().for_each(|word| batch.push(word)),
+            Segmentation::Unicode => piece.unicode_words().for_each(&mut visit),
             Segmentation::WordChars => piece
                 .split(|c| !is_word_char(c))
                 .filter(|word| !word.is_empty())
-                .for_each(|word| batch.push(word)),
+                .for_each(&mut visit),
         }
     }
 

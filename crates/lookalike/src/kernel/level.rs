@@ -1,0 +1,134 @@
+//! Which vector instructions this CPU has, found out once.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A set of instructions that this CPU has: a value of this type is the proof that it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Level(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Portable,
+    Avx2,
+    Avx512,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+/// 0: not yet known; else one more than the kind.
+static CURRENT: AtomicU8 = AtomicU8::new(0);
+
+impl Level {
+    /// The level that all machines have.
+    pub(crate) const PORTABLE: Self = Self(Kind::Portable);
+
+    /// The level in use.
+    #[inline]
+    pub(crate) fn current() -> Self {
+        match CURRENT.load(Ordering::Relaxed) {
+            1 => Self::PORTABLE,
+            2 => Self(Kind::Avx2),
+            3 => Self(Kind::Avx512),
+            _ => Self::PORTABLE.max_of_cpu(),
+        }
+    }
+
+    /// Finds the best level of this CPU and remembers it.
+    #[cold]
+    fn max_of_cpu(self) -> Self {
+        let best = Self::available().pop().unwrap_or(self);
+        best.set();
+        best
+    }
+
+    fn set(self) {
+        CURRENT.store(self.0 as u8 + 1, Ordering::Relaxed);
+    }
+
+    /// All levels of this CPU, the best last.
+    pub(crate) fn available() -> Vec<Self> {
+        let mut levels = vec![Self::PORTABLE];
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::is_x86_feature_detected as has;
+            let bits = has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
+            if bits && has!("avx2") {
+                levels.push(Self(Kind::Avx2));
+                let wide = has!("avx512f") && has!("avx512bw") && has!("avx512dq");
+                if wide && has!("avx512vl") {
+                    levels.push(Self(Kind::Avx512));
+                }
+            }
+        }
+        levels
+    }
+
+    pub(crate) const fn kind(self) -> Kind {
+        self.0
+    }
+}
+
+/// Uses the kernels of this level from now on, `portable`, `avx2` or `avx512`, if this CPU has
+/// them: for tests and measurements. Results do not depend on it.
+#[doc(hidden)]
+pub fn force_level(name: &str) -> bool {
+    let level = Level::available().into_iter().find(|level| level.kind().name() == name);
+    level.map(Level::set).is_some()
+}
+
+/// The level in use, for reports.
+#[doc(hidden)]
+#[must_use]
+pub fn level_name() -> &'static str {
+    Level::current().kind().name()
+}
+
+/// Defines a function that runs a body compiled for the instructions of its [`Level`]: each body
+/// must be `#[inline(always)]`, so that it is compiled with the features of its caller.
+macro_rules! versions {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? {
+        portable: $portable:expr, avx2: $avx2:expr, avx512: $avx512:expr $(,)?
+    }) => {
+        $(#[$meta])*
+        #[inline]
+        #[expect(unsafe_code, reason = "calls code for instructions that were detected")]
+        $vis fn $name(level: $crate::kernel::Level, $($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+                fn avx2($($arg: $ty),*) $(-> $ret)? {
+                    $avx2($($arg),*)
+                }
+                #[target_feature(
+                    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt"
+                )]
+                fn avx512($($arg: $ty),*) $(-> $ret)? {
+                    $avx512($($arg),*)
+                }
+                match level.kind() {
+                    $crate::kernel::level::Kind::Portable => {}
+                    $crate::kernel::level::Kind::Avx2 => {
+                        // SAFETY: a level above portable exists only where it was detected.
+                        return unsafe { avx2($($arg),*) };
+                    }
+                    $crate::kernel::level::Kind::Avx512 => {
+                        // SAFETY: as above.
+                        return unsafe { avx512($($arg),*) };
+                    }
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = level;
+            $portable($($arg),*)
+        }
+    };
+}
+pub(crate) use versions;
