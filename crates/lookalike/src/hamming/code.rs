@@ -46,6 +46,12 @@ pub trait Word:
     fn extract(self, mask: Self) -> Self;
     /// The inverse of [`Word::extract`]: the low bits spread to the set positions of `mask`.
     fn deposit(self, mask: Self) -> Self;
+    /// `address` above the low `rest_bits` bits of `rest`; `rest` has no others.
+    fn joined(address: u64, rest: Self, rest_bits: u32) -> Self;
+    /// The bits above the low `rest_bits`, of which there are at most 64.
+    fn above(self, rest_bits: u32) -> u64;
+    /// The low `bits` bits.
+    fn low(self, bits: u32) -> Self;
     /// Writes the low `out.len()` bytes, little-endian; `out` is at most as wide as the word.
     fn write(self, out: &mut [u8]);
     /// Reads `bytes` as a little-endian number; `bytes` is at most as wide as the word.
@@ -61,7 +67,9 @@ pub trait Word:
     }
     /// Which of at most 64 words lie within `radius` of `needle`, as a bit mask.
     fn scan_words(words: &[Self], needle: Self, radius: u32) -> u64 {
-        let near = words.iter().map(|&word| u64::from((word ^ needle).ones() <= radius));
+        let near = words
+            .iter()
+            .map(|&word| u64::from((word ^ needle).ones() <= radius));
         near.enumerate().fold(0, |hits, (i, near)| hits | near << i)
     }
     /// Positions `(i, j)`, `i < j`, of all pairs of `words` within `radius`, appended to `pairs`.
@@ -114,6 +122,18 @@ macro_rules! word {
 
             fn deposit(self, mask: Self) -> Self {
                 $deposit(self, mask)
+            }
+
+            fn joined(address: u64, rest: Self, rest_bits: u32) -> Self {
+                (address as Self).checked_shl(rest_bits).unwrap_or(0) | rest
+            }
+
+            fn above(self, rest_bits: u32) -> u64 {
+                self.checked_shr(rest_bits).unwrap_or(0) as u64
+            }
+
+            fn low(self, bits: u32) -> Self {
+                self & !Self::MAX.checked_shl(bits).unwrap_or(0)
             }
 
             fn write(self, out: &mut [u8]) {
@@ -221,7 +241,10 @@ mod tests {
 
     #[test]
     fn wide_words_extract_and_deposit_bit_by_bit() {
-        let (word, mask) = (0x0123_4567_89ab_cdef_fedc_ba98_7654_3210_u128, u128::MAX / 7);
+        let (word, mask) = (
+            0x0123_4567_89ab_cdef_fedc_ba98_7654_3210_u128,
+            u128::MAX / 7,
+        );
         let mut expected = 0;
         let positions = (0..128).filter(|bit| mask >> bit & 1 == 1);
         for (to, from) in positions.enumerate() {
@@ -238,7 +261,11 @@ mod tests {
         for width in 0..=8 {
             let mut bytes = [0; 8];
             0x8877_6655_4433_2211_u64.write(&mut bytes[..width]);
-            let kept = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
+            let kept = if width == 8 {
+                u64::MAX
+            } else {
+                (1 << (8 * width)) - 1
+            };
             assert_eq!(u64::read(&bytes[..width]), 0x8877_6655_4433_2211 & kept);
         }
     }

@@ -57,8 +57,13 @@ impl Default for Constants {
 impl Constants {
     /// Nanoseconds of a random line within so many bytes.
     pub fn line_ns(&self, working_set_bytes: f64) -> f64 {
-        let above = self.line_ns.partition_point(|&(size, _)| size < working_set_bytes);
-        match (above.checked_sub(1).and_then(|i| self.line_ns.get(i)), self.line_ns.get(above)) {
+        let above = self
+            .line_ns
+            .partition_point(|&(size, _)| size < working_set_bytes);
+        match (
+            above.checked_sub(1).and_then(|i| self.line_ns.get(i)),
+            self.line_ns.get(above),
+        ) {
             (Some(&(low, a)), Some(&(high, b))) => {
                 a + (b - a) * (working_set_bytes / low).ln() / (high / low).ln()
             }
@@ -92,7 +97,9 @@ pub struct Costs {
 
 /// How many keys lie within `budget` of a key of `bits` bits, itself included; saturating.
 pub fn neighbours(bits: u32, budget: u32) -> u64 {
-    (0..=budget.min(bits)).map(|wrong| choose(bits, wrong)).fold(0, u64::saturating_add)
+    (0..=budget.min(bits))
+        .map(|wrong| choose(bits, wrong))
+        .fold(0, u64::saturating_add)
 }
 
 impl Costs {
@@ -114,7 +121,9 @@ impl Costs {
         for key in design.tables() {
             let prefix = key.prefix_bits();
             let choose = || Geometry::choose(layout, design.bits(), prefix, fingerprints);
-            let known = last.filter(|&(bits, _)| bits == prefix).map(|(_, geometry)| geometry);
+            let known = last
+                .filter(|&(bits, _)| bits == prefix)
+                .map(|(_, geometry)| geometry);
             let geometry = known.unwrap_or_else(choose);
             last = Some((prefix, geometry));
             costs.add(key, geometry, layout);
@@ -168,11 +177,21 @@ mod tests {
     #[test]
     fn line_costs_are_interpolated_and_never_extrapolated() {
         let line_ns = vec![(1024.0, 1.0), (4096.0, 3.0)];
-        let constants = Constants { line_ns, ..Constants::default() };
+        let constants = Constants {
+            line_ns,
+            ..Constants::default()
+        };
         assert_eq!(constants.line_ns(1.0), 1.0);
         assert!((constants.line_ns(2048.0) - 2.0).abs() < 1e-9);
         assert_eq!(constants.line_ns(1e9), 3.0);
-        assert_eq!(Constants { line_ns: Vec::new(), ..constants }.line_ns(5.0), 0.0);
+        assert_eq!(
+            Constants {
+                line_ns: Vec::new(),
+                ..constants
+            }
+            .line_ns(5.0),
+            0.0
+        );
     }
 
     #[test]

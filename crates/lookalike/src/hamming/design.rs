@@ -58,16 +58,33 @@ impl Design {
     /// [`NoSuchDesign`] when the blocks of the family do not fit the width, or its budgets do not
     /// fit the radius.
     pub fn new(family: Family, bits: u32, radius: u32) -> Result<Self, NoSuchDesign> {
-        let tables = (1..=128).contains(&bits).then(|| family.tables(bits, radius)).flatten();
-        let missing = NoSuchDesign { family: family.kind().name(), bits, radius };
+        let tables = (1..=128)
+            .contains(&bits)
+            .then(|| family.tables(bits, radius))
+            .flatten();
+        let missing = NoSuchDesign {
+            family: family.kind().name(),
+            bits,
+            radius,
+        };
         let tables = tables.ok_or(missing)?;
-        Ok(Self { bits, radius, family, tables })
+        Ok(Self {
+            bits,
+            radius,
+            family,
+            tables,
+        })
     }
 
     /// One table without a key: every query reads every code.
     pub fn scan(bits: u32, radius: u32) -> Self {
         let tables = vec![TableKey { mask: 0, budget: 0 }];
-        Self { bits, radius, family: Family::Scan, tables }
+        Self {
+            bits,
+            radius,
+            family: Family::Scan,
+            tables,
+        }
     }
 
     /// Width of the codes.
@@ -93,12 +110,19 @@ impl Design {
     /// Length of the shortest and the longest key.
     pub fn prefix_range(&self) -> (u32, u32) {
         let lengths = self.tables.iter().map(TableKey::prefix_bits);
-        (lengths.clone().min().unwrap_or(0), lengths.max().unwrap_or(0))
+        (
+            lengths.clone().min().unwrap_or(0),
+            lengths.max().unwrap_or(0),
+        )
     }
 
     /// The largest error budget of a table: 0 when every probe is for an exact key.
     pub fn budget(&self) -> u32 {
-        self.tables.iter().map(|table| table.budget).max().unwrap_or(0)
+        self.tables
+            .iter()
+            .map(|table| table.budget)
+            .max()
+            .unwrap_or(0)
     }
 
     /// The same design with its bits renamed: bit `i` becomes bit `order[i]`.
@@ -113,13 +137,23 @@ impl Design {
     pub fn renamed(&self, order: &[u32]) -> Self {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
-        assert!(sorted.iter().copied().eq(0..self.bits), "order must be a permutation of the bits");
+        assert!(
+            sorted.iter().copied().eq(0..self.bits),
+            "order must be a permutation of the bits"
+        );
         let rename = |mask: u128| {
             let set = (0..self.bits).filter(|&bit| mask >> bit & 1 == 1);
             set.fold(0, |renamed, bit| renamed | 1 << order[bit as usize])
         };
-        let renamed = self.tables.iter().map(|key| TableKey { mask: rename(key.mask), ..*key });
-        Self { tables: renamed.collect(), family: self.family.clone(), ..*self }
+        let renamed = self.tables.iter().map(|key| TableKey {
+            mask: rename(key.mask),
+            ..*key
+        });
+        Self {
+            tables: renamed.collect(),
+            family: self.family.clone(),
+            ..*self
+        }
     }
 
     /// Whether every set of at most `radius` wrong bits is seen by a table.
@@ -130,11 +164,19 @@ impl Design {
     pub fn is_complete(&self) -> bool {
         let mut classes: BTreeMap<Vec<bool>, u32> = BTreeMap::new();
         for bit in 0..self.bits {
-            let under = self.tables.iter().map(|table| table.mask >> bit & 1 == 1).collect();
+            let under = self
+                .tables
+                .iter()
+                .map(|table| table.mask >> bit & 1 == 1)
+                .collect();
             *classes.entry(under).or_default() += 1;
         }
         let classes: Vec<_> = classes.into_iter().collect();
-        let mut left: Vec<_> = self.tables.iter().map(|table| i64::from(table.budget)).collect();
+        let mut left: Vec<_> = self
+            .tables
+            .iter()
+            .map(|table| i64::from(table.budget))
+            .collect();
         seen_by_some(&classes, self.radius, &mut left)
     }
 }
@@ -155,7 +197,11 @@ fn seen_by_some(classes: &[(Vec<bool>, u32)], errors: u32, left: &mut [i64]) -> 
         }
     };
     // Fewer errors than the radius are easier to see, so the last class takes what it can.
-    let least = if rest.is_empty() { errors.min(*size) } else { 0 };
+    let least = if rest.is_empty() {
+        errors.min(*size)
+    } else {
+        0
+    };
     (least..=errors.min(*size)).all(|here| {
         charge(here.into(), left);
         let seen = seen_by_some(rest, errors - here, left);

@@ -28,7 +28,10 @@ impl BitBalance {
             sampled += 1;
         }
         let share = |count| count as f64 / sampled.max(1) as f64;
-        Self { ones: counts.into_iter().map(share).collect(), sampled }
+        Self {
+            ones: counts.into_iter().map(share).collect(),
+            sampled,
+        }
     }
 
     /// Distance of a bit's share of ones from a half: 0 is best, 0.5 says nothing.
@@ -41,7 +44,9 @@ impl BitBalance {
 
     /// The largest bias of a bit.
     pub fn worst_bias(&self) -> f64 {
-        (0..self.ones.len() as u32).map(|bit| self.bias(bit)).fold(0.0, f64::max)
+        (0..self.ones.len() as u32)
+            .map(|bit| self.bias(bit))
+            .fold(0.0, f64::max)
     }
 
     /// An order for [`Design::renamed`](super::Design::renamed) that deals the good bits out evenly
@@ -70,7 +75,10 @@ impl BitBalance {
 
     fn best_first(&self, mask: u128) -> Vec<u32> {
         let count = self.ones.len() as u32;
-        let mut bits: Vec<_> = (0..count).rev().filter(|bit| mask >> bit & 1 == 1).collect();
+        let mut bits: Vec<_> = (0..count)
+            .rev()
+            .filter(|bit| mask >> bit & 1 == 1)
+            .collect();
         bits.sort_by(|&a, &b| self.bias(a).total_cmp(&self.bias(b)));
         bits
     }
@@ -83,8 +91,9 @@ mod tests {
     #[test]
     fn biased_bits_are_dealt_out_and_avoided() {
         // The upper half of the bits is constant.
-        let codes: Vec<u64> =
-            (0..4096_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).collect();
+        let codes: Vec<u64> = (0..4096_u64)
+            .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32)
+            .collect();
         let balance = BitBalance::sample(&codes, 4096);
         assert_eq!(balance.worst_bias(), 0.5);
         let order = balance.order();

@@ -99,12 +99,20 @@ impl Family {
     /// The block choice of the paper (M3): keys are all but `radius` of `blocks` blocks.
     pub fn block_choice(blocks: u32, radius: u32) -> Self {
         let chosen = blocks.saturating_sub(radius);
-        Self::Groups(vec![Group { errors: radius, blocks, chosen }])
+        Self::Groups(vec![Group {
+            errors: radius,
+            blocks,
+            chosen,
+        }])
     }
 
     /// One table for each group of bits, with these error budgets (the general pigeonhole).
     pub fn budgets(budgets: &[u32]) -> Self {
-        let group = |&errors| Group { errors, blocks: 1, chosen: 1 };
+        let group = |&errors| Group {
+            errors,
+            blocks: 1,
+            chosen: 1,
+        };
         Self::Groups(budgets.iter().map(group).collect())
     }
 
@@ -134,10 +142,14 @@ impl Family {
     pub fn table_count(&self, radius: u32) -> u64 {
         match self {
             Self::Scan => 1,
-            Self::Groups(groups) => groups.iter().map(Group::tables).fold(0, u64::saturating_add),
-            Self::Nested(levels) => {
-                levels.iter().map(|&r| choose(r, radius)).fold(1, u64::saturating_mul)
-            }
+            Self::Groups(groups) => groups
+                .iter()
+                .map(Group::tables)
+                .fold(0, u64::saturating_add),
+            Self::Nested(levels) => levels
+                .iter()
+                .map(|&r| choose(r, radius))
+                .fold(1, u64::saturating_mul),
             Self::Biplane => 11,
             Self::Affine => 2 * ((1 << radius.min(60)) - 1),
             Self::Projective => (1 << (radius.min(60) + 1)) - 1,
@@ -162,7 +174,10 @@ impl Family {
                 1.0 / groups.iter().map(part).sum::<f64>()
             }
             Self::Nested(levels) => {
-                1.0 - levels.iter().map(|&blocks| radius / f64::from(blocks)).product::<f64>()
+                1.0 - levels
+                    .iter()
+                    .map(|&blocks| radius / f64::from(blocks))
+                    .product::<f64>()
             }
             Self::Biplane => 5.0 / 11.0,
             Self::Affine => 0.5,
@@ -187,7 +202,12 @@ impl Family {
             Self::Affine => return None,
             Self::Projective => projective(all, radius)?,
         };
-        Some(masks.into_iter().map(|mask| TableKey { mask, budget: 0 }).collect())
+        Some(
+            masks
+                .into_iter()
+                .map(|mask| TableKey { mask, budget: 0 })
+                .collect(),
+        )
     }
 }
 
@@ -230,12 +250,18 @@ pub(super) fn choose(n: u32, k: u32) -> u64 {
     let product = (0..k.min(n - k)).try_fold(1_u128, |product, i| {
         Some(product.checked_mul(u128::from(n - i))? / u128::from(i + 1))
     });
-    product.and_then(|product| u64::try_from(product).ok()).unwrap_or(u64::MAX)
+    product
+        .and_then(|product| u64::try_from(product).ok())
+        .unwrap_or(u64::MAX)
 }
 
 /// The lowest `bits <= 128` bits.
 pub(super) fn low_mask(bits: u32) -> u128 {
-    if bits >= 128 { u128::MAX } else { (1 << bits) - 1 }
+    if bits >= 128 {
+        u128::MAX
+    } else {
+        (1 << bits) - 1
+    }
 }
 
 /// Cuts a set of bits, from the highest down, into `count` runs of nearly equal length, the longer
@@ -243,7 +269,9 @@ pub(super) fn low_mask(bits: u32) -> u128 {
 pub(super) fn cut(bits: u128, count: u32) -> Option<Vec<u128>> {
     let total = bits.count_ones();
     let sizes = (0..count).map(|i| (total / count) + u32::from(i < total % count));
-    (1..=total).contains(&count).then(|| cut_to_sizes(bits, sizes))
+    (1..=total)
+        .contains(&count)
+        .then(|| cut_to_sizes(bits, sizes))
 }
 
 fn cut_to_sizes(mut bits: u128, sizes: impl Iterator<Item = u32>) -> Vec<u128> {
@@ -264,11 +292,15 @@ fn unions(blocks: &[u128], chosen: u32) -> Vec<u128> {
     if chosen == 0 {
         return vec![0];
     }
-    let Some((first, rest)) = blocks.split_first().filter(|_| chosen as usize <= blocks.len())
+    let Some((first, rest)) = blocks
+        .split_first()
+        .filter(|_| chosen as usize <= blocks.len())
     else {
         return Vec::new();
     };
-    let with = unions(rest, chosen - 1).into_iter().map(|union| union | first);
+    let with = unions(rest, chosen - 1)
+        .into_iter()
+        .map(|union| union | first);
     with.chain(unions(rest, chosen)).collect()
 }
 
@@ -281,7 +313,10 @@ fn grouped(groups: &[Group], bits: u32, radius: u32) -> Option<Vec<TableKey>> {
     let mut tables = Vec::new();
     for (group, share) in groups.iter().zip(shares(groups, bits)?) {
         let keys = unions(&cut(share, group.blocks)?, group.chosen);
-        let key = |mask| TableKey { mask, budget: group.budget() };
+        let key = |mask| TableKey {
+            mask,
+            budget: group.budget(),
+        };
         tables.extend(keys.into_iter().map(key));
     }
     Some(tables)
@@ -300,7 +335,10 @@ fn shares(groups: &[Group], bits: u32) -> Option<Vec<u128>> {
     let ends: Vec<_> = ends.collect();
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let sizes: Vec<_> = starts.zip(&ends).map(|(start, end)| end - start).collect();
-    let enough = sizes.iter().zip(groups).all(|(&size, group)| size >= group.blocks);
+    let enough = sizes
+        .iter()
+        .zip(groups)
+        .all(|(&size, group)| size >= group.blocks);
     enough.then(|| cut_to_sizes(low_mask(bits), sizes.into_iter()))
 }
 
@@ -347,12 +385,18 @@ fn projective(bits: u128, dimension: u32) -> Option<Vec<u128>> {
     let mut by_point: Vec<_> = order.into_iter().zip(runs).collect();
     by_point.sort_unstable();
     let runs: Vec<_> = by_point.into_iter().map(|(_, run)| run).collect();
-    Some((1..points).map(|normal| hyperplane(&runs, 1, normal, 1)).collect())
+    Some(
+        (1..points)
+            .map(|normal| hyperplane(&runs, 1, normal, 1))
+            .collect(),
+    )
 }
 
 /// The union of the runs whose point `x`, counted from `first`, has `normal . x = side` over GF(2).
 fn hyperplane(runs: &[u128], first: u32, normal: u32, side: u32) -> u128 {
-    let on_side = (first..).zip(runs).filter(|(x, _)| (normal & x).count_ones() % 2 == side);
+    let on_side = (first..)
+        .zip(runs)
+        .filter(|(x, _)| (normal & x).count_ones() % 2 == side);
     on_side.fold(0, |mask, (_, run)| mask | run)
 }
 
@@ -363,7 +407,11 @@ mod tests {
     #[test]
     fn blocks_are_cut_as_in_the_paper() {
         let sizes = |count| -> Vec<u32> {
-            cut(low_mask(64), count).unwrap().iter().map(|run| run.count_ones()).collect()
+            cut(low_mask(64), count)
+                .unwrap()
+                .iter()
+                .map(|run| run.count_ones())
+                .collect()
         };
         assert_eq!(sizes(6), [11, 11, 11, 11, 10, 10]);
         assert_eq!(sizes(5), [13, 13, 13, 13, 12]);
@@ -384,7 +432,14 @@ mod tests {
 
     #[test]
     fn budgets_of_groups() {
-        let budget = |errors, blocks, chosen| Group { errors, blocks, chosen }.budget();
+        let budget = |errors, blocks, chosen| {
+            Group {
+                errors,
+                blocks,
+                chosen,
+            }
+            .budget()
+        };
         assert_eq!(budget(3, 6, 3), 0);
         assert_eq!(budget(3, 2, 1), 1);
         assert_eq!(budget(3, 1, 1), 3);

@@ -1,1 +1,480 @@
+//! The index: the tables of a design, and the search over them.
+//!
+//! A search is a stream of probes (query, table, flip) that moves through three stages some probes
+//! apart: ask for the directory entry, ask for the bucket, compare. Single queries and groups are
+//! the same stream, so the memory always has a dozen or two requests in flight.
 
+use super::build::{BuildError, CodeSource, buckets};
+use super::code::sealed::Sealed;
+use super::code::{Code, Word};
+use super::cost::neighbours;
+use super::design::{Design, TableKey};
+use super::entropy::BitBalance;
+use super::ids::IdLists;
+use super::layout::{Geometry, Layout};
+use super::table::Table;
+use super::{Effort, HammingIndex, RadiusTooLarge};
+
+/// Distinct codes in the tables of a [`Design`], and optionally ids beside them.
+///
+/// Immutable. Memory: see [`Costs::bytes_per_fingerprint`](super::Costs); a search costs the probes
+/// and candidates given there. Buckets hold any number of codes, so skewed collections are slower,
+/// never wrong; addresses are taken from the bits that a sample of the codes shows to be even.
+#[derive(Clone, Debug)]
+pub struct TableIndex<C: Code> {
+    design: Design,
+    layout: Layout,
+    tables: Vec<Table<C::Word>>,
+    len: usize,
+    ids: Option<IdLists>,
+}
+
+/// What a build may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuildLimits {
+    /// Memory for sorting, beside the tables. With less than eight bytes a 64-bit code the source is
+    /// read several times for each table.
+    pub scratch_bytes: usize,
+    /// Tables that are built at the same time, each with its share of the memory; at least one.
+    pub threads: usize,
+}
+
+impl Default for BuildLimits {
+    fn default() -> Self {
+        Self {
+            scratch_bytes: usize::MAX,
+            threads: 1,
+        }
+    }
+}
+
+/// A table is probed at no more addresses than this.
+const MOST_PROBES: u64 = 1 << 20;
+/// Codes that are looked at to judge the bits.
+const SAMPLE: usize = 1 << 16;
+
+impl<C: Code> TableIndex<C> {
+    /// Builds the tables of `design` over `codes`, in any order and with repetitions.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] when the design is for another width or has too many probes, or there are
+    /// 2^32 - 1 codes or more.
+    pub fn build(codes: &[C], design: &Design, layout: Layout) -> Result<Self, BuildError> {
+        Self::build_from(codes, design, layout, BuildLimits::default())
+    }
+
+    /// Builds from a source that is never held in memory, such as a file.
+    ///
+    /// The source is read once to look at it, and twice or more for each table.
+    ///
+    /// # Errors
+    ///
+    /// As [`TableIndex::build`], and when the source fails or changes.
+    pub fn build_from(
+        source: &(impl CodeSource<C> + ?Sized),
+        design: &Design,
+        layout: Layout,
+        limits: BuildLimits,
+    ) -> Result<Self, BuildError> {
+        let codes = C::Word::BITS;
+        if design.bits() != codes {
+            return Err(BuildError::OtherWidth {
+                design: design.bits(),
+                codes,
+            });
+        }
+        let builder = Builder::look_at(source, layout, limits)?;
+        let tables = builder.tables(design.tables())?;
+        let len = tables.first().map_or(0, Table::len);
+        Ok(Self {
+            design: design.clone(),
+            layout,
+            tables,
+            len,
+            ids: None,
+        })
+    }
+
+    /// Builds with an id for each code; codes that occur several times have several ids.
+    ///
+    /// # Errors
+    ///
+    /// As [`TableIndex::build`], and when there are not as many ids as codes.
+    pub fn build_with_ids(
+        codes: &[C],
+        ids: &[u64],
+        design: &Design,
+        layout: Layout,
+    ) -> Result<Self, BuildError> {
+        if codes.len() != ids.len() {
+            return Err(BuildError::IdCount {
+                codes: codes.len(),
+                ids: ids.len(),
+            });
+        }
+        let mut index = Self::build(codes, design, layout)?;
+        if let Some(table) = index.tables.first_mut() {
+            table.count_ranks();
+            let rank = |i: usize| table.find(codes[i].word()).unwrap_or(0);
+            index.ids = Some(IdLists::new(ids, index.len, rank));
+        }
+        Ok(index)
+    }
+
+    /// The design of the tables.
+    pub fn design(&self) -> &Design {
+        &self.design
+    }
+
+    /// How the tables are stored.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Memory of tables and ids in bytes.
+    pub fn bytes(&self) -> usize {
+        let tables: usize = self.tables.iter().map(Table::bytes).sum();
+        tables + self.ids.as_ref().map_or(0, IdLists::bytes)
+    }
+
+    /// Whether a code is stored. One probe.
+    pub fn contains(&self, code: C) -> bool {
+        self.tables
+            .first()
+            .is_some_and(|table| table.contains(code.word()))
+    }
+
+    /// The ids of a code, ascending; none when it is not stored or the index has no ids.
+    pub fn ids(&self, code: C) -> impl Iterator<Item = u64> + '_ {
+        let found = self.ids.as_ref().zip(self.tables.first());
+        let list = found.and_then(|(ids, table)| Some(ids.of(table.find(code.word())?)));
+        list.into_iter().flatten()
+    }
+
+    /// Visits every stored code once, in an order that depends only on what is stored and how.
+    pub fn for_each(&self, visit: &mut dyn FnMut(C)) {
+        if let Some(table) = self.tables.first() {
+            table.for_each(&mut |word| visit(C::from_word(word)));
+        }
+    }
+
+    /// As [`HammingIndex::search`] for many queries, whose probes overlap in time; the first argument
+    /// of `visit` is the position of the query. What is found for one query comes together.
+    ///
+    /// # Errors
+    ///
+    /// [`RadiusTooLarge`] when `radius` is larger than that of the design.
+    pub fn search_group(
+        &self,
+        queries: &[C],
+        radius: u32,
+        visit: &mut dyn FnMut(usize, C, u32),
+    ) -> Result<Effort, RadiusTooLarge> {
+        RadiusTooLarge::check(radius, self.radius())?;
+        let mut search = Search {
+            index: self,
+            queries,
+            radius,
+            visit,
+            effort: Effort::default(),
+        };
+        search.run();
+        Ok(search.effort)
+    }
+}
+
+impl<C: Code> Sealed for TableIndex<C> {}
+
+impl<C: Code> HammingIndex for TableIndex<C> {
+    type Code = C;
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn radius(&self) -> u32 {
+        self.design.radius()
+    }
+
+    fn search(
+        &self,
+        query: C,
+        radius: u32,
+        visit: &mut dyn FnMut(C, u32),
+    ) -> Result<Effort, RadiusTooLarge> {
+        self.search_group(&[query], radius, &mut |_, code, distance| {
+            visit(code, distance)
+        })
+    }
+}
+
+/// What is known of the codes before the first table is built.
+struct Builder<'a, C: Code, S: ?Sized> {
+    source: &'a S,
+    layout: Layout,
+    limits: BuildLimits,
+    count: usize,
+    balance: BitBalance,
+    code: std::marker::PhantomData<C>,
+}
+
+impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
+    fn look_at(source: &'a S, layout: Layout, limits: BuildLimits) -> Result<Self, BuildError> {
+        let (mut count, mut sample) = (0_usize, Vec::<C>::new());
+        source.replay(&mut |codes| {
+            count += codes.len();
+            let step = (codes.len() / SAMPLE).max(1);
+            let room = SAMPLE.saturating_sub(sample.len());
+            sample.extend(codes.iter().step_by(step).take(room));
+        })?;
+        if count >= u32::MAX as usize {
+            return Err(BuildError::TooMany(count as u64));
+        }
+        let balance = BitBalance::sample(&sample, SAMPLE);
+        Ok(Self {
+            source,
+            layout,
+            limits,
+            count,
+            balance,
+            code: std::marker::PhantomData,
+        })
+    }
+
+    fn tables(&self, keys: &[TableKey]) -> Result<Vec<Table<C::Word>>, BuildError> {
+        let Some((first, others)) = keys.split_first() else {
+            return Ok(Vec::new());
+        };
+        let threads = self.limits.threads.clamp(1, keys.len());
+        let mut tables = vec![self.first_table(first, self.limits.scratch_bytes)?];
+        let distinct = tables[0].len() as u64;
+        let scratch = self.limits.scratch_bytes / threads;
+        if threads == 1 {
+            for key in others {
+                tables.push(self.table(key, distinct, scratch)?);
+            }
+            return Ok(tables);
+        }
+        for keys in others.chunks(threads) {
+            let built = std::thread::scope(|scope| {
+                let build = |key| scope.spawn(move || self.table(key, distinct, scratch));
+                let running: Vec<_> = keys.iter().map(build).collect();
+                let joined = running.into_iter().map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                });
+                joined.collect::<Result<Vec<_>, _>>()
+            });
+            tables.extend(built?);
+        }
+        Ok(tables)
+    }
+
+    /// The table that finds out how many distinct codes there are; made again, smaller, when they
+    /// are far fewer than was thought.
+    fn first_table(&self, key: &TableKey, scratch: usize) -> Result<Table<C::Word>, BuildError> {
+        let table = self.table(key, self.count as u64, scratch)?;
+        let distinct = table.len();
+        if distinct < self.count / 4 {
+            self.table(key, distinct as u64, scratch)
+        } else {
+            Ok(table)
+        }
+    }
+
+    fn table(
+        &self,
+        key: &TableKey,
+        distinct: u64,
+        scratch_bytes: usize,
+    ) -> Result<Table<C::Word>, BuildError> {
+        let prefix = key.prefix_bits();
+        let geometry = Geometry::choose(self.layout, C::Word::BITS, prefix, distinct);
+        let probes = neighbours(geometry.address_bits, key.budget);
+        if probes > MOST_PROBES {
+            return Err(BuildError::TooManyProbes(probes));
+        }
+        let address = self.balance.best(key.mask, geometry.address_bits);
+        let mut table = Table::new(key, address, self.layout);
+        table.reserve(distinct as usize);
+        let addressing = table.addressing;
+        let mut push = |rests: &[C::Word]| table.push(rests);
+        buckets(
+            self.source,
+            self.count,
+            &addressing,
+            scratch_bytes,
+            &mut push,
+        )?;
+        table.finish();
+        Ok(table)
+    }
+}
+
+/// One search over the tables.
+struct Search<'a, 'v, C: Code> {
+    index: &'a TableIndex<C>,
+    queries: &'a [C],
+    radius: u32,
+    visit: &'v mut dyn FnMut(usize, C, u32),
+    effort: Effort,
+}
+
+/// A probe on its way.
+#[derive(Clone, Copy)]
+struct Probe<W> {
+    query: u32,
+    table: u32,
+    bucket: u32,
+    flips: u32,
+    needle: W,
+}
+
+/// Probes between two stages.
+const APART: usize = 12;
+/// A power of two above twice that.
+const RING: usize = 32;
+
+impl<C: Code> Search<'_, '_, C> {
+    fn run(&mut self) {
+        let none = Probe {
+            query: 0,
+            table: 0,
+            bucket: 0,
+            flips: 0,
+            needle: C::Word::ZERO,
+        };
+        let mut ring = [none; RING];
+        let (mut made, mut located, mut compared) = (0_usize, 0_usize, 0_usize);
+        let mut probes = Probes::new(self.index, self.queries, self.radius);
+        loop {
+            let next = probes.next();
+            if let Some(probe) = next {
+                self.table(probe).prefetch_directory(probe.bucket as usize);
+                ring[made % RING] = probe;
+                made += 1;
+            }
+            if located + APART < made || (next.is_none() && located < made) {
+                let probe = ring[located % RING];
+                self.table(probe).prefetch_entries(probe.bucket as usize);
+                located += 1;
+            }
+            if compared + APART < located || (next.is_none() && located == made) {
+                if compared == made {
+                    return;
+                }
+                self.compare(ring[compared % RING]);
+                compared += 1;
+            }
+        }
+    }
+
+    fn table(&self, probe: Probe<C::Word>) -> &Table<C::Word> {
+        &self.index.tables[probe.table as usize]
+    }
+
+    fn compare(&mut self, probe: Probe<C::Word>) {
+        let index = self.index;
+        let table = &index.tables[probe.table as usize];
+        let earlier = &index.tables[..probe.table as usize];
+        let query = self.queries[probe.query as usize].word();
+        let bucket = table.bucket(probe.bucket as usize);
+        self.effort.probes += 1;
+        self.effort.candidates += bucket.len() as u64;
+        bucket.scan(
+            table.width(),
+            probe.needle,
+            self.radius - probe.flips,
+            &mut |_, rest| {
+                let word = table.addressing.restored(probe.bucket.into(), rest);
+                let apart = word ^ query;
+                // A code that several tables find belongs to the first of them.
+                let finds = |table: &Table<C::Word>| {
+                    (apart & table.addressing.address).ones() <= table.budget
+                };
+                if !earlier.iter().any(finds) {
+                    (self.visit)(probe.query as usize, C::from_word(word), apart.ones());
+                }
+            },
+        );
+    }
+}
+
+/// The probes of a search, query by query and table by table.
+struct Probes<'a, C: Code> {
+    index: &'a TableIndex<C>,
+    queries: &'a [C],
+    radius: u32,
+    query: usize,
+    table: usize,
+    flip: usize,
+    /// Address and stored bits of the query at work in the table at work.
+    bucket: u32,
+    needle: C::Word,
+}
+
+impl<'a, C: Code> Probes<'a, C> {
+    fn new(index: &'a TableIndex<C>, queries: &'a [C], radius: u32) -> Self {
+        let needle = C::Word::ZERO;
+        let mut probes = Self {
+            index,
+            queries,
+            radius,
+            query: 0,
+            table: 0,
+            flip: 0,
+            bucket: 0,
+            needle,
+        };
+        probes.address();
+        probes
+    }
+
+    fn address(&mut self) {
+        if let (Some(query), Some(table)) = (
+            self.queries.get(self.query),
+            self.index.tables.get(self.table),
+        ) {
+            self.bucket = table.addressing.bucket(query.word()) as u32;
+            self.needle = query.word().extract(table.addressing.rest);
+        }
+    }
+
+    /// Moves to the next table, or to the first of the next query.
+    fn advance(&mut self) {
+        self.flip = 0;
+        self.table += 1;
+        if self.table >= self.index.tables.len() {
+            self.table = 0;
+            self.query += 1;
+        }
+        self.address();
+    }
+}
+
+impl<C: Code> Iterator for Probes<'_, C> {
+    type Item = Probe<C::Word>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.query < self.queries.len() {
+            let Some(&flip) = self.index.tables.get(self.table)?.flips.get(self.flip) else {
+                self.advance();
+                continue;
+            };
+            self.flip += 1;
+            let flips = flip.count_ones();
+            if flips <= self.radius {
+                return Some(Probe {
+                    query: self.query as u32,
+                    table: self.table as u32,
+                    bucket: self.bucket ^ flip,
+                    flips,
+                    needle: self.needle,
+                });
+            }
+        }
+        None
+    }
+}

@@ -6,7 +6,10 @@
 use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
-#[expect(unsafe_code, reason = "vector loads, prefetch and calls behind run-time detection")]
+#[expect(
+    unsafe_code,
+    reason = "vector loads, prefetch and calls behind run-time detection"
+)]
 mod x86;
 
 /// Which instructions the kernels use.
@@ -58,7 +61,11 @@ fn detect() -> Level {
 
 /// The `count <= 64` lowest bits.
 pub(super) fn low_ones(count: usize) -> u64 {
-    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+    if count >= 64 {
+        u64::MAX
+    } else {
+        (1 << count) - 1
+    }
 }
 
 /// The bits of `word` at the set positions of `mask`, moved together to the low end (PEXT).
@@ -210,7 +217,9 @@ fn scan_words_at(level: Level, words: &[u64], needle: u64, radius: u32) -> u64 {
 
 #[inline(always)]
 fn scan_words_portably(words: &[u64], needle: u64, radius: u32) -> u64 {
-    let near = words.iter().map(|word| u64::from((word ^ needle).count_ones() <= radius));
+    let near = words
+        .iter()
+        .map(|word| u64::from((word ^ needle).count_ones() <= radius));
     near.enumerate().fold(0, |hits, (i, near)| hits | near << i)
 }
 

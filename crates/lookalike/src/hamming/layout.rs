@@ -91,7 +91,12 @@ impl Geometry {
                 line * buckets / count
             }
         };
-        Self { address_bits, width, load, bytes }
+        Self {
+            address_bits,
+            width,
+            load,
+            bytes,
+        }
     }
 
     /// What is made small: memory, with a price on entries that are compared in vain.

@@ -14,10 +14,26 @@
 //! tested against, `SortedTables` the paper's binary and interpolation search (M5).
 //!
 //! Distances are inclusive everywhere; each distinct code is stored and reported once.
+//!
+//! ```
+//! use lookalike::hamming::{HammingIndex, Layout, Limits, TableIndex, plan};
+//!
+//! let codes: Vec<u64> = (0..10_000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+//! let limits = Limits::default();
+//! let plans = plan(codes.len() as u64, 64, 3, &limits, &Default::default());
+//! let best = plans.iter().find(|costed| costed.cheapest).expect("a scan always fits");
+//! let index = TableIndex::build(&codes, &best.design, best.layout)?;
+//!
+//! let mut found = Vec::new();
+//! index.search(codes[7] ^ 0b101, 3, &mut |code, distance| found.push((code, distance)))?;
+//! assert_eq!(found, [(codes[7], 2)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod analysis;
 mod archive;
 mod batch;
+mod build;
 mod code;
 mod cost;
 mod design;
@@ -36,11 +52,13 @@ mod self_join;
 mod sorted;
 mod table;
 
+pub use build::{BuildError, CodeSource};
 pub use code::{Code, Word};
 pub use cost::{Constants, Costs, calibrate, neighbours};
 pub use design::{Design, NoSuchDesign, TableKey};
 pub use entropy::BitBalance;
 pub use family::{Family, Group, Kind};
+pub use index::{BuildLimits, TableIndex};
 pub use kernel::Level;
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
@@ -101,6 +119,10 @@ pub struct RadiusTooLarge {
 
 impl RadiusTooLarge {
     fn check(asked: u32, built: u32) -> Result<(), Self> {
-        if asked > built { Err(Self { asked, built }) } else { Ok(()) }
+        if asked > built {
+            Err(Self { asked, built })
+        } else {
+            Ok(())
+        }
     }
 }

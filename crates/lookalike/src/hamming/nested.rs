@@ -33,9 +33,18 @@ struct Search {
 
 impl Search {
     fn run(bits: u32, radius: u32, step: impl Fn(&Option<Nesting>, &Nesting) -> Step) -> Nesting {
-        let mut search = Self { bits, radius, levels: Vec::new(), best: None };
+        let mut search = Self {
+            bits,
+            radius,
+            levels: Vec::new(),
+            best: None,
+        };
         search.visit(1, 1, 1, &step);
-        let scan = Nesting { tables: 1, prefix_bits: 0.0, levels: Vec::new() };
+        let scan = Nesting {
+            tables: 1,
+            prefix_bits: 0.0,
+            levels: Vec::new(),
+        };
         search.best.unwrap_or(scan)
     }
 
@@ -49,7 +58,11 @@ impl Search {
     ) -> Step {
         let bits = u128::from(self.bits);
         let prefix_bits = (bits * (of - left)) as f64 / of as f64;
-        let here = Nesting { tables, prefix_bits, levels: self.levels.clone() };
+        let here = Nesting {
+            tables,
+            prefix_bits,
+            levels: self.levels.clone(),
+        };
         let taken = step(&self.best, &here);
         if matches!(taken, Step::Accept | Step::AcceptAndDeepen) {
             self.best = Some(here);
@@ -59,9 +72,10 @@ impl Search {
         }
         let least = self.levels.last().copied().unwrap_or(self.radius + 1);
         for blocks in least..=self.bits {
-            let (Some(left), Some(of)) =
-                (left.checked_mul(u128::from(self.radius)), of.checked_mul(u128::from(blocks)))
-            else {
+            let (Some(left), Some(of)) = (
+                left.checked_mul(u128::from(self.radius)),
+                of.checked_mul(u128::from(blocks)),
+            ) else {
                 break;
             };
             // A block must have a bit at least.
@@ -128,5 +142,9 @@ pub fn longest_prefix(bits: u32, radius: u32, tables: u64) -> Nesting {
 }
 
 fn exact_match(bits: u32) -> Nesting {
-    Nesting { tables: 1, prefix_bits: bits.into(), levels: vec![1] }
+    Nesting {
+        tables: 1,
+        prefix_bits: bits.into(),
+        levels: vec![1],
+    }
 }

@@ -63,7 +63,13 @@ pub fn plan(
             }
             let fits = limits.allow(&design, &costs, fingerprints);
             let design = design.clone();
-            plan.push(Costed { design, layout, costs, fits, cheapest: false });
+            plan.push(Costed {
+                design,
+                layout,
+                costs,
+                fits,
+                cheapest: false,
+            });
         }
     }
     let fitting = plan.iter_mut().filter(|costed| costed.fits);
@@ -77,9 +83,12 @@ impl Limits {
     fn allow(&self, design: &Design, costs: &Costs, fingerprints: u64) -> bool {
         let bytes = costs.bytes_per_fingerprint * fingerprints as f64;
         let is_scan = design.family() == &Family::Scan;
-        self.tables.is_none_or(|most| design.tables().len() <= most as usize)
+        self.tables
+            .is_none_or(|most| design.tables().len() <= most as usize)
             && self.memory_bytes.is_none_or(|most| bytes <= most as f64)
-            && self.min_prefix_bits.is_none_or(|least| design.prefix_range().0 >= least)
+            && self
+                .min_prefix_bits
+                .is_none_or(|least| design.prefix_range().0 >= least)
             && !(is_scan && self.min_prefix_bits.is_some())
     }
 }
@@ -114,7 +123,12 @@ fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     let families = families(bits, radius, most_tables);
     let estimate = |family: &Family| {
         let prefix = f64::from(bits) * family.prefix_share(radius);
-        (family.kind(), family.table_count(radius), prefix, family.budget())
+        (
+            family.kind(),
+            family.table_count(radius),
+            prefix,
+            family.budget(),
+        )
     };
     let estimates: Vec<_> = families.iter().map(estimate).collect();
     let beaten = |&(kind, tables, prefix, budget): &(Kind, u64, f64, u32)| {
@@ -123,7 +137,9 @@ fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
         })
     };
     let both = families.iter().zip(&estimates);
-    both.filter(|(_, estimate)| !beaten(estimate)).map(|(family, _)| family.clone()).collect()
+    both.filter(|(_, estimate)| !beaten(estimate))
+        .map(|(family, _)| family.clone())
+        .collect()
 }
 
 /// Whether a design with no more tables than `other` makes it pointless.
@@ -156,7 +172,12 @@ pub(super) fn exact_families(radius: u32, most_tables: u32) -> Vec<Family> {
 }
 
 fn families(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
-    let mut families = vec![Family::Scan, Family::Biplane, Family::Affine, Family::Projective];
+    let mut families = vec![
+        Family::Scan,
+        Family::Biplane,
+        Family::Affine,
+        Family::Projective,
+    ];
     families.extend(single_groups(bits, radius, most_tables));
     families.extend(nestings(bits, radius, most_tables));
     for parts in partitions(radius + 1, radius + 1) {
@@ -170,7 +191,11 @@ fn families(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
 fn single_groups(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     let shapes =
         (1..=bits.min(16)).flat_map(|blocks| (1..=blocks).map(move |chosen| (blocks, chosen)));
-    let groups = shapes.map(|(blocks, chosen)| Group { errors: radius, blocks, chosen });
+    let groups = shapes.map(|(blocks, chosen)| Group {
+        errors: radius,
+        blocks,
+        chosen,
+    });
     let few = groups.filter(|group| group.tables() <= u64::from(most_tables));
     few.map(|group| Family::Groups(vec![group])).collect()
 }
@@ -184,7 +209,10 @@ fn nestings(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
         for blocks in least..=bits.min(32) {
             let mut levels: Vec<u32> = levels.clone();
             levels.push(blocks);
-            let tables = levels.iter().map(|&r| choose(r, radius)).fold(1, u64::saturating_mul);
+            let tables = levels
+                .iter()
+                .map(|&r| choose(r, radius))
+                .fold(1, u64::saturating_mul);
             if radius == 0 || tables > u64::from(most_tables) {
                 break;
             }
@@ -216,7 +244,10 @@ fn partitions(total: u32, largest: u32) -> Vec<Vec<u32>> {
 /// Groups that hold one error less than each part; those of one part size all alike. Each size is
 /// probed whole within its budget, or exactly with one to four blocks more than errors.
 fn groupings(parts: &[u32], most_tables: u32) -> Vec<Family> {
-    let spread = parts.first().zip(parts.last()).map_or(0, |(most, least)| most - least);
+    let spread = parts
+        .first()
+        .zip(parts.last())
+        .map_or(0, |(most, least)| most - least);
     if parts.len() < 2 || parts.len() > most_tables as usize || (parts.len() > 4 && spread > 1) {
         return Vec::new();
     }
@@ -224,9 +255,17 @@ fn groupings(parts: &[u32], most_tables: u32) -> Vec<Family> {
     let group = |part: u32, extra: u32| {
         let errors = part - 1;
         if extra == 0 || errors == 0 {
-            Group { errors, blocks: 1, chosen: 1 }
+            Group {
+                errors,
+                blocks: 1,
+                chosen: 1,
+            }
         } else {
-            Group { errors, blocks: errors + extra, chosen: extra }
+            Group {
+                errors,
+                blocks: errors + extra,
+                chosen: extra,
+            }
         }
     };
     // The largest and the smallest parts each have their way; those between go with the largest.
@@ -236,7 +275,8 @@ fn groupings(parts: &[u32], most_tables: u32) -> Vec<Family> {
     };
     let small_ways = if most == least { 0..=0 } else { 0..=4 };
     let ways = (0..=4).flat_map(|large| small_ways.clone().map(move |small| (large, small)));
-    ways.map(|(large, small)| family(large, if most == least { large } else { small })).collect()
+    ways.map(|(large, small)| family(large, if most == least { large } else { small }))
+        .collect()
 }
 
 #[cfg(test)]

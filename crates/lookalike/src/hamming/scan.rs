@@ -67,6 +67,9 @@ impl<C: Code> HammingIndex for LinearScan<C> {
                 hits &= hits - 1;
             }
         }
-        Ok(Effort { probes: 1, candidates: self.words.len() as u64 })
+        Ok(Effort {
+            probes: 1,
+            candidates: self.words.len() as u64,
+        })
     }
 }

@@ -36,7 +36,10 @@ use std::collections::BTreeMap;
 ///
 /// When there are 2^32 codes or more.
 pub fn self_join<C: Code>(codes: &[C], radius: u32, visit: &mut dyn FnMut(usize, usize, u32)) {
-    assert!(u32::try_from(codes.len()).is_ok(), "a self-join takes fewer than 2^32 codes");
+    assert!(
+        u32::try_from(codes.len()).is_ok(),
+        "a self-join takes fewer than 2^32 codes"
+    );
     let bits = C::Word::BITS;
     let mut join = Join {
         radius,
@@ -109,7 +112,10 @@ impl<W: Word> Digit<W> {
         let wanted = (codes / 8).max(2).ilog2().max(1);
         let bits = wanted.min(DIGIT_BITS).min(key.ones());
         let low = W::from_u128(low_mask(key.ones() - bits)).deposit(key);
-        Self { mask: key & !low, bits }
+        Self {
+            mask: key & !low,
+            bits,
+        }
     }
 
     fn of(&self, word: W) -> usize {
@@ -137,7 +143,10 @@ impl<W: Word> Items<W> {
     }
 
     fn as_part(&mut self) -> Part<'_, W> {
-        Part { words: &mut self.words, indexes: &mut self.indexes }
+        Part {
+            words: &mut self.words,
+            indexes: &mut self.indexes,
+        }
     }
 }
 
@@ -180,8 +189,17 @@ impl<W: Word> Join<'_, W> {
             return None;
         }
         let best = || cheapest_masks(magnitude, bits, self.radius);
-        let masks = self.designs.entry((magnitude, bits)).or_insert_with(best).as_ref()?;
-        Some(masks.iter().map(|&mask| W::from_u128(mask).deposit(free)).collect())
+        let masks = self
+            .designs
+            .entry((magnitude, bits))
+            .or_insert_with(best)
+            .as_ref()?;
+        Some(
+            masks
+                .iter()
+                .map(|&mask| W::from_u128(mask).deposit(free))
+                .collect(),
+        )
     }
 
     /// Goes on with each bucket of a scattered part: first by the rest of the key, then in full.
@@ -221,7 +239,12 @@ impl<W: Word> Join<'_, W> {
             if end - start > 1 {
                 let (words, indexes) =
                     (&mut spare.words[start..end], &mut spare.indexes[start..end]);
-                self.refine(Part { words, indexes }, &mut inner, rest & !digit.mask, free);
+                self.refine(
+                    Part { words, indexes },
+                    &mut inner,
+                    rest & !digit.mask,
+                    free,
+                );
             }
             start = end;
         }
@@ -231,7 +254,8 @@ impl<W: Word> Join<'_, W> {
     /// are many.
     fn join(&mut self, part: Part<'_, W>, free: W) {
         let free = free & varying_bits(part.words.iter().copied());
-        let Some(keys) = self.keys(part.words.len(), free) else {
+        let keys = self.keys(part.words.len(), free);
+        let Some(keys) = keys.filter(|keys| pays(part.words, keys)) else {
             return self.compare(part.words, part.indexes);
         };
         let (outer, done) = (self.key, self.covered.len());
@@ -287,6 +311,25 @@ impl<W: Word> Join<'_, W> {
             (self.visit)(i.min(j) as usize, i.max(j) as usize, apart.ones());
         }
     }
+}
+
+/// Whether tables with these keys leave less than half of the pairs to compare. Without this, codes
+/// that are all alike would be cut in vain, level after level, each with as many tables.
+fn pays<W: Word>(words: &[W], keys: &[W]) -> bool {
+    let all = words.len() as f64 * words.len() as f64;
+    let mut left = 0.0;
+    keys.iter().all(|&key| {
+        let digit = Digit::leading(key, words.len());
+        let mut counts = vec![0_u32; digit.buckets()];
+        for &word in words {
+            counts[digit.of(word)] += 1;
+        }
+        left += counts
+            .iter()
+            .map(|&count| f64::from(count) * f64::from(count))
+            .sum::<f64>();
+        left < all / 2.0
+    })
 }
 
 /// Nanoseconds of one comparison, and of moving one code through one scatter.

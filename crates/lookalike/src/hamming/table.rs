@@ -1,1 +1,421 @@
+//! One table: its buckets in memory, in either layout.
+//!
+//! The entries of a bucket are the stored bits of its codes, ascending, in whole little-endian
+//! bytes. An entry's *rank* is the number of entries before it in the table.
 
+use super::build::Addressing;
+use super::code::Word;
+use super::design::TableKey;
+use super::kernel;
+use super::layout::{LINE_DATA, Layout, entry_bytes, line_capacity};
+
+/// A table of distinct codes.
+#[derive(Clone, Debug)]
+pub(super) struct Table<W> {
+    pub(super) addressing: Addressing<W>,
+    /// Errors in the address that probes forgive.
+    pub(super) budget: u32,
+    /// What to flip in an address for each probe, ascending: neighbouring buckets share cache lines.
+    pub(super) flips: Vec<u32>,
+    width: usize,
+    store: Store,
+}
+
+#[derive(Clone, Debug)]
+enum Store {
+    Packed(Packed),
+    Lines(Lines),
+}
+
+/// Entries back to back.
+#[derive(Clone, Debug, Default)]
+struct Packed {
+    /// Rank of the first entry of each bucket, and of the end.
+    starts: Vec<u32>,
+    entries: Vec<u8>,
+}
+
+/// A cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// A line for each bucket.
+#[derive(Clone, Debug, Default)]
+struct Lines {
+    lines: Vec<Line>,
+    /// Of each bucket with more entries than a line holds: where in `spilled` the others begin, and
+    /// how many entries the bucket has.
+    spills: Vec<(u32, u32)>,
+    spilled: Vec<u8>,
+    /// Rank of the first entry of each bucket; empty until asked for.
+    ranks: Vec<u32>,
+}
+
+/// Where the entries of a bucket are: at most two runs of bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Bucket<'a> {
+    first: &'a [u8],
+    first_count: usize,
+    line: Option<&'a [u8; 64]>,
+    more: &'a [u8],
+    more_count: usize,
+}
+
+/// All flips of at most `budget` of `bits` address bits, ascending.
+fn flips(bits: u32, budget: u32) -> Vec<u32> {
+    let mut all = vec![0_u32];
+    let mut newest = vec![0_u32];
+    for _ in 0..budget.min(bits) {
+        // Each flip once: bits are added above those there are.
+        let grown = newest.iter().flat_map(|&flip| {
+            let above = 32 - flip.leading_zeros();
+            (above..bits).map(move |bit| flip | 1 << bit)
+        });
+        newest = grown.collect();
+        all.extend_from_slice(&newest);
+    }
+    all.sort_unstable();
+    all
+}
+
+impl<W: Word> Table<W> {
+    pub(super) fn new(key: &TableKey, address: u128, layout: Layout) -> Self {
+        let addressing = Addressing::new(address);
+        let store = match layout {
+            Layout::Packed => Store::Packed(Packed::default()),
+            Layout::Lines => Store::Lines(Lines::default()),
+        };
+        Self {
+            addressing,
+            budget: key.budget,
+            flips: flips(addressing.address_bits, key.budget),
+            width: entry_bytes(W::BITS, addressing.address_bits),
+            store,
+        }
+    }
+
+    /// Makes room for so many entries, which the sums of the buckets must not exceed.
+    pub(super) fn reserve(&mut self, entries: usize) {
+        let buckets = 1_usize << self.addressing.address_bits;
+        match &mut self.store {
+            Store::Packed(packed) => {
+                packed.starts.reserve_exact(buckets + 1);
+                kernel::ask_huge_pages(&mut packed.starts);
+                packed.starts.push(0);
+                packed.entries.reserve_exact(entries * self.width + PADDING);
+                kernel::ask_huge_pages(&mut packed.entries);
+            }
+            Store::Lines(lines) => {
+                lines.lines.reserve_exact(buckets);
+                kernel::ask_huge_pages(&mut lines.lines);
+            }
+        }
+    }
+
+    /// Adds the next bucket.
+    pub(super) fn push(&mut self, rests: &[W]) {
+        let width = self.width;
+        match &mut self.store {
+            Store::Packed(packed) => {
+                append(&mut packed.entries, rests, width);
+                let before = packed.starts.last().copied().unwrap_or(0);
+                packed.starts.push(before + rests.len() as u32);
+            }
+            Store::Lines(lines) => lines.push(rests, width),
+        }
+    }
+
+    /// Ends the table: kernels read eight bytes at a time, and up to seven beyond the last entry.
+    pub(super) fn finish(&mut self) {
+        let entries = match &mut self.store {
+            Store::Packed(packed) => &mut packed.entries,
+            Store::Lines(lines) => &mut lines.spilled,
+        };
+        entries.extend_from_slice(&[0; PADDING]);
+        entries.shrink_to_fit();
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        match &self.store {
+            Store::Packed(packed) => packed.starts.last().map_or(0, |&end| end as usize),
+            Store::Lines(lines) => (0..lines.lines.len())
+                .map(|bucket| lines.count(bucket, self.width))
+                .sum(),
+        }
+    }
+
+    /// Memory of the table.
+    pub(super) fn bytes(&self) -> usize {
+        let stored = match &self.store {
+            Store::Packed(packed) => packed.starts.len() * 4 + packed.entries.len(),
+            Store::Lines(lines) => {
+                let spilled = lines.spills.len() * 8 + lines.spilled.len();
+                lines.lines.len() * 64 + lines.ranks.len() * 4 + spilled
+            }
+        };
+        stored + self.flips.len() * 4
+    }
+
+    /// Asks for the memory that [`Table::bucket`] reads first.
+    pub(super) fn prefetch_directory(&self, bucket: usize) {
+        match &self.store {
+            Store::Packed(packed) => kernel::prefetch(&packed.starts, bucket),
+            Store::Lines(lines) => kernel::prefetch(&lines.lines, bucket),
+        }
+    }
+
+    /// Asks for the memory of the entries, once the directory is there.
+    pub(super) fn prefetch_entries(&self, bucket: usize) {
+        if let Store::Packed(packed) = &self.store {
+            let (start, end) = packed.range(bucket);
+            kernel::prefetch(&packed.entries, start * self.width);
+            kernel::prefetch(&packed.entries, (end * self.width).saturating_sub(1));
+        }
+    }
+
+    pub(super) fn bucket(&self, bucket: usize) -> Bucket<'_> {
+        match &self.store {
+            Store::Packed(packed) => {
+                let (start, end) = packed.range(bucket);
+                Bucket {
+                    first: &packed.entries[start * self.width..],
+                    first_count: end - start,
+                    line: None,
+                    more: &[],
+                    more_count: 0,
+                }
+            }
+            Store::Lines(lines) => lines.bucket(bucket, self.width),
+        }
+    }
+
+    /// Rank of the first entry of a bucket; [`Table::count_ranks`] comes before.
+    fn rank(&self, bucket: usize) -> usize {
+        match &self.store {
+            Store::Packed(packed) => packed.starts[bucket] as usize,
+            Store::Lines(lines) => lines.ranks[bucket] as usize,
+        }
+    }
+
+    /// Makes ranks available.
+    pub(super) fn count_ranks(&mut self) {
+        if let Store::Lines(lines) = &mut self.store {
+            let mut before = 0;
+            let counts = (0..lines.lines.len()).map(|bucket| lines.count(bucket, self.width));
+            let ranks = counts.map(|count| {
+                before += count as u32;
+                before - count as u32
+            });
+            lines.ranks = ranks.collect();
+        }
+    }
+
+    /// The rank of a code, when it is stored.
+    pub(super) fn find(&self, word: W) -> Option<usize> {
+        let bucket = self.addressing.bucket(word) as usize;
+        let rest = word.extract(self.addressing.rest);
+        let mut found = None;
+        self.bucket(bucket)
+            .scan(self.width, rest, 0, &mut |at, _| found = Some(at));
+        Some(self.rank(bucket) + found?)
+    }
+
+    /// Whether a code is stored.
+    pub(super) fn contains(&self, word: W) -> bool {
+        let bucket = self.bucket(self.addressing.bucket(word) as usize);
+        let mut found = false;
+        let rest = word.extract(self.addressing.rest);
+        bucket.scan(self.width, rest, 0, &mut |_, _| found = true);
+        found
+    }
+
+    /// Visits all codes in order of rank.
+    pub(super) fn for_each(&self, visit: &mut dyn FnMut(W)) {
+        for number in 0..1_usize << self.addressing.address_bits {
+            let bucket = self.bucket(number);
+            // Every entry is within the full width of any needle.
+            bucket.scan(self.width, W::ZERO, W::BITS, &mut |_, rest| {
+                visit(self.addressing.restored(number as u64, rest));
+            });
+        }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+}
+
+/// Bytes that may be read beyond the last entry.
+const PADDING: usize = 8;
+
+fn append<W: Word>(entries: &mut Vec<u8>, rests: &[W], width: usize) {
+    let start = entries.len();
+    entries.resize(start + rests.len() * width, 0);
+    if width > 0 {
+        for (slot, rest) in entries[start..].chunks_exact_mut(width).zip(rests) {
+            rest.write(slot);
+        }
+    }
+}
+
+impl Packed {
+    fn range(&self, bucket: usize) -> (usize, usize) {
+        (
+            self.starts[bucket] as usize,
+            self.starts[bucket + 1] as usize,
+        )
+    }
+}
+
+impl Lines {
+    /// The last four bytes of a line: how many entries the bucket has or, above what a line holds,
+    /// which of the spills it is.
+    fn tail(&self, bucket: usize) -> u32 {
+        let line = &self.lines[bucket].0;
+        u32::from_le_bytes([line[60], line[61], line[62], line[63]])
+    }
+
+    fn push<W: Word>(&mut self, rests: &[W], width: usize) {
+        let capacity = line_capacity(width);
+        let held = rests.len().min(capacity);
+        let mut line = Line([0; 64]);
+        for (i, rest) in rests[..held].iter().enumerate() {
+            rest.write(&mut line.0[i * width..(i + 1) * width]);
+        }
+        let tail = if held == rests.len() {
+            held as u32
+        } else {
+            let start = self.spilled.len().checked_div(width).unwrap_or(0);
+            self.spills.push((start as u32, rests.len() as u32));
+            append(&mut self.spilled, &rests[held..], width);
+            (capacity + self.spills.len()) as u32
+        };
+        line.0[LINE_DATA..].copy_from_slice(&tail.to_le_bytes());
+        self.lines.push(line);
+    }
+
+    /// The start among the spilled, and the count, of a bucket.
+    fn extent(&self, bucket: usize, width: usize) -> (usize, usize) {
+        let (tail, capacity) = (self.tail(bucket) as usize, line_capacity(width));
+        match tail.checked_sub(capacity + 1) {
+            None => (0, tail),
+            Some(spill) => {
+                let (start, count) = self.spills[spill];
+                (start as usize, count as usize)
+            }
+        }
+    }
+
+    fn count(&self, bucket: usize, width: usize) -> usize {
+        self.extent(bucket, width).1
+    }
+
+    fn bucket(&self, bucket: usize, width: usize) -> Bucket<'_> {
+        let (start, count) = self.extent(bucket, width);
+        let held = count.min(line_capacity(width));
+        let line = &self.lines[bucket].0;
+        Bucket {
+            first: line,
+            first_count: held,
+            line: Some(line),
+            more: if held == count {
+                &[]
+            } else {
+                &self.spilled[start * width..]
+            },
+            more_count: count - held,
+        }
+    }
+}
+
+impl Bucket<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.first_count + self.more_count
+    }
+
+    /// Visits position and value of each entry within `radius` of `needle`.
+    pub(super) fn scan<W: Word>(
+        &self,
+        width: usize,
+        needle: W,
+        radius: u32,
+        visit: &mut impl FnMut(usize, W),
+    ) {
+        if let Some(line) = self.line {
+            let hits = W::scan_line(line, width, self.first_count, needle, radius);
+            visit_hits(hits, line, width, 0, visit);
+        } else {
+            scan_run(
+                self.first,
+                self.first_count,
+                width,
+                needle,
+                radius,
+                0,
+                visit,
+            );
+        }
+        if self.more_count > 0 {
+            let before = self.first_count;
+            scan_run(
+                self.more,
+                self.more_count,
+                width,
+                needle,
+                radius,
+                before,
+                visit,
+            );
+        }
+    }
+}
+
+fn scan_run<W: Word>(
+    mut bytes: &[u8],
+    count: usize,
+    width: usize,
+    needle: W,
+    radius: u32,
+    before: usize,
+    visit: &mut impl FnMut(usize, W),
+) {
+    for start in (0..count).step_by(64) {
+        let here = (count - start).min(64);
+        let hits = W::scan_packed(bytes, width, here, needle, radius);
+        visit_hits(hits, bytes, width, before + start, visit);
+        bytes = &bytes[here * width..];
+    }
+}
+
+fn visit_hits<W: Word>(
+    mut hits: u64,
+    bytes: &[u8],
+    width: usize,
+    before: usize,
+    visit: &mut impl FnMut(usize, W),
+) {
+    while hits != 0 {
+        let at = hits.trailing_zeros() as usize;
+        visit(before + at, W::read(&bytes[at * width..(at + 1) * width]));
+        hits &= hits - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flips_are_each_once_and_within_the_budget() {
+        let found = flips(10, 3);
+        let expected: Vec<u32> = (0..1 << 10)
+            .filter(|flip: &u32| flip.count_ones() <= 3)
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(flips(0, 5), [0]);
+        assert_eq!(flips(2, 9), [0, 1, 2, 3]);
+        assert_eq!(flips(32, 1).len(), 33);
+    }
+}

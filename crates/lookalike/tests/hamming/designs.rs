@@ -22,8 +22,14 @@ fn the_designs_of_the_paper_have_its_tables_and_prefixes() {
 #[test]
 fn covers_beat_block_choice() {
     assert_eq!(prefixes(Family::budgets(&[1, 1]), 3), (2, (32, 32)));
-    assert_eq!(prefixes(Family::exact_groups(&[(1, 3), (1, 3)]), 3), (6, (21, 22)));
-    assert_eq!(prefixes(Family::exact_groups(&[(1, 4), (1, 4)]), 3), (8, (24, 24)));
+    assert_eq!(
+        prefixes(Family::exact_groups(&[(1, 3), (1, 3)]), 3),
+        (6, (21, 22))
+    );
+    assert_eq!(
+        prefixes(Family::exact_groups(&[(1, 4), (1, 4)]), 3),
+        (8, (24, 24))
+    );
     assert_eq!(prefixes(Family::Biplane, 3), (11, (28, 30)));
     assert_eq!(prefixes(Family::Affine, 3), (14, (32, 32)));
     assert_eq!(prefixes(Family::Projective, 3), (15, (33, 36)));
@@ -71,7 +77,13 @@ fn every_planned_design_is_complete() {
 fn a_plan_exists_for_every_width_and_radius() {
     for bits in [32, 64, 128] {
         for radius in 0..=16 {
-            let plan = plan(1 << 20, bits, radius, &Limits::default(), &Constants::default());
+            let plan = plan(
+                1 << 20,
+                bits,
+                radius,
+                &Limits::default(),
+                &Constants::default(),
+            );
             assert_eq!(plan.iter().filter(|costed| costed.cheapest).count(), 1);
             assert_eq!(plan[0].design.family(), &Family::Scan);
             assert!(plan.len() > 3, "{bits} {radius}");
@@ -83,17 +95,40 @@ fn a_plan_exists_for_every_width_and_radius() {
 fn limits_are_kept() {
     let constants = Constants::default();
     let cheapest = |limits: &Limits| {
-        plan(1 << 27, 64, 3, limits, &constants).into_iter().find(|costed| costed.cheapest)
+        plan(1 << 27, 64, 3, limits, &constants)
+            .into_iter()
+            .find(|costed| costed.cheapest)
     };
-    let two = cheapest(&Limits { tables: Some(2), ..Limits::default() }).unwrap();
+    let two = cheapest(&Limits {
+        tables: Some(2),
+        ..Limits::default()
+    })
+    .unwrap();
     let halves = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
     assert_eq!(two.design.tables(), halves.tables());
-    let small = cheapest(&Limits { memory_bytes: Some(12 << 27), ..Limits::default() }).unwrap();
+    let small = cheapest(&Limits {
+        memory_bytes: Some(12 << 27),
+        ..Limits::default()
+    })
+    .unwrap();
     assert!(small.costs.bytes_per_fingerprint <= 12.0);
-    assert_eq!((small.design.tables().len(), small.layout), (2, Layout::Packed));
-    let long = cheapest(&Limits { min_prefix_bits: Some(29), ..Limits::default() }).unwrap();
+    assert_eq!(
+        (small.design.tables().len(), small.layout),
+        (2, Layout::Packed)
+    );
+    let long = cheapest(&Limits {
+        min_prefix_bits: Some(29),
+        ..Limits::default()
+    })
+    .unwrap();
     assert!(long.design.prefix_range().0 >= 29);
-    assert_eq!(cheapest(&Limits { memory_bytes: Some(0), ..Limits::default() }), None);
+    assert_eq!(
+        cheapest(&Limits {
+            memory_bytes: Some(0),
+            ..Limits::default()
+        }),
+        None
+    );
 }
 
 #[test]
@@ -129,7 +164,9 @@ fn enumerate(bits: u32, radius: u32, most: u64) -> Vec<(u64, f64)> {
     fn grow(radius: u32, most: u64, from: u32, at: (u64, f64), out: &mut Vec<(u64, f64)>) {
         out.push(at);
         for blocks in from..=64 {
-            let ways: f64 = (0..radius).map(|i| f64::from(blocks - i) / f64::from(i + 1)).product();
+            let ways: f64 = (0..radius)
+                .map(|i| f64::from(blocks - i) / f64::from(i + 1))
+                .product();
             let tables = at.0 * ways.round() as u64;
             let left = at.1 * f64::from(radius) / f64::from(blocks);
             if tables <= most && left >= f64::from(radius) - 1e-9 {
@@ -139,28 +176,48 @@ fn enumerate(bits: u32, radius: u32, most: u64) -> Vec<(u64, f64)> {
     }
     let mut out = Vec::new();
     grow(radius, most, radius + 1, (1, f64::from(bits)), &mut out);
-    out.into_iter().map(|(tables, left)| (tables, f64::from(bits) - left)).collect()
+    out.into_iter()
+        .map(|(tables, left)| (tables, f64::from(bits) - left))
+        .collect()
 }
 
 #[test]
 fn the_recursion_and_its_dual_equal_enumeration() {
-    for (bits, radius) in [(64, 1), (64, 2), (64, 3), (32, 2), (32, 3), (64, 4), (128, 3)] {
+    for (bits, radius) in [
+        (64, 1),
+        (64, 2),
+        (64, 3),
+        (32, 2),
+        (32, 3),
+        (64, 4),
+        (128, 3),
+    ] {
         let all = enumerate(bits, radius, 2_000);
         for prefix in 0..=bits * 2 / 3 {
-            let fewest = all.iter().filter(|(_, p)| *p >= f64::from(prefix)).map(|(t, _)| *t).min();
+            let fewest = all
+                .iter()
+                .filter(|(_, p)| *p >= f64::from(prefix))
+                .map(|(t, _)| *t)
+                .min();
             let found = fewest_tables(bits, radius, prefix);
             if let Some(fewest) = fewest {
                 let found = found.expect("the enumeration has one");
                 assert_eq!(found.tables, fewest, "{bits} {radius} {prefix}");
             } else {
-                assert!(found.is_none_or(|found| found.tables > 2_000), "{bits} {radius} {prefix}");
+                assert!(
+                    found.is_none_or(|found| found.tables > 2_000),
+                    "{bits} {radius} {prefix}"
+                );
             }
         }
         for most in [1, 2, 4, 7, 10, 16, 20, 40, 64, 100, 400, 2_000] {
             let within = all.iter().filter(|(tables, _)| *tables <= most);
             let longest = within.map(|(_, p)| *p).fold(0.0, f64::max);
             let found = longest_prefix(bits, radius, most);
-            assert!((found.prefix_bits - longest).abs() < 1e-9, "{bits} {radius} {most}");
+            assert!(
+                (found.prefix_bits - longest).abs() < 1e-9,
+                "{bits} {radius} {most}"
+            );
             assert!(found.tables <= most);
         }
     }

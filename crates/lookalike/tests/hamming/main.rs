@@ -4,4 +4,5 @@
 
 mod collections;
 mod designs;
+mod indexes;
 mod self_join;

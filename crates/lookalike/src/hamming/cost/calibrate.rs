@@ -10,7 +10,9 @@ use std::hint::black_box;
 ///
 /// `clock` returns seconds from any origin. The library itself reads no clock.
 pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Constants {
-    let line_ns = working_sets.iter().map(|&size| (size as f64, random_line(clock, size)));
+    let line_ns = working_sets
+        .iter()
+        .map(|&size| (size as f64, random_line(clock, size)));
     let line_ns = line_ns.collect();
     let scanned_code_ns = scan(clock);
     let entry_ns = compare(clock);
@@ -61,10 +63,13 @@ fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
 }
 
 fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
-    let words: Vec<u64> =
-        (0..1 << 20).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let words: Vec<u64> = (0..1 << 20)
+        .map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .collect();
     best(clock, words.len(), &mut || {
-        let hits = words.chunks(64).map(|chunk| kernel::scan_words(chunk, 1, 3).count_ones());
+        let hits = words
+            .chunks(64)
+            .map(|chunk| kernel::scan_words(chunk, 1, 3).count_ones());
         black_box(hits.sum::<u32>());
     })
 }
@@ -72,8 +77,9 @@ fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
 /// Buckets of eight entries of five bytes, in the first-level cache.
 fn compare(clock: &mut dyn FnMut() -> f64) -> f64 {
     const ROUNDS: usize = 20_000;
-    let bytes: Vec<u8> =
-        (0..4096_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let bytes: Vec<u8> = (0..4096_u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     best(clock, 8 * ROUNDS, &mut || {
         let starts = (0..ROUNDS).map(|round| (round * 40) % 4000);
         let hits = starts.map(|start| u64::scan_packed(&bytes[start..], 5, 8, 0x12_3456, 3));

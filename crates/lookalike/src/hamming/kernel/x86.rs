@@ -96,7 +96,10 @@ struct Spread {
 impl Spread {
     /// `at[lane]` is the position in the loaded vector of the first byte of entry `2 * lane`.
     const fn new(width: usize, at: [usize; 4]) -> Self {
-        let mut spread = Self { dwords: [0; 16], bytes: [0x80; 64] };
+        let mut spread = Self {
+            dwords: [0; 16],
+            bytes: [0x80; 64],
+        };
         let mut lane = 0;
         while lane < 4 {
             let mut i = 0;
@@ -123,7 +126,11 @@ impl Spread {
         while lane < 4 {
             let first = 2 * width * lane;
             let in_low_half = first + 2 * width <= 32;
-            at[lane] = if in_low_half { first } else { first + 64 - 8 * width };
+            at[lane] = if in_low_half {
+                first
+            } else {
+                first + 64 - 8 * width
+            };
             lane += 1;
         }
         Self::new(width, at)
@@ -132,7 +139,15 @@ impl Spread {
     /// For the entries `8 * group..` of one line.
     const fn of_line(width: usize, group: usize) -> Self {
         let first = 8 * width * group;
-        Self::new(width, [first, first + 2 * width, first + 4 * width, first + 6 * width])
+        Self::new(
+            width,
+            [
+                first,
+                first + 2 * width,
+                first + 4 * width,
+                first + 6 * width,
+            ],
+        )
     }
 }
 
@@ -169,8 +184,9 @@ fn spread(loaded: __m512i, how: &Spread) -> __m512i {
 /// Ones in each 64-bit lane by table look-up of nibbles, for processors without VPOPCNTDQ.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn ones_by_nibbles(x: __m512i) -> __m512i {
-    let table =
-        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    let table = _mm512_broadcast_i32x4(_mm_setr_epi8(
+        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+    ));
     let nibbles = _mm512_set1_epi8(15);
     let low = _mm512_shuffle_epi8(table, _mm512_and_si512(x, nibbles));
     let high = _mm512_and_si512(_mm512_srli_epi16::<4>(x), nibbles);
@@ -199,7 +215,10 @@ macro_rules! avx512_kernels {
                 let (low, high) = unsafe {
                     let first = group.as_ptr();
                     let last = first.add(8 * width - 32);
-                    (_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(last.cast()))
+                    (
+                        _mm256_loadu_si256(first.cast()),
+                        _mm256_loadu_si256(last.cast()),
+                    )
                 };
                 let loaded = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
                 let apart = $ones(_mm512_xor_si512(spread(loaded, how), needles));
@@ -280,8 +299,9 @@ avx512_kernels!(
 
 #[target_feature(enable = "avx2")]
 fn ones_avx2(x: __m256i) -> __m256i {
-    let table =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    let table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+    ));
     let nibbles = _mm256_set1_epi8(15);
     let low = _mm256_shuffle_epi8(table, _mm256_and_si256(x, nibbles));
     let high = _mm256_and_si256(_mm256_srli_epi16::<4>(x), nibbles);
@@ -301,7 +321,10 @@ fn within_avx2(apart: __m256i, limit: __m256i) -> u64 {
 fn scan_groups_avx2(bytes: &[u8], width: usize, needle: u64, radius: u32) -> u64 {
     let mut order = [0x80_u8; 32];
     for byte in 0..width {
-        for (entry, first) in [0, width, 16 - 2 * width, 16 - width].into_iter().enumerate() {
+        for (entry, first) in [0, width, 16 - 2 * width, 16 - width]
+            .into_iter()
+            .enumerate()
+        {
             order[8 * entry + byte] = (first + byte) as u8;
         }
     }

@@ -1,0 +1,319 @@
+//! The buckets of a table, in order, out of codes in any order and in bounded memory.
+//!
+//! Codes are scattered by the leading bits of their address into parts that fit the cache, and each
+//! part by the rest of the address; a bucket is sorted and its repetitions dropped before it is
+//! handed on. When the scratch memory does not hold all codes, the source is replayed once for each
+//! slice of the address space that it does hold.
+
+use super::code::{Code, Word};
+use super::kernel;
+use std::io;
+use std::ops::Range;
+
+/// Codes that can be read again and again, in the same order each time.
+pub trait CodeSource<C: Code>: Sync {
+    /// Hands all codes to `sink`, in chunks of any size.
+    ///
+    /// # Errors
+    ///
+    /// Those of the medium the codes are read from.
+    fn replay(&self, sink: &mut dyn FnMut(&[C])) -> io::Result<()>;
+}
+
+impl<C: Code> CodeSource<C> for [C] {
+    fn replay(&self, sink: &mut dyn FnMut(&[C])) -> io::Result<()> {
+        sink(self);
+        Ok(())
+    }
+}
+
+/// Why an index could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// More codes than one index holds.
+    #[error("{0} fingerprints are more than one index holds; the most are 4294967294")]
+    TooMany(u64),
+    /// A design for codes of another width.
+    #[error("the design is for {design}-bit codes, these have {codes} bits")]
+    OtherWidth {
+        /// Bits the design is for.
+        design: u32,
+        /// Bits of the codes.
+        codes: u32,
+    },
+    /// A design with so many probes a query that a linear scan is faster.
+    #[error("the design needs {0} probes of one table; use one with smaller error budgets")]
+    TooManyProbes(u64),
+    /// A source that gave other codes when it was read again.
+    #[error("the fingerprints changed while they were read")]
+    Changed,
+    /// As many ids as codes are needed.
+    #[error("there are {codes} fingerprints but {ids} ids")]
+    IdCount {
+        /// How many codes there are.
+        codes: usize,
+        /// How many ids there are.
+        ids: usize,
+    },
+    /// The source could not be read.
+    #[error("reading fingerprints")]
+    Read(#[from] io::Error),
+}
+
+/// Which bits of a code number its bucket, and which are stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addressing<W> {
+    /// Bits that number the bucket.
+    pub(super) address: W,
+    /// All other bits.
+    pub(super) rest: W,
+    pub(super) address_bits: u32,
+    pub(super) rest_bits: u32,
+}
+
+impl<W: Word> Addressing<W> {
+    pub(super) fn new(mask: u128) -> Self {
+        let address = W::from_u128(mask);
+        let address_bits = address.ones();
+        Self {
+            address,
+            rest: !address,
+            address_bits,
+            rest_bits: W::BITS - address_bits,
+        }
+    }
+
+    pub(super) fn bucket(&self, word: W) -> u64 {
+        word.extract(self.address).above(0)
+    }
+
+    /// The bucket above the stored bits: tables are sorted by this.
+    fn permuted(&self, word: W) -> W {
+        W::joined(self.bucket(word), word.extract(self.rest), self.rest_bits)
+    }
+
+    pub(super) fn restored(&self, bucket: u64, rest: W) -> W {
+        W::joined(bucket, W::ZERO, 0).deposit(self.address) | rest.deposit(self.rest)
+    }
+}
+
+/// How the work is cut.
+struct Parts {
+    /// Leading address bits that number a part.
+    bits: u32,
+    /// Address bits below them.
+    below: u32,
+    /// Codes of each part.
+    counts: Vec<usize>,
+}
+
+impl Parts {
+    fn of<W: Word>(&self, permuted: W, addressing: &Addressing<W>) -> usize {
+        permuted.above(addressing.rest_bits + self.below) as usize
+    }
+
+    /// Runs of parts that hold at most `most` codes, or a single part.
+    fn slices(&self, most: usize) -> Vec<Range<usize>> {
+        let mut slices: Vec<Range<usize>> = Vec::new();
+        let mut held = 0;
+        for (part, &count) in self.counts.iter().enumerate() {
+            match slices.last_mut() {
+                Some(slice) if held + count <= most => {
+                    slice.end = part + 1;
+                    held += count;
+                }
+                _ => {
+                    slices.push(part..part + 1);
+                    held = count;
+                }
+            }
+        }
+        slices
+    }
+}
+
+/// Hands every bucket, from the first to the last and empty ones too, to `sink`: the stored bits of
+/// its distinct codes, ascending.
+///
+/// `count` is the number of codes of the source; at most `scratch_bytes` are taken beside, if a part
+/// fits in them.
+pub(super) fn buckets<C: Code>(
+    source: &(impl CodeSource<C> + ?Sized),
+    count: usize,
+    addressing: &Addressing<C::Word>,
+    scratch_bytes: usize,
+    sink: &mut dyn FnMut(&[C::Word]),
+) -> Result<(), BuildError> {
+    let parts = count_parts(source, count, addressing)?;
+    if parts.counts.iter().sum::<usize>() != count {
+        return Err(BuildError::Changed);
+    }
+    let most = scratch_bytes / size_of::<C::Word>();
+    let mut scratch = Vec::new();
+    let mut sorter = PartSorter::default();
+    for slice in parts.slices(most) {
+        gather(source, addressing, &parts, slice.clone(), &mut scratch)?;
+        let mut rest = scratch.as_mut_slice();
+        for part in slice {
+            let (codes, later) = rest.split_at_mut(parts.counts[part]);
+            sorter.buckets(codes, addressing, parts.below, sink);
+            rest = later;
+        }
+    }
+    Ok(())
+}
+
+fn count_parts<C: Code>(
+    source: &(impl CodeSource<C> + ?Sized),
+    count: usize,
+    addressing: &Addressing<C::Word>,
+) -> Result<Parts, BuildError> {
+    // A part of 2^15 codes fits the second-level cache, with room for what it is sorted into.
+    let wanted = count.max(1).ilog2().saturating_sub(15).min(13);
+    let bits = wanted.min(addressing.address_bits);
+    let mut parts = Parts {
+        bits,
+        below: addressing.address_bits - bits,
+        counts: Vec::new(),
+    };
+    parts.counts.resize(1 << parts.bits, 0);
+    source.replay(&mut |codes| {
+        for code in codes {
+            let part = addressing.bucket(code.word()) >> parts.below;
+            parts.counts[part as usize] += 1;
+        }
+    })?;
+    Ok(parts)
+}
+
+/// Codes that wait for their part until a cache line is full of them.
+#[derive(Clone, Copy)]
+struct Waiting<W> {
+    codes: [W; 8],
+    count: u32,
+}
+
+/// Fills `out` with the permuted codes of a slice of parts, part by part.
+fn gather<C: Code>(
+    source: &(impl CodeSource<C> + ?Sized),
+    addressing: &Addressing<C::Word>,
+    parts: &Parts,
+    slice: Range<usize>,
+    out: &mut Vec<C::Word>,
+) -> Result<(), BuildError> {
+    let counts = &parts.counts[slice.clone()];
+    out.clear();
+    out.reserve(counts.iter().sum());
+    kernel::ask_huge_pages(out);
+    out.resize(counts.iter().sum(), C::Word::ZERO);
+    let mut end = 0;
+    let places = counts.iter().map(|&count| {
+        end += count;
+        (end - count, end)
+    });
+    let mut places: Vec<(usize, usize)> = places.collect();
+    let empty = Waiting {
+        codes: [C::Word::ZERO; 8],
+        count: 0,
+    };
+    let mut waiting = vec![empty; counts.len()];
+    let mut changed = false;
+    source.replay(&mut |codes| {
+        for code in codes {
+            let permuted = addressing.permuted(code.word());
+            let part = parts.of(permuted, addressing);
+            if !slice.contains(&part) {
+                continue;
+            }
+            let queue = &mut waiting[part - slice.start];
+            queue.codes[queue.count as usize] = permuted;
+            queue.count += 1;
+            if queue.count == 8 {
+                changed |= !queue.empty_into(out, &mut places[part - slice.start]);
+            }
+        }
+    })?;
+    for (queue, place) in waiting.iter_mut().zip(&mut places) {
+        changed |= !queue.empty_into(out, place) || place.0 != place.1;
+    }
+    if changed {
+        Err(BuildError::Changed)
+    } else {
+        Ok(())
+    }
+}
+
+impl<W: Word> Waiting<W> {
+    /// Moves the codes to their place; false when there is no room.
+    fn empty_into(&mut self, out: &mut [W], (next, end): &mut (usize, usize)) -> bool {
+        let count = std::mem::take(&mut self.count) as usize;
+        if *next + count > *end {
+            return false;
+        }
+        out[*next..*next + count].copy_from_slice(&self.codes[..count]);
+        *next += count;
+        true
+    }
+}
+
+/// Sorts one part after the other.
+#[derive(Default)]
+struct PartSorter<W> {
+    sorted: Vec<W>,
+    ends: Vec<u32>,
+}
+
+impl<W: Word> PartSorter<W> {
+    fn buckets(
+        &mut self,
+        codes: &[W],
+        addressing: &Addressing<W>,
+        below: u32,
+        sink: &mut dyn FnMut(&[W]),
+    ) {
+        self.scatter(codes, addressing.rest_bits, below);
+        let mut start = 0;
+        for &end in &self.ends {
+            let bucket = &mut self.sorted[start..end as usize];
+            bucket.sort_unstable();
+            let distinct = drop_repetitions(bucket, addressing.rest_bits);
+            sink(&bucket[..distinct]);
+            start = end as usize;
+        }
+    }
+
+    /// A counting sort by the low `below` bits of the address, which lie above `rest_bits` others.
+    fn scatter(&mut self, codes: &[W], rest_bits: u32, below: u32) {
+        let low = (1 << below) - 1;
+        let bucket = |code: W| (code.above(rest_bits) & low) as usize;
+        self.ends.clear();
+        self.ends.resize(1 << below, 0);
+        self.sorted.resize(codes.len(), W::ZERO);
+        for &code in codes {
+            self.ends[bucket(code)] += 1;
+        }
+        let mut start = 0;
+        for slot in &mut self.ends {
+            start += std::mem::replace(slot, start);
+        }
+        for &code in codes {
+            let slot = &mut self.ends[bucket(code)];
+            self.sorted[*slot as usize] = code;
+            *slot += 1;
+        }
+    }
+}
+
+/// Moves the distinct codes of a sorted bucket to its front, without their address; how many.
+fn drop_repetitions<W: Word>(bucket: &mut [W], rest_bits: u32) -> usize {
+    let mut distinct = 0;
+    for i in 0..bucket.len() {
+        let rest = bucket[i].low(rest_bits);
+        if distinct == 0 || bucket[distinct - 1] != rest {
+            bucket[distinct] = rest;
+            distinct += 1;
+        }
+    }
+    distinct
+}
