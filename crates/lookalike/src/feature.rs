@@ -37,6 +37,7 @@ pub struct FeatureExtractor {
     seed: u64,
     tokens: Vec<u64>,
     chars: CharBatch,
+    bounds: Vec<u32>,
     features: Vec<u64>,
     scratch: Vec<u64>,
 }
@@ -52,6 +53,7 @@ impl FeatureExtractor {
             seed: scheme.seed,
             tokens: Vec::new(),
             chars: CharBatch::default(),
+            bounds: Vec::new(),
             features: Vec::new(),
             scratch: Vec::new(),
         }
@@ -93,6 +95,11 @@ impl FeatureExtractor {
             seed,
             ..
         } = self;
+        if width == 1 {
+            return segmenter.batches(text, |batch| {
+                token_hash::extend(features, batch.bytes(), batch.bounds(), *seed);
+            });
+        }
         tokens.clear();
         segmenter.batches(text, |batch| {
             token_hash::extend(tokens, batch.bytes(), batch.bounds(), *seed);
@@ -109,29 +116,36 @@ impl FeatureExtractor {
         let Self {
             segmenter,
             chars,
+            bounds,
             features,
             seed,
             ..
         } = self;
+        let mut hash_windows = |chars: &CharBatch, width| {
+            let bytes = chars.windows(width, bounds);
+            token_hash::extend(features, bytes, bounds, *seed);
+        };
         chars.clear();
-        segmenter.characters(text, chars, |batch| {
-            char_windows(features, batch, width, *seed);
-            batch.keep_last(width - 1);
+        segmenter.characters(text, chars, |chars| {
+            hash_windows(chars, width);
+            chars.keep_last(width - 1);
         });
-        char_windows(features, chars, width, *seed);
-        if features.is_empty() && chars.len() > 0 {
-            char_windows(features, chars, chars.len(), *seed);
-        }
+        hash_windows(chars, width);
         if !chars.has_ink {
             features.clear();
+        } else if features.is_empty() {
+            chars_of_short_text(chars, bounds, features, *seed);
         }
     }
 }
 
-/// Appends the feature of each window of `width` characters.
-fn char_windows(features: &mut Vec<u64>, chars: &CharBatch, width: usize, seed: u64) {
-    for first in 0..(chars.len() + 1).saturating_sub(width) {
-        let window = &chars.bytes()[chars.start(first)..chars.start(first + width)];
-        features.push(crate::hash::xxh3_64(window, seed));
-    }
+/// The one feature of a text of fewer characters than a shingle has.
+fn chars_of_short_text(
+    chars: &CharBatch,
+    bounds: &mut Vec<u32>,
+    features: &mut Vec<u64>,
+    seed: u64,
+) {
+    let bytes = chars.windows(chars.len(), bounds);
+    token_hash::extend(features, bytes, bounds, seed);
 }

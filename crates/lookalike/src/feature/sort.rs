@@ -1,8 +1,151 @@
-//! Sorting features: they are uniform 64-bit values, so their leading bits are their place.
+//! Sorting features: they are uniform 64-bit values, so their leading bits tell their place.
+//!
+//! A comparison sort guesses wrong at every other step. Here values are counted by their leading
+//! bits, moved to buckets of one or two each, and put in order within the buckets by insertion. A
+//! bucket that came out large is treated likewise by its next bits, so that a text of few words,
+//! whose features are many times the same, costs no more than another.
 
-/// Sorts `features` and drops repetitions. `scratch` is working space, its contents are lost.
+/// Up to so many values plain insertion is fastest.
+const SMALL: usize = 24;
+
+/// Sorts `features` and drops repetitions. `scratch` is working space: it grows as needed and its
+/// contents mean nothing afterwards. Linear time for hashes, n log n for any values.
 pub fn sort_dedup(features: &mut Vec<u64>, scratch: &mut Vec<u64>) {
-    let _ = scratch;
-    features.sort_unstable();
+    let len = features.len();
+    if scratch.len() < len {
+        scratch.resize(len, 0);
+    }
+    sort(features, &mut scratch[..len], 0);
     features.dedup();
+}
+
+/// Sorts values that agree in their first `known` bits, with counters for about as many buckets
+/// as there are values.
+fn sort(values: &mut [u64], scratch: &mut [u64], known: u32) {
+    match values.len() {
+        0..=SMALL => insertion_sort(values),
+        25..=64 => sort_by_bits::<32>(values, scratch, known),
+        65..=400 => sort_by_bits::<256>(values, scratch, known),
+        _ => sort_by_bits::<2048>(values, scratch, known),
+    }
+}
+
+fn sort_by_bits<const BUCKETS: usize>(values: &mut [u64], scratch: &mut [u64], known: u32) {
+    let bits = BUCKETS.ilog2();
+    if known + bits > u64::BITS || u32::try_from(values.len()).is_err() {
+        return values.sort_unstable();
+    }
+    let bucket = |value: u64| (value << known >> (u64::BITS - bits)) as usize % BUCKETS;
+    let mut places = [0u32; BUCKETS];
+    for &value in &*values {
+        places[bucket(value)] += 1;
+    }
+    let largest = counts_to_places(&mut places);
+    if largest as usize > values.len() / 2 {
+        // Not hashes, or few distinct ones: the library's sort is made for such lists.
+        return values.sort_unstable();
+    }
+    for &value in &*values {
+        let place = &mut places[bucket(value)];
+        scratch[*place as usize] = value;
+        *place += 1;
+    }
+    values.copy_from_slice(scratch);
+    if largest as usize > SMALL {
+        // Each place has moved on to the end of its bucket.
+        sort_large_buckets(values, scratch, &places, known + bits);
+    }
+    insertion_sort(values);
+}
+
+/// Turns counts into the places where the buckets begin; returns the largest count.
+fn counts_to_places(counts: &mut [u32]) -> u32 {
+    let (mut place, mut largest) = (0, 0);
+    for count in counts {
+        largest = largest.max(*count);
+        (*count, place) = (place, place + *count);
+    }
+    largest
+}
+
+fn sort_large_buckets(values: &mut [u64], scratch: &mut [u64], ends: &[u32], known: u32) {
+    let mut start = 0;
+    for end in ends.iter().map(|&end| end as usize) {
+        if end - start > SMALL {
+            sort(&mut values[start..end], &mut scratch[start..end], known);
+        }
+        start = end;
+    }
+}
+
+/// Puts values in order that stand near their places.
+fn insertion_sort(values: &mut [u64]) {
+    for at in 1..values.len() {
+        let value = values[at];
+        let mut place = at;
+        while place > 0 && values[place - 1] > value {
+            values[place] = values[place - 1];
+            place -= 1;
+        }
+        values[place] = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::hash::splitmix64;
+
+    fn check(values: &[u64]) {
+        let expected: Vec<u64> = values
+            .iter()
+            .copied()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let (mut sorted, mut scratch) = (values.to_vec(), vec![7; 3]);
+        sort_dedup(&mut sorted, &mut scratch);
+        assert_eq!(sorted, expected);
+    }
+
+    #[test]
+    fn hashes_in_any_number() {
+        let mut state = 11;
+        for count in (0..130).chain([399, 400, 401, 1000, 5000, 70_000]) {
+            let values: Vec<u64> = (0..count).map(|_| splitmix64(&mut state)).collect();
+            check(&values);
+            let repeated: Vec<u64> = values.iter().map(|v| values[*v as usize % count]).collect();
+            check(&repeated);
+        }
+    }
+
+    #[test]
+    fn values_that_share_their_leading_bits() {
+        let mut state = 12;
+        for shift in [1, 8, 30, 55, 60, 63] {
+            let values: Vec<u64> = (0..3000).map(|_| splitmix64(&mut state) >> shift).collect();
+            check(&values);
+            let split = |(at, v): (usize, &u64)| if at % 3 == 0 { !v } else { *v };
+            check(&values.iter().enumerate().map(split).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn two_words_over_and_over() {
+        let values: Vec<u64> = (0..100_000)
+            .map(|at| [5 << 60, 5 << 60 | 1][at % 2])
+            .collect();
+        check(&values);
+    }
+
+    proptest! {
+        #[test]
+        fn any_values(values in proptest::collection::vec(any::<u64>(), 0..300)) {
+            check(&values);
+        }
+    }
 }

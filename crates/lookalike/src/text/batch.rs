@@ -50,7 +50,9 @@ impl Batch {
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
         let text = std::str::from_utf8(&self.bytes[..self.used]).expect("cut from text at words");
         let (bounds, _) = self.bounds().as_chunks::<2>();
-        bounds.iter().map(move |&[start, end]| &text[start as usize..end as usize])
+        bounds
+            .iter()
+            .map(move |&[start, end]| &text[start as usize..end as usize])
     }
 
     /// Room for `len` more bytes.
@@ -68,7 +70,9 @@ impl Batch {
         }
         Room {
             bytes: &mut self.bytes[self.used..bytes],
-            base: u32::try_from(bytes).map(|_| self.used as u32).expect("a word is below 4 GiB"),
+            base: u32::try_from(bytes)
+                .map(|_| self.used as u32)
+                .expect("a word is below 4 GiB"),
             bounds: &mut self.bounds[self.bounds_used..],
         }
     }
@@ -92,7 +96,10 @@ impl Batch {
         let mut kept = first;
         for at in (first..self.bounds_used).step_by(2) {
             let (start, end) = (self.bounds[at], self.bounds[at + 1]);
-            if self.bytes[start as usize..end as usize].iter().any(|&byte| byte != b'_') {
+            if self.bytes[start as usize..end as usize]
+                .iter()
+                .any(|&byte| byte != b'_')
+            {
                 self.bounds[kept] = start;
                 self.bounds[kept + 1] = end;
                 kept += 2;

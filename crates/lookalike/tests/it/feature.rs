@@ -1,0 +1,145 @@
+//! Features against the published definition, written down here a second time.
+
+use lookalike::hash::{avalanche, xxh3_64};
+use lookalike::{FeatureExtractor, Scheme, Segmentation, Shingle, Weight};
+use proptest::prelude::*;
+
+use crate::scheme::any_scheme;
+use crate::text::{any_text, defined_pieces, defined_words, is_word_char};
+
+fn word_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
+    let hash = |word: &String| xxh3_64(word.as_bytes(), scheme.seed);
+    let tokens: Vec<u64> = defined_words(scheme, text).iter().map(hash).collect();
+    if width == 1 || tokens.is_empty() {
+        return tokens;
+    }
+    let feature = |window: &[u64]| {
+        let m = window.len();
+        let mix = (0..m).fold(0, |mix, j| mix ^ window[j].rotate_left((m - 1 - j) as u32));
+        avalanche(mix ^ (m as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    };
+    tokens
+        .windows(width.min(tokens.len()))
+        .map(feature)
+        .collect()
+}
+
+fn char_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
+    let pieces = defined_pieces(scheme, text);
+    let chars: Vec<char> = match scheme.segmentation {
+        Segmentation::Unicode => pieces.join(" ").chars().collect(),
+        Segmentation::WordChars => pieces
+            .concat()
+            .chars()
+            .filter(|&c| is_word_char(c))
+            .collect(),
+    };
+    if chars.iter().all(|c| c.is_whitespace()) {
+        return Vec::new();
+    }
+    let feature = |window: &[char]| xxh3_64(String::from_iter(window).as_bytes(), scheme.seed);
+    chars.windows(width.min(chars.len())).map(feature).collect()
+}
+
+fn defined(scheme: &Scheme, text: &str) -> Vec<u64> {
+    match scheme.shingle {
+        Shingle::Words(width) => word_features(scheme, text, width.get()),
+        Shingle::Chars(width) => char_features(scheme, text, width.get()),
+    }
+}
+
+fn set(mut features: Vec<u64>) -> Vec<u64> {
+    features.sort_unstable();
+    features.dedup();
+    features
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn features_are_those_of_the_definition(scheme in any_scheme(), text in any_text()) {
+        let mut extractor = FeatureExtractor::new(&scheme);
+        let expected = defined(&scheme, &text);
+        prop_assert_eq!(extractor.features(&text), &expected);
+        prop_assert_eq!(extractor.feature_set(&text), set(expected.clone()));
+        let weighted = if scheme.weight == Weight::Tf { expected } else { set(expected) };
+        prop_assert_eq!(extractor.weighted_features(&text), weighted);
+    }
+
+    #[test]
+    fn white_space_around_and_between_changes_nothing(text in "[a-z ]{0,80}", extra in " {0,3}") {
+        for shingle in ["words:3", "chars:4"] {
+            let scheme = Scheme { shingle: shingle.parse().unwrap(), ..Scheme::default() };
+            let mut extractor = FeatureExtractor::new(&scheme);
+            let expected = extractor.features(&text).to_vec();
+            let spread = format!("{extra}{}\r\n{extra}", text.replace(' ', " \t\n"));
+            prop_assert_eq!(extractor.features(&spread), expected);
+        }
+    }
+}
+
+#[test]
+fn long_texts_have_the_features_of_the_definition() {
+    let words = |n: u32| {
+        (0..n)
+            .map(|i| format!("w{} ", i * i % 7919))
+            .collect::<String>()
+    };
+    let chinese: String = (0..30_000u32)
+        .filter_map(|i| char::from_u32(0x4E00 + i * 37 % 20_000))
+        .collect();
+    let texts = [
+        words(20_000),
+        "x".repeat(40_000),
+        chinese,
+        "\u{e9} ".repeat(20_000),
+    ];
+    for shingle in [
+        "words:1", "words:2", "words:64", "chars:1", "chars:5", "chars:64",
+    ] {
+        for segmentation in [Segmentation::Unicode, Segmentation::WordChars] {
+            let shingle = shingle.parse().unwrap();
+            let scheme = Scheme {
+                shingle,
+                segmentation,
+                ..Scheme::default()
+            };
+            let mut extractor = FeatureExtractor::new(&scheme);
+            for text in &texts {
+                assert!(
+                    extractor.features(text) == defined(&scheme, text),
+                    "{shingle} {:.20}",
+                    text
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn short_texts_have_a_feature_of_their_own_kind() {
+    let features = |shingle: &str, text: &str| {
+        let scheme = Scheme {
+            shingle: shingle.parse().unwrap(),
+            ..Scheme::default()
+        };
+        FeatureExtractor::new(&scheme).features(text).to_vec()
+    };
+    for text in ["", " ", "\r\n\t", "!?", "\u{3000}"] {
+        assert!(features("words:5", text).is_empty(), "{text:?}");
+    }
+    for text in ["", " ", "\r\n\t", "\u{3000}", "\u{a0}"] {
+        assert!(features("chars:5", text).is_empty(), "{text:?}");
+    }
+    assert_eq!(features("words:5", "one two").len(), 1);
+    assert_ne!(features("words:5", "cat"), features("words:5", "dog"));
+    assert_ne!(features("words:5", "a b"), features("words:5", "b a"));
+    // Two words are not the same as a shingle of two words, nor a word the same as its hash.
+    assert_ne!(features("words:5", "one"), features("words:1", "one"));
+    assert_eq!(
+        features("words:5", "one two"),
+        features("words:2", "one two")
+    );
+    assert_eq!(features("chars:5", "ab"), features("chars:2", "ab"));
+}

@@ -1,0 +1,13 @@
+//! Tests of the core through its public interface: laws, definitions, published vectors and the
+//! worked examples of the sources. Each file names what it checks.
+
+mod band;
+mod cluster;
+mod feature;
+mod resemblance;
+mod scheme;
+mod sketch;
+mod sources;
+mod text;
+mod unicode;
+mod vectors;

@@ -1,0 +1,156 @@
+//! The text form of schemes: canonical, complete, refusing what it does not mean.
+
+use lookalike::scheme::{ParseSchemeError, UNICODE_MAJOR};
+use lookalike::{Case, Normalization, Scheme, Segmentation, Shingle, Sketch, Weight};
+use proptest::prelude::*;
+
+pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
+    let shingle = (1..=64u8, any::<bool>()).prop_map(|(width, words)| {
+        if words {
+            Shingle::words(width).unwrap()
+        } else {
+            Shingle::chars(width).unwrap()
+        }
+    });
+    let sketch = prop_oneof![
+        Just(Sketch::None),
+        Just(Sketch::Simhash),
+        (1..=u16::MAX).prop_map(|functions| Sketch::MinHash { functions }),
+        (1..=u8::MAX, 1..=u8::MAX).prop_map(|(groups, rows)| Sketch::SuperShingle { groups, rows }),
+    ];
+    let normalization = prop::sample::select(vec![
+        Normalization::None,
+        Normalization::Nfc,
+        Normalization::Nfkc,
+    ]);
+    let case = prop::sample::select(vec![Case::Keep, Case::Lower]);
+    let segmentation = prop::sample::select(vec![Segmentation::Unicode, Segmentation::WordChars]);
+    let weight = prop::sample::select(vec![Weight::Set, Weight::Tf]);
+    (
+        normalization,
+        case,
+        segmentation,
+        shingle,
+        weight,
+        any::<u64>(),
+        sketch,
+    )
+        .prop_map(
+            |(normalization, case, segmentation, shingle, weight, seed, sketch)| Scheme {
+                normalization,
+                case,
+                segmentation,
+                shingle,
+                weight,
+                seed,
+                sketch,
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn text_form_and_back(scheme in any_scheme()) {
+        let text = scheme.to_string();
+        prop_assert_eq!(text.parse::<Scheme>(), Ok(scheme));
+        // Nothing but the printed text is accepted.
+        let (after, before) = (format!("{text} "), format!(" {text}"));
+        prop_assert!(after.parse::<Scheme>().is_err());
+        prop_assert!(before.parse::<Scheme>().is_err());
+        prop_assert!(text.replace("seed=", "seed=0").parse::<Scheme>().is_err());
+        prop_assert!(text.replace("seed=", "seed=+").parse::<Scheme>().is_err());
+        prop_assert!(text[..text.len() - 1].parse::<Scheme>().is_err());
+    }
+
+    #[test]
+    fn different_schemes_have_different_ids_and_are_not_compared(
+        a in any_scheme(), b in any_scheme()
+    ) {
+        prop_assert_eq!(a == b, a.id() == b.id());
+        prop_assert_eq!(a == b, a.ensure_same(&b).is_ok());
+        prop_assert_eq!(a.id().to_string().len(), 16);
+    }
+}
+
+#[test]
+fn the_id_is_published() {
+    let text = "lookalike/1 normalize=nfc case=lower segment=unicode shingle=words:5 weight=set \
+                hash=xxh3-64 seed=0 sketch=none unicode=17";
+    assert_eq!(Scheme::default().to_string(), text);
+    assert_eq!(Scheme::default().id().to_string(), SCHEME_ID);
+    assert_eq!(
+        Scheme::default().id().0,
+        lookalike::hash::xxh3_64(text.as_bytes(), 0)
+    );
+}
+
+/// XXH3-64 of the default scheme's text; also computed by Python's xxhash.
+const SCHEME_ID: &str = "ef50f9f40a4497b1";
+
+fn error(from: &str, to: &str) -> String {
+    let text = Scheme::default().to_string();
+    assert!(text.contains(from));
+    text.replace(from, to)
+        .parse::<Scheme>()
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    for (from, to, part) in [
+        ("lookalike/1", "lookalike/2", "expected \"lookalike/1\""),
+        (
+            "words:5",
+            "words:0",
+            "use words:N or chars:N with N from 1 to 64",
+        ),
+        ("words:5", "words:65", "use words:N"),
+        ("words:5", "words:05", "use words:N"),
+        ("words:5", "lines:5", "use words:N"),
+        ("=nfc", "=nfd", "use none, nfc or nfkc"),
+        ("xxh3-64", "jenkins", "expected \"xxh3-64\""),
+        (
+            "seed=0",
+            "seed=18446744073709551616",
+            "from 0 to 18446744073709551615",
+        ),
+        ("sketch=none", "sketch=minhash:0", "minhash:N (1 to 65535"),
+        ("sketch=none", "sketch=simhash:32", "simhash:64"),
+        ("unicode=17", "unicode=16", "build with Unicode 16"),
+        ("case=", "fold=", "\"case\" expected"),
+        (
+            "unicode=17",
+            "unicode=17 more=1",
+            "\"more=1\" after the last field",
+        ),
+        (" unicode=17", "", "\"unicode\" expected"),
+    ] {
+        let message = error(from, to);
+        assert!(message.contains(part), "{from} -> {to}: {message}");
+    }
+    assert!(matches!(
+        "".parse::<Scheme>(),
+        Err(ParseSchemeError::Version { .. })
+    ));
+    assert_eq!(UNICODE_MAJOR, 17);
+}
+
+#[test]
+fn a_mismatch_names_the_fields() {
+    let other = Scheme {
+        shingle: "chars:9".parse().unwrap(),
+        seed: 7,
+        ..Scheme::default()
+    };
+    let mismatch = Scheme::default().ensure_same(&other).unwrap_err();
+    assert_eq!(
+        mismatch.differences(),
+        "shingle (words:5 and chars:9), seed (0 and 7)"
+    );
+    assert!(
+        mismatch
+            .to_string()
+            .contains("make both sides with one scheme")
+    );
+}

@@ -1,0 +1,157 @@
+//! The published vectors of `docs/vectors`: no release may move one of their values.
+//!
+//! A new scheme version gets new files. To write the files for new inputs:
+//! `cargo test -p lookalike --test it -- --ignored write_vectors`.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use lookalike::{FeatureExtractor, MinHash, Scheme, Simhash, Sketch};
+use serde_json::{Value, json};
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/vectors")
+        .join(name)
+}
+
+fn rows(name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(path(name)).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn hex(values: impl IntoIterator<Item = impl Display>) -> Value {
+    values
+        .into_iter()
+        .map(|value| json!(value.to_string()))
+        .collect()
+}
+
+fn features(scheme: &Scheme, text: &str) -> Value {
+    let mut extractor = FeatureExtractor::new(scheme);
+    hex(extractor
+        .features(text)
+        .iter()
+        .map(|feature| format!("{feature:016x}")))
+}
+
+/// What the scheme's sketch of a text is: null where it has none.
+fn sketch(scheme: &Scheme, text: &str) -> Value {
+    let mut extractor = FeatureExtractor::new(scheme);
+    let features = extractor.weighted_features(text);
+    let signature = || MinHash::new(scheme.sketch.functions(), scheme.seed).signature(features);
+    match scheme.sketch {
+        Sketch::None => panic!("the scheme makes no sketch"),
+        Sketch::Simhash => Simhash::fingerprint(features).map(|bits| json!(bits.to_string())),
+        Sketch::MinHash { .. } => signature()
+            .map(|made| hex(made.values().iter().map(|minimum| format!("{minimum:08x}")))),
+        Sketch::SuperShingle { groups, rows } => signature().map(|made| {
+            let made = made.super_shingles(groups.into(), rows.into()).unwrap();
+            hex(made.values().iter().map(|group| format!("{group:016x}")))
+        }),
+    }
+    .unwrap_or(Value::Null)
+}
+
+fn check(name: &str, key: &str, value: fn(&Scheme, &str) -> Value) {
+    let rows = rows(name);
+    assert!(rows.len() >= 20, "{name} is cut short");
+    for row in rows {
+        let scheme: Scheme = row["scheme"].as_str().unwrap().parse().unwrap();
+        let text = row["text"].as_str().unwrap();
+        assert_eq!(
+            value(&scheme, text),
+            row[key],
+            "{name} moved: {scheme} {text:?}"
+        );
+    }
+}
+
+#[test]
+fn features_stay() {
+    check("features.jsonl", "features", features);
+}
+
+#[test]
+fn simhash_stays() {
+    check("simhash.jsonl", "fingerprint", sketch);
+}
+
+#[test]
+fn minhash_stays() {
+    check("minhash.jsonl", "signature", sketch);
+}
+
+#[test]
+fn super_shingles_stay() {
+    check("supershingle.jsonl", "super_shingles", sketch);
+}
+
+const TEXTS: &[&str] = &[
+    "",
+    " \t\r\n",
+    "!?",
+    "word",
+    "The quick brown fox jumps over the lazy dog; THE QUICK BROWN FOX!",
+    "line one\r\nline two\nline\tthree",
+    "nul\0byte and \u{7f} delete",
+    "can't stop: 3.14, 1,000 and a:b or x_y __ __init__ U.S.A.",
+    "caf\u{e9} cafe\u{301} CAF\u{c9}",
+    "Stra\u{df}e \u{d6}L\u{c4} na\u{ef}ve \u{132}sselmeer \u{fb01}n",
+    "\u{39f}\u{394}\u{39f}\u{3a3} \u{3a3}\u{3b1}\u{3c2} \u{3a3}",
+    "\u{130}stanbul I\u{131} \u{1c5}",
+    "\u{41c}\u{43e}\u{441}\u{43a}\u{432}\u{430} \u{2014} \u{441}\u{442}\u{43e}\u{43b}\u{438}\u{446}\u{430}",
+    "\u{627}\u{644}\u{633}\u{644}\u{627}\u{645} \u{639}\u{644}\u{64a}\u{643}\u{645}",
+    "\u{5e9}\u{5b8}\u{5dc}\u{5d5}\u{5b9}\u{5dd} \u{5e6}\u{5d4}\"\u{5dc}",
+    "\u{928}\u{92e}\u{938}\u{94d}\u{924}\u{947} \u{926}\u{941}\u{928}\u{93f}\u{92f}\u{93e}",
+    "\u{e2a}\u{e27}\u{e31}\u{e2a}\u{e14}\u{e35}\u{e0a}\u{e32}\u{e27}\u{e42}\u{e25}\u{e01}",
+    "\u{6211}\u{80fd}\u{541e}\u{4e0b}\u{73bb}\u{7483}\u{800c}\u{4e0d}\u{4f24}\u{8eab}\u{4f53}\u{3002}",
+    "\u{79c1}\u{306f}\u{30ac}\u{30e9}\u{30b9}\u{3092}\u{98df}\u{3079}\u{3089}\u{308c}\u{307e}\u{3059}",
+    "\u{b098}\u{b294} \u{c720}\u{b9ac}\u{b97c} \u{1102}\u{1161}",
+    "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} \u{1f1e9}\u{1f1ea} ok \u{1f44d}\u{1f3fd}",
+    "\u{ff26}\u{ff55}\u{ff4c}\u{ff4c}\u{3000}\u{ff57}\u{ff49}\u{ff44}\u{ff54}\u{ff48} \u{2460}\u{a0}\u{bd}",
+    "pneumonoultramicroscopicsilicovolcanoconiosis 12345678901234567 abcdefgh abcdefghi",
+    "a rose is a rose is a rose is a rose is a rose",
+];
+
+const FEATURE_SCHEMES: &[&str] = &[
+    "normalize=nfc case=lower segment=unicode shingle=words:5 weight=set hash=xxh3-64 seed=0",
+    "normalize=nfc case=lower segment=unicode shingle=words:1 weight=set hash=xxh3-64 seed=42",
+    "normalize=nfkc case=keep segment=unicode shingle=chars:5 weight=set hash=xxh3-64 seed=0",
+    "normalize=none case=lower segment=word-chars shingle=words:3 weight=set hash=xxh3-64 seed=0",
+    "normalize=nfkc case=lower segment=word-chars shingle=words:1 weight=tf hash=xxh3-64 seed=7",
+    "normalize=none case=lower segment=word-chars shingle=chars:5 weight=set hash=xxh3-64 seed=0",
+    "normalize=nfc case=keep segment=word-chars shingle=chars:9 weight=set hash=xxh3-64 \
+     seed=18446744073709551615",
+];
+
+fn write(name: &str, key: &str, kind: &str, value: fn(&Scheme, &str) -> Value) {
+    let mut out = String::new();
+    for scheme in FEATURE_SCHEMES {
+        for text in TEXTS {
+            let scheme: Scheme = format!("lookalike/1 {scheme} sketch={kind} unicode=17")
+                .parse()
+                .unwrap();
+            let row =
+                json!({"scheme": scheme.to_string(), "text": text, key: value(&scheme, text)});
+            out += &format!("{row}\n");
+        }
+    }
+    std::fs::write(path(name), out).unwrap();
+}
+
+#[test]
+#[ignore = "writes the files that the other tests compare with"]
+fn write_vectors() {
+    write("features.jsonl", "features", "none", features);
+    write("simhash.jsonl", "fingerprint", "simhash:64", sketch);
+    write("minhash.jsonl", "signature", "minhash:8", sketch);
+    write(
+        "supershingle.jsonl",
+        "super_shingles",
+        "super-shingle:6x14",
+        sketch,
+    );
+}
