@@ -24,8 +24,7 @@ libghc-ghc-lib-parser-doc libball1.5-doc libcoin-doc libjuce-doc ogre-1.12-doc p
 python-statsmodels-doc racket-doc crystal-doc clhep-doc libarm-compute-doc gnome-devel-docs
 debian-handbook installation-guide-amd64 singular-doc vtk9-doc"
 
-cargo build --quiet --release --no-default-features --bin manual_pages \
-    --manifest-path "$here/Cargo.toml"
+(cd "$here" && cargo build --quiet --release --no-default-features --bin manual_pages)
 manual_pages=$here/target/release/manual_pages
 mkdir -p "$dir/text"
 dir=$(cd "$dir" && pwd)

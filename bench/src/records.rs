@@ -28,6 +28,21 @@ pub fn text(line: &[u8]) -> Result<Cow<'_, str>, serde_json::Error> {
     serde_json::from_slice::<Record<'_>>(line).map(|record| record.text)
 }
 
+/// The lower-cased letter, digit or `_` for each byte; a space for any other.
+static LOWER: [u8; 256] = lower_table();
+
+const fn lower_table() -> [u8; 256] {
+    let mut table = [b' '; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        if byte.is_ascii_alphanumeric() || byte == b'_' {
+            table[byte as usize] = byte.to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+}
+
 /// The lower-cased words of a text joined by one space, and where each begins and ends.
 ///
 /// The buffers are reused from text to text.
@@ -40,25 +55,44 @@ pub struct Words {
 impl Words {
     /// Read another text.
     pub fn read(&mut self, text: &str) {
-        self.joined.clear();
         self.places.clear();
         if text.is_ascii() {
-            self.split(&text.to_ascii_lowercase());
+            self.split_ascii(text.as_bytes());
         } else {
             self.split(&text.to_lowercase());
         }
     }
 
     fn split(&mut self, lower: &str) {
+        self.joined.clear();
         let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         for word in words.filter(|word| !word.is_empty()) {
-            if !self.joined.is_empty() {
-                self.joined.push(' ');
-            }
             let start = self.joined.len();
             self.joined.push_str(word);
             self.places.push((start, self.joined.len()));
+            self.joined.push(' ');
         }
+    }
+
+    /// The same for ASCII, a byte at a time by table: most texts are, and the peers shall not wait.
+    fn split_ascii(&mut self, text: &[u8]) {
+        let mut joined = std::mem::take(&mut self.joined).into_bytes();
+        joined.resize(text.len() + 1, b' ');
+        let (mut start, mut end) = (0, 0);
+        for &byte in text.iter().chain(b" ") {
+            let lower = LOWER[usize::from(byte)];
+            if lower != b' ' {
+                joined[end] = lower;
+                end += 1;
+            } else if end > start {
+                self.places.push((start, end));
+                joined[end] = b' ';
+                end += 1;
+                start = end;
+            }
+        }
+        joined.truncate(end);
+        self.joined = String::from_utf8(joined).expect("lower-cased ASCII");
     }
 
     /// The shingles of `width` words in the order of the text, with repetitions.
