@@ -1,1 +1,168 @@
+//! What a collection of fingerprints looks like (M9): are its bits spread as a search wants them?
 
+use super::code::{Code, Word};
+
+/// Equal ranges of the code space that are counted.
+pub const RANGES: usize = 128;
+
+/// Gathers an [`Analysis`] from codes in ascending order.
+#[derive(Clone, Debug)]
+pub struct Analyzer<C: Code> {
+    analysis: Analysis<C>,
+    last: Option<C>,
+    run: u64,
+    /// The commonest code of each range, and how often it occurs.
+    commonest: Vec<Option<(C, u64)>>,
+}
+
+/// Figures about a collection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Analysis<C: Code> {
+    /// How many codes there are, and how many different ones.
+    pub count: u64,
+    /// Different codes.
+    pub distinct: u64,
+    /// For each bit position, how many neighbours in ascending order differ there first, counted
+    /// from the lowest bit. Codes spread evenly have half as many at each position above
+    /// log2(2^bits / count); clusters show as more at the low positions.
+    pub leading_gaps: Vec<u64>,
+    /// How many codes lie in each of 128 equal ranges.
+    pub ranges: Vec<u64>,
+    /// Ranges with far more codes than others, most first.
+    pub spikes: Vec<Spike<C>>,
+}
+
+/// A range with far more codes than the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spike<C: Code> {
+    /// Which of the ranges.
+    pub range: usize,
+    /// Codes in it.
+    pub count: u64,
+    /// The commonest code there.
+    pub code: C,
+    /// How often that one occurs.
+    pub copies: u64,
+}
+
+impl<C: Code> Default for Analyzer<C> {
+    fn default() -> Self {
+        let analysis = Analysis {
+            count: 0,
+            distinct: 0,
+            leading_gaps: vec![0; C::Word::BITS as usize],
+            ranges: vec![0; RANGES],
+            spikes: Vec::new(),
+        };
+        Self {
+            analysis,
+            last: None,
+            run: 0,
+            commonest: vec![None; RANGES],
+        }
+    }
+}
+
+/// The range a code lies in.
+fn range<C: Code>(code: C) -> usize {
+    code.word().above(C::Word::BITS - RANGES.ilog2()) as usize
+}
+
+impl<C: Code> Analyzer<C> {
+    /// Counts the next code.
+    ///
+    /// # Panics
+    ///
+    /// When it is less than the one before.
+    pub fn push(&mut self, code: C) {
+        self.analysis.count += 1;
+        self.analysis.ranges[range(code)] += 1;
+        if let Some(last) = self.last.replace(code) {
+            assert!(last.word() <= code.word(), "codes must be ascending");
+            let apart = (last.word() ^ code.word()).to_u128();
+            if let Some(position) = apart.checked_ilog2() {
+                self.analysis.leading_gaps[position as usize] += 1;
+                self.end_run(last);
+            }
+        }
+        self.run += 1;
+    }
+
+    fn end_run(&mut self, code: C) {
+        self.analysis.distinct += 1;
+        let run = std::mem::take(&mut self.run);
+        let commonest = &mut self.commonest[range(code)];
+        if commonest.is_none_or(|(_, copies)| copies < run) {
+            *commonest = Some((code, run));
+        }
+    }
+
+    /// The figures. A range is a spike when it has twice its share of the codes, and more than
+    /// chance would give it: six standard deviations above its share.
+    pub fn finish(mut self) -> Analysis<C> {
+        if let Some(last) = self.last {
+            self.end_run(last);
+        }
+        let share = self.analysis.count as f64 / RANGES as f64;
+        let limit = (2.0 * share).max(share + 6.0 * share.sqrt());
+        let spike = |(range, commonest): (usize, Option<(C, u64)>)| {
+            let count = self.analysis.ranges[range];
+            let (code, copies) = commonest.filter(|_| count as f64 > limit)?;
+            Some(Spike {
+                range,
+                count,
+                code,
+                copies,
+            })
+        };
+        let mut spikes: Vec<_> = self
+            .commonest
+            .into_iter()
+            .enumerate()
+            .filter_map(spike)
+            .collect();
+        spikes.sort_by_key(|spike| (std::cmp::Reverse(spike.count), spike.range));
+        self.analysis.spikes = spikes;
+        self.analysis
+    }
+}
+
+impl<C: Code> Analysis<C> {
+    /// The gaps that codes spread evenly would have: position p is the first to differ between
+    /// neighbours when 2^p of the code space lies between multiples that both sides reach.
+    pub fn expected_gaps(&self) -> Vec<f64> {
+        let bits = C::Word::BITS as i32;
+        let count = self.distinct as f64;
+        // Of 2^(bits - p - 1) aligned cells of 2^(p + 1) codes, those with codes in both halves have
+        // a pair of neighbours that differ there first.
+        let gap = |position: i32| {
+            let cells = 2_f64.powi(bits - position - 1);
+            let in_half = -f64::exp_m1(-count / cells / 2.0);
+            cells * in_half * in_half
+        };
+        (0..bits).map(gap).collect()
+    }
+}
+
+/// How many codes agree in an address with a code of the collection, on average, beside what codes
+/// spread evenly would give: observed and expected candidates of an exact probe by one table.
+///
+/// `addresses` are masks of at most 64 bits; `codes` in any order, of which the first occurrence of
+/// each counts like the others. O(n log n) for each mask.
+pub fn candidates<C: Code>(codes: &[C], masks: &[u128]) -> Vec<(f64, f64)> {
+    let count = codes.len() as f64;
+    let of_mask = |&mask: &u128| {
+        let word = C::Word::from_u128(mask);
+        let mut keys: Vec<_> = codes.iter().map(|code| code.word() & word).collect();
+        keys.sort_unstable();
+        let runs = keys
+            .chunk_by(|a, b| a == b)
+            .map(|run| (run.len() as f64).powi(2));
+        let observed = runs.sum::<f64>() / count.max(1.0);
+        (
+            observed,
+            1.0 + (count - 1.0).max(0.0) / 2_f64.powi(word.ones() as i32),
+        )
+    };
+    masks.iter().map(of_mask).collect()
+}

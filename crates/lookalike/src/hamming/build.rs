@@ -45,6 +45,9 @@ pub enum BuildError {
     /// A design with so many probes a query that a linear scan is faster.
     #[error("the design needs {0} probes of one table; use one with smaller error budgets")]
     TooManyProbes(u64),
+    /// A design with error budgets where only exact probes are made.
+    #[error("sorted tables need a design without error budgets")]
+    NotExact,
     /// A source that gave other codes when it was read again.
     #[error("the fingerprints changed while they were read")]
     Changed,
@@ -89,7 +92,7 @@ impl<W: Word> Addressing<W> {
     }
 
     /// The bucket above the stored bits: tables are sorted by this.
-    fn permuted(&self, word: W) -> W {
+    pub(super) fn permuted(&self, word: W) -> W {
         W::joined(self.bucket(word), word.extract(self.rest), self.rest_bits)
     }
 

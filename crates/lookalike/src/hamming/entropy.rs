@@ -42,6 +42,11 @@ impl BitBalance {
         if bias < noise { 0.0 } else { bias }
     }
 
+    /// Share of codes whose bit is set, from the lowest bit up.
+    pub fn ones(&self) -> &[f64] {
+        &self.ones
+    }
+
     /// The largest bias of a bit.
     pub fn worst_bias(&self) -> f64 {
         (0..self.ones.len() as u32)

@@ -1,1 +1,295 @@
+//! Fingerprint files: fingerprints in any order, with or without ids, in checked chunks.
+//!
+//! # Bytes
+//!
+//! All numbers little-endian; checks are XXH3-64.
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | `LKFP` |
+//! | 4 | 4 | version, 1 |
+//! | 8 | 8 | scheme id |
+//! | 16 | 4 | 1 when ids follow the fingerprints of each chunk, else 0 |
+//! | 20 | 4 | zero |
+//! | 24 | 8 | check of the bytes before |
+//! | 32 | | chunks: number of fingerprints, n, 1 to 2^20 (4); zero (4); the fingerprints (8 n); their ids, if any (8 n); check of the chunk so far, with the chunk's number as seed (8) |
+//! | | 24 | the end: zero (8); number of fingerprints in all (8); check of these sixteen bytes, with the number of chunks as seed (8) |
 
+use super::archive::{FileError, number, read_or_cut};
+use crate::scheme::SchemeId;
+use crate::sketch::Fingerprint;
+use std::io::{Read, Write};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+const MAGIC: [u8; 4] = *b"LKFP";
+const VERSION: u32 = 1;
+const HEADER: usize = 32;
+/// Fingerprints of a chunk, but for the last.
+const CHUNK: usize = 1 << 16;
+const LARGEST_CHUNK: u64 = 1 << 20;
+
+/// Writes a fingerprint file.
+///
+/// ```
+/// use lookalike::hamming::{FingerprintReader, FingerprintWriter};
+/// use lookalike::{Fingerprint, Scheme};
+///
+/// let scheme = Scheme::default().id();
+/// let mut writer = FingerprintWriter::with_ids(Vec::new(), scheme)?;
+/// writer.push(Fingerprint(7), 42)?;
+/// let bytes = writer.finish()?;
+/// let mut reader = FingerprintReader::new(bytes.as_slice())?;
+/// reader.ensure_scheme(scheme)?;
+/// let chunk = reader.next_chunk()?.expect("one chunk");
+/// assert_eq!((chunk.fingerprints, chunk.ids), ([Fingerprint(7)].as_slice(), [42].as_slice()));
+/// # Ok::<(), lookalike::hamming::FileError>(())
+/// ```
+#[derive(Debug)]
+pub struct FingerprintWriter<W: Write> {
+    out: W,
+    with_ids: bool,
+    fingerprints: Vec<u64>,
+    ids: Vec<u64>,
+    chunks: u64,
+    count: u64,
+}
+
+impl<W: Write> FingerprintWriter<W> {
+    /// Begins a file of bare fingerprints; the ids given to [`FingerprintWriter::push`] are dropped.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn bare(out: W, scheme: SchemeId) -> Result<Self, FileError> {
+        Self::begin(out, scheme, false)
+    }
+
+    /// Begins a file with an id beside each fingerprint.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn with_ids(out: W, scheme: SchemeId) -> Result<Self, FileError> {
+        Self::begin(out, scheme, true)
+    }
+
+    fn begin(mut out: W, scheme: SchemeId, with_ids: bool) -> Result<Self, FileError> {
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend_from_slice(&MAGIC);
+        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&scheme.0.to_le_bytes());
+        header.extend_from_slice(&u64::from(with_ids).to_le_bytes());
+        header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
+        out.write_all(&header)?;
+        let (fingerprints, ids) = (Vec::new(), Vec::new());
+        Ok(Self {
+            out,
+            with_ids,
+            fingerprints,
+            ids,
+            chunks: 0,
+            count: 0,
+        })
+    }
+
+    /// Adds a fingerprint and its id.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn push(&mut self, fingerprint: Fingerprint, id: u64) -> Result<(), FileError> {
+        self.fingerprints.push(fingerprint.0);
+        if self.with_ids {
+            self.ids.push(id);
+        }
+        if self.fingerprints.len() == CHUNK {
+            self.end_chunk()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn end_chunk(&mut self) -> Result<(), FileError> {
+        let mut chunk = (self.fingerprints.len() as u64).to_le_bytes().to_vec();
+        let numbers = self.fingerprints.iter().chain(&self.ids);
+        chunk.extend(numbers.flat_map(|number| number.to_le_bytes()));
+        let check = xxh3_64_with_seed(&chunk, self.chunks);
+        chunk.extend_from_slice(&check.to_le_bytes());
+        self.out.write_all(&chunk)?;
+        self.chunks += 1;
+        self.count += self.fingerprints.len() as u64;
+        self.fingerprints.clear();
+        self.ids.clear();
+        Ok(())
+    }
+
+    /// Writes the end, and gives the output back, flushed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn finish(mut self) -> Result<W, FileError> {
+        if !self.fingerprints.is_empty() {
+            self.end_chunk()?;
+        }
+        let mut end = [0_u64, self.count].map(u64::to_le_bytes).concat();
+        let check = xxh3_64_with_seed(&end, self.chunks);
+        end.extend_from_slice(&check.to_le_bytes());
+        self.out.write_all(&end)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// Reads a fingerprint file in one pass.
+#[derive(Debug)]
+pub struct FingerprintReader<R: Read> {
+    input: R,
+    scheme: SchemeId,
+    with_ids: bool,
+    offset: u64,
+    chunks: u64,
+    count: u64,
+    finished: bool,
+    bytes: Vec<u8>,
+    fingerprints: Vec<Fingerprint>,
+    ids: Vec<u64>,
+}
+
+/// Some fingerprints of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'a> {
+    /// The fingerprints, in the order of the file.
+    pub fingerprints: &'a [Fingerprint],
+    /// Their ids; empty in a file without ids.
+    pub ids: &'a [u64],
+}
+
+impl<R: Read> FingerprintReader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when it is not that of a fingerprint file of a known version.
+    pub fn new(mut input: R) -> Result<Self, FileError> {
+        let mut header = [0; HEADER];
+        read_or_cut(&mut input, &mut header, 0)?;
+        if header[..4] != MAGIC {
+            return Err(FileError::NotOurs {
+                expected: "fingerprint file",
+                magic: "LKFP",
+            });
+        }
+        let found = number(&header[4..8]) as u32;
+        if found != VERSION {
+            return Err(FileError::Version {
+                kind: "fingerprint file",
+                found,
+                known: VERSION,
+            });
+        }
+        let flags = number(&header[16..24]);
+        if xxh3_64(&header[..24]) != number(&header[24..]) || flags > 1 {
+            let what = "the header does not match its check";
+            return Err(FileError::Damaged { offset: 0, what });
+        }
+        Ok(Self {
+            input,
+            scheme: SchemeId(number(&header[8..16])),
+            with_ids: flags == 1,
+            offset: HEADER as u64,
+            chunks: 0,
+            count: 0,
+            finished: false,
+            bytes: Vec::new(),
+            fingerprints: Vec::new(),
+            ids: Vec::new(),
+        })
+    }
+
+    /// The scheme of the fingerprints.
+    pub fn scheme(&self) -> SchemeId {
+        self.scheme
+    }
+
+    /// Whether each fingerprint has an id.
+    pub fn has_ids(&self) -> bool {
+        self.with_ids
+    }
+
+    /// Refuses fingerprints of another scheme than `wanted`.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::OtherScheme`].
+    pub fn ensure_scheme(&self, wanted: SchemeId) -> Result<(), FileError> {
+        let found = self.scheme;
+        if found == wanted {
+            Ok(())
+        } else {
+            Err(FileError::OtherScheme { found, wanted })
+        }
+    }
+
+    /// The next fingerprints; `None` after the last, when the end of the file has been checked too.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when the chunk is damaged or cut off, or reading fails.
+    pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>, FileError> {
+        if self.finished {
+            return Ok(None);
+        }
+        let start = self.offset;
+        let damaged = |what| FileError::Damaged {
+            offset: start,
+            what,
+        };
+        self.bytes.clear();
+        self.read(8)?;
+        let count = number(&self.bytes);
+        if count > LARGEST_CHUNK {
+            return Err(damaged("the chunk has an impossible size"));
+        }
+        let numbers = if count == 0 {
+            1
+        } else {
+            count * (1 + u64::from(self.with_ids))
+        };
+        self.read(8 * numbers as usize + 8)?;
+        let (body, check) = self.bytes.split_at(self.bytes.len() - 8);
+        if xxh3_64_with_seed(body, self.chunks) != number(check) {
+            return Err(damaged("the chunk does not match its check"));
+        }
+        let mut numbers = body[8..].chunks_exact(8).map(number);
+        if count == 0 {
+            self.finished = true;
+            let all = numbers.next() == Some(self.count);
+            return if all {
+                Ok(None)
+            } else {
+                Err(damaged("fingerprints are missing"))
+            };
+        }
+        self.fingerprints.clear();
+        self.fingerprints
+            .extend(numbers.by_ref().take(count as usize).map(Fingerprint));
+        self.ids.clear();
+        self.ids.extend(numbers);
+        self.chunks += 1;
+        self.count += count;
+        Ok(Some(Chunk {
+            fingerprints: &self.fingerprints,
+            ids: &self.ids,
+        }))
+    }
+
+    /// Appends so many bytes to those of the chunk.
+    fn read(&mut self, count: usize) -> Result<(), FileError> {
+        let from = self.bytes.len();
+        self.bytes.resize(from + count, 0);
+        read_or_cut(&mut self.input, &mut self.bytes[from..], self.offset)?;
+        self.offset += count as u64;
+        Ok(())
+    }
+}

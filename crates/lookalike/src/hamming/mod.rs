@@ -11,7 +11,7 @@
 //! 5. `archive`: the paper's compressed table (M6), and `file`: fingerprint files; `analysis` (M9).
 //!
 //! Two slow relatives stay beside as measures: [`LinearScan`] is the definition that every index is
-//! tested against, `SortedTables` the paper's binary and interpolation search (M5).
+//! tested against, [`SortedTables`] the paper's binary and interpolation search (M5).
 //!
 //! Distances are inclusive everywhere; each distinct code is stored and reported once.
 //!
@@ -52,12 +52,16 @@ mod self_join;
 mod sorted;
 mod table;
 
+pub use analysis::{Analysis, Analyzer, RANGES, Spike, candidates};
+pub use archive::{Archive, ArchiveReader, ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, Gaps};
+pub use batch::{BatchJoin, JoinScratch};
 pub use build::{BuildError, CodeSource};
 pub use code::{Code, Word};
 pub use cost::{Constants, Costs, calibrate, neighbours};
 pub use design::{Design, NoSuchDesign, TableKey};
 pub use entropy::BitBalance;
 pub use family::{Family, Group, Kind};
+pub use file::{Chunk, FingerprintReader, FingerprintWriter};
 pub use index::{BuildLimits, TableIndex};
 pub use kernel::Level;
 pub use layout::Layout;
@@ -65,6 +69,7 @@ pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{Costed, Limits, designs, plan};
 pub use scan::LinearScan;
 pub use self_join::self_join;
+pub use sorted::{Lookup, SortedTables};
 
 /// Codes that can be searched by Hamming distance; sealed.
 ///

@@ -63,7 +63,7 @@ pub(super) struct Bucket<'a> {
 }
 
 /// All flips of at most `budget` of `bits` address bits, ascending.
-fn flips(bits: u32, budget: u32) -> Vec<u32> {
+pub(super) fn flips(bits: u32, budget: u32) -> Vec<u32> {
     let mut all = vec![0_u32];
     let mut newest = vec![0_u32];
     for _ in 0..budget.min(bits) {

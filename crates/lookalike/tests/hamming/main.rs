@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod batch;
 mod collections;
 mod designs;
+mod files;
 mod indexes;
 mod self_join;

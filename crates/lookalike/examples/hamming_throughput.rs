@@ -1,0 +1,116 @@
+//! Prints queries a second, memory and build time of some designs over n random fingerprints.
+//!
+//! `cargo run --release -p lookalike --example hamming_throughput -- [n] [radius] [queries]`
+
+#![allow(clippy::print_stdout, reason = "an example prints what it measures")]
+
+use lookalike::hamming::{
+    Constants, Costed, Kind, Layout, Limits, TableIndex, calibrate, plan, self_join,
+};
+use std::time::Instant;
+
+fn words(seed: u64) -> impl Iterator<Item = u64> {
+    (seed..).map(|i| {
+        let mixed = (i ^ i >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ mixed >> 32
+    })
+}
+
+fn argument(at: usize, default: usize) -> usize {
+    std::env::args()
+        .nth(at)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (count, radius) = (argument(1, 1 << 20), argument(2, 3) as u32);
+    let queries = argument(3, 200_000);
+    let codes: Vec<u64> = words(1 << 40).take(count).collect();
+    // Every second query has a neighbour within the radius.
+    let far = words(1).map(|word| word ^ 0x5555);
+    let near = codes
+        .iter()
+        .step_by((count / queries).max(1))
+        .map(|code| code ^ 1 << 5 ^ 1 << 40);
+    let queries: Vec<u64> = far
+        .zip(near)
+        .flat_map(|(a, b)| [a, b])
+        .take(queries)
+        .collect();
+    let started = Instant::now();
+    let constants = calibrated(started, count);
+    println!(
+        "{count} fingerprints, radius {radius}, {} queries",
+        queries.len()
+    );
+    println!("calibrated: {constants:.2?}");
+    println!(
+        "tables family                    layout  B/fp  planned | build M/s  k q/s   planned  found"
+    );
+    for costed in plan(count as u64, 64, radius, &Limits::default(), &constants) {
+        if worth_a_look(&costed) {
+            measure(&costed, &codes, &queries, radius)?;
+        }
+    }
+    let started = Instant::now();
+    let mut pairs = 0_u64;
+    self_join(&codes, radius, &mut |_, _, _| pairs += 1);
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "self-join: {:.2} M codes/s, {pairs} pairs",
+        count as f64 / seconds / 1e6
+    );
+    Ok(())
+}
+
+fn calibrated(started: Instant, count: usize) -> Constants {
+    let largest = (count as u64 * 20).max(1 << 22);
+    let sizes: Vec<u64> = (20..34)
+        .map(|log| 1 << log)
+        .filter(|&size| size <= largest)
+        .collect();
+    calibrate(&mut || started.elapsed().as_secs_f64(), &sizes)
+}
+
+fn worth_a_look(costed: &Costed) -> bool {
+    let tables = costed.design.tables().len();
+    let small = costed.design.budget() <= 1 && tables <= 11;
+    let shown = matches!(costed.design.family().kind(), Kind::Budgets | Kind::Covers);
+    small && shown && costed.costs.bytes_per_fingerprint < 90.0 && costed.costs.query_ns < 2e4
+}
+
+fn measure(
+    costed: &Costed,
+    codes: &[u64],
+    queries: &[u64],
+    radius: u32,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let started = Instant::now();
+    let index = TableIndex::build(codes, &costed.design, costed.layout)?;
+    let built = started.elapsed().as_secs_f64();
+    let mut found = 0_usize;
+    let started = Instant::now();
+    for group in queries.chunks(64) {
+        index.search_group(group, radius, &mut |_, _, _| found += 1)?;
+    }
+    let searched = started.elapsed().as_secs_f64();
+    let tables = costed.design.tables().len();
+    let count = codes.len() as f64;
+    println!(
+        "{tables:6} {:25} {:7} {:5.1} {:8.1} | {:9.1} {:6.0} {:9.0} {found:6}",
+        costed.design.family().to_string(),
+        if costed.layout == Layout::Lines {
+            "lines"
+        } else {
+            "packed"
+        },
+        index.bytes() as f64 / count,
+        costed.costs.bytes_per_fingerprint,
+        count * tables as f64 / built / 1e6,
+        queries.len() as f64 / searched / 1e3,
+        1e6 / costed.costs.query_ns,
+    );
+    Ok(())
+}
