@@ -11,7 +11,7 @@ use crate::kernel::intersect;
 /// logarithm of the larger where one is more than 32 times the other.
 #[must_use]
 pub fn intersection_size(a: &[u64], b: &[u64]) -> usize {
-    intersect::count(a, b)
+    intersect::count(a, b, 0)
 }
 
 /// The same if it is at least `needed`; `None` as soon as it cannot be.
@@ -20,7 +20,7 @@ pub fn intersection_at_least(a: &[u64], b: &[u64], needed: usize) -> Option<usiz
     if needed > a.len().min(b.len()) {
         return None;
     }
-    Some(intersect::count(a, b)).filter(|&shared| shared >= needed)
+    Some(intersect::count(a, b, needed)).filter(|&shared| shared >= needed)
 }
 
 /// Broder's resemblance, the Jaccard coefficient: shared features over all features, in [0, 1];

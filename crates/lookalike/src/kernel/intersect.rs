@@ -9,13 +9,14 @@ use super::{Level, versions};
 /// From this ratio of the lengths on galloping takes fewer steps than merging.
 const GALLOP: usize = 32;
 
-/// Number of common values of two ascending lists without repetitions.
-pub(crate) fn count(a: &[u64], b: &[u64]) -> usize {
+/// Number of common values of two ascending lists without repetitions, if it is at least `needed`;
+/// else any number below that, as soon as it is clear.
+pub(crate) fn count(a: &[u64], b: &[u64], needed: usize) -> usize {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if long.len() / GALLOP > short.len() {
         gallop(short, long)
     } else {
-        merge(Level::current(), short, long)
+        merge(Level::current(), short, long, needed)
     }
 }
 
@@ -36,9 +37,14 @@ fn gallop(short: &[u64], mut long: &[u64]) -> usize {
 }
 
 versions! {
-    fn merge(a: &[u64], b: &[u64]) -> usize {
-        portable: merge_one, avx2: merge_avx2, avx512: merge_avx512,
+    fn merge(a: &[u64], b: &[u64], needed: usize) -> usize {
+        portable: merge_portable, avx2: merge_avx2, avx512: merge_avx512,
     }
+}
+
+#[inline(always)]
+fn merge_portable(a: &[u64], b: &[u64], _needed: usize) -> usize {
+    merge_one(a, b)
 }
 
 /// One value of each side at a time, without a branch on their order.
@@ -54,15 +60,20 @@ fn merge_one(a: &[u64], b: &[u64]) -> usize {
     shared
 }
 
-/// `N` values of each side at a time; `common` counts those that both have.
+/// `N` values of each side at a time; `common` counts those that both have. Ends when even all
+/// that is left would not make the shared values `needed`.
 #[inline(always)]
 fn merge_blocks<const N: usize>(
     a: &[u64],
     b: &[u64],
+    needed: usize,
     common: impl Fn(&[u64; N], &[u64; N]) -> usize,
 ) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a[i..].first_chunk(), b[j..].first_chunk()) {
+        if shared + (a.len() - i).min(b.len() - j) < needed {
+            return shared;
+        }
         shared += common(x, y);
         let (last_x, last_y) = (x[N - 1], y[N - 1]);
         i += if last_x <= last_y { N } else { 0 };
@@ -74,17 +85,17 @@ fn merge_blocks<const N: usize>(
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "vector instructions")]
-fn merge_avx2(a: &[u64], b: &[u64]) -> usize {
+fn merge_avx2(a: &[u64], b: &[u64], needed: usize) -> usize {
     // SAFETY: this body is named only by the version for AVX2.
-    merge_blocks(a, b, |x, y| unsafe { x86::common_4(x, y) })
+    merge_blocks(a, b, needed, |x, y| unsafe { x86::common_4(x, y) })
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "vector instructions")]
-fn merge_avx512(a: &[u64], b: &[u64]) -> usize {
+fn merge_avx512(a: &[u64], b: &[u64], needed: usize) -> usize {
     // SAFETY: this body is named only by the version for AVX-512.
-    merge_blocks(a, b, |x, y| unsafe { x86::common_8(x, y) })
+    merge_blocks(a, b, needed, |x, y| unsafe { x86::common_8(x, y) })
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -150,14 +161,29 @@ mod tests {
 
     fn check(a: &BTreeSet<u64>, b: &BTreeSet<u64>) {
         let expected = a.intersection(b).count();
-        let (a, b): (Vec<u64>, Vec<u64>) =
-            (a.iter().copied().collect(), b.iter().copied().collect());
+        let [a, b]: [Vec<u64>; 2] = [a, b].map(|set| set.iter().copied().collect());
         for level in Level::available() {
-            assert_eq!(merge(level, &a, &b), expected, "{level:?}: {a:?} {b:?}");
-            assert_eq!(merge(level, &b, &a), expected, "{level:?}: {b:?} {a:?}");
+            for needed in [0, expected / 2, expected] {
+                assert_eq!(
+                    merge(level, &a, &b, needed),
+                    expected,
+                    "{level:?}: {a:?} {b:?}"
+                );
+                assert_eq!(
+                    merge(level, &b, &a, needed),
+                    expected,
+                    "{level:?}: {b:?} {a:?}"
+                );
+            }
+            for needed in expected + 1..expected + 9 {
+                assert!(
+                    merge(level, &a, &b, needed) < needed,
+                    "{level:?}: {a:?} {b:?}"
+                );
+            }
         }
         assert_eq!(gallop(&a, &b), expected, "{a:?} {b:?}");
-        assert_eq!(count(&a, &b), expected, "{a:?} {b:?}");
+        assert_eq!(count(&a, &b, 0), expected, "{a:?} {b:?}");
     }
 
     proptest! {

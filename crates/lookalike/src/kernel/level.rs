@@ -80,7 +80,9 @@ impl Level {
 /// them: for tests and measurements. Results do not depend on it.
 #[doc(hidden)]
 pub fn force_level(name: &str) -> bool {
-    let level = Level::available().into_iter().find(|level| level.kind().name() == name);
+    let level = Level::available()
+        .into_iter()
+        .find(|level| level.kind().name() == name);
     level.map(Level::set).is_some()
 }
 

@@ -124,7 +124,9 @@ impl State {
         let changes = word ^ (word << 1 | self.word);
         self.word = word >> 63;
         self.underscore |= changes & word & underscore;
-        let out = out[self.bounds..].first_chunk_mut().expect("there is room for a block");
+        let out = out[self.bounds..]
+            .first_chunk_mut()
+            .expect("there is room for a block");
         C::positions(changes, base, out);
         self.bounds += changes.count_ones() as usize;
     }

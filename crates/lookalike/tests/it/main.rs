@@ -1,6 +1,8 @@
 //! Tests of the core through its public interface: laws, definitions, published vectors and the
 //! worked examples of the sources. Each file names what it checks.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod band;
 mod cluster;
 mod feature;
