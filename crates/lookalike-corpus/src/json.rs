@@ -1,14 +1,18 @@
 //! The few wanted fields out of one JSON object, without building the rest.
 //!
-//! The object is walked once by serde_json. Which names matter is a small tree made from the field
+//! The object is walked once, by [`flat`] if it is of the common kind, else by serde_json. Which names matter is a small tree made from the field
 //! paths; everything else is skipped at the price of finding its end. Strings without escapes are
 //! borrowed from the line, others are put into buffers that live as long as the parser.
+
+mod flat;
+mod unescape;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
 use crate::options::{FieldPath, InputOptions};
+use unescape::Buffer;
 
 /// Values that a record may need, each from a path of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +113,9 @@ pub(crate) enum Capture<'de> {
     Null,
     /// Without escapes, in the line itself.
     Borrowed(&'de str),
-    /// With escapes, in the buffer of its slot.
+    /// With good escapes, in the line, up to and with the closing quote; see [`Found::settle`].
+    Escaped(&'de str),
+    /// Had escapes, and is now in the buffer of its slot.
     Buffered,
     /// Something else, of this type.
     Wrong(&'static str),
@@ -125,9 +131,17 @@ pub(crate) struct Found<'de, 'b> {
 
 /// Room for unescaped strings, one for each text slot.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers([String; TEXT_SLOTS]);
+pub(crate) struct Buffers([Buffer; TEXT_SLOTS]);
 
-impl<'de> Found<'de, '_> {
+impl<'de, 'b> Found<'de, 'b> {
+    fn new(buffers: &'b mut Buffers) -> Found<'de, 'b> {
+        Found {
+            raw: [None; RAW_SLOTS],
+            text: [Capture::Absent; TEXT_SLOTS],
+            buffers,
+        }
+    }
+
     /// The JSON text of a value; none if absent.
     pub(crate) fn raw(&self, slot: Slot) -> Option<&'de str> {
         self.raw[slot as usize]
@@ -137,9 +151,24 @@ impl<'de> Found<'de, '_> {
         self.text[slot as usize - RAW_SLOTS]
     }
 
+    /// Whether a text is absent or null.
+    pub(crate) fn is_missing(&self, slot: Slot) -> bool {
+        matches!(self.text(slot), Capture::Absent | Capture::Null)
+    }
+
     /// The content of a slot whose capture is `Buffered`.
     pub(crate) fn buffered(&self, slot: Slot) -> &str {
-        &self.buffers.0[slot as usize - RAW_SLOTS]
+        self.buffers.0[slot as usize - RAW_SLOTS].text()
+    }
+
+    /// Unescapes the text of a slot if that was put off.
+    pub(crate) fn settle(&mut self, slot: Slot) {
+        if let Capture::Escaped(text) = self.text(slot) {
+            let at = slot as usize - RAW_SLOTS;
+            let end = self.buffers.0[at].unescape(text.as_bytes(), 0);
+            debug_assert_eq!(end, Some(text.len() - 1));
+            self.text[at] = Capture::Buffered;
+        }
     }
 
     /// Forgets an earlier value of the same name: the last one wins.
@@ -171,15 +200,14 @@ impl<'de> Found<'de, '_> {
     fn set_buffer(&mut self, slots: u8, value: &str) {
         for (i, buffer) in self.buffers.0.iter_mut().enumerate() {
             if slots >> (RAW_SLOTS + i) & 1 == 1 {
-                buffer.clear();
-                buffer.push_str(value);
+                buffer.set(value);
                 self.text[i] = Capture::Buffered;
             }
         }
     }
 }
 
-/// Walks the object that `line` holds. The object's own type is checked by the caller.
+/// Finds the wanted fields of the object that `line` holds, whose own type the caller has checked.
 ///
 /// # Errors
 /// When the line is not JSON, or goes on after it.
@@ -188,18 +216,26 @@ pub(crate) fn pick<'de, 'b>(
     selection: &Selection,
     buffers: &'b mut Buffers,
 ) -> Result<Found<'de, 'b>, serde_json::Error> {
-    let mut found = Found {
-        raw: [None; RAW_SLOTS],
-        text: [Capture::Absent; TEXT_SLOTS],
-        buffers,
-    };
+    let mut found = Found::new(buffers);
+    if flat::pick(line, selection, &mut found).is_none() {
+        walk(line, selection, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// As [`pick`], for any line.
+fn walk<'de>(
+    line: &'de str,
+    selection: &Selection,
+    found: &mut Found<'de, '_>,
+) -> Result<(), serde_json::Error> {
+    found.clear(selection.root.below);
     let mut json = serde_json::Deserializer::from_str(line);
     json.deserialize_any(Value {
         node: &selection.root,
-        found: &mut found,
+        found,
     })?;
-    json.end()?;
-    Ok(found)
+    json.end()
 }
 
 /// Takes one value for a node: as JSON text, as text, or as an object to descend into.

@@ -38,6 +38,7 @@
 //! ```
 
 mod atomic;
+mod block;
 pub mod charset;
 mod chunk;
 mod decode;

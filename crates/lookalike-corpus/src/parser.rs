@@ -149,14 +149,14 @@ impl<'i> Parser<'i> {
         // Replacing broken UTF-8 makes another string; untouched text is the line itself.
         let replaced = !std::ptr::eq(text.as_ptr(), raw.as_ptr());
         let error = match json::pick(text, &self.selection, buffers) {
-            Ok(found) => return visit(self.record(raw, place, &found, replaced)),
+            Ok(mut found) => return visit(self.record(raw, place, &mut found, replaced)),
             Err(error) => error,
         };
         // A lone surrogate in a wanted string is the one error that is mended.
         if let Cow::Owned(mended) = surrogate::replace_lone(text)
-            && let Ok(found) = json::pick(&mended, &self.selection, buffers)
+            && let Ok(mut found) = json::pick(&mended, &self.selection, buffers)
         {
-            return visit(self.record(raw, place, &found, true));
+            return visit(self.record(raw, place, &mut found, true));
         }
         visit(Err(place.bad(BadKind::InvalidJson, json_reason(&error))));
     }
@@ -165,7 +165,7 @@ impl<'i> Parser<'i> {
         &'r mut self,
         raw: &'r [u8],
         place: &Place,
-        found: &'r Found<'_, '_>,
+        found: &'r mut Found<'_, '_>,
         replaced: bool,
     ) -> Result<Record<'r>, BadRecord> {
         let id = id_of(found).map_err(|reason| place.bad(BadKind::WrongType, reason))?;
@@ -192,10 +192,11 @@ impl<'i> Parser<'i> {
     }
 
     /// The text, or else the visible text of the HTML; none when both are absent or null.
-    fn text_of<'r>(&'r mut self, found: &'r Found<'_, '_>) -> Result<Option<&'r str>, String> {
-        if let Some(text) = captured(found, Slot::Text)? {
-            return Ok(Some(text));
+    fn text_of<'r>(&'r mut self, found: &'r mut Found<'_, '_>) -> Result<Option<&'r str>, String> {
+        if !found.is_missing(Slot::Text) {
+            return captured(found, Slot::Text);
         }
+        found.settle(Slot::Html);
         let Some(html) = captured(found, Slot::Html)? else {
             return Ok(None);
         };
@@ -257,7 +258,7 @@ fn captured<'r>(found: &'r Found<'_, '_>, slot: Slot) -> Result<Option<&'r str>,
     match found.text(slot) {
         Capture::Absent | Capture::Null => Ok(None),
         Capture::Borrowed(text) => Ok(Some(text)),
-        Capture::Buffered => Ok(Some(found.buffered(slot))),
+        Capture::Escaped(_) | Capture::Buffered => Ok(Some(found.buffered(slot))),
         Capture::Wrong(kind) => Err(format!("the text field holds {kind}, not a string")),
     }
 }

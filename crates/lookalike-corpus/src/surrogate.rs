@@ -38,7 +38,7 @@ fn escape_at(bytes: &[u8]) -> (usize, bool) {
 }
 
 /// The UTF-16 unit that `\uXXXX` at the beginning of the bytes stands for.
-fn unit(bytes: &[u8]) -> Option<u16> {
+pub(crate) fn unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |value: u16, digit| {
         let digit = (*digit as char).to_digit(16)?;

@@ -1,6 +1,7 @@
 //! Where text goes: white space collapsed, gaps between blocks, character references resolved.
 
 use super::entity;
+use crate::block::{BLOCK, Block};
 
 /// What stands between two pieces of text, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,14 +63,29 @@ impl<'o> Sink<'o> {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            if bytes[at] == b'&' {
-                at += self.reference(&text[at..]);
-                continue;
+            match bytes[at] {
+                b'&' => at += self.reference(&text[at..]),
+                byte if !self.preformatted && is_space(byte) => {
+                    self.gap(Gap::Space);
+                    at += 1;
+                }
+                _ => at += self.run(&text[at..]),
             }
-            let end = at + memchr::memchr(b'&', &bytes[at..]).unwrap_or(bytes.len() - at);
-            self.verbatim(&text[at..end]);
-            at = end;
         }
+    }
+
+    /// Copies text up to what must be looked at; returns how much that was.
+    fn run(&mut self, text: &str) -> usize {
+        let bytes = text.as_bytes();
+        if self.preformatted {
+            let length = memchr::memchr(b'&', bytes).unwrap_or(bytes.len());
+            self.kept(&text[..length]);
+            return length;
+        }
+        let length = run_end(bytes, 1);
+        self.write_gap();
+        self.out.push_str(&text[..length]);
+        length
     }
 
     /// Text in which `&` means itself.
@@ -103,15 +119,19 @@ impl<'o> Sink<'o> {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            if is_space(bytes[at]) {
-                self.gap(Gap::Space);
-                at += 1;
-                continue;
+            match bytes[at] {
+                byte if is_space(byte) => {
+                    self.gap(Gap::Space);
+                    at += 1;
+                }
+                // It means itself here, but ends a run.
+                b'&' => {
+                    self.write_gap();
+                    self.out.push('&');
+                    at += 1;
+                }
+                _ => at += self.run(&text[at..]),
             }
-            let end = run_end(bytes, at);
-            self.write_gap();
-            self.out.push_str(&text[at..end]);
-            at = end;
         }
     }
 
@@ -155,18 +175,61 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
 }
 
-/// Where the text from `at` on stops being copied as it is: at white space, other than a single
-/// space between two words.
+/// Where the text from `at` on stops being copied as it is: at `&` and at white space, other than a
+/// single space between two words.
 fn run_end(bytes: &[u8], mut at: usize) -> usize {
-    loop {
-        while at < bytes.len() && !is_space(bytes[at]) {
-            at += 1;
-        }
-        let single =
-            bytes.get(at) == Some(&b' ') && bytes.get(at + 1).is_some_and(|next| !is_space(*next));
-        if !single {
+    while at + BLOCK < bytes.len() {
+        let Some(block) = bytes[at..].first_chunk() else {
+            break;
+        };
+        let ends = ends_mask(Block::new(block), bytes[at + BLOCK]);
+        at += ends.trailing_zeros() as usize;
+        if ends & FULL != 0 {
             return at;
         }
+    }
+    while at < bytes.len() {
+        let next = bytes.get(at + 1).copied().unwrap_or(b' ');
+        if ends_run(bytes[at], next) {
+            break;
+        }
         at += 1;
+    }
+    at
+}
+
+const FULL: u32 = (1 << BLOCK) - 1;
+
+/// Which bytes of a block end a run, before `next`; and the bit above the block.
+fn ends_mask(block: Block, next: u8) -> u32 {
+    let amp = block.equal(b'&');
+    let stops_space = block.at_most(b' ') | amp;
+    let next = u32::from(next <= b' ' || next == b'&') << (BLOCK - 1);
+    let spaces = block.equal(b' ') & (stops_space >> 1 | next);
+    block.at_most(b' ' - 1) | amp | spaces | 1 << BLOCK
+}
+
+/// Whether a byte ends a run before `next`. Controls that are no white space do, too: they begin a
+/// run of their own.
+fn ends_run(byte: u8, next: u8) -> bool {
+    let stops_space = next <= b' ' || next == b'&';
+    byte < b' ' || byte == b'&' || (byte == b' ' && stops_space)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn runs_end_where_byte_by_byte_says(text in "[a-c &\n\u{1}]{1,60}", from in 0usize..40) {
+            let bytes = text.as_bytes();
+            let from = from.min(bytes.len());
+            let next = |at: usize| bytes.get(at + 1).copied().unwrap_or(b' ');
+            let plain = (from..bytes.len()).find(|at| ends_run(bytes[*at], next(*at)));
+            prop_assert_eq!(run_end(bytes, from), plain.unwrap_or(bytes.len()));
+        }
     }
 }

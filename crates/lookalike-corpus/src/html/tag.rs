@@ -44,18 +44,17 @@ const MAX_NAME: usize = 10;
 
 /// Reads the tag name at `from`; returns its meaning and where it ends.
 pub(super) fn name(bytes: &[u8], from: usize) -> (Kind, usize) {
-    let length = bytes[from..]
-        .iter()
-        .position(|byte| ends_name(*byte))
-        .unwrap_or(bytes.len() - from);
-    let end = from + length;
-    if length > MAX_NAME {
+    let mut key: u128 = 0;
+    let mut end = from;
+    while end < bytes.len() && !ends_name(bytes[end]) {
+        // Longer names lose their beginning, but no known name is that long.
+        key = key << 8 | u128::from(bytes[end].to_ascii_lowercase());
+        end += 1;
+    }
+    if end - from > MAX_NAME {
         return (Kind::Inline, end);
     }
-    let mut lower = [0; MAX_NAME];
-    lower[..length].copy_from_slice(&bytes[from..end]);
-    lower.make_ascii_lowercase();
-    (kind(&lower[..length]), end)
+    (kind(key), end)
 }
 
 fn ends_name(byte: u8) -> bool {
@@ -66,29 +65,47 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
 }
 
-fn kind(name: &[u8]) -> Kind {
-    match name {
-        b"td" | b"th" => Kind::Cell,
-        b"br" => Kind::Break,
-        b"div" | b"li" | b"tr" | b"dt" | b"dd" | b"address" | b"article" | b"aside" | b"body"
-        | b"caption" | b"center" | b"details" | b"dialog" | b"fieldset" | b"figcaption"
-        | b"footer" | b"form" | b"frameset" | b"head" | b"header" | b"hgroup" | b"html"
-        | b"legend" | b"main" | b"menu" | b"nav" | b"optgroup" | b"option" | b"search"
-        | b"section" | b"summary" | b"tbody" | b"tfoot" | b"thead" => Kind::Line,
-        b"p" | b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" | b"blockquote" | b"dir" | b"dl"
-        | b"figure" | b"hr" | b"ol" | b"table" | b"ul" => Kind::Paragraph,
-        b"pre" | b"listing" => Kind::Pre,
-        b"svg" | b"math" => Kind::Foreign,
-        b"template" => Kind::Template,
-        b"script" => Kind::Raw(Raw::Script),
-        b"style" | b"title" | b"noscript" | b"iframe" | b"noembed" | b"noframes" => {
-            Kind::Raw(Raw::Skipped)
-        }
-        b"textarea" => Kind::Raw(Raw::Textarea),
-        b"xmp" => Kind::Raw(Raw::Xmp),
-        b"plaintext" => Kind::Raw(Raw::Plaintext),
-        _ => Kind::Inline,
+/// A name as a number, so that one comparison does.
+const fn key(name: &str) -> u128 {
+    let bytes = name.as_bytes();
+    let mut key = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        key = key << 8 | bytes[at] as u128;
+        at += 1;
     }
+    key
+}
+
+/// A function from name to kind. The compiler makes a search tree of the comparisons.
+macro_rules! kinds {
+    ($($($name:literal)+ => $kind:expr,)+) => {
+        fn kind(name: u128) -> Kind {
+            $($(if name == const { key($name) } {
+                return $kind;
+            })+)+
+            Kind::Inline
+        }
+    };
+}
+
+kinds! {
+    "td" "th" => Kind::Cell,
+    "br" => Kind::Break,
+    "div" "li" "tr" "dt" "dd" "address" "article" "aside" "body" "caption" "center" "details"
+    "dialog" "fieldset" "figcaption" "footer" "form" "frameset" "head" "header" "hgroup" "html"
+    "legend" "main" "menu" "nav" "optgroup" "option" "search" "section" "summary" "tbody" "tfoot"
+    "thead" => Kind::Line,
+    "p" "h1" "h2" "h3" "h4" "h5" "h6" "blockquote" "dir" "dl" "figure" "hr" "ol" "table" "ul"
+    => Kind::Paragraph,
+    "pre" "listing" => Kind::Pre,
+    "svg" "math" => Kind::Foreign,
+    "template" => Kind::Template,
+    "script" => Kind::Raw(Raw::Script),
+    "style" "title" "noscript" "iframe" "noembed" "noframes" => Kind::Raw(Raw::Skipped),
+    "textarea" => Kind::Raw(Raw::Textarea),
+    "xmp" => Kind::Raw(Raw::Xmp),
+    "plaintext" => Kind::Raw(Raw::Plaintext),
 }
 
 /// From the end of a tag's name to just after its `>`, and whether a `/` stands before that. None

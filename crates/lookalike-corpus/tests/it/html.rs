@@ -53,6 +53,7 @@ fn visible_text() {
             "&lt;b&gt; &eacute;&#233;&#xe9; &AMP &nosuch; &notit;",
             "<b> \u{e9}\u{e9}\u{e9} & &nosuch; \u{ac}it;",
         ),
+        ("a &#32; b &amp; c&\u{1}d", "a b & c&\u{1}d"),
         ("a&nbsp;b&#32;&#10; c", "a\u{a0}b c"),
         (
             "gr\u{fc}\u{df}e <b>\u{4e2d}</b>\u{6587}",

@@ -1,0 +1,267 @@
+//! The common line, taken quickly: an object whose wanted fields stand at its top.
+//!
+//! Strings are crossed by vector search for `"` and `\`, everything else is left to serde_json to
+//! find its end. What this walk does not know (control characters, escaped names, objects to
+//! descend into, lone surrogates, errors of any kind) it gives up, and [`super::pick`] decides.
+//! So it never accepts what that refuses, nor reads it otherwise; the tests compare the two.
+
+use serde::de::IgnoredAny;
+
+use super::unescape::{next_special, string_end};
+use super::{Capture, Found, Node, Selection, Slot};
+
+/// Walks the line; none if it is not of the common kind, and then `found` says nothing.
+pub(super) fn pick<'de>(
+    line: &'de str,
+    selection: &Selection,
+    found: &mut Found<'de, '_>,
+) -> Option<()> {
+    // Without early exit, for the compiler to use vectors.
+    if line.bytes().fold(false, |any, byte| any | (byte < b' ')) {
+        return None;
+    }
+    let mut walk = Walk { line, at: 0, found };
+    walk.object(&selection.root)
+}
+
+struct Walk<'de, 'f, 'b> {
+    line: &'de str,
+    at: usize,
+    found: &'f mut Found<'de, 'b>,
+}
+
+impl<'de> Walk<'de, '_, '_> {
+    fn object(&mut self, root: &Node) -> Option<()> {
+        self.expect(b'{')?;
+        if self.peek()? == b'}' {
+            return self.end();
+        }
+        loop {
+            let name = self.name()?;
+            self.expect(b':')?;
+            match root.find(name) {
+                Some(node) => self.wanted(node)?,
+                None => self.unwanted()?,
+            }
+            if self.peek()? == b'}' {
+                return self.end();
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    /// The next byte that is not blank.
+    fn peek(&mut self) -> Option<u8> {
+        let bytes = self.line.as_bytes();
+        while *bytes.get(self.at)? == b' ' {
+            self.at += 1;
+        }
+        Some(bytes[self.at])
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// The closing brace, and nothing after it.
+    fn end(&mut self) -> Option<()> {
+        self.expect(b'}')?;
+        self.peek().is_none().then_some(())
+    }
+
+    /// A name without escapes.
+    fn name(&mut self) -> Option<&'de [u8]> {
+        self.expect(b'"')?;
+        let bytes = self.line.as_bytes();
+        let start = self.at;
+        let end = next_special(bytes, start)?;
+        self.at = end + 1;
+        (bytes[end] == b'"').then_some(&bytes[start..end])
+    }
+
+    fn unwanted(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.skip_string(),
+            _ => self.skip_other(),
+        }
+    }
+
+    fn wanted(&mut self, node: &Node) -> Option<()> {
+        self.found.clear(node.below);
+        let first = self.peek()?;
+        let start = self.at;
+        if first != b'"' {
+            return self.wanted_other(node, first);
+        }
+        if node.raw != 0 {
+            self.skip_string()?;
+            self.found.set_raw(node.raw, &self.line[start..self.at]);
+        }
+        if node.text != 0 {
+            self.at = start;
+            self.text(node.text)?;
+        } else if node.raw == 0 {
+            self.skip_string()?;
+        }
+        Some(())
+    }
+
+    fn wanted_other(&mut self, node: &Node, first: u8) -> Option<()> {
+        if first == b'{' && !node.children.is_empty() {
+            return None;
+        }
+        let start = self.at;
+        self.skip_other()?;
+        self.found.set_raw(node.raw, &self.line[start..self.at]);
+        self.found.set_text(
+            node.text,
+            match first {
+                b'n' => Capture::Null,
+                b't' | b'f' => Capture::Wrong("a boolean"),
+                b'[' => Capture::Wrong("an array"),
+                b'{' => Capture::Wrong("an object"),
+                _ => Capture::Wrong("a number"),
+            },
+        );
+        Some(())
+    }
+
+    /// Goes past a value that is no string.
+    fn skip_other(&mut self) -> Option<()> {
+        let rest = serde_json::Deserializer::from_str(&self.line[self.at..]);
+        let mut values = rest.into_iter::<IgnoredAny>();
+        values.next()?.ok()?;
+        self.at += values.byte_offset();
+        Some(())
+    }
+
+    fn skip_string(&mut self) -> Option<()> {
+        self.at = string_end(self.line.as_bytes(), self.at + 1)? + 1;
+        Some(())
+    }
+
+    /// A string that is wanted as text: borrowed if it can be, else unescaped.
+    fn text(&mut self, slots: u8) -> Option<()> {
+        let bytes = self.line.as_bytes();
+        let start = self.at + 1;
+        let first = next_special(bytes, start)?;
+        if bytes[first] == b'"' {
+            self.at = first + 1;
+            let text = Capture::Borrowed(&self.line[start..first]);
+            self.found.set_text(slots, text);
+            return Some(());
+        }
+        // HTML beside a text is rarely asked for.
+        if slots == 1 << Slot::Html as u8 {
+            let end = string_end(bytes, first)?;
+            self.at = end + 1;
+            let text = Capture::Escaped(&self.line[start..=end]);
+            self.found.set_text(slots, text);
+            return Some(());
+        }
+        let end = self.found.buffers.0[0].unescape(bytes, start)?;
+        self.at = end + 1;
+        self.found.set_text(slots, Capture::Buffered);
+        // Two text fields at one path would be odd: there is one buffer for each.
+        (slots == 1 << Slot::Text as u8).then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{Buffers, walk};
+    use super::*;
+    use crate::options::InputOptions;
+
+    /// What was found, in a form that can be compared.
+    fn told(found: &mut Found<'_, '_>) -> Vec<String> {
+        let raw = [Slot::Id, Slot::Url, Slot::Rank].map(|slot| format!("{:?}", found.raw(slot)));
+        found.settle(Slot::Html);
+        let text = [Slot::Text, Slot::Html].map(|slot| match found.text(slot) {
+            Capture::Borrowed(text) => text.to_owned(),
+            Capture::Buffered => found.buffered(slot).to_owned(),
+            other => format!("{other:?}"),
+        });
+        raw.into_iter().chain(text).collect()
+    }
+
+    /// Both walks over one line: the quick one may give up, but not differ. Says if it answered.
+    fn compare(line: &str) -> bool {
+        let options = InputOptions {
+            rank_field: Some("max:meta.n".parse().unwrap()),
+            ..InputOptions::default()
+        };
+        let selection = Selection::new(&options);
+        let mut buffers = [Buffers::default(), Buffers::default()];
+        let [mut quick, mut slow] = buffers.each_mut().map(Found::new);
+        if pick(line, &selection, &mut quick).is_none() {
+            return false;
+        }
+        walk(line, &selection, &mut slow).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(told(&mut quick), told(&mut slow), "{line}");
+        true
+    }
+
+    #[test]
+    fn common_lines_are_taken() {
+        for line in [
+            r#"{}"#,
+            r#"{"text":"plain"}"#,
+            r#" { "id" : 12 , "text" : "a\n\"b\" \\ \/ \u00e9 \ud83d\ude00" , "x" : [1,{"y":"}"}] } "#,
+            r#"{"id":"a\tb","url":null,"html":true,"text":[],"meta":1.5e3}"#,
+            r#"{"text":"a\nb","text":"c"}"#,
+            r#"{"text":"a\nb","text":null}"#,
+            r#"{"html":"a\nb","text":"c\nd"}"#,
+            r#"{"html":"a\nb","html":"\u00e9","text":null}"#,
+        ] {
+            assert!(compare(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn others_are_left_alone() {
+        for line in [
+            "{\"text\":\"a\tb\"}",
+            "{\t\"text\":\"a\"}",
+            r#"{"te\u0078t":"a"}"#,
+            r#"{"text":"\ud800"}"#,
+            r#"{"text":"\ud800\u0041"}"#,
+            r#"{"text":"\x"}"#,
+            r#"{"skipped":"\ud800"}"#,
+            r#"{"meta":{"n":1}}"#,
+            r#"{"text":"a"} {"#,
+            r#"{"text":"a",}"#,
+            r#"{"text":"a" "id":1}"#,
+            r#"{"n":01}"#,
+            r#"{"n":1x}"#,
+            r#"{"n":}"#,
+            r#"{"text":"a"#,
+            r#"{"text""#,
+            "{",
+            "",
+            "7",
+        ] {
+            assert!(!compare(line), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_quick_walk_agrees_with_the_thorough_one(
+            pieces in proptest::collection::vec(prop_oneof![
+                "[{}\\[\\],:\" ]",
+                "\"(text|id|url|html|meta|n)\":",
+                "\"[a-z\\\\nu0-9]{0,6}\"",
+                "\\\\(n|u[0-9a-f]{4}|ud8[0-9]{2}\\\\udc[0-9]{2})",
+                "-?[0-9]{1,3}(\\.[0-9])?",
+                "null|true",
+            ], 0..12),
+        ) {
+            compare(&pieces.concat());
+            compare(&format!("{{\"text\":\"{}\"}}", pieces.concat()));
+            compare(&format!("{{\"id\":{}}}", pieces.concat()));
+        }
+    }
+}
