@@ -12,8 +12,8 @@ use crate::source::{Inputs, Source};
 ///
 /// The relative path is the source's own, with `.` left out, `..` written `_up`, and without the
 /// leading `/`; standard input is `standard-input`. Where two would collide (also where names
-/// differ in case only, or one is the directory of another), the later one gets `~2`, `~3`, ...
-/// before its extension. So the paths depend on the list of sources alone.
+/// differ in case only, or one is the directory of another), the later one gets `~2`, `~3`, ... after
+/// its first component, before the extension if that is the file. So the paths depend on the list of sources alone.
 #[derive(Debug, Clone)]
 pub struct FileTree {
     paths: Vec<PathBuf>,

@@ -92,3 +92,56 @@ fn files_come_decoded() {
         ["\u{41f}\u{440}\u{438}\u{432}\u{435}\u{442}", "hi"]
     );
 }
+
+/// Thirty character sets, each under three labels of others: the label is believed, as browsers do,
+/// and nothing fails; without any label the bytes still become text.
+#[test]
+fn wrong_labels_fail_nobody() {
+    let labels = [
+        "utf-8",
+        "ibm866",
+        "iso-8859-2",
+        "iso-8859-3",
+        "iso-8859-4",
+        "iso-8859-5",
+        "iso-8859-6",
+        "iso-8859-7",
+        "iso-8859-8",
+        "iso-8859-10",
+        "iso-8859-13",
+        "iso-8859-14",
+        "iso-8859-15",
+        "koi8-r",
+        "koi8-u",
+        "macintosh",
+        "windows-874",
+        "windows-1250",
+        "windows-1251",
+        "windows-1252",
+        "windows-1253",
+        "windows-1254",
+        "windows-1255",
+        "windows-1256",
+        "windows-1257",
+        "windows-1258",
+        "gbk",
+        "big5",
+        "euc-jp",
+        "shift_jis",
+    ];
+    let sentence =
+        "caf\u{e9} \u{43c}\u{438}\u{440} \u{3b1}\u{3b2} \u{5d0} \u{627} \u{e01} \u{4e2d}\u{6587}";
+    for (i, true_label) in labels.iter().enumerate() {
+        let (bytes, _, _) = Encoding::for_label(true_label.as_bytes())
+            .unwrap()
+            .encode(sentence);
+        for wrong in [1, 7, 20].map(|step| labels[(i + step) % labels.len()]) {
+            let page = [format!("<meta charset={wrong}><p>x ").as_bytes(), &bytes].concat();
+            let decoded = charset::decode(&page, true);
+            let expected = Encoding::for_label(wrong.as_bytes()).unwrap().name();
+            assert_eq!(decoded.charset, expected);
+            assert!(decoded.text.contains("<p>x "), "{true_label} as {wrong}");
+        }
+        assert!(!charset::decode(&bytes, false).text.is_empty());
+    }
+}

@@ -230,8 +230,14 @@ mod unix {
     fn sockets_and_devices_are_no_files() {
         let corpus = sample();
         let _listener = UnixListener::bind(corpus.path("b/socket")).unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(corpus.path("b/pipe"))
+            .status();
+        assert!(made.unwrap().success());
         let inputs = discover(&corpus, &["b"]).unwrap();
-        assert_eq!(kinds(&inputs), [SkipKind::NotAFile]);
+        assert_eq!(kinds(&inputs), [SkipKind::NotAFile; 2]);
+        let error = discover(&corpus, &["b/pipe"]).unwrap_err().to_string();
+        assert!(error.contains("is a named pipe"), "{error}");
         let error = discover(&corpus, &["b/socket"]).unwrap_err().to_string();
         assert!(error.contains("is a socket"), "{error}");
         let named = Inputs::discover(

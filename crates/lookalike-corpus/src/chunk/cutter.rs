@@ -1,0 +1,205 @@
+//! One JSONL source on its way into chunks, cut after the last line that is complete.
+
+use std::ops::Range;
+
+use memchr::{memchr, memrchr};
+
+use super::{Chunk, Limits, Mode, Piece, Span, damage};
+use crate::decode::{Decoder, Step};
+use crate::error::ReadError;
+use crate::lines;
+use crate::raw::Part;
+use crate::source::Source;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A JSONL source that is being read.
+pub(super) struct Cutter<'a> {
+    number: u32,
+    source: &'a Source,
+    decoder: Decoder<'a>,
+    /// The beginning of a line that did not fit into the chunk before.
+    carry: Vec<u8>,
+    /// Where `carry` begins in the decompressed source.
+    offset: u64,
+    record: u64,
+    line: u64,
+    /// Whether `carry` goes on with an over-long line.
+    in_long: bool,
+    counted_disk_bytes: u64,
+}
+
+impl<'a> Cutter<'a> {
+    pub(super) fn new(number: u32, source: &'a Source) -> Result<Cutter<'a>, ReadError> {
+        Ok(Cutter {
+            number,
+            source,
+            decoder: Decoder::open(source)?,
+            carry: Vec::new(),
+            offset: 0,
+            record: 0,
+            line: 0,
+            in_long: false,
+            counted_disk_bytes: 0,
+        })
+    }
+
+    /// Adds at least one read's worth to the chunk; says whether the source is at its end.
+    pub(super) fn fill(
+        &mut self,
+        chunk: &mut Chunk,
+        limits: Limits,
+        mode: Mode,
+    ) -> Result<bool, ReadError> {
+        let start = chunk.bytes.len();
+        chunk.bytes.append(&mut self.carry);
+        let ended = self.read(chunk, start, limits)?;
+        let disk_bytes = self.decoder.disk_bytes();
+        chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
+        self.counted_disk_bytes = disk_bytes;
+        let mut from = start;
+        if self.in_long {
+            from = self.go_on_long(chunk, start, ended, mode);
+        }
+        if !self.in_long {
+            self.take_lines(chunk, from, ended, limits, mode);
+        }
+        Ok(ended)
+    }
+
+    /// Reads until there is enough, and a line that ends or is too long for one.
+    fn read(&mut self, chunk: &mut Chunk, start: usize, limits: Limits) -> Result<bool, ReadError> {
+        loop {
+            let before = chunk.bytes.len();
+            let unfinished = before - start;
+            let want = limits
+                .chunk_bytes
+                .saturating_sub(before)
+                .max(unfinished)
+                .max(1);
+            let step = self.decoder.append(&mut chunk.bytes, want)?;
+            self.drop_byte_order_mark(chunk, start);
+            if let Step::Damaged(reason) = &step {
+                let offset = self.offset + (chunk.bytes.len() - start) as u64;
+                chunk.skips.push(damage(self.source, offset, reason));
+            }
+            if step != Step::More {
+                return Ok(true);
+            }
+            let length = chunk.bytes.len() - start;
+            let complete = memrchr(b'\n', &chunk.bytes[before.min(chunk.bytes.len())..]).is_some();
+            let too_long = length >= (limits.document_bytes + 2).max(BYTE_ORDER_MARK.len());
+            if self.in_long || complete || too_long {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The mark is no part of the first record.
+    fn drop_byte_order_mark(&mut self, chunk: &mut Chunk, start: usize) {
+        if self.offset == 0 && chunk.bytes[start..].starts_with(BYTE_ORDER_MARK) {
+            chunk.bytes.drain(start..start + BYTE_ORDER_MARK.len());
+            self.offset = BYTE_ORDER_MARK.len() as u64;
+        }
+    }
+
+    /// Makes a piece of the whole lines from `from` on, and keeps the rest for later.
+    fn take_lines(
+        &mut self,
+        chunk: &mut Chunk,
+        from: usize,
+        ended: bool,
+        limits: Limits,
+        mode: Mode,
+    ) {
+        let cut = match memrchr(b'\n', &chunk.bytes[from..]) {
+            _ if ended => chunk.bytes.len(),
+            Some(newline) => from + newline + 1,
+            None => from,
+        };
+        if cut > from {
+            let (lines, records) = lines::count(&chunk.bytes[from..cut], limits.document_bytes);
+            self.push(chunk, from..cut, Span::Lines);
+            self.line += lines;
+            self.record += records;
+            chunk.records += records;
+            chunk.blank_lines += lines - records;
+        }
+        if chunk.bytes.len() - cut >= limits.document_bytes + 2 {
+            self.begin_long(chunk, cut, mode);
+        } else {
+            self.carry.extend_from_slice(&chunk.bytes[cut..]);
+            chunk.bytes.truncate(cut);
+        }
+    }
+
+    /// The bytes from `from` on begin a line that is too long, whatever follows.
+    fn begin_long(&mut self, chunk: &mut Chunk, from: usize, mode: Mode) {
+        self.in_long = true;
+        chunk.records += 1;
+        let end = self.hold_back_return(chunk);
+        self.push_long(chunk, from..end, Part::First, mode);
+        self.record += 1;
+    }
+
+    /// Takes the next part of an over-long line; says where other lines begin.
+    fn go_on_long(&mut self, chunk: &mut Chunk, start: usize, ended: bool, mode: Mode) -> usize {
+        let newline = memchr(b'\n', &chunk.bytes[start..]);
+        let (part, end) = match newline {
+            Some(newline) => (Part::Last, start + newline + 1),
+            None if ended => (Part::Last, chunk.bytes.len()),
+            None => (Part::Middle, self.hold_back_return(chunk)),
+        };
+        self.in_long = part == Part::Middle;
+        self.line += u64::from(!self.in_long);
+        self.record -= 1;
+        let next = self.push_long(chunk, start..end, part, mode);
+        self.record += 1;
+        next
+    }
+
+    /// A carriage return at the very end may belong to the terminator: it waits for what follows.
+    fn hold_back_return(&mut self, chunk: &mut Chunk) -> usize {
+        if chunk.bytes.last() == Some(&b'\r') {
+            chunk.bytes.pop();
+            self.carry.push(b'\r');
+        }
+        chunk.bytes.len()
+    }
+
+    /// Makes a piece of a part, or drops its bytes; says where the bytes after it now begin.
+    fn push_long(
+        &mut self,
+        chunk: &mut Chunk,
+        range: Range<usize>,
+        part: Part,
+        mode: Mode,
+    ) -> usize {
+        let length = range.len();
+        let kept = if mode == Mode::Copy {
+            range
+        } else {
+            chunk.bytes.drain(range.clone());
+            range.start..range.start
+        };
+        let next = kept.end;
+        if mode == Mode::Copy || part == Part::First {
+            self.push(chunk, kept.clone(), Span::Long(part));
+            self.offset -= kept.len() as u64;
+        }
+        self.offset += length as u64;
+        next
+    }
+
+    fn push(&mut self, chunk: &mut Chunk, range: Range<usize>, span: Span) {
+        chunk.pieces.push(Piece {
+            source: self.number,
+            first_record: self.record,
+            first_line: self.line,
+            offset: self.offset,
+            range: range.clone(),
+            span,
+        });
+        self.offset += range.len() as u64;
+    }
+}
