@@ -17,6 +17,7 @@
 
 mod batch;
 mod chars;
+mod class;
 mod piece;
 
 use crate::kernel::Level;

@@ -1,12 +1,14 @@
-//! One piece of text that is not ASCII: normalise, lower-case, cut by the Unicode tables.
+//! One piece of text that is not ASCII: normalise, lower-case, cut.
 //!
-//! The slow road beside the kernel of `crate::kernel::tokenise`.
+//! The slow road beside the kernel of `crate::kernel::tokenise`. Pieces of common characters (see
+//! `super::class`) are done here in one pass, all others by the libraries with the Unicode tables.
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::TextRules;
+use super::class::{self, Class};
 use crate::scheme::{Case, Normalization, Segmentation};
 
 /// Normalises and cuts pieces, with buffers that are used again.
@@ -15,6 +17,8 @@ pub(super) struct PieceReader {
     rules: TextRules,
     normal: String,
     lower: String,
+    /// Of a piece of common characters: their classes, and where they end in `lower`.
+    steps: Vec<(Class, usize)>,
 }
 
 impl PieceReader {
@@ -23,16 +27,20 @@ impl PieceReader {
             rules,
             normal: String::new(),
             lower: String::new(),
+            steps: Vec::new(),
         }
     }
 
     /// Shows `visit` the words of `piece`.
     pub(super) fn words(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
         let segmentation = self.rules.segmentation;
-        let piece = self.fold(piece);
+        if segmentation == Segmentation::Unicode && self.fold_common(piece) {
+            return common_words(&self.lower, &self.steps, visit);
+        }
+        let folded = self.fold(piece);
         match segmentation {
-            Segmentation::Unicode => piece.unicode_words().for_each(&mut visit),
-            Segmentation::WordChars => piece
+            Segmentation::Unicode => folded.unicode_words().for_each(&mut visit),
+            Segmentation::WordChars => folded
                 .split(|c| !is_word_char(c))
                 .filter(|word| !word.is_empty())
                 .for_each(&mut visit),
@@ -41,16 +49,67 @@ impl PieceReader {
 
     /// The piece normalised and lower-cased.
     pub(super) fn fold<'a>(&'a mut self, piece: &'a str) -> &'a str {
+        if self.fold_common(piece) {
+            &self.lower
+        } else {
+            self.fold_any(piece)
+        }
+    }
+
+    /// If all characters are common, puts the folded piece into `lower`, and its steps.
+    fn fold_common(&mut self, piece: &str) -> bool {
+        if self.rules.normalization == Normalization::Nfkc {
+            // Common characters are their own NFC form, not always their own NFKC form.
+            return false;
+        }
+        let lower = self.rules.case == Case::Lower;
+        self.lower.clear();
+        self.steps.clear();
+        for c in piece.chars() {
+            let class = class::class(c);
+            if class == Class::Other {
+                return false;
+            }
+            self.lower.push(if lower { class::lower(c) } else { c });
+            self.steps.push((class, self.lower.len()));
+        }
+        true
+    }
+
+    /// The folded piece, whatever its characters.
+    fn fold_any<'a>(&'a mut self, piece: &'a str) -> &'a str {
         let Self {
             rules,
             normal,
             lower,
+            ..
         } = self;
         let piece = normalize(piece, rules.normalization, normal);
         match rules.case {
             Case::Keep => piece,
             Case::Lower => lower_case(piece, lower),
         }
+    }
+}
+
+/// Shows `visit` the words of a piece of common characters.
+fn common_words(piece: &str, steps: &[(Class, usize)], mut visit: impl FnMut(&str)) {
+    let (mut start, mut end, mut is_word) = (0, 0, false);
+    let mut before = [Class::Break; 2];
+    for (at, &(class, class_end)) in steps.iter().enumerate() {
+        let next = steps.get(at + 1).map_or(Class::Break, |step| step.0);
+        if !class::joins(before, class, next) {
+            if is_word {
+                visit(&piece[start..end]);
+            }
+            (start, is_word) = (end, false);
+        }
+        is_word |= class.is_alphanumeric();
+        end = class_end;
+        before = [before[1], class];
+    }
+    if is_word {
+        visit(&piece[start..end]);
     }
 }
 
@@ -70,38 +129,20 @@ fn normalize<'a>(piece: &'a str, form: Normalization, buffer: &'a mut String) ->
 }
 
 /// `str::to_lowercase` into a buffer.
-fn lower_case<'a>(piece: &'a str, buffer: &'a mut String) -> &'a str {
-    if piece.chars().all(is_caseless) {
-        return piece;
-    }
+fn lower_case<'a>(piece: &str, buffer: &'a mut String) -> &'a str {
     buffer.clear();
     if piece.contains('\u{3A3}') {
         // What a capital sigma becomes depends on its neighbours: leave that to the library.
         buffer.push_str(&piece.to_lowercase());
-    } else {
-        for c in piece.chars() {
-            lower_char(c, buffer);
+        return buffer;
+    }
+    for c in piece.chars() {
+        match class::class(c) {
+            Class::Other => buffer.extend(c.to_lowercase()),
+            _ => buffer.push(class::lower(c)),
         }
     }
     buffer
-}
-
-fn lower_char(c: char, buffer: &mut String) {
-    if c.is_ascii() {
-        buffer.push(c.to_ascii_lowercase());
-    } else if is_caseless(c) {
-        buffer.push(c);
-    } else {
-        buffer.extend(c.to_lowercase());
-    }
-}
-
-/// Blocks of which no character has a lower case, found without a table: general punctuation,
-/// symbols from U+2E80 on, kana, bopomofo, CJK ideographs, Hangul syllables, full-width
-/// punctuation. True only of characters that lower-casing leaves alone.
-fn is_caseless(c: char) -> bool {
-    matches!(c, '\u{2000}'..'\u{2100}' | '\u{2E80}'..'\u{A640}' | '\u{AC00}'..'\u{FB00}'
-        | '\u{FF00}'..'\u{FF21}')
 }
 
 /// General category L* or N*, or `_`: Python's `\w`.
@@ -110,10 +151,10 @@ pub(crate) fn is_word_char(c: char) -> bool {
         '\0'..'\u{80}' => c.is_ascii_alphanumeric() || c == '_',
         // CJK ideographs and Hangul syllables are letters; no need to search the table.
         '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' => true,
-        _ => matches!(
-            c.general_category_group(),
-            GeneralCategoryGroup::Letter | GeneralCategoryGroup::Number
-        ),
+        _ => {
+            use GeneralCategoryGroup::{Letter, Number};
+            matches!(c.general_category_group(), Letter | Number)
+        }
     }
 }
 
@@ -122,17 +163,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_cuts_agree_with_the_tables_for_every_character() {
+    fn word_characters_are_those_of_the_table() {
+        use GeneralCategoryGroup::{Letter, Number};
         for c in '\0'..=char::MAX {
-            if is_caseless(c) {
-                assert!(c.to_lowercase().eq([c]), "{c:?} has a lower case");
-            }
-            use GeneralCategoryGroup::{Letter, Number};
             let word = c == '_' || matches!(c.general_category_group(), Letter | Number);
             assert_eq!(is_word_char(c), word, "{c:?}");
-            if c < '\u{300}' {
-                assert_eq!(is_nfc_quick([c].into_iter()), IsNormalized::Yes, "{c:?}");
-            }
         }
     }
 

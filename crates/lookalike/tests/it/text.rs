@@ -60,6 +60,7 @@ pub(crate) fn any_text() -> impl Strategy<Value = String> {
             "e\u{301}", "\u{c9}", "\u{3a3}", "\u{39f}\u{3a3}", "\u{130}", "\u{df}", "\u{fb01}",
             "\u{6f22}\u{5b57}", "\u{30ab}\u{30bf}", "\u{ac00}", "\u{e01}\u{e33}", "\u{928}\u{93f}",
             "\u{1f468}\u{200d}\u{1f469}", "\u{2019}", "\u{ff21}", "\u{a0}", "\u{3000}", "\0",
+            "\u{b7}", "\u{b2}", "\u{60c}", "\u{30fc}", "\u{ff0c}", "\u{ff1a}", "\u{2014}", "\u{43b}\u{416}",
             "\u{301}", "\u{5d0}\u{22}\u{5d1}", "\u{661}\u{66b}\u{662}", "\u{2460}", "\u{200d}",
         ]).prop_map(str::to_owned),
         1 => "\\PC{0,6}",
@@ -68,12 +69,25 @@ pub(crate) fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 0..12).prop_map(|parts| parts.concat())
 }
 
+/// One or two characters of each class that has a short cut.
+const COMMON: &str = "aZ\u{e9}\u{436}09\u{663}\u{ff11}_:\u{b7},;\u{60c}.'\u{2019}\u{30a2}\u{30fc}\u{6f22}\u{3042}\u{b2}-\u{2014}\u{3002}\"";
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn words_are_those_of_the_definition(scheme in any_scheme(), text in any_text()) {
         prop_assert_eq!(words(&scheme, &text), defined_words(&scheme, &text));
+    }
+
+    #[test]
+    fn common_characters_are_cut_as_the_unicode_crate_does(
+        chars in prop::collection::vec(prop::sample::select(COMMON.chars().collect::<Vec<_>>()), 0..60)
+    ) {
+        let text = format!("\u{e9}{}", String::from_iter(chars));
+        let scheme = Scheme { case: Case::Keep, ..Scheme::default() };
+        let expected: Vec<&str> = text.unicode_words().collect();
+        prop_assert_eq!(words(&scheme, &text), expected);
     }
 
     #[test]
