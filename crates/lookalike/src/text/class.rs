@@ -226,7 +226,6 @@ mod tests {
             assert_eq!(is_nfc_quick([c].into_iter()), IsNormalized::Yes, "{c:?}");
             assert_eq!(canonical_combining_class(c), 0, "{c:?}");
             assert!(c.to_lowercase().eq([lower(c)]), "{c:?}");
-            assert_eq!(class(lower(c)), found, "{c:?}");
             // Quotes differ next to Hebrew letters, the line end next to marks: neither is common.
             let act = acts.iter().find(|act| act.0 == found).map(|act| &act.1);
             assert!(
