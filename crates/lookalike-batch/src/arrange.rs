@@ -44,8 +44,10 @@ const LONG: usize = 1 << 20;
 impl Arranger {
     /// For `places` records of about `bytes` in all, of which at most `budget` bytes are held.
     pub(crate) fn new(folder: &Path, places: usize, bytes: u64, budget: u64) -> Self {
-        // A partition is read back whole, so it gets a quarter of the budget.
-        let parts = (bytes.saturating_mul(4) / budget.max(1) + 1).clamp(1, 4096) as usize;
+        // A partition is read back whole, so it gets a quarter of the budget at most; and it is put in order by
+        // jumping about in it, so it should fit the cache.
+        let fitting = bytes.saturating_mul(4) / budget.max(1);
+        let parts = fitting.max(bytes >> 20).clamp(1, 4096) as usize;
         Self {
             folder: folder.to_owned(),
             places_per_part: places.div_ceil(parts).max(1),
@@ -67,10 +69,15 @@ impl Arranger {
         }
         let part = &mut self.parts[place as usize / self.places_per_part];
         part.frames.extend_from_slice(&place.to_le_bytes());
-        part.frames.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        part.frames
+            .extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         part.frames.extend_from_slice(bytes);
         self.buffered += bytes.len() + 8;
-        if self.buffered > self.budget { self.spill() } else { Ok(()) }
+        if self.buffered > self.budget {
+            self.spill()
+        } else {
+            Ok(())
+        }
     }
 
     fn add_long(&mut self, place: u32, bytes: &[u8]) -> io::Result<()> {
@@ -80,12 +87,17 @@ impl Arranger {
             None => self.long_file.insert(tempfile::tempfile_in(&self.folder)?),
         };
         file.write_all_at(bytes, self.long_end)?;
-        self.longs.push(Long { place, offset: self.long_end, length: bytes.len() as u64 });
+        self.longs.push(Long {
+            place,
+            offset: self.long_end,
+            length: bytes.len() as u64,
+        });
         self.long_end += bytes.len() as u64;
         let marker = (self.longs.len() - 1) as u32;
         let part = &mut self.parts[place as usize / self.places_per_part];
         part.frames.extend_from_slice(&place.to_le_bytes());
-        part.frames.extend_from_slice(&(LONG as u32 + 1).to_le_bytes());
+        part.frames
+            .extend_from_slice(&(LONG as u32 + 1).to_le_bytes());
         part.frames.extend_from_slice(&marker.to_le_bytes());
         self.buffered += 12;
         Ok(())
@@ -113,16 +125,25 @@ impl Arranger {
             for &(offset, length) in &part.extents {
                 let start = frames.len();
                 frames.resize(start + length, 0);
-                self.spill.as_ref().expect("extents lie in it").read_exact_at(&mut frames[start..], offset)?;
+                self.spill
+                    .as_ref()
+                    .expect("extents lie in it")
+                    .read_exact_at(&mut frames[start..], offset)?;
             }
-            let frames = if frames.is_empty() { part.frames } else { [frames, part.frames].concat() };
+            let frames = if frames.is_empty() {
+                part.frames
+            } else {
+                [frames, part.frames].concat()
+            };
             self.write_part(&frames, out)?;
         }
         Ok(())
     }
 
     fn write_part(&self, frames: &[u8], out: &mut impl Write) -> io::Result<()> {
-        let word = |at: usize| u32::from_le_bytes(frames[at..at + 4].try_into().expect("frames are whole"));
+        let word = |at: usize| {
+            u32::from_le_bytes(frames[at..at + 4].try_into().expect("frames are whole"))
+        };
         let mut index: Vec<(u32, usize)> = Vec::new();
         let mut at = 0;
         while at < frames.len() {

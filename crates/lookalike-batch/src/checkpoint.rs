@@ -105,13 +105,22 @@ impl Verdicts {
     /// Writes the checkpoint under its final name, all or nothing.
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
         let mut file = AtomicFile::create(path, Compression::None)?;
-        let mut out = Hashed { inner: &mut file, hash: Xxh3::new() };
+        let mut out = Hashed {
+            inner: &mut file,
+            hash: Xxh3::new(),
+        };
         let head = serde_json::to_vec(&self.head)?;
         out.write_all(&MAGIC)?;
         out.write_all(&(head.len() as u64).to_le_bytes())?;
         out.write_all(&head)?;
         let (id_bytes, id_starts, id_lengths) = self.documents.id_columns();
-        let sizes = [id_bytes.len(), self.outcomes.len(), self.bad.len(), self.records.len(), self.documents.against];
+        let sizes = [
+            id_bytes.len(),
+            self.outcomes.len(),
+            self.bad.len(),
+            self.records.len(),
+            self.documents.against,
+        ];
         for size in sizes {
             out.write_all(&(size as u64).to_le_bytes())?;
         }
@@ -134,7 +143,10 @@ impl Verdicts {
     /// else, or it is damaged: the job then starts again.
     pub(crate) fn load(path: &Path, settings: &str, input: &str) -> Option<Self> {
         let file = std::fs::File::open(path).ok()?;
-        let mut file = Hashed { inner: io::BufReader::new(file), hash: Xxh3::new() };
+        let mut file = Hashed {
+            inner: io::BufReader::new(file),
+            hash: Xxh3::new(),
+        };
         let verdicts = Self::read(&mut file).ok()?;
         (verdicts.head.settings == settings && verdicts.head.input == input).then_some(verdicts)
     }
@@ -147,9 +159,18 @@ impl Verdicts {
         }
         let head_length = file.word()?;
         let head = serde_json::from_slice(&file.column::<u8>(head_length)?)?;
-        let [id_bytes, documents, bad, sources, against] =
-            [file.word()?, file.word()?, file.word()?, file.word()?, file.word()?];
-        let id_columns = (file.column(id_bytes)?, file.column(documents)?, file.column(documents)?);
+        let [id_bytes, documents, bad, sources, against] = [
+            file.word()?,
+            file.word()?,
+            file.word()?,
+            file.word()?,
+            file.word()?,
+        ];
+        let id_columns = (
+            file.column(id_bytes)?,
+            file.column(documents)?,
+            file.column(documents)?,
+        );
         let lengths = file.column(documents)?;
         let by_id = file.column(documents)?;
         let outcomes: Vec<[u32; 4]> = file.column(documents)?;
@@ -160,8 +181,19 @@ impl Verdicts {
             return Err(damaged());
         }
         let documents = Documents::from_columns(id_columns, lengths, against as usize);
-        let outcomes = outcomes.into_iter().map(unpack).collect::<Option<_>>().ok_or_else(damaged)?;
-        Ok(Self { head, documents, by_id, outcomes, bad, records })
+        let outcomes = outcomes
+            .into_iter()
+            .map(unpack)
+            .collect::<Option<_>>()
+            .ok_or_else(damaged)?;
+        Ok(Self {
+            head,
+            documents,
+            by_id,
+            outcomes,
+            bad,
+            records,
+        })
     }
 }
 
@@ -172,7 +204,12 @@ fn pack(outcome: Outcome) -> [u32; 4] {
         Outcome::Exact { .. } => 1,
         Outcome::Near { .. } => 2,
     };
-    [kind, outcome.survivor().unwrap_or(0), bits as u32, (bits >> 32) as u32]
+    [
+        kind,
+        outcome.survivor().unwrap_or(0),
+        bits as u32,
+        (bits >> 32) as u32,
+    ]
 }
 
 fn unpack([kind, survivor, low, high]: [u32; 4]) -> Option<Outcome> {
@@ -180,7 +217,10 @@ fn unpack([kind, survivor, low, high]: [u32; 4]) -> Option<Outcome> {
     match kind {
         0 => Some(Outcome::Kept),
         1 => Some(Outcome::Exact { survivor }),
-        2 => Some(Outcome::Near { survivor, similarity }),
+        2 => Some(Outcome::Near {
+            survivor,
+            similarity,
+        }),
         _ => None,
     }
 }
@@ -199,13 +239,33 @@ mod tests {
         let head = Head {
             settings: "s".into(),
             input: "i".into(),
-            counts: Counts { documents: 3, ..Counts::default() },
+            counts: Counts {
+                documents: 3,
+                ..Counts::default()
+            },
             decisions: Decisions::default(),
-            skipped: vec![SkippedRow { kind: "bomb".into(), count: 2, first: "x".into() }],
+            skipped: vec![SkippedRow {
+                kind: "bomb".into(),
+                count: 2,
+                first: "x".into(),
+            }],
         };
-        let outcomes =
-            vec![Outcome::Kept, Outcome::Near { survivor: 0, similarity: 0.875 }, Outcome::Exact { survivor: 0 }];
-        Verdicts { head, documents, by_id: vec![0, 2, 1], outcomes, bad: vec![[0, 7]], records: vec![4] }
+        let outcomes = vec![
+            Outcome::Kept,
+            Outcome::Near {
+                survivor: 0,
+                similarity: 0.875,
+            },
+            Outcome::Exact { survivor: 0 },
+        ];
+        Verdicts {
+            head,
+            documents,
+            by_id: vec![0, 2, 1],
+            outcomes,
+            bad: vec![[0, 7]],
+            records: vec![4],
+        }
     }
 
     #[test]
@@ -217,7 +277,10 @@ mod tests {
         let loaded = Verdicts::load(&path, "s", "i").unwrap();
         assert_eq!(loaded.head, saved.head);
         assert_eq!(loaded.outcomes, saved.outcomes);
-        assert_eq!((&loaded.by_id, &loaded.bad, &loaded.records), (&saved.by_id, &saved.bad, &saved.records));
+        assert_eq!(
+            (&loaded.by_id, &loaded.bad, &loaded.records),
+            (&saved.by_id, &saved.bad, &saved.records)
+        );
         assert_eq!(loaded.documents.id(2), "c\u{e9}");
         assert_eq!(loaded.documents.against, 1);
         assert!(Verdicts::load(&path, "other settings", "i").is_none());

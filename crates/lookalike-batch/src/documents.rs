@@ -7,8 +7,8 @@
 use std::cmp::Ordering;
 
 use crate::error::BatchError;
-use crate::settings::{Keep, RepeatedIds};
 use crate::sets::Place;
+use crate::settings::{Keep, RepeatedIds};
 
 /// Columns of the document table, by position in the input.
 ///
@@ -34,7 +34,10 @@ pub(crate) struct ClassId(std::num::NonZeroU32);
 
 impl ClassId {
     pub(crate) fn new(position: usize) -> Option<Self> {
-        u32::try_from(position + 1).ok().and_then(std::num::NonZeroU32::new).map(Self)
+        u32::try_from(position + 1)
+            .ok()
+            .and_then(std::num::NonZeroU32::new)
+            .map(Self)
     }
 
     pub(crate) fn position(self) -> usize {
@@ -74,7 +77,15 @@ impl Documents {
         lengths: Vec<u64>,
         against: usize,
     ) -> Self {
-        Self { id_bytes, id_starts, id_lengths, classes: Vec::new(), lengths, values: Vec::new(), against }
+        Self {
+            id_bytes,
+            id_starts,
+            id_lengths,
+            classes: Vec::new(),
+            lengths,
+            values: Vec::new(),
+            against,
+        }
     }
 
     fn rename(&mut self, document: usize, id: &str) {
@@ -85,8 +96,11 @@ impl Documents {
 
     /// Bytes this table holds.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.id_bytes.capacity() + self.id_starts.capacity() * 8 + self.id_lengths.capacity() * 4) as u64
-            + (self.classes.capacity() * 4 + self.lengths.capacity() * 8 + self.values.capacity() * 8) as u64
+        (self.id_bytes.capacity() + self.id_starts.capacity() * 8 + self.id_lengths.capacity() * 4)
+            as u64
+            + (self.classes.capacity() * 4
+                + self.lengths.capacity() * 8
+                + self.values.capacity() * 8) as u64
     }
 }
 
@@ -171,22 +185,40 @@ impl Ranking {
         let wanted = |document: usize| wanted(documents, &id_ranks, keep, document);
         let mut best = vec![u32::MAX; classes.len()];
         for document in 0..documents.len() {
-            let Some(class) = documents.classes[document] else { continue };
+            let Some(class) = documents.classes[document] else {
+                continue;
+            };
             let best = &mut best[class.position()];
             if *best == u32::MAX || wanted(document) < wanted(*best as usize) {
                 *best = document as u32;
             }
         }
-        let mut order: Vec<_> = (0..classes.len()).map(|class| (wanted(best[class] as usize), class as u32)).collect();
+        let mut order: Vec<_> = (0..classes.len())
+            .map(|class| (wanted(best[class] as usize), class as u32))
+            .collect();
         order.sort_unstable();
         let fixed = order.partition_point(|&((is_new, _, _), _)| !is_new);
         let classes = order.into_iter().map(|(_, class)| class).collect();
-        Ok((Self { by_id, id_ranks, classes, best, fixed }, renamed))
+        Ok((
+            Self {
+                by_id,
+                id_ranks,
+                classes,
+                best,
+                fixed,
+            },
+            renamed,
+        ))
     }
 }
 
 /// Ascending key of how much a document is wanted: given with `--against` first, then by the rule, then by id.
-fn wanted(documents: &Documents, id_ranks: &[u32], keep: &Keep, document: usize) -> (bool, u64, u32) {
+fn wanted(
+    documents: &Documents,
+    id_ranks: &[u32],
+    keep: &Keep,
+    document: usize,
+) -> (bool, u64, u32) {
     let value = || ordered_bits(documents.values[document]);
     let key = match keep {
         Keep::Longest => u64::MAX - documents.lengths[document],
@@ -204,18 +236,31 @@ fn wanted(documents: &Documents, id_ranks: &[u32], keep: &Keep, document: usize)
 fn ordered_bits(value: f64) -> u64 {
     let value = if value == 0.0 { 0.0 } else { value };
     let bits = value.to_bits();
-    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+    if bits >> 63 == 0 {
+        bits | 1 << 63
+    } else {
+        !bits
+    }
 }
 
 /// Documents by (given with `--against`, id); repeated ids are made different first.
-fn sort_ids(documents: &mut Documents, classes: &Classes, repeated: RepeatedIds) -> Result<(Vec<u32>, u64), BatchError> {
+fn sort_ids(
+    documents: &mut Documents,
+    classes: &Classes,
+    repeated: RepeatedIds,
+) -> Result<(Vec<u32>, u64), BatchError> {
     let mut renamed = 0;
     loop {
         let order = sorted_by_id(documents, classes);
         let repeats = repeats(documents, &order);
-        let Some(&(first, _)) = repeats.first() else { return Ok((order, renamed)) };
+        let Some(&(first, _)) = repeats.first() else {
+            return Ok((order, renamed));
+        };
         if repeated == RepeatedIds::Refuse {
-            return Err(BatchError::RepeatedId { id: documents.id(first as usize).to_owned(), count: repeats.len() });
+            return Err(BatchError::RepeatedId {
+                id: documents.id(first as usize).to_owned(),
+                count: repeats.len(),
+            });
         }
         renamed += repeats.len() as u64;
         for (document, number) in repeats {
@@ -227,19 +272,32 @@ fn sort_ids(documents: &mut Documents, classes: &Classes, repeated: RepeatedIds)
 
 fn sorted_by_id(documents: &Documents, classes: &Classes) -> Vec<u32> {
     let is_new = |document: u32| document as usize >= documents.against;
-    let content = |document: u32| documents.classes[document as usize].map(|class| classes.hashes[class.position()]);
+    let content = |document: u32| {
+        documents.classes[document as usize].map(|class| classes.hashes[class.position()])
+    };
     let in_order = |&a: &u32, &b: &u32| {
-        is_new(a) == is_new(b) && documents.raw_id(a as usize) < documents.raw_id(b as usize) || !is_new(a) && is_new(b)
+        is_new(a) == is_new(b) && documents.raw_id(a as usize) < documents.raw_id(b as usize)
+            || !is_new(a) && is_new(b)
     };
     let mut order: Vec<u32> = (0..documents.len() as u32).collect();
     if order.is_sorted_by(in_order) {
         return order;
     }
-    let mut keyed: Vec<(u64, u32)> =
-        order.iter().map(|&document| (leading_bytes(documents.raw_id(document as usize)), document)).collect();
+    let mut keyed: Vec<(u64, u32)> = order
+        .iter()
+        .map(|&document| (leading_bytes(documents.raw_id(document as usize)), document))
+        .collect();
     keyed.sort_unstable_by(|&(key_a, a), &(key_b, b)| {
-        let ids = || documents.raw_id(a as usize).cmp(documents.raw_id(b as usize));
-        let rest = || ids().then_with(|| content(a).cmp(&content(b))).then(a.cmp(&b));
+        let ids = || {
+            documents
+                .raw_id(a as usize)
+                .cmp(documents.raw_id(b as usize))
+        };
+        let rest = || {
+            ids()
+                .then_with(|| content(a).cmp(&content(b)))
+                .then(a.cmp(&b))
+        };
         match is_new(a).cmp(&is_new(b)).then(key_a.cmp(&key_b)) {
             Ordering::Equal => rest(),
             different => different,
@@ -263,7 +321,8 @@ fn repeats(documents: &Documents, order: &[u32]) -> Vec<(u32, u32)> {
     let mut found = Vec::new();
     let mut number = 1;
     for pair in order.windows(2) {
-        let same_side = (pair[0] as usize >= documents.against) == (pair[1] as usize >= documents.against);
+        let same_side =
+            (pair[0] as usize >= documents.against) == (pair[1] as usize >= documents.against);
         if same_side && documents.raw_id(pair[0] as usize) == documents.raw_id(pair[1] as usize) {
             number += 1;
             found.push((pair[1], number));
@@ -292,20 +351,38 @@ mod tests {
     }
 
     fn ids(documents: &Documents, order: &[u32]) -> Vec<String> {
-        order.iter().map(|&d| documents.id(d as usize).to_owned()).collect()
+        order
+            .iter()
+            .map(|&d| documents.id(d as usize).to_owned())
+            .collect()
     }
 
     #[test]
     fn ranks_do_not_depend_on_the_order_of_the_input() {
-        let mut rows = vec![("b", 0, 5), ("longer-id-2", 1, 9), ("longer-id-1", 2, 9), ("a", 0, 5), ("c", 3, 1)];
+        let mut rows = vec![
+            ("b", 0, 5),
+            ("longer-id-2", 1, 9),
+            ("longer-id-1", 2, 9),
+            ("a", 0, 5),
+            ("c", 3, 1),
+        ];
         let mut seen = Vec::new();
         for _ in 0..rows.len() {
             rows.rotate_left(1);
             let (mut documents, classes) = table(&rows);
-            let (ranking, renamed) =
-                Ranking::new(&mut documents, &classes, &Keep::Longest, RepeatedIds::Number).unwrap();
+            let (ranking, renamed) = Ranking::new(
+                &mut documents,
+                &classes,
+                &Keep::Longest,
+                RepeatedIds::Number,
+            )
+            .unwrap();
             assert_eq!(renamed, 0);
-            let best: Vec<u32> = ranking.classes.iter().map(|&c| ranking.best[c as usize]).collect();
+            let best: Vec<u32> = ranking
+                .classes
+                .iter()
+                .map(|&c| ranking.best[c as usize])
+                .collect();
             seen.push((ids(&documents, &ranking.by_id), ids(&documents, &best)));
         }
         assert_eq!(seen[0].0, ["a", "b", "c", "longer-id-1", "longer-id-2"]);
@@ -315,8 +392,15 @@ mod tests {
 
     #[test]
     fn repeated_ids_are_numbered_even_when_the_number_is_taken() {
-        let (mut documents, classes) = table(&[("x", 0, 1), ("x#2", 1, 1), ("x", 2, 1), ("x", 3, 1)]);
-        let (ranking, renamed) = Ranking::new(&mut documents, &classes, &Keep::Longest, RepeatedIds::Number).unwrap();
+        let (mut documents, classes) =
+            table(&[("x", 0, 1), ("x#2", 1, 1), ("x", 2, 1), ("x", 3, 1)]);
+        let (ranking, renamed) = Ranking::new(
+            &mut documents,
+            &classes,
+            &Keep::Longest,
+            RepeatedIds::Number,
+        )
+        .unwrap();
         let names = ids(&documents, &ranking.by_id);
         assert!(renamed >= 2);
         assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
@@ -325,7 +409,14 @@ mod tests {
     #[test]
     fn repeated_ids_can_be_refused() {
         let (mut documents, classes) = table(&[("x", 0, 1), ("y", 1, 1), ("x", 2, 1)]);
-        let error = Ranking::new(&mut documents, &classes, &Keep::Longest, RepeatedIds::Refuse).err().unwrap();
+        let error = Ranking::new(
+            &mut documents,
+            &classes,
+            &Keep::Longest,
+            RepeatedIds::Refuse,
+        )
+        .err()
+        .unwrap();
         assert!(error.to_string().contains("\"x\""), "{error}");
     }
 
@@ -338,11 +429,19 @@ mod tests {
 
     #[test]
     fn the_field_decides_and_missing_values_come_last() {
-        for (keep, expected) in [(Keep::Max("f".into()), ["b", "a", "c"]), (Keep::Min("f".into()), ["a", "b", "c"])] {
+        for (keep, expected) in [
+            (Keep::Max("f".into()), ["b", "a", "c"]),
+            (Keep::Min("f".into()), ["a", "b", "c"]),
+        ] {
             let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]);
             documents.values = vec![-1.0, 4.0, f64::NAN];
-            let (ranking, _) = Ranking::new(&mut documents, &classes, &keep, RepeatedIds::Number).unwrap();
-            let best: Vec<u32> = ranking.classes.iter().map(|&c| ranking.best[c as usize]).collect();
+            let (ranking, _) =
+                Ranking::new(&mut documents, &classes, &keep, RepeatedIds::Number).unwrap();
+            let best: Vec<u32> = ranking
+                .classes
+                .iter()
+                .map(|&c| ranking.best[c as usize])
+                .collect();
             assert_eq!(ids(&documents, &best), expected);
         }
     }

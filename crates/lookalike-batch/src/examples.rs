@@ -42,11 +42,16 @@ impl Examples {
         let mut largest: Vec<usize> = (0..clusters.len()).collect();
         largest.sort_by_key(|&cluster| std::cmp::Reverse(clusters.get(cluster).1.len()));
         largest.truncate(SHOWN);
-        let mut examples = Self { shown: Vec::new(), wanted: BTreeMap::new() };
+        let mut examples = Self {
+            shown: Vec::new(),
+            wanted: BTreeMap::new(),
+        };
         for cluster in largest {
             let (survivor, members) = clusters.get(cluster);
             let similarity = |member: &&u32| verdicts.outcomes[**member as usize].similarity();
-            let least = members.iter().min_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+            let least = members
+                .iter()
+                .min_by(|a, b| similarity(a).total_cmp(&similarity(b)));
             let member = *least.expect("a cluster has members");
             examples.shown.push((cluster, member));
             examples.wanted.insert(survivor, Met::NotYet);
@@ -85,9 +90,16 @@ impl Examples {
         let shown = self.shown.clone();
         let texts = self.texts(job.options, folder)?;
         let from = job.settings.threshold.min(0.999);
-        let largest = shown.iter().map(|&(cluster, member)| row(verdicts, clusters, cluster, member, &texts)).collect();
+        let largest = shown
+            .iter()
+            .map(|&(cluster, member)| row(verdicts, clusters, cluster, member, &texts))
+            .collect();
         Ok(ReportData {
-            counts: Counts { kept_bytes, removed_bytes, ..Counts::default() },
+            counts: Counts {
+                kept_bytes,
+                removed_bytes,
+                ..Counts::default()
+            },
             inputs: inputs(job, verdicts),
             cluster_sizes: sizes(clusters),
             similarities: similarities(&verdicts.outcomes, from),
@@ -100,7 +112,11 @@ impl Examples {
 
     /// Texts of the documents met, extracted as the job did: lines through a file of their own, so that the very same
     /// reader and parser see them.
-    fn texts(self, options: &InputOptions, folder: &Path) -> Result<BTreeMap<u32, String>, BatchError> {
+    fn texts(
+        self,
+        options: &InputOptions,
+        folder: &Path,
+    ) -> Result<BTreeMap<u32, String>, BatchError> {
         let failed = BatchError::result(folder);
         let mut texts = BTreeMap::new();
         std::fs::create_dir_all(folder).map_err(&failed)?;
@@ -111,17 +127,28 @@ impl Examples {
             match met {
                 Met::NotYet => {}
                 Met::Line(bytes) => {
-                    file.write_all(&bytes).and_then(|()| file.write_all(b"\n")).map_err(&failed)?;
+                    file.write_all(&bytes)
+                        .and_then(|()| file.write_all(b"\n"))
+                        .map_err(&failed)?;
                     documents.push(document);
                 }
                 Met::File(source) => {
-                    let found = extract(&Inputs { sources: vec![source], skips: Vec::new() }, options);
+                    let found = extract(
+                        &Inputs {
+                            sources: vec![source],
+                            skips: Vec::new(),
+                        },
+                        options,
+                    );
                     texts.extend(found.into_iter().map(|text| (document, text)));
                 }
             }
         }
         if !documents.is_empty() {
-            let options = InputOptions { format: Some(Format::Jsonl), ..options.clone() };
+            let options = InputOptions {
+                format: Some(Format::Jsonl),
+                ..options.clone()
+            };
             let inputs = Inputs::discover(&[lines.into_os_string()], &options, folder)?;
             texts.extend(documents.into_iter().zip(extract(&inputs, &options)));
         }
@@ -134,7 +161,9 @@ fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<String> {
     let mut parser = Parser::new(inputs, options);
     let mut texts = Vec::new();
     for chunk in inputs.chunks(options).map_while(Result::ok) {
-        parser.parse(&chunk, &mut |record| texts.push(record.map_or(String::new(), |r| r.text.into_owned())));
+        parser.parse(&chunk, &mut |record| {
+            texts.push(record.map_or(String::new(), |r| r.text.into_owned()))
+        });
     }
     texts
 }
@@ -152,19 +181,33 @@ fn row(
     member: u32,
     texts: &BTreeMap<u32, String>,
 ) -> ClusterRow {
-    let Verdicts { documents, outcomes, .. } = verdicts;
+    let Verdicts {
+        documents,
+        outcomes,
+        ..
+    } = verdicts;
     let id = |document: u32| documents.id(document as usize).to_owned();
     let (survivor, members) = clusters.get(cluster);
     let outcome = |&member: &u32| outcomes[member as usize];
     let similarity = outcome(&member).similarity();
     let example = texts.get(&survivor).zip(texts.get(&member)).map(|(a, b)| {
         let ((a_text, a_cut), (b_text, b_cut)) = (cut(a), cut(b));
-        Example { a_id: id(survivor), b_id: id(member), similarity, a_text, b_text, cut: a_cut || b_cut }
+        Example {
+            a_id: id(survivor),
+            b_id: id(member),
+            similarity,
+            a_text,
+            b_text,
+            cut: a_cut || b_cut,
+        }
     });
     ClusterRow {
         survivor: id(survivor),
         members: members.len() as u64 + 1,
-        exact: members.iter().filter(|m| matches!(outcome(m), Outcome::Exact { .. })).count() as u64,
+        exact: members
+            .iter()
+            .filter(|m| matches!(outcome(m), Outcome::Exact { .. }))
+            .count() as u64,
         lowest_similarity: similarity,
         bytes_saved: members.iter().map(|&m| documents.lengths[m as usize]).sum(),
         sample_ids: members.iter().take(20).map(|&m| id(m)).collect(),
@@ -188,7 +231,9 @@ fn inputs(job: &Job<'_>, verdicts: &Verdicts) -> Vec<InputRow> {
                 format: source.format.to_string(),
                 records,
                 bytes: source.bytes,
-                removed: documents.filter(|&d| verdicts.outcomes[d] != Outcome::Kept).count() as u64,
+                removed: documents
+                    .filter(|&d| verdicts.outcomes[d] != Outcome::Kept)
+                    .count() as u64,
             });
         }
     }
@@ -210,7 +255,11 @@ fn sizes(clusters: &Clusters) -> Vec<(String, u64)> {
         1 => "3".to_owned(),
         _ => format!("{}-{}", (1_u64 << (bucket - 1)) + 2, (1_u64 << bucket) + 1),
     };
-    counts.into_iter().enumerate().map(|(bucket, count)| (name(bucket), count)).collect()
+    counts
+        .into_iter()
+        .enumerate()
+        .map(|(bucket, count)| (name(bucket), count))
+        .collect()
 }
 
 /// Near-duplicates by similarity, in 20 bins from the threshold to 1.
@@ -251,7 +300,10 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
             input_bytes: counts.input_bytes,
             ..report.counts
         },
-        timings: stages.iter().map(|&(name, wall, cpu)| (name.to_owned(), wall, cpu)).collect(),
+        timings: stages
+            .iter()
+            .map(|&(name, wall, cpu)| (name.to_owned(), wall, cpu))
+            .collect(),
         peak_memory_bytes: summary.measured.peak_memory,
         threads: summary.limits.threads,
         memory_limit_bytes: summary.limits.memory,
@@ -283,8 +335,19 @@ mod tests {
 
     #[test]
     fn similarities_fall_into_their_bins() {
-        let near = |similarity| Outcome::Near { survivor: 0, similarity };
-        let bins = similarities(&[near(0.8), near(0.999), near(1.0), Outcome::Exact { survivor: 0 }], 0.8);
+        let near = |similarity| Outcome::Near {
+            survivor: 0,
+            similarity,
+        };
+        let bins = similarities(
+            &[
+                near(0.8),
+                near(0.999),
+                near(1.0),
+                Outcome::Exact { survivor: 0 },
+            ],
+            0.8,
+        );
         assert_eq!((bins[0], bins[19], bins.iter().sum::<u64>()), (1, 2, 3));
     }
 }

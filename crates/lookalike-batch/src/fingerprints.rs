@@ -72,7 +72,11 @@ struct FingerprintLine<'a> {
 }
 
 impl Printer<'_> {
-    fn fingerprint(extractor: &mut FeatureExtractor, weight: Weight, text: &str) -> Option<Fingerprint> {
+    fn fingerprint(
+        extractor: &mut FeatureExtractor,
+        weight: Weight,
+        text: &str,
+    ) -> Option<Fingerprint> {
         match weight {
             Weight::Set => Simhash::fingerprint(extractor.feature_set(text)),
             Weight::Tf => Simhash::fingerprint(extractor.features(text)),
@@ -84,10 +88,20 @@ impl Worker for Printer<'_> {
     type Output = Lines;
 
     fn run(&mut self, chunk: &Chunk) -> Result<Lines, BatchError> {
-        let mut lines = Lines { disk_bytes: chunk.disk_bytes, ..Lines::default() };
-        let Self { job, parser, extractor } = self;
+        let mut lines = Lines {
+            disk_bytes: chunk.disk_bytes,
+            ..Lines::default()
+        };
+        let Self {
+            job,
+            parser,
+            extractor,
+        } = self;
         for skip in &chunk.skips {
-            lines.skipped.push((skip.kind.as_str(), format!("{}: {}", skip.name, skip.reason)));
+            lines.skipped.push((
+                skip.kind.as_str(),
+                format!("{}: {}", skip.name, skip.reason),
+            ));
         }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
@@ -95,12 +109,18 @@ impl Worker for Printer<'_> {
                 lines.documents += 1;
                 lines.without_features += u64::from(fingerprint.is_none());
                 lines.text_bytes += record.text.len() as u64;
-                let line = FingerprintLine { id: &record.id, fingerprint: fingerprint.map(|f| f.to_string()) };
+                let line = FingerprintLine {
+                    id: &record.id,
+                    fingerprint: fingerprint.map(|f| f.to_string()),
+                };
                 write_line(&mut lines.bytes, &line).expect("a vector takes every byte");
             }
             Err(bad) => {
                 let name = job.inputs.sources[bad.source as usize].name();
-                lines.skipped.push((bad.kind.as_str(), format!("{name}, line {}: {}", bad.line, bad.reason)));
+                lines.skipped.push((
+                    bad.kind.as_str(),
+                    format!("{name}, line {}: {}", bad.line, bad.reason),
+                ));
             }
         });
         Ok(lines)
@@ -127,23 +147,32 @@ impl Fingerprints<'_> {
         let mut read = 0;
         let mut rows = crate::summary::SkippedRows::default();
         for skip in &self.inputs.skips {
-            rows.add(skip.kind.as_str(), format!("{}: {}", skip.name, skip.reason));
+            rows.add(
+                skip.kind.as_str(),
+                format!("{}: {}", skip.name, skip.reason),
+            );
         }
-        run_in_order(self.inputs, self.options, (0..self.threads).map(|_| printer()).collect(), |lines| {
-            for (kind, first) in lines.skipped {
-                if self.strict {
-                    return Err(BatchError::Strict(first));
+        run_in_order(
+            self.inputs,
+            self.options,
+            (0..self.threads).map(|_| printer()).collect(),
+            |lines| {
+                for (kind, first) in lines.skipped {
+                    if self.strict {
+                        return Err(BatchError::Strict(first));
+                    }
+                    rows.add(kind, first);
                 }
-                rows.add(kind, first);
-            }
-            out.write_all(&lines.bytes).map_err(BatchError::result(Path::new("the output")))?;
-            summary.documents += lines.documents;
-            summary.without_features += lines.without_features;
-            summary.text_bytes += lines.text_bytes;
-            read += lines.disk_bytes;
-            self.observer.advance(read);
-            Ok(())
-        })?;
+                out.write_all(&lines.bytes)
+                    .map_err(BatchError::result(Path::new("the output")))?;
+                summary.documents += lines.documents;
+                summary.without_features += lines.without_features;
+                summary.text_bytes += lines.text_bytes;
+                read += lines.disk_bytes;
+                self.observer.advance(read);
+                Ok(())
+            },
+        )?;
         summary.skipped = rows.finish();
         Ok(summary)
     }

@@ -33,7 +33,10 @@ impl Frequency {
     pub(crate) const CELLS: usize = 1 << BITS;
 
     pub(crate) fn new() -> Self {
-        Self { cells: vec![0; Self::CELLS], total: 0 }
+        Self {
+            cells: vec![0; Self::CELLS],
+            total: 0,
+        }
     }
 
     /// Counts each feature of one document.
@@ -59,9 +62,15 @@ impl Frequency {
         let chance = mean + 4.0 * mean.sqrt() + 8.0;
         let level = |&count: &u32| {
             let count = f64::from(count);
-            if count <= chance { 0 } else { (count - mean).log2().max(1.0) as u8 }
+            if count <= chance {
+                0
+            } else {
+                (count - mean).log2().max(1.0) as u8
+            }
         };
-        Levels { cells: self.cells.iter().map(level).collect() }
+        Levels {
+            cells: self.cells.iter().map(level).collect(),
+        }
     }
 }
 
@@ -73,14 +82,24 @@ impl Levels {
     }
 
     /// Puts the first `length` features of the ascending `set` under the order (level, value) into `prefix`.
-    pub(crate) fn prefix(&self, set: &[u64], length: usize, prefix: &mut Vec<u64>, common: &mut Vec<u64>) {
+    pub(crate) fn prefix(
+        &self,
+        set: &[u64],
+        length: usize,
+        prefix: &mut Vec<u64>,
+        common: &mut Vec<u64>,
+    ) {
         prefix.clear();
         common.clear();
         for &feature in set {
             if prefix.len() == length {
                 return;
             }
-            if self.of(feature) == 0 { prefix.push(feature) } else { common.push(feature) }
+            if self.of(feature) == 0 {
+                prefix.push(feature)
+            } else {
+                common.push(feature)
+            }
         }
         common.sort_unstable_by_key(|&feature| (self.of(feature), feature));
         let missing = length - prefix.len();

@@ -9,10 +9,12 @@
 //! [`Method::AllPairs`]: crate::settings::Method::AllPairs
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::prefetch::prefetch;
 use crate::spool::{PARTS, Spool, SpoolWriter, lock};
 
 /// Key in the first two words, class in the third.
@@ -41,7 +43,10 @@ impl KeyWriter<'_> {
     #[inline]
     pub(crate) fn push(&mut self, key: u64, class: u32) -> io::Result<()> {
         // The smallest features of a set are its prefix, so leading bits are alike: partition by the last ones.
-        self.0.push((key % PARTS as u64) as usize, [(key >> 32) as u32, key as u32, class])
+        self.0.push(
+            (key % PARTS as u64) as usize,
+            [(key >> 32) as u32, key as u32, class],
+        )
     }
 
     pub(crate) fn finish(self) -> io::Result<()> {
@@ -76,11 +81,17 @@ impl Groups {
     pub(crate) fn new(sink: &KeySink, rank_of: &[u32], threads: usize) -> io::Result<Self> {
         let parts = partitions(sink, rank_of, threads)?;
         let postings = parts.iter().map(|part| part.members.len()).sum();
-        let mut groups = Self { members: Vec::with_capacity(postings), starts: vec![0], ..Self::default() };
+        let mut groups = Self {
+            members: Vec::with_capacity(postings),
+            starts: vec![0],
+            ..Self::default()
+        };
         for part in parts {
             groups.members.extend_from_slice(&part.members);
             for size in part.sizes {
-                groups.starts.push(groups.starts.last().expect("begins with 0") + u64::from(size));
+                groups
+                    .starts
+                    .push(groups.starts.last().expect("begins with 0") + u64::from(size));
             }
         }
         groups.invert(rank_of.len());
@@ -99,7 +110,8 @@ impl Groups {
         self.list_starts.clone_from(&ends);
         self.lists = vec![0; self.members.len()];
         for group in 0..self.len() {
-            for &rank in &self.members[self.starts[group] as usize..self.starts[group + 1] as usize] {
+            for &rank in &self.members[self.starts[group] as usize..self.starts[group + 1] as usize]
+            {
                 let end = &mut ends[rank as usize];
                 self.lists[*end as usize] = group as u32;
                 *end += 1;
@@ -114,12 +126,29 @@ impl Groups {
 
     /// Members of a group, ascending.
     pub(crate) fn members(&self, group: u32) -> &[u32] {
-        &self.members[self.starts[group as usize] as usize..self.starts[group as usize + 1] as usize]
+        &self.members
+            [self.starts[group as usize] as usize..self.starts[group as usize + 1] as usize]
     }
 
     /// Groups of a rank.
     pub(crate) fn of(&self, rank: u32) -> &[u32] {
-        &self.lists[self.list_starts[rank as usize] as usize..self.list_starts[rank as usize + 1] as usize]
+        &self.lists
+            [self.list_starts[rank as usize] as usize..self.list_starts[rank as usize + 1] as usize]
+    }
+
+    /// Asks for what [`Groups::members`] will touch for the groups of these ranks.
+    pub(crate) fn prefetch(&self, ranks: Range<u32>) {
+        let (from, to) = (
+            self.list_starts[ranks.start as usize],
+            self.list_starts[ranks.end as usize],
+        );
+        let groups = &self.lists[from as usize..to as usize];
+        groups
+            .iter()
+            .for_each(|&group| prefetch(&self.starts, group as usize));
+        for &group in groups {
+            prefetch(&self.members, self.starts[group as usize] as usize);
+        }
     }
 
     /// Bytes that this many postings of this many classes need at the peak of building.
@@ -145,9 +174,13 @@ fn partitions(sink: &KeySink, rank_of: &[u32], threads: usize) -> io::Result<Vec
     std::thread::scope(|scope| -> io::Result<()> {
         let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         work()?;
-        workers.into_iter().try_for_each(|worker| worker.join().expect("workers do not panic"))
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("workers do not panic"))
     })?;
-    Ok(parts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+    Ok(parts
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
 /// Sorts the records of one partition by key and keeps the groups of two and more.
@@ -158,7 +191,10 @@ fn group(mut records: Vec<KeyRecord>, rank_of: &[u32]) -> Part {
     records.sort_unstable();
     records.dedup();
     let mut part = Part::default();
-    for group in records.chunk_by(|a, b| a[..2] == b[..2]).filter(|group| group.len() > 1) {
+    for group in records
+        .chunk_by(|a, b| a[..2] == b[..2])
+        .filter(|group| group.len() > 1)
+    {
         part.sizes.push(group.len() as u32);
         part.members.extend(group.iter().map(|record| record[2]));
     }
@@ -176,7 +212,9 @@ impl SharedKeys {
     const BITS: u32 = 18;
 
     fn new() -> Self {
-        Self { cells: vec![0; 1 << (Self::BITS - 2)] }
+        Self {
+            cells: vec![0; 1 << (Self::BITS - 2)],
+        }
     }
 
     /// Cell of a key: two bits in a byte of four.

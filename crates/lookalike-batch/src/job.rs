@@ -20,8 +20,8 @@ use crate::observer::{Observer, Stage};
 use crate::outcome::{Outcome, outcomes};
 use crate::pairs::{Copies, PairSpool, join};
 use crate::scan::{ScanPlan, Scanned, scan};
-use crate::settings::{Keep, Limits, Method, Settings};
 use crate::sets::Place;
+use crate::settings::{Keep, Limits, Method, Settings};
 use crate::survivors::settle;
 use crate::verify::{Rule, Verifier};
 
@@ -79,7 +79,9 @@ impl Job<'_> {
     /// # Errors
     /// When no way of cutting the signature into bands reaches the wished recall at the threshold.
     pub fn banding(&self) -> Result<Option<Banding>, BatchError> {
-        let Settings { threshold, recall, .. } = *self.settings;
+        let Settings {
+            threshold, recall, ..
+        } = *self.settings;
         match (self.settings.method, self.settings.scheme.sketch) {
             (Method::MinHash, Sketch::MinHash { functions }) => {
                 Banding::for_threshold(usize::from(functions), threshold, recall).map(Some).ok_or_else(|| {
@@ -140,7 +142,10 @@ impl Job<'_> {
             method: self.settings.method,
             banding: self.banding()?,
             against_sources: self.against_sources,
-            wants_values: matches!(self.settings.keep, Keep::Max(_) | Keep::Min(_) | Keep::Newest(_)),
+            wants_values: matches!(
+                self.settings.keep,
+                Keep::Max(_) | Keep::Min(_) | Keep::Newest(_)
+            ),
             strict: self.settings.strict,
             threads: self.limits.threads,
             sets_budget: budget.sets(),
@@ -151,8 +156,12 @@ impl Job<'_> {
         self.refuse_no_text(&scanned)?;
         self.observer.stage(Stage::Rank, 0);
         let keep = &self.settings.keep;
-        let (ranking, repeated_ids) =
-            Ranking::new(&mut scanned.documents, &scanned.classes, keep, self.settings.repeated_ids)?;
+        let (ranking, repeated_ids) = Ranking::new(
+            &mut scanned.documents,
+            &scanned.classes,
+            keep,
+            self.settings.repeated_ids,
+        )?;
         let mut rank_of = vec![0; scanned.classes.len()];
         for (rank, &class) in ranking.classes.iter().enumerate() {
             rank_of[class as usize] = rank as u32;
@@ -163,7 +172,14 @@ impl Job<'_> {
         let groups = Groups::new(&sink, &rank_of, self.limits.threads).map_err(&temporary)?;
         budget.groups(&groups)?;
         let by_rank = Columns::new(&scanned, &ranking);
-        Ok(Prepared { scanned, ranking, rank_of, repeated_ids, groups, by_rank })
+        Ok(Prepared {
+            scanned,
+            ranking,
+            rank_of,
+            repeated_ids,
+            groups,
+            by_rank,
+        })
     }
 
     /// Refuses input in which nothing has a text: the field is misnamed.
@@ -174,7 +190,8 @@ impl Job<'_> {
         }
         let mut fields = String::from("unknown");
         let first = &mut |record: lookalike_corpus::RawRecord<'_>| -> Result<(), BatchError> {
-            let object: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(record.bytes).ok();
+            let object: Option<serde_json::Map<String, serde_json::Value>> =
+                serde_json::from_slice(record.bytes).ok();
             match object {
                 Some(object) => {
                     fields = object.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -211,16 +228,27 @@ impl Job<'_> {
                     return writer.finish();
                 }
                 scanned.sets.walk(segment, &mut buffer, |class, set| {
-                    levels.prefix(set, prefix_len(set.len(), self.settings.threshold), &mut prefix, &mut common);
-                    prefix.iter().try_for_each(|&feature| writer.push(feature, class))
+                    levels.prefix(
+                        set,
+                        prefix_len(set.len(), self.settings.threshold),
+                        &mut prefix,
+                        &mut common,
+                    );
+                    prefix
+                        .iter()
+                        .try_for_each(|&feature| writer.push(feature, class))
                 })?;
                 self.observer.advance(segment as u64 + 1);
             }
         };
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (1..self.limits.threads).map(|_| scope.spawn(work)).collect();
+            let workers: Vec<_> = (1..self.limits.threads)
+                .map(|_| scope.spawn(work))
+                .collect();
             work()?;
-            workers.into_iter().try_for_each(|worker| worker.join().expect("workers do not panic"))
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().expect("workers do not panic"))
         })
     }
 
@@ -228,7 +256,8 @@ impl Job<'_> {
     pub(crate) fn decide(&self) -> Result<Decided, BatchError> {
         let prepared = self.prepare()?;
         let temporary = BatchError::temporary(self.folder);
-        self.observer.stage(Stage::Compare, prepared.rank_of.len() as u64);
+        self.observer
+            .stage(Stage::Compare, prepared.rank_of.len() as u64);
         let verifier = self.verifier(&prepared);
         let fixed = prepared.ranking.fixed;
         let advance = |done: usize| self.observer.advance(done as u64);
@@ -237,20 +266,44 @@ impl Job<'_> {
             crate::settings::PairList::All => Some(self.join(&prepared).map_err(&temporary)?),
             crate::settings::PairList::Deciding => None,
         };
-        let Prepared { scanned, ranking, rank_of, repeated_ids, .. } = prepared;
+        let Prepared {
+            scanned,
+            ranking,
+            rank_of,
+            repeated_ids,
+            ..
+        } = prepared;
         let outcomes = outcomes(&scanned.documents, &ranking, &rank_of, &fates);
         let fingerprints = self.settings.method == Method::Simhash;
-        Ok(Decided { scanned, ranking, outcomes, repeated_ids, pairs, fingerprints })
+        Ok(Decided {
+            scanned,
+            ranking,
+            outcomes,
+            repeated_ids,
+            pairs,
+            fingerprints,
+        })
     }
 
     /// All pairs, spooled.
     fn join(&self, prepared: &Prepared) -> io::Result<PairSpool> {
         let documents = &prepared.scanned.documents;
-        let spool = PairSpool::new(self.folder, Budget::new(self.limits).keys(), documents.len())?;
+        let spool = PairSpool::new(
+            self.folder,
+            Budget::new(self.limits).keys(),
+            documents.len(),
+        )?;
         let copies = Copies::new(documents, &prepared.ranking, &prepared.rank_of);
         let advance = |done: usize| self.observer.advance(done as u64);
         let against = documents.against as u32;
-        join(&self.verifier(prepared), &copies, against, self.limits.threads, &spool, &advance)?;
+        join(
+            &self.verifier(prepared),
+            &copies,
+            against,
+            self.limits.threads,
+            &spool,
+            &advance,
+        )?;
         Ok(spool)
     }
 
@@ -278,8 +331,11 @@ impl Job<'_> {
     /// [`BatchError`]; one of kind [`io::ErrorKind::BrokenPipe`] inside [`BatchError::File`] when the reader is gone.
     pub fn write_pairs(&self, out: &mut dyn Write) -> Result<PairsSummary, BatchError> {
         let prepared = self.prepare()?;
-        self.observer.stage(Stage::Compare, prepared.rank_of.len() as u64);
-        let spool = self.join(&prepared).map_err(BatchError::temporary(self.folder))?;
+        self.observer
+            .stage(Stage::Compare, prepared.rank_of.len() as u64);
+        let spool = self
+            .join(&prepared)
+            .map_err(BatchError::temporary(self.folder))?;
         self.observer.stage(Stage::Write, 0);
         let scanned = &prepared.scanned;
         let fingerprints = (self.settings.method == Method::Simhash).then_some(&scanned.classes);
@@ -288,10 +344,16 @@ impl Job<'_> {
             pairs += 1;
             crate::lines::write_pair(out, &scanned.documents, fingerprints, pair)
         });
-        written.and_then(|()| out.flush()).map_err(BatchError::result(Path::new("standard output")))?;
+        written
+            .and_then(|()| out.flush())
+            .map_err(BatchError::result(Path::new("standard output")))?;
         let counts = crate::summary::Counts::of_scan(scanned, self.inputs, prepared.repeated_ids);
         let skipped = crate::summary::skipped(self.inputs, scanned);
-        Ok(PairsSummary { pairs, counts, skipped })
+        Ok(PairsSummary {
+            pairs,
+            counts,
+            skipped,
+        })
     }
 }
 
@@ -329,11 +391,22 @@ fn push_blocks(scanned: &Scanned, distance: u32, sink: &KeySink) -> io::Result<(
     let classes = &scanned.classes;
     // One block each is enough while its bits tell most fingerprints apart; else two blocks, in more combinations.
     let enough = classes.len() as f64 <= 8.0 * f64::from(64 / (distance + 1)).exp2();
-    let masks = if enough { block_masks(distance + 1, 1) } else { block_masks(distance + 2, 2) };
+    let masks = if enough {
+        block_masks(distance + 1, 1)
+    } else {
+        block_masks(distance + 2, 2)
+    };
     let mut writer = sink.writer();
-    for (class, &fingerprint) in classes.fingerprints.iter().enumerate().filter(|&(class, _)| classes.sizes[class] > 0) {
+    for (class, &fingerprint) in classes
+        .fingerprints
+        .iter()
+        .enumerate()
+        .filter(|&(class, _)| classes.sizes[class] > 0)
+    {
         for (number, mask) in masks.iter().enumerate() {
-            let key = lookalike::hash::avalanche((fingerprint & mask) ^ lookalike::hash::avalanche(number as u64 + 1));
+            let key = lookalike::hash::avalanche(
+                (fingerprint & mask) ^ lookalike::hash::avalanche(number as u64 + 1),
+            );
             writer.push(key, class as u32)?;
         }
     }
@@ -343,13 +416,22 @@ fn push_blocks(scanned: &Scanned, distance: u32, sink: &KeySink) -> io::Result<(
 /// Masks of all choices of `chosen` (1 or 2) among `blocks` blocks of 64 bits.
 fn block_masks(blocks: u32, chosen: usize) -> Vec<u64> {
     let edge = |block: u32| block * 64 / blocks;
-    let block = |number: u32| (edge(number)..edge(number + 1)).fold(0_u64, |mask, bit| mask | 1 << bit);
+    let block =
+        |number: u32| (edge(number)..edge(number + 1)).fold(0_u64, |mask, bit| mask | 1 << bit);
     let single: Vec<u64> = (0..blocks).map(block).collect();
     if chosen == 1 {
         return single;
     }
-    let others = |i: usize| single[i + 1..].iter().map(move |b| (i, *b)).collect::<Vec<_>>();
-    (0..single.len()).flat_map(others).map(|(i, b)| single[i] | b).collect()
+    let others = |i: usize| {
+        single[i + 1..]
+            .iter()
+            .map(move |b| (i, *b))
+            .collect::<Vec<_>>()
+    };
+    (0..single.len())
+        .flat_map(others)
+        .map(|(i, b)| single[i] | b)
+        .collect()
 }
 
 #[cfg(test)]

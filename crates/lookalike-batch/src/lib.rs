@@ -33,6 +33,7 @@ mod outcome;
 mod output;
 mod pairs;
 mod pipeline;
+mod prefetch;
 pub mod report;
 mod scan;
 mod sets;

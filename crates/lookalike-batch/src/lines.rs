@@ -25,9 +25,18 @@ pub(crate) fn write_pair(
     pair: DocumentPair,
 ) -> io::Result<()> {
     let id = |document: u32| documents.id(document as usize);
-    let (first, second) = if id(pair.a) <= id(pair.b) { (pair.a, pair.b) } else { (pair.b, pair.a) };
+    let (first, second) = if id(pair.a) <= id(pair.b) {
+        (pair.a, pair.b)
+    } else {
+        (pair.b, pair.a)
+    };
     let distance = classes.and_then(|classes| distance(documents, classes, first, second));
-    let line = PairLine { a: id(first), b: id(second), similarity: pair.similarity, distance };
+    let line = PairLine {
+        a: id(first),
+        b: id(second),
+        similarity: pair.similarity,
+        distance,
+    };
     write_line(out, &line)
 }
 
@@ -65,10 +74,21 @@ pub(crate) fn write_cluster(
     let member = |&document: &u32| {
         let outcome = outcomes[document as usize];
         let similarity = outcome.similarity();
-        MemberLine { id: documents.id(document as usize), similarity, reason: outcome.reason() }
+        MemberLine {
+            id: documents.id(document as usize),
+            similarity,
+            reason: outcome.reason(),
+        }
     };
     let survivor = documents.id(survivor as usize);
-    write_line(out, &ClusterLine { cluster: number, survivor, members: members.iter().map(member).collect() })
+    write_line(
+        out,
+        &ClusterLine {
+            cluster: number,
+            survivor,
+            members: members.iter().map(member).collect(),
+        },
+    )
 }
 
 /// Writes a value as one line of JSON.

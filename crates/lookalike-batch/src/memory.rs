@@ -22,11 +22,17 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) fn new(limits: &Limits) -> Self {
         let fixed = 16 * MIB + limits.threads as u64 * 10 * MIB;
-        Self { limit: limits.memory, fixed, used: 0 }
+        Self {
+            limit: limits.memory,
+            fixed,
+            used: 0,
+        }
     }
 
     fn left(&self) -> u64 {
-        self.limit.saturating_sub(self.fixed).saturating_sub(self.used)
+        self.limit
+            .saturating_sub(self.fixed)
+            .saturating_sub(self.used)
     }
 
     /// Bytes of feature sets that stay in memory.
@@ -43,7 +49,10 @@ impl Budget {
     pub(crate) fn tables(&mut self, scanned: &Scanned) -> Result<(), BatchError> {
         // Ranks, orders and outcomes: 40 bytes a document and a class.
         let rows = (scanned.documents.len() + scanned.classes.len()) as u64;
-        self.take("the table of documents", scanned.documents.bytes() + scanned.classes.bytes() + 40 * rows)
+        self.take(
+            "the table of documents",
+            scanned.documents.bytes() + scanned.classes.bytes() + 40 * rows,
+        )
     }
 
     /// Takes the groups off.
@@ -55,7 +64,12 @@ impl Budget {
         let left = self.left();
         if needed > left {
             let least = self.fixed + (self.used + needed) * 3 / 2;
-            return Err(BatchError::Memory { what, needed, left, least });
+            return Err(BatchError::Memory {
+                what,
+                needed,
+                left,
+                least,
+            });
         }
         self.used += needed;
         Ok(())

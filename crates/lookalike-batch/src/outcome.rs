@@ -32,28 +32,51 @@ impl Outcome {
     }
 
     pub(crate) fn similarity(self) -> f64 {
-        if let Self::Near { similarity, .. } = self { similarity } else { 1.0 }
+        if let Self::Near { similarity, .. } = self {
+            similarity
+        } else {
+            1.0
+        }
     }
 
     /// The word for it in `clusters.jsonl`.
     pub(crate) fn reason(self) -> &'static str {
-        if matches!(self, Self::Near { .. }) { "near" } else { "exact" }
+        if matches!(self, Self::Near { .. }) {
+            "near"
+        } else {
+            "exact"
+        }
     }
 }
 
 /// Turns the fates of classes into outcomes of documents.
-pub(crate) fn outcomes(documents: &Documents, ranking: &Ranking, rank_of: &[u32], fates: &[Fate]) -> Vec<Outcome> {
+pub(crate) fn outcomes(
+    documents: &Documents,
+    ranking: &Ranking,
+    rank_of: &[u32],
+    fates: &[Fate],
+) -> Vec<Outcome> {
     let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
     let outcome = |document: usize| {
-        let Some(class) = documents.classes[document] else { return Outcome::Kept };
+        let Some(class) = documents.classes[document] else {
+            return Outcome::Kept;
+        };
         if document < documents.against {
             return Outcome::Kept;
         }
         let rank = rank_of[class.position()];
         match fates[rank as usize] {
             Fate::Survives if best(rank) as usize == document => Outcome::Kept,
-            Fate::Survives => Outcome::Exact { survivor: best(rank) },
-            Fate::Joins { survivor, similarity } => Outcome::Near { survivor: best(survivor), similarity },
+            Fate::Survives => Outcome::Exact {
+                survivor: best(rank),
+            },
+            Fate::Joins {
+                survivor,
+                similarity,
+            } => Outcome::Near {
+                survivor: best(survivor),
+                similarity,
+            },
         }
     };
     (0..documents.len()).map(outcome).collect()
@@ -77,10 +100,16 @@ impl Clusters {
             })
             .collect();
         removed.sort_unstable();
-        let mut clusters = Self { survivors: Vec::new(), starts: vec![0], members: Vec::new() };
+        let mut clusters = Self {
+            survivors: Vec::new(),
+            starts: vec![0],
+            members: Vec::new(),
+        };
         for cluster in removed.chunk_by(|a, b| a.0 == b.0) {
             clusters.survivors.push(by_id[cluster[0].0 as usize]);
-            clusters.members.extend(cluster.iter().map(|&(_, place)| by_id[place as usize]));
+            clusters
+                .members
+                .extend(cluster.iter().map(|&(_, place)| by_id[place as usize]));
             clusters.starts.push(clusters.members.len() as u32);
         }
         clusters
@@ -93,7 +122,8 @@ impl Clusters {
 
     /// Survivor and removed documents of a cluster.
     pub(crate) fn get(&self, cluster: usize) -> (u32, &[u32]) {
-        let members = &self.members[self.starts[cluster] as usize..self.starts[cluster + 1] as usize];
+        let members =
+            &self.members[self.starts[cluster] as usize..self.starts[cluster + 1] as usize];
         (self.survivors[cluster], members)
     }
 

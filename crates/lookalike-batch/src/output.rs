@@ -13,7 +13,9 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lookalike_corpus::{AtomicFile, Compression, FileTree, Inputs, Part, RawRecord, Source, raw_records};
+use lookalike_corpus::{
+    AtomicFile, Compression, FileTree, Inputs, Part, RawRecord, Source, raw_records,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::arrange::Arranger;
@@ -97,8 +99,20 @@ struct Identity {
 }
 
 const RESULTS: [&str; 14] = [
-    "kept.jsonl", "kept.jsonl.gz", "kept.jsonl.zst", "removed.jsonl", "removed.jsonl.gz", "removed.jsonl.zst",
-    "clusters.jsonl", "pairs.jsonl", "skipped.jsonl", "report.html", "run.json", "kept", "removed", ".lookalike",
+    "kept.jsonl",
+    "kept.jsonl.gz",
+    "kept.jsonl.zst",
+    "removed.jsonl",
+    "removed.jsonl.gz",
+    "removed.jsonl.zst",
+    "clusters.jsonl",
+    "pairs.jsonl",
+    "skipped.jsonl",
+    "report.html",
+    "run.json",
+    "kept",
+    "removed",
+    ".lookalike",
 ];
 
 /// The folder that a job works in.
@@ -116,13 +130,18 @@ impl Workplace<'_> {
     }
 
     fn refuse(&self, reason: impl Into<String>) -> BatchError {
-        BatchError::Folder { path: self.folder.to_owned(), reason: reason.into() }
+        BatchError::Folder {
+            path: self.folder.to_owned(),
+            reason: reason.into(),
+        }
     }
 
     /// Makes the folder ready for the job `identity`.
     fn enter(&self, mode: Folder, identity: &Identity) -> Result<(), BatchError> {
         let failed = BatchError::result(self.folder);
-        let present = RESULTS.iter().find(|name| self.path(name).symlink_metadata().is_ok());
+        let present = RESULTS
+            .iter()
+            .find(|name| self.path(name).symlink_metadata().is_ok());
         match (mode, present) {
             (Folder::New, Some(name)) => {
                 return Err(self.refuse(format!(
@@ -136,8 +155,11 @@ impl Workplace<'_> {
         }
         std::fs::create_dir_all(self.folder.join(".lookalike")).map_err(&failed)?;
         lookalike_corpus::remove_leftovers(self.folder).map_err(&failed)?;
-        let mut file = AtomicFile::create(&self.state("job.json"), Compression::None).map_err(&failed)?;
-        write_line(&mut file, identity).and_then(|()| file.commit()).map_err(&failed)
+        let mut file =
+            AtomicFile::create(&self.state("job.json"), Compression::None).map_err(&failed)?;
+        write_line(&mut file, identity)
+            .and_then(|()| file.commit())
+            .map_err(&failed)
     }
 
     /// Refuses to go on with a job of other settings or other input.
@@ -148,8 +170,12 @@ impl Workplace<'_> {
                  --overwrite",
             ));
         }
-        let Ok(text) = std::fs::read_to_string(self.state("job.json")) else { return Ok(()) };
-        let Ok(found) = serde_json::from_str::<Identity>(&text) else { return Ok(()) };
+        let Ok(text) = std::fs::read_to_string(self.state("job.json")) else {
+            return Ok(());
+        };
+        let Ok(found) = serde_json::from_str::<Identity>(&text) else {
+            return Ok(());
+        };
         if found.input != identity.input {
             return Err(self.refuse(
                 "the job to resume read other files, or they have changed since: start again with --overwrite",
@@ -184,10 +210,18 @@ impl Job<'_> {
     /// # Errors
     /// [`BatchError`]. Whatever happens, no file under its final name is incomplete, and `run.json` is there only when
     /// everything is.
-    pub fn dedup(&self, folder: &Path, options: &OutputOptions) -> Result<DedupSummary, BatchError> {
+    pub fn dedup(
+        &self,
+        folder: &Path,
+        options: &OutputOptions,
+    ) -> Result<DedupSummary, BatchError> {
         let place = Workplace { folder };
         let identity = Identity {
-            settings: format!("{} compression={:?}", self.settings.canonical(), options.compression),
+            settings: format!(
+                "{} compression={:?}",
+                self.settings.canonical(),
+                options.compression
+            ),
             input: format!("{}+{}", self.inputs.fingerprint(), self.against_sources),
         };
         self.stated_recall()?;
@@ -199,25 +233,46 @@ impl Job<'_> {
             Some(verdicts) => verdicts,
             None => self.judge(&place, identity, &checkpoint)?,
         };
-        let report = Output { job: self, place: &place, verdicts: &verdicts, options }.write()?;
+        let report = Output {
+            job: self,
+            place: &place,
+            verdicts: &verdicts,
+            options,
+        }
+        .write()?;
         self.finish(&place, options, verdicts.head, resumed, report)
     }
 
     /// Decides, writes what must be written while everything is at hand, and saves the decisions.
-    fn judge(&self, place: &Workplace<'_>, identity: Identity, checkpoint: &Path) -> Result<Verdicts, BatchError> {
+    fn judge(
+        &self,
+        place: &Workplace<'_>,
+        identity: Identity,
+        checkpoint: &Path,
+    ) -> Result<Verdicts, BatchError> {
         let decided = self.decide()?;
         let file = |name: &str, write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>| {
             write_file(&place.path(name), Compression::None, write)
         };
         file("pairs.jsonl", &mut |out| write_pairs(out, &decided))?;
-        file("skipped.jsonl", &mut |out| write_skipped(out, self.inputs, &decided))?;
+        file("skipped.jsonl", &mut |out| {
+            write_skipped(out, self.inputs, &decided)
+        })?;
         let verdicts = self.verdicts(decided, identity);
-        verdicts.save(checkpoint).map_err(BatchError::result(checkpoint))?;
+        verdicts
+            .save(checkpoint)
+            .map_err(BatchError::result(checkpoint))?;
         Ok(verdicts)
     }
 
     fn verdicts(&self, decided: Decided, identity: Identity) -> Verdicts {
-        let Decided { scanned, ranking, outcomes, repeated_ids, .. } = decided;
+        let Decided {
+            scanned,
+            ranking,
+            outcomes,
+            repeated_ids,
+            ..
+        } = decided;
         let clusters = Clusters::new(&ranking.by_id, &ranking.id_ranks, &outcomes).len();
         let head = Head {
             settings: identity.settings,
@@ -226,9 +281,20 @@ impl Job<'_> {
             decisions: Decisions::new(&scanned.documents, &outcomes, clusters),
             skipped: skipped(self.inputs, &scanned),
         };
-        let bad = scanned.bad.iter().map(|bad| [u64::from(bad.source), bad.number]).collect();
+        let bad = scanned
+            .bad
+            .iter()
+            .map(|bad| [u64::from(bad.source), bad.number])
+            .collect();
         let (by_id, records) = (ranking.by_id, scanned.records);
-        Verdicts { head, documents: scanned.documents, by_id, outcomes, bad, records }
+        Verdicts {
+            head,
+            documents: scanned.documents,
+            by_id,
+            outcomes,
+            bad,
+            records,
+        }
     }
 
     fn finish(
@@ -261,7 +327,9 @@ impl Job<'_> {
         };
         let page = crate::report::render(&crate::examples::complete(report, &summary))
             .map_err(|error| BatchError::Settings(error.to_string()))?;
-        write_file(&place.path("report.html"), Compression::None, &mut |out| out.write_all(page.as_bytes()))?;
+        write_file(&place.path("report.html"), Compression::None, &mut |out| {
+            out.write_all(page.as_bytes())
+        })?;
         write_file(&place.path("run.json"), Compression::None, &mut |out| {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             out.write_all(b"\n")
@@ -279,25 +347,44 @@ fn write_file(
 ) -> Result<(), BatchError> {
     let failed = BatchError::result(path);
     let mut file = AtomicFile::create(path, compression).map_err(&failed)?;
-    write(&mut file).and_then(|()| file.commit()).map_err(&failed)
+    write(&mut file)
+        .and_then(|()| file.commit())
+        .map_err(&failed)
 }
 
 fn write_pairs(out: &mut AtomicFile, decided: &Decided) -> io::Result<()> {
     let documents = &decided.scanned.documents;
     let classes = decided.fingerprints.then_some(&decided.scanned.classes);
     if let Some(pairs) = &decided.pairs {
-        return pairs.drain(&decided.ranking.by_id, |pair| write_pair(out, documents, classes, pair));
+        return pairs.drain(&decided.ranking.by_id, |pair| {
+            write_pair(out, documents, classes, pair)
+        });
     }
     let ranks = &decided.ranking.id_ranks;
     let pair = |(document, outcome): (usize, &Outcome)| {
         let survivor = outcome.survivor()?;
         let (a, b) = (document as u32, survivor);
-        let (a, b) = if ranks[a as usize] < ranks[b as usize] { (a, b) } else { (b, a) };
-        Some(DocumentPair { a, b, similarity: outcome.similarity() })
+        let (a, b) = if ranks[a as usize] < ranks[b as usize] {
+            (a, b)
+        } else {
+            (b, a)
+        };
+        Some(DocumentPair {
+            a,
+            b,
+            similarity: outcome.similarity(),
+        })
     };
-    let mut pairs: Vec<DocumentPair> = decided.outcomes.iter().enumerate().filter_map(pair).collect();
+    let mut pairs: Vec<DocumentPair> = decided
+        .outcomes
+        .iter()
+        .enumerate()
+        .filter_map(pair)
+        .collect();
     pairs.sort_unstable_by_key(|pair| (ranks[pair.a as usize], ranks[pair.b as usize]));
-    pairs.into_iter().try_for_each(|pair| write_pair(out, documents, classes, pair))
+    pairs
+        .into_iter()
+        .try_for_each(|pair| write_pair(out, documents, classes, pair))
 }
 
 #[derive(Serialize)]
@@ -315,13 +402,27 @@ fn write_skipped(out: &mut AtomicFile, inputs: &Inputs, decided: &Decided) -> io
     for bad in &decided.scanned.bad {
         let source = inputs.sources[bad.source as usize].name();
         let (line, offset) = (Some(bad.line), Some(bad.offset));
-        let line =
-            SkippedLine { source: &source, line, offset, kind: bad.kind.as_str(), reason: &bad.reason };
+        let line = SkippedLine {
+            source: &source,
+            line,
+            offset,
+            kind: bad.kind.as_str(),
+            reason: &bad.reason,
+        };
         write_line(out, &line)?;
     }
     for skip in inputs.skips.iter().chain(&decided.scanned.skips) {
         let (kind, reason) = (skip.kind.as_str(), &*skip.reason);
-        write_line(out, &SkippedLine { source: &skip.name, line: None, offset: skip.offset, kind, reason })?;
+        write_line(
+            out,
+            &SkippedLine {
+                source: &skip.name,
+                line: None,
+                offset: skip.offset,
+                kind,
+                reason,
+            },
+        )?;
     }
     Ok(())
 }
@@ -371,7 +472,12 @@ struct FileLine<'a> {
 impl Output<'_> {
     /// Writes clusters and records; returns what the report shows of them.
     fn write(&self) -> Result<crate::report::ReportData, BatchError> {
-        let Verdicts { documents, by_id, outcomes, .. } = self.verdicts;
+        let Verdicts {
+            documents,
+            by_id,
+            outcomes,
+            ..
+        } = self.verdicts;
         let mut id_ranks = vec![0; by_id.len()];
         for (rank, &document) in by_id.iter().enumerate() {
             id_ranks[document as usize] = rank as u32;
@@ -380,43 +486,78 @@ impl Output<'_> {
         let path = self.place.path("clusters.jsonl");
         write_file(&path, Compression::None, &mut |out| {
             for (number, (survivor, members)) in clusters.iter().enumerate() {
-                write_cluster(out, documents, number as u64 + 1, survivor, members, outcomes)?;
+                write_cluster(
+                    out,
+                    documents,
+                    number as u64 + 1,
+                    survivor,
+                    members,
+                    outcomes,
+                )?;
             }
             Ok(())
         })?;
         let mut examples = Examples::choose(self.verdicts, &clusters);
         let sizes = self.write_records(&mut examples)?;
-        examples.report(self.job, self.verdicts, &clusters, sizes, &self.place.state("examples"))
+        examples.report(
+            self.job,
+            self.verdicts,
+            &clusters,
+            sizes,
+            &self.place.state("examples"),
+        )
     }
 
     /// Reads the input again and sends every record where it belongs. Returns the bytes of kept and removed records.
     fn write_records(&self, examples: &mut Examples) -> Result<(u64, u64), BatchError> {
         let against = self.job.against_sources;
-        let inputs = Inputs { sources: self.job.inputs.sources[against..].to_vec(), skips: Vec::new() };
+        let inputs = Inputs {
+            sources: self.job.inputs.sources[against..].to_vec(),
+            skips: Vec::new(),
+        };
         let places = self.places();
         let in_order = self.job.settings.order == Order::Input || self.is_in_order();
-        let compression = self.options.compression.unwrap_or_else(|| common_compression(&inputs.sources));
+        let compression = self
+            .options
+            .compression
+            .unwrap_or_else(|| common_compression(&inputs.sources));
         let mut kept = self.open("kept", compression, in_order, &inputs)?;
         let mut removed = self.open("removed", compression, in_order, &inputs)?;
-        self.job.observer.stage(Stage::Write, self.verdicts.documents.len() as u64);
+        self.job
+            .observer
+            .stage(Stage::Write, self.verdicts.documents.len() as u64);
         let mut cursor = Cursor::new(self.verdicts, against);
         let mut current = None;
-        raw_records(&inputs, self.job.options, &mut |record: RawRecord<'_>| -> Result<(), BatchError> {
-            if record.part.begins() {
-                current = cursor.next(&record);
-                if let Some(document) = current && document % 4096 == 0 {
-                    self.job.observer.advance(document as u64);
+        raw_records(
+            &inputs,
+            self.job.options,
+            &mut |record: RawRecord<'_>| -> Result<(), BatchError> {
+                if record.part.begins() {
+                    current = cursor.next(&record);
+                    if let Some(document) = current
+                        && document % 4096 == 0
+                    {
+                        self.job.observer.advance(document as u64);
+                    }
                 }
-            }
-            let Some(document) = current else { return Ok(()) };
-            let file =
-                if self.verdicts.outcomes[document] == Outcome::Kept { &mut kept } else { &mut removed };
-            let done = self.send(file, &inputs, &record, document, places[document], examples);
-            done.map_err(BatchError::result(&self.place.path(file.name)))
-        })?;
+                let Some(document) = current else {
+                    return Ok(());
+                };
+                let file = if self.verdicts.outcomes[document] == Outcome::Kept {
+                    &mut kept
+                } else {
+                    &mut removed
+                };
+                let done = self.send(file, &inputs, &record, document, places[document], examples);
+                done.map_err(BatchError::result(&self.place.path(file.name)))
+            },
+        )?;
         let sizes = (kept.bytes, removed.bytes);
-        kept.finish().map_err(BatchError::result(&self.place.path("kept.jsonl")))?;
-        removed.finish().map_err(BatchError::result(&self.place.path("removed.jsonl")))?;
+        kept.finish()
+            .map_err(BatchError::result(&self.place.path("kept.jsonl")))?;
+        removed
+            .finish()
+            .map_err(BatchError::result(&self.place.path("removed.jsonl")))?;
         Ok(sizes)
     }
 
@@ -431,11 +572,16 @@ impl Output<'_> {
     ) -> io::Result<()> {
         if record.part == Part::File {
             let source = &inputs.sources[record.source as usize];
-            file.bytes += file.tree.copy(inputs, record.source, &self.place.path(file.name))?;
+            file.bytes += file
+                .tree
+                .copy(inputs, record.source, &self.place.path(file.name))?;
             examples.meet_file(document as u32, source);
             let id = self.verdicts.documents.id(document);
             let to = Path::new(file.name).join(file.tree.path(record.source));
-            let mut line = serde_json::to_vec(&FileLine { id, file: to.to_string_lossy() })?;
+            let mut line = serde_json::to_vec(&FileLine {
+                id,
+                file: to.to_string_lossy(),
+            })?;
             line.push(b'\n');
             return file.add(place, [&line, &[]]);
         }
@@ -454,17 +600,27 @@ impl Output<'_> {
         in_order: bool,
         inputs: &Inputs,
     ) -> Result<RecordFile, BatchError> {
-        let path = self.place.path(&format!("{name}.jsonl{}", compression.suffix()));
+        let path = self
+            .place
+            .path(&format!("{name}.jsonl{}", compression.suffix()));
         let failed = BatchError::result(&path);
         let file = AtomicFile::create(&path, compression).map_err(&failed)?;
         let budget = crate::memory::Budget::new(self.job.limits).keys();
         // Compressed input may be many times larger once it is read; the text is the better guess then.
-        let bytes = inputs.total_bytes().max(self.verdicts.head.counts.text_bytes);
+        let bytes = inputs
+            .total_bytes()
+            .max(self.verdicts.head.counts.text_bytes);
         let places = self.verdicts.documents.len();
         let temporary = self.place.path(".lookalike");
         let arranger = (!in_order).then(|| Arranger::new(&temporary, places, bytes, budget));
         let tree = FileTree::new(inputs);
-        Ok(RecordFile { file, arranger, tree, name, bytes: 0 })
+        Ok(RecordFile {
+            file,
+            arranger,
+            tree,
+            name,
+            bytes: 0,
+        })
     }
 
     /// Place of each document in the order of the output.
@@ -479,7 +635,11 @@ impl Output<'_> {
     /// Whether the input is already in the order of ids.
     fn is_in_order(&self) -> bool {
         let against = self.verdicts.documents.against;
-        self.verdicts.by_id.iter().filter(|&&document| document as usize >= against).is_sorted()
+        self.verdicts
+            .by_id
+            .iter()
+            .filter(|&&document| document as usize >= against)
+            .is_sorted()
     }
 }
 
@@ -493,7 +653,11 @@ struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     fn new(verdicts: &'a Verdicts, against: usize) -> Self {
         let first = verdicts.bad.partition_point(|bad| bad[0] < against as u64);
-        Self { bad: &verdicts.bad[first..], source_offset: against as u64, next: verdicts.documents.against }
+        Self {
+            bad: &verdicts.bad[first..],
+            source_offset: against as u64,
+            next: verdicts.documents.against,
+        }
     }
 
     /// The document that a record is, or none if it could not be read.
@@ -511,6 +675,12 @@ impl<'a> Cursor<'a> {
 /// The compression that all JSONL sources have, or none.
 fn common_compression(sources: &[Source]) -> Compression {
     let mut lines = sources.iter().filter(|source| !source.is_document());
-    let first = lines.next().map_or(Compression::None, |source| source.compression);
-    if lines.all(|source| source.compression == first) { first } else { Compression::None }
+    let first = lines
+        .next()
+        .map_or(Compression::None, |source| source.compression);
+    if lines.all(|source| source.compression == first) {
+        first
+    } else {
+        Compression::None
+    }
 }

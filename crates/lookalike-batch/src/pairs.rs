@@ -5,13 +5,15 @@
 //! scattered by the first document's place in the order of ids, so that they come out sorted in bounded memory.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::documents::{Documents, Ranking};
+use crate::groups::Groups;
 use crate::spool::{PARTS, Spool, SpoolWriter, lock};
-use crate::verify::{Scratch, Verifier};
+use crate::verify::{Members, Scratch, Verifier};
 
 /// Two documents by their place in the order of ids, and their similarity as the two halves of its bits.
 type PairRecord = [u32; 4];
@@ -33,7 +35,9 @@ pub(crate) struct Copies {
 
 impl Copies {
     pub(crate) fn new(documents: &Documents, ranking: &Ranking, rank_of: &[u32]) -> Self {
-        let rank = |document: u32| documents.classes[document as usize].map(|class| rank_of[class.position()] as usize);
+        let rank = |document: u32| {
+            documents.classes[document as usize].map(|class| rank_of[class.position()] as usize)
+        };
         let mut ends = vec![0_u32; rank_of.len() + 1];
         for rank in ranking.by_id.iter().filter_map(|&document| rank(document)) {
             ends[rank + 1] += 1;
@@ -65,12 +69,24 @@ pub(crate) struct PairSpool {
 
 impl PairSpool {
     pub(crate) fn new(folder: &Path, budget: u64, documents: usize) -> io::Result<Self> {
-        Ok(Self { spool: Spool::new(folder, budget)?, per_part: documents.div_ceil(PARTS).max(1) })
+        Ok(Self {
+            spool: Spool::new(folder, budget)?,
+            per_part: documents.div_ceil(PARTS).max(1),
+        })
     }
 
-    fn push(&self, writer: &mut SpoolWriter<'_, PairRecord>, x: u32, y: u32, similarity: f64) -> io::Result<()> {
+    fn push(
+        &self,
+        writer: &mut SpoolWriter<'_, PairRecord>,
+        x: u32,
+        y: u32,
+        similarity: f64,
+    ) -> io::Result<()> {
         let (a, b, bits) = (x.min(y), x.max(y), similarity.to_bits());
-        writer.push(a as usize / self.per_part, [a, b, (bits >> 32) as u32, bits as u32])
+        writer.push(
+            a as usize / self.per_part,
+            [a, b, (bits >> 32) as u32, bits as u32],
+        )
     }
 
     /// Hands out all pairs, sorted by both ids.
@@ -84,7 +100,11 @@ impl PairSpool {
             records.sort_unstable();
             for [a, b, high, low] in records {
                 let similarity = f64::from_bits(u64::from(high) << 32 | u64::from(low));
-                visit(DocumentPair { a: by_id[a as usize], b: by_id[b as usize], similarity })?;
+                visit(DocumentPair {
+                    a: by_id[a as usize],
+                    b: by_id[b as usize],
+                    similarity,
+                })?;
             }
         }
         Ok(())
@@ -101,7 +121,7 @@ pub(crate) fn join(
     spool: &PairSpool,
     advance: &(dyn Fn(usize) + Sync),
 ) -> io::Result<()> {
-    const STRIDE: usize = 256;
+    const STRIDE: usize = 32;
     let ranks = verifier.sizes.len();
     let next = AtomicUsize::new(0);
     let done = Mutex::new(0);
@@ -114,9 +134,24 @@ pub(crate) fn join(
                 return writer.finish();
             }
             let to = ranks.min(from + STRIDE);
-            for x in from as u32..to as u32 {
-                join_one(verifier, copies, against, x, &mut scratch, |a, b, s| spool.push(&mut writer, a, b, s))?;
-            }
+            let ranks = from as u32..to as u32;
+            copies_of_one_text(copies, against, ranks.clone(), |a, b, s| {
+                spool.push(&mut writer, a, b, s)
+            })?;
+            let mut outcome = Ok(());
+            let earlier = |than| Earlier {
+                groups: verifier.groups,
+                than,
+            };
+            verifier.matches(ranks, &mut scratch, earlier, |x, found| {
+                let similarity = verifier.similarity(x, found);
+                let all = product(copies.of(x), copies.of(found.rank));
+                let mut all = all.filter(|&(a, b)| a >= against || b >= against);
+                if outcome.is_ok() {
+                    outcome = all.try_for_each(|(a, b)| spool.push(&mut writer, a, b, similarity));
+                }
+            })?;
+            outcome?;
             let mut done = lock(&done);
             *done += to - from;
             advance(*done);
@@ -125,37 +160,48 @@ pub(crate) fn join(
     std::thread::scope(|scope| {
         let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         work()?;
-        workers.into_iter().try_for_each(|worker| worker.join().expect("workers do not panic"))
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("workers do not panic"))
     })
 }
 
-/// The pairs of one class: among its own documents, and with those of earlier classes.
-fn join_one(
-    verifier: &Verifier<'_>,
+/// The documents of each class are pairs of similarity 1.
+fn copies_of_one_text(
     copies: &Copies,
     against: u32,
-    x: u32,
-    scratch: &mut Scratch,
+    ranks: Range<u32>,
     mut push: impl FnMut(u32, u32, f64) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut emit = |a: u32, b: u32, similarity: f64| {
-        if a < against && b < against { Ok(()) } else { push(a, b, similarity) }
-    };
-    let own = copies.of(x);
-    for (i, &a) in own.iter().enumerate() {
-        own[i + 1..].iter().try_for_each(|&b| emit(a, b, 1.0))?;
-    }
-    let mut found = Vec::new();
-    let earlier = |group: u32| {
-        let members = verifier.groups.members(group);
-        &members[..members.partition_point(|&y| y < x)]
-    };
-    verifier.matches(x, scratch, earlier, |m| found.push(m))?;
-    for m in found {
-        let similarity = verifier.similarity(x, m);
-        for &a in own {
-            copies.of(m.rank).iter().try_for_each(|&b| emit(a, b, similarity))?;
+    for own in ranks.map(|x| copies.of(x)) {
+        for (i, &a) in own.iter().enumerate() {
+            let mut others = own[i + 1..]
+                .iter()
+                .filter(|&&b| a >= against || b >= against);
+            others.try_for_each(|&b| push(a, b, 1.0))?;
         }
     }
     Ok(())
+}
+
+/// All pairs of an element of each.
+fn product<'s>(a: &'s [u32], b: &'s [u32]) -> impl Iterator<Item = (u32, u32)> + 's {
+    a.iter().flat_map(move |&a| b.iter().map(move |&b| (a, b)))
+}
+
+/// Members of smaller rank: each pair is met once.
+struct Earlier<'g> {
+    groups: &'g Groups,
+    than: u32,
+}
+
+impl Members for Earlier<'_> {
+    fn each(&self, group: u32, visit: impl FnMut(u32)) {
+        self.groups
+            .members(group)
+            .iter()
+            .copied()
+            .take_while(|&y| y < self.than)
+            .for_each(visit);
+    }
 }

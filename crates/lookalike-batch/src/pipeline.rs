@@ -33,7 +33,12 @@ pub(crate) fn run_in_order<W: Worker>(
         return Ok(workers);
     }
     let window = workers.len() as u64 * 2 + 2;
-    let line = Line { collected: Mutex::new(0), moved: Condvar::new(), stop: AtomicBool::new(false), window };
+    let line = Line {
+        collected: Mutex::new(0),
+        moved: Condvar::new(),
+        stop: AtomicBool::new(false),
+        window,
+    };
     let (chunk_sender, chunks) = mpsc::sync_channel(workers.len());
     let chunks = Mutex::new(chunks);
     let (sender, results) = mpsc::channel();
@@ -56,7 +61,10 @@ pub(crate) fn run_in_order<W: Worker>(
         let collected = line.collect(&results, &mut collect);
         drop(results);
         let read = reader.join().expect("the reader does not panic");
-        let workers = handles.into_iter().map(|handle| handle.join().expect("workers do not panic")).collect();
+        let workers = handles
+            .into_iter()
+            .map(|handle| handle.join().expect("workers do not panic"))
+            .collect();
         collected?;
         read?;
         Ok(workers)
@@ -89,7 +97,10 @@ impl Line {
             let number = number.fetch_add(1, Ordering::Relaxed);
             let mut collected = lock(&self.collected);
             while number >= *collected + self.window && !self.stop.load(Ordering::Relaxed) {
-                collected = self.moved.wait(collected).unwrap_or_else(std::sync::PoisonError::into_inner);
+                collected = self
+                    .moved
+                    .wait(collected)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
             }
             drop(collected);
             if self.stop.load(Ordering::Relaxed) || sender.send((number, chunk)).is_err() {

@@ -152,7 +152,10 @@ impl std::hash::Hasher for FirstBits {
 
 impl Seen {
     fn new() -> Self {
-        Self { maps: (0..64).map(|_| Mutex::default()).collect(), next: AtomicUsize::new(0) }
+        Self {
+            maps: (0..64).map(|_| Mutex::default()).collect(),
+            next: AtomicUsize::new(0),
+        }
     }
 
     /// The class of a text, and whether it is new. None when there are too many.
@@ -178,24 +181,44 @@ struct Shared<'a> {
 /// Makes the sketch a method wants of each new class.
 enum Sketcher {
     None,
-    Simhash { weight: Weight },
-    Bands { minhash: MinHash, banding: Banding, signature: Vec<u32> },
-    SuperShingles { minhash: MinHash, groups: usize, rows: usize },
+    Simhash {
+        weight: Weight,
+    },
+    Bands {
+        minhash: MinHash,
+        banding: Banding,
+        signature: Vec<u32>,
+    },
+    SuperShingles {
+        minhash: MinHash,
+        groups: usize,
+        rows: usize,
+    },
 }
 
 impl Sketcher {
     fn new(plan: &ScanPlan<'_>) -> Self {
         let scheme = plan.scheme;
         match (plan.method, scheme.sketch) {
-            (Method::Simhash, _) => Self::Simhash { weight: scheme.weight },
+            (Method::Simhash, _) => Self::Simhash {
+                weight: scheme.weight,
+            },
             (Method::MinHash, Sketch::MinHash { functions }) => {
                 let banding = plan.banding.expect("chosen with the method");
                 let minhash = MinHash::new(usize::from(functions), scheme.seed);
-                Self::Bands { minhash, banding, signature: vec![0; usize::from(functions)] }
+                Self::Bands {
+                    minhash,
+                    banding,
+                    signature: vec![0; usize::from(functions)],
+                }
             }
             (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
                 let (groups, rows) = (usize::from(groups), usize::from(rows));
-                Self::SuperShingles { minhash: MinHash::new(groups * rows, scheme.seed), groups, rows }
+                Self::SuperShingles {
+                    minhash: MinHash::new(groups * rows, scheme.seed),
+                    groups,
+                    rows,
+                }
             }
             _ => Self::None,
         }
@@ -221,13 +244,25 @@ impl Sketcher {
                 };
                 return Ok(fingerprint.map_or(0, |f| f.0));
             }
-            Self::Bands { minhash, banding, signature } => {
+            Self::Bands {
+                minhash,
+                banding,
+                signature,
+            } => {
                 minhash.signature_into(set, signature);
-                banding.keys(signature).try_for_each(|key| keys.push(key, class))?;
+                banding
+                    .keys(signature)
+                    .try_for_each(|key| keys.push(key, class))?;
             }
-            Self::SuperShingles { minhash, groups, rows } => {
+            Self::SuperShingles {
+                minhash,
+                groups,
+                rows,
+            } => {
                 let signature = minhash.signature(set).expect("the set is not empty");
-                let shingles = signature.super_shingles(*groups, *rows).expect("the signature was made for them");
+                let shingles = signature
+                    .super_shingles(*groups, *rows)
+                    .expect("the signature was made for them");
                 for (column, &value) in shingles.values().iter().enumerate() {
                     keys.push(avalanche(value ^ avalanche(column as u64 + 1)), class)?;
                 }
@@ -260,8 +295,19 @@ impl<'a> Scanner<'a> {
     }
 
     fn batch(&mut self, chunk: &Chunk) -> io::Result<Batch> {
-        let mut batch = Batch { skips: chunk.skips.clone(), raw_bytes: chunk.disk_bytes, ..Batch::default() };
-        let Self { shared, parser, extractor, sketcher, keys, frequency } = self;
+        let mut batch = Batch {
+            skips: chunk.skips.clone(),
+            raw_bytes: chunk.disk_bytes,
+            ..Batch::default()
+        };
+        let Self {
+            shared,
+            parser,
+            extractor,
+            sketcher,
+            keys,
+            frequency,
+        } = self;
         let mut failed = None;
         parser.parse(chunk, &mut |record| {
             let done = match record {
@@ -326,7 +372,10 @@ fn add_record(
     Ok(())
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call; the tools belong to the worker, the rest to the record")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one call; the tools belong to the worker, the rest to the record"
+)]
 fn add_class(
     shared: &Shared<'_>,
     text: &str,
@@ -350,14 +399,22 @@ fn add_class(
     }
     let set = &batch.words[word as usize + 1..];
     let fingerprint = sketcher.sketch(number, set, || extractor.features(text).to_vec(), keys)?;
-    batch.classes.push(NewClass { class, hash, word, size: size as u32, fingerprint });
+    batch.classes.push(NewClass {
+        class,
+        hash,
+        word,
+        size: size as u32,
+        fingerprint,
+    });
     Ok(())
 }
 
 /// First 128 bits of the BLAKE3 hash of a text.
 fn content_hash(text: &str) -> u128 {
     let hash = blake3::hash(text.as_bytes());
-    let first: [u8; 16] = hash.as_bytes()[..16].try_into().expect("a hash has 32 bytes");
+    let first: [u8; 16] = hash.as_bytes()[..16]
+        .try_into()
+        .expect("a hash has 32 bytes");
     u128::from_le_bytes(first)
 }
 
@@ -365,7 +422,8 @@ impl Worker for Scanner<'_> {
     type Output = Batch;
 
     fn run(&mut self, chunk: &Chunk) -> Result<Batch, BatchError> {
-        self.batch(chunk).map_err(BatchError::temporary(self.shared.plan.folder))
+        self.batch(chunk)
+            .map_err(BatchError::temporary(self.shared.plan.folder))
     }
 }
 
@@ -379,13 +437,29 @@ struct Collector<'a> {
 impl Collector<'_> {
     fn append(&mut self, batch: Batch) -> Result<(), BatchError> {
         self.read_bytes += batch.raw_bytes;
-        let Scanned { documents, classes, sets, records, .. } = &mut self.scanned;
-        if self.plan.strict && let Some(bad) = batch.bad.first() {
+        let Scanned {
+            documents,
+            classes,
+            sets,
+            records,
+            ..
+        } = &mut self.scanned;
+        if self.plan.strict
+            && let Some(bad) = batch.bad.first()
+        {
             let name = self.plan.inputs.sources[bad.source as usize].name();
-            return Err(BatchError::Strict(format!("{name}: line {}: {}", bad.line, bad.reason)));
+            return Err(BatchError::Strict(format!(
+                "{name}: line {}: {}",
+                bad.line, bad.reason
+            )));
         }
-        if self.plan.strict && let Some(skip) = batch.skips.first() {
-            return Err(BatchError::Strict(format!("{}: {}", skip.name, skip.reason)));
+        if self.plan.strict
+            && let Some(skip) = batch.skips.first()
+        {
+            return Err(BatchError::Strict(format!(
+                "{}: {}",
+                skip.name, skip.reason
+            )));
         }
         let mut start = 0;
         for row in batch.rows {
@@ -404,9 +478,16 @@ impl Collector<'_> {
         for bad in &batch.bad {
             records[bad.source as usize] += 1;
         }
-        let segment = sets.push(batch.words, self.plan.folder).map_err(BatchError::temporary(self.plan.folder))?;
+        let segment = sets
+            .push(batch.words, self.plan.folder)
+            .map_err(BatchError::temporary(self.plan.folder))?;
         for class in batch.classes {
-            classes.set(class.class, class.hash, u64::from(segment) << 32 | u64::from(class.word), class.size);
+            classes.set(
+                class.class,
+                class.hash,
+                u64::from(segment) << 32 | u64::from(class.word),
+                class.size,
+            );
             if self.plan.method == Method::Simhash {
                 classes.set_fingerprint(class.class, class.fingerprint);
             }
@@ -419,9 +500,18 @@ impl Collector<'_> {
 }
 
 /// Reads all inputs. Keys that a method takes from its sketches go to `keys`.
-pub(crate) fn scan(plan: &ScanPlan<'_>, keys: &KeySink, observer: &dyn Observer) -> Result<Scanned, BatchError> {
+pub(crate) fn scan(
+    plan: &ScanPlan<'_>,
+    keys: &KeySink,
+    observer: &dyn Observer,
+) -> Result<Scanned, BatchError> {
     let (seen, too_many) = (Seen::new(), AtomicBool::new(false));
-    let shared = Shared { plan, seen: &seen, keys, too_many: &too_many };
+    let shared = Shared {
+        plan,
+        seen: &seen,
+        keys,
+        too_many: &too_many,
+    };
     let scanned = Scanned {
         documents: Documents::default(),
         classes: Classes::default(),
@@ -432,7 +522,11 @@ pub(crate) fn scan(plan: &ScanPlan<'_>, keys: &KeySink, observer: &dyn Observer)
         tally: Tally::default(),
         records: vec![0; plan.inputs.sources.len()],
     };
-    let mut collector = Collector { plan, scanned, read_bytes: 0 };
+    let mut collector = Collector {
+        plan,
+        scanned,
+        read_bytes: 0,
+    };
     let workers = (0..plan.threads).map(|_| Scanner::new(&shared)).collect();
     let workers = run_in_order(plan.inputs, plan.options, workers, |batch| {
         collector.append(batch)?;
@@ -444,7 +538,10 @@ pub(crate) fn scan(plan: &ScanPlan<'_>, keys: &KeySink, observer: &dyn Observer)
     }
     for worker in workers {
         collector.scanned.frequency.merge(&worker.frequency);
-        worker.keys.finish().map_err(BatchError::temporary(plan.folder))?;
+        worker
+            .keys
+            .finish()
+            .map_err(BatchError::temporary(plan.folder))?;
     }
     Ok(collector.scanned)
 }

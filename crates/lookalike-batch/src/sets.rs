@@ -10,6 +10,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::prefetch::prefetch;
+
 /// Where a set begins: segment number in the upper, word within the segment in the lower 32 bits.
 pub(crate) type Place = u64;
 
@@ -42,7 +44,13 @@ fn split(header: u64) -> (u32, usize) {
 
 impl SetStore {
     pub(crate) fn new(budget: u64) -> Self {
-        Self { segments: Vec::new(), file: None, budget, resident: 0, end: 0 }
+        Self {
+            segments: Vec::new(),
+            file: None,
+            budget,
+            resident: 0,
+            end: 0,
+        }
     }
 
     /// Adds a segment of sets with their headers; returns its number.
@@ -50,7 +58,11 @@ impl SetStore {
         let number = self.segments.len() as u32;
         let length = words.len();
         self.resident += words.capacity() as u64 * 8;
-        self.segments.push(Segment { words, offset: 0, length });
+        self.segments.push(Segment {
+            words,
+            offset: 0,
+            length,
+        });
         if self.file.is_some() || self.resident > self.budget {
             self.spill(folder)?;
         }
@@ -108,11 +120,27 @@ impl SetStore {
         length: usize,
         buffer: &'a mut Vec<u64>,
     ) -> io::Result<&'a [u64]> {
-        let words = self.words((place >> 32) as usize, (place & 0xffff_ffff) as usize, length + 1, buffer)?;
+        let words = self.words(
+            (place >> 32) as usize,
+            (place & 0xffff_ffff) as usize,
+            length + 1,
+            buffer,
+        )?;
         if words[0] != header(class, length) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the temporary file of feature sets was changed"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the temporary file of feature sets was changed",
+            ));
         }
         Ok(&words[1..])
+    }
+
+    /// Asks for the beginning of a set that lies in memory.
+    pub(crate) fn prefetch(&self, place: Place) {
+        const LINE: usize = 8;
+        let words = &self.segments[(place >> 32) as usize].words;
+        let from = (place & 0xffff_ffff) as usize;
+        (0..4).for_each(|line| prefetch(words, from + line * LINE));
     }
 
     fn words<'a>(
@@ -126,7 +154,10 @@ impl SetStore {
         match &self.file {
             Some(file) if segment.words.is_empty() => {
                 buffer.resize(count, 0);
-                file.read_exact_at(bytemuck::cast_slice_mut(buffer.as_mut_slice()), segment.offset + from as u64 * 8)?;
+                file.read_exact_at(
+                    bytemuck::cast_slice_mut(buffer.as_mut_slice()),
+                    segment.offset + from as u64 * 8,
+                )?;
                 Ok(buffer)
             }
             _ => Ok(&segment.words[from..from + count]),
@@ -144,9 +175,15 @@ mod tests {
         for segment in 0..20_u32 {
             let mut words = Vec::new();
             for i in 0..segment {
-                let set: Vec<u64> = (0..u64::from(i * 3)).map(|x| x * x + u64::from(segment)).collect();
+                let set: Vec<u64> = (0..u64::from(i * 3))
+                    .map(|x| x * x + u64::from(segment))
+                    .collect();
                 let class = segment * 100 + i;
-                places.push((class, u64::from(segment) << 32 | words.len() as u64, set.clone()));
+                places.push((
+                    class,
+                    u64::from(segment) << 32 | words.len() as u64,
+                    set.clone(),
+                ));
                 words.push(header(class, set.len()));
                 words.extend(set);
             }
@@ -162,7 +199,10 @@ mod tests {
             let (store, places) = filled(budget, folder.path());
             let mut buffer = Vec::new();
             for (class, place, set) in &places {
-                assert_eq!(store.get(*class, *place, set.len(), &mut buffer).unwrap(), set);
+                assert_eq!(
+                    store.get(*class, *place, set.len(), &mut buffer).unwrap(),
+                    set
+                );
             }
             let mut walked = Vec::new();
             for segment in 0..store.segments() {
@@ -173,7 +213,10 @@ mod tests {
                     })
                     .unwrap();
             }
-            let expected: Vec<_> = places.into_iter().map(|(class, _, set)| (class, set)).collect();
+            let expected: Vec<_> = places
+                .into_iter()
+                .map(|(class, _, set)| (class, set))
+                .collect();
             assert_eq!(walked, expected);
         }
     }
@@ -183,6 +226,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (store, places) = filled(0, folder.path());
         let (class, place, set) = &places[5];
-        assert!(store.get(*class, *place, set.len() + 1, &mut Vec::new()).is_err());
+        assert!(
+            store
+                .get(*class, *place, set.len() + 1, &mut Vec::new())
+                .is_err()
+        );
     }
 }

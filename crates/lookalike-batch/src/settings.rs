@@ -27,7 +27,13 @@ pub enum Method {
 
 impl Method {
     /// Every method, in the order the documentation lists them.
-    pub const ALL: [Self; 5] = [Self::AllPairs, Self::MinHash, Self::SuperShingle, Self::Simhash, Self::Copies];
+    pub const ALL: [Self; 5] = [
+        Self::AllPairs,
+        Self::MinHash,
+        Self::SuperShingle,
+        Self::Simhash,
+        Self::Copies,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -93,7 +99,9 @@ impl FromStr for Keep {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
-            Some((_, "")) => Err(format!("{text:?} names no field: write for example max:score")),
+            Some((_, "")) => Err(format!(
+                "{text:?} names no field: write for example max:score"
+            )),
             Some(("max", field)) => Ok(Self::Max(field.to_owned())),
             Some(("min", field)) => Ok(Self::Min(field.to_owned())),
             Some(("newest", field)) => Ok(Self::Newest(field.to_owned())),
@@ -229,8 +237,16 @@ impl Settings {
     pub fn canonical(&self) -> String {
         format!(
             "scheme=[{}] method={} threshold={} distance={} recall={} keep={} order={:?} pairs={:?} repeated-ids={:?} strict={}",
-            self.scheme, self.method, self.threshold, self.distance, self.recall, self.keep, self.order, self.pairs,
-            self.repeated_ids, self.strict,
+            self.scheme,
+            self.method,
+            self.threshold,
+            self.distance,
+            self.recall,
+            self.keep,
+            self.order,
+            self.pairs,
+            self.repeated_ids,
+            self.strict,
         )
     }
 }
@@ -244,15 +260,37 @@ mod tests {
         for method in Method::ALL {
             assert_eq!(method.name().parse::<Method>(), Ok(method));
         }
-        for keep in ["longest", "shortest", "first", "max:score", "min:a.b", "newest:date"] {
+        for keep in [
+            "longest",
+            "shortest",
+            "first",
+            "max:score",
+            "min:a.b",
+            "newest:date",
+        ] {
             assert_eq!(keep.parse::<Keep>().unwrap().to_string(), keep);
         }
     }
 
     #[test]
     fn wrong_names_say_what_exists() {
-        assert!("jaccard".parse::<Method>().unwrap_err().contains("allpairs"));
-        assert!("max:".parse::<Keep>().unwrap_err().contains("names no field"));
-        assert!("newest".parse::<Keep>().unwrap_err().contains("newest:FIELD"));
+        assert!(
+            "jaccard"
+                .parse::<Method>()
+                .unwrap_err()
+                .contains("allpairs")
+        );
+        assert!(
+            "max:"
+                .parse::<Keep>()
+                .unwrap_err()
+                .contains("names no field")
+        );
+        assert!(
+            "newest"
+                .parse::<Keep>()
+                .unwrap_err()
+                .contains("newest:FIELD")
+        );
     }
 }

@@ -42,9 +42,22 @@ struct Extent {
 impl<T: Pod> Spool<T> {
     /// A spool that keeps at most `budget` bytes in memory and the rest in a file without a name in `folder`.
     pub(crate) fn new(folder: &Path, budget: u64) -> io::Result<Self> {
-        let parts = (0..PARTS).map(|_| Part { records: Vec::new(), extents: Vec::new() }).collect();
-        let state = Mutex::new(State { parts, buffered: 0, end: 0 });
-        Ok(Self { state, file: tempfile::tempfile_in(folder)?, budget })
+        let parts = (0..PARTS)
+            .map(|_| Part {
+                records: Vec::new(),
+                extents: Vec::new(),
+            })
+            .collect();
+        let state = Mutex::new(State {
+            parts,
+            buffered: 0,
+            end: 0,
+        });
+        Ok(Self {
+            state,
+            file: tempfile::tempfile_in(folder)?,
+            budget,
+        })
     }
 
     /// Moves the records of a thread's buffer into a partition.
@@ -69,7 +82,10 @@ impl<T: Pod> Spool<T> {
                 continue;
             }
             self.file.write_all_at(bytes, state.end)?;
-            state.parts[part].extents.push(Extent { offset: state.end, records: records.len() });
+            state.parts[part].extents.push(Extent {
+                offset: state.end,
+                records: records.len(),
+            });
             state.end += bytes.len() as u64;
             state.buffered -= bytes.len() as u64;
         }
@@ -81,14 +97,20 @@ impl<T: Pod> Spool<T> {
         let (mut records, extents) = {
             let mut state = lock(&self.state);
             let part = &mut state.parts[part];
-            let taken = (std::mem::take(&mut part.records), std::mem::take(&mut part.extents));
+            let taken = (
+                std::mem::take(&mut part.records),
+                std::mem::take(&mut part.extents),
+            );
             state.buffered -= size_of_val(taken.0.as_slice()) as u64;
             taken
         };
         for extent in extents {
             let start = records.len();
             records.resize(start + extent.records, T::zeroed());
-            self.file.read_exact_at(bytemuck::cast_slice_mut(&mut records[start..]), extent.offset)?;
+            self.file.read_exact_at(
+                bytemuck::cast_slice_mut(&mut records[start..]),
+                extent.offset,
+            )?;
         }
         Ok(records)
     }
@@ -104,14 +126,23 @@ impl<'s, T: Pod> SpoolWriter<'s, T> {
     const RECORDS: usize = 256;
 
     pub(crate) fn new(spool: &'s Spool<T>) -> Self {
-        Self { spool, buffers: (0..PARTS).map(|_| Vec::with_capacity(Self::RECORDS)).collect() }
+        Self {
+            spool,
+            buffers: (0..PARTS)
+                .map(|_| Vec::with_capacity(Self::RECORDS))
+                .collect(),
+        }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, part: usize, record: T) -> io::Result<()> {
         let buffer = &mut self.buffers[part];
         buffer.push(record);
-        if buffer.len() == Self::RECORDS { self.spool.append(part, buffer) } else { Ok(()) }
+        if buffer.len() == Self::RECORDS {
+            self.spool.append(part, buffer)
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn finish(mut self) -> io::Result<()> {
@@ -124,7 +155,9 @@ impl<'s, T: Pod> SpoolWriter<'s, T> {
 
 /// Locks a mutex whose holders never panic half way through a change.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -81,7 +81,10 @@ pub struct Decisions {
 
 impl Decisions {
     pub(crate) fn new(documents: &Documents, outcomes: &[Outcome], clusters: usize) -> Self {
-        let mut decisions = Self { clusters: clusters as u64, ..Self::default() };
+        let mut decisions = Self {
+            clusters: clusters as u64,
+            ..Self::default()
+        };
         for (document, outcome) in outcomes.iter().enumerate().skip(documents.against) {
             match outcome {
                 Outcome::Kept => decisions.kept += 1,
@@ -113,7 +116,14 @@ pub(crate) struct SkippedRows(BTreeMap<&'static str, SkippedRow>);
 
 impl SkippedRows {
     pub(crate) fn add(&mut self, kind: &'static str, first: String) {
-        self.0.entry(kind).or_insert(SkippedRow { kind: kind.to_owned(), count: 0, first }).count += 1;
+        self.0
+            .entry(kind)
+            .or_insert(SkippedRow {
+                kind: kind.to_owned(),
+                count: 0,
+                first,
+            })
+            .count += 1;
     }
 
     pub(crate) fn finish(self) -> Vec<SkippedRow> {
@@ -126,10 +136,16 @@ pub(crate) fn skipped(inputs: &Inputs, scanned: &Scanned) -> Vec<SkippedRow> {
     let mut rows = SkippedRows::default();
     for bad in &scanned.bad {
         let name = inputs.sources[bad.source as usize].name();
-        rows.add(bad.kind.as_str(), format!("{name}, line {}: {}", bad.line, bad.reason));
+        rows.add(
+            bad.kind.as_str(),
+            format!("{name}, line {}: {}", bad.line, bad.reason),
+        );
     }
     for skip in inputs.skips.iter().chain(&scanned.skips) {
-        rows.add(skip.kind.as_str(), format!("{}: {}", skip.name, skip.reason));
+        rows.add(
+            skip.kind.as_str(),
+            format!("{}: {}", skip.name, skip.reason),
+        );
     }
     rows.finish()
 }

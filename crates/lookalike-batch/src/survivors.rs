@@ -10,12 +10,13 @@
 //! thread settles the block itself in order. The result is that of the plain sequence.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::groups::Groups;
 use crate::spool::lock;
-use crate::verify::{Match, Scratch, Verifier};
+use crate::verify::{Match, Members, Scratch, Verifier};
 
 /// What became of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,28 +32,83 @@ pub(crate) enum Fate {
     },
 }
 
-/// Survivors of each group so far: the members that survive, moved to the front of a copy of the group.
-struct SurvivorLists<'g> {
+/// Survivors so far, by rank and by group.
+///
+/// Most groups are small: there the members are looked at and asked whether they survived, one bit each, which stay
+/// in cache. A family of thousands would be walked again and again; groups beyond [`SMALL`] keep a list of their
+/// survivors.
+struct Survivors<'g> {
     groups: &'g Groups,
-    members: Vec<u32>,
+    bits: Vec<u64>,
+    /// Lists of large groups, each in the place of its group. Pages of small groups are never touched.
+    lists: Vec<u32>,
     lengths: Vec<u32>,
 }
 
-impl<'g> SurvivorLists<'g> {
-    fn new(groups: &'g Groups) -> Self {
-        Self { groups, members: vec![0; groups.members.len()], lengths: vec![0; groups.len()] }
+/// Larger groups keep a list of their survivors.
+const SMALL: usize = 32;
+
+impl<'g> Survivors<'g> {
+    fn new(groups: &'g Groups, ranks: usize) -> Self {
+        let (lists, lengths) = (vec![0; groups.members.len()], vec![0; groups.len()]);
+        Self {
+            groups,
+            bits: vec![0; ranks.div_ceil(64)],
+            lists,
+            lengths,
+        }
     }
 
-    fn of(&self, group: u32) -> &[u32] {
+    fn has(&self, rank: u32) -> bool {
+        self.bits[rank as usize / 64] >> (rank % 64) & 1 == 1
+    }
+
+    /// Survivors of a large group, ascending.
+    fn listed(&self, group: u32) -> &[u32] {
         let start = self.groups.starts[group as usize] as usize;
-        &self.members[start..start + self.lengths[group as usize] as usize]
+        &self.lists[start..start + self.lengths[group as usize] as usize]
     }
 
     fn add(&mut self, rank: u32) {
+        self.bits[rank as usize / 64] |= 1 << (rank % 64);
         for &group in self.groups.of(rank) {
-            let length = &mut self.lengths[group as usize];
-            self.members[(self.groups.starts[group as usize] + u64::from(*length)) as usize] = rank;
-            *length += 1;
+            if self.groups.members(group).len() > SMALL {
+                let length = &mut self.lengths[group as usize];
+                self.lists[(self.groups.starts[group as usize] + u64::from(*length)) as usize] =
+                    rank;
+                *length += 1;
+            }
+        }
+    }
+}
+
+/// Survivors with ranks in a range.
+struct Among<'s, 'g> {
+    survivors: &'s Survivors<'g>,
+    ranks: Range<u32>,
+}
+
+impl Members for Among<'_, '_> {
+    fn each(&self, group: u32, visit: impl FnMut(u32)) {
+        let members = self.survivors.groups.members(group);
+        let Range { start, end } = self.ranks;
+        if members.len() > SMALL {
+            let listed = self.survivors.listed(group);
+            let from = if start == 0 {
+                0
+            } else {
+                listed.partition_point(|&rank| rank < start)
+            };
+            listed[from..]
+                .iter()
+                .copied()
+                .take_while(|&rank| rank < end)
+                .for_each(visit);
+        } else {
+            let earlier = members.iter().copied().take_while(|&rank| rank < end);
+            earlier
+                .filter(|&rank| rank >= start && self.survivors.has(rank))
+                .for_each(visit);
         }
     }
 }
@@ -67,25 +123,30 @@ pub(crate) fn settle(
     const BLOCK: usize = 1024;
     let ranks = verifier.sizes.len();
     let mut fates = vec![Fate::Survives; ranks];
-    let mut lists = SurvivorLists::new(verifier.groups);
+    let mut survivors = Survivors::new(verifier.groups, ranks);
     let mut scratches: Vec<Scratch> = (0..threads).map(|_| Scratch::new(ranks)).collect();
-    (0..fixed as u32).for_each(|rank| lists.add(rank));
+    (0..fixed as u32).for_each(|rank| survivors.add(rank));
     for start in (fixed..ranks).step_by(BLOCK) {
         let block = start as u32..ranks.min(start + BLOCK) as u32;
-        let earlier = against_earlier(verifier, &lists, block.clone(), &mut scratches)?;
+        let earlier = against_earlier(verifier, &survivors, block.clone(), &mut scratches)?;
         for (rank, earlier) in block.clone().zip(earlier) {
-            let fresh = |group: u32| {
-                let survivors = lists.of(group);
-                let old = survivors.iter().rev().take_while(|&&s| s >= block.start).count();
-                &survivors[survivors.len() - old..]
+            let mut within = None;
+            let among = |x| Among {
+                survivors: &survivors,
+                ranks: block.start..x,
             };
-            let within = verifier.best(rank, &mut scratches[0], fresh)?;
+            verifier.best(rank..rank + 1, &mut scratches[0], among, |_, found| {
+                within = Some(found)
+            })?;
             match better(verifier, rank, earlier, within) {
                 Some(found) => {
                     let similarity = verifier.similarity(rank, found);
-                    fates[rank as usize] = Fate::Joins { survivor: found.rank, similarity };
+                    fates[rank as usize] = Fate::Joins {
+                        survivor: found.rank,
+                        similarity,
+                    };
                 }
-                None => lists.add(rank),
+                None => survivors.add(rank),
             }
         }
         advance(block.end as usize);
@@ -94,7 +155,12 @@ pub(crate) fn settle(
 }
 
 /// The more similar match; the first of equals, whose rank is smaller.
-fn better(verifier: &Verifier<'_>, x: u32, first: Option<Match>, second: Option<Match>) -> Option<Match> {
+fn better(
+    verifier: &Verifier<'_>,
+    x: u32,
+    first: Option<Match>,
+    second: Option<Match>,
+) -> Option<Match> {
     match (first, second) {
         (Some(a), Some(b)) if verifier.similarity(x, b) > verifier.similarity(x, a) => Some(b),
         (Some(a), _) => Some(a),
@@ -105,8 +171,8 @@ fn better(verifier: &Verifier<'_>, x: u32, first: Option<Match>, second: Option<
 /// Best survivors of earlier blocks for each rank of a block, found by all threads.
 fn against_earlier(
     verifier: &Verifier<'_>,
-    lists: &SurvivorLists<'_>,
-    block: std::ops::Range<u32>,
+    survivors: &Survivors<'_>,
+    block: Range<u32>,
     scratches: &mut [Scratch],
 ) -> io::Result<Vec<Option<Match>>> {
     const STRIDE: usize = 32;
@@ -119,19 +185,30 @@ fn against_earlier(
             if from >= size {
                 return Ok(());
             }
-            for offset in from..size.min(from + STRIDE) {
-                let best = verifier.best(block.start + offset as u32, scratch, |group| lists.of(group))?;
-                if best.is_some() {
-                    lock(&found)[offset] = best;
-                }
-            }
+            let stride = block.start + from as u32..block.start + size.min(from + STRIDE) as u32;
+            let among = |_| Among {
+                survivors,
+                ranks: 0..block.start,
+            };
+            verifier.best(stride, scratch, among, |x, best| {
+                lock(&found)[(x - block.start) as usize] = Some(best);
+            })?;
         }
     };
-    let (own, others) = scratches.split_first_mut().expect("a job has at least one thread");
+    let (own, others) = scratches
+        .split_first_mut()
+        .expect("a job has at least one thread");
     std::thread::scope(|scope| -> io::Result<()> {
-        let workers: Vec<_> = others.iter_mut().map(|scratch| scope.spawn(|| work(scratch))).collect();
+        let workers: Vec<_> = others
+            .iter_mut()
+            .map(|scratch| scope.spawn(|| work(scratch)))
+            .collect();
         work(own)?;
-        workers.into_iter().try_for_each(|worker| worker.join().expect("workers do not panic"))
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("workers do not panic"))
     })?;
-    Ok(found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+    Ok(found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner))
 }

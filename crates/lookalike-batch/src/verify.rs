@@ -5,6 +5,7 @@
 //! sizes rule out, and computes the exact resemblance of the rest. Reported similarities are always exact.
 
 use std::io;
+use std::ops::Range;
 
 use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
 
@@ -38,19 +39,39 @@ pub(crate) struct Verifier<'a> {
     pub(crate) rule: Rule,
 }
 
+/// Which members of a group are candidates.
+pub(crate) trait Members {
+    /// Visits them.
+    fn each(&self, group: u32, visit: impl FnMut(u32));
+}
+
 /// One thread's memory: 4 bytes a class, and two sets.
 pub(crate) struct Scratch {
     counts: Vec<u32>,
     touched: Vec<u32>,
-    proposed: Vec<(u32, u32)>,
+    proposed: Vec<Candidate>,
     own: Vec<u64>,
     other: Vec<u64>,
 }
 
 impl Scratch {
     pub(crate) fn new(ranks: usize) -> Self {
-        Self { counts: vec![0; ranks], touched: Vec::new(), proposed: Vec::new(), own: Vec::new(), other: Vec::new() }
+        Self {
+            counts: vec![0; ranks],
+            touched: Vec::new(),
+            proposed: Vec::new(),
+            own: Vec::new(),
+            other: Vec::new(),
+        }
     }
+}
+
+/// A candidate y of x, and the number of groups that they share.
+#[derive(Clone, Copy)]
+struct Candidate {
+    x: u32,
+    y: u32,
+    shared_groups: u32,
 }
 
 /// A verified candidate: its rank and the features it shares with x.
@@ -72,82 +93,126 @@ impl Verifier<'_> {
         (self.fingerprints[x as usize] ^ self.fingerprints[y as usize]).count_ones()
     }
 
-    /// Verifies the members that `select` takes from each group of x and hands the near-duplicates to `visit`, in
-    /// ascending order of rank.
-    pub(crate) fn matches<'g>(
+    /// Verifies the given members of the groups of each x in `ranks`, and hands the near-duplicates to `visit`: in
+    /// ascending order of x and of the found rank.
+    pub(crate) fn matches<M: Members>(
         &self,
-        x: u32,
+        ranks: Range<u32>,
         scratch: &mut Scratch,
-        select: impl Fn(u32) -> &'g [u32],
-        mut visit: impl FnMut(Match),
+        members: impl Fn(u32) -> M,
+        mut visit: impl FnMut(u32, Match),
     ) -> io::Result<()> {
-        self.propose(x, scratch, select);
-        if scratch.proposed.is_empty() {
-            return Ok(());
-        }
-        scratch.proposed.sort_unstable();
-        let set = self.set(x, &mut scratch.own)?;
-        for &(y, _) in &scratch.proposed {
-            let needed = self.needed(x, y, self.threshold);
-            if let Some(shared) = intersection_at_least(set, self.set(y, &mut scratch.other)?, needed) {
-                visit(Match { rank: y, shared: shared as u32 });
+        self.propose(ranks, scratch, members);
+        for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
+            candidates.sort_unstable_by_key(|candidate| candidate.y);
+            let x = candidates[0].x;
+            let set = self.set(x, &mut scratch.own)?;
+            for &Candidate { y, .. } in &*candidates {
+                let needed = self.needed(x, y, self.threshold);
+                if let Some(shared) =
+                    intersection_at_least(set, self.set(y, &mut scratch.other)?, needed)
+                {
+                    visit(
+                        x,
+                        Match {
+                            rank: y,
+                            shared: shared as u32,
+                        },
+                    );
+                }
             }
         }
         Ok(())
     }
 
-    /// The most similar of the members that `select` takes, if any reaches the threshold; the smallest rank of those
-    /// that are equally similar. The same as the best of [`Verifier::matches`], with most comparisons cut short.
-    pub(crate) fn best<'g>(
+    /// For each x in `ranks` that has one: the most similar of the given members of its groups that reaches the
+    /// threshold, the smallest rank of those that are equally similar. The same as the best of
+    /// [`Verifier::matches`], with most comparisons cut short.
+    pub(crate) fn best<M: Members>(
         &self,
-        x: u32,
+        ranks: Range<u32>,
         scratch: &mut Scratch,
-        select: impl Fn(u32) -> &'g [u32],
-    ) -> io::Result<Option<Match>> {
-        self.propose(x, scratch, select);
-        if scratch.proposed.is_empty() {
-            return Ok(None);
-        }
-        // The likeliest first: the bar then rises at once and the others fail early.
-        scratch.proposed.sort_unstable_by_key(|&(y, shared_groups)| (u32::MAX - shared_groups, y));
-        let set = self.set(x, &mut scratch.own)?;
-        let mut best: Option<Match> = None;
-        for &(y, _) in &scratch.proposed {
-            let bar = best.map_or(self.threshold, |found| self.similarity(x, found));
-            let needed = self.needed(x, y, bar);
-            let Some(shared) = intersection_at_least(set, self.set(y, &mut scratch.other)?, needed) else { continue };
-            let found = Match { rank: y, shared: shared as u32 };
-            if best.is_none_or(|old| self.similarity(x, found) > bar || y < old.rank) {
-                best = Some(found);
+        members: impl Fn(u32) -> M,
+        mut visit: impl FnMut(u32, Match),
+    ) -> io::Result<()> {
+        self.propose(ranks, scratch, members);
+        for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
+            // The likeliest first: the bar then rises at once and the others fail early.
+            candidates.sort_unstable_by_key(|candidate| {
+                (u32::MAX - candidate.shared_groups, candidate.y)
+            });
+            let x = candidates[0].x;
+            let set = self.set(x, &mut scratch.own)?;
+            let mut best: Option<Match> = None;
+            for &Candidate { y, .. } in &*candidates {
+                let bar = best.map_or(self.threshold, |found| self.similarity(x, found));
+                let needed = self.needed(x, y, bar);
+                let other = self.set(y, &mut scratch.other)?;
+                let Some(shared) = intersection_at_least(set, other, needed) else {
+                    continue;
+                };
+                let found = Match {
+                    rank: y,
+                    shared: shared as u32,
+                };
+                if best.is_none_or(|old| self.similarity(x, found) > bar || y < old.rank) {
+                    best = Some(found);
+                }
+            }
+            if let Some(found) = best {
+                visit(x, found);
             }
         }
-        Ok(best)
+        Ok(())
     }
 
-    /// Fills `scratch.proposed` with the selected members that neither sizes nor the count of shared groups rule out,
-    /// and that count.
-    fn propose<'g>(&self, x: u32, scratch: &mut Scratch, select: impl Fn(u32) -> &'g [u32]) {
+    /// Fills `scratch.proposed` with the given members that neither sizes nor the count of shared groups rule out.
+    /// `ranks` are a stride: few enough that all they touch fits the cache.
+    fn propose<M: Members>(
+        &self,
+        ranks: Range<u32>,
+        scratch: &mut Scratch,
+        members: impl Fn(u32) -> M,
+    ) {
         scratch.proposed.clear();
-        for &group in self.groups.of(x) {
-            for &y in select(group) {
-                let count = &mut scratch.counts[y as usize];
-                if *count == 0 {
-                    scratch.touched.push(y);
+        self.groups.prefetch(ranks.clone());
+        for x in ranks {
+            let Scratch {
+                counts,
+                touched,
+                proposed,
+                ..
+            } = scratch;
+            let members = members(x);
+            for &group in self.groups.of(x) {
+                members.each(group, |y| {
+                    let count = &mut counts[y as usize];
+                    if *count == 0 {
+                        touched.push(y);
+                    }
+                    *count += 1;
+                });
+            }
+            for y in touched.drain(..) {
+                let shared_groups = std::mem::take(&mut counts[y as usize]);
+                if self.is_promising(x, y, shared_groups) {
+                    self.sets.prefetch(self.places[x as usize]);
+                    self.sets.prefetch(self.places[y as usize]);
+                    proposed.push(Candidate {
+                        x,
+                        y,
+                        shared_groups,
+                    });
                 }
-                *count += 1;
             }
         }
-        for &y in &scratch.touched {
-            let shared_groups = std::mem::take(&mut scratch.counts[y as usize]);
-            if self.is_promising(x, y, shared_groups) {
-                scratch.proposed.push((y, shared_groups));
-            }
-        }
-        scratch.touched.clear();
     }
 
     fn is_promising(&self, x: u32, y: u32, shared_groups: u32) -> bool {
-        let (size_x, size_y) = (self.sizes[x as usize] as usize, self.sizes[y as usize] as usize);
+        let (size_x, size_y) = (
+            self.sizes[x as usize] as usize,
+            self.sizes[y as usize] as usize,
+        );
         let needed = self.needed(x, y, self.threshold);
         if needed > size_x.min(size_y) {
             return false;
@@ -166,11 +231,20 @@ impl Verifier<'_> {
 
     /// Features that x and y must share to resemble each other by `threshold`.
     fn needed(&self, x: u32, y: u32, threshold: f64) -> usize {
-        shared_needed(self.sizes[x as usize] as usize, self.sizes[y as usize] as usize, threshold)
+        shared_needed(
+            self.sizes[x as usize] as usize,
+            self.sizes[y as usize] as usize,
+            threshold,
+        )
     }
 
     fn set<'b>(&'b self, rank: u32, buffer: &'b mut Vec<u64>) -> io::Result<&'b [u64]> {
         let rank = rank as usize;
-        self.sets.get(self.classes[rank], self.places[rank], self.sizes[rank] as usize, buffer)
+        self.sets.get(
+            self.classes[rank],
+            self.places[rank],
+            self.sizes[rank] as usize,
+            buffer,
+        )
     }
 }
