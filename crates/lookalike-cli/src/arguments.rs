@@ -58,23 +58,48 @@ impl InputArguments {
 #[derive(Args)]
 pub(crate) struct SchemeArguments {
     /// Features: runs of words (words:5) or of characters (chars:9)
-    #[arg(long, value_name = "KIND:N", default_value = "words:5", help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "KIND:N",
+        default_value = "words:5",
+        help_heading = "Features"
+    )]
     shingle: Shingle,
 
     /// What a word is: unicode (by the rules of Unicode) or word-chars (runs of letters, digits and _, as \w+)
-    #[arg(long, value_name = "RULE", default_value = "unicode", help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "RULE",
+        default_value = "unicode",
+        help_heading = "Features"
+    )]
     segment: Segmentation,
 
     /// Unicode normalisation: nfc, nfkc or none
-    #[arg(long, value_name = "FORM", default_value = "nfc", help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "FORM",
+        default_value = "nfc",
+        help_heading = "Features"
+    )]
     normalize: Normalization,
 
     /// lower or keep
-    #[arg(long, value_name = "CASE", default_value = "lower", help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "CASE",
+        default_value = "lower",
+        help_heading = "Features"
+    )]
     case: Case,
 
     /// Seed of all hashes: sketches of different seeds cannot be compared
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 0,
+        help_heading = "Features"
+    )]
     seed: u64,
 }
 
@@ -97,19 +122,39 @@ impl SchemeArguments {
 #[derive(Args)]
 pub(crate) struct MethodArguments {
     /// allpairs (finds every pair), minhash, supershingle, simhash, or copies (exact ones only)
-    #[arg(long, value_name = "METHOD", default_value = "allpairs", help_heading = "Method")]
+    #[arg(
+        long,
+        value_name = "METHOD",
+        default_value = "allpairs",
+        help_heading = "Method"
+    )]
     pub(crate) method: Method,
 
     /// Least resemblance of near-duplicates, above 0 and at most 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.8, help_heading = "Method")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.8,
+        help_heading = "Method"
+    )]
     pub(crate) threshold: f64,
 
     /// simhash: most bits in which fingerprints of candidates differ, 0 to 16
-    #[arg(long, value_name = "BITS", default_value_t = 3, help_heading = "Method")]
+    #[arg(
+        long,
+        value_name = "BITS",
+        default_value_t = 3,
+        help_heading = "Method"
+    )]
     pub(crate) distance: u32,
 
     /// simhash: count features once (set) or as often as they occur (tf)
-    #[arg(long, value_name = "WEIGHT", default_value = "set", help_heading = "Method")]
+    #[arg(
+        long,
+        value_name = "WEIGHT",
+        default_value = "set",
+        help_heading = "Method"
+    )]
     pub(crate) weight: Weight,
 
     /// minhash: number of hash functions
@@ -117,7 +162,12 @@ pub(crate) struct MethodArguments {
     pub(crate) functions: u16,
 
     /// minhash: share of the pairs at the threshold that must be found
-    #[arg(long, value_name = "SHARE", default_value_t = 0.999, help_heading = "Method")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.999,
+        help_heading = "Method"
+    )]
     pub(crate) recall: f64,
 }
 
@@ -126,8 +176,13 @@ impl MethodArguments {
     pub(crate) fn sketch(&self) -> Sketch {
         match self.method {
             Method::Copies | Method::AllPairs => Sketch::None,
-            Method::MinHash => Sketch::MinHash { functions: self.functions },
-            Method::SuperShingle => Sketch::SuperShingle { groups: 6, rows: 14 },
+            Method::MinHash => Sketch::MinHash {
+                functions: self.functions,
+            },
+            Method::SuperShingle => Sketch::SuperShingle {
+                groups: 6,
+                rows: 14,
+            },
             Method::Simhash => Sketch::Simhash,
         }
     }
@@ -190,8 +245,15 @@ pub(crate) fn command_line() -> String {
     let quoted = |argument: OsString| {
         let text = argument.to_string_lossy().into_owned();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-        if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+        if !text.is_empty() && text.chars().all(plain) {
+            text
+        } else {
+            format!("'{}'", text.replace('\'', "'\\''"))
+        }
     };
     let words = std::env::args_os().skip(1).map(quoted);
-    std::iter::once("lookalike".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    std::iter::once("lookalike".to_owned())
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

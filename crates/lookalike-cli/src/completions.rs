@@ -24,13 +24,24 @@ pub(crate) struct ManArguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "lookalike", &mut script);
+    clap_complete::generate(
+        arguments.shell,
+        &mut Cli::command(),
+        "lookalike",
+        &mut script,
+    );
     Ok(io::Write::write_all(&mut io::stdout().lock(), &script)?)
 }
 
 pub(crate) fn manual(arguments: &ManArguments) -> Result<(), Failure> {
     let shown = arguments.directory.display();
     std::fs::create_dir_all(&arguments.directory)
-        .and_then(|()| clap_mangen::generate_to(Cli::command().name("lookalike"), &arguments.directory))
-        .map_err(|error| Failure::Failed(format!("{shown}: {error}: name a directory that can be written to")))
+        .and_then(|()| {
+            clap_mangen::generate_to(Cli::command().name("lookalike"), &arguments.directory)
+        })
+        .map_err(|error| {
+            Failure::Failed(format!(
+                "{shown}: {error}: name a directory that can be written to"
+            ))
+        })
 }

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressStyle};
-use lookalike_batch::{Counts, DedupSummary, FingerprintSummary, Measured, Observer, PairsSummary, SkippedRow, Stage};
+use lookalike_batch::{
+    Counts, DedupSummary, FingerprintSummary, Measured, Observer, PairsSummary, SkippedRow, Stage,
+};
 
 use crate::machine;
 use crate::size::show;
@@ -36,8 +38,18 @@ struct State {
 impl Console {
     pub(crate) fn new(quiet: bool) -> Self {
         let visible = !quiet && stderr().is_terminal();
-        let bar = if visible { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        Self { bar, state: Mutex::new(State { stages: Vec::new(), running: None }) }
+        let bar = if visible {
+            ProgressBar::new(0)
+        } else {
+            ProgressBar::hidden()
+        };
+        Self {
+            bar,
+            state: Mutex::new(State {
+                stages: Vec::new(),
+                running: None,
+            }),
+        }
     }
 
     /// Takes the bar away.
@@ -46,7 +58,9 @@ impl Console {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -75,7 +89,10 @@ impl Observer for Console {
             "{human_pos} of {human_len}, {per_sec}"
         };
         let template = format!("{:8} [{{bar:30}}] {counts}, {{eta}} left", stage.name());
-        self.bar.set_style(ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar.set_style(
+            ProgressStyle::with_template(&template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
     }
 
     fn advance(&self, done: u64) {
@@ -83,7 +100,10 @@ impl Observer for Console {
     }
 
     fn measured(&self) -> Measured {
-        Measured { stages: self.state().stages(), peak_memory: machine::peak_memory() }
+        Measured {
+            stages: self.state().stages(),
+            peak_memory: machine::peak_memory(),
+        }
     }
 }
 
@@ -109,11 +129,37 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &std::path::Path) {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
     let records = counts.documents - counts.against;
     let removed = decisions.removed_exact + decisions.removed_near;
-    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
-    line("input", &format!("{} records, {}", grouped(records), show(counts.input_bytes)));
-    line("exact", &format!("{} removed", grouped(decisions.removed_exact)));
-    line("near", &format!("{} removed, each verified at {} or more", grouped(decisions.removed_near), summary.threshold));
-    line("kept", &format!("{} ({:.1}%)", grouped(decisions.kept), share(decisions.kept, records)));
+    let share = |part: u64, whole: u64| {
+        if whole == 0 {
+            0.0
+        } else {
+            100.0 * part as f64 / whole as f64
+        }
+    };
+    line(
+        "input",
+        &format!("{} records, {}", grouped(records), show(counts.input_bytes)),
+    );
+    line(
+        "exact",
+        &format!("{} removed", grouped(decisions.removed_exact)),
+    );
+    line(
+        "near",
+        &format!(
+            "{} removed, each verified at {} or more",
+            grouped(decisions.removed_near),
+            summary.threshold
+        ),
+    );
+    line(
+        "kept",
+        &format!(
+            "{} ({:.1}%)",
+            grouped(decisions.kept),
+            share(decisions.kept, records)
+        ),
+    );
     line(
         "saved",
         &format!(
@@ -123,17 +169,38 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &std::path::Path) {
             share(decisions.removed_text_bytes, counts.text_bytes)
         ),
     );
-    let families = if decisions.clusters == 1 { "cluster" } else { "clusters" };
-    line("", &format!("{} in {} {families}", grouped(removed), grouped(decisions.clusters)));
+    let families = if decisions.clusters == 1 {
+        "cluster"
+    } else {
+        "clusters"
+    };
+    line(
+        "",
+        &format!(
+            "{} in {} {families}",
+            grouped(removed),
+            grouped(decisions.clusters)
+        ),
+    );
     noteworthy(counts);
     skipped(&summary.skipped);
     cost(&summary.measured);
-    line("results", &format!("{} (open report.html)", folder.display()));
+    line(
+        "results",
+        &format!("{} (open report.html)", folder.display()),
+    );
 }
 
 /// What a person wants to know after `pairs`.
 pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &Measured) {
-    line("input", &format!("{} records, {}", grouped(summary.counts.documents), show(summary.counts.input_bytes)));
+    line(
+        "input",
+        &format!(
+            "{} records, {}",
+            grouped(summary.counts.documents),
+            show(summary.counts.input_bytes)
+        ),
+    );
     line("pairs", &grouped(summary.pairs));
     noteworthy(&summary.counts);
     skipped(&summary.skipped);
@@ -142,10 +209,23 @@ pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &Measured) {
 
 /// What a person wants to know after `fingerprint`.
 pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measured) {
-    line("input", &format!("{} records, {} of text", grouped(summary.documents), show(summary.text_bytes)));
-    line("none", &format!("{} without features", grouped(summary.without_features)));
+    line(
+        "input",
+        &format!(
+            "{} records, {} of text",
+            grouped(summary.documents),
+            show(summary.text_bytes)
+        ),
+    );
+    line(
+        "none",
+        &format!("{} without features", grouped(summary.without_features)),
+    );
     skipped(&summary.skipped);
-    line("scheme", &format!("{} ({})", summary.scheme, summary.scheme_id));
+    line(
+        "scheme",
+        &format!("{} ({})", summary.scheme, summary.scheme_id),
+    );
     cost(measured);
 }
 
@@ -161,9 +241,18 @@ pub(crate) fn json(summary: &impl serde::Serialize) {
 pub(crate) fn noteworthy(counts: &Counts) {
     let notes = [
         (counts.empty, "without any text: kept, equal to nothing"),
-        (counts.too_long, "longer than --max-document: kept, not compared"),
-        (counts.without_features, "texts without a word: compared as exact copies only"),
-        (counts.characters_replaced, "with broken characters, read as U+FFFD"),
+        (
+            counts.too_long,
+            "longer than --max-document: kept, not compared",
+        ),
+        (
+            counts.without_features,
+            "texts without a word: compared as exact copies only",
+        ),
+        (
+            counts.characters_replaced,
+            "with broken characters, read as U+FFFD",
+        ),
         (counts.ids_repeated, "with the id of another: numbered"),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
@@ -173,7 +262,15 @@ pub(crate) fn noteworthy(counts: &Counts) {
 
 pub(crate) fn skipped(rows: &[SkippedRow]) {
     for row in rows {
-        line("skipped", &format!("{} {}, the first: {}", grouped(row.count), row.kind, row.first));
+        line(
+            "skipped",
+            &format!(
+                "{} {}, the first: {}",
+                grouped(row.count),
+                row.kind,
+                row.first
+            ),
+        );
     }
 }
 
@@ -192,6 +289,9 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"]
+        );
     }
 }

@@ -4,10 +4,14 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lookalike_batch::{Folder, Job, Keep, Method, Order, OutputOptions, PairList, RepeatedIds, Settings};
+use lookalike_batch::{
+    Folder, Job, Keep, Method, Order, OutputOptions, PairList, RepeatedIds, Settings,
+};
 use lookalike_corpus::{Compression, InputOptions, Inputs, RankField};
 
-use crate::arguments::{InputArguments, MethodArguments, RunArguments, SchemeArguments, command_line};
+use crate::arguments::{
+    InputArguments, MethodArguments, RunArguments, SchemeArguments, command_line,
+};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -37,19 +41,39 @@ pub(crate) struct Arguments {
     scheme: SchemeArguments,
 
     /// Which document of a cluster survives: longest, shortest, first, max:FIELD, min:FIELD or newest:FIELD
-    #[arg(long, value_name = "RULE", default_value = "longest", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "RULE",
+        default_value = "longest",
+        help_heading = "Output"
+    )]
     keep: Keep,
 
     /// Order of records in kept.jsonl and removed.jsonl: id, or input
-    #[arg(long, value_name = "ORDER", default_value = "id", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "ORDER",
+        default_value = "id",
+        help_heading = "Output"
+    )]
     order: Order,
 
     /// pairs.jsonl lists each removed document with its survivor (deciding), or all pairs
-    #[arg(long, value_name = "WHICH", default_value = "deciding", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "deciding",
+        help_heading = "Output"
+    )]
     pairs: PairList,
 
     /// Records that repeat an id: number (ID#2, ID#3, ...) or refuse
-    #[arg(long, value_name = "WHAT", default_value = "number", help_heading = "Input")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "number",
+        help_heading = "Input"
+    )]
     repeated_ids: RepeatedIds,
 
     /// Compress kept.jsonl and removed.jsonl: none, gz or zst [default: as the input]
@@ -113,7 +137,10 @@ impl Arguments {
     fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
         let against: Vec<OsString> = self.against.iter().map(results_of).collect();
         let mut all = match against.is_empty() {
-            true => Inputs { sources: Vec::new(), skips: Vec::new() },
+            true => Inputs {
+                sources: Vec::new(),
+                skips: Vec::new(),
+            },
             false => Inputs::discover(&against, options, spool)?,
         };
         let count = all.sources.len();
@@ -133,7 +160,11 @@ fn results_of(path: &OsString) -> OsString {
     let kept = folder.join("kept");
     let lines = ["kept.jsonl", "kept.jsonl.gz", "kept.jsonl.zst"].map(|name| folder.join(name));
     let lines = lines.into_iter().find(|path| path.is_file());
-    if kept.is_dir() { kept.into() } else { lines.map_or_else(|| path.clone(), PathBuf::into_os_string) }
+    if kept.is_dir() {
+        kept.into()
+    } else {
+        lines.map_or_else(|| path.clone(), PathBuf::into_os_string)
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -156,7 +187,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         folder: spool.path(),
         observer: &console,
     };
-    let output = OutputOptions { compression: arguments.compress, folder: arguments.folder(), command: command_line() };
+    let output = OutputOptions {
+        compression: arguments.compress,
+        folder: arguments.folder(),
+        command: command_line(),
+    };
     let done = job.dedup(&arguments.output, &output);
     console.clear();
     let summary = done?;
@@ -178,7 +213,9 @@ impl Arguments {
         }
         let shown = self.output.display();
         std::fs::create_dir_all(&self.output).map_err(|error| {
-            Failure::Failed(format!("{shown}: {error}: name a directory that can be made and written to with -o"))
+            Failure::Failed(format!(
+                "{shown}: {error}: name a directory that can be made and written to with -o"
+            ))
         })?;
         Ok(self.output.clone())
     }

@@ -74,18 +74,29 @@ impl Arguments {
         if self.inputs.is_empty() {
             return Ok([file(&self.a)?, file(&self.b)?]);
         }
-        let wanted = [self.a.to_string_lossy().into_owned(), self.b.to_string_lossy().into_owned()];
+        let wanted = [
+            self.a.to_string_lossy().into_owned(),
+            self.b.to_string_lossy().into_owned(),
+        ];
         let mut found = [None, None];
         visit(&self.inputs, |id, text| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
                 if wanted == id && found.is_none() {
-                    *found = Some(Document { name: id.to_owned(), text: text.to_owned() });
+                    *found = Some(Document {
+                        name: id.to_owned(),
+                        text: text.to_owned(),
+                    });
                 }
             }
         })?;
         let [a, b] = found;
-        let missing = |id: &String| Failure::Failed(format!("no record has the id {id:?}: look for it in --in"));
-        Ok([a.ok_or_else(|| missing(&wanted[0]))?, b.ok_or_else(|| missing(&wanted[1]))?])
+        let missing = |id: &String| {
+            Failure::Failed(format!("no record has the id {id:?}: look for it in --in"))
+        };
+        Ok([
+            a.ok_or_else(|| missing(&wanted[0]))?,
+            b.ok_or_else(|| missing(&wanted[1]))?,
+        ])
     }
 }
 
@@ -93,7 +104,10 @@ impl Arguments {
 fn file(path: &OsString) -> Result<Document, Failure> {
     let mut documents = Vec::new();
     visit(std::slice::from_ref(path), |id, text| {
-        documents.push(Document { name: id.to_owned(), text: text.to_owned() });
+        documents.push(Document {
+            name: id.to_owned(),
+            text: text.to_owned(),
+        });
     })?;
     let count = documents.len();
     match documents.pop() {
@@ -150,7 +164,8 @@ fn explanation([a, b]: &[Document; 2], scheme: &Scheme, threshold: f64) -> Expla
         simhash_distance: fingerprints.map(|(a, b)| a.distance(b)),
         minhash_agreement: signatures.as_ref().and_then(|(a, b)| a.agreement(b).ok()),
         super_shingles_agreeing: shingles.map(|(a, b)| a.agreeing(&b)),
-        found_by_minhash: Banding::for_threshold(128, threshold, 0.999).map(|banding| banding.recall(similarity)),
+        found_by_minhash: Banding::for_threshold(128, threshold, 0.999)
+            .map(|banding| banding.recall(similarity)),
         found_by_supershingle: 1.0 - (1.0 - agree).powi(6) - 6.0 * agree * (1.0 - agree).powi(5),
     }
 }
@@ -164,9 +179,15 @@ impl Explanation {
         if self.features_a == 0 || self.features_b == 0 {
             return "not comparable: a text without words is only ever an exact copy".to_owned();
         }
-        let (verb, relation) =
-            if self.near_duplicates { ("near-duplicates", "at or above") } else { ("no near-duplicates", "below") };
-        format!("{verb}: resemblance {:.4} is {relation} the threshold {}", self.resemblance, self.threshold)
+        let (verb, relation) = if self.near_duplicates {
+            ("near-duplicates", "at or above")
+        } else {
+            ("no near-duplicates", "below")
+        };
+        format!(
+            "{verb}: resemblance {:.4} is {relation} the threshold {}",
+            self.resemblance, self.threshold
+        )
     }
 
     fn print(&self) {
@@ -180,13 +201,18 @@ impl Explanation {
         if let Some(distance) = self.simhash_distance {
             println!("  simhash distance         {distance} of 64 bits");
         }
-        if let (Some(agreement), Some(shingles)) = (self.minhash_agreement, self.super_shingles_agreeing) {
+        if let (Some(agreement), Some(shingles)) =
+            (self.minhash_agreement, self.super_shingles_agreeing)
+        {
             println!("  min-hash agreement       {agreement:.4} of 128 functions");
             println!("  super-shingles           {shingles} of 6 agree");
         }
         println!("  chance of being found    allpairs 1 (at or above the threshold)");
         if let Some(chance) = self.found_by_minhash {
-            println!("                           minhash {chance:.6}, supershingle {:.6}", self.found_by_supershingle);
+            println!(
+                "                           minhash {chance:.6}, supershingle {:.6}",
+                self.found_by_supershingle
+            );
         }
         println!("  scheme                   {}\n", self.scheme);
     }
@@ -197,13 +223,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scheme = arguments.scheme.scheme(Weight::Set, Sketch::None);
     let explanation = explanation(&documents, &scheme, arguments.threshold);
     if arguments.json {
-        println!("{}", serde_json::to_string(&explanation).map_err(std::io::Error::from)?);
+        println!(
+            "{}",
+            serde_json::to_string(&explanation).map_err(std::io::Error::from)?
+        );
         return Ok(());
     }
     explanation.print();
     if !explanation.equal_text {
         let color = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        print!("{}", diff::unified_terminal(&documents[0].text, &documents[1].text, color));
+        print!(
+            "{}",
+            diff::unified_terminal(&documents[0].text, &documents[1].text, color)
+        );
     }
     Ok(())
 }

@@ -20,7 +20,9 @@ pub(crate) enum Failure {
 impl From<BatchError> for Failure {
     fn from(error: BatchError) -> Self {
         match error {
-            BatchError::File { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Self::ReaderGone,
+            BatchError::File { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => {
+                Self::ReaderGone
+            }
             BatchError::Settings(reason) => Self::Usage(reason),
             error => Self::Failed(error.to_string()),
         }
@@ -41,7 +43,11 @@ impl From<OptionError> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe { Self::ReaderGone } else { Self::Failed(error.to_string()) }
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::ReaderGone
+        } else {
+            Self::Failed(error.to_string())
+        }
     }
 }
 

@@ -24,7 +24,12 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 
     /// Count features once (set) or as often as they occur (tf)
-    #[arg(long, value_name = "WEIGHT", default_value = "set", help_heading = "Features")]
+    #[arg(
+        long,
+        value_name = "WEIGHT",
+        default_value = "set",
+        help_heading = "Features"
+    )]
     weight: Weight,
 
     #[command(flatten)]
@@ -36,7 +41,11 @@ pub(crate) struct Arguments {
 
 /// How a file of this name is compressed.
 fn compression(path: &std::path::Path) -> Result<Compression, Failure> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     [Compression::None, Compression::Gzip, Compression::Zstd]
         .into_iter()
         .find(|compression| name.ends_with(&format!(".jsonl{}", compression.suffix())))
@@ -64,7 +73,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let done = match (&arguments.output, compression) {
         (Some(path), Some(compression)) => {
-            let failed = |error| Failure::Failed(format!("{}: {error}: choose another file with -o", path.display()));
+            let failed = |error| {
+                Failure::Failed(format!(
+                    "{}: {error}: choose another file with -o",
+                    path.display()
+                ))
+            };
             let mut file = AtomicFile::create(path, compression).map_err(failed)?;
             let done = job.write(&mut file)?;
             file.commit().map_err(failed)?;
@@ -72,7 +86,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         _ => {
             let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
-            job.write(&mut out).and_then(|done| out.flush().map(|()| done).map_err(job_error))
+            job.write(&mut out)
+                .and_then(|done| out.flush().map(|()| done).map_err(job_error))
         }
     };
     console.clear();
@@ -87,5 +102,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn job_error(source: std::io::Error) -> lookalike_batch::BatchError {
     let remedy = "check where standard output goes";
-    lookalike_batch::BatchError::File { path: "standard output".into(), source, remedy }
+    lookalike_batch::BatchError::File {
+        path: "standard output".into(),
+        source,
+        remedy,
+    }
 }

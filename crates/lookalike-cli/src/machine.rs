@@ -7,7 +7,9 @@ use std::fs;
 pub(crate) fn default_memory() -> u64 {
     const UNKNOWN: u64 = 8 << 30;
     let machine = meminfo("MemTotal:").unwrap_or(UNKNOWN);
-    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max")
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
     group.map_or(machine, |group: u64| group.min(machine)) / 2
 }
 

@@ -21,7 +21,7 @@ use clap::{Parser, Subcommand};
 
 /// Finds exact and near-duplicate documents: what to keep, what to drop, and why.
 #[derive(Parser)]
-#[command(version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "lookalike", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

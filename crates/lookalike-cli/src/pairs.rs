@@ -24,7 +24,12 @@ pub(crate) struct Arguments {
     scheme: SchemeArguments,
 
     /// Records that repeat an id: number (ID#2, ID#3, ...) or refuse
-    #[arg(long, value_name = "WHAT", default_value = "number", help_heading = "Input")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "number",
+        help_heading = "Input"
+    )]
     repeated_ids: RepeatedIds,
 
     #[command(flatten)]

@@ -15,7 +15,11 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     };
     let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
     let bytes = number * 1024_f64.powi(power);
-    if number.is_finite() && (0.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+    if number.is_finite() && (0.0..1e18).contains(&bytes) {
+        Ok(bytes as u64)
+    } else {
+        Err(wrong())
+    }
 }
 
 /// Writes a size with three digits: `1.24 GiB`.
@@ -23,7 +27,13 @@ pub(crate) fn show(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
         if value < 1000.0 || unit == "TiB" {
-            let decimals = if unit == "B" || value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+            let decimals = if unit == "B" || value >= 100.0 {
+                0
+            } else if value >= 10.0 {
+                1
+            } else {
+                2
+            };
             return format!("{value:.decimals$} {unit}");
         }
         value /= 1024.0;
@@ -37,8 +47,14 @@ mod tests {
 
     #[test]
     fn sizes_are_read() {
-        let cases =
-            [("0", 0), ("4096", 4096), ("512K", 524_288), ("64M", 1 << 26), ("1.5GiB", 3 << 29), ("2gb", 2 << 30)];
+        let cases = [
+            ("0", 0),
+            ("4096", 4096),
+            ("512K", 524_288),
+            ("64M", 1 << 26),
+            ("1.5GiB", 3 << 29),
+            ("2gb", 2 << 30),
+        ];
         for (text, bytes) in cases {
             assert_eq!(parse(text), Ok(bytes), "{text}");
         }
@@ -49,6 +65,9 @@ mod tests {
 
     #[test]
     fn sizes_are_written() {
-        assert_eq!((show(17), show(1 << 20), show(3 << 29)), ("17 B".into(), "1.00 MiB".into(), "1.50 GiB".into()));
+        assert_eq!(
+            (show(17), show(1 << 20), show(3 << 29)),
+            ("17 B".into(), "1.00 MiB".into(), "1.50 GiB".into())
+        );
     }
 }
