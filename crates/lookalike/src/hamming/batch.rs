@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(filter_bits(1 << 20, 1, 32, 1 << 30), Some(31));
         assert_eq!(filter_bits(1 << 20, 1, 32, 1 << 20), None);
         assert_eq!(filter_bits(1 << 28, 3, 32, 1 << 30), None);
-        assert_eq!(filter_bits(100, 1, 32, 1 << 30), Some(18));
+        assert_eq!(filter_bits(100, 1, 32, 1 << 30), Some(17));
         assert_eq!(filter_bits(0, 1, 32, 1 << 30), Some(6));
         assert_eq!(filter_bits(10, 0, 32, 0), None);
     }

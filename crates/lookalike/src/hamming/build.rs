@@ -167,6 +167,24 @@ pub(super) fn buckets<C: Code>(
     Ok(())
 }
 
+/// Hands on the permuted words of some codes.
+fn permuted<C: Code>(
+    codes: &[C],
+    addressing: &Addressing<C::Word>,
+    each: &mut impl FnMut(C::Word),
+) {
+    const BLOCK: usize = 256;
+    let (mut words, mut permuted) = ([C::Word::ZERO; BLOCK], [C::Word::ZERO; BLOCK]);
+    for codes in codes.chunks(BLOCK) {
+        for (word, code) in words.iter_mut().zip(codes) {
+            *word = code.word();
+        }
+        let permuted = &mut permuted[..codes.len()];
+        C::Word::permute(&words[..codes.len()], addressing.address, permuted);
+        permuted.iter().for_each(|&permuted| each(permuted));
+    }
+}
+
 fn count_parts<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,
@@ -182,10 +200,10 @@ fn count_parts<C: Code>(
     };
     parts.counts.resize(1 << parts.bits, 0);
     source.replay(&mut |codes| {
-        for code in codes {
-            let part = addressing.bucket(code.word()) >> parts.below;
-            parts.counts[part as usize] += 1;
-        }
+        permuted(codes, addressing, &mut |permuted| {
+            let part = parts.of(permuted, addressing);
+            parts.counts[part] += 1;
+        });
     })?;
     Ok(parts)
 }
@@ -223,19 +241,17 @@ fn gather<C: Code>(
     let mut waiting = vec![empty; counts.len()];
     let mut changed = false;
     source.replay(&mut |codes| {
-        for code in codes {
-            let permuted = addressing.permuted(code.word());
-            let part = parts.of(permuted, addressing);
-            if !slice.contains(&part) {
-                continue;
-            }
-            let queue = &mut waiting[part - slice.start];
-            queue.codes[queue.count as usize] = permuted;
+        permuted(codes, addressing, &mut |permuted| {
+            let part = parts.of(permuted, addressing).wrapping_sub(slice.start);
+            let Some(queue) = waiting.get_mut(part) else {
+                return;
+            };
+            queue.codes[queue.count as usize % 8] = permuted;
             queue.count += 1;
             if queue.count == 8 {
-                changed |= !queue.empty_into(out, &mut places[part - slice.start]);
+                changed |= !queue.empty_into(out, &mut places[part]);
             }
-        }
+        });
     })?;
     for (queue, place) in waiting.iter_mut().zip(&mut places) {
         changed |= !queue.empty_into(out, place) || place.0 != place.1;
@@ -279,7 +295,7 @@ impl<W: Word> PartSorter<W> {
         let mut start = 0;
         for &end in &self.ends {
             let bucket = &mut self.sorted[start..end as usize];
-            bucket.sort_unstable();
+            sort(bucket);
             let distinct = drop_repetitions(bucket, addressing.rest_bits);
             sink(&bucket[..distinct]);
             start = end as usize;
@@ -305,6 +321,23 @@ impl<W: Word> PartSorter<W> {
             self.sorted[*slot as usize] = code;
             *slot += 1;
         }
+    }
+}
+
+/// Sorts a bucket: most have a handful of codes.
+fn sort<W: Word>(bucket: &mut [W]) {
+    const FEW: usize = 24;
+    if bucket.len() > FEW {
+        return bucket.sort_unstable();
+    }
+    for from in 1..bucket.len() {
+        let code = bucket[from];
+        let mut to = from;
+        while to > 0 && bucket[to - 1] > code {
+            bucket[to] = bucket[to - 1];
+            to -= 1;
+        }
+        bucket[to] = code;
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`Fingerprint`] of 64 bits, or a bare `u32` or `u128` of a scheme with another width), a
 //! [`Word`] the machine integer that tables pack and compare.
 
-use super::kernel;
+use super::kernel::{self, Flipped, Line, LineVisitor};
 use crate::sketch::Fingerprint;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -54,12 +54,83 @@ pub trait Word:
     fn low(self, bits: u32) -> Self;
     /// Writes the low `out.len()` bytes, little-endian; `out` is at most as wide as the word.
     fn write(self, out: &mut [u8]);
+    /// Writes the low `width` bytes to the start of `out`, and what it likes to the rest of it.
+    fn write_wide(self, width: usize, out: &mut [u8]) {
+        self.write(&mut out[..width]);
+    }
+    /// Appends the low `width` bytes.
+    fn append(self, width: usize, out: &mut Vec<u8>);
+    /// For each of `words`, its bits under `address` above the others; `out` is as long.
+    fn permute(words: &[Self], address: Self, out: &mut [Self]) {
+        let rest_bits = Self::BITS - address.ones();
+        for (&word, out) in words.iter().zip(out) {
+            let bucket = word.extract(address).above(0);
+            *out = Self::joined(bucket, word.extract(!address), rest_bits);
+        }
+    }
     /// Reads `bytes` as a little-endian number; `bytes` is at most as wide as the word.
     fn read(bytes: &[u8]) -> Self;
     /// Positions of the entries within `radius` of `needle` among `count <= 64` packed entries of
     /// `width` bytes each, as a bit mask; `bytes` starts at the first entry.
     fn scan_packed(bytes: &[u8], width: usize, count: usize, needle: Self, radius: u32) -> u64 {
         scan_slowly(bytes, width, count, needle, radius)
+    }
+    /// Probes buckets of packed entries, of which `starts` numbers the first of each; `entries` has
+    /// eight bytes more. Calls `hit` with bucket and value of each entry near `needle`, and returns
+    /// how many were compared.
+    fn probe_packed(
+        (starts, entries): (&[u32], &[u8]),
+        width: usize,
+        probes: Flipped<'_>,
+        needle: Self,
+        hit: &mut dyn FnMut(u32, Self),
+    ) -> u64 {
+        let mut compared = 0;
+        for &flip in probes.flips {
+            let Some(left) = probes.radius.checked_sub(flip.count_ones()) else {
+                continue;
+            };
+            let bucket = probes.bucket ^ flip;
+            let ends = [bucket, bucket + 1].map(|bucket| starts[bucket as usize] as usize);
+            compared += (ends[1] - ends[0]) as u64;
+            for at in ends[0]..ends[1] {
+                let entry = Self::read(&entries[at * width..(at + 1) * width]);
+                if (entry ^ needle).ones() <= left {
+                    hit(bucket, entry);
+                }
+            }
+        }
+        compared
+    }
+    /// As [`Word::probe_packed`] for buckets of a line each, which hold `shape.1` entries of `shape.0`
+    /// bytes at most.
+    fn probe_lines(
+        lines: &[Line],
+        (width, capacity): (usize, u32),
+        probes: Flipped<'_>,
+        needle: Self,
+        visitor: &mut dyn LineVisitor<Self>,
+    ) -> u64 {
+        let mut compared = 0;
+        for &flip in probes.flips {
+            let Some(left) = probes.radius.checked_sub(flip.count_ones()) else {
+                continue;
+            };
+            let bucket = probes.bucket ^ flip;
+            let line = &lines[bucket as usize];
+            let count = line.tail().min(capacity) as usize;
+            compared += count as u64;
+            for at in 0..count {
+                let entry = Self::read(&line.0[at * width..(at + 1) * width]);
+                if (entry ^ needle).ones() <= left {
+                    visitor.hit(bucket, entry);
+                }
+            }
+            if line.tail() > capacity {
+                compared += visitor.overflow(bucket, left);
+            }
+        }
+        compared
     }
     /// As [`Word::scan_packed`] for the entries of one cache line.
     fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: Self, radius: u32) -> u64 {
@@ -140,6 +211,12 @@ macro_rules! word {
                 out.copy_from_slice(&self.to_le_bytes()[..out.len()]);
             }
 
+            fn append(self, width: usize, out: &mut Vec<u8>) {
+                // A store of fixed size and a cut are much faster than a copy of any size.
+                out.extend_from_slice(&self.to_le_bytes());
+                out.truncate(out.len() - (size_of::<$type>() - width));
+            }
+
             fn read(bytes: &[u8]) -> Self {
                 let mut whole = [0; size_of::<$type>()];
                 whole[..bytes.len()].copy_from_slice(bytes);
@@ -170,8 +247,39 @@ word!(
     {}
 );
 word!(u64, kernel::extract, kernel::deposit, {
+    fn write_wide(self, width: usize, out: &mut [u8]) {
+        match out.first_chunk_mut() {
+            Some(eight) => *eight = self.to_le_bytes(),
+            None => self.write(&mut out[..width]),
+        }
+    }
+
+    fn permute(words: &[u64], address: u64, out: &mut [u64]) {
+        kernel::permute(words, address, out);
+    }
+
     fn scan_packed(bytes: &[u8], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
         kernel::scan_packed(bytes, width, count, needle, radius)
+    }
+
+    fn probe_packed(
+        table: (&[u32], &[u8]),
+        width: usize,
+        probes: Flipped<'_>,
+        needle: u64,
+        hit: &mut dyn FnMut(u32, u64),
+    ) -> u64 {
+        kernel::probe_packed(table, width, probes, needle, hit)
+    }
+
+    fn probe_lines(
+        lines: &[Line],
+        shape: (usize, u32),
+        probes: Flipped<'_>,
+        needle: u64,
+        visitor: &mut dyn LineVisitor<u64>,
+    ) -> u64 {
+        kernel::probe_lines(lines, shape, probes, needle, visitor)
     }
 
     fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: u64, radius: u32) -> u64 {

@@ -322,159 +322,98 @@ struct Search<'a, 'v, C: Code> {
     effort: Effort,
 }
 
-/// A probe on its way.
+/// The probes of one query in one table, on their way.
 #[derive(Clone, Copy)]
-struct Probe<W> {
+struct Task<W> {
     query: u32,
     table: u32,
+    /// Where the query itself would stand.
     bucket: u32,
-    flips: u32,
+    /// Its stored bits.
     needle: W,
+    /// Probes of the search up to and with this task.
+    probes: u64,
 }
 
-/// Probes between two stages.
-const APART: usize = 12;
-/// A power of two above twice that.
+/// Probes that are made between two stages of another.
+const APART: u64 = 12;
+/// Tasks on their way: more than twice [`APART`], since each has a probe at least.
 const RING: usize = 32;
 
 impl<C: Code> Search<'_, '_, C> {
     fn run(&mut self) {
-        let none = Probe {
+        let none = Task {
             query: 0,
             table: 0,
             bucket: 0,
-            flips: 0,
             needle: C::Word::ZERO,
+            probes: 0,
         };
         let mut ring = [none; RING];
         let (mut made, mut located, mut compared) = (0_usize, 0_usize, 0_usize);
-        let mut probes = Probes::new(self.index, self.queries, self.radius);
-        loop {
-            let next = probes.next();
-            if let Some(probe) = next {
-                self.table(probe).prefetch_directory(probe.bucket as usize);
-                ring[made % RING] = probe;
+        let mut probes = 0;
+        for query in 0..self.queries.len() {
+            for table in 0..self.index.tables.len() {
+                let task = self.task(query, table, probes);
+                self.index.tables[table].prefetch_directory(task.bucket);
+                probes = task.probes;
+                ring[made % RING] = task;
                 made += 1;
-            }
-            if located + APART < made || (next.is_none() && located < made) {
-                let probe = ring[located % RING];
-                self.table(probe).prefetch_entries(probe.bucket as usize);
-                located += 1;
-            }
-            if compared + APART < located || (next.is_none() && located == made) {
-                if compared == made {
-                    return;
+                while ring[located % RING].probes + APART <= probes && located < made {
+                    self.locate(ring[located % RING]);
+                    located += 1;
                 }
-                self.compare(ring[compared % RING]);
-                compared += 1;
+                let ready = located
+                    .checked_sub(1)
+                    .map_or(0, |last| ring[last % RING].probes);
+                while compared < located && ring[compared % RING].probes + APART <= ready {
+                    self.compare(ring[compared % RING]);
+                    compared += 1;
+                }
             }
+        }
+        (located..made).for_each(|at| self.locate(ring[at % RING]));
+        (compared..made).for_each(|at| self.compare(ring[at % RING]));
+        self.effort.probes = probes;
+    }
+
+    fn task(&self, query: usize, table: usize, before: u64) -> Task<C::Word> {
+        let (word, at) = (self.queries[query].word(), &self.index.tables[table]);
+        Task {
+            query: query as u32,
+            table: table as u32,
+            bucket: at.addressing.bucket(word) as u32,
+            needle: word.extract(at.addressing.rest),
+            probes: before + at.flips.len() as u64,
         }
     }
 
-    fn table(&self, probe: Probe<C::Word>) -> &Table<C::Word> {
-        &self.index.tables[probe.table as usize]
+    fn locate(&self, task: Task<C::Word>) {
+        self.index.tables[task.table as usize].prefetch_entries(task.bucket);
     }
 
-    fn compare(&mut self, probe: Probe<C::Word>) {
+    fn compare(&mut self, task: Task<C::Word>) {
         let index = self.index;
-        let table = &index.tables[probe.table as usize];
-        let earlier = &index.tables[..probe.table as usize];
-        let query = self.queries[probe.query as usize].word();
-        let bucket = table.bucket(probe.bucket as usize);
-        self.effort.probes += 1;
-        self.effort.candidates += bucket.len() as u64;
-        bucket.scan(
-            table.width(),
-            probe.needle,
-            self.radius - probe.flips,
-            &mut |_, rest| {
-                let word = table.addressing.restored(probe.bucket.into(), rest);
+        let table = &index.tables[task.table as usize];
+        let earlier = &index.tables[..task.table as usize];
+        let query = self.queries[task.query as usize].word();
+        let visit = &mut self.visit;
+        let candidates = table.probe(
+            task.bucket,
+            task.needle,
+            self.radius,
+            &mut |bucket, rest| {
+                let word = table.addressing.restored(bucket.into(), rest);
                 let apart = word ^ query;
                 // A code that several tables find belongs to the first of them.
                 let finds = |table: &Table<C::Word>| {
                     (apart & table.addressing.address).ones() <= table.budget
                 };
                 if !earlier.iter().any(finds) {
-                    (self.visit)(probe.query as usize, C::from_word(word), apart.ones());
+                    visit(task.query as usize, C::from_word(word), apart.ones());
                 }
             },
         );
-    }
-}
-
-/// The probes of a search, query by query and table by table.
-struct Probes<'a, C: Code> {
-    index: &'a TableIndex<C>,
-    queries: &'a [C],
-    radius: u32,
-    query: usize,
-    table: usize,
-    flip: usize,
-    /// Address and stored bits of the query at work in the table at work.
-    bucket: u32,
-    needle: C::Word,
-}
-
-impl<'a, C: Code> Probes<'a, C> {
-    fn new(index: &'a TableIndex<C>, queries: &'a [C], radius: u32) -> Self {
-        let needle = C::Word::ZERO;
-        let mut probes = Self {
-            index,
-            queries,
-            radius,
-            query: 0,
-            table: 0,
-            flip: 0,
-            bucket: 0,
-            needle,
-        };
-        probes.address();
-        probes
-    }
-
-    fn address(&mut self) {
-        if let (Some(query), Some(table)) = (
-            self.queries.get(self.query),
-            self.index.tables.get(self.table),
-        ) {
-            self.bucket = table.addressing.bucket(query.word()) as u32;
-            self.needle = query.word().extract(table.addressing.rest);
-        }
-    }
-
-    /// Moves to the next table, or to the first of the next query.
-    fn advance(&mut self) {
-        self.flip = 0;
-        self.table += 1;
-        if self.table >= self.index.tables.len() {
-            self.table = 0;
-            self.query += 1;
-        }
-        self.address();
-    }
-}
-
-impl<C: Code> Iterator for Probes<'_, C> {
-    type Item = Probe<C::Word>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.query < self.queries.len() {
-            let Some(&flip) = self.index.tables.get(self.table)?.flips.get(self.flip) else {
-                self.advance();
-                continue;
-            };
-            self.flip += 1;
-            let flips = flip.count_ones();
-            if flips <= self.radius {
-                return Some(Probe {
-                    query: self.query as u32,
-                    table: self.table as u32,
-                    bucket: self.bucket ^ flip,
-                    flips,
-                    needle: self.needle,
-                });
-            }
-        }
-        None
+        self.effort.candidates += candidates;
     }
 }

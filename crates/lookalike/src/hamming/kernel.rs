@@ -86,6 +86,25 @@ pub(super) fn deposit(word: u64, mask: u64) -> u64 {
     deposit_portably(word, mask)
 }
 
+/// For each of `words`, its bits under `address` above the others; `out` is as long.
+pub(super) fn permute(words: &[u64], address: u64, out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if Level::detected() != Level::Portable {
+        return x86::permute(words, address, out);
+    }
+    permute_portably(words, address, out);
+}
+
+fn permute_portably(words: &[u64], address: u64, out: &mut [u64]) {
+    for (&word, out) in words.iter().zip(out) {
+        let (high, low) = (
+            extract_portably(word, address),
+            extract_portably(word, !address),
+        );
+        *out = high.checked_shl(address.count_zeros()).unwrap_or(0) | low;
+    }
+}
+
 /// The runs of ones of a mask, from low to high: where each starts, how long it is, and how many
 /// ones lie below it.
 fn runs(mut mask: u64) -> impl Iterator<Item = (u32, u32, u32)> {
@@ -162,12 +181,204 @@ fn scan_packed_portably(bytes: &[u8], width: usize, count: usize, needle: u64, r
     hits
 }
 
-/// A little-endian number whose eight bytes would reach beyond the end of the data.
-#[cold]
+/// A little-endian number of at most eight bytes.
 fn read_short(bytes: &[u8]) -> u64 {
     let mut whole = [0; 8];
     whole[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(whole)
+}
+
+/// The buckets of one table that a query looks at: those at each of `flips` from its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Flipped<'a> {
+    /// The bucket of the query.
+    pub bucket: u32,
+    /// What to flip in its number, for each probe.
+    pub flips: &'a [u32],
+    /// Errors that the query may have in all; a flip costs as many as it has bits.
+    pub radius: u32,
+}
+
+impl Flipped<'_> {
+    /// Bucket and errors left of each probe.
+    #[inline(always)]
+    fn probes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.flips.iter().filter_map(|&flip| {
+            let left = self.radius.checked_sub(flip.count_ones())?;
+            Some((self.bucket ^ flip, left))
+        })
+    }
+}
+
+/// A cache line of entries.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Line(pub(super) [u8; 64]);
+
+impl Line {
+    /// The last four bytes: how many entries the bucket has or, above what a line holds, that it has
+    /// more elsewhere.
+    #[inline(always)]
+    pub(super) fn tail(&self) -> u32 {
+        let [.., a, b, c, d] = self.0;
+        u32::from_le_bytes([a, b, c, d])
+    }
+}
+
+/// What a probe of lines tells.
+pub trait LineVisitor<W> {
+    /// An entry near the needle, and its bucket.
+    fn hit(&mut self, bucket: u32, entry: W);
+    /// A bucket with more entries than its line holds, and the errors left for them; how many more
+    /// were compared.
+    fn overflow(&mut self, bucket: u32, radius: u32) -> u64;
+}
+
+/// Probes buckets of a line each, which hold `capacity` entries of `width` bytes at most; returns how
+/// many entries were compared.
+pub(super) fn probe_lines(
+    lines: &[Line],
+    (width, capacity): (usize, u32),
+    probes: Flipped<'_>,
+    needle: u64,
+    visitor: &mut dyn LineVisitor<u64>,
+) -> u64 {
+    match Level::detected() {
+        #[cfg(target_arch = "x86_64")]
+        level if level >= Level::Avx512 && (4..=8).contains(&width) => {
+            x86::probe_lines(level, lines, (width, capacity), probes, needle, visitor)
+        }
+        _ => probe_lines_portably(lines, (width, capacity), probes, needle, visitor),
+    }
+}
+
+fn probe_lines_portably(
+    lines: &[Line],
+    (width, capacity): (usize, u32),
+    probes: Flipped<'_>,
+    needle: u64,
+    visitor: &mut dyn LineVisitor<u64>,
+) -> u64 {
+    let mut compared = 0;
+    for (bucket, left) in probes.probes() {
+        let line = &lines[bucket as usize];
+        let count = line.tail().min(capacity) as usize;
+        compared += count as u64;
+        let hits = scan_packed(&line.0, width, count, needle, left);
+        visit_line(line, width, hits, bucket, visitor);
+        if line.tail() > capacity {
+            compared += visitor.overflow(bucket, left);
+        }
+    }
+    compared
+}
+
+#[inline(always)]
+fn visit_line(
+    line: &Line,
+    width: usize,
+    mut hits: u64,
+    bucket: u32,
+    visitor: &mut dyn LineVisitor<u64>,
+) {
+    while hits != 0 {
+        let at = hits.trailing_zeros() as usize * width;
+        visitor.hit(bucket, read_short(&line.0[at..at + width]));
+        hits &= hits - 1;
+    }
+}
+
+/// Entries up to which a bucket is compared one by one.
+const FEW: usize = 24;
+
+/// Probes buckets of entries that lie back to back: `starts` numbers the first entry of each, and
+/// `entries` has eight bytes more than its entries. Calls `hit` with bucket and value of each entry
+/// near `needle`, and returns how many were compared.
+pub(super) fn probe_packed(
+    (starts, entries): (&[u32], &[u8]),
+    width: usize,
+    probes: Flipped<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    match Level::detected() {
+        Level::Portable => probe_packed_portably((starts, entries), width, probes, needle, hit),
+        #[cfg(target_arch = "x86_64")]
+        _ => x86::probe_packed((starts, entries), width, probes, needle, hit),
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => probe_packed_portably((starts, entries), width, probes, needle, hit),
+    }
+}
+
+#[inline(always)]
+fn probe_packed_portably(
+    (starts, entries): (&[u32], &[u8]),
+    width: usize,
+    probes: Flipped<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    let mut compared = 0;
+    for (bucket, left) in probes.probes() {
+        let (start, end) = (
+            starts[bucket as usize] as usize,
+            starts[bucket as usize + 1] as usize,
+        );
+        let count = end - start;
+        compared += count as u64;
+        let bytes = &entries[start * width..end * width + 8];
+        let mut hit = |entry| hit(bucket, entry);
+        match width {
+            _ if count > FEW => scan_many(bytes, width, count, needle, left, &mut hit),
+            5 => scan_few::<5>(bytes, count, needle, left, &mut hit),
+            6 => scan_few::<6>(bytes, count, needle, left, &mut hit),
+            _ => scan_many(bytes, width, count, needle, left, &mut hit),
+        }
+    }
+    compared
+}
+
+/// Entries of a width that is known beforehand, each read as eight bytes.
+#[inline(always)]
+fn scan_few<const WIDTH: usize>(
+    bytes: &[u8],
+    count: usize,
+    needle: u64,
+    radius: u32,
+    hit: &mut impl FnMut(u64),
+) {
+    let surplus = 64 - 8 * WIDTH as u32;
+    let shifted = needle << surplus;
+    for at in 0..count {
+        let Some(eight) = bytes[at * WIDTH..].first_chunk() else {
+            return;
+        };
+        let entry = u64::from_le_bytes(*eight) << surplus;
+        if (entry ^ shifted).count_ones() <= radius {
+            hit(entry >> surplus);
+        }
+    }
+}
+
+/// Entries of any width and number, by the vector kernels.
+fn scan_many(
+    bytes: &[u8],
+    width: usize,
+    count: usize,
+    needle: u64,
+    radius: u32,
+    hit: &mut impl FnMut(u64),
+) {
+    let kept = low_ones(8 * width);
+    for first in (0..count).step_by(64) {
+        let run = &bytes[first * width..];
+        let mut hits = scan_packed(run, width, (count - first).min(64), needle, radius);
+        while hits != 0 {
+            let at = hits.trailing_zeros() as usize * width;
+            hit(read_short(&run[at..at + 8]) & kept);
+            hits &= hits - 1;
+        }
+    }
 }
 
 /// [`scan_packed`] for entries that lie together in one cache line, which is loaded once.
@@ -282,6 +493,39 @@ mod tests {
         }
 
         #[test]
+        fn permutations_equal_their_twin(words: Vec<u64>, a: u64, b: u64) {
+            for address in [a, a & b, a | b, 0, u64::MAX] {
+                let (mut found, mut expected) = (words.clone(), words.clone());
+                permute(&words, address, &mut found);
+                permute_portably(&words, address, &mut expected);
+                prop_assert_eq!(found, expected);
+            }
+        }
+
+        #[test]
+        fn probes_equal_their_twins(
+            sizes in proptest::collection::vec(0_usize..40, 8),
+            bytes in proptest::collection::vec(0_u8..3, 320 * 8 + 8),
+            width in 1_usize..=8,
+            radius in 0_u32..9,
+        ) {
+            let mut starts = vec![0_u32];
+            for size in sizes {
+                starts.push(starts[starts.len() - 1] + size as u32);
+            }
+            let probes = Flipped { bucket: 5, flips: &[0, 1, 2, 4], radius };
+            let needle = 0x0101_0200_0201_0001 & low_ones(8 * width);
+            let (mut found, mut expected) = (Vec::new(), Vec::new());
+            let table = (starts.as_slice(), bytes.as_slice());
+            let visit = &mut |bucket, entry| found.push((bucket, entry));
+            let compared = probe_packed(table, width, probes, needle, visit);
+            let visit = &mut |bucket, entry| expected.push((bucket, entry));
+            let portably = probe_packed_portably(table, width, probes, needle, visit);
+            prop_assert_eq!((compared, found), (portably, expected));
+            probe_some_lines(&bytes, width, probes, needle)?;
+        }
+
+        #[test]
         fn scans_equal_the_obvious_scan(
             bytes in proptest::collection::vec(0_u8..4, 64 * 8),
             width in 0_usize..=8,
@@ -327,6 +571,46 @@ mod tests {
                 prop_assert_eq!(&pairs, &expected_pairs, "{:?}", level);
             }
         }
+    }
+
+    #[derive(Default, PartialEq, Debug)]
+    struct Seen(Vec<(u32, u64)>);
+
+    impl LineVisitor<u64> for Seen {
+        fn hit(&mut self, bucket: u32, entry: u64) {
+            self.0.push((bucket, entry));
+        }
+
+        fn overflow(&mut self, bucket: u32, radius: u32) -> u64 {
+            self.0.push((bucket, u64::from(radius) << 60));
+            3
+        }
+    }
+
+    fn probe_some_lines(
+        bytes: &[u8],
+        width: usize,
+        probes: Flipped<'_>,
+        needle: u64,
+    ) -> Result<(), TestCaseError> {
+        let capacity = 60 / width as u32;
+        let line = |(tail, bytes): (u32, &[u8])| {
+            let mut line = Line([0; 64]);
+            line.0.copy_from_slice(bytes);
+            line.0[60..].copy_from_slice(&(tail % (capacity + 3)).to_le_bytes());
+            line
+        };
+        let lines: Vec<Line> = (3_u32..)
+            .step_by(5)
+            .zip(bytes.chunks_exact(64))
+            .map(line)
+            .collect();
+        let (mut found, mut expected) = (Seen::default(), Seen::default());
+        let shape = (width, capacity);
+        let compared = probe_lines(&lines, shape, probes, needle, &mut found);
+        let portably = probe_lines_portably(&lines, shape, probes, needle, &mut expected);
+        prop_assert_eq!((compared, found), (portably, expected));
+        Ok(())
     }
 
     #[test]

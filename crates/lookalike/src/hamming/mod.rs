@@ -64,6 +64,8 @@ pub use family::{Family, Group, Kind};
 pub use file::{Chunk, FingerprintReader, FingerprintWriter};
 pub use index::{BuildLimits, TableIndex};
 pub use kernel::Level;
+#[doc(hidden)]
+pub use kernel::{Flipped, Line, LineVisitor};
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{Costed, Limits, designs, plan};

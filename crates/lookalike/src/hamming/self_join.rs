@@ -104,6 +104,8 @@ struct Part<'a, W> {
 struct Digit<W> {
     mask: W,
     bits: u32,
+    /// Where the bits begin, when they stand together.
+    shift: Option<u32>,
 }
 
 impl<W: Word> Digit<W> {
@@ -112,14 +114,22 @@ impl<W: Word> Digit<W> {
         let wanted = (codes / 8).max(2).ilog2().max(1);
         let bits = wanted.min(DIGIT_BITS).min(key.ones());
         let low = W::from_u128(low_mask(key.ones() - bits)).deposit(key);
+        let mask = key & !low;
+        let shift = mask.to_u128().trailing_zeros();
+        let together = mask.to_u128() >> shift == low_mask(bits);
         Self {
-            mask: key & !low,
+            mask,
             bits,
+            shift: together.then_some(shift),
         }
     }
 
+    #[inline]
     fn of(&self, word: W) -> usize {
-        word.extract(self.mask).to_u128() as usize
+        match self.shift {
+            Some(shift) => word.above(shift) as usize & (self.buckets() - 1),
+            None => word.extract(self.mask).above(0) as usize,
+        }
     }
 
     fn buckets(&self) -> usize {
@@ -135,10 +145,17 @@ impl<W: Word> Items<W> {
         digit: &Digit<W>,
         item: impl Fn(usize) -> (W, u32),
     ) -> Vec<usize> {
-        self.words.resize(count, W::ZERO);
-        self.indexes.resize(count, 0);
-        super::kernel::ask_huge_pages(&mut self.words);
-        super::kernel::ask_huge_pages(&mut self.indexes);
+        if self.words.len() != count {
+            *self = Self {
+                words: Vec::with_capacity(count),
+                indexes: Vec::with_capacity(count),
+            };
+            // Pages are asked for before they are touched.
+            super::kernel::ask_huge_pages(&mut self.words);
+            super::kernel::ask_huge_pages(&mut self.indexes);
+            self.words.resize(count, W::ZERO);
+            self.indexes.resize(count, 0);
+        }
         scatter(count, digit, item, self.as_part())
     }
 
@@ -165,14 +182,66 @@ fn scatter<W: Word>(
     for slot in &mut next {
         start += std::mem::replace(slot, start);
     }
-    for i in 0..count {
-        let (word, index) = item(i);
-        let slot = &mut next[digit.of(word)];
-        to.words[*slot] = word;
-        to.indexes[*slot] = index;
-        *slot += 1;
+    if count < MANY {
+        for i in 0..count {
+            let (word, index) = item(i);
+            let slot = &mut next[digit.of(word)];
+            to.words[*slot] = word;
+            to.indexes[*slot] = index;
+            *slot += 1;
+        }
+    } else {
+        scatter_lines(count, digit, item, to, &mut next);
     }
     next
+}
+
+/// From so many items, a cache line of each bucket is gathered before it is written.
+const MANY: usize = 1 << 15;
+
+/// Items that wait until they fill a line.
+#[derive(Clone)]
+struct Waiting<W> {
+    words: [W; 8],
+    indexes: [u32; 8],
+    count: usize,
+}
+
+/// Moves items to their buckets, whose next free places are `next`.
+fn scatter_lines<W: Word>(
+    count: usize,
+    digit: &Digit<W>,
+    item: impl Fn(usize) -> (W, u32),
+    to: Part<'_, W>,
+    next: &mut [usize],
+) {
+    let empty = Waiting {
+        words: [W::ZERO; 8],
+        indexes: [0; 8],
+        count: 0,
+    };
+    let mut waiting = vec![empty; next.len()];
+    let mut write = |queue: &mut Waiting<W>, slot: &mut usize| {
+        let (from, count) = (*slot, std::mem::take(&mut queue.count));
+        to.words[from..from + count].copy_from_slice(&queue.words[..count]);
+        to.indexes[from..from + count].copy_from_slice(&queue.indexes[..count]);
+        *slot += count;
+    };
+    for i in 0..count {
+        let (word, index) = item(i);
+        let bucket = digit.of(word);
+        let queue = &mut waiting[bucket];
+        queue.words[queue.count % 8] = word;
+        queue.indexes[queue.count % 8] = index;
+        queue.count += 1;
+        if queue.count == 8 {
+            write(queue, &mut next[bucket]);
+        }
+    }
+    waiting
+        .iter_mut()
+        .zip(next)
+        .for_each(|(queue, slot)| write(queue, slot));
 }
 
 fn varying_bits<W: Word>(mut words: impl Iterator<Item = W>) -> W {

@@ -6,7 +6,7 @@
 use super::build::Addressing;
 use super::code::Word;
 use super::design::TableKey;
-use super::kernel;
+use super::kernel::{self, Flipped, Line, LineVisitor};
 use super::layout::{LINE_DATA, Layout, entry_bytes, line_capacity};
 
 /// A table of distinct codes.
@@ -34,11 +34,6 @@ struct Packed {
     starts: Vec<u32>,
     entries: Vec<u8>,
 }
-
-/// A cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
 
 /// A line for each bucket.
 #[derive(Clone, Debug, Default)]
@@ -158,20 +153,57 @@ impl<W: Word> Table<W> {
         stored + self.flips.len() * 4
     }
 
-    /// Asks for the memory that [`Table::bucket`] reads first.
-    pub(super) fn prefetch_directory(&self, bucket: usize) {
+    /// Asks for the memory that the probes of `bucket` read first.
+    pub(super) fn prefetch_directory(&self, bucket: u32) {
+        let buckets = self.flips.iter().map(|flip| (bucket ^ flip) as usize);
         match &self.store {
-            Store::Packed(packed) => kernel::prefetch(&packed.starts, bucket),
-            Store::Lines(lines) => kernel::prefetch(&lines.lines, bucket),
+            Store::Packed(packed) => buckets.for_each(|at| kernel::prefetch(&packed.starts, at)),
+            Store::Lines(lines) => buckets.for_each(|at| kernel::prefetch(&lines.lines, at)),
         }
     }
 
     /// Asks for the memory of the entries, once the directory is there.
-    pub(super) fn prefetch_entries(&self, bucket: usize) {
-        if let Store::Packed(packed) = &self.store {
-            let (start, end) = packed.range(bucket);
+    pub(super) fn prefetch_entries(&self, bucket: u32) {
+        let Store::Packed(packed) = &self.store else {
+            return;
+        };
+        for flip in &self.flips {
+            let (start, end) = packed.range((bucket ^ flip) as usize);
             kernel::prefetch(&packed.entries, start * self.width);
             kernel::prefetch(&packed.entries, (end * self.width).saturating_sub(1));
+        }
+    }
+
+    /// Visits bucket and stored bits of each entry within `radius` of `needle`, the bits flipped in
+    /// the number of its bucket included; how many were compared.
+    pub(super) fn probe(
+        &self,
+        bucket: u32,
+        needle: W,
+        radius: u32,
+        hit: &mut dyn FnMut(u32, W),
+    ) -> u64 {
+        let width = self.width;
+        let probes = Flipped {
+            bucket,
+            flips: &self.flips,
+            radius,
+        };
+        match &self.store {
+            Store::Packed(packed) => {
+                let table = (packed.starts.as_slice(), packed.entries.as_slice());
+                W::probe_packed(table, width, probes, needle, hit)
+            }
+            Store::Lines(lines) => {
+                let shape = (width, line_capacity(width) as u32);
+                let mut visitor = Spilled {
+                    lines,
+                    width,
+                    needle,
+                    hit,
+                };
+                W::probe_lines(&lines.lines, shape, probes, needle, &mut visitor)
+            }
         }
     }
 
@@ -241,9 +273,34 @@ impl<W: Word> Table<W> {
             });
         }
     }
+}
 
-    pub(super) fn width(&self) -> usize {
-        self.width
+/// Looks at what a line does not hold.
+struct Spilled<'a, W> {
+    lines: &'a Lines,
+    width: usize,
+    needle: W,
+    hit: &'a mut dyn FnMut(u32, W),
+}
+
+impl<W: Word> LineVisitor<W> for Spilled<'_, W> {
+    fn hit(&mut self, bucket: u32, entry: W) {
+        (self.hit)(bucket, entry);
+    }
+
+    fn overflow(&mut self, bucket: u32, radius: u32) -> u64 {
+        let found = self.lines.bucket(bucket as usize, self.width);
+        let visit = &mut |_, rest| (self.hit)(bucket, rest);
+        scan_run(
+            found.more,
+            found.more_count,
+            self.width,
+            self.needle,
+            radius,
+            0,
+            visit,
+        );
+        found.more_count as u64
     }
 }
 
@@ -251,13 +308,8 @@ impl<W: Word> Table<W> {
 const PADDING: usize = 8;
 
 fn append<W: Word>(entries: &mut Vec<u8>, rests: &[W], width: usize) {
-    let start = entries.len();
-    entries.resize(start + rests.len() * width, 0);
-    if width > 0 {
-        for (slot, rest) in entries[start..].chunks_exact_mut(width).zip(rests) {
-            rest.write(slot);
-        }
-    }
+    entries.reserve(rests.len() * width + PADDING);
+    rests.iter().for_each(|rest| rest.append(width, entries));
 }
 
 impl Packed {
@@ -270,19 +322,12 @@ impl Packed {
 }
 
 impl Lines {
-    /// The last four bytes of a line: how many entries the bucket has or, above what a line holds,
-    /// which of the spills it is.
-    fn tail(&self, bucket: usize) -> u32 {
-        let line = &self.lines[bucket].0;
-        u32::from_le_bytes([line[60], line[61], line[62], line[63]])
-    }
-
     fn push<W: Word>(&mut self, rests: &[W], width: usize) {
         let capacity = line_capacity(width);
         let held = rests.len().min(capacity);
         let mut line = Line([0; 64]);
         for (i, rest) in rests[..held].iter().enumerate() {
-            rest.write(&mut line.0[i * width..(i + 1) * width]);
+            rest.write_wide(width, &mut line.0[i * width..]);
         }
         let tail = if held == rests.len() {
             held as u32
@@ -298,7 +343,7 @@ impl Lines {
 
     /// The start among the spilled, and the count, of a bucket.
     fn extent(&self, bucket: usize, width: usize) -> (usize, usize) {
-        let (tail, capacity) = (self.tail(bucket) as usize, line_capacity(width));
+        let (tail, capacity) = (self.lines[bucket].tail() as usize, line_capacity(width));
         match tail.checked_sub(capacity + 1) {
             None => (0, tail),
             Some(spill) => {
@@ -331,10 +376,6 @@ impl Lines {
 }
 
 impl Bucket<'_> {
-    pub(super) fn len(&self) -> usize {
-        self.first_count + self.more_count
-    }
-
     /// Visits position and value of each entry within `radius` of `needle`.
     pub(super) fn scan<W: Word>(
         &self,

@@ -3,7 +3,10 @@
 //! The functions without `target_feature` are the doors: they are called only at a [`Level`] that
 //! was detected, which is the safety argument of every call inside.
 
-use super::{Level, close_pairs_portably, low_ones, scan_packed_portably, scan_words_portably};
+use super::{
+    Flipped, Level, Line, LineVisitor, close_pairs_portably, low_ones, probe_packed_portably,
+    scan_packed_portably, scan_words_portably, visit_line,
+};
 use std::arch::x86_64::*;
 
 pub(super) fn extract(word: u64, mask: u64) -> u64 {
@@ -22,6 +25,19 @@ pub(super) fn deposit(word: u64, mask: u64) -> u64 {
     }
     // SAFETY: called at `Level::Avx2` or above, which includes BMI2.
     unsafe { pdep(word, mask) }
+}
+
+pub(super) fn permute(words: &[u64], address: u64, out: &mut [u64]) {
+    #[target_feature(enable = "bmi2")]
+    fn by_pext(words: &[u64], address: u64, out: &mut [u64]) {
+        let rest_bits = address.count_zeros();
+        for (&word, out) in words.iter().zip(out) {
+            let high = _pext_u64(word, address).checked_shl(rest_bits).unwrap_or(0);
+            *out = high | _pext_u64(word, !address);
+        }
+    }
+    // SAFETY: called at `Level::Avx2` or above, which includes BMI2.
+    unsafe { by_pext(words, address, out) }
 }
 
 pub(super) fn prefetch<T>(items: &[T], index: usize) {
@@ -46,6 +62,27 @@ pub(super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
         // changes neither content nor access rights, and a failure is only a missing speed-up.
         let _ = unsafe { madvise(address.cast(), length, MADV_HUGEPAGE) };
     }
+}
+
+pub(super) fn probe_packed(
+    table: (&[u32], &[u8]),
+    width: usize,
+    probes: Flipped<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    #[target_feature(enable = "popcnt,bmi2")]
+    fn by_popcnt(
+        table: (&[u32], &[u8]),
+        width: usize,
+        probes: Flipped<'_>,
+        needle: u64,
+        hit: &mut dyn FnMut(u32, u64),
+    ) -> u64 {
+        probe_packed_portably(table, width, probes, needle, hit)
+    }
+    // SAFETY: every level above portable includes POPCNT and BMI2.
+    unsafe { by_popcnt(table, width, probes, needle, hit) }
 }
 
 /// Entries from which the vector kernels pay; below, one POPCNT each is as fast.
@@ -201,7 +238,7 @@ fn ones_by_instruction(x: __m512i) -> __m512i {
 
 /// The AVX-512 kernels once for each way to count ones.
 macro_rules! avx512_kernels {
-    ($features:literal, $ones:ident, $groups:ident, $line:ident, $words:ident, $pairs:ident) => {
+    ($features:literal, $ones:ident, $groups:ident, $line:ident, $lines:ident, $words:ident, $pairs:ident) => {
         /// `bytes` holds whole groups of eight entries, at most eight of them.
         #[target_feature(enable = $features)]
         fn $groups(bytes: &[u8], width: usize, needle: u64, radius: u32) -> u64 {
@@ -227,6 +264,7 @@ macro_rules! avx512_kernels {
             hits
         }
 
+        #[inline]
         #[target_feature(enable = $features)]
         fn $line(line: &[u8; 64], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
             let needles = _mm512_set1_epi64(needle as i64);
@@ -239,6 +277,30 @@ macro_rules! avx512_kernels {
                 hits |= u64::from(_mm512_cmple_epu64_mask(apart, limit)) << (8 * group);
             }
             hits & low_ones(count)
+        }
+
+        #[target_feature(enable = $features)]
+        fn $lines(
+            lines: &[Line],
+            (width, capacity): (usize, u32),
+            probes: Flipped<'_>,
+            needle: u64,
+            visitor: &mut dyn LineVisitor<u64>,
+        ) -> u64 {
+            let mut compared = 0;
+            for (bucket, left) in probes.probes() {
+                let line = &lines[bucket as usize];
+                let count = line.tail().min(capacity);
+                compared += u64::from(count);
+                let hits = $line(&line.0, width, count as usize, needle, left);
+                if hits != 0 {
+                    visit_line(line, width, hits, bucket, visitor);
+                }
+                if line.tail() > capacity {
+                    compared += visitor.overflow(bucket, left);
+                }
+            }
+            compared
         }
 
         /// At most 64 words.
@@ -285,6 +347,7 @@ avx512_kernels!(
     ones_by_nibbles,
     scan_groups_avx512,
     scan_line_avx512,
+    probe_lines_avx512,
     scan_words_avx512,
     close_pairs_avx512
 );
@@ -293,6 +356,7 @@ avx512_kernels!(
     ones_by_instruction,
     scan_groups_popcnt,
     scan_line_popcnt,
+    probe_lines_popcnt,
     scan_words_popcnt,
     close_pairs_popcnt
 );
@@ -345,6 +409,22 @@ fn scan_groups_avx2(bytes: &[u8], width: usize, needle: u64, radius: u32) -> u64
         hits |= within_avx2(apart, limit) << (4 * i);
     }
     hits
+}
+
+pub(super) fn probe_lines(
+    level: Level,
+    lines: &[Line],
+    shape: (usize, u32),
+    probes: Flipped<'_>,
+    needle: u64,
+    visitor: &mut dyn LineVisitor<u64>,
+) -> u64 {
+    match level {
+        // SAFETY: the level was detected.
+        Level::Avx512Popcnt => unsafe { probe_lines_popcnt(lines, shape, probes, needle, visitor) },
+        // SAFETY: the caller has chosen an AVX-512 level, which was detected.
+        _ => unsafe { probe_lines_avx512(lines, shape, probes, needle, visitor) },
+    }
 }
 
 pub(super) fn scan_line(
