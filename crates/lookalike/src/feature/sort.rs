@@ -1,9 +1,11 @@
 //! Sorting features: they are uniform 64-bit values, so their leading bits tell their place.
 //!
 //! A comparison sort guesses wrong at every other step. Here values are counted by their leading
-//! bits, moved to buckets of one or two each, and put in order within the buckets by insertion. A
+//! bits, moved to buckets of one or two each, and settled within the buckets. A
 //! bucket that came out large is treated likewise by its next bits, so that a text of few words,
 //! whose features are many times the same, costs no more than another.
+
+use crate::kernel::settle::settle;
 
 /// Up to so many values plain insertion is fastest.
 const SMALL: usize = 24;
@@ -23,10 +25,11 @@ pub fn sort_dedup(features: &mut Vec<u64>, scratch: &mut Vec<u64>) {
 /// as there are values.
 fn sort(values: &mut [u64], scratch: &mut [u64], known: u32) {
     match values.len() {
-        0..=SMALL => insertion_sort(values),
-        25..=64 => sort_by_bits::<32>(values, scratch, known),
-        65..=400 => sort_by_bits::<256>(values, scratch, known),
-        _ => sort_by_bits::<2048>(values, scratch, known),
+        0..=SMALL => settle(values, values.len()),
+        25..=96 => sort_by_bits::<64>(values, scratch, known),
+        97..=384 => sort_by_bits::<256>(values, scratch, known),
+        385..=3072 => sort_by_bits::<1024>(values, scratch, known),
+        _ => sort_by_bits::<4096>(values, scratch, known),
     }
 }
 
@@ -51,11 +54,12 @@ fn sort_by_bits<const BUCKETS: usize>(values: &mut [u64], scratch: &mut [u64], k
         *place += 1;
     }
     values.copy_from_slice(scratch);
-    if largest as usize > SMALL {
+    let largest = largest as usize;
+    if largest > SMALL {
         // Each place has moved on to the end of its bucket.
         sort_large_buckets(values, scratch, &places, known + bits);
     }
-    insertion_sort(values);
+    settle(values, largest);
 }
 
 /// Turns counts into the places where the buckets begin; returns the largest count.
@@ -75,19 +79,6 @@ fn sort_large_buckets(values: &mut [u64], scratch: &mut [u64], ends: &[u32], kno
             sort(&mut values[start..end], &mut scratch[start..end], known);
         }
         start = end;
-    }
-}
-
-/// Puts values in order that stand near their places.
-fn insertion_sort(values: &mut [u64]) {
-    for at in 1..values.len() {
-        let value = values[at];
-        let mut place = at;
-        while place > 0 && values[place - 1] > value {
-            values[place] = values[place - 1];
-            place -= 1;
-        }
-        values[place] = value;
     }
 }
 
@@ -115,7 +106,7 @@ mod tests {
     #[test]
     fn hashes_in_any_number() {
         let mut state = 11;
-        for count in (0..130).chain([399, 400, 401, 1000, 5000, 70_000]) {
+        for count in (0..130).chain([383, 384, 385, 1000, 3072, 3073, 5000, 70_000]) {
             let values: Vec<u64> = (0..count).map(|_| splitmix64(&mut state)).collect();
             check(&values);
             let repeated: Vec<u64> = values.iter().map(|v| values[*v as usize % count]).collect();

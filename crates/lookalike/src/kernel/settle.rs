@@ -1,0 +1,81 @@
+//! The last step of sorting by leading bits: values that stand a few places from where they belong.
+//!
+//! The portable form is insertion, which guesses wrong at every other value. With AVX-512, which
+//! has minimum and maximum of 64-bit values, neighbours are put in order without a branch, first
+//! the even pairs, then the odd ones, as often as the largest group has values (odd-even
+//! transposition sort).
+
+use super::{Level, versions};
+
+/// From this group size on insertion takes fewer steps.
+const FEW: usize = 12;
+
+/// Sorts `values`, which consist of ascending groups of at most `largest` values in any order.
+pub(crate) fn settle(values: &mut [u64], largest: usize) {
+    settle_at(Level::current(), values, largest);
+}
+
+versions! {
+    fn settle_at(values: &mut [u64], largest: usize) {
+        portable: insert, avx2: insert, avx512: exchange,
+    }
+}
+
+#[inline(always)]
+fn insert(values: &mut [u64], _largest: usize) {
+    for at in 1..values.len() {
+        let value = values[at];
+        let mut place = at;
+        while place > 0 && values[place - 1] > value {
+            values[place] = values[place - 1];
+            place -= 1;
+        }
+        values[place] = value;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn exchange(values: &mut [u64], largest: usize) {
+    if largest > FEW || values.len() < 2 {
+        return insert(values, largest);
+    }
+    for pass in 0..largest {
+        let (pairs, _) = values[pass % 2..].as_chunks_mut::<2>();
+        for pair in pairs {
+            let [a, b] = *pair;
+            *pair = [a.min(b), a.max(b)];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::splitmix64;
+
+    #[test]
+    fn every_level_sorts_groups() {
+        let mut state = 21;
+        for largest in 1..20usize {
+            for count in [0usize, 1, 2, 3, 15, 16, 17, 40, 200] {
+                // Groups of every size up to the largest, each at every parity.
+                let mut values: Vec<u64> = Vec::new();
+                let mut group = 0;
+                while values.len() < count {
+                    let size = 1 + (splitmix64(&mut state) as usize) % largest;
+                    let low = |state: &mut u64| splitmix64(state) % 50;
+                    values.extend((0..size).map(|_| group << 32 | low(&mut state)));
+                    group += 1;
+                }
+                let mut expected = values.clone();
+                expected.sort_unstable();
+                for level in Level::available() {
+                    let mut settled = values.clone();
+                    settle_at(level, &mut settled, largest);
+                    assert_eq!(settled, expected, "{largest} {count} {level:?}");
+                }
+            }
+        }
+    }
+}
