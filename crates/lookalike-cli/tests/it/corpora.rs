@@ -1,0 +1,280 @@
+//! The real corpora against their brute-force truth: every pair, and nothing but pairs.
+
+use std::path::Path;
+
+use crate::support::{Finish, Pairs, TRUTH, contents, corpus, json_lines, lookalike, pairs_of};
+
+/// A corpus with its truth.
+struct Set {
+    documents: &'static str,
+    truth: &'static str,
+    shingle: &'static str,
+}
+
+const REUTERS: Set = Set {
+    documents: "reuters21578/docs.jsonl.gz",
+    truth: "reuters21578/jaccard_w5.jsonl",
+    shingle: "words:5",
+};
+const NEWSGROUPS: Set = Set {
+    documents: "newsgroups20/docs.jsonl.gz",
+    truth: "newsgroups20/jaccard_w5.jsonl",
+    shingle: "words:5",
+};
+const LICENSES: Set = Set {
+    documents: "license-texts/docs.jsonl.gz",
+    truth: "license-texts/jaccard_w5.jsonl.gz",
+    shingle: "words:5",
+};
+const LAWS: Set = Set {
+    documents: "de-laws-revisions/docs.jsonl.gz",
+    truth: "de-laws-revisions/jaccard_w5.jsonl.gz",
+    shingle: "words:5",
+};
+
+impl Set {
+    /// All pairs of the truth at or above a threshold.
+    fn pairs(&self, threshold: f64) -> Option<Pairs> {
+        let mut truth = pairs_of(&json_lines(&contents(&corpus(self.truth)?)), "j");
+        truth.retain(|_, j| *j >= threshold);
+        Some(truth)
+    }
+
+    /// What the command finds; its order is checked on the way.
+    fn found(&self, threshold: f64, flags: &[&str]) -> Option<Pairs> {
+        let documents = corpus(self.documents)?;
+        Some(run_pairs(&documents, self.shingle, threshold, flags))
+    }
+
+    /// The command finds exactly the truth, which holds `count` pairs.
+    #[track_caller]
+    fn is_found_exactly(&self, threshold: f64, count: usize) {
+        let (Some(truth), Some(found)) = (self.pairs(threshold), self.found(threshold, &[])) else {
+            return;
+        };
+        assert_eq!(truth.len(), count, "the truth itself has changed");
+        same(&truth, &found);
+    }
+
+    /// The flags find a part of the truth, each pair with its true similarity; the share found.
+    #[track_caller]
+    fn recall(&self, threshold: f64, flags: &[&str]) -> Option<f64> {
+        let (truth, found) = (self.pairs(threshold)?, self.found(threshold, flags)?);
+        let expected: Pairs = truth
+            .iter()
+            .filter(|row| found.contains_key(row.0))
+            .map(|(k, j)| (k.clone(), *j))
+            .collect();
+        same(&expected, &found);
+        Some(found.len() as f64 / truth.len() as f64)
+    }
+}
+
+fn run_pairs(documents: &Path, shingle: &str, threshold: f64, flags: &[&str]) -> Pairs {
+    let mut command = lookalike("pairs");
+    command.arg(documents).args([
+        "--quiet",
+        "--shingle",
+        shingle,
+        "--threshold",
+        &threshold.to_string(),
+    ]);
+    let rows = command.args(TRUTH).args(flags).succeed().lines();
+    let key = |row: &serde_json::Value| ["a", "b"].map(|end| row[end].as_str().unwrap().to_owned());
+    assert!(rows.iter().all(|row| key(row)[0] < key(row)[1]), "a < b");
+    assert!(
+        rows.is_sorted_by(|x, y| key(x) < key(y)),
+        "sorted, each once"
+    );
+    pairs_of(&rows, "similarity")
+}
+
+/// The same pairs with the same similarities; truth files are rounded to six digits.
+#[track_caller]
+fn same(truth: &Pairs, found: &Pairs) {
+    let missing: Vec<_> = truth
+        .iter()
+        .filter(|row| !found.contains_key(row.0))
+        .take(3)
+        .collect();
+    let wrong: Vec<_> = found
+        .iter()
+        .filter(|row| !truth.contains_key(row.0))
+        .take(3)
+        .collect();
+    assert!(
+        missing.is_empty() && wrong.is_empty(),
+        "missing {missing:?}, wrong {wrong:?}"
+    );
+    for (pair, similarity) in found {
+        assert!(
+            (similarity - truth[pair]).abs() <= 1e-6,
+            "{pair:?}: {similarity}, really {}",
+            truth[pair]
+        );
+    }
+}
+
+#[test]
+fn reuters_exactly() {
+    REUTERS.is_found_exactly(0.3, 623);
+    REUTERS.is_found_exactly(0.5, 442);
+    REUTERS.is_found_exactly(0.8, 277);
+}
+
+#[test]
+fn newsgroups_exactly() {
+    NEWSGROUPS.is_found_exactly(0.2, 4191);
+    for threshold in [0.5, 0.8] {
+        let Some(truth) = NEWSGROUPS.pairs(threshold) else {
+            return;
+        };
+        NEWSGROUPS.is_found_exactly(threshold, truth.len());
+    }
+}
+
+#[test]
+fn all_479_257_pairs_of_licenses() {
+    LICENSES.is_found_exactly(0.5, 479_257);
+}
+
+#[test]
+fn german_laws_exactly() {
+    let Some(truth) = LAWS.pairs(0.3) else { return };
+    LAWS.is_found_exactly(0.3, truth.len());
+    LAWS.is_found_exactly(0.9, 199);
+}
+
+#[test]
+fn chinese_and_every_script_by_characters() {
+    let chars = |documents, truth| Set {
+        documents,
+        truth,
+        shingle: "chars:5",
+    };
+    chars("zh-laws/docs.jsonl.gz", "zh-laws/jaccard_c5.jsonl").is_found_exactly(0.3, 455);
+    chars("zh-articles/docs.jsonl.gz", "zh-articles/jaccard_c5.jsonl").is_found_exactly(0.3, 20);
+    chars("udhr/docs.jsonl.gz", "udhr/jaccard_c5.jsonl").is_found_exactly(0.2, 12);
+    chars("udhr/docs.jsonl.gz", "udhr/jaccard_c5.jsonl").is_found_exactly(0.8, 4);
+}
+
+#[test]
+fn pages_of_manuals_exactly() {
+    let java = Set {
+        documents: "java-api-html/docs.jsonl.gz",
+        truth: "java-api-html/jaccard_w5.jsonl.gz",
+        shingle: "words:5",
+    };
+    let manual = Set {
+        documents: "manual-versions-html/docs.jsonl.gz",
+        truth: "manual-versions-html/jaccard_w5.jsonl.gz",
+        shingle: "words:5",
+    };
+    let install = Set {
+        documents: "install-guide-html/docs.jsonl.gz",
+        truth: "install-guide-html/jaccard_c5.jsonl.gz",
+        shingle: "chars:5",
+    };
+    for set in [java, manual, install] {
+        for threshold in [0.3, 0.8] {
+            let Some(truth) = set.pairs(threshold) else {
+                return;
+            };
+            set.is_found_exactly(threshold, truth.len());
+        }
+    }
+}
+
+#[test]
+fn the_ten_planted_articles() {
+    let set = Set {
+        documents: "mccormick-articles/docs.jsonl",
+        truth: "mccormick-articles/jaccard_w3.jsonl",
+        shingle: "words:3",
+    };
+    let Some(planted) = corpus("mccormick-articles/pairs.jsonl") else {
+        return;
+    };
+    let planted = pairs_of(&json_lines(&contents(&planted)), "jaccard_w3");
+    assert_eq!(planted.len(), 10);
+    for threshold in [0.25, 0.8] {
+        same(&planted, &set.found(threshold, &[]).unwrap());
+    }
+    let exact = set.pairs(0.1).unwrap();
+    set.is_found_exactly(0.1, exact.len());
+}
+
+/// The default scheme cuts words by Unicode's rules: other words, the same duplicates.
+#[test]
+fn the_default_scheme_finds_the_planted_articles_too() {
+    let Some(documents) = corpus("mccormick-articles/docs.jsonl") else {
+        return;
+    };
+    let planted = pairs_of(
+        &json_lines(&contents(
+            &corpus("mccormick-articles/pairs.jsonl").unwrap(),
+        )),
+        "jaccard_w3",
+    );
+    let found = lookalike("pairs")
+        .arg(documents)
+        .arg("--quiet")
+        .succeed()
+        .lines();
+    assert!(pairs_of(&found, "similarity").keys().eq(planted.keys()));
+}
+
+#[test]
+fn minhash_has_precision_1_and_the_recall_it_states() {
+    for (set, threshold) in [
+        (&REUTERS, 0.8),
+        (&REUTERS, 0.5),
+        (&NEWSGROUPS, 0.5),
+        (&LAWS, 0.8),
+    ] {
+        let Some(recall) = set.recall(threshold, &["--method", "minhash"]) else {
+            return;
+        };
+        assert!(recall >= 0.999, "{}: {recall}", set.documents);
+    }
+}
+
+#[test]
+fn super_shingles_find_a_part_of_the_truth() {
+    for (set, least) in [(&REUTERS, 0.7), (&LAWS, 0.7), (&NEWSGROUPS, 0.5)] {
+        let Some(recall) = set.recall(0.8, &["--method", "supershingle"]) else {
+            return;
+        };
+        assert!(recall >= least, "{}: {recall}", set.documents);
+    }
+}
+
+/// Fingerprints of texts at resemblance 0.8 differ in some ten bits of 64: the wider the distance, the more are found.
+#[test]
+fn simhash_finds_a_part_of_the_truth() {
+    for set in [&REUTERS, &LAWS, &NEWSGROUPS] {
+        let found = |distance| set.recall(0.8, &["--method", "simhash", "--distance", distance]);
+        let Some(near) = found("3") else { return };
+        let (wide, widest) = (found("10").unwrap(), found("16").unwrap());
+        assert!(
+            0.3 < near && near < wide && wide < widest,
+            "{}: {near}, {wide}, {widest}",
+            set.documents
+        );
+        assert!(
+            wide > 0.8 && widest > 0.98,
+            "{}: {wide}, {widest}",
+            set.documents
+        );
+    }
+}
+
+#[test]
+fn approximate_methods_on_dense_families() {
+    for (method, least) in [("minhash", 0.999), ("supershingle", 0.1), ("simhash", 0.01)] {
+        let Some(recall) = LICENSES.recall(0.8, &["--method", method]) else {
+            return;
+        };
+        assert!(recall >= least, "{method}: {recall}");
+    }
+}

@@ -1,0 +1,351 @@
+//! Files that change, are no files, or bear strange names; outputs that cannot be written.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::results::Results;
+use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record};
+
+/// Two files; the second is reached only after a while.
+pub(crate) fn long_and_short(folder: &Folder) -> [PathBuf; 2] {
+    let mut numbers = Numbers(5);
+    let lines =
+        (0..16_000).map(|number| record(&format!("{number:05}"), &numbers.words(140, 20_000)));
+    let long = folder.add("long.jsonl", lines.collect::<String>());
+    [
+        long,
+        folder.add("short.jsonl", record("z", STORY) + &record("zz", STORY)),
+    ]
+}
+
+/// Waits until a file is there; the job must not end before.
+pub(crate) fn wait_for(file: &Path, child: &mut Child) {
+    while !file.exists() {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the job ended too early"
+        );
+        sleep(Duration::from_millis(1));
+    }
+}
+
+/// Changes the second file at the moment when `sign` appears in the output folder; the error message.
+fn change_when(sign: &str, change: impl Fn(&Path)) -> String {
+    let folder = Folder::new();
+    let [long, short] = long_and_short(&folder);
+    let out = folder.path("out");
+    let mut command = lookalike("dedup");
+    command
+        .args([&long, &short])
+        .arg("-o")
+        .arg(&out)
+        .args(["--quiet", "--threads", "1"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(&out.join(sign), &mut child);
+    change(&short);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{:?}", output.status);
+    assert!(
+        !out.join("run.json").exists()
+            && !out.join("kept.jsonl").exists()
+            && !out.join("removed.jsonl").exists()
+    );
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn row_20_a_file_that_changes_while_it_is_read() {
+    let truncate = |path: &Path| fs::write(path, "").unwrap();
+    let extend = |path: &Path| {
+        fs::write(
+            path,
+            record("z", STORY) + &record("y", STORY) + &record("x", STORY),
+        )
+        .unwrap()
+    };
+    let remove = |path: &Path| fs::remove_file(path).unwrap();
+    for sign in [".lookalike/job.json", ".lookalike/decided.bin"] {
+        for change in [truncate as fn(&Path), extend] {
+            let message = change_when(sign, change);
+            assert!(
+                message.contains("short.jsonl") && message.contains("changed"),
+                "{sign}: {message}"
+            );
+        }
+        let message = change_when(sign, remove);
+        assert!(message.contains("short.jsonl"), "{sign}: {message}");
+    }
+}
+
+fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn row_20_pipes_and_devices_are_refused_by_name_and_skipped_in_folders() {
+    let folder = Folder::new();
+    folder.add("in/a.txt", STORY);
+    fifo(&folder.path("in/pipe"));
+    lookalike("pairs")
+        .arg(folder.path("in/pipe"))
+        .fail(1)
+        .says(&["pipe", "named pipe", "`-`"]);
+    lookalike("pairs")
+        .arg("/dev/zero")
+        .fail(1)
+        .says(&["/dev/zero", "device"]);
+    let results = folder.dedup(&folder.path("in"), &[]);
+    assert_eq!(results.kept.len(), 1);
+    assert_eq!(results.skipped.len(), 1);
+    assert_eq!(results.skipped[0]["kind"], "not-a-file");
+    assert!(
+        results.skipped[0]["source"]
+            .as_str()
+            .unwrap()
+            .ends_with("in/pipe")
+    );
+}
+
+#[test]
+fn row_20_links_that_lead_in_circles_are_followed_once() {
+    let folder = Folder::new();
+    folder.add("in/deep/a.txt", STORY);
+    std::os::unix::fs::symlink("..", folder.path("in/deep/up")).unwrap();
+    std::os::unix::fs::symlink("self", folder.path("in/self")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path("in/dangling")).unwrap();
+    std::os::unix::fs::symlink("deep/a.txt", folder.path("in/again.txt")).unwrap();
+    let results = folder.dedup(&folder.path("in"), &[]);
+    assert_eq!(results.kept.len(), 1);
+    let kind = |name: &str| {
+        let row = results
+            .skipped
+            .iter()
+            .find(|row| row["source"].as_str().unwrap().ends_with(name));
+        row.unwrap_or_else(|| panic!("{name} is not listed"))["kind"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(
+        (kind("deep/up"), kind("in/self"), kind("in/dangling")),
+        ("loop".into(), "loop".into(), "unreadable".into())
+    );
+    assert_eq!(results.skipped.len(), 4, "{:?}", results.skipped);
+}
+
+/// Runs through a shell, under which a file cannot grow beyond so many blocks: a full disk, in small.
+fn with_small_disk(blocks: u32, arguments: &[&str]) -> crate::support::Finished {
+    let mut command = Command::new("sh");
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    command
+        .args(["-c", &script, env!("CARGO_BIN_EXE_lookalike")])
+        .args(arguments)
+        .stdin(Stdio::null());
+    command.finish()
+}
+
+#[test]
+fn row_21_a_disk_that_is_full_leaves_no_half_file() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(9);
+    let lines = (0..900).map(|number| {
+        record(
+            &format!("{:03}", number * 7 % 900),
+            &numbers.words(100, 3000),
+        )
+    });
+    let input = folder.add("in.jsonl", lines.collect::<String>());
+    let size = fs::metadata(&input).unwrap().len();
+    let whole = Results::stable(&folder.dedup(&input, &[]).folder);
+    let mut failures = 0;
+    for blocks in [
+        0,
+        1,
+        2,
+        8,
+        64,
+        256,
+        size as u32 / 1024 / 2,
+        size as u32 / 512 + 1024,
+    ] {
+        let out = folder.path(format!("full-{blocks}"));
+        let finished = with_small_disk(
+            blocks,
+            &[
+                "dedup",
+                input.to_str().unwrap(),
+                "-q",
+                "-o",
+                out.to_str().unwrap(),
+            ],
+        );
+        assert!(!finished.err.contains("panicked"), "{}", finished.err);
+        for (name, bytes) in &whole {
+            assert!(
+                fs::read(out.join(name)).is_ok_and(|found| found == *bytes)
+                    || !out.join(name).exists(),
+                "half {name}"
+            );
+        }
+        assert_eq!(out.join("run.json").exists(), finished.status == Some(0));
+        if finished.status != Some(0) {
+            failures += 1;
+            assert_eq!(finished.status, Some(1), "{}", finished.err);
+            finished.says(&["full-", "File too large"]);
+            lookalike("dedup")
+                .arg(&input)
+                .args(["-q", "--resume", "-o"])
+                .arg(&out)
+                .succeed();
+            assert!(
+                Results::stable(&out) == whole,
+                "once there is room the job goes on"
+            );
+        }
+    }
+    assert!(
+        (3..8).contains(&failures),
+        "{failures} of 8 jobs met the limit"
+    );
+}
+
+#[test]
+fn row_21_places_that_cannot_be_written_to_are_told_before_the_work() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY)]);
+    let file = folder.add("file", "no directory");
+    for out in [file.clone(), file.join("below")] {
+        let failed = lookalike("dedup").arg(&input).arg("-o").arg(&out).fail(1);
+        failed.says(&[out.to_str().unwrap(), "-o"]);
+    }
+    assert_eq!(fs::read(&file).unwrap(), b"no directory");
+    lookalike("fingerprint")
+        .arg(&input)
+        .arg("-o")
+        .arg(file.join("x.jsonl"))
+        .fail(1)
+        .says(&["file/x.jsonl", "-o"]);
+    let full = || {
+        Stdio::from(
+            fs::OpenOptions::new()
+                .write(true)
+                .open("/dev/full")
+                .unwrap(),
+        )
+    };
+    let two = folder.records("two.jsonl", &[("a", STORY), ("b", STORY)]);
+    for subcommand in ["pairs", "fingerprint"] {
+        let output = lookalike(subcommand)
+            .arg(&two)
+            .stdout(full())
+            .output()
+            .unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{subcommand}: {message}");
+        assert!(
+            message.contains("No space left") && message.contains("output"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn row_42_names_are_bytes() {
+    let folder = Folder::new();
+    let names: [&[u8]; 5] = [
+        b"latin-\xe9.txt",
+        b"-",
+        b"with space\n.txt",
+        b"back\\slash.txt",
+        b"[a]*.txt",
+    ];
+    for name in names {
+        folder.add(
+            Path::new("in").join(std::ffi::OsStr::from_bytes(name)),
+            STORY,
+        );
+    }
+    let mut command = lookalike("dedup");
+    command
+        .current_dir(folder.path(""))
+        .env("LC_ALL", "C")
+        .env("LANG", "nonsense");
+    command.args(["in", "-o", "out", "-q"]).succeed();
+    let results = Results::read(&folder.path("out"));
+    assert_eq!(
+        results.kept_ids(),
+        ["in/-"],
+        "equal texts: the smallest name stays"
+    );
+    let copies = fs::read_dir(folder.path("out/removed/in"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let mut copies: Vec<_> = copies.map(|name| name.as_bytes().to_vec()).collect();
+    let mut wanted: Vec<_> = names
+        .iter()
+        .filter(|name| **name != b"-")
+        .map(|name| name.to_vec())
+        .collect();
+    copies.sort();
+    wanted.sort();
+    assert_eq!(copies, wanted);
+    assert!(
+        results
+            .removed_ids()
+            .contains(&"in/latin-\\xe9.txt".to_owned()),
+        "{:?}",
+        results.removed_ids()
+    );
+    // A file that is really named so, and one that no glob matches.
+    lookalike("pairs")
+        .arg(folder.path("in/[a]*.txt"))
+        .arg("-q")
+        .succeed();
+    lookalike("pairs")
+        .current_dir(folder.path("in"))
+        .args(["./-", "latin*", "-q"])
+        .succeed();
+}
+
+#[test]
+fn row_42_standard_input() {
+    let folder = Folder::new();
+    let lines = record("a", STORY) + &record("b", STORY);
+    let compressed = zstd::encode_all(lines.as_bytes(), 1).unwrap();
+    let found = "{\"a\":\"a\",\"b\":\"b\",\"similarity\":1.0}\n";
+    for input in [lines.as_bytes(), &compressed] {
+        let finished = lookalike("pairs").args(["-", "-q"]).finish_with(input);
+        assert_eq!(
+            (finished.status, finished.text()),
+            (Some(0), found),
+            "{}",
+            finished.err
+        );
+    }
+    let out = folder.path("out");
+    let mut dedup = lookalike("dedup");
+    let finished = dedup
+        .args(["-", "-q", "-o"])
+        .arg(&out)
+        .finish_with(lines.as_bytes());
+    assert_eq!(finished.status, Some(0), "{}", finished.err);
+    assert_eq!(
+        Results::read(&out).kept.concat(),
+        record("a", STORY).as_bytes()
+    );
+    let page = lookalike("fingerprint")
+        .args(["-", "-q"])
+        .finish_with(b"<html><body><p>one two three</body></html>");
+    assert_eq!(page.lines()[0]["id"], "-");
+    let mixed = folder.records("in.jsonl", &[("c", STORY)]);
+    let finished = lookalike("pairs")
+        .arg("-")
+        .arg(&mixed)
+        .arg("-q")
+        .finish_with(lines.as_bytes());
+    assert_eq!(finished.lines().len(), 3);
+}

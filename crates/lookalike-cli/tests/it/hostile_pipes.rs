@@ -1,0 +1,146 @@
+//! Readers that leave, and signals: no panic, no half result.
+
+use std::process::{Command, Stdio};
+
+use crate::hostile_files::{long_and_short, wait_for};
+use crate::results::Results;
+use crate::support::{Finish, Folder, Numbers, STORY, lookalike, record};
+
+/// What each command prints is more than a pipe holds, where it can be.
+fn talkative(folder: &Folder) -> Vec<Command> {
+    let equal: String = (0..400)
+        .map(|number| record(&format!("{number:03}"), STORY))
+        .collect();
+    let input = folder.add("equal.jsonl", equal);
+    let many: String = (0..4000)
+        .map(|number| record(&number.to_string(), STORY))
+        .collect();
+    let many = folder.add("many.jsonl", many);
+    let mut numbers = Numbers(2);
+    let pages = ["a", "b"].map(|name| {
+        folder.add(
+            format!("{name}.txt"),
+            numbers.words(30_000, 5000).replace("w7", "w7\n"),
+        )
+    });
+    let command = |subcommand: &str| lookalike(subcommand);
+    let mut commands = vec![
+        command("pairs"),
+        command("fingerprint"),
+        command("explain"),
+        command("explain"),
+        command("completions"),
+        command("dedup"),
+    ];
+    commands[0].arg(&input);
+    commands[1].arg(&many);
+    commands[2].args(&pages);
+    commands[3].args(&pages).arg("--json");
+    commands[4].arg("zsh");
+    commands[5]
+        .arg(&input)
+        .arg("--json")
+        .arg("-o")
+        .arg(folder.path("out"));
+    commands
+}
+
+#[test]
+fn row_40_a_reader_that_leaves_is_no_failure() {
+    let folder = Folder::new();
+    for mut command in talkative(&folder) {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !message.contains("panicked") && !message.contains("error"),
+            "{command:?}: {message}"
+        );
+        assert_eq!(output.status.code(), Some(0), "{command:?}: {message}");
+    }
+}
+
+#[test]
+fn row_40_head_takes_one_line() {
+    let folder = Folder::new();
+    let input = folder.add(
+        "in.jsonl",
+        (0..500)
+            .map(|number| record(&format!("{number:03}"), STORY))
+            .collect::<String>(),
+    );
+    let script = "\"$0\" pairs \"$1\" | head -1; echo \"${PIPESTATUS[*]}\"";
+    let output = Command::new("bash")
+        .args(["-c", script, env!("CARGO_BIN_EXE_lookalike")])
+        .arg(&input)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        text,
+        "{\"a\":\"000\",\"b\":\"001\",\"similarity\":1.0}\n0 0\n"
+    );
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+}
+
+/// Nobody hears the summary: the results are what counts.
+#[test]
+fn row_40_nobody_reads_standard_error() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let out = folder.path("out");
+    let mut command = lookalike("dedup");
+    let mut child = command
+        .arg(&input)
+        .arg("-o")
+        .arg(&out)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(out.join("run.json").exists());
+    let mut child = lookalike("pairs")
+        .arg("missing.jsonl")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn row_40_terminated_twice_and_resumed() {
+    let folder = Folder::new();
+    let [long, _] = long_and_short(&folder);
+    let out = folder.path("out");
+    let mut child = lookalike("dedup")
+        .arg(&long)
+        .arg("-o")
+        .arg(&out)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(&out.join(".lookalike/job.json"), &mut child);
+    for _ in 0..2 {
+        let mut kill = Command::new("kill");
+        kill.arg("-TERM")
+            .arg(child.id().to_string())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+    }
+    assert!(!child.wait().unwrap().success());
+    assert!(!out.join("run.json").exists());
+    lookalike("dedup")
+        .arg(&long)
+        .args(["-q", "--resume", "-o"])
+        .arg(&out)
+        .succeed();
+    assert_eq!(Results::read(&out).kept.len(), 16_000);
+}

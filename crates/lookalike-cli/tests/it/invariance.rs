@@ -1,0 +1,164 @@
+//! The result depends neither on the order of the input, nor on how it is cut into files, nor on threads or memory:
+//! the same bytes.
+
+use std::path::{Path, PathBuf};
+
+use crate::results::Results;
+use crate::support::{Finish, Folder, Numbers, contents, corpus, lookalike};
+
+/// The lines of a corpus in an order of their own.
+fn shuffled(lines: &[&[u8]], seed: u64) -> Vec<u8> {
+    let mut lines = lines.to_vec();
+    Numbers(seed).shuffle(&mut lines);
+    lines.concat()
+}
+
+/// One way to run the same job.
+struct Way {
+    inputs: Vec<PathBuf>,
+    flags: &'static [&'static str],
+}
+
+/// The same records in other orders, cut elsewhere, with other limits. The first is the plain way.
+fn ways(folder: &Folder, plain: &[u8]) -> Vec<Way> {
+    let lines: Vec<&[u8]> = plain.split_inclusive(|&byte| byte == b'\n').collect();
+    let whole = folder.add("whole.jsonl", plain);
+    let backwards = folder.add(
+        "backwards.jsonl",
+        lines.iter().rev().copied().collect::<Vec<_>>().concat(),
+    );
+    let mixed = folder.add("mixed.jsonl", shuffled(&lines, 1));
+    let other = shuffled(&lines, 2);
+    let other: Vec<&[u8]> = other.split_inclusive(|&byte| byte == b'\n').collect();
+    let cut = |(number, part): (usize, &[&[u8]])| {
+        folder.add(format!("parts/{number}.jsonl"), part.concat())
+    };
+    let parts: Vec<PathBuf> = other
+        .chunks(lines.len().div_ceil(7))
+        .enumerate()
+        .map(cut)
+        .collect();
+    let way = |inputs, flags| Way { inputs, flags };
+    vec![
+        way(vec![whole.clone()], &[]),
+        way(vec![backwards], &["--threads", "1", "--memory", "64M"]),
+        way(vec![mixed], &["--threads", "2", "--memory", "64M"]),
+        way(
+            vec![folder.path("parts")],
+            &["--threads", "1", "--memory", "256M"],
+        ),
+        way(
+            parts.into_iter().rev().collect(),
+            &["--threads", "2", "--memory", "256M"],
+        ),
+        way(vec![whole], &["--threads", "5"]),
+    ]
+}
+
+fn run(folder: &Folder, way: &Way, flags: &[&str]) -> Vec<(&'static str, Vec<u8>)> {
+    let out = folder.path("out");
+    let mut command = lookalike("dedup");
+    command
+        .args(&way.inputs)
+        .arg("-o")
+        .arg(&out)
+        .args(["--overwrite", "--quiet"])
+        .args(way.flags)
+        .args(flags);
+    command.succeed();
+    Results::stable(&out)
+}
+
+/// Every way leads to the same bytes, of which there are some.
+#[track_caller]
+fn all_ways_are_one(corpus: &Path, flags: &[&str]) {
+    let folder = Folder::new();
+    let ways = ways(&folder, &contents(corpus));
+    let plain = run(&folder, &ways[0], flags);
+    assert!(
+        plain[..2]
+            .iter()
+            .all(|(name, bytes)| !bytes.is_empty() || *name == "skipped.jsonl")
+    );
+    for (number, way) in ways.iter().enumerate().skip(1) {
+        for ((name, wanted), (_, found)) in plain.iter().zip(run(&folder, way, flags)) {
+            assert!(
+                *wanted == found,
+                "{name} differs in way {number}, {:?} {flags:?}",
+                way.flags
+            );
+        }
+    }
+}
+
+#[test]
+fn license_texts_in_any_way() {
+    let Some(path) = corpus("license-texts/docs.jsonl.gz") else {
+        return;
+    };
+    all_ways_are_one(&path, &["--pairs", "all"]);
+}
+
+#[test]
+fn german_laws_in_any_way() {
+    let Some(path) = corpus("de-laws-revisions/docs.jsonl.gz") else {
+        return;
+    };
+    all_ways_are_one(&path, &[]);
+}
+
+#[test]
+fn german_laws_by_every_method_in_any_way() {
+    let Some(path) = corpus("de-laws-revisions/docs.jsonl.gz") else {
+        return;
+    };
+    for method in ["minhash", "supershingle", "simhash"] {
+        all_ways_are_one(&path, &["--method", method]);
+    }
+}
+
+#[test]
+fn many_small_records_of_few_words_in_any_way() {
+    let (folder, mut numbers) = (Folder::new(), Numbers(7));
+    let line = |number: usize| {
+        let count = numbers.below(9);
+        crate::support::record(
+            &format!("d{}", number * 7919 % 3000),
+            &numbers.words(count, 3),
+        )
+    };
+    let path = folder.add("small.jsonl", (0..3000).map(line).collect::<String>());
+    all_ways_are_one(&path, &["--threshold", "0.5", "--pairs", "all"]);
+    all_ways_are_one(
+        &path,
+        &[
+            "--keep",
+            "shortest",
+            "--threshold",
+            "0.7",
+            "--method",
+            "simhash",
+            "--distance",
+            "7",
+        ],
+    );
+}
+
+#[test]
+fn pairs_in_any_way() {
+    let Some(path) = corpus("de-laws-revisions/docs.jsonl.gz") else {
+        return;
+    };
+    let folder = Folder::new();
+    let mut outputs = ways(&folder, &contents(&path)).into_iter().map(|way| {
+        let mut command = lookalike("pairs");
+        command
+            .args(way.inputs)
+            .args(way.flags)
+            .args(["--threshold", "0.3", "--quiet"])
+            .succeed()
+            .out
+    });
+    let first = outputs.next().unwrap();
+    assert!(!first.is_empty() && outputs.all(|output| output == first));
+}

@@ -1,0 +1,18 @@
+//! The promises of the command, each seen through the real binary. One module a theme.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod choices;
+mod corpora;
+mod hostile;
+mod hostile_files;
+mod hostile_lines;
+mod hostile_pipes;
+mod invariance;
+mod oracle;
+mod promises;
+mod refusals;
+mod results;
+mod resume;
+mod support;
+mod surface;

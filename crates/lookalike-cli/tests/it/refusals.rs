@@ -1,0 +1,179 @@
+//! Wrong usage and wrong input: the exit status, and a message that names what is wrong and what would be right.
+
+use crate::support::{Finish, Folder, STORY, lookalike};
+
+/// A folder with one file of two records.
+pub(crate) fn two() -> (Folder, std::path::PathBuf) {
+    let folder = Folder::new();
+    let input = folder.records("two.jsonl", &[("a", STORY), ("b", STORY)]);
+    (folder, input)
+}
+
+#[test]
+fn wrong_usage_is_status_2_and_names_what_would_be_right() {
+    let (_folder, input) = two();
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["--method", "jaccard"],
+            &[
+                "jaccard",
+                "allpairs",
+                "minhash",
+                "supershingle",
+                "simhash",
+                "copies",
+            ],
+        ),
+        (
+            &["--threshold", "0"],
+            &["threshold 0", "above 0 and at most 1"],
+        ),
+        (
+            &["--threshold", "2"],
+            &["threshold 2", "above 0 and at most 1"],
+        ),
+        (
+            &["--threshold", "NaN"],
+            &["threshold NaN", "above 0 and at most 1"],
+        ),
+        (&["--threshold", "much"], &["much", "--threshold"]),
+        (&["--method", "simhash", "--distance", "17"], &["17", "16"]),
+        (&["--shingle", "words:0"], &["words:0", "words:5"]),
+        (
+            &["--shingle", "lines:3"],
+            &["lines:3", "words:N or chars:N"],
+        ),
+        (&["--segment", "thai"], &["thai", "unicode", "word-chars"]),
+        (&["--normalize", "nfd"], &["nfd", "nfc", "nfkc", "none"]),
+        (&["--weight", "idf"], &["idf", "set", "tf"]),
+        (&["--memory", "lots"], &["lots", "512M"]),
+        (&["--threads", "0"], &["threads", "1 to 1024"]),
+        (&["--recall", "1"], &["recall 1", "allpairs"]),
+        (
+            &["--method", "minhash", "--functions", "1"],
+            &["--functions", "allpairs"],
+        ),
+        (&["--format", "csv"], &["csv", "jsonl, text or html"]),
+        (&["--text", "a..b"], &["a..b", "empty name"]),
+        (&["--thresold", "0.9"], &["--thresold", "--threshold"]),
+    ];
+    for (flags, words) in cases {
+        let failed = lookalike("pairs").arg(&input).args(*flags).fail(2);
+        assert!(failed.out.is_empty());
+        failed.says(words);
+    }
+    lookalike("dedup").arg(&input).fail(2).says(&["--output"]);
+    lookalike("pairs").fail(2).says(&["<INPUT>"]);
+    lookalike("frobnicate").fail(2).says(&["frobnicate"]);
+    assert_eq!(
+        lookalike("pairs")
+            .arg(&input)
+            .args(["--resume"])
+            .finish()
+            .status,
+        Some(2)
+    );
+}
+
+#[test]
+fn wrong_choices_of_dedup_are_status_2() {
+    let (folder, input) = two();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["--keep", "best"], &["best", "longest", "newest:FIELD"]),
+        (
+            &["--keep", "max:"],
+            &["max:", "names no field", "max:score"],
+        ),
+        (&["--order", "size"], &["size", "id or input"]),
+        (&["--pairs", "some"], &["some", "deciding or all"]),
+        (&["--compress", "xz"], &["xz", "none, gz or zst"]),
+        (&["--repeated-ids", "drop"], &["drop", "number or refuse"]),
+        (&["--resume", "--overwrite"], &["--resume", "--overwrite"]),
+    ];
+    for (flags, words) in cases {
+        lookalike("dedup")
+            .arg(&input)
+            .arg("-o")
+            .arg(folder.path("out"))
+            .args(*flags)
+            .fail(2)
+            .says(words);
+    }
+    assert!(
+        !folder.path("out").exists(),
+        "a wrong word on the command line makes no folder"
+    );
+}
+
+#[test]
+fn inputs_that_are_not_there_are_status_1_and_named() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("empty")).unwrap();
+    folder.add("t.parquet", "PAR1");
+    folder.add("pictures/a.png", b"\x89PNG\r\n\x1a\n\0\0\0");
+    let cases: &[(&str, &[&str])] = &[
+        ("missing.jsonl", &["missing.jsonl", "no such file"]),
+        ("empty", &["empty", "no document"]),
+        ("pictures", &["pictures", "no document", "a.png", "binary"]),
+        (
+            "t.parquet",
+            &["t.parquet", "Parquet", "not supported yet", "JSON Lines"],
+        ),
+        ("*.nothing", &["*.nothing", "no file matches"]),
+    ];
+    for (name, words) in cases {
+        for subcommand in ["pairs", "fingerprint"] {
+            lookalike(subcommand)
+                .arg(folder.path(name))
+                .fail(1)
+                .says(words);
+        }
+        lookalike("dedup")
+            .arg(folder.path(name))
+            .arg("-o")
+            .arg(folder.path("out"))
+            .fail(1)
+            .says(words);
+    }
+}
+
+#[test]
+fn a_wrong_field_name_lists_the_fields_there_are() {
+    let folder = Folder::new();
+    let input = folder.add(
+        "in.jsonl",
+        "{\"name\":\"a\",\"body\":\"one two\"}\n{\"name\":\"b\",\"body\":\"three\"}\n",
+    );
+    for flags in [&[][..], &["--text", "content"]] {
+        let out = folder.path("out");
+        let failed = lookalike("dedup")
+            .arg(&input)
+            .arg("-o")
+            .arg(&out)
+            .args(flags)
+            .arg("--overwrite")
+            .fail(1);
+        failed.says(&["2 records", "body, name", "--text FIELD"]);
+        lookalike("pairs")
+            .arg(&input)
+            .args(flags)
+            .fail(1)
+            .says(&["body, name", "--text FIELD"]);
+    }
+    let results = folder.dedup(&input, &["--text", "body", "--id", "name"]);
+    assert_eq!(results.kept.len(), 2);
+}
+
+/// The first try named a wrong field; the second is right and needs no flag that throws results away.
+#[test]
+fn a_job_that_failed_before_it_had_results_is_not_in_the_way() {
+    let folder = Folder::new();
+    let input = folder.add("in.jsonl", "{\"id\":\"a\",\"body\":\"one two\"}\n");
+    let dedup = || {
+        let mut command = lookalike("dedup");
+        command.arg(&input).arg("-o").arg(folder.path("out"));
+        command
+    };
+    dedup().fail(1).says(&["--text FIELD"]);
+    dedup().args(["--text", "body"]).succeed();
+}

@@ -1,0 +1,313 @@
+//! A job that is killed at any moment leaves no half file under a final name, and `--resume` ends with the same bytes
+//! as a job that nobody disturbed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::results::{Results, STABLE};
+use crate::support::{Finish, Folder, Numbers, lookalike, record};
+
+/// The collection of this module and what an undisturbed job makes of it.
+struct Reference {
+    folder: Folder,
+    input: PathBuf,
+    bytes: Vec<(&'static str, Vec<u8>)>,
+    took: Duration,
+}
+
+/// Made once for all tests; large enough that a job takes a while.
+fn reference() -> &'static Reference {
+    static REFERENCE: OnceLock<Reference> = OnceLock::new();
+    REFERENCE.get_or_init(|| {
+        let folder = Folder::new();
+        let input = folder.add("in.jsonl", collection());
+        let out = folder.path("undisturbed");
+        let start = Instant::now();
+        job(&input, &out, &[]).succeed();
+        let (took, bytes) = (start.elapsed(), Results::stable(&out));
+        assert!(
+            bytes
+                .iter()
+                .all(|(name, bytes)| *name == "skipped.jsonl" || bytes.len() > 1000)
+        );
+        Reference {
+            folder,
+            input,
+            bytes,
+            took,
+        }
+    })
+}
+
+/// 20 MB in 25,000 records, a quarter of which are copies or retellings of another; ids come in no order.
+fn collection() -> String {
+    let mut numbers = Numbers(3);
+    let mut texts: Vec<String> = Vec::new();
+    let mut lines = String::new();
+    for number in 0..25_000 {
+        let text = match numbers.below(8) {
+            0 if number > 0 => texts[numbers.below(number)].clone(),
+            1 if number > 0 => format!(
+                "{} {}",
+                texts[numbers.below(number)],
+                numbers.words(3, 1000)
+            ),
+            _ => numbers.words(140, 20_000),
+        };
+        lines.push_str(&record(&format!("{:05}", number * 7919 % 25_000), &text));
+        texts.push(text);
+    }
+    lines
+}
+
+fn job(input: &Path, out: &Path, flags: &[&str]) -> Command {
+    let mut command = lookalike("dedup");
+    // Little memory, so that records are spilled and arranged.
+    command
+        .arg(input)
+        .arg("-o")
+        .arg(out)
+        .args(["--quiet", "--memory", "80M", "--threads", "2"])
+        .args(flags);
+    command
+}
+
+/// Kills a job; whether it was still running.
+fn kill(mut child: Child) -> bool {
+    let running = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    running
+}
+
+/// Every result that is there is whole; `run.json` only beside all of them.
+#[track_caller]
+fn nothing_is_half(out: &Path, reference: &Reference) {
+    let mut whole = 0;
+    for (name, bytes) in &reference.bytes {
+        if let Ok(found) = fs::read(out.join(name)) {
+            assert!(found == *bytes, "{name} is there and not whole");
+            whole += 1;
+        }
+    }
+    if let Ok(page) = fs::read_to_string(out.join("report.html")) {
+        assert!(page.trim_end().ends_with("</html>"), "half a report");
+    }
+    if let Ok(run) = fs::read(out.join("run.json")) {
+        serde_json::from_slice::<serde_json::Value>(&run).unwrap();
+        assert_eq!(whole, STABLE.len());
+        assert!(out.join("report.html").exists());
+    }
+}
+
+/// Names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[track_caller]
+fn is_complete(out: &Path, reference: &Reference) {
+    for ((name, wanted), (_, found)) in reference.bytes.iter().zip(Results::stable(out)) {
+        assert!(*wanted == found, "{name} is another one after --resume");
+    }
+    assert!(out.join("run.json").exists());
+}
+
+/// Starts jobs, kills the i-th when `moment(i)` comes, resumes each, until `kills` of them were hit while running.
+fn kill_and_resume(kills: usize, test: &str, moment: impl Fn(usize, &Path, &mut Child)) {
+    let reference = reference();
+    let (mut hit, mut attempts) = (0, 0);
+    while hit < kills {
+        attempts += 1;
+        assert!(
+            attempts <= 4 * kills,
+            "{hit} of {attempts} jobs were still running when they were to be killed"
+        );
+        let out = reference.folder.path(format!("{test}-{attempts}"));
+        let mut child = job(&reference.input, &out, &["--resume"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        moment(attempts, &out, &mut child);
+        hit += usize::from(kill(child));
+        nothing_is_half(&out, reference);
+        if !out.join("run.json").exists() {
+            job(&reference.input, &out, &["--resume"]).succeed();
+        }
+        is_complete(&out, reference);
+        fs::remove_dir_all(out).unwrap();
+    }
+}
+
+#[test]
+fn killed_at_any_moment() {
+    let took = reference().took;
+    kill_and_resume(16, "moment", |attempt, _, _| {
+        sleep(took.mul_f64((attempt % 16) as f64 / 16.0))
+    });
+}
+
+/// The decisions are on disk, the results on their way.
+#[test]
+fn killed_while_results_are_written() {
+    let left = reference().took.mul_f64(0.5);
+    kill_and_resume(12, "writing", |attempt, out, child| {
+        wait_for(&out.join(".lookalike/decided.bin"), child);
+        sleep(left.mul_f64((attempt % 12) as f64 / 12.0));
+    });
+}
+
+/// Until a file is there, or the job has ended.
+fn wait_for(file: &Path, child: &mut Child) {
+    while !file.exists() && child.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(1));
+    }
+}
+
+/// One job, killed again and again, each time a little later; then left alone.
+#[test]
+fn killed_while_resuming() {
+    let reference = reference();
+    let out = reference.folder.path("again");
+    for round in 0..8 {
+        let child = job(&reference.input, &out, &["--resume"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        sleep(reference.took.mul_f64(f64::from(round) / 8.0));
+        kill(child);
+        nothing_is_half(&out, reference);
+        if out.join("run.json").exists() {
+            return is_complete(&out, reference);
+        }
+    }
+    job(&reference.input, &out, &["--resume"]).succeed();
+    is_complete(&out, reference);
+}
+
+/// Starts a job into `out` and kills it once its decisions are made.
+fn interrupted(out: &Path) -> &'static Reference {
+    let reference = reference();
+    let mut child = job(&reference.input, out, &[])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(&out.join(".lookalike/decided.bin"), &mut child);
+    assert!(kill(child), "the job was to be interrupted");
+    reference
+}
+
+#[test]
+fn a_resumed_job_takes_over_the_decisions_and_leaves_nothing_else_behind() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let reference = interrupted(&out);
+    // Other limits are no other settings.
+    let mut command = lookalike("dedup");
+    command.arg(&reference.input).arg("-o").arg(&out);
+    command
+        .args(["--resume", "--threads", "1", "--memory", "300M"])
+        .succeed();
+    is_complete(&out, reference);
+    assert_eq!(Results::read(&out).run["resumed"], true);
+    let wanted = [
+        "clusters.jsonl",
+        "kept.jsonl",
+        "pairs.jsonl",
+        "removed.jsonl",
+        "report.html",
+        "run.json",
+        "skipped.jsonl",
+    ];
+    assert_eq!(names(&out), wanted);
+}
+
+#[test]
+fn other_settings_other_input_and_a_new_job_are_refused() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let reference = interrupted(&out);
+    let before = names(&out);
+    let refused = job(&reference.input, &out, &["--resume", "--threshold", "0.9"]).fail(1);
+    refused.says(&["out", "other settings", "0.8", "0.9", "--overwrite"]);
+    let other = folder.add("other.jsonl", record("a", "some other text"));
+    job(&other, &out, &["--resume"])
+        .fail(1)
+        .says(&["out", "other files", "--overwrite"]);
+    job(&reference.input, &out, &[]).fail(1).says(&[
+        "out",
+        "holds results already",
+        "--resume",
+        "--overwrite",
+    ]);
+    assert_eq!(names(&out), before, "a refusal changes nothing");
+    job(&reference.input, &out, &["--resume"]).succeed();
+    is_complete(&out, reference);
+}
+
+#[test]
+fn input_that_changed_since_is_refused() {
+    let folder = Folder::new();
+    let (out, reference) = (folder.path("out"), reference());
+    let input = folder.add("in.jsonl", fs::read(&reference.input).unwrap());
+    let mut child = job(&input, &out, &[])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(&out.join(".lookalike/decided.bin"), &mut child);
+    assert!(kill(child), "the job was to be interrupted");
+    let mut bytes = fs::read(&input).unwrap();
+    bytes.extend_from_slice(record("new", "one more record").as_bytes());
+    fs::write(&input, bytes).unwrap();
+    job(&input, &out, &["--resume"])
+        .fail(1)
+        .says(&["changed", "--overwrite"]);
+    job(&input, &out, &["--overwrite"]).succeed();
+    assert!(Results::read(&out).kept_ids().contains(&"new".to_owned()));
+}
+
+#[test]
+fn finished_jobs_are_neither_resumed_nor_overwritten_unasked() {
+    let folder = Folder::new();
+    let (input, out) = (
+        folder.records("in.jsonl", &[("a", "one text"), ("b", "another text")]),
+        folder.path("out"),
+    );
+    job(&input, &out, &["--resume"]).succeed();
+    let first = Results::stable(&out);
+    for flags in [&["--resume"][..], &[]] {
+        job(&input, &out, flags)
+            .fail(1)
+            .says(&["out", "--overwrite"]);
+        job(&input, &out, flags).fail(1);
+    }
+    job(&input, &out, &["--resume"]).fail(1).says(&["finished"]);
+    assert_eq!(Results::stable(&out), first);
+    let other = folder.records("other.jsonl", &[("c", "a third text")]);
+    job(&other, &out, &["--overwrite", "--compress", "zst"]).succeed();
+    assert_eq!(Results::read(&out).kept_ids(), ["c"]);
+    assert!(!out.join("kept.jsonl").exists(), "the old results are gone");
+}
+
+/// What is no result is none of our business.
+#[test]
+fn files_of_others_stay() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", "one text")]);
+    folder.add("out/notes.txt", "mine");
+    job(&input, &folder.path("out"), &[]).succeed();
+    job(&input, &folder.path("out"), &["--overwrite"]).succeed();
+    assert_eq!(
+        fs::read_to_string(folder.path("out/notes.txt")).unwrap(),
+        "mine"
+    );
+}

@@ -1,0 +1,244 @@
+//! What the tests share: running the binary, folders of input, and the real corpora.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// The flags under which features are those of the truth files: sets of `\w+` words, nothing normalised.
+pub(crate) const TRUTH: [&str; 4] = ["--segment", "word-chars", "--normalize", "none"];
+
+/// A sentence that tests tell again and again.
+pub(crate) const STORY: &str =
+    "the ferry left the harbour at nine with forty people on board and came back before noon";
+
+/// A command line to be completed.
+pub(crate) fn lookalike(subcommand: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lookalike"));
+    command.arg(subcommand).stdin(Stdio::null());
+    command
+}
+
+/// A command that ended.
+pub(crate) struct Finished {
+    /// Exit status; none after a signal.
+    pub(crate) status: Option<i32>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+}
+
+impl Finished {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.out).unwrap()
+    }
+
+    /// Standard output as JSON, one value a line.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        json_lines(&self.out)
+    }
+
+    /// The one JSON object on standard output.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.out).unwrap()
+    }
+
+    /// Demands that standard error holds every one of `words`.
+    #[track_caller]
+    pub(crate) fn says(&self, words: &[&str]) -> &Self {
+        for word in words {
+            assert!(self.err.contains(word), "{word:?} is not in: {}", self.err);
+        }
+        self
+    }
+}
+
+/// Ways to run a command to its end.
+pub(crate) trait Finish {
+    fn finish(&mut self) -> Finished;
+    /// With bytes on standard input.
+    fn finish_with(&mut self, input: &[u8]) -> Finished;
+    /// Status 0 is demanded.
+    fn succeed(&mut self) -> Finished;
+    /// This status is demanded, and a message that is no panic.
+    fn fail(&mut self, status: i32) -> Finished;
+}
+
+impl Finish for Command {
+    fn finish(&mut self) -> Finished {
+        let output = self.output().unwrap();
+        let (status, out) = (output.status.code(), output.stdout);
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        Finished { status, out, err }
+    }
+
+    fn finish_with(&mut self, input: &[u8]) -> Finished {
+        self.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = self.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let (status, out) = (output.status.code(), output.stdout);
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        Finished { status, out, err }
+    }
+
+    #[track_caller]
+    fn succeed(&mut self) -> Finished {
+        let finished = self.finish();
+        assert_eq!(finished.status, Some(0), "{self:?}: {}", finished.err);
+        finished
+    }
+
+    #[track_caller]
+    fn fail(&mut self, status: i32) -> Finished {
+        let finished = self.finish();
+        assert_eq!(finished.status, Some(status), "{self:?}: {}", finished.err);
+        assert!(!finished.err.contains("panicked"), "{}", finished.err);
+        assert!(finished.err.contains("error:"), "{}", finished.err);
+        finished
+    }
+}
+
+/// A directory of inputs and results that goes away with the test.
+pub(crate) struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn add(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Adds a JSONL file of ids and texts.
+    pub(crate) fn records<S: AsRef<str>>(&self, name: &str, records: &[(S, S)]) -> PathBuf {
+        let lines = records
+            .iter()
+            .map(|(id, text)| record(id.as_ref(), text.as_ref()));
+        self.add(name, lines.collect::<String>())
+    }
+
+    /// `dedup` of one input into the folder `out`; the results.
+    #[track_caller]
+    pub(crate) fn dedup(&self, input: &Path, flags: &[&str]) -> crate::results::Results {
+        let out = self.path("out");
+        lookalike("dedup")
+            .arg(input)
+            .arg("-o")
+            .arg(&out)
+            .arg("--overwrite")
+            .args(flags)
+            .succeed();
+        crate::results::Results::read(&out)
+    }
+}
+
+/// A line of JSONL.
+pub(crate) fn record(id: &str, text: &str) -> String {
+    format!("{}\n", serde_json::json!({ "id": id, "text": text }))
+}
+
+pub(crate) fn json_lines(bytes: &[u8]) -> Vec<Value> {
+    let lines = bytes
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+/// Verified pairs by their ids, smaller first.
+pub(crate) type Pairs = BTreeMap<(String, String), f64>;
+
+/// Reads `{"a":..,"b":..,KEY:..}` rows; the ids of a row may stand in either order.
+pub(crate) fn pairs_of(rows: &[Value], key: &str) -> Pairs {
+    let pair = |row: &Value| {
+        let [a, b] = ["a", "b"].map(|end| row[end].as_str().unwrap().to_owned());
+        (
+            if a < b { (a, b) } else { (b, a) },
+            row[key].as_f64().unwrap(),
+        )
+    };
+    rows.iter().map(pair).collect()
+}
+
+/// The bytes of a file, decompressed if its name says so.
+pub(crate) fn contents(path: &Path) -> Vec<u8> {
+    let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    match path.extension().and_then(OsStr::to_str) {
+        Some("gz") => {
+            let mut plain = Vec::new();
+            flate2::read::MultiGzDecoder::new(&bytes[..])
+                .read_to_end(&mut plain)
+                .unwrap();
+            plain
+        }
+        Some("zst") => zstd::decode_all(&bytes[..]).unwrap(),
+        _ => bytes,
+    }
+}
+
+/// A file of the real corpora, which lie beside the repository.
+///
+/// Where they are missing the test is skipped, and says so even when the test passes; in CI that is a failure.
+pub(crate) fn corpus(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/data")
+        .join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+        "{} is missing",
+        path.display()
+    );
+    // Not by a macro: the test harness would swallow it.
+    let line = format!("SKIPPED: {} is missing\n", path.display());
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    None
+}
+
+/// The inputs that come with the repository.
+pub(crate) fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+/// Numbers that look random and are the same in every run: SplitMix64.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+
+    /// So many words of a vocabulary of `vocabulary`.
+    pub(crate) fn words(&mut self, count: usize, vocabulary: usize) -> String {
+        let words: Vec<String> = (0..count)
+            .map(|_| format!("w{}", self.below(vocabulary)))
+            .collect();
+        words.join(" ")
+    }
+}
