@@ -144,9 +144,9 @@ mod tests {
             let lengths = code_lengths(&counts);
             let encoder = Encoder::new(&lengths);
             let decoder = Decoder::new(&lengths).expect("a prefix code");
-            for symbol in 0..counts.len() {
+            for (symbol, &count) in counts.iter().enumerate() {
                 let (code, length) = encoder.code(symbol);
-                prop_assert_eq!(length > 0, counts[symbol] > 0);
+                prop_assert_eq!(length > 0, count > 0);
                 if length > 0 {
                     let bits = u64::from(code) << (64 - length) | u64::MAX >> length;
                     prop_assert_eq!(decoder.decode(bits), (symbol as u32, length));

@@ -7,4 +7,5 @@ mod collections;
 mod designs;
 mod files;
 mod indexes;
+mod real;
 mod self_join;
