@@ -2,7 +2,7 @@
 //! `super`): the pieces joined by one space, or the word characters alone.
 
 use super::piece::is_word_char;
-use super::{CHUNK, Segmenter, first_piece};
+use super::{CHUNK, Segmenter, first_piece, is_space, piece_start};
 use crate::scheme::{Case, Segmentation};
 
 /// Bytes that can be read from any character on.
@@ -43,18 +43,28 @@ impl CharBatch {
         self.has_ink |= !c.is_whitespace();
     }
 
-    /// Appends ASCII characters that are not white space.
-    fn push_ascii(&mut self, part: &[u8], lower: bool) {
-        self.make_room(part.len());
-        let end = self.used + part.len();
-        let copy = &mut self.bytes[self.used..end];
-        copy.copy_from_slice(part);
-        if lower {
-            copy.make_ascii_lowercase();
+    /// Appends the characters of ASCII pieces, and a space before each but the very first.
+    fn push_ascii(&mut self, text: &[u8], lower: bool) {
+        self.make_room(text.len() + 1);
+        let first = self.used;
+        let (mut end, mut after_space) = (first, true);
+        for &byte in text {
+            // A space is written before each byte, and kept where a later piece begins.
+            let space = is_space(&byte);
+            self.bytes[end] = b' ';
+            end += usize::from(after_space & !space & self.begun);
+            self.bytes[end] = if lower {
+                byte.to_ascii_lowercase()
+            } else {
+                byte
+            };
+            end += usize::from(!space);
+            self.begun |= !space;
+            after_space = space;
         }
-        self.starts.extend(self.used as u32..end as u32);
+        self.starts.extend(first as u32..end as u32);
         self.used = end;
-        self.has_ink |= !part.is_empty();
+        self.has_ink |= end > first;
     }
 
     fn make_room(&mut self, len: usize) {
@@ -66,16 +76,15 @@ impl CharBatch {
     /// Writes start and end of each window of `width` characters to `bounds`; returns the bytes
     /// that these count.
     pub(crate) fn windows(&self, width: usize, bounds: &mut Vec<u32>) -> &[u8] {
-        bounds.clear();
-        if let Some(later) = self.starts.get(width..) {
-            bounds.extend(
-                self.starts
-                    .iter()
-                    .zip(later)
-                    .flat_map(|(&start, &end)| [start, end]),
-            );
-            let last = self.starts[self.len() - width];
-            bounds.extend([last, self.used as u32]);
+        let windows = (self.len() + 1).saturating_sub(width);
+        bounds.resize(2 * windows, 0);
+        let (pairs, _) = bounds.as_chunks_mut::<2>();
+        let ends = self.starts.get(width..).unwrap_or_default();
+        for (pair, (&start, &end)) in pairs.iter_mut().zip(self.starts.iter().zip(ends)) {
+            *pair = [start, end];
+        }
+        if let Some(last) = pairs.last_mut() {
+            *last = [self.starts[windows - 1], self.used as u32];
         }
         &self.bytes
     }
@@ -107,6 +116,13 @@ impl Segmenter {
     ) {
         let mut rest = text;
         while !rest.is_empty() {
+            let ascii = ascii_pieces(rest);
+            if self.rules.segmentation == Segmentation::Unicode && !ascii.is_empty() {
+                batch.push_ascii(ascii, self.rules.case == Case::Lower);
+                hand_on(batch, &mut full);
+                rest = &rest[ascii.len()..];
+                continue;
+            }
             let piece = first_piece(rest);
             rest = rest.get(piece.len() + 1..).unwrap_or_default();
             if !piece.is_empty() {
@@ -126,13 +142,6 @@ impl Segmenter {
             batch.push(' ');
         }
         batch.begun = true;
-        if spaced && piece.is_ascii() {
-            for part in piece.as_bytes().chunks(CHUNK) {
-                batch.push_ascii(part, self.rules.case == Case::Lower);
-                hand_on(batch, full);
-            }
-            return;
-        }
         for c in self
             .reader
             .fold(piece)
@@ -143,6 +152,20 @@ impl Segmenter {
             hand_on(batch, full);
         }
     }
+}
+
+/// The ASCII pieces at the front of `text`, up to white space, the end, or what fits a batch;
+/// empty when there is none that short.
+fn ascii_pieces(text: &str) -> &[u8] {
+    let front = &text.as_bytes()[..text.len().min(CHUNK)];
+    let ascii = front
+        .iter()
+        .position(|byte| !byte.is_ascii())
+        .unwrap_or(front.len());
+    if ascii == text.len() {
+        return front;
+    }
+    &front[..piece_start(text.as_bytes(), ascii)]
 }
 
 fn hand_on(batch: &mut CharBatch, full: &mut impl FnMut(&mut CharBatch)) {
