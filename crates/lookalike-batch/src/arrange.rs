@@ -80,8 +80,9 @@ impl Arranger {
         }
     }
 
-    fn add_long(&mut self, place: u32, bytes: &[u8]) -> io::Result<()> {
-        // Short parts of the same record that came before stand in memory; an empty frame keeps the order.
+    /// As [`Arranger::add`] for a part of a record that is too long to be held.
+    pub(crate) fn add_long(&mut self, place: u32, bytes: &[u8]) -> io::Result<()> {
+        // A frame in memory that names the part keeps its place among the record's other parts.
         let file = match &self.long_file {
             Some(file) => file,
             None => self.long_file.insert(tempfile::tempfile_in(&self.folder)?),

@@ -297,7 +297,7 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
             empty: counts.empty,
             without_features: counts.without_features,
             skipped: summary.skipped.iter().map(|row| row.count).sum(),
-            input_bytes: counts.input_bytes,
+            input_bytes: report.counts.kept_bytes + report.counts.removed_bytes,
             ..report.counts
         },
         timings: stages

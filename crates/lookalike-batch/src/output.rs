@@ -139,9 +139,12 @@ impl Workplace<'_> {
     /// Makes the folder ready for the job `identity`.
     fn enter(&self, mode: Folder, identity: &Identity) -> Result<(), BatchError> {
         let failed = BatchError::result(self.folder);
+        let decided = self.state("decided.bin").exists();
+        // The state of a job that failed before it had decided anything is in nobody's way.
+        let counts = |name: &&str| **name != *".lookalike" || decided || mode != Folder::New;
         let present = RESULTS
             .iter()
-            .find(|name| self.path(name).symlink_metadata().is_ok());
+            .find(|name| counts(name) && self.path(name).symlink_metadata().is_ok());
         match (mode, present) {
             (Folder::New, Some(name)) => {
                 return Err(self.refuse(format!(
@@ -445,14 +448,12 @@ struct RecordFile {
 }
 
 impl RecordFile {
-    fn add(&mut self, place: u32, pieces: [&[u8]; 2]) -> io::Result<()> {
-        for bytes in pieces.into_iter().filter(|bytes| !bytes.is_empty()) {
-            match &mut self.arranger {
-                Some(arranger) => arranger.add(place, bytes)?,
-                None => self.file.write_all(bytes)?,
-            }
+    fn add(&mut self, place: u32, bytes: &[u8], is_whole: bool) -> io::Result<()> {
+        match &mut self.arranger {
+            None => self.file.write_all(bytes),
+            Some(arranger) if is_whole => arranger.add(place, bytes),
+            Some(arranger) => arranger.add_long(place, bytes),
         }
-        Ok(())
     }
 
     fn finish(mut self) -> io::Result<()> {
@@ -583,14 +584,23 @@ impl Output<'_> {
                 file: to.to_string_lossy(),
             })?;
             line.push(b'\n');
-            return file.add(place, [&line, &[]]);
+            return file.add(place, &line, true);
         }
-        let whole = matches!(record.part, Part::Whole | Part::Last);
-        file.bytes += record.bytes.len() as u64 + u64::from(whole);
-        if record.part == Part::Whole {
+        let ends = matches!(record.part, Part::Whole | Part::Last);
+        file.bytes += record.bytes.len() as u64 + u64::from(ends);
+        let is_whole = record.part == Part::Whole;
+        if is_whole {
             examples.meet_line(document as u32, record.bytes);
         }
-        file.add(place, [record.bytes, if whole { b"\n" } else { b"" }])
+        file.add(place, record.bytes, is_whole)?;
+        if ends {
+            file.add(
+                place, b"
+", is_whole,
+            )
+        } else {
+            Ok(())
+        }
     }
 
     fn open(

@@ -14,6 +14,7 @@ use lookalike::hash::avalanche;
 use lookalike::scheme::{Scheme, Sketch, Weight};
 use lookalike::sketch::{MinHash, Simhash};
 use lookalike_corpus::{BadRecord, Chunk, InputOptions, Inputs, Parser, Record, Skip, TextState};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::documents::{ClassId, Classes, Documents};
 use crate::error::BatchError;
@@ -106,6 +107,7 @@ struct Row {
     id_end: u32,
     class: Option<ClassId>,
     length: u64,
+    record_hash: u64,
     value: f64,
 }
 
@@ -367,6 +369,7 @@ fn add_record(
         id_end: batch.ids.len() as u32,
         class,
         length: text.len() as u64,
+        record_hash: xxh3_64(record.raw),
         value: record.rank.unwrap_or(f64::NAN),
     });
     Ok(())
@@ -467,6 +470,7 @@ impl Collector<'_> {
             start = row.id_end as usize;
             documents.classes.push(row.class);
             documents.lengths.push(row.length);
+            documents.record_hashes.push(row.record_hash);
             if self.plan.wants_values {
                 documents.values.push(row.value);
             }

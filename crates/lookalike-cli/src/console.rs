@@ -1,7 +1,8 @@
 //! Everything that is printed: progress on a terminal, warnings, summaries. The only module that may.
-#![expect(clippy::print_stderr, reason = "this is where messages for people go")]
+//!
+//! A reader of standard error that has gone is no failure: what cannot be said is left unsaid.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -14,14 +15,18 @@ use lookalike_batch::{
 use crate::machine;
 use crate::size::show;
 
+fn say(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
+}
+
 /// One line about what went wrong.
 pub(crate) fn error(reason: &str) {
-    eprintln!("lookalike: error: {reason}");
+    say(&format!("lookalike: error: {reason}"));
 }
 
 /// One line about what to know.
 pub(crate) fn warning(text: &str) {
-    eprintln!("lookalike: warning: {text}");
+    say(&format!("lookalike: warning: {text}"));
 }
 
 /// Shows progress on a terminal, and measures each stage.
@@ -121,7 +126,7 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 fn line(name: &str, value: &str) {
-    eprintln!("{name:>12}  {value}");
+    say(&format!("{name:>12}  {value}"));
 }
 
 /// What a person wants to know after `dedup`.
@@ -232,7 +237,7 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
 /// A summary as JSON, beside results on standard output.
 pub(crate) fn json(summary: &impl serde::Serialize) {
     match serde_json::to_string(summary) {
-        Ok(text) => eprintln!("{text}"),
+        Ok(text) => say(&text),
         Err(reason) => error(&reason.to_string()),
     }
 }

@@ -1,8 +1,7 @@
 //! `lookalike explain A B`: why two documents match or do not.
-#![expect(clippy::print_stdout, reason = "the explanation is the result")]
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, Write, stdout};
 
 use lookalike::band::Banding;
 use lookalike::feature::FeatureExtractor;
@@ -190,31 +189,50 @@ impl Explanation {
         )
     }
 
-    fn print(&self) {
-        println!("{}\n", self.verdict());
-        println!("  a  {}  ({} features)", self.a, self.features_a);
-        println!("  b  {}  ({} features)", self.b, self.features_b);
-        println!("  shared features          {}", self.shared);
-        println!("  resemblance              {:.6}", self.resemblance);
-        println!("  containment of a in b    {:.6}", self.containment_of_a);
-        println!("  containment of b in a    {:.6}", self.containment_of_b);
+    fn describe(&self) -> String {
+        let mut text = String::new();
+        let mut line = |line: String| {
+            text.push_str(&line);
+            text.push('\n');
+        };
+        line(format!("{}\n", self.verdict()));
+        line(format!("  a  {}  ({} features)", self.a, self.features_a));
+        line(format!("  b  {}  ({} features)", self.b, self.features_b));
+        line(format!("  shared features          {}", self.shared));
+        line(format!(
+            "  resemblance              {:.6}",
+            self.resemblance
+        ));
+        line(format!(
+            "  containment of a in b    {:.6}",
+            self.containment_of_a
+        ));
+        line(format!(
+            "  containment of b in a    {:.6}",
+            self.containment_of_b
+        ));
         if let Some(distance) = self.simhash_distance {
-            println!("  simhash distance         {distance} of 64 bits");
+            line(format!("  simhash distance         {distance} of 64 bits"));
         }
         if let (Some(agreement), Some(shingles)) =
             (self.minhash_agreement, self.super_shingles_agreeing)
         {
-            println!("  min-hash agreement       {agreement:.4} of 128 functions");
-            println!("  super-shingles           {shingles} of 6 agree");
+            line(format!(
+                "  min-hash agreement       {agreement:.4} of 128 functions"
+            ));
+            line(format!("  super-shingles           {shingles} of 6 agree"));
         }
-        println!("  chance of being found    allpairs 1 (at or above the threshold)");
+        line(format!(
+            "  chance of being found    allpairs 1 (at or above the threshold)"
+        ));
         if let Some(chance) = self.found_by_minhash {
-            println!(
+            line(format!(
                 "                           minhash {chance:.6}, supershingle {:.6}",
                 self.found_by_supershingle
-            );
+            ));
         }
-        println!("  scheme                   {}\n", self.scheme);
+        line(format!("  scheme                   {}\n", self.scheme));
+        text
     }
 }
 
@@ -222,20 +240,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let documents = arguments.documents()?;
     let scheme = arguments.scheme.scheme(Weight::Set, Sketch::None);
     let explanation = explanation(&documents, &scheme, arguments.threshold);
-    if arguments.json {
-        println!(
-            "{}",
-            serde_json::to_string(&explanation).map_err(std::io::Error::from)?
-        );
-        return Ok(());
-    }
-    explanation.print();
-    if !explanation.equal_text {
+    let mut text = if arguments.json {
+        serde_json::to_string(&explanation).map_err(std::io::Error::from)? + "\n"
+    } else {
+        explanation.describe()
+    };
+    if !arguments.json && !explanation.equal_text {
         let color = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        print!(
-            "{}",
-            diff::unified_terminal(&documents[0].text, &documents[1].text, color)
-        );
+        text += &diff::unified_terminal(&documents[0].text, &documents[1].text, color);
     }
-    Ok(())
+    Ok(stdout().lock().write_all(text.as_bytes())?)
 }
