@@ -18,13 +18,10 @@ fn obvious(text: &[u8], rules: Rules) -> (Vec<Vec<u8>>, usize) {
     };
     let mut words: Vec<Vec<u8>> = vec![Vec::new()];
     for at in 0..len {
-        match is_word(at) {
-            true if rules.lower => words
-                .last_mut()
-                .unwrap()
-                .push(text[at].to_ascii_lowercase()),
-            true => words.last_mut().unwrap().push(text[at]),
-            false => words.push(Vec::new()),
+        match words.last_mut() {
+            Some(word) if is_word(at) && rules.lower => word.push(text[at].to_ascii_lowercase()),
+            Some(word) if is_word(at) => word.push(text[at]),
+            _ => words.push(Vec::new()),
         }
     }
     words.retain(|word| !word.is_empty());
