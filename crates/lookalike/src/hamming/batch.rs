@@ -7,7 +7,7 @@
 //! read in order. For a million queries and distance 3, two bitmaps of 2^32 bits let two codes in a
 //! hundred through.
 
-use super::build::{Addressing, BuildError};
+use super::build::{Addressing, BuildError, permuted};
 use super::code::{Code, Word};
 use super::cost::{Constants, neighbours};
 use super::entropy::BitBalance;
@@ -191,57 +191,72 @@ impl<W: Word> Filter<W> {
 
     /// Appends the positions of the codes of `block` that the filter lets through.
     fn pass<C: Code<Word = W>>(&self, block: &[C], items: &mut Vec<u64>, passed: &mut Vec<u32>) {
-        let address = |code: &C| self.addressing.bucket(code.word());
         let test = |address: u64| self.marks[address as usize / 64] >> (address % 64) & 1 == 1;
+        let rest_bits = self.addressing.rest_bits;
+        let addresses = |each: &mut dyn FnMut(u64)| {
+            permuted(block, &self.addressing, &mut |word: W| {
+                each(word.above(rest_bits))
+            });
+        };
         // What fits the second-level cache needs no order.
         if self.marks.len() <= 1 << 16 {
-            let near = (0_u32..).zip(block).filter(|(_, code)| test(address(code)));
-            passed.extend(near.map(|(at, _)| at));
-            return;
+            let mut at = 0;
+            return addresses(&mut |address| {
+                passed.extend(test(address).then_some(at));
+                at += 1;
+            });
         }
-        scatter(block.len(), self.addressing.address_bits, items, |at| {
-            address(&block[at])
-        });
+        scatter(block.len(), self.addressing.address_bits, items, addresses);
         let near = items.iter().filter(|&&item| test(item >> 32));
         passed.extend(near.map(|&item| item as u32));
     }
 }
 
+/// Items of one digit that wait until they fill a cache line.
+#[derive(Clone, Copy)]
+struct Waiting {
+    items: [u64; 8],
+    count: usize,
+}
+
 /// Fills `items` with `address << 32 | position`, ordered by the eleven leading bits of the address.
-fn scatter(count: usize, bits: u32, items: &mut Vec<u64>, address: impl Fn(usize) -> u64) {
+fn scatter(count: usize, bits: u32, items: &mut Vec<u64>, addresses: impl Fn(&mut dyn FnMut(u64))) {
     const DIGIT: u32 = 11;
     let digit = |address: u64| (address >> (bits - DIGIT)) as usize;
     let mut next = vec![0_usize; 1 << DIGIT];
-    for at in 0..count {
-        next[digit(address(at))] += 1;
-    }
+    addresses(&mut |address| next[digit(address)] += 1);
     let mut start = 0;
     for slot in &mut next {
         start += std::mem::replace(slot, start);
     }
-    items.clear();
-    items.reserve(count);
-    kernel::ask_huge_pages(items);
-    items.resize(count, 0);
-    // A cache line of items of each digit is gathered before it is written.
-    let mut waiting = vec![[0_u64; 8]; 1 << DIGIT];
-    let mut held = vec![0_u8; 1 << DIGIT];
-    for at in 0..count {
-        let address = address(at);
-        let digit = digit(address);
-        let (line, count) = (&mut waiting[digit], &mut held[digit]);
-        line[*count as usize] = address << 32 | at as u64;
-        *count += 1;
-        if *count == 8 {
-            let to = next[digit];
-            items[to..to + 8].copy_from_slice(line);
-            next[digit] = to + 8;
-            *count = 0;
-        }
+    if items.len() != count {
+        *items = Vec::with_capacity(count);
+        kernel::ask_huge_pages(items);
+        items.resize(count, 0);
     }
-    for (digit, &count) in held.iter().enumerate() {
-        let to = next[digit];
-        items[to..to + count as usize].copy_from_slice(&waiting[digit][..count as usize]);
+    let mut waiting = vec![
+        Waiting {
+            items: [0; 8],
+            count: 0
+        };
+        1 << DIGIT
+    ];
+    let mut at = 0_u64;
+    addresses(&mut |address| {
+        let digit = digit(address);
+        let queue = &mut waiting[digit];
+        queue.items[queue.count % 8] = address << 32 | at;
+        queue.count += 1;
+        if queue.count == 8 {
+            let to = next[digit];
+            items[to..to + 8].copy_from_slice(&queue.items);
+            next[digit] = to + 8;
+            queue.count = 0;
+        }
+        at += 1;
+    });
+    for (queue, to) in waiting.iter().zip(next) {
+        items[to..to + queue.count].copy_from_slice(&queue.items[..queue.count]);
     }
 }
 
@@ -272,7 +287,9 @@ mod tests {
     fn scattered_items_are_all_there_in_order_of_their_digit() {
         let address = |at: usize| (at as u64).wrapping_mul(0x9e37_79b9) & 0xf_ffff;
         let mut items = Vec::new();
-        scatter(5_000, 20, &mut items, address);
+        scatter(5_000, 20, &mut items, |each| {
+            (0..5_000).map(address).for_each(each)
+        });
         assert!(items.windows(2).all(|two| two[0] >> 41 <= two[1] >> 41));
         items.sort_unstable_by_key(|item| *item as u32);
         let expected = (0..5_000).map(|at| address(at) << 32 | at as u64);

@@ -168,7 +168,7 @@ pub(super) fn buckets<C: Code>(
 }
 
 /// Hands on the permuted words of some codes.
-fn permuted<C: Code>(
+pub(super) fn permuted<C: Code>(
     codes: &[C],
     addressing: &Addressing<C::Word>,
     each: &mut impl FnMut(C::Word),

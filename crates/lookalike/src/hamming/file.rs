@@ -15,7 +15,7 @@
 //! | 32 | | chunks: number of fingerprints, n, 1 to 2^20 (4); zero (4); the fingerprints (8 n); their ids, if any (8 n); check of the chunk so far, with the chunk's number as seed (8) |
 //! | | 24 | the end: zero (8); number of fingerprints in all (8); check of these sixteen bytes, with the number of chunks as seed (8) |
 
-use super::archive::{FileError, number, read_or_cut};
+use super::file_error::{FileError, number, read_or_cut};
 use crate::scheme::SchemeId;
 use crate::sketch::Fingerprint;
 use std::io::{Read, Write};

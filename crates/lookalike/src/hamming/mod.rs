@@ -40,6 +40,7 @@ mod design;
 mod entropy;
 mod family;
 mod file;
+mod file_error;
 mod huffman;
 mod ids;
 mod index;
@@ -53,7 +54,7 @@ mod sorted;
 mod table;
 
 pub use analysis::{Analysis, Analyzer, RANGES, Spike, candidates};
-pub use archive::{Archive, ArchiveReader, ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, Gaps};
+pub use archive::{Archive, ArchiveReader, ArchiveWriter, DEFAULT_BLOCK_BYTES, Gaps};
 pub use batch::{BatchJoin, JoinScratch};
 pub use build::{BuildError, CodeSource};
 pub use code::{Code, Word};
@@ -62,6 +63,7 @@ pub use design::{Design, NoSuchDesign, TableKey};
 pub use entropy::BitBalance;
 pub use family::{Family, Group, Kind};
 pub use file::{Chunk, FingerprintReader, FingerprintWriter};
+pub use file_error::FileError;
 pub use index::{BuildLimits, TableIndex};
 pub use kernel::Level;
 #[doc(hidden)]

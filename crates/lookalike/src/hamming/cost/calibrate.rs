@@ -86,3 +86,30 @@ fn compare(clock: &mut dyn FnMut() -> f64) -> f64 {
         black_box(hits.sum::<u64>());
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_follow_the_clock_that_is_given() {
+        let mut now = 0.0;
+        let mut clock = || {
+            now += 1e-3;
+            now
+        };
+        let constants = calibrate(&mut clock, &[1 << 12, 1 << 16]);
+        // Every work takes a millisecond by this clock.
+        let per_line = 1e6 / 200_000.0;
+        assert_eq!(constants.line_ns.len(), 2);
+        assert!(
+            constants
+                .line_ns
+                .iter()
+                .all(|(_, ns)| (ns - per_line).abs() < 1e-6)
+        );
+        assert!((constants.scanned_code_ns - 1e6 / f64::from(1 << 20)).abs() < 1e-6);
+        assert!((constants.entry_ns - 1e6 / 160_000.0).abs() < 1e-6);
+        assert!(constants.query_ns > Constants::default().query_ns);
+    }
+}

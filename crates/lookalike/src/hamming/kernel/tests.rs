@@ -1,0 +1,144 @@
+//! Every kernel, at every level of this processor, against its portable twin.
+
+use super::*;
+use proptest::prelude::*;
+
+proptest! {
+    #[test]
+    fn extract_and_deposit_equal_their_twins(word: u64, a: u64, b: u64) {
+        for mask in [a, a & b, a | b, a & b & a.rotate_left(17), 0, u64::MAX, 1 << 63] {
+            prop_assert_eq!(extract(word, mask), extract_portably(word, mask));
+            prop_assert_eq!(deposit(word, mask), deposit_portably(word, mask));
+            prop_assert_eq!(deposit_portably(extract_portably(word, mask), mask), word & mask);
+        }
+    }
+
+    #[test]
+    fn permutations_equal_their_twin(words: Vec<u64>, a: u64, b: u64) {
+        for address in [a, a & b, a | b, 0, u64::MAX] {
+            let (mut found, mut expected) = (words.clone(), words.clone());
+            permute(&words, address, &mut found);
+            permute_portably(&words, address, &mut expected);
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn probes_equal_their_twins(
+        sizes in proptest::collection::vec(0_usize..40, 8),
+        bytes in proptest::collection::vec(0_u8..3, 320 * 8 + 8),
+        width in 1_usize..=8,
+        radius in 0_u32..9,
+    ) {
+        let mut starts = vec![0_u32];
+        for size in sizes {
+            starts.push(starts[starts.len() - 1] + size as u32);
+        }
+        let probes = Flipped { bucket: 5, flips: &[0, 1, 2, 4], radius };
+        let needle = 0x0101_0200_0201_0001 & low_ones(8 * width);
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        let table = (starts.as_slice(), bytes.as_slice());
+        let visit = &mut |bucket, entry| found.push((bucket, entry));
+        let compared = probe_packed(table, width, probes, needle, visit);
+        let visit = &mut |bucket, entry| expected.push((bucket, entry));
+        let portably = probe_packed_portably(table, width, probes, needle, visit);
+        prop_assert_eq!((compared, found), (portably, expected));
+        probe_some_lines(&bytes, width, probes, needle)?;
+    }
+
+    #[test]
+    fn scans_equal_the_obvious_scan(
+        bytes in proptest::collection::vec(0_u8..4, 64 * 8),
+        width in 0_usize..=8,
+        count in 0_usize..=64,
+        radius in 0_u32..20,
+        tail in 0_usize..20,
+    ) {
+        let end = (count * width + tail).min(bytes.len());
+        let needle = 0x0102_0300_0301_0203 & low_ones(8 * width);
+        let mut expected = 0;
+        for i in 0..count {
+            let entry = read_short(&bytes[i * width..(i + 1) * width]);
+            if (entry ^ needle).count_ones() <= radius {
+                expected |= 1 << i;
+            }
+        }
+        let line: &[u8; 64] = bytes.first_chunk().expect("512 bytes");
+        let in_line = 64_usize.checked_div(width).unwrap_or(64).min(count);
+        for level in Level::available() {
+            let found = scan_packed_at(level, &bytes[..end], width, count, needle, radius);
+            prop_assert_eq!(found, expected, "{:?}", level);
+            let found = scan_line_at(level, line, width, in_line, needle, radius);
+            prop_assert_eq!(found, expected & low_ones(in_line), "{:?}", level);
+        }
+    }
+
+    #[test]
+    fn word_kernels_equal_their_twins(
+        mut words in proptest::collection::vec(any::<u64>(), 0..=64),
+        radius in 0_u32..=40,
+    ) {
+        for i in (1..words.len()).step_by(3) {
+            words[i] = words[i - 1] ^ (words[i] & words[i] << 1 & words[i] << 2 & words[i] << 3);
+        }
+        let needle = words.first().copied().unwrap_or(5);
+        let expected = scan_words_portably(&words, needle, radius);
+        let mut expected_pairs = Vec::new();
+        close_pairs_portably(&words, radius, &mut expected_pairs);
+        for level in Level::available() {
+            prop_assert_eq!(scan_words_at(level, &words, needle, radius), expected);
+            let mut pairs = Vec::new();
+            close_pairs_at(level, &words, radius, &mut pairs);
+            prop_assert_eq!(&pairs, &expected_pairs, "{:?}", level);
+        }
+    }
+}
+
+#[derive(Default, PartialEq, Debug)]
+struct Seen(Vec<(u32, u64)>);
+
+impl LineVisitor<u64> for Seen {
+    fn hit(&mut self, bucket: u32, entry: u64) {
+        self.0.push((bucket, entry));
+    }
+
+    fn overflow(&mut self, bucket: u32, radius: u32) -> u64 {
+        self.0.push((bucket, u64::from(radius) << 60));
+        3
+    }
+}
+
+fn probe_some_lines(
+    bytes: &[u8],
+    width: usize,
+    probes: Flipped<'_>,
+    needle: u64,
+) -> Result<(), TestCaseError> {
+    let capacity = 60 / width as u32;
+    let line = |(tail, bytes): (u32, &[u8])| {
+        let mut line = Line([0; 64]);
+        line.0.copy_from_slice(bytes);
+        line.0[60..].copy_from_slice(&(tail % (capacity + 3)).to_le_bytes());
+        line
+    };
+    let lines: Vec<Line> = (3_u32..)
+        .step_by(5)
+        .zip(bytes.chunks_exact(64))
+        .map(line)
+        .collect();
+    let (mut found, mut expected) = (Seen::default(), Seen::default());
+    let shape = (width, capacity);
+    let compared = probe_lines(&lines, shape, probes, needle, &mut found);
+    let portably = probe_lines_portably(&lines, shape, probes, needle, &mut expected);
+    prop_assert_eq!((compared, found), (portably, expected));
+    Ok(())
+}
+
+#[test]
+fn hints_accept_anything() {
+    prefetch(&[0_u8; 3], 1_000);
+    ask_huge_pages(&mut Vec::<u64>::new());
+    let mut large = vec![7_u8; 5 << 20];
+    ask_huge_pages(&mut large);
+    assert!(large.iter().all(|&byte| byte == 7));
+}
