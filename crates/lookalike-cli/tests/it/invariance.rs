@@ -97,6 +97,11 @@ fn license_texts_in_any_way() {
         return;
     };
     all_ways_are_one(&path, &["--pairs", "all"]);
+    let results = Folder::new().dedup(&path, &["--threads", "1", "--memory", "64M"]);
+    assert!(
+        results.count("counts", "spilled_bytes") > 0,
+        "the least memory of these ways sends features to the disk"
+    );
 }
 
 #[test]
