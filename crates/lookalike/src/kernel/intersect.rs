@@ -1,7 +1,8 @@
 //! Size of the intersection of two ascending lists.
 //!
-//! Lists of like size are merged: eight (or four) values of each side are compared with each other
-//! in all ways, and the side with the smaller last value moves on. A list that is far shorter than
+//! Lists of like size are merged: four values of each side are compared with each other in all ways,
+//! and the side with the smaller last value moves on. (Eight values with AVX-512 took a third longer:
+//! all rotations and comparisons of that width share one port.) A list that is far shorter than
 //! the other is looked up in it, by steps that double (galloping).
 
 use super::{Level, versions};
@@ -38,7 +39,7 @@ fn gallop(short: &[u64], mut long: &[u64]) -> usize {
 
 versions! {
     fn merge(a: &[u64], b: &[u64], needed: usize) -> usize {
-        portable: merge_portable, avx2: merge_avx2, avx512: merge_avx512,
+        portable: merge_portable, avx2: merge_avx2, avx512: merge_avx2,
     }
 }
 
@@ -86,16 +87,8 @@ fn merge_blocks<const N: usize>(
 #[inline(always)]
 #[expect(unsafe_code, reason = "vector instructions")]
 fn merge_avx2(a: &[u64], b: &[u64], needed: usize) -> usize {
-    // SAFETY: this body is named only by the version for AVX2.
+    // SAFETY: this body is named only by the versions for AVX2 and AVX-512, which includes it.
     merge_blocks(a, b, needed, |x, y| unsafe { x86::common_4(x, y) })
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-#[expect(unsafe_code, reason = "vector instructions")]
-fn merge_avx512(a: &[u64], b: &[u64], needed: usize) -> usize {
-    // SAFETY: this body is named only by the version for AVX-512.
-    merge_blocks(a, b, needed, |x, y| unsafe { x86::common_8(x, y) })
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -123,31 +116,6 @@ mod x86 {
         let second = _mm256_or_si256(_mm256_cmpeq_epi64(x, y), _mm256_cmpeq_epi64(x, turned));
         let equal = _mm256_castsi256_pd(_mm256_or_si256(first, second));
         _mm256_movemask_pd(equal).count_ones() as usize
-    }
-
-    /// Number of values in both of two lists of 8: every rotation of the one is compared.
-    #[inline]
-    #[target_feature(enable = "avx512f,popcnt")]
-    #[expect(unsafe_code, reason = "vector loads take pointers")]
-    pub(super) fn common_8(x: &[u64; 8], y: &[u64; 8]) -> usize {
-        // SAFETY: both lists have the 64 bytes of the vector.
-        let (x, y) = unsafe {
-            (
-                _mm512_loadu_si512(x.as_ptr().cast()),
-                _mm512_loadu_si512(y.as_ptr().cast()),
-            )
-        };
-        let half = _mm512_alignr_epi64::<4>(y, y);
-        let is = |vector| _mm512_cmpeq_epi64_mask(x, vector);
-        let equal = is(y)
-            | is(_mm512_alignr_epi64::<1>(y, y))
-            | is(_mm512_alignr_epi64::<2>(y, y))
-            | is(_mm512_alignr_epi64::<3>(y, y))
-            | is(half)
-            | is(_mm512_alignr_epi64::<1>(half, half))
-            | is(_mm512_alignr_epi64::<2>(half, half))
-            | is(_mm512_alignr_epi64::<3>(half, half));
-        equal.count_ones() as usize
     }
 }
 

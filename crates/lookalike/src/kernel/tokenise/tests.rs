@@ -17,10 +17,10 @@ fn obvious(text: &[u8], rules: Rules) -> (Vec<Vec<u8>>, usize) {
         byte.is_ascii_alphanumeric() || byte == b'_' || rules.join && joins(text, at)
     };
     let mut words: Vec<Vec<u8>> = vec![Vec::new()];
-    for at in 0..len {
+    for (at, byte) in text[..len].iter().enumerate() {
         match words.last_mut() {
-            Some(word) if is_word(at) && rules.lower => word.push(text[at].to_ascii_lowercase()),
-            Some(word) if is_word(at) => word.push(text[at]),
+            Some(word) if is_word(at) && rules.lower => word.push(byte.to_ascii_lowercase()),
+            Some(word) if is_word(at) => word.push(*byte),
             _ => words.push(Vec::new()),
         }
     }
