@@ -117,7 +117,7 @@ impl Job<'_> {
         let threshold = self.settings.threshold;
         if !(threshold > 0.0 && threshold <= 1.0) {
             return Err(BatchError::Settings(format!(
-                "threshold {threshold} is not above 0 and at most 1: resemblance is a share"
+                "threshold {threshold} is not above 0 and at most 1: resemblance is a share, write for example --threshold 0.8"
             )));
         }
         if self.settings.method == Method::Simhash && self.settings.distance > 16 {

@@ -47,6 +47,6 @@ pub use error::BatchError;
 pub use fingerprints::{FingerprintSummary, Fingerprints};
 pub use job::{Job, PairsSummary};
 pub use observer::{Measured, Observer, Quiet, Stage};
-pub use output::{DedupSummary, Folder, OutputOptions};
+pub use output::{DedupSummary, Folder, OutputOptions, SPOOL};
 pub use settings::{Keep, Limits, Method, Order, PairList, RepeatedIds, Settings};
 pub use summary::{Counts, Decisions, SkippedRow};

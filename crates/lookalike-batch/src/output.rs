@@ -98,6 +98,10 @@ struct Identity {
     input: String,
 }
 
+/// How names of folders for temporary files begin. Those of jobs that were killed are removed by the next job in the
+/// same output folder.
+pub const SPOOL: &str = "spool.tmp-";
+
 const RESULTS: [&str; 14] = [
     "kept.jsonl",
     "kept.jsonl.gz",
@@ -137,7 +141,7 @@ impl Workplace<'_> {
     }
 
     /// Makes the folder ready for the job `identity`.
-    fn enter(&self, mode: Folder, identity: &Identity) -> Result<(), BatchError> {
+    fn enter(&self, mode: Folder, identity: &Identity, spool: &Path) -> Result<(), BatchError> {
         let failed = BatchError::result(self.folder);
         let decided = self.state("decided.bin").exists();
         // The state of a job that failed before it had decided anything is in nobody's way.
@@ -158,11 +162,27 @@ impl Workplace<'_> {
         }
         std::fs::create_dir_all(self.folder.join(".lookalike")).map_err(&failed)?;
         lookalike_corpus::remove_leftovers(self.folder).map_err(&failed)?;
+        self.remove_spools(spool).map_err(&failed)?;
         let mut file =
             AtomicFile::create(&self.state("job.json"), Compression::None).map_err(&failed)?;
         write_line(&mut file, identity)
             .and_then(|()| file.commit())
             .map_err(&failed)
+    }
+
+    /// Removes folders of temporary files that killed jobs left, but for the one in use.
+    fn remove_spools(&self, used: &Path) -> io::Result<()> {
+        for entry in std::fs::read_dir(self.folder)? {
+            let entry = entry?;
+            let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
+            if is_spool
+                && entry.file_type()?.is_dir()
+                && Some(&*entry.file_name()) != used.file_name()
+            {
+                std::fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
     }
 
     /// Refuses to go on with a job of other settings or other input.
@@ -228,7 +248,7 @@ impl Job<'_> {
             input: format!("{}+{}", self.inputs.fingerprint(), self.against_sources),
         };
         self.stated_recall()?;
-        place.enter(options.folder, &identity)?;
+        place.enter(options.folder, &identity, self.folder)?;
         let checkpoint = place.state("decided.bin");
         let old = Verdicts::load(&checkpoint, &identity.settings, &identity.input);
         let resumed = old.is_some();

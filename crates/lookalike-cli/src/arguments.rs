@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lookalike::scheme::{Case, Normalization, Scheme, Segmentation, Shingle, Sketch, Weight};
-use lookalike_batch::{Limits, Method};
+use lookalike_batch::{Limits, Method, SPOOL};
 use lookalike_corpus::{FieldPath, Format, InputOptions, RankField};
+
+use tempfile::{Builder, TempDir};
 
 use crate::failure::Failure;
 use crate::{machine, size};
@@ -224,6 +226,22 @@ pub(crate) struct RunArguments {
 }
 
 impl RunArguments {
+    /// A folder for temporary files in `--tmp`, else in `default`; it vanishes with the job.
+    pub(crate) fn spool(&self, default: PathBuf) -> Result<TempDir, Failure> {
+        let parent = self.tmp.clone().unwrap_or(default);
+        Builder::new()
+            .prefix(SPOOL)
+            .tempdir_in(&parent)
+            .map_err(|error| {
+                let reason = error.to_string();
+                let reason = reason.split(" at path").next().unwrap_or_default();
+                Failure::Failed(format!(
+                    "{}: {reason}: temporary files go there; name another directory with --tmp",
+                    parent.display()
+                ))
+            })
+    }
+
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             threads: self.threads.unwrap_or_else(machine::default_threads),

@@ -174,7 +174,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         console::warning("--pairs all lists every pair of equal texts with --method copies");
     }
     let options = arguments.input.options(rank_field(&arguments.keep)?);
-    let spool = tempfile::tempdir_in(arguments.temporary()?)?;
+    let spool = arguments.run.spool(arguments.temporary()?)?;
     let (inputs, against_sources) = arguments.inputs(&options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
     let limits = arguments.run.limits();

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write, stdout};
+use std::path::Path;
 
 use lookalike::band::Banding;
 use lookalike::feature::FeatureExtractor;
@@ -12,10 +13,11 @@ use lookalike_batch::report::diff;
 use lookalike_corpus::{InputOptions, Inputs, Parser};
 use serde::Serialize;
 
-use crate::arguments::SchemeArguments;
+use crate::arguments::{RunArguments, SchemeArguments};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
+#[command(after_help = "--json prints one object, --quiet leaves the differences out.")]
 pub(crate) struct Arguments {
     /// A file, or with --in the id of a record
     a: OsString,
@@ -34,9 +36,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     scheme: SchemeArguments,
 
-    /// Print one JSON object, without the differences
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    run: RunArguments,
 }
 
 /// What can be said of two documents.
@@ -70,15 +71,16 @@ struct Document {
 
 impl Arguments {
     fn documents(&self) -> Result<[Document; 2], Failure> {
+        let spool = self.run.spool(std::env::temp_dir())?;
         if self.inputs.is_empty() {
-            return Ok([file(&self.a)?, file(&self.b)?]);
+            return Ok([file(&self.a, spool.path())?, file(&self.b, spool.path())?]);
         }
         let wanted = [
             self.a.to_string_lossy().into_owned(),
             self.b.to_string_lossy().into_owned(),
         ];
         let mut found = [None, None];
-        visit(&self.inputs, |id, text| {
+        visit(&self.inputs, spool.path(), |id, text| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
                 if wanted == id && found.is_none() {
                     *found = Some(Document {
@@ -100,9 +102,9 @@ impl Arguments {
 }
 
 /// The one document in a file.
-fn file(path: &OsString) -> Result<Document, Failure> {
+fn file(path: &OsString, spool: &Path) -> Result<Document, Failure> {
     let mut documents = Vec::new();
-    visit(std::slice::from_ref(path), |id, text| {
+    visit(std::slice::from_ref(path), spool, |id, text| {
         documents.push(Document {
             name: id.to_owned(),
             text: text.to_owned(),
@@ -118,10 +120,13 @@ fn file(path: &OsString) -> Result<Document, Failure> {
     }
 }
 
-fn visit(inputs: &[OsString], mut visit: impl FnMut(&str, &str)) -> Result<(), Failure> {
+fn visit(
+    inputs: &[OsString],
+    spool: &Path,
+    mut visit: impl FnMut(&str, &str),
+) -> Result<(), Failure> {
     let options = InputOptions::default();
-    let spool = tempfile::tempdir()?;
-    let inputs = Inputs::discover(inputs, &options, spool.path())?;
+    let inputs = Inputs::discover(inputs, &options, spool)?;
     let mut parser = Parser::new(&inputs, &options);
     for chunk in inputs.chunks(&options) {
         let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
@@ -240,12 +245,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let documents = arguments.documents()?;
     let scheme = arguments.scheme.scheme(Weight::Set, Sketch::None);
     let explanation = explanation(&documents, &scheme, arguments.threshold);
-    let mut text = if arguments.json {
+    let mut text = if arguments.run.json {
         serde_json::to_string(&explanation).map_err(std::io::Error::from)? + "\n"
     } else {
         explanation.describe()
     };
-    if !arguments.json && !explanation.equal_text {
+    if !arguments.run.json && !arguments.run.quiet && !explanation.equal_text {
         let color = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         text += &diff::unified_terminal(&documents[0].text, &documents[1].text, color);
     }

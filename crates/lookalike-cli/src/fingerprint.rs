@@ -60,7 +60,7 @@ fn compression(path: &std::path::Path) -> Result<Compression, Failure> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let compression = arguments.output.as_deref().map(compression).transpose()?;
     let options = arguments.input.options(None);
-    let spool = tempfile::tempdir_in(arguments.run.tmp.clone().unwrap_or_else(std::env::temp_dir))?;
+    let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
     let job = Fingerprints {

@@ -50,8 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ..Settings::default()
     };
     let options = arguments.input.options(None);
-    let folder = arguments.run.tmp.clone().unwrap_or_else(std::env::temp_dir);
-    let spool = tempfile::tempdir_in(folder)?;
+    let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
     let limits = arguments.run.limits();

@@ -8,7 +8,7 @@ use std::io;
 #[non_exhaustive]
 pub enum InputError {
     /// There is no such file, and it is no glob either.
-    #[error("{name}: no such file or directory")]
+    #[error("{name}: no such file or directory: check the name, and quote globs")]
     NotFound {
         /// The argument.
         name: String,
