@@ -17,7 +17,7 @@ pub(crate) fn count(a: &[u64], b: &[u64], needed: usize) -> usize {
     if long.len() / GALLOP > short.len() {
         gallop(short, long)
     } else {
-        merge(Level::current(), short, long, needed)
+        merge(Level::current().at_most_avx2(), short, long, needed)
     }
 }
 

@@ -71,6 +71,14 @@ impl Level {
         levels
     }
 
+    /// The level without AVX-512, whose processors have AVX2 as well.
+    pub(crate) const fn at_most_avx2(self) -> Self {
+        match self.0 {
+            Kind::Avx512 => Self(Kind::Avx2),
+            _ => self,
+        }
+    }
+
     pub(crate) const fn kind(self) -> Kind {
         self.0
     }
