@@ -14,6 +14,7 @@ use super::entropy::BitBalance;
 use super::family::low_mask;
 use super::index::TableIndex;
 use super::plan::{Limits, plan};
+use super::scatter::Scatter;
 use super::table::flips;
 use super::{HammingIndex, kernel};
 
@@ -206,58 +207,26 @@ impl<W: Word> Filter<W> {
                 at += 1;
             });
         }
-        scatter(block.len(), self.addressing.address_bits, items, addresses);
+        scatter(self.addressing.address_bits, items, addresses);
         let near = items.iter().filter(|&&item| test(item >> 32));
         passed.extend(near.map(|&item| item as u32));
     }
 }
 
-/// Items of one digit that wait until they fill a cache line.
-#[derive(Clone, Copy)]
-struct Waiting {
-    items: [u64; 8],
-    count: usize,
-}
-
 /// Fills `items` with `address << 32 | position`, ordered by the eleven leading bits of the address.
-fn scatter(count: usize, bits: u32, items: &mut Vec<u64>, addresses: impl Fn(&mut dyn FnMut(u64))) {
+fn scatter(bits: u32, items: &mut Vec<u64>, addresses: impl Fn(&mut dyn FnMut(u64))) {
     const DIGIT: u32 = 11;
     let digit = |address: u64| (address >> (bits - DIGIT)) as usize;
-    let mut next = vec![0_usize; 1 << DIGIT];
-    addresses(&mut |address| next[digit(address)] += 1);
-    let mut start = 0;
-    for slot in &mut next {
-        start += std::mem::replace(slot, start);
-    }
-    if items.len() != count {
-        *items = Vec::with_capacity(count);
-        kernel::ask_huge_pages(items);
-        items.resize(count, 0);
-    }
-    let mut waiting = vec![
-        Waiting {
-            items: [0; 8],
-            count: 0
-        };
-        1 << DIGIT
-    ];
+    let mut counts = vec![0_usize; 1 << DIGIT];
+    addresses(&mut |address| counts[digit(address)] += 1);
+    let mut scatter = Scatter::new(&counts, items);
     let mut at = 0_u64;
     addresses(&mut |address| {
-        let digit = digit(address);
-        let queue = &mut waiting[digit];
-        queue.items[queue.count % 8] = address << 32 | at;
-        queue.count += 1;
-        if queue.count == 8 {
-            let to = next[digit];
-            items[to..to + 8].copy_from_slice(&queue.items);
-            next[digit] = to + 8;
-            queue.count = 0;
-        }
+        scatter.push(digit(address), address << 32 | at, items);
         at += 1;
     });
-    for (queue, to) in waiting.iter().zip(next) {
-        items[to..to + queue.count].copy_from_slice(&queue.items[..queue.count]);
-    }
+    let complete = scatter.finish(items);
+    debug_assert!(complete, "both passes see the same addresses");
 }
 
 #[cfg(test)]
@@ -287,7 +256,7 @@ mod tests {
     fn scattered_items_are_all_there_in_order_of_their_digit() {
         let address = |at: usize| (at as u64).wrapping_mul(0x9e37_79b9) & 0xf_ffff;
         let mut items = Vec::new();
-        scatter(5_000, 20, &mut items, |each| {
+        scatter(20, &mut items, |each| {
             (0..5_000).map(address).for_each(each)
         });
         assert!(items.windows(2).all(|two| two[0] >> 41 <= two[1] >> 41));

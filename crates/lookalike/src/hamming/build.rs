@@ -6,7 +6,7 @@
 //! slice of the address space that it does hold.
 
 use super::code::{Code, Word};
-use super::kernel;
+use super::scatter::Scatter;
 use std::io;
 use std::ops::Range;
 
@@ -208,13 +208,6 @@ fn count_parts<C: Code>(
     Ok(parts)
 }
 
-/// Codes that wait for their part until a cache line is full of them.
-#[derive(Clone, Copy)]
-struct Waiting<W> {
-    codes: [W; 8],
-    count: u32,
-}
-
 /// Fills `out` with the permuted codes of a slice of parts, part by part.
 fn gather<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
@@ -223,56 +216,21 @@ fn gather<C: Code>(
     slice: Range<usize>,
     out: &mut Vec<C::Word>,
 ) -> Result<(), BuildError> {
-    let counts = &parts.counts[slice.clone()];
-    out.clear();
-    out.reserve(counts.iter().sum());
-    kernel::ask_huge_pages(out);
-    out.resize(counts.iter().sum(), C::Word::ZERO);
-    let mut end = 0;
-    let places = counts.iter().map(|&count| {
-        end += count;
-        (end - count, end)
-    });
-    let mut places: Vec<(usize, usize)> = places.collect();
-    let empty = Waiting {
-        codes: [C::Word::ZERO; 8],
-        count: 0,
-    };
-    let mut waiting = vec![empty; counts.len()];
-    let mut changed = false;
+    let mut scatter = Scatter::new(&parts.counts[slice.clone()], out);
+    let mut fits = true;
     source.replay(&mut |codes| {
         permuted(codes, addressing, &mut |permuted| {
             let part = parts.of(permuted, addressing).wrapping_sub(slice.start);
-            let Some(queue) = waiting.get_mut(part) else {
-                return;
-            };
-            queue.codes[queue.count as usize % 8] = permuted;
-            queue.count += 1;
-            if queue.count == 8 {
-                changed |= !queue.empty_into(out, &mut places[part]);
+            if part < slice.len() {
+                fits &= scatter.push(part, permuted, out);
             }
         });
     })?;
-    for (queue, place) in waiting.iter_mut().zip(&mut places) {
-        changed |= !queue.empty_into(out, place) || place.0 != place.1;
-    }
-    if changed {
-        Err(BuildError::Changed)
-    } else {
+    let complete = scatter.finish(out);
+    if fits && complete {
         Ok(())
-    }
-}
-
-impl<W: Word> Waiting<W> {
-    /// Moves the codes to their place; false when there is no room.
-    fn empty_into(&mut self, out: &mut [W], (next, end): &mut (usize, usize)) -> bool {
-        let count = std::mem::take(&mut self.count) as usize;
-        if *next + count > *end {
-            return false;
-        }
-        out[*next..*next + count].copy_from_slice(&self.codes[..count]);
-        *next += count;
-        true
+    } else {
+        Err(BuildError::Changed)
     }
 }
 

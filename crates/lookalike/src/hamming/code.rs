@@ -68,6 +68,10 @@ pub trait Word:
             *out = Self::joined(bucket, word.extract(!address), rest_bits);
         }
     }
+    /// Writes eight words to `out[at..]`, past the caches when they are a cache line.
+    fn stream_line(out: &mut [Self], at: usize, line: &[Self; 8]) {
+        out[at..at + 8].copy_from_slice(line);
+    }
     /// Reads `bytes` as a little-endian number; `bytes` is at most as wide as the word.
     fn read(bytes: &[u8]) -> Self;
     /// Positions of the entries within `radius` of `needle` among `count <= 64` packed entries of
@@ -252,6 +256,10 @@ word!(u64, kernel::extract, kernel::deposit, {
             Some(eight) => *eight = self.to_le_bytes(),
             None => self.write(&mut out[..width]),
         }
+    }
+
+    fn stream_line(out: &mut [u64], at: usize, line: &[u64; 8]) {
+        kernel::stream_line(out, at, line);
     }
 
     fn permute(words: &[u64], address: u64, out: &mut [u64]) {

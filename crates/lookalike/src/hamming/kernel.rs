@@ -468,6 +468,23 @@ pub(super) fn prefetch<T>(items: &[T], index: usize) {
     let _ = (items, index);
 }
 
+/// Writes eight words to `out[at..]`, past the caches when they fill a cache line there.
+#[inline]
+pub(super) fn stream_line(out: &mut [u64], at: usize, line: &[u64; 8]) {
+    let to = &mut out[at..at + 8];
+    #[cfg(target_arch = "x86_64")]
+    if to.as_ptr().addr().is_multiple_of(64) {
+        return x86::stream_line(to, line);
+    }
+    to.copy_from_slice(line);
+}
+
+/// Orders what was written by [`stream_line`] before all that follows.
+pub(super) fn end_streaming() {
+    #[cfg(target_arch = "x86_64")]
+    x86::end_streaming();
+}
+
 /// Asks the system to back a large allocation with huge pages: a random probe beyond 1 GiB costs
 /// twice as much without. A hint only: results never depend on it.
 pub(super) fn ask_huge_pages<T>(items: &mut Vec<T>) {

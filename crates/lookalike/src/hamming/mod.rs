@@ -49,6 +49,7 @@ mod layout;
 mod nested;
 mod plan;
 mod scan;
+mod scatter;
 mod self_join;
 mod sorted;
 mod table;

@@ -13,6 +13,7 @@ use super::code::{Code, Word};
 use super::design::Design;
 use super::family::{Family, low_mask};
 use super::plan;
+use super::scatter::Scatter;
 use std::collections::BTreeMap;
 
 /// Visits every pair `i < j` of `codes` within `radius`, inclusive, once, with its distance.
@@ -145,18 +146,26 @@ impl<W: Word> Items<W> {
         digit: &Digit<W>,
         item: impl Fn(usize) -> (W, u32),
     ) -> Vec<usize> {
-        if self.words.len() != count {
-            *self = Self {
-                words: Vec::with_capacity(count),
-                indexes: Vec::with_capacity(count),
-            };
-            // Pages are asked for before they are touched.
-            super::kernel::ask_huge_pages(&mut self.words);
-            super::kernel::ask_huge_pages(&mut self.indexes);
-            self.words.resize(count, W::ZERO);
-            self.indexes.resize(count, 0);
+        let mut counts = vec![0_usize; digit.buckets()];
+        for at in 0..count {
+            counts[digit.of(item(at).0)] += 1;
         }
-        scatter(count, digit, item, self.as_part())
+        let mut words = Scatter::new(&counts, &mut self.words);
+        let mut indexes = Scatter::new(&counts, &mut self.indexes);
+        for at in 0..count {
+            let (word, index) = item(at);
+            let bucket = digit.of(word);
+            words.push(bucket, word, &mut self.words);
+            indexes.push(bucket, index, &mut self.indexes);
+        }
+        let complete = words.finish(&mut self.words) && indexes.finish(&mut self.indexes);
+        debug_assert!(complete, "both passes see the same items");
+        let mut end = 0;
+        let ends = counts.iter().map(|&count| {
+            end += count;
+            end
+        });
+        ends.collect()
     }
 
     fn as_part(&mut self) -> Part<'_, W> {
@@ -182,66 +191,14 @@ fn scatter<W: Word>(
     for slot in &mut next {
         start += std::mem::replace(slot, start);
     }
-    if count < MANY {
-        for i in 0..count {
-            let (word, index) = item(i);
-            let slot = &mut next[digit.of(word)];
-            to.words[*slot] = word;
-            to.indexes[*slot] = index;
-            *slot += 1;
-        }
-    } else {
-        scatter_lines(count, digit, item, to, &mut next);
-    }
-    next
-}
-
-/// From so many items, a cache line of each bucket is gathered before it is written.
-const MANY: usize = 1 << 15;
-
-/// Items that wait until they fill a line.
-#[derive(Clone)]
-struct Waiting<W> {
-    words: [W; 8],
-    indexes: [u32; 8],
-    count: usize,
-}
-
-/// Moves items to their buckets, whose next free places are `next`.
-fn scatter_lines<W: Word>(
-    count: usize,
-    digit: &Digit<W>,
-    item: impl Fn(usize) -> (W, u32),
-    to: Part<'_, W>,
-    next: &mut [usize],
-) {
-    let empty = Waiting {
-        words: [W::ZERO; 8],
-        indexes: [0; 8],
-        count: 0,
-    };
-    let mut waiting = vec![empty; next.len()];
-    let mut write = |queue: &mut Waiting<W>, slot: &mut usize| {
-        let (from, count) = (*slot, std::mem::take(&mut queue.count));
-        to.words[from..from + count].copy_from_slice(&queue.words[..count]);
-        to.indexes[from..from + count].copy_from_slice(&queue.indexes[..count]);
-        *slot += count;
-    };
     for i in 0..count {
         let (word, index) = item(i);
-        let bucket = digit.of(word);
-        let queue = &mut waiting[bucket];
-        queue.words[queue.count % 8] = word;
-        queue.indexes[queue.count % 8] = index;
-        queue.count += 1;
-        if queue.count == 8 {
-            write(queue, &mut next[bucket]);
-        }
+        let slot = &mut next[digit.of(word)];
+        to.words[*slot] = word;
+        to.indexes[*slot] = index;
+        *slot += 1;
     }
-    waiting
-        .iter_mut()
-        .zip(next)
-        .for_each(|(queue, slot)| write(queue, slot));
+    next
 }
 
 fn varying_bits<W: Word>(mut words: impl Iterator<Item = W>) -> W {

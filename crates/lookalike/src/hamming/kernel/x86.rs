@@ -46,6 +46,24 @@ pub(super) fn prefetch<T>(items: &[T], index: usize) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
 }
 
+#[inline]
+pub(super) fn stream_line(to: &mut [u64], line: &[u64; 8]) {
+    assert!(to.len() == 8 && to.as_ptr().addr().is_multiple_of(16));
+    for at in 0..4 {
+        // SAFETY: both have eight words, of which two are moved at a time, and the target is aligned
+        // to 16 bytes; SSE2 is part of x86-64.
+        unsafe {
+            let two = _mm_loadu_si128(line.as_ptr().cast::<__m128i>().add(at));
+            _mm_stream_si128(to.as_mut_ptr().cast::<__m128i>().add(at), two);
+        }
+    }
+}
+
+pub(super) fn end_streaming() {
+    // SAFETY: a fence has no preconditions; SSE is part of x86-64.
+    unsafe { _mm_sfence() };
+}
+
 #[cfg(target_os = "linux")]
 pub(super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
     const HUGE_PAGE: usize = 2 << 20;
