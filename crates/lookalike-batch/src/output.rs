@@ -73,6 +73,8 @@ pub struct DedupSummary {
     pub scheme_id: String,
     /// Which document of a cluster survives.
     pub keep: String,
+    /// Longer documents, in bytes, were kept and not compared.
+    pub max_document: u64,
     /// Every near-duplicate was verified by exact resemblance.
     pub verified: bool,
     /// Share of pairs at the threshold that the method proposes, where that can be computed.
@@ -241,9 +243,10 @@ impl Job<'_> {
         let place = Workplace { folder };
         let identity = Identity {
             settings: format!(
-                "{} compression={:?}",
+                "{} compression={:?} {:?}",
                 self.settings.canonical(),
-                options.compression
+                options.compression,
+                self.options
             ),
             input: format!("{}+{}", self.inputs.fingerprint(), self.against_sources),
         };
@@ -339,6 +342,7 @@ impl Job<'_> {
             scheme: settings.scheme.to_string(),
             scheme_id: settings.scheme.id().to_string(),
             keep: settings.keep.to_string(),
+            max_document: self.options.max_document_bytes,
             verified: true,
             recall: self.stated_recall()?,
             counts: head.counts,

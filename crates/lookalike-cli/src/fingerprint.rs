@@ -59,7 +59,8 @@ fn compression(path: &std::path::Path) -> Result<Compression, Failure> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let compression = arguments.output.as_deref().map(compression).transpose()?;
-    let options = arguments.input.options(None);
+    let limits = arguments.run.limits();
+    let options = arguments.input.options(&limits, None);
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         inputs: &inputs,
         options: &options,
         scheme: arguments.scheme.scheme(arguments.weight, Sketch::Simhash),
-        threads: arguments.run.limits().threads,
+        threads: limits.threads,
         strict: arguments.input.strict,
         observer: &console,
     };

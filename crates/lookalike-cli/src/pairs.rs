@@ -49,11 +49,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         strict: arguments.input.strict,
         ..Settings::default()
     };
-    let options = arguments.input.options(None);
+    let limits = arguments.run.limits();
+    let options = arguments.input.options(&limits, None);
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
-    let limits = arguments.run.limits();
     let job = Job {
         settings: &settings,
         limits: &limits,
