@@ -79,7 +79,8 @@ fn calibrated(started: Instant, count: usize) -> Constants {
         .map(|log| 1 << log)
         .filter(|&size| size <= largest)
         .collect();
-    calibrate(&mut || seconds(started), &sizes)
+    // Processor time moves in steps of milliseconds, too coarse for this.
+    calibrate(&mut || started.elapsed().as_secs_f64(), &sizes)
 }
 
 fn worth_a_look(costed: &Costed) -> bool {

@@ -39,9 +39,8 @@ struct Packed {
 #[derive(Clone, Debug, Default)]
 struct Lines {
     lines: Vec<Line>,
-    /// Of each bucket with more entries than a line holds: where in `spilled` the others begin, and
-    /// how many entries the bucket has.
-    spills: Vec<(u32, u32)>,
+    /// Of each bucket with more entries than a line holds, at a multiple of sixteen bytes: how many it
+    /// has in all (4 bytes), and those that are not in the line.
     spilled: Vec<u8>,
     /// Rank of the first entry of each bucket; empty until asked for.
     ranks: Vec<u32>,
@@ -146,8 +145,7 @@ impl<W: Word> Table<W> {
         let stored = match &self.store {
             Store::Packed(packed) => packed.starts.len() * 4 + packed.entries.len(),
             Store::Lines(lines) => {
-                let spilled = lines.spills.len() * 8 + lines.spilled.len();
-                lines.lines.len() * 64 + lines.ranks.len() * 4 + spilled
+                lines.lines.len() * 64 + lines.ranks.len() * 4 + lines.spilled.len()
             }
         };
         stored + self.flips.len() * 4
@@ -164,13 +162,18 @@ impl<W: Word> Table<W> {
 
     /// Asks for the memory of the entries, once the directory is there.
     pub(super) fn prefetch_entries(&self, bucket: u32) {
-        let Store::Packed(packed) = &self.store else {
-            return;
-        };
-        for flip in &self.flips {
-            let (start, end) = packed.range((bucket ^ flip) as usize);
-            kernel::prefetch(&packed.entries, start * self.width);
-            kernel::prefetch(&packed.entries, (end * self.width).saturating_sub(1));
+        let buckets = self.flips.iter().map(|flip| (bucket ^ flip) as usize);
+        match &self.store {
+            Store::Packed(packed) => buckets.for_each(|at| {
+                let (start, end) = packed.range(at);
+                kernel::prefetch(&packed.entries, start * self.width);
+                kernel::prefetch(&packed.entries, (end * self.width).saturating_sub(1));
+            }),
+            Store::Lines(lines) => buckets.for_each(|at| {
+                if let Some(at) = lines.spill(at, self.width) {
+                    kernel::prefetch(&lines.spilled, at);
+                }
+            }),
         }
     }
 
@@ -304,6 +307,8 @@ impl<W: Word> LineVisitor<W> for Spilled<'_, W> {
     }
 }
 
+/// Entries beside a line begin at a multiple of so many bytes: 2^32 of those are room enough.
+const SPILL_UNIT: usize = 16;
 /// Bytes that may be read beyond the last entry.
 const PADDING: usize = 8;
 
@@ -332,23 +337,30 @@ impl Lines {
         let tail = if held == rests.len() {
             held as u32
         } else {
-            let start = self.spilled.len().checked_div(width).unwrap_or(0);
-            self.spills.push((start as u32, rests.len() as u32));
+            let unit = self.spilled.len().div_ceil(SPILL_UNIT);
+            self.spilled.resize(unit * SPILL_UNIT, 0);
+            self.spilled
+                .extend_from_slice(&(rests.len() as u32).to_le_bytes());
             append(&mut self.spilled, &rests[held..], width);
-            (capacity + self.spills.len()) as u32
+            (capacity + 1 + unit) as u32
         };
         line.0[LINE_DATA..].copy_from_slice(&tail.to_le_bytes());
         self.lines.push(line);
     }
 
-    /// The start among the spilled, and the count, of a bucket.
-    fn extent(&self, bucket: usize, width: usize) -> (usize, usize) {
-        let (tail, capacity) = (self.lines[bucket].tail() as usize, line_capacity(width));
-        match tail.checked_sub(capacity + 1) {
-            None => (0, tail),
-            Some(spill) => {
-                let (start, count) = self.spills[spill];
-                (start as usize, count as usize)
+    /// Where in `spilled` the rest of a bucket is, if it has any there.
+    fn spill(&self, bucket: usize, width: usize) -> Option<usize> {
+        let unit = (self.lines[bucket].tail() as usize).checked_sub(line_capacity(width) + 1)?;
+        Some(unit * SPILL_UNIT)
+    }
+
+    /// The entries beside the line, and the count of all, of a bucket.
+    fn extent(&self, bucket: usize, width: usize) -> (&[u8], usize) {
+        match self.spill(bucket, width) {
+            None => (&[], self.lines[bucket].tail() as usize),
+            Some(at) => {
+                let (count, entries) = self.spilled[at..].split_at(4);
+                (entries, u32::read(count) as usize)
             }
         }
     }
@@ -358,18 +370,14 @@ impl Lines {
     }
 
     fn bucket(&self, bucket: usize, width: usize) -> Bucket<'_> {
-        let (start, count) = self.extent(bucket, width);
+        let (more, count) = self.extent(bucket, width);
         let held = count.min(line_capacity(width));
         let line = &self.lines[bucket].0;
         Bucket {
             first: line,
             first_count: held,
             line: Some(line),
-            more: if held == count {
-                &[]
-            } else {
-                &self.spilled[start * width..]
-            },
+            more,
             more_count: count - held,
         }
     }
