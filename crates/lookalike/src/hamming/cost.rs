@@ -16,6 +16,8 @@ pub use calibrate::calibrate;
 pub struct Constants {
     /// Fixed cost of a query.
     pub query_ns: f64,
+    /// Cost of a table of a query, beside its probes.
+    pub table_ns: f64,
     /// Cost of making a probe, beside its memory accesses.
     pub probe_ns: f64,
     /// Cost of comparing one entry.
@@ -45,10 +47,11 @@ impl Default for Constants {
         ];
         Self {
             query_ns: 60.0,
-            probe_ns: 8.0,
-            entry_ns: 0.8,
-            scanned_code_ns: 0.3,
-            build_entry_ns: 16.0,
+            table_ns: 40.0,
+            probe_ns: 20.0,
+            entry_ns: 1.2,
+            scanned_code_ns: 0.5,
+            build_entry_ns: 38.0,
             line_ns: line_ns.map(|(size, ns)| (size * MIB, ns)).to_vec(),
         }
     }
@@ -149,7 +152,8 @@ impl Costs {
             return;
         }
         let size = self.bytes_per_fingerprint * fingerprints as f64;
-        self.query_ns += self.probes * constants.probe_ns
+        self.query_ns += tables * constants.table_ns
+            + self.probes * constants.probe_ns
             + self.candidates_per_query * constants.entry_ns
             + self.lines_per_query * constants.line_ns(size);
     }

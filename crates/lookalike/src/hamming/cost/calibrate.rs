@@ -1,7 +1,7 @@
 //! Measures [`Constants`] on this machine, with a clock that the caller brings.
 
 use super::super::code::Word;
-use super::super::kernel;
+use super::super::kernel::{self, Flipped};
 use super::Constants;
 use std::hint::black_box;
 
@@ -15,13 +15,17 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
         .map(|&size| (size as f64, random_line(clock, size)));
     let line_ns = line_ns.collect();
     let scanned_code_ns = scan(clock);
-    let entry_ns = compare(clock);
-    // The rest is arithmetic, which scales with the comparison of an entry.
-    let scale = entry_ns / Constants::default().entry_ns;
     let default = Constants::default();
+    // Twice the entries cost the difference.
+    let (shorter, longer) = (probe(clock, 8), probe(clock, 16));
+    let entry_ns = ((longer - shorter) / 8.0).clamp(0.0, shorter / 8.0);
+    let probe_ns = shorter - 8.0 * entry_ns;
+    // The rest is arithmetic as well, and scales with a probe.
+    let scale = shorter / (default.probe_ns + 8.0 * default.entry_ns);
     Constants {
         query_ns: default.query_ns * scale,
-        probe_ns: default.probe_ns * scale,
+        table_ns: default.table_ns * scale,
+        probe_ns,
         entry_ns,
         scanned_code_ns,
         build_entry_ns: default.build_entry_ns * scale,
@@ -74,16 +78,32 @@ fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
     })
 }
 
-/// Buckets of eight entries of five bytes, in the first-level cache.
-fn compare(clock: &mut dyn FnMut() -> f64) -> f64 {
-    const ROUNDS: usize = 20_000;
-    let bytes: Vec<u8> = (0..4096_u32)
+/// A probe of a bucket of `load` entries of five bytes, in the nearest caches.
+fn probe(clock: &mut dyn FnMut() -> f64, load: u32) -> f64 {
+    const BUCKETS: u32 = 512;
+    const ROUNDS: u32 = 4_000;
+    let starts: Vec<u32> = (0..=BUCKETS).map(|bucket| bucket * load).collect();
+    let bytes = 0..BUCKETS * load * 5 + 8;
+    let bytes: Vec<u8> = bytes
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    best(clock, 8 * ROUNDS, &mut || {
-        let starts = (0..ROUNDS).map(|round| (round * 40) % 4000);
-        let hits = starts.map(|start| u64::scan_packed(&bytes[start..], 5, 8, 0x12_3456, 3));
-        black_box(hits.sum::<u64>());
+    let flips: Vec<u32> = std::iter::once(0)
+        .chain((0..9).map(|bit| 1 << bit))
+        .collect();
+    best(clock, (ROUNDS * 10) as usize, &mut || {
+        let mut sum = 0;
+        for round in 0..ROUNDS {
+            let bucket = round.wrapping_mul(2_654_435_761) % BUCKETS;
+            let flips = flips.as_slice();
+            let probes = Flipped {
+                bucket,
+                flips,
+                radius: 3,
+            };
+            let hit = &mut |_, entry| sum += entry;
+            u64::probe_packed((&starts, &bytes), 5, probes, u64::from(round) << 8, hit);
+        }
+        black_box(sum);
     })
 }
 
@@ -109,7 +129,9 @@ mod tests {
                 .all(|(_, ns)| (ns - per_line).abs() < 1e-6)
         );
         assert!((constants.scanned_code_ns - 1e6 / f64::from(1 << 20)).abs() < 1e-6);
-        assert!((constants.entry_ns - 1e6 / 160_000.0).abs() < 1e-6);
-        assert!(constants.query_ns > Constants::default().query_ns);
+        // Long and short probes took the same time.
+        assert!(constants.entry_ns.abs() < 1e-6);
+        assert!((constants.probe_ns - 1e6 / 40_000.0).abs() < 1e-6);
+        assert!(constants.query_ns < Constants::default().query_ns);
     }
 }
