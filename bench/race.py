@@ -68,9 +68,9 @@ def ours(*options):
 
 
 ENGINES = {
-    "lookalike": Engine(ours(), OURS, note="verified, clusters, pairs, report"),
-    "lookalike-allpairs": Engine(
-        ours("--method", "allpairs"), OURS, note="every pair, verified, clusters, pairs, report"
+    "lookalike": Engine(ours(), OURS, note="every pair, verified, clusters, pairs, report"),
+    "lookalike-minhash": Engine(
+        ours("--method", "minhash"), OURS, note="bands, verified, clusters, pairs, report"
     ),
     "gaoya": Engine(
         [HERE / "target" / "release" / "gaoya_pipeline", "{input}", "{output}", "{threshold}"],

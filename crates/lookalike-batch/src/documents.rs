@@ -289,9 +289,11 @@ fn sorted_by_id(documents: &Documents, classes: &Classes) -> Vec<u32> {
     if order.is_sorted_by(in_order) {
         return order;
     }
+    let common = common_prefix(documents);
+    let key = |document: u32| leading_bytes(&documents.raw_id(document as usize)[common..]);
     let mut keyed: Vec<(u64, u32)> = order
         .iter()
-        .map(|&document| (leading_bytes(documents.raw_id(document as usize)), document))
+        .map(|&document| (key(document), document))
         .collect();
     keyed.sort_unstable_by(|&(key_a, a), &(key_b, b)| {
         let ids = || {
@@ -312,6 +314,20 @@ fn sorted_by_id(documents: &Documents, classes: &Classes) -> Vec<u32> {
     order.clear();
     order.extend(keyed.into_iter().map(|(_, document)| document));
     order
+}
+
+/// Bytes with which all ids begin: made ids and URLs share long beginnings, which would make the keys of the sort equal.
+fn common_prefix(documents: &Documents) -> usize {
+    let first = documents.raw_id(0);
+    (1..documents.len()).fold(first.len(), |common, document| {
+        let id = documents.raw_id(document);
+        let same = first[..common]
+            .iter()
+            .zip(id)
+            .take_while(|(a, b)| a == b)
+            .count();
+        same.min(common)
+    })
 }
 
 /// First eight bytes of an id as a number in the order of the bytes.

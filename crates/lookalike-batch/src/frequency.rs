@@ -9,19 +9,20 @@
 
 /// Counters of one pass over the feature sets; see the module's header.
 ///
-/// Memory: 4 bytes a cell, [`Frequency::CELLS`] cells: 2 MiB.
+/// Memory: 4 bytes a cell, [`Frequency::CELLS`] cells: 512 KiB.
 #[derive(Clone)]
 pub(crate) struct Frequency {
     cells: Vec<u32>,
     total: u64,
 }
 
-/// Level of every feature, fixed after counting: 1 byte a cell, 512 KiB.
+/// Level of every feature, fixed after counting: 1 byte a cell, 128 KiB.
 pub(crate) struct Levels {
     cells: Vec<u8>,
 }
 
-const BITS: u32 = 19;
+/// As many counters as fit a second-level cache beside other things.
+const BITS: u32 = 17;
 
 #[inline]
 fn cell(feature: u64) -> usize {

@@ -100,8 +100,12 @@ impl Groups {
 
     /// Fills `lists` from `members`.
     fn invert(&mut self, ranks: usize) {
+        const AHEAD: usize = 24;
         let mut ends = vec![0_u64; ranks + 1];
-        for &rank in &self.members {
+        for (i, &rank) in self.members.iter().enumerate() {
+            if let Some(&later) = self.members.get(i + AHEAD) {
+                prefetch(&ends, later as usize + 1);
+            }
             ends[rank as usize + 1] += 1;
         }
         for rank in 0..ranks {
@@ -110,9 +114,11 @@ impl Groups {
         self.list_starts.clone_from(&ends);
         self.lists = vec![0; self.members.len()];
         for group in 0..self.len() {
-            for &rank in &self.members[self.starts[group] as usize..self.starts[group + 1] as usize]
-            {
-                let end = &mut ends[rank as usize];
+            for i in self.starts[group] as usize..self.starts[group + 1] as usize {
+                if let Some(&later) = self.members.get(i + AHEAD) {
+                    prefetch(&ends, later as usize);
+                }
+                let end = &mut ends[self.members[i] as usize];
                 self.lists[*end as usize] = group as u32;
                 *end += 1;
             }

@@ -91,8 +91,9 @@ pub(crate) fn write_cluster(
     )
 }
 
-/// Writes a value as one line of JSON.
+/// Writes a value as one line of JSON, in one piece.
 pub(crate) fn write_line(out: &mut dyn Write, line: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, line).map_err(io::Error::from)?;
-    out.write_all(b"\n")
+    let mut bytes = serde_json::to_vec(line)?;
+    bytes.push(b'\n');
+    out.write_all(&bytes)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use hashbrown::HashMap;
+use hashbrown::HashTable;
 use lookalike::band::Banding;
 use lookalike::feature::FeatureExtractor;
 use lookalike::hash::avalanche;
@@ -119,55 +119,43 @@ struct NewClass {
     fingerprint: u64,
 }
 
-/// Texts seen so far, by hash: 64 maps with a lock each.
+/// Texts seen so far, by hash: 64 parts with a lock each.
+///
+/// Memory: 28 to 36 bytes a class.
 struct Seen {
-    maps: Vec<Mutex<HashMap<u128, ClassId, HashIsUniform>>>,
+    parts: Vec<Mutex<SeenPart>>,
     next: AtomicUsize,
 }
 
-/// The keys are leading bits of a cryptographic hash: any 64 of them do.
-#[derive(Clone, Copy, Default)]
-struct HashIsUniform;
-
-struct FirstBits(u64);
-
-impl std::hash::BuildHasher for HashIsUniform {
-    type Hasher = FirstBits;
-    fn build_hasher(&self) -> FirstBits {
-        FirstBits(0)
-    }
-}
-
-impl std::hash::Hasher for FirstBits {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-    fn write_u128(&mut self, value: u128) {
-        self.0 = value as u64;
-    }
+/// Classes in order of arrival, and a table of their positions: 5 bytes an entry, so that it stays in cache long after
+/// a table of hashes would have left it.
+#[derive(Default)]
+struct SeenPart {
+    table: HashTable<u32>,
+    classes: Vec<(u128, ClassId)>,
 }
 
 impl Seen {
     fn new() -> Self {
         Self {
-            maps: (0..64).map(|_| Mutex::default()).collect(),
+            parts: (0..64).map(|_| Mutex::default()).collect(),
             next: AtomicUsize::new(0),
         }
     }
 
     /// The class of a text, and whether it is new. None when there are too many.
     fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
-        let mut map = lock(&self.maps[(hash >> 122) as usize]);
-        if let Some(&class) = map.get(&hash) {
-            return Some((class, false));
+        let mut part = lock(&self.parts[(hash >> 122) as usize]);
+        let SeenPart { table, classes } = &mut *part;
+        // Any 64 bits of a cryptographic hash are as good as a hash of it.
+        let is_it = |&position: &u32| classes[position as usize].0 == hash;
+        if let Some(&position) = table.find(hash as u64, is_it) {
+            return Some((classes[position as usize].1, false));
         }
         let class = ClassId::new(self.next.fetch_add(1, Ordering::Relaxed))?;
-        map.insert(hash, class);
+        let position = classes.len() as u32;
+        classes.push((hash, class));
+        table.insert_unique(hash as u64, position, |&p| classes[p as usize].0 as u64);
         Some((class, true))
     }
 }
@@ -274,25 +262,36 @@ impl Sketcher {
     }
 }
 
-/// One thread's tools.
+/// One thread's part of the scan.
 struct Scanner<'a> {
     shared: &'a Shared<'a>,
     parser: Parser<'a>,
+    tools: Tools<'a>,
+}
+
+/// What a thread needs to make of a text what is kept of it.
+struct Tools<'a> {
     extractor: FeatureExtractor,
     sketcher: Sketcher,
     keys: KeyWriter<'a>,
     frequency: Frequency,
+    /// Feature sets of the chunk at hand: grows once, batches get copies that fit.
+    words: Vec<u64>,
 }
 
 impl<'a> Scanner<'a> {
     fn new(shared: &'a Shared<'a>) -> Self {
-        Self {
-            shared,
-            parser: Parser::new(shared.plan.inputs, shared.plan.options),
+        let tools = Tools {
             extractor: FeatureExtractor::new(shared.plan.scheme),
             sketcher: Sketcher::new(shared.plan),
             keys: shared.keys.writer(),
             frequency: Frequency::new(),
+            words: Vec::new(),
+        };
+        Self {
+            shared,
+            parser: Parser::new(shared.plan.inputs, shared.plan.options),
+            tools,
         }
     }
 
@@ -305,15 +304,13 @@ impl<'a> Scanner<'a> {
         let Self {
             shared,
             parser,
-            extractor,
-            sketcher,
-            keys,
-            frequency,
+            tools,
         } = self;
+        tools.words.clear();
         let mut failed = None;
         parser.parse(chunk, &mut |record| {
             let done = match record {
-                Ok(record) => add_record(shared, &record, extractor, sketcher, keys, &mut batch),
+                Ok(record) => add_record(shared, &record, tools, &mut batch),
                 Err(bad) => {
                     batch.bad.push(bad);
                     Ok(())
@@ -323,12 +320,7 @@ impl<'a> Scanner<'a> {
                 failed.get_or_insert(error);
             }
         });
-        if shared.plan.method == Method::AllPairs {
-            for class in &batch.classes {
-                let from = class.word as usize + 1;
-                frequency.add(&batch.words[from..from + class.size as usize]);
-            }
-        }
+        batch.words = tools.words.as_slice().to_vec();
         failed.map_or(Ok(batch), Err)
     }
 }
@@ -336,9 +328,7 @@ impl<'a> Scanner<'a> {
 fn add_record(
     shared: &Shared<'_>,
     record: &Record<'_>,
-    extractor: &mut FeatureExtractor,
-    sketcher: &mut Sketcher,
-    keys: &mut KeyWriter<'_>,
+    tools: &mut Tools<'_>,
     batch: &mut Batch,
 ) -> io::Result<()> {
     let text = &*record.text;
@@ -348,8 +338,7 @@ fn add_record(
     tally.too_long += u64::from(record.text_state == TextState::TooLong);
     tally.replaced += u64::from(record.replaced);
     tally.generated_ids += u64::from(record.id_generated);
-    let empty = text.bytes().all(|b| b.is_ascii_whitespace()) || text.trim().is_empty();
-    let class = if empty {
+    let class = if text.trim().is_empty() {
         tally.empty += u64::from(record.text_state != TextState::TooLong);
         None
     } else {
@@ -359,7 +348,10 @@ fn add_record(
             return Ok(());
         };
         if is_new {
-            add_class(shared, text, class, hash, extractor, sketcher, keys, batch)?;
+            let new = tools.add_class(shared.plan.method, text, class, hash)?;
+            let compared = shared.plan.method != Method::Copies;
+            tally.featureless += u64::from(compared && new.size == 0);
+            batch.classes.push(new);
         }
         Some(class)
     };
@@ -375,41 +367,41 @@ fn add_record(
     Ok(())
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one call; the tools belong to the worker, the rest to the record"
-)]
-fn add_class(
-    shared: &Shared<'_>,
-    text: &str,
-    class: ClassId,
-    hash: u128,
-    extractor: &mut FeatureExtractor,
-    sketcher: &mut Sketcher,
-    keys: &mut KeyWriter<'_>,
-    batch: &mut Batch,
-) -> io::Result<()> {
-    let word = batch.words.len() as u32;
-    let number = class.position() as u32;
-    batch.words.push(0);
-    if shared.plan.method != Method::Copies {
-        batch.words.extend_from_slice(extractor.feature_set(text));
+impl Tools<'_> {
+    /// Makes and keeps what a method wants of a text that was not seen before.
+    fn add_class(
+        &mut self,
+        method: Method,
+        text: &str,
+        class: ClassId,
+        hash: u128,
+    ) -> io::Result<NewClass> {
+        let word = self.words.len();
+        let number = class.position() as u32;
+        self.words.push(0);
+        if method != Method::Copies {
+            self.words
+                .extend_from_slice(self.extractor.feature_set(text));
+        }
+        let size = self.words.len() - word - 1;
+        self.words[word] = header(number, size);
+        let set = &self.words[word + 1..];
+        if method == Method::AllPairs {
+            self.frequency.add(set);
+        }
+        let repeated = || self.extractor.features(text).to_vec();
+        let fingerprint = self
+            .sketcher
+            .sketch(number, set, repeated, &mut self.keys)?;
+        let (word, size) = (word as u32, size as u32);
+        Ok(NewClass {
+            class,
+            hash,
+            word,
+            size,
+            fingerprint,
+        })
     }
-    let size = batch.words.len() - word as usize - 1;
-    batch.words[word as usize] = header(number, size);
-    if size == 0 {
-        batch.tally.featureless += u64::from(shared.plan.method != Method::Copies);
-    }
-    let set = &batch.words[word as usize + 1..];
-    let fingerprint = sketcher.sketch(number, set, || extractor.features(text).to_vec(), keys)?;
-    batch.classes.push(NewClass {
-        class,
-        hash,
-        word,
-        size: size as u32,
-        fingerprint,
-    });
-    Ok(())
 }
 
 /// First 128 bits of the BLAKE3 hash of a text.
@@ -541,8 +533,9 @@ pub(crate) fn scan(
         return Err(BatchError::TooMany);
     }
     for worker in workers {
-        collector.scanned.frequency.merge(&worker.frequency);
+        collector.scanned.frequency.merge(&worker.tools.frequency);
         worker
+            .tools
             .keys
             .finish()
             .map_err(BatchError::temporary(plan.folder))?;

@@ -213,6 +213,9 @@ impl Verifier<'_> {
             self.sizes[x as usize] as usize,
             self.sizes[y as usize] as usize,
         );
+        if self.is_hopeless(size_x, size_y, shared_groups) {
+            return false;
+        }
         let needed = self.needed(x, y, self.threshold);
         if needed > size_x.min(size_y) {
             return false;
@@ -227,6 +230,18 @@ impl Verifier<'_> {
             Rule::Shared(least) => shared_groups >= least,
             Rule::Distance(radius) => self.distance(x, y) <= radius,
         }
+    }
+
+    /// A quick look before the exact one: three multiplications, and a whole feature of room on each side for their
+    /// rounding, so that nothing is lost that the exact look would let pass.
+    fn is_hopeless(&self, size_x: usize, size_y: usize, shared_groups: u32) -> bool {
+        let (small, large) = (size_x.min(size_y) as f64, size_x.max(size_y) as f64);
+        let needed = self.threshold / (1.0 + self.threshold) * (small + large) - 1.0;
+        let outside = match self.rule {
+            Rule::Prefix => f64::from(shared_groups) + self.threshold * large + 1.0,
+            Rule::Shared(_) | Rule::Distance(_) => small,
+        };
+        needed > small || needed > outside
     }
 
     /// Features that x and y must share to resemble each other by `threshold`.
