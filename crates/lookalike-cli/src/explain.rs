@@ -227,9 +227,7 @@ impl Explanation {
             ));
             line(format!("  super-shingles           {shingles} of 6 agree"));
         }
-        line(format!(
-            "  chance of being found    allpairs 1 (at or above the threshold)"
-        ));
+        line("  chance of being found    allpairs 1 (at or above the threshold)".to_owned());
         if let Some(chance) = self.found_by_minhash {
             line(format!(
                 "                           minhash {chance:.6}, supershingle {:.6}",
