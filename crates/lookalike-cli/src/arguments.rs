@@ -33,10 +33,9 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     text: Option<FieldPath>,
 
-    /// Longer documents are kept, but not compared; they are counted [default: 64M, or an eighth of --memory if that
-    /// is less]
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Input")]
-    max_document: Option<u64>,
+    /// Longer documents are kept, but not compared; they are counted
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
+    max_document: u64,
 
     /// Stop at the first record that cannot be read, instead of counting and listing it
     #[arg(long, help_heading = "Input")]
@@ -44,17 +43,14 @@ pub(crate) struct InputArguments {
 }
 
 impl InputArguments {
-    /// How sources are read within `limits`, with the field that ranks survivors.
-    pub(crate) fn options(&self, limits: &Limits, rank_field: Option<RankField>) -> InputOptions {
-        let usual = InputOptions::default().max_document_bytes;
-        // A record is buffered twice while it is read: what cannot be held must not be tried.
-        let fitting = usual.min(limits.memory / 8);
+    /// How sources are read, with the field that ranks survivors.
+    pub(crate) fn options(&self, rank_field: Option<RankField>) -> InputOptions {
         InputOptions {
             format: self.format,
             id_field: self.id.clone(),
             text_field: self.text.clone(),
             rank_field,
-            max_document_bytes: self.max_document.unwrap_or(fitting),
+            max_document_bytes: self.max_document,
             ..InputOptions::default()
         }
     }

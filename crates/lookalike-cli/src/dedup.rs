@@ -174,9 +174,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         console::warning("--pairs all lists every pair of equal texts with --method copies");
     }
     let limits = arguments.run.limits();
-    let options = arguments
-        .input
-        .options(&limits, rank_field(&arguments.keep)?);
+    let options = arguments.input.options(rank_field(&arguments.keep)?);
     let spool = arguments.run.spool(arguments.temporary()?)?;
     let (inputs, against_sources) = arguments.inputs(&options, spool.path())?;
     let console = Console::new(arguments.run.quiet);

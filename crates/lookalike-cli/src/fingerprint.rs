@@ -60,7 +60,7 @@ fn compression(path: &std::path::Path) -> Result<Compression, Failure> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let compression = arguments.output.as_deref().map(compression).transpose()?;
     let limits = arguments.run.limits();
-    let options = arguments.input.options(&limits, None);
+    let options = arguments.input.options(None);
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);

@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ..Settings::default()
     };
     let limits = arguments.run.limits();
-    let options = arguments.input.options(&limits, None);
+    let options = arguments.input.options(None);
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);

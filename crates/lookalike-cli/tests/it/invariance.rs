@@ -41,7 +41,7 @@ fn ways(folder: &Folder, plain: &[u8]) -> Vec<Way> {
     let way = |inputs, flags| Way { inputs, flags };
     vec![
         way(vec![whole.clone()], &[]),
-        way(vec![backwards], &["--threads", "1", "--memory", "64M"]),
+        way(vec![backwards], &["--threads", "1", "--memory", "48M"]),
         way(vec![mixed], &["--threads", "2", "--memory", "64M"]),
         way(
             vec![folder.path("parts")],
@@ -97,10 +97,10 @@ fn license_texts_in_any_way() {
         return;
     };
     all_ways_are_one(&path, &["--pairs", "all"]);
-    let results = Folder::new().dedup(&path, &["--threads", "1", "--memory", "64M"]);
+    let results = Folder::new().dedup(&path, &["--threads", "1", "--memory", "48M"]);
     assert!(
         results.count("counts", "spilled_bytes") > 0,
-        "the least memory of these ways sends features to the disk"
+        "the least memory of the ways above sends features to the disk"
     );
 }
 
