@@ -68,6 +68,24 @@ pub enum BatchError {
         /// Least limit that would do.
         least: u64,
     },
+    /// A collection of fingerprints cannot be used.
+    #[error(transparent)]
+    Codes(#[from] crate::codes::CodesError),
+    /// Tables over fingerprints could not be built.
+    #[error(transparent)]
+    Tables(#[from] lookalike::hamming::BuildError),
+    /// The memory limit does not hold the queries of a join.
+    #[error(
+        "the queries and their tables do not fit {mib} MiB: raise --memory to about {least}M, exchange F and Q when F is \
+         the smaller one, or split Q and join its parts one after another",
+        mib = limit >> 20
+    )]
+    JoinMemory {
+        /// The limit, in bytes.
+        limit: u64,
+        /// Least limit that would do, in MiB.
+        least: u64,
+    },
     /// Settings that contradict each other.
     #[error("{0}")]
     Settings(String),

@@ -19,6 +19,7 @@
 
 mod arrange;
 mod checkpoint;
+pub mod codes;
 mod documents;
 mod error;
 mod examples;
@@ -26,6 +27,7 @@ mod fingerprints;
 mod frequency;
 mod groups;
 mod job;
+mod join;
 mod lines;
 mod memory;
 mod observer;
@@ -46,6 +48,7 @@ mod verify;
 pub use error::BatchError;
 pub use fingerprints::{FingerprintSummary, Fingerprints};
 pub use job::{Job, PairsSummary};
+pub use join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
 pub use observer::{Measured, Observer, Quiet, Stage};
 pub use output::{DedupSummary, Folder, OutputOptions, SPOOL};
 pub use settings::{Keep, Limits, Method, Order, PairList, RepeatedIds, Settings};

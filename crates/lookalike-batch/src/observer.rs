@@ -13,6 +13,10 @@ pub enum Stage {
     Group,
     /// Comparing candidates and choosing survivors; progress in classes.
     Compare,
+    /// Reading the queries of a join and building their tables; progress in bytes of input.
+    Queries,
+    /// Streaming by the queries; progress in bytes of input.
+    Join,
     /// Writing results; progress in documents.
     Write,
 }
@@ -26,13 +30,15 @@ impl Stage {
             Self::Keys => "keys",
             Self::Group => "group",
             Self::Compare => "compare",
+            Self::Queries => "queries",
+            Self::Join => "join",
             Self::Write => "write",
         }
     }
 
     /// Whether progress counts bytes.
     pub fn counts_bytes(self) -> bool {
-        self == Self::Scan
+        matches!(self, Self::Scan | Self::Queries | Self::Join)
     }
 }
 

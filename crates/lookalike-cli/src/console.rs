@@ -9,7 +9,8 @@ use std::time::Instant;
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressStyle};
 use lookalike_batch::{
-    Counts, DedupSummary, FingerprintSummary, Measured, Observer, PairsSummary, SkippedRow, Stage,
+    Counts, DedupSummary, FingerprintSummary, JoinSummary, Measured, Observer, PairsSummary,
+    SkippedRow, Stage,
 };
 
 use crate::machine;
@@ -231,6 +232,32 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
         "scheme",
         &format!("{} ({})", summary.scheme, summary.scheme_id),
     );
+    cost(measured);
+}
+
+/// What a person wants to know after `join`.
+pub(crate) fn join_summary(summary: &JoinSummary, measured: &Measured) {
+    for (label, side) in [("f", &summary.f), ("q", &summary.q)] {
+        let scheme = side.scheme_id.as_deref().map_or_else(
+            || "scheme not stored in the file".to_owned(),
+            |id| format!("scheme {id}"),
+        );
+        let count = grouped(side.fingerprints);
+        line(label, &format!("{count} fingerprints, {scheme}"));
+        if side.without_features > 0 {
+            let count = grouped(side.without_features);
+            line("note", &format!("{count} null: texts without features"));
+        }
+        skipped(&side.skipped);
+    }
+    let (pairs, distance) = (grouped(summary.pairs), summary.distance);
+    line("pairs", &format!("{pairs} within {distance} bits"));
+    if summary.spilled_bytes > 0 {
+        line(
+            "sorted",
+            &format!("{} on disk", show(summary.spilled_bytes)),
+        );
+    }
     cost(measured);
 }
 

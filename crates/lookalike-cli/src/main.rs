@@ -11,6 +11,7 @@ mod dedup;
 mod explain;
 mod failure;
 mod fingerprint;
+mod join;
 mod machine;
 mod pairs;
 mod size;
@@ -32,6 +33,7 @@ Examples:
   lookalike dedup pages/ -o out                 folders of text, source code or HTML
   lookalike dedup crawl.jsonl.gz -o out         one record a line; fields id and text
   lookalike pairs news.jsonl --threshold 0.5    all pairs that resemble each other, on standard output
+  lookalike join crawl.u64 new.jsonl            all pairs of two files of fingerprints within 3 bits
   lookalike explain a.html b.html               why two documents match, or do not
 
 Every near-duplicate that is reported was verified by exact resemblance.";
@@ -44,6 +46,8 @@ enum Command {
     Pairs(pairs::Arguments),
     /// Print the 64-bit simhash fingerprint of every document
     Fingerprint(fingerprint::Arguments),
+    /// List all pairs of two collections of fingerprints within a distance
+    Join(join::Arguments),
     /// Show why two documents match or do not
     Explain(explain::Arguments),
     /// Print the completion script of a shell
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         Command::Dedup(arguments) => dedup::run(&arguments),
         Command::Pairs(arguments) => pairs::run(&arguments),
         Command::Fingerprint(arguments) => fingerprint::run(&arguments),
+        Command::Join(arguments) => join::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::manual(&arguments),

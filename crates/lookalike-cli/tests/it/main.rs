@@ -9,6 +9,7 @@ mod hostile_files;
 mod hostile_lines;
 mod hostile_pipes;
 mod invariance;
+mod join;
 mod oracle;
 mod promises;
 mod refusals;

@@ -2,21 +2,21 @@
 //!
 //! The queries stand in an index. Before it stands a filter: of two halves of a code one has at most
 //! (k - 1) / 2 of the errors, so a bitmap for each half marks what the halves of the queries look
-//! like with so many errors; a code that neither bitmap knows is far from every query. A chunk is
-//! scattered by the leading bits of the half first, so that bitmaps larger than the caches are
-//! read in order. For a million queries and distance 3, two bitmaps of 2^32 bits let two codes in a
-//! hundred through.
+//! like with so many errors; a code that neither bitmap knows is far from every query. For a million
+//! queries and distance 3, two bitmaps of 2^32 bits let three codes in two hundred through.
 
-use super::build::{Addressing, BuildError, permuted};
+use super::build::BuildError;
 use super::code::{Code, Word};
 use super::cost::{Constants, neighbours};
 use super::entropy::BitBalance;
-use super::family::low_mask;
 use super::index::TableIndex;
-use super::plan::{Limits, plan};
-use super::scatter::Scatter;
-use super::table::flips;
-use super::{HammingIndex, kernel};
+use super::plan::{Costed, Limits, plan};
+use super::{Design, HammingIndex, Layout};
+use buckets::Buckets;
+use filter::{Filter, filter_bits, half_budgets};
+
+mod buckets;
+mod filter;
 
 /// Queries that codes can stream by. Immutable: several threads may share one.
 #[derive(Clone, Debug)]
@@ -27,70 +27,79 @@ pub struct BatchJoin<C: Code> {
     filters: Vec<Filter<C::Word>>,
 }
 
-/// Memory of one thread of a batch join, kept from chunk to chunk.
+/// What a batch join may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchLimits {
+    /// Memory of tables and filters; those of a million queries cannot use more than 2^30 and some.
+    /// Tables that are larger with any design are built all the same: see
+    /// [`BatchJoin::least_bytes`].
+    pub memory_bytes: u64,
+    /// About how many codes will stream by: large filters pay for themselves on many only.
+    pub stream_codes: u64,
+}
+
+impl Default for BatchLimits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: u64::MAX,
+            stream_codes: u64::MAX,
+        }
+    }
+}
+
+/// Memory of one thread of a batch join, kept from chunk to chunk: ten bytes a code of a chunk of up
+/// to 2^24 codes.
 #[derive(Debug, Default)]
 pub struct JoinScratch {
-    /// Address above position.
-    items: Vec<u64>,
+    buckets: Buckets,
     passed: Vec<u32>,
 }
 
-/// Marks what a half of a code looks like when some query is near in that half.
-#[derive(Clone, Debug)]
-struct Filter<W> {
-    addressing: Addressing<W>,
-    marks: Vec<u64>,
-}
-
-/// Codes that are scattered together.
+/// Codes that are filtered together.
 const BLOCK: usize = 1 << 24;
-/// Filters that let more than this share of random codes through do not pay.
-const LEAST_USE: f64 = 0.25;
-/// Filters are made larger until they let less than this share through.
-const GOOD: f64 = 1.0 / 64.0;
+/// Codes that are searched together.
+const GROUP: usize = 256;
+/// Bytes of bitmaps that a code of the stream is worth: so many are cleared and read for it.
+const BITMAP_BYTES: u64 = 8;
+/// Designs up to so many times slower than the fastest are worth their smaller memory.
+const SLOWER: f64 = 8.0;
 
 impl<C: Code> BatchJoin<C> {
     /// Takes the queries in, in any order and with repetitions.
     ///
-    /// The filters take at most `filter_bytes`; 2^30 is enough for all that they can use. The index
-    /// beside takes some tens of bytes a query.
-    ///
     /// # Errors
     ///
     /// [`BuildError`] when there are too many queries.
-    pub fn new(queries: &[C], radius: u32, filter_bytes: u64) -> Result<Self, BuildError> {
+    pub fn new(queries: &[C], radius: u32, limits: BatchLimits) -> Result<Self, BuildError> {
         let bits = C::Word::BITS;
         let radius = radius.min(bits);
-        let plans = plan(
-            queries.len() as u64,
-            bits,
-            radius,
-            &Limits::default(),
-            &Constants::default(),
-        );
-        let best = plans
-            .iter()
-            .find(|costed| costed.cheapest)
-            .or(plans.first());
-        let index = match best {
-            Some(best) => TableIndex::build(queries, &best.design, best.layout)?,
-            None => TableIndex::build(
-                queries,
-                &super::Design::scan(bits, radius),
-                super::Layout::Packed,
-            )?,
+        let within = Limits {
+            // Building needs every query once more.
+            memory_bytes: Some(
+                limits
+                    .memory_bytes
+                    .saturating_sub(size_of_val(queries) as u64),
+            ),
+            ..Limits::default()
         };
+        let plans = plans(queries.len() as u64, bits, radius, &within);
+        let best = plans.iter().find(|costed| costed.cheapest);
+        let best = best.or_else(|| least(&plans));
+        let (design, layout) = match best {
+            Some(best) => (best.design.clone(), best.layout),
+            None => (Design::scan(bits, radius), Layout::Packed),
+        };
+        let index = TableIndex::build(queries, &design, layout)?;
+        let (distinct, stream) = (index.len() as u64, limits.stream_codes);
+        let left = limits.memory_bytes.saturating_sub(index.bytes() as u64);
+        let most = left.min(stream.saturating_mul(BITMAP_BYTES));
         let balance = BitBalance::sample(queries, 1 << 16);
-        let filters = half_budgets(bits, radius)
-            .into_iter()
-            .map(|(half, budget)| {
-                let address_bits = filter_bits(index.len() as u64, budget, bits / 2, filter_bytes)?;
-                Some(Filter::new(
-                    &index,
-                    balance.best(half, address_bits),
-                    budget,
-                ))
-            });
+        let filters = half_budgets(bits, radius).into_iter();
+        let filters = filters.map(|(half, budget)| {
+            let address_bits = filter_bits(distinct, budget, bits / 2, most)?;
+            let marks = distinct.saturating_mul(neighbours(address_bits, budget));
+            (marks <= stream).then(|| Filter::new(queries, &balance, half, address_bits, budget))
+        });
         let filters = filters.collect::<Option<Vec<_>>>().unwrap_or_default();
         Ok(Self {
             index,
@@ -99,9 +108,23 @@ impl<C: Code> BatchJoin<C> {
         })
     }
 
-    /// The index over the queries, in which their ids could be looked up.
+    /// The least memory in which `queries` distinct queries are searched at a tolerable speed,
+    /// building included.
+    pub fn least_bytes(queries: u64, radius: u32) -> u64 {
+        let bits = C::Word::BITS;
+        let plans = plans(queries, bits, radius.min(bits), &Limits::default());
+        let tables = least(&plans).map_or(0.0, |costed| costed.costs.bytes_per_fingerprint);
+        (queries as f64 * (tables + f64::from(bits / 8))) as u64
+    }
+
+    /// The index over the queries.
     pub fn queries(&self) -> &TableIndex<C> {
         &self.index
+    }
+
+    /// Memory of tables and filters, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.index.bytes() + self.filters.iter().map(Filter::bytes).sum::<usize>()
     }
 
     /// Visits every pair of a code of `chunk`, by its position, and a distinct query within the
@@ -116,152 +139,50 @@ impl<C: Code> BatchJoin<C> {
     ) {
         for (number, block) in chunk.chunks(BLOCK).enumerate() {
             let base = number * BLOCK;
-            scratch.passed.clear();
             if self.filters.is_empty() {
-                scratch.passed.extend(0..block.len() as u32);
+                for (at, group) in block.chunks(GROUP).enumerate() {
+                    let first = base + at * GROUP;
+                    self.search(group, &mut |at, code, distance| {
+                        visit(first + at, code, distance);
+                    });
+                }
+                continue;
             }
+            let JoinScratch { buckets, passed } = &mut *scratch;
+            passed.clear();
             for filter in &self.filters {
-                filter.pass(block, &mut scratch.items, &mut scratch.passed);
+                filter.pass(block, buckets, passed);
             }
-            scratch.passed.sort_unstable();
-            scratch.passed.dedup();
-            for group in scratch.passed.chunks(256) {
-                self.search(block, base, group, visit);
+            passed.sort_unstable();
+            passed.dedup();
+            for group in passed.chunks(GROUP) {
+                let codes: Vec<C> = group.iter().map(|&at| block[at as usize]).collect();
+                self.search(&codes, &mut |at, code, distance| {
+                    visit(base + group[at] as usize, code, distance);
+                });
             }
         }
     }
 
-    fn search(
-        &self,
-        block: &[C],
-        base: usize,
-        positions: &[u32],
-        visit: &mut dyn FnMut(usize, C, u32),
-    ) {
-        let codes: Vec<C> = positions.iter().map(|&at| block[at as usize]).collect();
-        let searched = self
-            .index
-            .search_group(&codes, self.radius, &mut |at, code, distance| {
-                visit(base + positions[at] as usize, code, distance);
-            });
+    fn search(&self, codes: &[C], visit: &mut dyn FnMut(usize, C, u32)) {
+        let searched = self.index.search_group(codes, self.radius, visit);
         debug_assert!(searched.is_ok(), "the index was built for this radius");
     }
 }
 
-/// The halves of a code, and the errors that one of them keeps to.
-fn half_budgets(bits: u32, radius: u32) -> Vec<(u128, u32)> {
-    let low = low_mask(bits / 2);
-    let high = low_mask(bits) & !low;
-    match radius.checked_sub(1) {
-        None => vec![(high, 0)],
-        Some(errors) => vec![(high, errors - errors / 2), (low, errors / 2)],
-    }
+fn plans(queries: u64, bits: u32, radius: u32, limits: &Limits) -> Vec<Costed> {
+    plan(queries, bits, radius, limits, &Constants::default())
 }
 
-/// Address bits of a filter, or `None` when none of at most half of `filter_bytes` is of use.
-fn filter_bits(queries: u64, budget: u32, half_bits: u32, filter_bytes: u64) -> Option<u32> {
-    let most = (filter_bytes / 2)
-        .checked_mul(8)?
-        .checked_ilog2()?
-        .min(half_bits)
-        .min(32);
-    let marked = |bits: u32| (queries * neighbours(bits, budget)) as f64 / 2_f64.powi(bits as i32);
-    let good = (6..=most)
-        .find(|&bits| marked(bits) <= GOOD)
-        .unwrap_or(most);
-    (good >= 6 && marked(good) <= LEAST_USE).then_some(good)
-}
-
-impl<W: Word> Filter<W> {
-    fn new<C: Code<Word = W>>(queries: &TableIndex<C>, mask: u128, budget: u32) -> Self {
-        let addressing = Addressing::new(mask);
-        let mut marks = Vec::new();
-        marks.reserve_exact(1 << (addressing.address_bits - 6));
-        kernel::ask_huge_pages(&mut marks);
-        marks.resize(1 << (addressing.address_bits - 6), 0_u64);
-        let flips = flips(addressing.address_bits, budget);
-        queries.for_each(&mut |query| {
-            let address = addressing.bucket(query.word()) as u32;
-            for flip in &flips {
-                let near = address ^ flip;
-                marks[near as usize / 64] |= 1 << (near % 64);
-            }
-        });
-        Self { addressing, marks }
-    }
-
-    /// Appends the positions of the codes of `block` that the filter lets through.
-    fn pass<C: Code<Word = W>>(&self, block: &[C], items: &mut Vec<u64>, passed: &mut Vec<u32>) {
-        let test = |address: u64| self.marks[address as usize / 64] >> (address % 64) & 1 == 1;
-        let rest_bits = self.addressing.rest_bits;
-        let addresses = |each: &mut dyn FnMut(u64)| {
-            permuted(block, &self.addressing, &mut |word: W| {
-                each(word.above(rest_bits))
-            });
-        };
-        // What fits the second-level cache needs no order.
-        if self.marks.len() <= 1 << 16 {
-            let mut at = 0;
-            return addresses(&mut |address| {
-                passed.extend(test(address).then_some(at));
-                at += 1;
-            });
-        }
-        scatter(self.addressing.address_bits, items, addresses);
-        let near = items.iter().filter(|&&item| test(item >> 32));
-        passed.extend(near.map(|&item| item as u32));
-    }
-}
-
-/// Fills `items` with `address << 32 | position`, ordered by the eleven leading bits of the address.
-fn scatter(bits: u32, items: &mut Vec<u64>, addresses: impl Fn(&mut dyn FnMut(u64))) {
-    const DIGIT: u32 = 11;
-    let digit = |address: u64| (address >> (bits - DIGIT)) as usize;
-    let mut counts = vec![0_usize; 1 << DIGIT];
-    addresses(&mut |address| counts[digit(address)] += 1);
-    let mut scatter = Scatter::new(&counts, items);
-    let mut at = 0_u64;
-    addresses(&mut |address| {
-        scatter.push(digit(address), address << 32 | at, items);
-        at += 1;
-    });
-    let complete = scatter.finish(items);
-    debug_assert!(complete, "both passes see the same addresses");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn budgets_of_halves_cover_the_radius() {
-        for radius in 0..=16 {
-            let halves = half_budgets(64, radius);
-            let errors: u32 = halves.iter().map(|(_, budget)| budget + 1).sum();
-            assert_eq!(errors, radius + 1);
-        }
-    }
-
-    #[test]
-    fn filters_fit_queries_and_memory() {
-        assert_eq!(filter_bits(1 << 20, 1, 32, 1 << 30), Some(31));
-        assert_eq!(filter_bits(1 << 20, 1, 32, 1 << 20), None);
-        assert_eq!(filter_bits(1 << 28, 3, 32, 1 << 30), None);
-        assert_eq!(filter_bits(100, 1, 32, 1 << 30), Some(17));
-        assert_eq!(filter_bits(0, 1, 32, 1 << 30), Some(6));
-        assert_eq!(filter_bits(10, 0, 32, 0), None);
-    }
-
-    #[test]
-    fn scattered_items_are_all_there_in_order_of_their_digit() {
-        let address = |at: usize| (at as u64).wrapping_mul(0x9e37_79b9) & 0xf_ffff;
-        let mut items = Vec::new();
-        scatter(20, &mut items, |each| {
-            (0..5_000).map(address).for_each(each)
-        });
-        assert!(items.windows(2).all(|two| two[0] >> 41 <= two[1] >> 41));
-        items.sort_unstable_by_key(|item| *item as u32);
-        let expected = (0..5_000).map(|at| address(at) << 32 | at as u64);
-        assert!(items.into_iter().eq(expected));
-    }
+/// The design with the least memory among those that are fast enough.
+fn least(plans: &[Costed]) -> Option<&Costed> {
+    let fastest = plans.iter().map(|costed| costed.costs.query_ns);
+    let slowest = fastest.fold(f64::INFINITY, f64::min) * SLOWER;
+    let fast = plans
+        .iter()
+        .filter(|costed| costed.costs.query_ns <= slowest);
+    fast.min_by(|a, b| {
+        let bytes = |costed: &Costed| costed.costs.bytes_per_fingerprint;
+        bytes(a).total_cmp(&bytes(b))
+    })
 }

@@ -56,7 +56,7 @@ mod table;
 
 pub use analysis::{Analysis, Analyzer, RANGES, Spike, candidates};
 pub use archive::{Archive, ArchiveReader, ArchiveWriter, DEFAULT_BLOCK_BYTES, Gaps};
-pub use batch::{BatchJoin, JoinScratch};
+pub use batch::{BatchJoin, BatchLimits, JoinScratch};
 pub use build::{BuildError, CodeSource};
 pub use code::{Code, Word};
 pub use cost::{Constants, Costs, calibrate, neighbours};

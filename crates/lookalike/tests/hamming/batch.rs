@@ -2,12 +2,16 @@
 
 use super::collections::{SHAPES, Shape, collection};
 use lookalike::hamming::{
-    BatchJoin, Code, Design, Family, HammingIndex, JoinScratch, Lookup, SortedTables,
+    BatchJoin, BatchLimits, Code, Design, Family, HammingIndex, JoinScratch, Lookup, SortedTables,
 };
 use std::collections::BTreeSet;
 
 fn joined<C: Code + Ord>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
-    let join = BatchJoin::new(queries, radius, 1 << 24).unwrap();
+    let limits = BatchLimits {
+        memory_bytes: 1 << 24,
+        ..BatchLimits::default()
+    };
+    let join = BatchJoin::new(queries, radius, limits).unwrap();
     let mut pairs = Vec::new();
     let mut scratch = JoinScratch::default();
     for _ in 0..2 {
@@ -63,7 +67,7 @@ fn large_filters_are_read_in_order() {
         .step_by(7)
         .map(|code| code ^ 0x8100_0000_0001)
         .collect();
-    let join = BatchJoin::new(&queries, 3, 1 << 28).unwrap();
+    let join = BatchJoin::new(&queries, 3, BatchLimits::default()).unwrap();
     let mut pairs = Vec::new();
     join.join(
         &chunk,

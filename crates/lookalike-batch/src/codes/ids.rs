@@ -1,0 +1,105 @@
+//! Ids beside fingerprints: none, numbers, or texts in one buffer.
+
+use lookalike::Fingerprint;
+
+/// The ids of a collection, by position.
+#[derive(Clone, Debug, Default)]
+pub enum Ids {
+    /// Fingerprints stand for themselves.
+    #[default]
+    None,
+    /// Numbers of a fingerprint file.
+    Numbers(Vec<u64>),
+    /// Texts of JSON Lines, back to back, with where each ends.
+    Texts {
+        /// The texts.
+        bytes: String,
+        /// One end a text.
+        ends: Vec<u64>,
+    },
+}
+
+/// What a fingerprint is called in results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name<'a> {
+    /// By itself.
+    Fingerprint(Fingerprint),
+    /// By its number.
+    Number(u64),
+    /// By its text.
+    Text(&'a str),
+}
+
+impl Ids {
+    /// What the fingerprint at a position is called.
+    pub fn name(&self, at: usize, fingerprint: Fingerprint) -> Name<'_> {
+        match self {
+            Self::None => Name::Fingerprint(fingerprint),
+            Self::Numbers(numbers) => Name::Number(numbers[at]),
+            Self::Texts { bytes, ends } => {
+                let start = at.checked_sub(1).map_or(0, |before| ends[before]) as usize;
+                Name::Text(&bytes[start..ends[at] as usize])
+            }
+        }
+    }
+
+    /// Whether fingerprints stand for themselves.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    /// Forgets all, but keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        match self {
+            Self::None => {}
+            Self::Numbers(numbers) => numbers.clear(),
+            Self::Texts { bytes, ends } => {
+                bytes.clear();
+                ends.clear();
+            }
+        }
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Numbers(numbers) => size_of_val(numbers.as_slice()) as u64,
+            Self::Texts { bytes, ends } => (bytes.len() + size_of_val(ends.as_slice())) as u64,
+        }
+    }
+
+    pub(crate) fn extend_numbers(&mut self, more: &[u64]) {
+        match self {
+            Self::Numbers(numbers) => numbers.extend_from_slice(more),
+            other => *other = Self::Numbers(more.to_vec()),
+        }
+    }
+
+    /// Gives the next fingerprint a text; those before without one, of which there are `before`, keep standing for
+    /// themselves.
+    pub(crate) fn push_text(&mut self, text: &str, before: &[Fingerprint]) {
+        if !matches!(self, Self::Texts { .. }) {
+            *self = Self::Texts {
+                bytes: String::new(),
+                ends: Vec::new(),
+            };
+            before.iter().for_each(|code| self.push(&code.to_string()));
+        }
+        self.push(text);
+    }
+
+    /// The next fingerprint has no id: it stands for itself.
+    pub(crate) fn push_none(&mut self, code: Fingerprint) {
+        if matches!(self, Self::Texts { .. }) {
+            self.push(&code.to_string());
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        if let Self::Texts { bytes, ends } = self {
+            bytes.push_str(text);
+            ends.push(bytes.len() as u64);
+        }
+    }
+}

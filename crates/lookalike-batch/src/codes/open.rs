@@ -1,0 +1,114 @@
+//! Opening a file or standard input: what it begins with, unpacked, and how much of it was read.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::error::CodesError;
+
+/// The bytes of a collection.
+pub(super) type Input = Box<dyn Read + Send>;
+
+/// Largest zstd window that is accepted, as a power of two: it bounds the memory of the decoder.
+const ZSTD_WINDOW_LOG: u32 = 27;
+const GZIP: [u8; 4] = [0x1f, 0x8b, 8, 0];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// A file, unpacked, from its first byte on.
+pub(super) struct Opened {
+    pub(super) name: String,
+    pub(super) input: Input,
+    /// The first bytes, unpacked; zeros beyond the end. None of raw numbers.
+    pub(super) head: Option<[u8; 4]>,
+    /// Its size as stored.
+    pub(super) bytes: Option<u64>,
+    /// Bytes read so far, as stored.
+    pub(super) read: Arc<AtomicU64>,
+}
+
+/// How a file of raw numbers of this name is packed, as the first bytes of what is packed that way; none when the
+/// name promises no raw numbers. Their own first bytes tell nothing.
+fn raw_head(path: &Path) -> Option<[u8; 4]> {
+    let name = path.to_string_lossy().to_lowercase();
+    let packings = [(".u64", [0; 4]), (".u64.gz", GZIP), (".u64.zst", ZSTD)];
+    let packing = packings.iter().find(|(end, _)| name.ends_with(end));
+    packing.map(|&(_, head)| head)
+}
+
+pub(super) fn open(path: &Path) -> Result<Opened, CodesError> {
+    let name = path.display().to_string();
+    let failed = |source| CodesError::Io {
+        name: name.clone(),
+        source,
+    };
+    let read = Arc::new(AtomicU64::new(0));
+    let (stored, bytes): (Input, _) = if name == "-" {
+        (Box::new(io::stdin()), None)
+    } else {
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        (Box::new(file), metadata.is_file().then_some(metadata.len()))
+    };
+    let counted = Counted {
+        input: stored,
+        read: Arc::clone(&read),
+    };
+    let (head, input) = begin(Box::new(counted)).map_err(failed)?;
+    let raw = raw_head(path);
+    let (head, input) = match unpacked(raw.unwrap_or(head), input).map_err(failed)? {
+        (input, false) => (head, input),
+        (input, true) => begin(input).map_err(failed)?,
+    };
+    let head = raw.is_none().then_some(head);
+    Ok(Opened {
+        name,
+        input,
+        head,
+        bytes,
+        read,
+    })
+}
+
+/// Looks at the first four bytes and puts them back.
+fn begin(mut input: Input) -> io::Result<([u8; 4], Input)> {
+    let mut start = Vec::new();
+    (&mut input).take(4).read_to_end(&mut start)?;
+    let mut head = [0; 4];
+    head[..start.len()].copy_from_slice(&start);
+    Ok((head, Box::new(Cursor::new(start).chain(input))))
+}
+
+/// The stream unpacked, and whether it was packed at all.
+fn unpacked(head: [u8; 4], input: Input) -> io::Result<(Input, bool)> {
+    Ok(match head {
+        [0x1f, 0x8b, ..] => {
+            let decoder = flate2::bufread::MultiGzDecoder::new(BufReader::new(input));
+            (Box::new(decoder), true)
+        }
+        ZSTD => {
+            let mut decoder = zstd::stream::read::Decoder::new(input)?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            (Box::new(decoder), true)
+        }
+        _ => (input, false),
+    })
+}
+
+/// A stream that tells others how far it is.
+struct Counted {
+    input: Input,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(out)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}

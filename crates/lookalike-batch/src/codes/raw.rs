@@ -1,0 +1,54 @@
+//! Raw little-endian numbers of 64 bits, one a fingerprint.
+
+use std::io::Read;
+
+use lookalike::Fingerprint;
+use lookalike::hamming::FileError;
+
+use super::open::Input;
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// A stream of numbers.
+pub(super) struct RawReader {
+    input: Input,
+    bytes: Vec<u8>,
+    offset: u64,
+}
+
+impl RawReader {
+    pub(super) fn new(input: Input) -> Self {
+        Self {
+            input,
+            bytes: vec![0; READ_BYTES],
+            offset: 0,
+        }
+    }
+
+    /// Appends the next numbers; false at the end.
+    pub(super) fn read(&mut self, out: &mut Vec<Fingerprint>) -> Result<bool, FileError> {
+        let mut filled = 0;
+        while filled < READ_BYTES {
+            match self.input.read(&mut self.bytes[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let (numbers, rest) = self.bytes[..filled].as_chunks::<8>();
+        self.offset += filled as u64;
+        if !rest.is_empty() {
+            return Err(FileError::Cut {
+                offset: self.offset,
+            });
+        }
+        out.extend(
+            numbers
+                .iter()
+                .map(|&number| Fingerprint(u64::from_le_bytes(number))),
+        );
+        Ok(filled == READ_BYTES)
+    }
+}

@@ -1,0 +1,84 @@
+//! The queries of a join: distinct fingerprints, and what each is called.
+
+use lookalike::Fingerprint;
+
+use super::shares::Shares;
+use crate::codes::{CodeFile, Codes, Ids, sum};
+use crate::error::BatchError;
+use crate::observer::Observer;
+
+/// A collection in memory.
+pub(super) struct Queries {
+    /// In the order of the file when they stand for themselves, else ascending.
+    codes: Vec<Fingerprint>,
+    /// Where the id of each is.
+    rows: Vec<u32>,
+    ids: Ids,
+}
+
+/// Bytes that are read between two looks at the memory.
+const STEP: u64 = 16 << 20;
+
+impl Queries {
+    /// Reads a whole collection, as long as it fits its share of the memory.
+    pub(super) fn read(
+        file: &mut CodeFile,
+        shares: &Shares,
+        distance: u32,
+        observer: &dyn Observer,
+    ) -> Result<Self, BatchError> {
+        let mut all = Codes::default();
+        let counters = [file.bytes_read()];
+        let mut more = true;
+        while more {
+            let wanted = all.bytes() + STEP;
+            more = file.fill(&mut all, wanted)?;
+            shares.ensure_queries(&all, file, distance)?;
+            observer.advance(sum(&counters));
+        }
+        if u32::try_from(all.codes.len()).is_err() {
+            return Err(lookalike::hamming::BuildError::TooMany(all.codes.len() as u64).into());
+        }
+        let Codes { codes, ids } = all;
+        if ids.is_none() {
+            return Ok(Self {
+                codes,
+                rows: Vec::new(),
+                ids,
+            });
+        }
+        let mut rows: Vec<u32> = (0..codes.len() as u32).collect();
+        rows.sort_unstable_by_key(|&row| (codes[row as usize], row));
+        let codes = rows.iter().map(|&row| codes[row as usize]).collect();
+        Ok(Self { codes, rows, ids })
+    }
+
+    pub(super) fn codes(&self) -> &[Fingerprint] {
+        &self.codes
+    }
+
+    /// Bytes of memory in use.
+    pub(super) fn bytes(&self) -> u64 {
+        self.ids.bytes()
+            + (size_of_val(self.codes.as_slice()) + size_of_val(self.rows.as_slice())) as u64
+    }
+
+    /// Visits everything that a fingerprint of the collection is called.
+    pub(super) fn names(
+        &self,
+        fingerprint: Fingerprint,
+        visit: &mut dyn FnMut(crate::codes::Name<'_>),
+    ) {
+        if self.rows.is_empty() {
+            return visit(self.ids.name(0, fingerprint));
+        }
+        let first = self.codes.partition_point(|&code| code < fingerprint);
+        let equal = self.codes[first..]
+            .iter()
+            .take_while(|&&code| code == fingerprint);
+        for (at, _) in equal.enumerate() {
+            let row = self.rows[first + at] as usize;
+            visit(self.ids.name(row, fingerprint));
+        }
+    }
+}

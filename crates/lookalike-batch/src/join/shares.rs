@@ -1,0 +1,113 @@
+//! Who gets how much of `--memory` in a join.
+//!
+//! A fixed part is for code, threads and reading. Queries and their ids take what they need; an eighth of the rest is
+//! for pairs that wait to be sorted, a quarter for the chunks of F, and what remains for the tables over the queries
+//! and the filters before them. Queries whose tables do not fit are refused with what would do.
+
+use std::sync::atomic::Ordering;
+
+use lookalike::Fingerprint;
+use lookalike::hamming::BatchJoin;
+
+use crate::codes::{CodeFile, Codes};
+use crate::error::BatchError;
+use crate::settings::Limits;
+
+const MIB: u64 = 1 << 20;
+/// Chunks beyond this bring nothing.
+const LARGEST_CHUNK: u64 = 128 * MIB;
+const SMALLEST_CHUNK: u64 = MIB;
+/// Pairs that wait in memory beyond this are written anyway.
+const MOST_MATCHES: u64 = 512 * MIB;
+
+/// Shares of the memory, in bytes.
+pub(super) struct Shares {
+    limit: u64,
+    threads: u64,
+    fixed: u64,
+    left: u64,
+    /// Of fingerprints and ids of one chunk of F.
+    pub(super) chunk: u64,
+    /// Of pairs that wait to be sorted.
+    pub(super) matches: u64,
+    /// Of tables and filters.
+    pub(super) tables: u64,
+}
+
+impl Shares {
+    /// Before anything is read.
+    pub(super) fn new(limits: &Limits) -> Self {
+        let threads = limits.threads as u64;
+        let fixed = 12 * MIB + threads * 4 * MIB;
+        Self {
+            limit: limits.memory,
+            threads,
+            fixed,
+            left: limits.memory.saturating_sub(fixed),
+            chunk: SMALLEST_CHUNK,
+            matches: 0,
+            tables: 0,
+        }
+    }
+
+    /// Refuses queries that leave no room for their tables.
+    pub(super) fn ensure_queries(
+        &self,
+        all: &Codes,
+        file: &CodeFile,
+        distance: u32,
+    ) -> Result<(), BatchError> {
+        // Tables take more than the fingerprints alone, and memory grows by doubling while it is filled.
+        if all.bytes() * 2 <= self.left {
+            return Ok(());
+        }
+        let read = file.bytes_read().load(Ordering::Relaxed).max(1);
+        let whole = file
+            .total_bytes()
+            .map_or(4.0, |total| total as f64 / read as f64);
+        let scaled = |part: u64| (part as f64 * whole) as u64;
+        Err(self.refusal(
+            scaled(all.bytes()),
+            scaled(all.codes.len() as u64),
+            distance,
+        ))
+    }
+
+    fn refusal(&self, query_bytes: u64, queries: u64, distance: u32) -> BatchError {
+        let tables = BatchJoin::<Fingerprint>::least_bytes(queries, distance);
+        let rest = tables + 3 * SMALLEST_CHUNK * self.threads + MIB;
+        // Three eighths go to chunks and pairs, and growing vectors need twice their size.
+        let needed = (query_bytes + rest * 8 / 5).max(2 * query_bytes + MIB);
+        let least = self.fixed + needed;
+        BatchError::JoinMemory {
+            limit: self.limit,
+            least: least.div_ceil(MIB),
+        }
+    }
+
+    /// What is left beside queries of so many bytes, shared out.
+    pub(super) fn after(
+        self,
+        query_bytes: u64,
+        queries: u64,
+        distance: u32,
+    ) -> Result<Self, BatchError> {
+        let left = self.left.saturating_sub(query_bytes);
+        // A chunk is there as bytes, numbers and addresses.
+        let chunk = (left / 4 / self.threads / 3).clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
+        let matches = (left / 8).clamp(MIB, MOST_MATCHES);
+        let taken = 3 * chunk * self.threads + matches;
+        let tables = left.saturating_sub(taken);
+        let needed = BatchJoin::<Fingerprint>::least_bytes(queries, distance);
+        if tables < needed {
+            return Err(self.refusal(query_bytes, queries, distance));
+        }
+        Ok(Self {
+            left,
+            chunk,
+            matches,
+            tables,
+            ..self
+        })
+    }
+}

@@ -1,0 +1,351 @@
+//! `join` through the binary: against the comparison of all pairs, in every format, and with what is wrong.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lookalike::Fingerprint;
+use lookalike::hamming::{ArchiveWriter, FingerprintWriter, Gaps};
+use lookalike::scheme::SchemeId;
+use serde_json::Value;
+
+use crate::support::{Finish, Folder, STORY, lookalike};
+
+const SCHEME: SchemeId = SchemeId(0x1234_5678_9abc_def0);
+
+/// Pseudo-random codes, every third near an earlier one, some equal.
+fn codes(count: usize, seed: u64) -> Vec<u64> {
+    let mut state = seed;
+    let mut next = move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ mixed >> 27
+    };
+    let mut all: Vec<u64> = (0..40).map(|i| (i + 1) * 0x0123_4567_89ab_cdef).collect();
+    while all.len() < count {
+        let near = all[next() as usize % all.len()];
+        let flips = (0..next() % 6).fold(0, |flips, _| flips | 1 << (next() % 64));
+        all.push(if next() % 3 == 0 {
+            near ^ flips
+        } else {
+            next()
+        });
+    }
+    all.truncate(count);
+    all
+}
+
+fn raw(codes: &[u64]) -> Vec<u8> {
+    codes.iter().flat_map(|code| code.to_le_bytes()).collect()
+}
+
+fn json_lines(codes: &[u64], id: impl Fn(usize) -> String) -> String {
+    let line = |(at, code): (usize, &u64)| {
+        format!(
+            "{{\"id\":\"{}\",\"fingerprint\":\"{code:016x}\"}}\n",
+            id(at)
+        )
+    };
+    codes.iter().enumerate().map(line).collect()
+}
+
+fn file(codes: &[u64], scheme: SchemeId, with_ids: bool) -> Vec<u8> {
+    let writer = if with_ids {
+        FingerprintWriter::with_ids(Vec::new(), scheme)
+    } else {
+        FingerprintWriter::bare(Vec::new(), scheme)
+    };
+    let mut writer = writer.unwrap();
+    for (at, &code) in codes.iter().enumerate() {
+        writer.push(Fingerprint(code), at as u64 * 10).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn archive(codes: &[u64]) -> Vec<u8> {
+    let mut sorted = codes.to_vec();
+    sorted.sort_unstable();
+    let mut gaps = Gaps::default();
+    sorted
+        .iter()
+        .for_each(|&code| gaps.observe(Fingerprint(code)));
+    let mut writer = ArchiveWriter::new(Vec::new(), SCHEME, &gaps, 128).unwrap();
+    sorted
+        .iter()
+        .for_each(|&code| writer.push(Fingerprint(code)).unwrap());
+    writer.finish().unwrap()
+}
+
+/// The lines that must be written, when `f_name` and `q_name` tell what a fingerprint is called.
+fn expected(
+    f: &[u64],
+    q: &[u64],
+    radius: u32,
+    f_name: impl Fn(usize) -> Value,
+    q_name: impl Fn(usize) -> Value,
+) -> BTreeSet<String> {
+    let mut lines = BTreeSet::new();
+    for (i, a) in f.iter().enumerate() {
+        for (j, b) in q.iter().enumerate() {
+            let distance = (a ^ b).count_ones();
+            if distance <= radius {
+                let (f, q) = (f_name(i), q_name(j));
+                lines.insert(format!("{{\"f\":{f},\"q\":{q},\"distance\":{distance}}}"));
+            }
+        }
+    }
+    lines
+}
+
+fn hex(codes: &[u64]) -> impl Fn(usize) -> Value + '_ {
+    |at| format!("{:016x}", codes[at]).into()
+}
+
+#[track_caller]
+fn join(f: &Path, q: &Path, flags: &[&str]) -> String {
+    let mut command = lookalike("join");
+    let finished = command.arg(f).arg(q).args(flags).succeed();
+    finished.text().to_owned()
+}
+
+/// Two collections of moderate size.
+fn two() -> (Vec<u64>, Vec<u64>) {
+    let mut all = codes(3_000, 1);
+    let f = all.split_off(400);
+    (f, all)
+}
+
+#[test]
+fn every_format_on_either_side_gives_the_pairs_of_a_linear_scan() {
+    let (f, q) = two();
+    let folder = Folder::new();
+    let text = |at: usize| format!("doc \"{at}\"");
+    let quoted = |at: usize| text(at).replace('"', "\\\"");
+    let plain = json_lines(&f, quoted);
+    let packed = zstd::encode_all(plain.as_bytes(), 1).unwrap();
+    let by_text = |at: usize| Value::from(text(at));
+    let by_number = |at: usize| Value::from(at as u64 * 10);
+    type Naming<'a> = Box<dyn Fn(usize) -> Value + 'a>;
+    let sides: Vec<(PathBuf, Naming<'_>)> = vec![
+        (folder.add("f.u64", raw(&f)), Box::new(hex(&f))),
+        (
+            folder.add("f.bin", file(&f, SCHEME, false)),
+            Box::new(hex(&f)),
+        ),
+        (
+            folder.add("f.lkfp", file(&f, SCHEME, true)),
+            Box::new(by_number),
+        ),
+        (folder.add("f.lkar", archive(&f)), Box::new(hex(&f))),
+        (folder.add("f.jsonl", plain), Box::new(by_text)),
+        (folder.add("f.jsonl.zst", packed), Box::new(by_text)),
+    ];
+    let q_raw = folder.add("q.u64", raw(&q));
+    let q_lines = folder.add("q.jsonl", json_lines(&q, quoted));
+    let q_file = folder.add("q.lkfp", file(&q, SCHEME, true));
+    for (path, name) in &sides {
+        let lines = |out: &str| out.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+        let once = |out: &str| assert_eq!(lines(out).len(), out.lines().count());
+        let out = join(path, &q_raw, &[]);
+        assert_eq!(lines(&out), expected(&f, &q, 3, name, hex(&q)), "{path:?}");
+        once(&out);
+        let out = join(path, &q_lines, &["--distance", "5"]);
+        assert_eq!(lines(&out), expected(&f, &q, 5, name, by_text), "{path:?}");
+        once(&out);
+        let out = join(path, &q_file, &["--distance", "0"]);
+        assert_eq!(
+            lines(&out),
+            expected(&f, &q, 0, name, by_number),
+            "{path:?}"
+        );
+    }
+}
+
+#[test]
+fn lines_are_sorted_and_the_same_for_any_threads_memory_and_order() {
+    let (mut f, mut q) = two();
+    let folder = Folder::new();
+    let (f_path, q_path) = (folder.add("f.u64", raw(&f)), folder.add("q.u64", raw(&q)));
+    let out = join(&f_path, &q_path, &["--distance", "6", "--threads", "1"]);
+    assert!(out.lines().is_sorted() && out.lines().count() > 50);
+    for flags in [["--threads", "3"], ["--memory", "40M"]] {
+        assert_eq!(
+            join(
+                &f_path,
+                &q_path,
+                &[&["--distance", "6"], &flags[..]].concat()
+            ),
+            out
+        );
+    }
+    f.reverse();
+    q.rotate_left(123);
+    let (f_path, q_path) = (folder.add("f.u64", raw(&f)), folder.add("q.u64", raw(&q)));
+    assert_eq!(join(&f_path, &q_path, &["--distance", "6"]), out);
+}
+
+#[test]
+fn many_pairs_are_sorted_on_disk() {
+    let folder = Folder::new();
+    let f = vec![7_u64; 1 << 12];
+    let ids: Vec<u64> = vec![7 ^ 1; 100];
+    let f_path = folder.add("f.lkfp", file(&f, SCHEME, true));
+    let q_path = folder.add("q.jsonl", json_lines(&ids, |at| format!("q{at:03}")));
+    let output = folder.path("pairs.jsonl");
+    let mut command = lookalike("join");
+    command.arg(&f_path).arg(&q_path).arg("-o").arg(&output);
+    let finished = command
+        .args(["--memory", "32M", "--threads", "1", "--json"])
+        .succeed();
+    let summary: Value = serde_json::from_str(finished.err.trim()).unwrap();
+    assert!(finished.out.is_empty());
+    assert_eq!(summary["pairs"], 409_600);
+    assert!(summary["spilled_bytes"].as_u64().unwrap() > 0);
+    let lines = fs::read_to_string(output).unwrap();
+    let pair = |at: usize| {
+        let (f, q) = (at / 100 * 10, at % 100);
+        format!("{{\"f\":{f},\"q\":\"q{q:03}\",\"distance\":1}}")
+    };
+    assert!(lines.lines().map(str::to_owned).eq((0..409_600).map(pair)));
+}
+
+#[test]
+fn what_fingerprint_prints_is_what_join_reads() {
+    let folder = Folder::new();
+    let other = STORY.replace("forty", "fifty");
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", &other), ("c", "...")]);
+    let printed = lookalike("fingerprint").arg(&input).succeed();
+    let lines = folder.add("fp.jsonl", &printed.out);
+    let mut command = lookalike("join");
+    command.arg("-").arg(&lines).args(["--distance", "16"]);
+    let finished = command.finish_with(&printed.out);
+    assert_eq!(finished.status, Some(0), "{}", finished.err);
+    finished.says(&["2 fingerprints", "1 null: texts without features"]);
+    let pairs = finished.lines();
+    assert_eq!(
+        pairs[0],
+        serde_json::json!({"f": "a", "q": "a", "distance": 0})
+    );
+    assert!(pairs.iter().all(|pair| pair["f"] != "c"));
+}
+
+#[test]
+fn empty_collections_have_no_pairs() {
+    let folder = Folder::new();
+    let some = folder.add("some.u64", raw(&[1, 2, 3]));
+    for (name, bytes) in [
+        ("none.u64", Vec::new()),
+        ("none.jsonl", Vec::new()),
+        ("none.lkfp", file(&[], SCHEME, false)),
+        ("none.lkar", archive(&[])),
+    ] {
+        let none = folder.add(name, bytes);
+        assert_eq!(join(&none, &some, &[]), "");
+        assert_eq!(join(&some, &none, &[]), "");
+        assert_eq!(join(&none, &none, &[]), "");
+    }
+}
+
+#[test]
+fn what_cannot_be_joined_is_refused_with_what_to_do() {
+    let (f, q) = two();
+    let folder = Folder::new();
+    let good = folder.add("good.lkfp", file(&f, SCHEME, false));
+    let refuse = |f: &Path, q: &Path, flags: &[&str], status: i32, words: &[&str]| {
+        let mut command = lookalike("join");
+        let finished = command.arg(f).arg(q).args(flags).fail(status);
+        finished.says(words);
+        assert!(finished.out.is_empty());
+    };
+    let other = folder.add("other.lkfp", file(&q, SchemeId(7), false));
+    let both = [
+        "other.lkfp",
+        "good.lkfp",
+        "123456789abcdef0",
+        "0000000000000007",
+        "same options",
+    ];
+    refuse(&good, &other, &[], 1, &both);
+    refuse(
+        &good,
+        &good,
+        &["--distance", "17"],
+        2,
+        &["distance 17", "16"],
+    );
+    let dash = Path::new("-");
+    refuse(dash, dash, &[], 2, &["standard input", "not both"]);
+    let cut = folder.add("cut.lkfp", &file(&f, SCHEME, false)[..5_000]);
+    refuse(&cut, &good, &[], 1, &["cut.lkfp", "cut off at byte 5000"]);
+    refuse(&good, &cut, &[], 1, &["cut.lkfp", "cut off at byte 5000"]);
+    let odd = folder.add("odd.u64", &raw(&f)[..5_003]);
+    refuse(&odd, &good, &[], 1, &["odd.u64", "5003"]);
+    let mut flipped = archive(&f);
+    flipped[1_000] ^= 4;
+    let flipped = folder.add("flipped.lkar", flipped);
+    refuse(
+        &flipped,
+        &good,
+        &[],
+        1,
+        &["flipped.lkar", "damaged at byte"],
+    );
+    let text = folder.add("text.txt", "no fingerprints here\nnor here\n");
+    refuse(
+        &text,
+        &good,
+        &[],
+        1,
+        &["text.txt", "line 1", "lookalike fingerprint"],
+    );
+    refuse(
+        &folder.path("absent"),
+        &good,
+        &[],
+        1,
+        &["absent", "check the path"],
+    );
+    let large = folder.add("large.u64", raw(&codes(600_000, 9)));
+    refuse(
+        &good,
+        &large,
+        &["--memory", "24M", "--threads", "1"],
+        1,
+        &["--memory", "split Q"],
+    );
+}
+
+#[test]
+fn the_memory_that_a_refusal_names_is_enough() {
+    let folder = Folder::new();
+    let some = folder.add("some.u64", raw(&[1, 2, 3]));
+    let large = folder.add("large.u64", raw(&codes(600_000, 9)));
+    let mut command = lookalike("join");
+    let flags = ["--memory", "24M", "--threads", "1"];
+    let refused = command.arg(&some).arg(&large).args(flags).fail(1);
+    let (_, after) = refused.err.split_once("--memory to about ").unwrap();
+    let (least, _) = after.split_once(',').unwrap();
+    let mut command = lookalike("join");
+    let flags = ["--memory", least, "--threads", "1"];
+    command.arg(&some).arg(&large).args(flags).succeed();
+}
+
+#[test]
+fn a_bad_line_is_counted_and_harms_no_other() {
+    let folder = Folder::new();
+    let lines = "{\"id\":\"a\",\"fingerprint\":\"0000000000000001\"}\n\n{\"id\":\"b\"}\n\
+                 {\"id\":\"c\",\"fingerprint\":\"0000000000000003\"}";
+    let f = folder.add("f.jsonl", lines);
+    let q = folder.add("q.u64", raw(&[1]));
+    let mut command = lookalike("join");
+    let finished = command.arg(&f).arg(&q).succeed();
+    assert_eq!(finished.lines().len(), 2);
+    finished.says(&[
+        "1 malformed",
+        "f.jsonl, line 3",
+        "no field named fingerprint",
+    ]);
+    let mut command = lookalike("join");
+    let finished = command.arg(&f).arg(&q).arg("--strict").fail(1);
+    finished.says(&["f.jsonl, line 3", "without --strict"]);
+}
