@@ -8,6 +8,7 @@ mod arguments;
 mod completions;
 mod console;
 mod dedup;
+mod design;
 mod explain;
 mod failure;
 mod fingerprint;
@@ -48,6 +49,8 @@ enum Command {
     Fingerprint(fingerprint::Arguments),
     /// List all pairs of two collections of fingerprints within a distance
     Join(join::Arguments),
+    /// List the table designs of a Hamming index and what each costs
+    Design(design::Arguments),
     /// Show why two documents match or do not
     Explain(explain::Arguments),
     /// Print the completion script of a shell
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Pairs(arguments) => pairs::run(&arguments),
         Command::Fingerprint(arguments) => fingerprint::run(&arguments),
         Command::Join(arguments) => join::run(&arguments),
+        Command::Design(arguments) => design::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::manual(&arguments),

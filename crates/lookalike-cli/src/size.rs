@@ -22,6 +22,31 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Reads a count as people write it: `1000000`, `8e9`, `2^34`, up to 2^63.
+pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+    const MOST: f64 = (1_u64 << 63) as f64;
+    let wrong = || format!("{text:?} is not a count: write for example 1000000, 8e9 or 2^34");
+    if let Ok(count) = text.parse() {
+        return if count <= MOST as u64 {
+            Ok(count)
+        } else {
+            Err(wrong())
+        };
+    }
+    let value = match text.split_once('^') {
+        Some((base, power)) => {
+            let base: f64 = base.parse().map_err(|_| wrong())?;
+            base.powi(power.parse().map_err(|_| wrong())?)
+        }
+        None => text.parse().map_err(|_| wrong())?,
+    };
+    if (0.0..=MOST).contains(&value) && value.fract() == 0.0 {
+        Ok(value as u64)
+    } else {
+        Err(wrong())
+    }
+}
+
 /// Writes a size with three digits: `1.24 GiB`.
 pub(crate) fn show(bytes: u64) -> String {
     let mut value = bytes as f64;
@@ -60,6 +85,31 @@ mod tests {
         }
         for text in ["", "M", "12 parsecs", "-1", "1e99T", "nan"] {
             assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_read() {
+        let cases = [
+            ("0", 0),
+            ("17179869184", 1 << 34),
+            ("8e9", 8_000_000_000),
+            ("2^34", 1 << 34),
+        ];
+        for (text, count) in cases {
+            assert_eq!(parse_count(text), Ok(count), "{text}");
+        }
+        for text in [
+            "",
+            "-1",
+            "1.5",
+            "2^70",
+            "x^2",
+            "2^x",
+            "inf",
+            "18446744073709551615",
+        ] {
+            assert!(parse_count(text).is_err(), "{text}");
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod choices;
 mod corpora;
+mod design;
 mod hostile;
 mod hostile_files;
 mod hostile_lines;

@@ -1,0 +1,304 @@
+//! `lookalike design`: the ways to lay out a Hamming index, and what each would cost.
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use lookalike::hamming::{Constants, Costed, Kind, Limits, calibrate, plan};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::console::grouped;
+use crate::failure::Failure;
+use crate::size::{self, show};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Lists the designs for so many fingerprints: those of the paper (M3, M4: kind blocks), tables probed at neighbouring keys
+(budgets), and covering designs (cover). The fastest within the limits is marked with *, those outside with -.
+
+  key       bits of a table's key, the p of the paper
+  a probe   fingerprints that match a whole key, at most (2^(log2 N - p))
+  compared  entries that a query is compared with
+  query     expected time of a query on one core
+
+Examples:
+  lookalike design --fingerprints 17179869184 --distance 3     the paper's own example
+  lookalike design --fingerprints 1e9 --memory 12G
+  lookalike design --fingerprints 2^27 --calibrate --constants here.json")]
+pub(crate) struct Arguments {
+    /// How many distinct fingerprints: 1000000, 8e9 or 2^34
+    #[arg(long, value_name = "N", value_parser = size::parse_count)]
+    fingerprints: u64,
+
+    /// Most bits in which a query and what it finds differ, 0 to 16
+    #[arg(long, value_name = "BITS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=16))]
+    distance: u32,
+
+    /// Width of a fingerprint: 32, 64 or 128
+    #[arg(long, value_name = "BITS", default_value_t = 64, value_parser = width)]
+    bits: u32,
+
+    /// Most memory of the tables
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Limits")]
+    memory: Option<u64>,
+
+    /// Most tables
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Limits")]
+    tables: Option<u32>,
+
+    /// Least bits of every key
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(0..=128), help_heading = "Limits")]
+    min_prefix: Option<u32>,
+
+    /// Measure the constants of this machine first (some seconds); otherwise those of a 2.5 GHz Xeon are used
+    #[arg(long, help_heading = "Times")]
+    calibrate: bool,
+
+    /// File of constants: written by --calibrate, otherwise read
+    #[arg(long, value_name = "FILE", help_heading = "Times")]
+    constants: Option<PathBuf>,
+
+    /// Print one JSON object
+    #[arg(long, help_heading = "Running")]
+    json: bool,
+}
+
+fn width(text: &str) -> Result<u32, String> {
+    match text {
+        "32" => Ok(32),
+        "64" => Ok(64),
+        "128" => Ok(128),
+        _ => Err(format!(
+            "{text:?} is not a width of fingerprints: use 32, 64 or 128"
+        )),
+    }
+}
+
+/// [`Constants`] as they stand in a file, nanoseconds of one core.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConstantsFile {
+    query_ns: f64,
+    table_ns: f64,
+    probe_ns: f64,
+    entry_ns: f64,
+    scanned_code_ns: f64,
+    build_entry_ns: f64,
+    /// Bytes of a working set, and the cost of a random cache line in it.
+    line_ns: Vec<(f64, f64)>,
+}
+
+impl From<&Constants> for ConstantsFile {
+    fn from(constants: &Constants) -> Self {
+        Self {
+            query_ns: constants.query_ns,
+            table_ns: constants.table_ns,
+            probe_ns: constants.probe_ns,
+            entry_ns: constants.entry_ns,
+            scanned_code_ns: constants.scanned_code_ns,
+            build_entry_ns: constants.build_entry_ns,
+            line_ns: constants.line_ns.clone(),
+        }
+    }
+}
+
+impl From<ConstantsFile> for Constants {
+    fn from(file: ConstantsFile) -> Self {
+        Self {
+            query_ns: file.query_ns,
+            table_ns: file.table_ns,
+            probe_ns: file.probe_ns,
+            entry_ns: file.entry_ns,
+            scanned_code_ns: file.scanned_code_ns,
+            build_entry_ns: file.build_entry_ns,
+            line_ns: file.line_ns,
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (constants, origin) = constants(arguments)?;
+    let limits = Limits {
+        tables: arguments.tables,
+        memory_bytes: arguments.memory,
+        min_prefix_bits: arguments.min_prefix,
+    };
+    let (bits, radius) = (arguments.bits, arguments.distance);
+    let designs = plan(arguments.fingerprints, bits, radius, &limits, &constants);
+    let text = if arguments.json {
+        let designs: Vec<_> = designs
+            .iter()
+            .map(|costed| object(costed, arguments.fingerprints))
+            .collect();
+        let all = json!({
+            "fingerprints": arguments.fingerprints,
+            "bits": bits,
+            "distance": radius,
+            "constants": ConstantsFile::from(&constants),
+            "constants_from": origin,
+            "designs": designs,
+        });
+        format!("{all}\n")
+    } else {
+        table(&designs, arguments, &constants, &origin)
+    };
+    Ok(stdout().lock().write_all(text.as_bytes())?)
+}
+
+/// The constants that were asked for, and where they come from.
+fn constants(arguments: &Arguments) -> Result<(Constants, String), Failure> {
+    match (&arguments.constants, arguments.calibrate) {
+        (file, true) => {
+            let measured = measured();
+            if let Some(path) = file {
+                save(path, &measured)?;
+            }
+            Ok((measured, "measured on this machine".to_owned()))
+        }
+        (Some(path), false) => Ok((load(path)?, path.display().to_string())),
+        (None, false) => {
+            let origin = "a 2.5 GHz Xeon; --calibrate measures this machine";
+            Ok((Constants::default(), origin.to_owned()))
+        }
+    }
+}
+
+fn measured() -> Constants {
+    let started = Instant::now();
+    // From the nearest cache to a gibibyte, where every probe misses.
+    let working_sets: Vec<u64> = (20..=30).step_by(2).map(|log| 1 << log).collect();
+    calibrate(&mut || started.elapsed().as_secs_f64(), &working_sets)
+}
+
+fn save(path: &Path, constants: &Constants) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(&ConstantsFile::from(constants));
+    let text = text.map_err(|error| Failure::Failed(error.to_string()))?;
+    std::fs::write(path, text + "\n").map_err(|error| wrong(path, &error))
+}
+
+fn load(path: &Path) -> Result<Constants, Failure> {
+    let text = std::fs::read(path).map_err(|error| wrong(path, &error))?;
+    let file: ConstantsFile = serde_json::from_slice(&text).map_err(|error| wrong(path, &error))?;
+    Ok(file.into())
+}
+
+fn wrong(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::Failed(format!(
+        "{}: {error}: make the file with --calibrate --constants FILE",
+        path.display()
+    ))
+}
+
+fn object(costed: &Costed, fingerprints: u64) -> serde_json::Value {
+    let (design, costs) = (&costed.design, &costed.costs);
+    let (shortest, longest) = design.prefix_range();
+    json!({
+        "design": design.family().to_string(),
+        "kind": design.family().kind().name(),
+        "layout": costed.layout.name(),
+        "tables": design.tables().len(),
+        "prefix_bits": [shortest, longest],
+        "budget": design.budget(),
+        "probes": costs.probes,
+        "matches_per_probe": costs.matches_per_probe,
+        "candidates_per_query": costs.candidates_per_query,
+        "bytes_per_fingerprint": costs.bytes_per_fingerprint,
+        "bytes": costs.bytes_per_fingerprint * fingerprints as f64,
+        "query_ns": costs.query_ns,
+        "build_ns_per_fingerprint": costs.build_ns_per_fingerprint,
+        "fits": costed.fits,
+        "cheapest": costed.cheapest,
+    })
+}
+
+fn table(designs: &[Costed], arguments: &Arguments, constants: &Constants, origin: &str) -> String {
+    let mut text = format!(
+        "{} fingerprints of {} bits, distance {}; times: {origin}\n\n  tables  {:26} {:7} layout  key      probes    a probe   compared  bytes/fp      memory      query\n",
+        grouped(arguments.fingerprints),
+        arguments.bits,
+        arguments.distance,
+        "design",
+        "kind"
+    );
+    for costed in designs {
+        text += &row(costed, arguments.fingerprints);
+    }
+    if !designs.iter().any(|costed| costed.cheapest) {
+        text += "\nNo design keeps to the limits: allow more --memory or --tables, or a lower --min-prefix.\n";
+    }
+    if arguments.calibrate && arguments.constants.is_none() {
+        let file = serde_json::to_string(&ConstantsFile::from(constants)).unwrap_or_default();
+        text += &format!("\nMeasured constants, for --constants FILE:\n{file}\n");
+    }
+    text
+}
+
+fn row(costed: &Costed, fingerprints: u64) -> String {
+    let (design, costs) = (&costed.design, &costed.costs);
+    let mark = match (costed.cheapest, costed.fits) {
+        (true, _) => '*',
+        (false, true) => ' ',
+        (false, false) => '-',
+    };
+    let key = match design.prefix_range() {
+        (shortest, longest) if shortest == longest => shortest.to_string(),
+        (shortest, longest) => format!("{shortest}-{longest}"),
+    };
+    let scan = design.family().kind() == Kind::Scan;
+    format!(
+        "{mark} {:6}  {:26} {:7} {:6}  {key:6} {:>8} {:>10} {:>10}  {:8.1} {:>11} {:>10}\n",
+        design.tables().len(),
+        design.family().to_string(),
+        design.family().kind().name(),
+        if scan { "" } else { costed.layout.name() },
+        number(costs.probes),
+        number(costs.matches_per_probe),
+        number(costs.candidates_per_query),
+        costs.bytes_per_fingerprint,
+        show((costs.bytes_per_fingerprint * fingerprints as f64) as u64),
+        time(costs.query_ns),
+    )
+}
+
+/// A count with three digits or all of them: `0.25`, `262,144`.
+fn number(value: f64) -> String {
+    if value >= 10.0 || value.fract() == 0.0 {
+        grouped(value.round() as u64)
+    } else if value >= 0.01 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.0e}")
+    }
+}
+
+fn time(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 1e3 => (ns, "ns"),
+        ns if ns < 1e6 => (ns / 1e3, "us"),
+        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    format!("{value:.2} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_times_are_short() {
+        let shown = [0.000_031, 0.25, 8.0, 262_144.0].map(number);
+        assert_eq!(shown, ["3e-5", "0.25", "8", "262,144"]);
+        let shown = [450.0, 2_340.0, 7.5e6, 3.2e9].map(time);
+        assert_eq!(shown, ["450.00 ns", "2.34 us", "7.50 ms", "3.20 s"]);
+    }
+
+    #[test]
+    fn constants_read_back() {
+        let constants = Constants::default();
+        let text = serde_json::to_string(&ConstantsFile::from(&constants)).unwrap_or_default();
+        let back = serde_json::from_str::<ConstantsFile>(&text).map(Constants::from);
+        assert_eq!(back.ok(), Some(constants));
+    }
+}

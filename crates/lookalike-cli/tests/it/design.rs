@@ -1,0 +1,138 @@
+//! `design`: the numbers of the paper, the limits, and the constants of a machine.
+
+use serde_json::Value;
+
+use crate::support::{Finish, Folder, lookalike};
+
+fn designs(flags: &[&str]) -> Vec<Value> {
+    let all = lookalike("design")
+        .arg("--json")
+        .args(flags)
+        .succeed()
+        .json();
+    all["designs"].as_array().unwrap().clone()
+}
+
+/// Tables, key bits and matches a probe of the packed designs of a kind.
+fn of_kind(designs: &[Value], kind: &str) -> Vec<(u64, u64, u64, f64)> {
+    let packed = designs
+        .iter()
+        .filter(|d| d["kind"] == kind && d["layout"] == "packed");
+    let row = |d: &Value| {
+        let key = |at: usize| d["prefix_bits"][at].as_u64().unwrap();
+        let matches = d["matches_per_probe"].as_f64().unwrap();
+        (d["tables"].as_u64().unwrap(), key(0), key(1), matches)
+    };
+    packed.map(row).collect()
+}
+
+#[test]
+fn the_example_of_the_paper_has_its_numbers() {
+    let designs = designs(&["--fingerprints", "17179869184", "--distance", "3"]);
+    let blocks = of_kind(&designs, "blocks");
+    for row in [
+        (20, 31, 33, 8.0),
+        (16, 28, 28, 64.0),
+        (10, 25, 26, 512.0),
+        (4, 16, 16, 262_144.0),
+    ] {
+        assert!(blocks.contains(&row), "{row:?} is not in {blocks:?}");
+    }
+    assert!(of_kind(&designs, "budgets").contains(&(2, 32, 32, 4.0)));
+    let covers = of_kind(&designs, "cover");
+    assert!(
+        covers.iter().any(|row| (row.0, row.1) == (14, 32)),
+        "{covers:?}"
+    );
+    assert_eq!(designs.iter().filter(|d| d["cheapest"] == true).count(), 1);
+}
+
+#[test]
+fn people_see_the_same_table() {
+    let table = lookalike("design")
+        .args(["--fingerprints", "2^34"])
+        .succeed();
+    let text = table.text();
+    assert!(
+        text.contains("17,179,869,184 fingerprints of 64 bits, distance 3"),
+        "{text}"
+    );
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with('*')).count(),
+        1,
+        "{text}"
+    );
+    assert!(text.contains("31-33") && text.contains("262,144"), "{text}");
+}
+
+#[test]
+fn limits_are_kept_or_said_to_be_too_tight() {
+    let limited = designs(&["--fingerprints", "1e9", "--memory", "12G", "--tables", "3"]);
+    let best = limited.iter().find(|d| d["cheapest"] == true).unwrap();
+    assert!(best["tables"].as_u64().unwrap() <= 3 && best["bytes"].as_f64().unwrap() <= 12e9 * 1.1);
+    let over = limited.iter().find(|d| d["fits"] == false);
+    assert!(over.is_some(), "designs outside the limits are shown too");
+    let none = lookalike("design")
+        .args(["--fingerprints", "1e9", "--memory", "1M"])
+        .succeed();
+    assert!(none.text().contains("No design keeps to the limits"));
+}
+
+#[test]
+fn other_widths_and_distances_have_designs() {
+    for bits in ["32", "64", "128"] {
+        for distance in ["0", "3", "8"] {
+            let flags = [
+                "--fingerprints",
+                "1e6",
+                "--bits",
+                bits,
+                "--distance",
+                distance,
+            ];
+            let cheapest = |d: &&Value| d["cheapest"] == true;
+            assert_eq!(
+                designs(&flags).iter().filter(cheapest).count(),
+                1,
+                "{flags:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn constants_are_read_from_a_file() {
+    let folder = Folder::new();
+    let slow = r#"{"query_ns":1e6,"table_ns":1,"probe_ns":1,"entry_ns":1,"scanned_code_ns":1,"build_entry_ns":1,"line_ns":[[1,1]]}"#;
+    let path = folder.add("slow.json", slow);
+    let flags = [
+        "--fingerprints",
+        "1e6",
+        "--constants",
+        path.to_str().unwrap(),
+    ];
+    let slowest = designs(&flags);
+    assert!(
+        slowest
+            .iter()
+            .all(|d| d["query_ns"].as_f64().unwrap() >= 1e6)
+    );
+    let path = folder.add("broken.json", "{}");
+    let broken = lookalike("design")
+        .args(["--fingerprints", "1e6", "--constants"])
+        .arg(path)
+        .fail(1);
+    broken.says(&["broken.json", "missing field", "--calibrate"]);
+}
+
+#[test]
+fn nonsense_is_refused() {
+    for flags in [
+        &["--fingerprints", "many"][..],
+        &["--fingerprints", "5", "--distance", "17"],
+        &["--fingerprints", "5", "--bits", "48"],
+        &[],
+    ] {
+        assert_eq!(lookalike("design").args(flags).fail(2).status, Some(2));
+    }
+}
