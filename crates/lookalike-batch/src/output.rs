@@ -216,6 +216,14 @@ impl Workplace<'_> {
         Ok(())
     }
 
+    /// After a failure: removes the state of a job that has decided nothing, with which nobody could go on.
+    fn forget_undecided(&self, checkpoint: &Path) {
+        if !checkpoint.exists() {
+            // The failure at hand is what the user should hear of.
+            let _ = std::fs::remove_dir_all(self.path(".lookalike"));
+        }
+    }
+
     fn clear(&self) -> io::Result<()> {
         for name in RESULTS {
             let path = self.path(name);
@@ -257,7 +265,9 @@ impl Job<'_> {
         let resumed = old.is_some();
         let verdicts = match old {
             Some(verdicts) => verdicts,
-            None => self.judge(&place, identity, &checkpoint)?,
+            None => self
+                .judge(&place, identity, &checkpoint)
+                .inspect_err(|_| place.forget_undecided(&checkpoint))?,
         };
         let report = Output {
             job: self,

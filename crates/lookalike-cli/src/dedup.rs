@@ -168,6 +168,16 @@ fn results_of(path: &OsString) -> OsString {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let is_ours = !arguments.output.exists();
+    let done = dedup(arguments);
+    if done.is_err() && is_ours {
+        // A job that failed leaves no empty folder. One with results in it stays, for they can be resumed.
+        let _ = std::fs::remove_dir(&arguments.output);
+    }
+    done
+}
+
+fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     arguments.method.check()?;
     let settings = arguments.settings();
     if settings.method == Method::Copies && settings.pairs == PairList::All {

@@ -134,6 +134,7 @@ fn inputs_that_are_not_there_are_status_1_and_named() {
             .arg(folder.path("out"))
             .fail(1)
             .says(words);
+        assert!(!folder.path("out").exists(), "{name}");
     }
 }
 
@@ -154,6 +155,7 @@ fn a_wrong_field_name_lists_the_fields_there_are() {
             .arg("--overwrite")
             .fail(1);
         failed.says(&["2 records", "body, name", "--text FIELD"]);
+        assert!(!out.exists());
         lookalike("pairs")
             .arg(&input)
             .args(flags)
@@ -174,6 +176,9 @@ fn a_job_that_failed_before_it_had_results_is_not_in_the_way() {
         command.arg(&input).arg("-o").arg(folder.path("out"));
         command
     };
+    std::fs::create_dir(folder.path("out")).unwrap();
     dedup().fail(1).says(&["--text FIELD"]);
+    // The folder was there before, so it stays; nothing of the job is left in it.
+    assert_eq!(std::fs::read_dir(folder.path("out")).unwrap().count(), 0);
     dedup().args(["--text", "body"]).succeed();
 }
