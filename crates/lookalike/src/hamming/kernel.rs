@@ -5,6 +5,9 @@
 
 use std::sync::OnceLock;
 
+#[cfg(target_arch = "aarch64")]
+#[expect(unsafe_code, reason = "vector loads take pointers")]
+mod arm;
 #[cfg(target_arch = "x86_64")]
 #[expect(
     unsafe_code,
@@ -17,6 +20,8 @@ mod x86;
 pub enum Level {
     /// Plain Rust.
     Portable,
+    /// NEON, which every aarch64 processor has.
+    Neon,
     /// AVX2, BMI2 and POPCNT.
     Avx2,
     /// AVX-512 F and BW besides.
@@ -34,13 +39,24 @@ impl Level {
 
     /// Every level this processor has, for tests that compare them.
     pub fn available() -> impl Iterator<Item = Self> {
-        use Level::{Avx2, Avx512, Avx512Popcnt, Portable};
-        let all = [Portable, Avx2, Avx512, Avx512Popcnt];
-        all.into_iter().filter(|&level| level <= Self::detected())
+        use Level::{Avx2, Avx512, Avx512Popcnt, Neon, Portable};
+        let all: &[Self] = if cfg!(target_arch = "aarch64") {
+            &[Portable, Neon]
+        } else {
+            &[Portable, Avx2, Avx512, Avx512Popcnt]
+        };
+        all.iter()
+            .copied()
+            .filter(|&level| level <= Self::detected())
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+fn detect() -> Level {
+    Level::Neon
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn detect() -> Level {
     Level::Portable
 }
@@ -162,7 +178,9 @@ fn scan_packed_at(
         Level::Portable => scan_packed_portably(bytes, width, count, needle, radius),
         #[cfg(target_arch = "x86_64")]
         _ => x86::scan_packed(level, bytes, width, count, needle, radius),
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        _ => arm::scan_packed(bytes, width, count, needle, radius),
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         _ => scan_packed_portably(bytes, width, count, needle, radius),
     }
 }
@@ -421,7 +439,9 @@ fn scan_words_at(level: Level, words: &[u64], needle: u64, radius: u32) -> u64 {
         Level::Portable => scan_words_portably(words, needle, radius),
         #[cfg(target_arch = "x86_64")]
         _ => x86::scan_words(level, words, needle, radius),
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        _ => arm::scan_words(words, needle, radius),
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         _ => scan_words_portably(words, needle, radius),
     }
 }
@@ -444,7 +464,9 @@ fn close_pairs_at(level: Level, words: &[u64], radius: u32, pairs: &mut Vec<(u32
         Level::Portable => close_pairs_portably(words, radius, pairs),
         #[cfg(target_arch = "x86_64")]
         _ => x86::close_pairs(level, words, radius, pairs),
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        _ => arm::close_pairs(words, radius, pairs),
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         _ => close_pairs_portably(words, radius, pairs),
     }
 }

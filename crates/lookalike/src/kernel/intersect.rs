@@ -63,6 +63,7 @@ fn merge_one(a: &[u64], b: &[u64]) -> usize {
 
 /// `N` values of each side at a time; `common` counts those that both have. Ends when even all
 /// that is left would not make the shared values `needed`.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn merge_blocks<const N: usize>(
     a: &[u64],

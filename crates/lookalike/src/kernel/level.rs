@@ -9,6 +9,8 @@ pub(crate) struct Level(Kind);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Portable,
+    /// Part of every processor of its architecture, aarch64; only there.
+    Neon,
     Avx2,
     Avx512,
 }
@@ -17,6 +19,7 @@ impl Kind {
     const fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
+            Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
         }
@@ -35,8 +38,9 @@ impl Level {
     pub(crate) fn current() -> Self {
         match CURRENT.load(Ordering::Relaxed) {
             1 => Self::PORTABLE,
-            2 => Self(Kind::Avx2),
-            3 => Self(Kind::Avx512),
+            2 => Self(Kind::Neon),
+            3 => Self(Kind::Avx2),
+            4 => Self(Kind::Avx512),
             _ => Self::PORTABLE.max_of_cpu(),
         }
     }
@@ -56,6 +60,8 @@ impl Level {
     /// All levels of this CPU, the best last.
     pub(crate) fn available() -> Vec<Self> {
         let mut levels = vec![Self::PORTABLE];
+        #[cfg(target_arch = "aarch64")]
+        levels.push(Self(Kind::Neon));
         #[cfg(target_arch = "x86_64")]
         {
             use std::is_x86_feature_detected as has;
@@ -84,7 +90,7 @@ impl Level {
     }
 }
 
-/// Uses the kernels of this level from now on, `portable`, `avx2` or `avx512`, if this CPU has
+/// Uses the kernels of this level from now on, `portable`, `neon`, `avx2` or `avx512`, if this CPU has
 /// them: for tests and measurements. Results do not depend on it.
 #[doc(hidden)]
 pub fn force_level(name: &str) -> bool {
@@ -103,13 +109,28 @@ pub fn level_name() -> &'static str {
 
 /// Defines a function that runs a body compiled for the instructions of its [`Level`]: each body
 /// must be `#[inline(always)]`, so that it is compiled with the features of its caller.
+///
+/// NEON is part of aarch64, so that the compiler uses it for the portable body too; a body of its
+/// own is named where instructions help that it does not find.
 macro_rules! versions {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? {
         portable: $portable:expr, avx2: $avx2:expr, avx512: $avx512:expr $(,)?
     }) => {
+        $crate::kernel::level::versions! {
+            $(#[$meta])* $vis fn $name($($arg: $ty),*) $(-> $ret)? {
+                portable: $portable, neon: $portable, avx2: $avx2, avx512: $avx512,
+            }
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? {
+        portable: $portable:expr, neon: $neon:expr, avx2: $avx2:expr, avx512: $avx512:expr $(,)?
+    }) => {
         $(#[$meta])*
         #[inline]
-        #[expect(unsafe_code, reason = "calls code for instructions that were detected")]
+        #[cfg_attr(
+            target_arch = "x86_64",
+            expect(unsafe_code, reason = "calls code for instructions that were detected")
+        )]
         $vis fn $name(level: $crate::kernel::Level, $($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
@@ -124,7 +145,7 @@ macro_rules! versions {
                     $avx512($($arg),*)
                 }
                 match level.kind() {
-                    $crate::kernel::level::Kind::Portable => {}
+                    $crate::kernel::level::Kind::Portable | $crate::kernel::level::Kind::Neon => {}
                     $crate::kernel::level::Kind::Avx2 => {
                         // SAFETY: a level above portable exists only where it was detected.
                         return unsafe { avx2($($arg),*) };
@@ -135,7 +156,11 @@ macro_rules! versions {
                     }
                 }
             }
-            #[cfg(not(target_arch = "x86_64"))]
+            #[cfg(target_arch = "aarch64")]
+            if level.kind() == $crate::kernel::level::Kind::Neon {
+                return $neon($($arg),*);
+            }
+            #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
             let _ = level;
             $portable($($arg),*)
         }

@@ -8,6 +8,7 @@
 use super::{Level, versions};
 
 /// From this group size on insertion takes fewer steps.
+#[cfg(target_arch = "x86_64")]
 const FEW: usize = 12;
 
 /// Sorts `values`, which consist of ascending groups of at most `largest` values in any order.

@@ -37,6 +37,7 @@ versions! {
     /// the bounds of the words among them. A word that reaches the first other byte ends there.
     pub(crate) fn scan(text: &[u8], rules: Rules, room: Room<'_>) -> Scan {
         portable: scan_body::<classes::Portable>,
+        neon: scan_body::<classes::Neon>,
         avx2: scan_body::<classes::Avx2>,
         avx512: scan_body::<classes::Avx512>,
     }

@@ -144,7 +144,7 @@ fn the_levels_of_instructions_agree_on_any_text() {
         .repeat(300);
     let scheme = Scheme::default();
     let expected = defined_words(&scheme, &text);
-    for level in ["portable", "avx2", "avx512"] {
+    for level in ["portable", "neon", "avx2", "avx512"] {
         // Other tests may run at the level set here: results are the same at all of them.
         if lookalike::force_level(level) {
             assert!(words(&scheme, &text) == expected, "{level}");

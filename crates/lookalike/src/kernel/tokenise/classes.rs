@@ -227,3 +227,68 @@ mod x86 {
         }
     }
 }
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use arm::Neon;
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use std::arch::aarch64::*;
+
+    use super::{BLOCK, Classes, Classify};
+
+    /// Four vectors of 16 bytes.
+    pub(in super::super) struct Neon;
+
+    type Four = [uint8x16_t; 4];
+
+    impl Classify for Neon {
+        #[inline(always)]
+        #[expect(unsafe_code, reason = "vector instructions")]
+        fn classify(block: &[u8; BLOCK], lower: bool, copy: &mut [u8; BLOCK]) -> Classes {
+            // SAFETY: NEON is part of aarch64.
+            unsafe { classify_neon(block, lower, copy) }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
+    fn classify_neon(block: &[u8; BLOCK], lower: bool, copy: &mut [u8; BLOCK]) -> Classes {
+        // SAFETY: 16 bytes at 0, 16, 32 or 48 lie within the 64 of the block.
+        let load = |at: usize| unsafe { vld1q_u8(block.as_ptr().add(16 * at)) };
+        let bytes: Four = [load(0), load(1), load(2), load(3)];
+        let is = |byte: u8| bytes.map(|bytes| vceqq_u8(bytes, vdupq_n_u8(byte)));
+        let within = |vector: uint8x16_t, low: u8, high: u8| {
+            vcleq_u8(vsubq_u8(vector, vdupq_n_u8(low)), vdupq_n_u8(high - low))
+        };
+        let or = |a: Four, b: Four| -> Four { std::array::from_fn(|at| vorrq_u8(a[at], b[at])) };
+        let letter = bytes.map(|bytes| within(vorrq_u8(bytes, vdupq_n_u8(0x20)), b'a', b'z'));
+        let bit = vdupq_n_u8(if lower { 0x20 } else { 0 });
+        for (at, (&bytes, &letter)) in bytes.iter().zip(&letter).enumerate() {
+            let folded = vorrq_u8(bytes, vandq_u8(letter, bit));
+            // SAFETY: as above, for the copy.
+            unsafe { vst1q_u8(copy.as_mut_ptr().add(16 * at), folded) };
+        }
+        let both = or(is(b'.'), is(b'\''));
+        Classes {
+            letter: mask(letter),
+            digit: mask(bytes.map(|bytes| within(bytes, b'0', b'9'))),
+            underscore: mask(is(b'_')),
+            joins_letters: mask(or(both, is(b':'))),
+            joins_digits: mask(or(both, or(is(b','), is(b';')))),
+            other: mask(bytes.map(|bytes| vcgeq_u8(bytes, vdupq_n_u8(0x80)))),
+        }
+    }
+
+    /// One bit of each of 64 bytes that are all ones or all zeros, the first byte lowest: each byte
+    /// keeps the bit of its place among eight, and three pairwise additions bring the eight together.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn mask(vectors: Four) -> u64 {
+        let places = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
+        let [a, b, c, d] = vectors.map(|vector| vandq_u8(vector, places));
+        let halves = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
+        vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(halves, halves)))
+    }
+}
