@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use cpu_time::ProcessTime;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
     Counts, DedupSummary, FingerprintSummary, JoinSummary, Measured, Observer, PairsSummary,
     SkippedRow, Stage,
@@ -87,18 +87,20 @@ impl Observer for Console {
         let mut state = self.state();
         state.stages = state.stages();
         state.running = Some((stage, Instant::now(), ProcessTime::now()));
-        self.bar.reset();
-        self.bar.set_length(total);
         let counts = if stage.counts_bytes() {
             "{binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}"
         } else {
-            "{human_pos} of {human_len}, {per_sec}"
+            "{human_pos} of {human_len}, {rate}"
         };
         let template = format!("{:8} [{{bar:30}}] {counts}, {{eta}} left", stage.name());
+        // The style first: what follows draws.
         self.bar.set_style(
             ProgressStyle::with_template(&template)
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .with_key("rate", rate),
         );
+        self.bar.reset();
+        self.bar.set_length(total);
     }
 
     fn advance(&self, done: u64) {
@@ -111,6 +113,11 @@ impl Observer for Console {
             peak_memory: machine::peak_memory(),
         }
     }
+}
+
+/// Whole things a second.
+fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    let _ = write!(out, "{}/s", grouped(state.per_sec() as u64));
 }
 
 /// A number with separators: `1,234,567`.
