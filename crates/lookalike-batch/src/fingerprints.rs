@@ -2,10 +2,12 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
+use lookalike::Terms;
 use lookalike::feature::FeatureExtractor;
-use lookalike::scheme::{Scheme, Weight};
-use lookalike::sketch::{Fingerprint, Simhash};
+use lookalike::scheme::Scheme;
+use lookalike::sketch::Simhash;
 use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
 use serde::Serialize;
 
@@ -23,6 +25,8 @@ pub struct Fingerprints<'a> {
     pub options: &'a InputOptions,
     /// How texts become features, and whether they count once or as often as they occur.
     pub scheme: Scheme,
+    /// The table of terms that the scheme names.
+    pub terms: Option<Arc<Terms>>,
     /// Worker threads, at least 1.
     pub threads: usize,
     /// Stop at the first unreadable record.
@@ -71,19 +75,6 @@ struct FingerprintLine<'a> {
     fingerprint: Option<String>,
 }
 
-impl Printer<'_> {
-    fn fingerprint(
-        extractor: &mut FeatureExtractor,
-        weight: Weight,
-        text: &str,
-    ) -> Option<Fingerprint> {
-        match weight {
-            Weight::Set => Simhash::fingerprint(extractor.feature_set(text)),
-            Weight::Tf => Simhash::fingerprint(extractor.features(text)),
-        }
-    }
-}
-
 impl Worker for Printer<'_> {
     type Output = Lines;
 
@@ -105,7 +96,7 @@ impl Worker for Printer<'_> {
         }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
-                let fingerprint = Self::fingerprint(extractor, job.scheme.weight, &record.text);
+                let fingerprint = Simhash::of(&extractor.read(&record.text));
                 lines.documents += 1;
                 lines.without_features += u64::from(fingerprint.is_none());
                 lines.text_bytes += record.text.len() as u64;
@@ -139,10 +130,15 @@ impl Fingerprints<'_> {
             scheme_id: self.scheme.id().to_string(),
             ..FingerprintSummary::default()
         };
+        let extractor = match &self.terms {
+            Some(terms) => FeatureExtractor::with_terms(&self.scheme, terms)
+                .map_err(|error| BatchError::Settings(error.to_string()))?,
+            None => FeatureExtractor::new(&self.scheme),
+        };
         let printer = || Printer {
             job: self,
             parser: Parser::new(self.inputs, self.options),
-            extractor: FeatureExtractor::new(&self.scheme),
+            extractor: extractor.clone(),
         };
         let mut read = 0;
         let mut rows = crate::summary::SkippedRows::default();

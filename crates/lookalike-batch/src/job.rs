@@ -74,24 +74,40 @@ pub(crate) struct Decided {
 }
 
 impl Job<'_> {
-    /// The bands of the signatures, for [`Method::MinHash`].
+    /// The bands of the signatures, for the methods that have some.
     ///
     /// # Errors
     /// When no way of cutting the signature into bands reaches the wished recall at the threshold.
     pub fn banding(&self) -> Result<Option<Banding>, BatchError> {
-        let Settings {
-            threshold, recall, ..
-        } = *self.settings;
+        let threshold = self.settings.threshold;
+        let recall = self.settings.recall;
+        let Some((places, agreement)) = self.places(threshold) else {
+            return Ok(None);
+        };
+        Banding::for_threshold(places, agreement, recall).map(Some).ok_or_else(|| {
+            BatchError::Settings(format!(
+                "{places} min-hash functions cannot find {recall} of the pairs at threshold {threshold}: \
+                 give more with --functions, or use --method allpairs, which finds all"
+            ))
+        })
+    }
+
+    /// Places of a signature that is cut into bands, and the share of them in which texts of this
+    /// resemblance agree.
+    fn places(&self, resemblance: f64) -> Option<(usize, f64)> {
         match (self.settings.method, self.settings.scheme.sketch) {
             (Method::MinHash, Sketch::MinHash { functions }) => {
-                Banding::for_threshold(usize::from(functions), threshold, recall).map(Some).ok_or_else(|| {
-                    BatchError::Settings(format!(
-                        "{functions} min-hash functions cannot find {recall} of the pairs at threshold {threshold}: \
-                         give more with --functions, or use --method allpairs, which finds all"
-                    ))
-                })
+                Some((functions.into(), resemblance))
             }
-            _ => Ok(None),
+            (Method::Oph, Sketch::OnePermutation { bins }) => Some((bins.into(), resemblance)),
+            (Method::BBit, Sketch::BBit { functions, bits }) => {
+                let by_chance = 0.5_f64.powi(bits.into());
+                Some((
+                    functions.into(),
+                    resemblance + (1.0 - resemblance) * by_chance,
+                ))
+            }
+            _ => None,
         }
     }
 
@@ -103,11 +119,15 @@ impl Job<'_> {
         let threshold = self.settings.threshold;
         Ok(match (self.settings.method, self.settings.scheme.sketch) {
             (Method::AllPairs | Method::Copies, _) => Some(1.0),
-            (Method::MinHash, _) => self.banding()?.map(|banding| banding.recall(threshold)),
+            (Method::MinHash | Method::Oph | Method::BBit, _) => {
+                let agreement = self.places(threshold).map(|places| places.1);
+                self.banding()?
+                    .zip(agreement)
+                    .map(|(banding, agreement)| banding.recall(agreement))
+            }
             (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
-                let (groups, agree) = (f64::from(groups), threshold.powi(i32::from(rows)));
-                let none = (1.0 - agree).powf(groups);
-                Some(1.0 - none - groups * agree * (1.0 - agree).powf(groups - 1.0))
+                let agreeing = threshold.powi(i32::from(rows));
+                Some(at_least(self.settings.agree(), groups.into(), agreeing))
             }
             _ => None,
         })
@@ -120,13 +140,31 @@ impl Job<'_> {
                 "threshold {threshold} is not above 0 and at most 1: resemblance is a share, write for example --threshold 0.8"
             )));
         }
-        if self.settings.method == Method::Simhash && self.settings.distance > 16 {
+        if self.settings.method.has_fingerprints() && self.settings.distance > 16 {
             return Err(BatchError::Settings(format!(
                 "distance {} is above 16: fingerprints that differ in more bits are hardly related",
                 self.settings.distance
             )));
         }
-        Ok(())
+        self.check_terms()
+    }
+
+    /// Refuses a scheme whose table of terms is missing or another one.
+    fn check_terms(&self) -> Result<(), BatchError> {
+        let Settings { scheme, terms, .. } = self.settings;
+        let refused = |reason: String| BatchError::Settings(reason);
+        lookalike::Sketcher::new(scheme, terms.as_ref())
+            .map_err(|error| refused(error.to_string()))?;
+        match terms {
+            Some(terms) if scheme.terms.is_some() => terms
+                .ensure_fits(scheme)
+                .map_err(|error| refused(error.to_string())),
+            _ if scheme.weight.needs_terms() => Err(refused(format!(
+                "the weight {} needs a table of terms: make one with `lookalike terms` and give it with --terms",
+                scheme.weight
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Reads everything and groups candidates.
@@ -141,6 +179,11 @@ impl Job<'_> {
             scheme: &self.settings.scheme,
             method: self.settings.method,
             banding: self.banding()?,
+            terms: self
+                .settings
+                .terms
+                .as_ref()
+                .filter(|_| self.settings.scheme.terms.is_some()),
             against_sources: self.against_sources,
             wants_values: matches!(
                 self.settings.keep,
@@ -210,7 +253,7 @@ impl Job<'_> {
         match self.settings.method {
             Method::AllPairs => self.push_prefixes(scanned, sink),
             Method::Simhash => push_blocks(scanned, self.settings.distance, sink),
-            Method::Copies | Method::MinHash | Method::SuperShingle => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -274,7 +317,7 @@ impl Job<'_> {
             ..
         } = prepared;
         let outcomes = outcomes(&scanned.documents, &ranking, &rank_of, &fates);
-        let fingerprints = self.settings.method == Method::Simhash;
+        let fingerprints = self.settings.method.has_fingerprints();
         Ok(Decided {
             scanned,
             ranking,
@@ -318,9 +361,16 @@ impl Job<'_> {
             threshold: self.settings.threshold,
             rule: match self.settings.method {
                 Method::AllPairs | Method::Copies => Rule::Prefix,
-                Method::MinHash => Rule::Shared(1),
-                Method::SuperShingle => Rule::Shared(2),
                 Method::Simhash => Rule::Distance(self.settings.distance),
+                Method::Henzinger => {
+                    Rule::SharedWithin(self.settings.agree(), self.settings.distance)
+                }
+                Method::MinHash | Method::Oph | Method::BBit => Rule::Shared(1),
+                Method::SuperShingle
+                | Method::ModP
+                | Method::Winnow
+                | Method::IMatch
+                | Method::Buckets => Rule::Shared(self.settings.agree()),
             },
         }
     }
@@ -338,7 +388,11 @@ impl Job<'_> {
             .map_err(BatchError::temporary(self.folder))?;
         self.observer.stage(Stage::Write, 0);
         let scanned = &prepared.scanned;
-        let fingerprints = (self.settings.method == Method::Simhash).then_some(&scanned.classes);
+        let fingerprints = self
+            .settings
+            .method
+            .has_fingerprints()
+            .then_some(&scanned.classes);
         let mut pairs = 0;
         let written = spool.drain(&prepared.ranking.by_id, |pair| {
             pairs += 1;
@@ -383,6 +437,14 @@ impl Columns {
             },
         }
     }
+}
+
+/// Chance that at least `least` of `all` agree, each with this chance.
+fn at_least(least: u32, all: u32, chance: f64) -> f64 {
+    let choose = |k: u32| (0..k).fold(1.0, |c, i| c * f64::from(all - i) / f64::from(i + 1));
+    let exactly =
+        |k: u32| choose(k) * chance.powf(k.into()) * (1.0 - chance).powf((all - k).into());
+    1.0 - (0..least.min(all + 1)).map(exactly).sum::<f64>()
 }
 
 /// Keys for fingerprints within `distance`: cut into `distance + 2` blocks (or one less for small collections), any two

@@ -43,6 +43,7 @@ mod settings;
 mod spool;
 mod summary;
 mod survivors;
+mod terms;
 mod verify;
 
 pub use error::BatchError;
@@ -53,3 +54,4 @@ pub use observer::{Measured, Observer, Quiet, Stage};
 pub use output::{DedupSummary, Folder, OutputOptions, SPOOL};
 pub use settings::{Keep, Limits, Method, Order, PairList, RepeatedIds, Settings};
 pub use summary::{Counts, Decisions, SkippedRow};
+pub use terms::{TermTable, TermsSummary};

@@ -342,7 +342,7 @@ impl Job<'_> {
         report: crate::report::ReportData,
     ) -> Result<DedupSummary, BatchError> {
         let settings = self.settings;
-        let simhash = settings.method == crate::settings::Method::Simhash;
+        let simhash = settings.method.has_fingerprints();
         let summary = DedupSummary {
             version: env!("CARGO_PKG_VERSION"),
             command: options.command.clone(),

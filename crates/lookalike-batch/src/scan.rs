@@ -4,15 +4,15 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use hashbrown::HashTable;
 use lookalike::band::Banding;
 use lookalike::feature::FeatureExtractor;
-use lookalike::hash::avalanche;
-use lookalike::scheme::{Scheme, Sketch, Weight};
+use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash};
+use lookalike::{Features, Sketcher, Terms};
 use lookalike_corpus::{BadRecord, Chunk, InputOptions, Inputs, Parser, Record, Skip, TextState};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -32,8 +32,10 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) options: &'a InputOptions,
     pub(crate) scheme: &'a Scheme,
     pub(crate) method: Method,
-    /// Bands of the signatures, for [`Method::MinHash`].
+    /// Bands of the signatures, for the methods that have some.
     pub(crate) banding: Option<Banding>,
+    /// The table of terms that the scheme names.
+    pub(crate) terms: Option<&'a Arc<Terms>>,
     /// The number of sources, from the first, whose documents are never removed.
     pub(crate) against_sources: usize,
     /// Whether a field decides who survives.
@@ -169,96 +171,95 @@ struct Shared<'a> {
 }
 
 /// Makes the sketch a method wants of each new class.
-enum Sketcher {
+enum Keys {
+    /// Nothing of each text by itself: keys that need the whole collection come later.
     None,
-    Simhash {
-        weight: Weight,
-    },
+    /// Its fingerprint.
+    Simhash,
+    /// The bands of its signature, without an allocation a text.
     Bands {
         minhash: MinHash,
         banding: Banding,
         signature: Vec<u32>,
     },
-    SuperShingles {
-        minhash: MinHash,
-        groups: usize,
-        rows: usize,
+    /// The keys of any other sketch, and with `fingerprint` its fingerprint as well.
+    Sketch {
+        sketcher: Sketcher,
+        banding: Option<Banding>,
+        fingerprint: bool,
     },
 }
 
-impl Sketcher {
+impl Keys {
     fn new(plan: &ScanPlan<'_>) -> Self {
         let scheme = plan.scheme;
         match (plan.method, scheme.sketch) {
-            (Method::Simhash, _) => Self::Simhash {
-                weight: scheme.weight,
+            (Method::Copies | Method::AllPairs, _) => Self::None,
+            (Method::Simhash, _) => Self::Simhash,
+            (Method::MinHash, Sketch::MinHash { functions }) => Self::Bands {
+                minhash: MinHash::new(usize::from(functions), scheme.seed),
+                banding: plan.banding.expect("chosen with the method"),
+                signature: vec![0; usize::from(functions)],
             },
-            (Method::MinHash, Sketch::MinHash { functions }) => {
-                let banding = plan.banding.expect("chosen with the method");
-                let minhash = MinHash::new(usize::from(functions), scheme.seed);
-                Self::Bands {
-                    minhash,
-                    banding,
-                    signature: vec![0; usize::from(functions)],
-                }
-            }
-            (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
-                let (groups, rows) = (usize::from(groups), usize::from(rows));
-                Self::SuperShingles {
-                    minhash: MinHash::new(groups * rows, scheme.seed),
-                    groups,
-                    rows,
-                }
-            }
-            _ => Self::None,
+            (method, _) => Self::Sketch {
+                sketcher: Sketcher::new(scheme, plan.terms).expect("checked before the job began"),
+                banding: plan.banding,
+                fingerprint: method == Method::Henzinger,
+            },
         }
+    }
+
+    /// Whether the set of features is all that is looked at.
+    fn needs_set_only(&self) -> bool {
+        matches!(self, Self::None | Self::Bands { .. })
     }
 
     /// Sketches one class: hands its keys to `keys`, returns its fingerprint.
     fn sketch(
         &mut self,
         class: u32,
-        set: &[u64],
-        repeated: impl FnOnce() -> Vec<u64>,
+        features: &Features<'_>,
         keys: &mut KeyWriter<'_>,
     ) -> io::Result<u64> {
-        if set.is_empty() {
+        if features.set.is_empty() {
             return Ok(0);
         }
+        let fingerprint = || Simhash::of(features).map_or(0, |f| f.0);
         match self {
-            Self::None => {}
-            Self::Simhash { weight } => {
-                let fingerprint = match weight {
-                    Weight::Set => Simhash::fingerprint(set),
-                    Weight::Tf => Simhash::fingerprint(&repeated()),
-                };
-                return Ok(fingerprint.map_or(0, |f| f.0));
-            }
+            Self::None => Ok(0),
+            Self::Simhash => Ok(fingerprint()),
             Self::Bands {
                 minhash,
                 banding,
                 signature,
             } => {
-                minhash.signature_into(set, signature);
+                minhash.signature_into(features.set, signature);
                 banding
                     .keys(signature)
                     .try_for_each(|key| keys.push(key, class))?;
+                Ok(0)
             }
-            Self::SuperShingles {
-                minhash,
-                groups,
-                rows,
+            Self::Sketch {
+                sketcher,
+                banding,
+                fingerprint: wanted,
             } => {
-                let signature = minhash.signature(set).expect("the set is not empty");
-                let shingles = signature
-                    .super_shingles(*groups, *rows)
-                    .expect("the signature was made for them");
-                for (column, &value) in shingles.values().iter().enumerate() {
-                    keys.push(avalanche(value ^ avalanche(column as u64 + 1)), class)?;
-                }
+                let sketch = sketcher.sketch(features);
+                let own = sketch.map_or_else(Vec::new, |sketch| sketch.keys(banding.as_ref()));
+                own.into_iter().try_for_each(|key| keys.push(key, class))?;
+                Ok(if *wanted { fingerprint() } else { 0 })
             }
         }
-        Ok(0)
+    }
+}
+
+/// The extractor of the scheme, with its table of terms where it names one.
+fn extractor(plan: &ScanPlan<'_>) -> FeatureExtractor {
+    match plan.terms {
+        Some(terms) => {
+            FeatureExtractor::with_terms(plan.scheme, terms).expect("checked before the job began")
+        }
+        None => FeatureExtractor::new(plan.scheme),
     }
 }
 
@@ -272,7 +273,7 @@ struct Scanner<'a> {
 /// What a thread needs to make of a text what is kept of it.
 struct Tools<'a> {
     extractor: FeatureExtractor,
-    sketcher: Sketcher,
+    sketches: Keys,
     keys: KeyWriter<'a>,
     frequency: Frequency,
     /// Feature sets of the chunk at hand: grows once, batches get copies that fit.
@@ -282,8 +283,8 @@ struct Tools<'a> {
 impl<'a> Scanner<'a> {
     fn new(shared: &'a Shared<'a>) -> Self {
         let tools = Tools {
-            extractor: FeatureExtractor::new(shared.plan.scheme),
-            sketcher: Sketcher::new(shared.plan),
+            extractor: extractor(shared.plan),
+            sketches: Keys::new(shared.plan),
             keys: shared.keys.writer(),
             frequency: Frequency::new(),
             words: Vec::new(),
@@ -379,20 +380,20 @@ impl Tools<'_> {
         let word = self.words.len();
         let number = class.position() as u32;
         self.words.push(0);
-        if method != Method::Copies {
-            self.words
-                .extend_from_slice(self.extractor.feature_set(text));
-        }
-        let size = self.words.len() - word - 1;
+        let features = match method {
+            Method::Copies => Features::of_set(&[]),
+            _ if self.sketches.needs_set_only() => {
+                Features::of_set(self.extractor.feature_set(text))
+            }
+            _ => self.extractor.read(text),
+        };
+        self.words.extend_from_slice(features.set);
+        let size = features.set.len();
         self.words[word] = header(number, size);
-        let set = &self.words[word + 1..];
         if method == Method::AllPairs {
-            self.frequency.add(set);
+            self.frequency.add(features.set);
         }
-        let repeated = || self.extractor.features(text).to_vec();
-        let fingerprint = self
-            .sketcher
-            .sketch(number, set, repeated, &mut self.keys)?;
+        let fingerprint = self.sketches.sketch(number, &features, &mut self.keys)?;
         let (word, size) = (word as u32, size as u32);
         Ok(NewClass {
             class,
@@ -484,7 +485,7 @@ impl Collector<'_> {
                 u64::from(segment) << 32 | u64::from(class.word),
                 class.size,
             );
-            if self.plan.method == Method::Simhash {
+            if self.plan.method.has_fingerprints() {
                 classes.set_fingerprint(class.class, class.fingerprint);
             }
         }

@@ -6,32 +6,60 @@
 use std::fmt;
 use std::str::FromStr;
 
+use std::sync::Arc;
+
+use lookalike::Terms;
 use lookalike::scheme::Scheme;
 use serde::Serialize;
 
 /// How candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Exact copies only: equal text, byte for byte.
     Copies,
     /// All pairs at or above the threshold, by prefix filtering: recall 1 by construction.
+    #[serde(rename = "allpairs")]
     AllPairs,
     /// Bands over a min-hash signature (V2); recall computed from the threshold.
+    #[serde(rename = "minhash")]
     MinHash,
-    /// Agreement of at least two of six super-shingles (V3).
+    /// The same over a one-permutation signature.
+    Oph,
+    /// The same over the lowest bits of minima.
+    BBit,
+    /// Agreement of super-shingles (V3), of at least two unless told otherwise.
+    #[serde(rename = "supershingle")]
     SuperShingle,
     /// 64-bit fingerprints within a Hamming distance (M1, H1).
     Simhash,
+    /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within
+    /// a distance.
+    Henzinger,
+    /// A common shingle among those that are zero modulo p (M11).
+    ModP,
+    /// A common shingle among those that winnowing selects (M11).
+    Winnow,
+    /// A common hash of the terms in a lexicon (M11).
+    IMatch,
+    /// Agreement of bucket checksums (M11), of at least two unless told otherwise.
+    Buckets,
 }
 
 impl Method {
     /// Every method, in the order the documentation lists them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 12] = [
         Self::AllPairs,
         Self::MinHash,
+        Self::Oph,
+        Self::BBit,
         Self::SuperShingle,
         Self::Simhash,
+        Self::Henzinger,
+        Self::ModP,
+        Self::Winnow,
+        Self::IMatch,
+        Self::Buckets,
         Self::Copies,
     ];
 
@@ -43,6 +71,27 @@ impl Method {
             Self::MinHash => "minhash",
             Self::SuperShingle => "supershingle",
             Self::Simhash => "simhash",
+            Self::Oph => "oph",
+            Self::BBit => "b-bit",
+            Self::Henzinger => "henzinger",
+            Self::ModP => "mod-p",
+            Self::Winnow => "winnow",
+            Self::IMatch => "i-match",
+            Self::Buckets => "buckets",
+        }
+    }
+
+    /// Whether fingerprints are compared by their distance.
+    pub fn has_fingerprints(self) -> bool {
+        matches!(self, Self::Simhash | Self::Henzinger)
+    }
+
+    /// How many super-shingles, checksums or selected shingles candidates share, unless told
+    /// otherwise.
+    pub fn default_agree(self) -> u32 {
+        match self {
+            Self::SuperShingle | Self::Henzinger | Self::Buckets => 2,
+            _ => 1,
         }
     }
 }
@@ -56,9 +105,13 @@ impl fmt::Display for Method {
 impl FromStr for Method {
     type Err = String;
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|method| method.name() == name).ok_or_else(|| {
-            format!("unknown method {name:?}: use allpairs, minhash, supershingle, simhash or copies")
-        })
+        Self::ALL
+            .into_iter()
+            .find(|method| method.name() == name)
+            .ok_or_else(|| {
+                let names = Self::ALL.map(Self::name).join(", ");
+                format!("unknown method {name:?}: use one of {names}")
+            })
     }
 }
 
@@ -199,8 +252,13 @@ pub struct Settings {
     pub method: Method,
     /// Least resemblance of a near-duplicate, in (0, 1].
     pub threshold: f64,
-    /// Largest Hamming distance of a candidate, for [`Method::Simhash`].
+    /// Largest Hamming distance of a candidate, for [`Method::Simhash`] and [`Method::Henzinger`].
     pub distance: u32,
+    /// Super-shingles, checksums or selected shingles that candidates share; `None` for
+    /// [`Method::default_agree`].
+    pub agree: Option<u32>,
+    /// The table of terms that the scheme names.
+    pub terms: Option<Arc<Terms>>,
     /// Recall at the threshold that the bands of [`Method::MinHash`] must reach, in (0, 1).
     pub recall: f64,
     /// Which document of a cluster survives.
@@ -222,6 +280,8 @@ impl Default for Settings {
             method: Method::AllPairs,
             threshold: 0.8,
             distance: 3,
+            agree: None,
+            terms: None,
             recall: 0.999,
             keep: Keep::default(),
             order: Order::default(),
@@ -233,14 +293,20 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Super-shingles, checksums or selected shingles that candidates share.
+    pub fn agree(&self) -> u32 {
+        self.agree.unwrap_or(self.method.default_agree())
+    }
+
     /// The settings in one line: what a resumed job must agree on.
     pub fn canonical(&self) -> String {
         format!(
-            "scheme=[{}] method={} threshold={} distance={} recall={} keep={} order={:?} pairs={:?} repeated-ids={:?} strict={}",
+            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} keep={} order={:?} pairs={:?} repeated-ids={:?} strict={}",
             self.scheme,
             self.method,
             self.threshold,
             self.distance,
+            self.agree(),
             self.recall,
             self.keep,
             self.order,

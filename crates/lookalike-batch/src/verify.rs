@@ -21,6 +21,8 @@ pub(crate) enum Rule {
     Shared(u32),
     /// Fingerprints within this distance.
     Distance(u32),
+    /// At least so many shared groups, and fingerprints within this distance.
+    SharedWithin(u32, u32),
 }
 
 /// All that verification needs to know of the classes, by rank.
@@ -229,6 +231,9 @@ impl Verifier<'_> {
             }
             Rule::Shared(least) => shared_groups >= least,
             Rule::Distance(radius) => self.distance(x, y) <= radius,
+            Rule::SharedWithin(least, radius) => {
+                shared_groups >= least && self.distance(x, y) <= radius
+            }
         }
     }
 
@@ -239,7 +244,7 @@ impl Verifier<'_> {
         let needed = self.threshold / (1.0 + self.threshold) * (small + large) - 1.0;
         let outside = match self.rule {
             Rule::Prefix => f64::from(shared_groups) + self.threshold * large + 1.0,
-            Rule::Shared(_) | Rule::Distance(_) => small,
+            Rule::Shared(_) | Rule::Distance(_) | Rule::SharedWithin(..) => small,
         };
         needed > small || needed > outside
     }

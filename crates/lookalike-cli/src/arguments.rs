@@ -2,9 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
-use lookalike::scheme::{Case, Normalization, Scheme, Segmentation, Shingle, Sketch, Weight};
+use lookalike::Terms;
+use lookalike::hash::siphash::SipKey;
+use lookalike::scheme::{
+    Case, Normalization, Scheme, Segmentation, Shingle, Sketch, TokenHash, Weight,
+};
 use lookalike_batch::{Limits, Method, SPOOL};
 use lookalike_corpus::{FieldPath, Format, InputOptions, RankField};
 
@@ -59,7 +64,7 @@ impl InputArguments {
 /// How texts become features.
 #[derive(Args)]
 pub(crate) struct SchemeArguments {
-    /// Features: runs of words (words:5) or of characters (chars:9)
+    /// Features: runs of words (words:5), of several sizes together (words:3+5), or of characters (chars:9)
     #[arg(
         long,
         value_name = "KIND:N",
@@ -103,27 +108,124 @@ pub(crate) struct SchemeArguments {
         help_heading = "Features"
     )]
     seed: u64,
+
+    /// Hash of words: xxh3, lookup3 (Jenkins), or siphash under a secret key, for texts that somebody crafts
+    #[arg(
+        long,
+        value_name = "HASH",
+        default_value = "xxh3",
+        help_heading = "Features"
+    )]
+    hash: HashName,
+
+    /// siphash: file that holds the key, 32 hexadecimal digits; sketches of different keys cannot be compared
+    #[arg(long, value_name = "FILE", help_heading = "Features")]
+    hash_key: Option<PathBuf>,
+
+    /// Table that `lookalike terms` made of the collection, for the weights by rarity and for i-match
+    #[arg(long, value_name = "FILE", help_heading = "Features")]
+    terms: Option<PathBuf>,
+}
+
+/// The token hashes by name; what follows from the key comes later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum HashName {
+    Xxh3,
+    Lookup3,
+    Siphash,
 }
 
 impl SchemeArguments {
-    /// The scheme with a sketch.
-    pub(crate) fn scheme(&self, weight: Weight, sketch: Sketch) -> Scheme {
-        Scheme {
+    /// The scheme with a sketch, and the table of terms that it names, if it needs one.
+    pub(crate) fn scheme(
+        &self,
+        weight: Weight,
+        sketch: Sketch,
+    ) -> Result<(Scheme, Option<Arc<Terms>>), Failure> {
+        let key = self.key()?;
+        let hash = match (self.hash, key) {
+            (HashName::Xxh3, _) => TokenHash::Xxh3,
+            (HashName::Lookup3, _) => TokenHash::Lookup3,
+            (HashName::Siphash, Some(key)) => TokenHash::SipHash(key),
+            (HashName::Siphash, None) => {
+                return Err(Failure::Usage(
+                    "--hash siphash needs a secret key: `openssl rand -hex 16 > FILE`, then --hash-key FILE"
+                        .to_owned(),
+                ));
+            }
+        };
+        if weight == Weight::Yu && self.shingle != Shingle::words(1).unwrap_or_default() {
+            return Err(Failure::Usage(format!(
+                "the weight yu is one of single words, not of {}: add --shingle words:1",
+                self.shingle
+            )));
+        }
+        let scheme = Scheme {
             normalization: self.normalize,
             case: self.case,
             segmentation: self.segment,
             shingle: self.shingle,
             weight,
+            hash,
             seed: self.seed,
             sketch,
+            terms: None,
+        };
+        if !(weight.needs_terms() || sketch.needs_terms()) {
+            return Ok((scheme, None));
         }
+        let terms = Arc::new(self.table(&scheme, key)?);
+        let scheme = Scheme {
+            terms: Some(terms.id()),
+            ..scheme
+        };
+        Ok((scheme, Some(terms)))
+    }
+
+    fn key(&self) -> Result<Option<SipKey>, Failure> {
+        let Some(path) = &self.hash_key else {
+            return Ok(None);
+        };
+        let shown = path.display();
+        let failed = |error: &dyn std::fmt::Display| Failure::Failed(format!("{shown}: {error}"));
+        let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+        text.trim()
+            .parse()
+            .map(Some)
+            .map_err(|error| failed(&error))
+    }
+
+    /// The table of terms, which must count the features of the scheme.
+    fn table(&self, scheme: &Scheme, key: Option<SipKey>) -> Result<Terms, Failure> {
+        let needs = if scheme.weight.needs_terms() {
+            format!("--weight {}", scheme.weight)
+        } else {
+            format!("the sketch {}", scheme.sketch)
+        };
+        let path = self.terms.as_ref().ok_or_else(|| {
+            Failure::Usage(format!(
+                "{needs} needs a table of terms: make one with `lookalike terms INPUT -o FILE`, then --terms FILE"
+            ))
+        })?;
+        let failed = |error: String| Failure::Failed(format!("{}: {error}", path.display()));
+        let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+        let terms = Terms::from_bytes(&bytes, key).map_err(|error| failed(error.to_string()))?;
+        let named = Scheme {
+            terms: Some(terms.id()),
+            ..*scheme
+        };
+        terms
+            .ensure_fits(&named)
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(terms)
     }
 }
 
 /// How candidates are found and what counts as near.
 #[derive(Args)]
 pub(crate) struct MethodArguments {
-    /// allpairs (finds every pair), minhash, supershingle, simhash, or copies (exact ones only)
+    /// allpairs (finds every pair), minhash, oph, b-bit, supershingle, simhash, henzinger, mod-p, winnow, i-match,
+    /// buckets, or copies (exact ones only)
     #[arg(
         long,
         value_name = "METHOD",
@@ -141,7 +243,7 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) threshold: f64,
 
-    /// simhash: most bits in which fingerprints of candidates differ, 0 to 16
+    /// simhash, henzinger: most bits in which fingerprints of candidates differ, 0 to 16
     #[arg(
         long,
         value_name = "BITS",
@@ -150,7 +252,17 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) distance: u32,
 
-    /// simhash: count features once (set) or as often as they occur (tf)
+    /// supershingle, henzinger, buckets, mod-p, winnow, i-match: how many hashes candidates share [default: 2 of the
+    /// first three, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255), help_heading = "Method")]
+    pub(crate) agree: Option<u32>,
+
+    /// mod-p: keep one shingle in so many; winnow: shingles in a window; i-match: lexicons; buckets: buckets
+    /// [default: 16, 16, 6, 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Method")]
+    pub(crate) size: Option<u8>,
+
+    /// simhash: how features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or yu
     #[arg(
         long,
         value_name = "WEIGHT",
@@ -159,11 +271,11 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) weight: Weight,
 
-    /// minhash: number of hash functions
+    /// minhash, b-bit: number of hash functions; oph: number of bins
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Method")]
     pub(crate) functions: u16,
 
-    /// minhash: share of the pairs at the threshold that must be found
+    /// minhash, b-bit, oph: share of the pairs at the threshold that must be found
     #[arg(
         long,
         value_name = "SHARE",
@@ -181,11 +293,30 @@ impl MethodArguments {
             Method::MinHash => Sketch::MinHash {
                 functions: self.functions,
             },
-            Method::SuperShingle => Sketch::SuperShingle {
+            Method::SuperShingle | Method::Henzinger => Sketch::SuperShingle {
                 groups: 6,
                 rows: 14,
             },
             Method::Simhash => Sketch::Simhash,
+            Method::Oph => Sketch::OnePermutation {
+                bins: self.functions,
+            },
+            Method::BBit => Sketch::BBit {
+                functions: self.functions,
+                bits: 4,
+            },
+            Method::ModP => Sketch::ModP {
+                modulus: self.size.unwrap_or(16).into(),
+            },
+            Method::Winnow => Sketch::Winnowing {
+                window: self.size.unwrap_or(16).into(),
+            },
+            Method::IMatch => Sketch::IMatch {
+                lexicons: self.size.unwrap_or(6),
+            },
+            Method::Buckets => Sketch::Buckets {
+                buckets: self.size.unwrap_or(8),
+            },
         }
     }
 

@@ -10,7 +10,7 @@ use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
     Counts, DedupSummary, FingerprintSummary, JoinSummary, Measured, Observer, PairsSummary,
-    SkippedRow, Stage,
+    SkippedRow, Stage, TermsSummary,
 };
 
 use crate::machine;
@@ -265,6 +265,19 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &Measured) {
             &format!("{} on disk", show(summary.spilled_bytes)),
         );
     }
+    cost(measured);
+}
+
+/// What a person wants to know after `terms`.
+pub(crate) fn terms_summary(summary: &TermsSummary, measured: &Measured) {
+    line("input", &format!("{} records", grouped(summary.documents)));
+    line(
+        "terms",
+        &format!("{} in two records or more", grouped(summary.terms)),
+    );
+    skipped(&summary.skipped);
+    line("table", &summary.id);
+    line("scheme", &summary.scheme);
     cost(measured);
 }
 

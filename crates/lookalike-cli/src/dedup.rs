@@ -110,9 +110,14 @@ fn rank_field(keep: &Keep) -> Result<Option<RankField>, Failure> {
 }
 
 impl Arguments {
-    fn settings(&self) -> Settings {
-        Settings {
-            scheme: self.scheme.scheme(self.method.weight, self.method.sketch()),
+    fn settings(&self) -> Result<Settings, Failure> {
+        let (scheme, terms) = self
+            .scheme
+            .scheme(self.method.weight, self.method.sketch())?;
+        Ok(Settings {
+            scheme,
+            terms,
+            agree: self.method.agree,
             method: self.method.method,
             threshold: self.method.threshold,
             distance: self.method.distance,
@@ -122,7 +127,7 @@ impl Arguments {
             pairs: self.pairs,
             repeated_ids: self.repeated_ids,
             strict: self.input.strict,
-        }
+        })
     }
 
     fn folder(&self) -> Folder {
@@ -179,7 +184,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     arguments.method.check()?;
-    let settings = arguments.settings();
+    let settings = arguments.settings()?;
     if settings.method == Method::Copies && settings.pairs == PairList::All {
         console::warning("--pairs all lists every pair of equal texts with --method copies");
     }

@@ -241,7 +241,7 @@ impl Explanation {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let documents = arguments.documents()?;
-    let scheme = arguments.scheme.scheme(Weight::Set, Sketch::None);
+    let (scheme, _) = arguments.scheme.scheme(Weight::Set, Sketch::None)?;
     let explanation = explanation(&documents, &scheme, arguments.threshold);
     let mut text = if arguments.run.json {
         serde_json::to_string(&explanation).map_err(std::io::Error::from)? + "\n"

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Count features once (set) or as often as they occur (tf)
+    /// How features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or yu
     #[arg(
         long,
         value_name = "WEIGHT",
@@ -59,6 +59,7 @@ fn compression(path: &std::path::Path) -> Result<Compression, Failure> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let compression = arguments.output.as_deref().map(compression).transpose()?;
+    let (scheme, terms) = arguments.scheme.scheme(arguments.weight, Sketch::Simhash)?;
     let limits = arguments.run.limits();
     let options = arguments.input.options(None);
     let spool = arguments.run.spool(std::env::temp_dir())?;
@@ -67,7 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let job = Fingerprints {
         inputs: &inputs,
         options: &options,
-        scheme: arguments.scheme.scheme(arguments.weight, Sketch::Simhash),
+        scheme,
+        terms,
         threads: limits.threads,
         strict: arguments.input.strict,
         observer: &console,

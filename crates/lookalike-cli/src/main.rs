@@ -16,6 +16,7 @@ mod join;
 mod machine;
 mod pairs;
 mod size;
+mod terms;
 
 use std::process::ExitCode;
 
@@ -51,6 +52,8 @@ enum Command {
     Join(join::Arguments),
     /// List the table designs of a Hamming index and what each costs
     Design(design::Arguments),
+    /// Count in how many documents each feature occurs, for weights by rarity
+    Terms(terms::Arguments),
     /// Show why two documents match or do not
     Explain(explain::Arguments),
     /// Print the completion script of a shell
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Fingerprint(arguments) => fingerprint::run(&arguments),
         Command::Join(arguments) => join::run(&arguments),
         Command::Design(arguments) => design::run(&arguments),
+        Command::Terms(arguments) => terms::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::manual(&arguments),

@@ -39,8 +39,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.method.check()?;
     let method = &arguments.method;
+    let (scheme, terms) = arguments.scheme.scheme(method.weight, method.sketch())?;
     let settings = Settings {
-        scheme: arguments.scheme.scheme(method.weight, method.sketch()),
+        scheme,
+        terms,
+        agree: method.agree,
         method: method.method,
         threshold: method.threshold,
         distance: method.distance,

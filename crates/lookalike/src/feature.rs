@@ -9,15 +9,27 @@
 //!   [`avalanche`](crate::hash::avalanche). A text of m < w words, m >= 1, has one feature, that of
 //!   the window of all its m words: a feature of its own kind, for m is in it;
 //! - `chars:n`: a window of n code points has the feature `XXH3-64(its UTF-8 bytes, seed)`. A text
-//!   of fewer has one feature, that of all of them. A text of white space alone has none.
+//!   of fewer has one feature, that of all of them. A text of white space alone has none;
+//! - `words:v+w`: the features of `words:v` and those of `words:w` as one list, for any number of
+//!   sizes. A size that is longer than the text adds nothing; a text shorter than all sizes has
+//!   the one feature of all its words;
+//! - with another token hash than XXH3-64 that hash takes its place, in words and in windows of
+//!   characters; `avalanche` stays.
 //!
 //! What the words and characters are is said in [`crate::text`]. A text without any has no
 //! features: it resembles nothing, not even itself.
 
 mod sort;
+mod weight;
 
+use std::sync::Arc;
+
+use crate::hash::lookup3::lookup3_64;
+use crate::hash::siphash::siphash_2_4;
+use crate::hash::xxh3_64;
 use crate::kernel::{shingle, token_hash};
-use crate::scheme::{Scheme, Shingle, Weight};
+use crate::scheme::{Scheme, Shingle, TokenHash, Weight, Widths};
+use crate::terms::{Terms, TermsMismatch};
 use crate::text::{CharBatch, Segmenter};
 pub use sort::sort_dedup;
 
@@ -29,33 +41,139 @@ pub use sort::sort_dedup;
 /// assert_eq!(extractor.features("one two three four five six seven").len(), 3);
 /// assert!(extractor.features(" \n").is_empty());
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FeatureExtractor {
     segmenter: Segmenter,
     shingle: Shingle,
     weight: Weight,
+    hash: TokenHash,
     seed: u64,
+    terms: Option<Arc<Terms>>,
     tokens: Vec<u64>,
     chars: CharBatch,
     bounds: Vec<u32>,
     features: Vec<u64>,
     scratch: Vec<u64>,
+    set: Vec<u64>,
+    weights: Vec<(u64, i32)>,
+}
+
+/// All that a sketch can be made of: what [`FeatureExtractor::read`] makes of one text.
+#[derive(Debug, Clone, Copy)]
+pub struct Features<'a> {
+    /// In text order, as often as they occur.
+    pub in_order: &'a [u64],
+    /// The distinct ones, ascending.
+    pub set: &'a [u64],
+    /// The distinct ones with their weights in a simhash; empty where the scheme's weight is `set`
+    /// or `tf`, which `set` and `in_order` already hold.
+    pub weights: &'a [(u64, i32)],
+    /// Whether features that weigh the same are counted once or as often as they occur.
+    repeats: bool,
+}
+
+impl<'a> Features<'a> {
+    /// A set of features that each weigh 1.
+    #[must_use]
+    pub fn of_set(set: &'a [u64]) -> Self {
+        Self {
+            in_order: set,
+            set,
+            weights: &[],
+            repeats: false,
+        }
+    }
+
+    /// The features that a simhash counts once each, where `weights` is empty.
+    pub(crate) fn equal_weights(&self) -> &'a [u64] {
+        if self.repeats {
+            self.in_order
+        } else {
+            self.set
+        }
+    }
 }
 
 impl FeatureExtractor {
-    /// An extractor for the features of `scheme`.
+    /// An extractor for the features of `scheme`. Where the scheme's weight needs a table of
+    /// terms, add it by [`FeatureExtractor::with_terms`]; without it all features weigh the same.
     #[must_use]
     pub fn new(scheme: &Scheme) -> Self {
         Self {
             segmenter: Segmenter::new(scheme),
             shingle: scheme.shingle,
             weight: scheme.weight,
+            hash: scheme.hash,
             seed: scheme.seed,
+            terms: None,
             tokens: Vec::new(),
             chars: CharBatch::default(),
             bounds: Vec::new(),
             features: Vec::new(),
             scratch: Vec::new(),
+            set: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// An extractor for the features and weights of `scheme`, which names this table.
+    ///
+    /// # Errors
+    /// [`TermsMismatch`] when the scheme names another table or other features.
+    pub fn with_terms(scheme: &Scheme, terms: &Arc<Terms>) -> Result<Self, TermsMismatch> {
+        terms.ensure_fits(scheme)?;
+        Ok(Self {
+            terms: Some(Arc::clone(terms)),
+            ..Self::new(scheme)
+        })
+    }
+
+    /// The features of `text` in order, as a set, and weighted as the scheme says.
+    pub fn read(&mut self, text: &str) -> Features<'_> {
+        self.features(text);
+        self.weights.clear();
+        if self.weight == Weight::Yu {
+            self.yu_weights(text);
+        }
+        self.gather()
+    }
+
+    /// The same of a text whose words' hashes are known: what an extractor for `words:1` with the
+    /// same hash makes of it. `None` where words are not enough: character shingles, Y1's weights.
+    pub fn read_tokens(&mut self, tokens: &[u64]) -> Option<Features<'_>> {
+        if self.weight == Weight::Yu {
+            return None;
+        }
+        self.features.clear();
+        match self.shingle {
+            Shingle::Chars(_) => return None,
+            Shingle::Words(width) => add_windows(&mut self.features, tokens, width.get()),
+            Shingle::WordSizes(widths) => widths
+                .iter()
+                .for_each(|width| add_windows(&mut self.features, tokens, width)),
+        }
+        if self.features.is_empty() && !tokens.is_empty() {
+            shingle::extend(&mut self.features, tokens, tokens.len());
+        }
+        self.weights.clear();
+        Some(self.gather())
+    }
+
+    /// The set and the weights of the features at hand.
+    fn gather(&mut self) -> Features<'_> {
+        self.set.clear();
+        self.set.extend_from_slice(&self.features);
+        if !matches!(self.weight, Weight::Set | Weight::Tf | Weight::Yu) {
+            self.set.sort_unstable();
+            let terms = self.terms.as_deref();
+            weight::weigh(self.weight, terms, &self.set, &mut self.weights);
+        }
+        sort_dedup(&mut self.set, &mut self.scratch);
+        Features {
+            in_order: &self.features,
+            set: &self.set,
+            weights: &self.weights,
+            repeats: self.weight == Weight::Tf,
         }
     }
 
@@ -65,6 +183,7 @@ impl FeatureExtractor {
         self.features.clear();
         match self.shingle {
             Shingle::Words(width) => self.word_features(text, width.get()),
+            Shingle::WordSizes(widths) => self.sizes_features(text, widths),
             Shingle::Chars(width) => self.char_features(text, width.get()),
         }
         &self.features
@@ -78,35 +197,49 @@ impl FeatureExtractor {
         &self.features
     }
 
-    /// The features a simhash of this scheme is made of: the set, or each as often as it occurs,
-    /// as the scheme's [`Weight`] says.
-    pub fn weighted_features(&mut self, text: &str) -> &[u64] {
-        match self.weight {
-            Weight::Set => self.feature_set(text),
-            Weight::Tf => self.features(text),
-        }
-    }
-
     fn word_features(&mut self, text: &str, width: usize) {
         let Self {
             segmenter,
             tokens,
             features,
+            hash,
             seed,
             ..
         } = self;
         if width == 1 {
             return segmenter.batches(text, |batch| {
-                token_hash::extend(features, batch.bytes(), batch.bounds(), *seed);
+                hash.extend(features, batch.bytes(), batch.bounds(), *seed);
             });
         }
         tokens.clear();
         segmenter.batches(text, |batch| {
-            token_hash::extend(tokens, batch.bytes(), batch.bounds(), *seed);
+            hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
             shingle::extend(features, tokens, width);
             let seen = tokens.len().saturating_sub(width - 1);
             tokens.drain(..seen);
         });
+        if features.is_empty() && !tokens.is_empty() {
+            shingle::extend(features, tokens, tokens.len());
+        }
+    }
+
+    /// Features of several sizes: those of the least in text order, then those of the next.
+    fn sizes_features(&mut self, text: &str, widths: Widths) {
+        let Self {
+            segmenter,
+            tokens,
+            features,
+            hash,
+            seed,
+            ..
+        } = self;
+        tokens.clear();
+        segmenter.batches(text, |batch| {
+            hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
+        });
+        for width in widths.iter() {
+            add_windows(features, tokens, width);
+        }
         if features.is_empty() && !tokens.is_empty() {
             shingle::extend(features, tokens, tokens.len());
         }
@@ -118,12 +251,13 @@ impl FeatureExtractor {
             chars,
             bounds,
             features,
+            hash,
             seed,
             ..
         } = self;
         let mut hash_windows = |chars: &CharBatch, width| {
             let bytes = chars.windows(width, bounds);
-            token_hash::extend(features, bytes, bounds, *seed);
+            hash.extend(features, bytes, bounds, *seed);
         };
         chars.clear();
         segmenter.characters(text, chars, |chars| {
@@ -134,18 +268,42 @@ impl FeatureExtractor {
         if !chars.has_ink {
             features.clear();
         } else if features.is_empty() {
-            chars_of_short_text(chars, bounds, features, *seed);
+            // A text of fewer characters than a shingle has: one feature, that of all of them.
+            let bytes = chars.windows(chars.len(), bounds);
+            hash.extend(features, bytes, bounds, *seed);
         }
     }
 }
 
-/// The one feature of a text of fewer characters than a shingle has.
-fn chars_of_short_text(
-    chars: &CharBatch,
-    bounds: &mut Vec<u32>,
-    features: &mut Vec<u64>,
-    seed: u64,
-) {
-    let bytes = chars.windows(chars.len(), bounds);
-    token_hash::extend(features, bytes, bounds, seed);
+/// Appends the features of all windows of `width` tokens; a window of one is its token.
+fn add_windows(features: &mut Vec<u64>, tokens: &[u64], width: usize) {
+    if width == 1 {
+        features.extend_from_slice(tokens);
+    } else {
+        shingle::extend(features, tokens, width);
+    }
+}
+
+impl TokenHash {
+    /// The hash of one word.
+    fn of(self, word: &[u8], seed: u64) -> u64 {
+        match self {
+            Self::Xxh3 => xxh3_64(word, seed),
+            Self::Lookup3 => lookup3_64(word, seed),
+            Self::SipHash(key) => siphash_2_4(&key, word),
+        }
+    }
+
+    /// Appends the hash of each word of `bytes`; `bounds` holds start and end of each.
+    fn extend(self, out: &mut Vec<u64>, bytes: &[u8], bounds: &[u32], seed: u64) {
+        if self == Self::Xxh3 {
+            return token_hash::extend(out, bytes, bounds, seed);
+        }
+        let (bounds, _) = bounds.as_chunks::<2>();
+        out.extend(
+            bounds
+                .iter()
+                .map(|&[start, end]| self.of(&bytes[start as usize..end as usize], seed)),
+        );
+    }
 }

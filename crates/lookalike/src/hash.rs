@@ -1,7 +1,11 @@
-//! The published hash functions: everything that is stored or compared rests on these three.
+//! The published hash functions: everything that is stored or compared rests on these.
 //!
 //! They are fixed for ever: XXH3-64 is a published, stable specification, `avalanche` is the
-//! finaliser of XXH64, `splitmix64` is Steele, Lea and Flood's generator (OOPSLA 2014).
+//! finaliser of XXH64, `splitmix64` is Steele, Lea and Flood's generator (OOPSLA 2014). A scheme
+//! may hash its words by [`lookup3`] (H2) or, against hostile input, by [`siphash`] instead.
+
+pub mod lookup3;
+pub mod siphash;
 
 pub(crate) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 

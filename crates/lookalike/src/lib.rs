@@ -54,11 +54,12 @@ mod kernel;
 pub mod resemblance;
 pub mod scheme;
 pub mod sketch;
+pub mod terms;
 pub mod text;
 
 pub use band::Banding;
 pub use cluster::{Decision, survivors};
-pub use feature::{FeatureExtractor, sort_dedup};
+pub use feature::{FeatureExtractor, Features, sort_dedup};
 #[doc(hidden)]
 pub use kernel::{force_level, level_name};
 pub use resemblance::{
@@ -66,8 +67,11 @@ pub use resemblance::{
     shared_needed,
 };
 pub use scheme::{
-    Case, Normalization, Scheme, SchemeId, SchemeMismatch, Segmentation, Shingle, Sketch, Weight,
-    Width,
+    Case, Normalization, Scheme, SchemeId, SchemeMismatch, Segmentation, Shingle, Sketch,
+    TokenHash, Weight, Width,
 };
-pub use sketch::{Fingerprint, MinHash, Signature, Simhash, SuperShingles};
+pub use sketch::{
+    Fingerprint, MinHash, OnePermutation, Signature, Simhash, SketchValue, Sketcher, SuperShingles,
+};
+pub use terms::{Terms, TermsBuilder, TermsId};
 pub use text::Segmenter;

@@ -7,6 +7,8 @@
 //! `docs/vectors`.
 
 mod option;
+mod sketch;
+mod token_hash;
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,8 +16,13 @@ use std::str::FromStr;
 use thiserror::Error;
 
 pub use option::{
-    Case, Normalization, ParseOptionError, Segmentation, Shingle, Sketch, Weight, Width,
+    Case, Normalization, ParseOptionError, Segmentation, Shingle, Weight, Width, Widths,
 };
+pub use sketch::Sketch;
+pub use token_hash::TokenHash;
+
+use crate::hash::siphash::SipKey;
+use crate::terms::TermsId;
 
 /// The major version of the Unicode tables in this build; part of every scheme, since a new
 /// version can move a word boundary and with it a fingerprint.
@@ -23,7 +30,7 @@ pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 
 /// Everything that a sketch depends on besides the document's bytes.
 ///
-/// Its text form has one field after another, always all of them, always in this order:
+/// Its text form has one field after another, in this order, all of them up to `unicode`:
 ///
 /// ```
 /// use lookalike::Scheme;
@@ -32,6 +39,10 @@ pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 /// assert_eq!(Scheme::default().to_string(), text);
 /// assert_eq!(text.parse(), Ok(Scheme::default()));
 /// ```
+///
+/// What is newer follows `unicode` and stands there only when it is not the default, so that
+/// nothing that a scheme ever meant changes its text: `terms`, the id of the table of terms that
+/// weights or lexicons come from ([`Terms`](crate::Terms)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Scheme {
     /// The normalisation form.
@@ -44,10 +55,14 @@ pub struct Scheme {
     pub shingle: Shingle,
     /// How often a feature counts in a simhash.
     pub weight: Weight,
+    /// How a word becomes a number.
+    pub hash: TokenHash,
     /// Seed of the token hash and of the min-hash functions.
     pub seed: u64,
     /// What is made of the features.
     pub sketch: Sketch,
+    /// The table of terms that weights or lexicons come from.
+    pub terms: Option<TermsId>,
 }
 
 /// XXH3-64 (seed 0) of a scheme's canonical text: a short name for it to store with data.
@@ -68,9 +83,9 @@ impl fmt::Display for SchemeId {
 )]
 pub struct SchemeMismatch {
     /// The scheme of the one side.
-    pub left: Scheme,
+    pub left: Box<Scheme>,
     /// The scheme of the other side.
-    pub right: Scheme,
+    pub right: Box<Scheme>,
 }
 
 impl SchemeMismatch {
@@ -78,14 +93,31 @@ impl SchemeMismatch {
     #[must_use]
     pub fn differences(&self) -> String {
         let (left, right) = (self.left.to_string(), self.right.to_string());
-        left.split(' ')
-            .zip(right.split(' '))
-            .filter(|(a, b)| a != b)
-            .filter_map(|(a, b)| Some((a.split_once('=')?, b.split_once('=')?)))
-            .map(|((name, a), (_, b))| format!("{name} ({a} and {b})"))
+        let (left, right) = (fields(&left), fields(&right));
+        let only_right = right
+            .iter()
+            .filter(|field| left.iter().all(|other| other.0 != field.0));
+        left.iter()
+            .chain(only_right)
+            .map(|&(name, _)| (name, value_of(&left, name), value_of(&right, name)))
+            .filter(|(_, a, b)| a != b)
+            .map(|(name, a, b)| format!("{name} ({a} and {b})"))
             .collect::<Vec<_>>()
             .join(", ")
     }
+}
+
+/// Names and values of a scheme's fields.
+fn fields(scheme: &str) -> Vec<(&str, &str)> {
+    scheme
+        .split(' ')
+        .filter_map(|word| word.split_once('='))
+        .collect()
+}
+
+fn value_of<'a>(fields: &[(&str, &'a str)], name: &str) -> &'a str {
+    let field = fields.iter().find(|field| field.0 == name);
+    field.map_or("none", |field| field.1)
 }
 
 /// Why a text is no scheme of this build.
@@ -108,10 +140,24 @@ pub enum ParseSchemeError {
     /// A field has a value that means nothing.
     #[error(transparent)]
     Value(#[from] ParseOptionError),
-    /// The token hash is not the one of this build.
-    #[error("token hash {found:?} is unknown to this build: expected {HASH:?}")]
+    /// The token hash is none of this build.
+    #[error(
+        "token hash {found:?} is unknown to this build: expected xxh3-64, lookup3 or siphash-2-4:ID"
+    )]
     Hash {
         /// The name that stood there.
+        found: String,
+    },
+    /// The token hash has a secret key, and it was not given, or another one.
+    #[error("the token hash {found:?} has a secret key: give the key with this id")]
+    Key {
+        /// The hash with the id of its key.
+        found: String,
+    },
+    /// The terms are no id of a table.
+    #[error("{found:?} is no id of a table of terms: use 16 hexadecimal digits")]
+    Terms {
+        /// What stood there.
         found: String,
     },
     /// The seed is no number from 0 to 2^64 - 1.
@@ -138,22 +184,26 @@ pub enum ParseSchemeError {
 }
 
 const VERSION: &str = "lookalike/1";
-const HASH: &str = "xxh3-64";
 
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{VERSION} normalize={} case={} segment={} shingle={} weight={} hash={HASH} \
+            "{VERSION} normalize={} case={} segment={} shingle={} weight={} hash={} \
              seed={} sketch={} unicode={UNICODE_MAJOR}",
             self.normalization,
             self.case,
             self.segmentation,
             self.shingle,
             self.weight,
+            self.hash,
             self.seed,
             self.sketch
-        )
+        )?;
+        match self.terms {
+            Some(terms) => write!(f, " terms={terms}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -161,6 +211,16 @@ impl FromStr for Scheme {
     type Err = ParseSchemeError;
 
     fn from_str(text: &str) -> Result<Self, ParseSchemeError> {
+        Self::parse_with_key(text, None)
+    }
+}
+
+impl Scheme {
+    /// The scheme of a text whose token hash may need this secret key.
+    ///
+    /// # Errors
+    /// [`ParseSchemeError`]; of kind `Key` when the key is not the one with the id in the text.
+    pub fn parse_with_key(text: &str, key: Option<SipKey>) -> Result<Self, ParseSchemeError> {
         let mut words = text.split(' ');
         expect_version(words.next())?;
         let mut field = |name| field(words.next(), name);
@@ -169,11 +229,13 @@ impl FromStr for Scheme {
         let segmentation = field("segment")?.parse()?;
         let shingle = field("shingle")?.parse()?;
         let weight = field("weight")?.parse()?;
-        expect_hash(field("hash")?)?;
+        let hash = parse_hash(field("hash")?, key)?;
         let seed = parse_seed(field("seed")?)?;
         let sketch = field("sketch")?.parse()?;
         expect_unicode(field("unicode")?)?;
-        match words.next() {
+        let mut next = words.next();
+        let terms = parse_terms(&mut next)?;
+        match next.or_else(|| words.next()) {
             Some(word) => Err(ParseSchemeError::Trailing {
                 found: word.to_owned(),
             }),
@@ -183,8 +245,10 @@ impl FromStr for Scheme {
                 segmentation,
                 shingle,
                 weight,
+                hash,
                 seed,
                 sketch,
+                terms,
             }),
         }
     }
@@ -210,13 +274,31 @@ fn field<'a>(word: Option<&'a str>, name: &'static str) -> Result<&'a str, Parse
     }
 }
 
-fn expect_hash(name: &str) -> Result<(), ParseSchemeError> {
-    match name {
-        HASH => Ok(()),
-        _ => Err(ParseSchemeError::Hash {
-            found: name.to_owned(),
-        }),
+fn parse_hash(name: &str, key: Option<SipKey>) -> Result<TokenHash, ParseSchemeError> {
+    let found = || name.to_owned();
+    match (name, key) {
+        (token_hash::XXH3, _) => Ok(TokenHash::Xxh3),
+        (token_hash::LOOKUP3, _) => Ok(TokenHash::Lookup3),
+        (_, Some(key)) if name == TokenHash::SipHash(key).to_string() => {
+            Ok(TokenHash::SipHash(key))
+        }
+        _ if name.starts_with(token_hash::SIPHASH) => Err(ParseSchemeError::Key { found: found() }),
+        _ => Err(ParseSchemeError::Hash { found: found() }),
     }
+}
+
+/// The value of `terms` when that is what `word` holds, which is then taken.
+fn parse_terms(word: &mut Option<&str>) -> Result<Option<TermsId>, ParseSchemeError> {
+    let Some(value) = word.and_then(|word| word.strip_prefix("terms=")) else {
+        return Ok(None);
+    };
+    *word = None;
+    value
+        .parse()
+        .map(Some)
+        .map_err(|_| ParseSchemeError::Terms {
+            found: value.to_owned(),
+        })
 }
 
 fn parse_seed(value: &str) -> Result<u64, ParseSchemeError> {
@@ -235,6 +317,17 @@ fn expect_unicode(value: &str) -> Result<(), ParseSchemeError> {
 }
 
 impl Scheme {
+    /// The same features, not weighted, without a sketch: what a table of terms is made under.
+    #[must_use]
+    pub fn features_only(&self) -> Self {
+        Self {
+            weight: Weight::Set,
+            sketch: Sketch::None,
+            terms: None,
+            ..*self
+        }
+    }
+
     /// The id: XXH3-64 of the canonical text.
     #[must_use]
     pub fn id(&self) -> SchemeId {
@@ -250,8 +343,8 @@ impl Scheme {
             Ok(())
         } else {
             Err(SchemeMismatch {
-                left: *self,
-                right: *other,
+                left: Box::new(*self),
+                right: Box::new(*other),
             })
         }
     }

@@ -3,11 +3,26 @@
 //! [`Simhash`] makes a [`Fingerprint`] of 8 bytes (M1), [`MinHash`] a [`Signature`] of 4 bytes a
 //! function (V2), of which [`SuperShingles`] of 8 bytes a group (V3) can be made. Features must be
 //! well mixed 64-bit values, as [`crate::feature`] makes them.
+//!
+//! The other schemes of the survey (M11) stand beside them: [`OnePermutation`] (min-hash at the
+//! price of one function), [`mod_p`] and [`winnow`] (selected features), [`IMatch`] and
+//! [`bucket_checksums`] (hashes of parts), simhash of 32 and 128 bits ([`Simhash::wide`]).
+//! [`Sketcher`] makes whichever a scheme names.
 
+mod checksum;
 mod minhash;
+mod one_permutation;
+mod selection;
 mod signature;
 mod simhash;
+mod sketcher;
+mod wide;
 
+pub use checksum::{IMatch, bucket_checksums};
 pub use minhash::MinHash;
+pub use one_permutation::OnePermutation;
+pub use selection::{mod_p, winnow};
 pub use signature::{LengthMismatch, Signature, SuperShingles};
 pub use simhash::{Fingerprint, ParseFingerprintError, Simhash};
+pub use sketcher::{SketchValue, Sketcher, SketcherError};
+pub use wide::WideFingerprint;

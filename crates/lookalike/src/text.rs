@@ -60,7 +60,7 @@ impl TextRules {
 /// Segmenter::new(&Scheme::default()).words("Can't stop, 3.14!", |w| words.push(w.to_owned()));
 /// assert_eq!(words, ["can't", "stop", "3.14"]);
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Segmenter {
     rules: TextRules,
     batch: Batch,

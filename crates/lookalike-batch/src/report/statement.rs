@@ -48,7 +48,9 @@ pub(super) fn method(data: &ReportData) -> String {
             "Records whose simhash fingerprints differ in few bits were proposed; those with a resemblance of {least} or more count as near copies."
         ),
         "copies" => "Only exact copies were looked for.".to_owned(),
-        other => format!("Method {other}, threshold {least}."),
+        other => format!(
+            "Records whose {other} sketches agree were proposed; those with a resemblance of {least} or more count as near copies."
+        ),
     }
 }
 

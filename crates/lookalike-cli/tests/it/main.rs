@@ -11,6 +11,7 @@ mod hostile_lines;
 mod hostile_pipes;
 mod invariance;
 mod join;
+mod methods;
 mod oracle;
 mod promises;
 mod refusals;

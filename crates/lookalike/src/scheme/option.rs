@@ -19,7 +19,7 @@ pub struct ParseOptionError {
 }
 
 impl ParseOptionError {
-    fn new(option: &'static str, expected: &'static str, found: &str) -> Self {
+    pub(super) fn new(option: &'static str, expected: &'static str, found: &str) -> Self {
         Self {
             option,
             found: found.to_owned(),
@@ -90,13 +90,31 @@ word_option! {
 }
 
 word_option! {
-    /// How often a feature counts in a simhash.
-    Weight, "weight", "set or tf",
+    /// How much a feature counts in a simhash (M2, Y1); the formulas stand in `crate::feature`.
+    Weight, "weight", "set, tf, log-tf, idf, tf-idf, log-tf-idf or yu",
     /// Each distinct feature once.
     #[default]
     Set = "set",
     /// As often as it occurs.
     Tf = "tf",
+    /// 1 + the binary logarithm of how often it occurs.
+    LogTf = "log-tf",
+    /// Each once, by how rare it is in the collection of the scheme's term table.
+    Idf = "idf",
+    /// The product of `tf` and `idf`.
+    TfIdf = "tf-idf",
+    /// The product of `log-tf` and `idf`.
+    LogTfIdf = "log-tf-idf",
+    /// Y1's score of a word, for `words:1`.
+    Yu = "yu",
+}
+
+impl Weight {
+    /// Whether the weight comes from a table of terms.
+    #[must_use]
+    pub const fn needs_terms(self) -> bool {
+        matches!(self, Self::Idf | Self::TfIdf | Self::LogTfIdf)
+    }
 }
 
 /// The size of a shingle: 1 to 64.
@@ -123,11 +141,32 @@ impl Width {
     }
 }
 
+/// Two or more shingle sizes: bit w - 1 of the mask stands for the size w.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Widths(u64);
+
+impl Widths {
+    /// These sizes, or `None` when they are fewer than two, repeated or not ascending.
+    #[must_use]
+    pub fn new(widths: &[Width]) -> Option<Self> {
+        let ascending = widths.is_sorted_by(|a, b| a < b) && widths.len() >= 2;
+        let mask = widths.iter().map(|width| 1 << (width.get() - 1));
+        ascending.then(|| Self(mask.fold(0, |all, bit: u64| all | bit)))
+    }
+
+    /// The sizes, ascending.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (1..=usize::from(Width::MAX)).filter(move |width| self.0 >> (width - 1) & 1 == 1)
+    }
+}
+
 /// What a feature is made of: V1's contiguous words, or contiguous characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shingle {
     /// So many words in a row.
     Words(Width),
+    /// Words in a row of each of these sizes, all of them features of one set.
+    WordSizes(Widths),
     /// So many code points in a row.
     Chars(Width),
 }
@@ -163,6 +202,10 @@ impl fmt::Display for Shingle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Words(width) => write!(f, "words:{}", width.get()),
+            Self::WordSizes(widths) => {
+                let sizes: Vec<String> = widths.iter().map(|width| width.to_string()).collect();
+                write!(f, "words:{}", sizes.join("+"))
+            }
             Self::Chars(width) => write!(f, "chars:{}", width.get()),
         }
     }
@@ -172,92 +215,27 @@ impl FromStr for Shingle {
     type Err = ParseOptionError;
 
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        let (kind, width) = text.split_once(':').unwrap_or((text, ""));
-        let width = parse_number::<u8>(width).and_then(Width::new);
-        match (kind, width) {
-            ("words", Some(width)) => Ok(Self::Words(width)),
-            ("chars", Some(width)) => Ok(Self::Chars(width)),
-            _ => Err(ParseOptionError::new(
-                "shingle",
-                "words:N or chars:N with N from 1 to 64, such as words:5 or chars:9",
-                text,
-            )),
-        }
-    }
-}
-
-/// The sketch that is made of the features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Sketch {
-    /// None: the feature sets themselves are compared.
-    #[default]
-    None,
-    /// M1: a 64-bit fingerprint.
-    Simhash,
-    /// V2: a signature of so many minima.
-    MinHash {
-        /// Number of hash functions, at least 1.
-        functions: u16,
-    },
-    /// V3: minima hashed in groups.
-    SuperShingle {
-        /// Number of groups, at least 1.
-        groups: u8,
-        /// Minima in each group, at least 1.
-        rows: u8,
-    },
-}
-
-impl Sketch {
-    /// Number of min-hash functions the sketch needs; 0 where it needs none.
-    #[must_use]
-    pub const fn functions(self) -> usize {
-        match self {
-            Self::None | Self::Simhash => 0,
-            Self::MinHash { functions } => functions as usize,
-            Self::SuperShingle { groups, rows } => groups as usize * rows as usize,
-        }
-    }
-}
-
-impl fmt::Display for Sketch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Simhash => f.write_str("simhash:64"),
-            Self::MinHash { functions } => write!(f, "minhash:{functions}"),
-            Self::SuperShingle { groups, rows } => write!(f, "super-shingle:{groups}x{rows}"),
-        }
-    }
-}
-
-impl FromStr for Sketch {
-    type Err = ParseOptionError;
-
-    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
-        parse_sketch(text).ok_or_else(|| {
+        parse_shingle(text).ok_or_else(|| {
             ParseOptionError::new(
-                "sketch",
-                "none, simhash:64, minhash:N (1 to 65535, such as minhash:128) or \
-                 super-shingle:GxR (each 1 to 255, such as super-shingle:6x14)",
+                "shingle",
+                "words:N or chars:N with N from 1 to 64, such as words:5 or chars:9, or sizes \
+                 together, ascending, such as words:3+5",
                 text,
             )
         })
     }
 }
 
-fn parse_sketch(text: &str) -> Option<Sketch> {
-    match text.split_once(':') {
-        None if text == "none" => Some(Sketch::None),
-        Some(("simhash", "64")) => Some(Sketch::Simhash),
-        Some(("minhash", count)) => parse_number(count)
-            .filter(|&n| n > 0)
-            .map(|functions| Sketch::MinHash { functions }),
-        Some(("super-shingle", shape)) => {
-            let (groups, rows) = shape.split_once('x')?;
-            let (groups, rows) = (parse_number(groups)?, parse_number(rows)?);
-            (groups > 0 && rows > 0).then_some(Sketch::SuperShingle { groups, rows })
+fn parse_shingle(text: &str) -> Option<Shingle> {
+    let (kind, sizes) = text.split_once(':')?;
+    let width = |size: &str| parse_number::<u8>(size).and_then(Width::new);
+    match kind {
+        "chars" => width(sizes).map(Shingle::Chars),
+        "words" if sizes.contains('+') => {
+            let sizes: Option<Vec<Width>> = sizes.split('+').map(width).collect();
+            Widths::new(&sizes?).map(Shingle::WordSizes)
         }
+        "words" => width(sizes).map(Shingle::Words),
         _ => None,
     }
 }

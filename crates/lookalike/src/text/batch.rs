@@ -9,7 +9,7 @@ use crate::kernel::tokenise::Scan;
 const PADDING: usize = 64;
 
 /// Words as pairs of bounds (start, end) into one buffer.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     used: usize,

@@ -9,7 +9,7 @@ use crate::scheme::{Case, Segmentation};
 const PADDING: usize = 8;
 
 /// Code points in one buffer, and where each begins.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct CharBatch {
     /// The characters, and [`PADDING`] bytes or more that mean nothing.
     bytes: Vec<u8>,

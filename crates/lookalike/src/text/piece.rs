@@ -12,7 +12,7 @@ use super::class::{self, Class};
 use crate::scheme::{Case, Normalization, Segmentation};
 
 /// Normalises and cuts pieces, with buffers that are used again.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PieceReader {
     rules: TextRules,
     normal: String,

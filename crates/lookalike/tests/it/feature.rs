@@ -1,14 +1,40 @@
 //! Features against the published definition, written down here a second time.
 
+use lookalike::hash::lookup3::lookup3_64;
 use lookalike::hash::{avalanche, xxh3_64};
-use lookalike::{FeatureExtractor, Scheme, Segmentation, Shingle, Weight};
+use lookalike::{FeatureExtractor, Scheme, Segmentation, Shingle, TokenHash};
 use proptest::prelude::*;
 
 use crate::scheme::any_scheme;
 use crate::text::{any_text, defined_pieces, defined_words, is_word_char};
 
+fn token_hash(scheme: &Scheme, word: &str) -> u64 {
+    match scheme.hash {
+        TokenHash::Xxh3 => xxh3_64(word.as_bytes(), scheme.seed),
+        TokenHash::Lookup3 => lookup3_64(word.as_bytes(), scheme.seed),
+        TokenHash::SipHash(_) => panic!("any_scheme has no keys"),
+    }
+}
+
+/// The features of each size that fits; those of all words when none does.
+fn sizes_features(scheme: &Scheme, text: &str, widths: &[usize]) -> Vec<u64> {
+    let words = defined_words(scheme, text).len();
+    let fitting: Vec<usize> = widths
+        .iter()
+        .copied()
+        .filter(|&width| width <= words)
+        .collect();
+    let sizes = if fitting.is_empty() {
+        vec![64]
+    } else {
+        fitting
+    };
+    let features = |width: &usize| word_features(scheme, text, *width);
+    sizes.iter().flat_map(features).collect()
+}
+
 fn word_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
-    let hash = |word: &String| xxh3_64(word.as_bytes(), scheme.seed);
+    let hash = |word: &String| token_hash(scheme, word);
     let tokens: Vec<u64> = defined_words(scheme, text).iter().map(hash).collect();
     if width == 1 || tokens.is_empty() {
         return tokens;
@@ -37,13 +63,16 @@ fn char_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
     if chars.iter().all(|c| c.is_whitespace()) {
         return Vec::new();
     }
-    let feature = |window: &[char]| xxh3_64(String::from_iter(window).as_bytes(), scheme.seed);
+    let feature = |window: &[char]| token_hash(scheme, &String::from_iter(window));
     chars.windows(width.min(chars.len())).map(feature).collect()
 }
 
 fn defined(scheme: &Scheme, text: &str) -> Vec<u64> {
     match scheme.shingle {
         Shingle::Words(width) => word_features(scheme, text, width.get()),
+        Shingle::WordSizes(widths) => {
+            sizes_features(scheme, text, &widths.iter().collect::<Vec<_>>())
+        }
         Shingle::Chars(width) => char_features(scheme, text, width.get()),
     }
 }
@@ -63,8 +92,14 @@ proptest! {
         let expected = defined(&scheme, &text);
         prop_assert_eq!(extractor.features(&text), &expected);
         prop_assert_eq!(extractor.feature_set(&text), set(expected.clone()));
-        let weighted = if scheme.weight == Weight::Tf { expected } else { set(expected) };
-        prop_assert_eq!(extractor.weighted_features(&text), weighted);
+        let read = extractor.read(&text);
+        prop_assert_eq!(read.in_order, &expected);
+        prop_assert_eq!(read.set, set(expected.clone()));
+        let words = Scheme { shingle: "words:1".parse().unwrap(), ..scheme };
+        let tokens = FeatureExtractor::new(&words).features(&text).to_vec();
+        if let Some(read) = extractor.read_tokens(&tokens) {
+            prop_assert_eq!(read.in_order, &expected);
+        }
     }
 
     #[test]

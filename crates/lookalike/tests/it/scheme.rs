@@ -1,22 +1,34 @@
 //! The text form of schemes: canonical, complete, refusing what it does not mean.
 
-use lookalike::scheme::{ParseSchemeError, UNICODE_MAJOR};
-use lookalike::{Case, Normalization, Scheme, Segmentation, Shingle, Sketch, Weight};
+use lookalike::hash::siphash::SipKey;
+use lookalike::scheme::{ParseSchemeError, UNICODE_MAJOR, Widths};
+use lookalike::{
+    Case, Normalization, Scheme, Segmentation, Shingle, Sketch, TermsId, TokenHash, Weight, Width,
+};
 use proptest::prelude::*;
 
 pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
-    let shingle = (1..=64u8, any::<bool>()).prop_map(|(width, words)| {
-        if words {
-            Shingle::words(width).unwrap()
-        } else {
-            Shingle::chars(width).unwrap()
-        }
-    });
+    let shingle = prop_oneof![
+        (1..=64u8).prop_map(|width| Shingle::words(width).unwrap()),
+        (1..=64u8).prop_map(|width| Shingle::chars(width).unwrap()),
+        prop::collection::btree_set(1..=64u8, 2..4).prop_map(|widths| {
+            let widths: Vec<Width> = widths.into_iter().filter_map(Width::new).collect();
+            Shingle::WordSizes(Widths::new(&widths).unwrap())
+        }),
+    ];
     let sketch = prop_oneof![
         Just(Sketch::None),
         Just(Sketch::Simhash),
         (1..=u16::MAX).prop_map(|functions| Sketch::MinHash { functions }),
         (1..=u8::MAX, 1..=u8::MAX).prop_map(|(groups, rows)| Sketch::SuperShingle { groups, rows }),
+        Just(Sketch::Simhash32),
+        Just(Sketch::Simhash128),
+        (1..=u16::MAX).prop_map(|bins| Sketch::OnePermutation { bins }),
+        (1..=u16::MAX, 1..=16u8).prop_map(|(functions, bits)| Sketch::BBit { functions, bits }),
+        (1..=u16::MAX).prop_map(|modulus| Sketch::ModP { modulus }),
+        (1..=u16::MAX).prop_map(|window| Sketch::Winnowing { window }),
+        (1..=u8::MAX).prop_map(|lexicons| Sketch::IMatch { lexicons }),
+        (1..=u8::MAX).prop_map(|buckets| Sketch::Buckets { buckets }),
     ];
     let normalization = prop::sample::select(vec![
         Normalization::None,
@@ -25,25 +37,40 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
     ]);
     let case = prop::sample::select(vec![Case::Keep, Case::Lower]);
     let segmentation = prop::sample::select(vec![Segmentation::Unicode, Segmentation::WordChars]);
-    let weight = prop::sample::select(vec![Weight::Set, Weight::Tf]);
+    let weight = prop::sample::select(vec![
+        Weight::Set,
+        Weight::Tf,
+        Weight::LogTf,
+        Weight::Idf,
+        Weight::TfIdf,
+        Weight::LogTfIdf,
+        Weight::Yu,
+    ]);
+    let hash = prop::sample::select(vec![TokenHash::Xxh3, TokenHash::Lookup3]);
+    let terms = prop::option::of(any::<u64>().prop_map(TermsId));
     (
         normalization,
         case,
         segmentation,
         shingle,
         weight,
-        any::<u64>(),
+        (hash, any::<u64>()),
         sketch,
+        terms,
     )
         .prop_map(
-            |(normalization, case, segmentation, shingle, weight, seed, sketch)| Scheme {
-                normalization,
-                case,
-                segmentation,
-                shingle,
-                weight,
-                seed,
-                sketch,
+            |(normalization, case, segmentation, shingle, weight, (hash, seed), sketch, terms)| {
+                Scheme {
+                    normalization,
+                    case,
+                    segmentation,
+                    shingle,
+                    weight,
+                    hash,
+                    seed,
+                    sketch,
+                    terms,
+                }
             },
         )
 }
@@ -109,14 +136,14 @@ fn errors_say_what_to_do() {
         ("words:5", "words:05", "use words:N"),
         ("words:5", "lines:5", "use words:N"),
         ("=nfc", "=nfd", "use none, nfc or nfkc"),
-        ("xxh3-64", "jenkins", "expected \"xxh3-64\""),
+        ("xxh3-64", "jenkins", "expected xxh3-64, lookup3 or"),
         (
             "seed=0",
             "seed=18446744073709551616",
             "from 0 to 18446744073709551615",
         ),
         ("sketch=none", "sketch=minhash:0", "minhash:N (1 to 65535"),
-        ("sketch=none", "sketch=simhash:32", "simhash:64"),
+        ("sketch=none", "sketch=simhash:48", "simhash:64"),
         ("unicode=17", "unicode=16", "build with Unicode 16"),
         ("case=", "fold=", "\"case\" expected"),
         (
@@ -153,4 +180,46 @@ fn a_mismatch_names_the_fields() {
             .to_string()
             .contains("make both sides with one scheme")
     );
+}
+
+#[test]
+fn a_secret_key_is_named_and_not_shown() {
+    let key: SipKey = "00112233445566778899aabbccddeeff".parse().unwrap();
+    let other: SipKey = "10112233445566778899aabbccddeeff".parse().unwrap();
+    let scheme = Scheme {
+        hash: TokenHash::SipHash(key),
+        ..Scheme::default()
+    };
+    let text = scheme.to_string();
+    assert!(!text.contains("00112233") && !format!("{scheme:?}").contains("7766554433221100"));
+    assert_eq!(Scheme::parse_with_key(&text, Some(key)), Ok(scheme));
+    for wrong in [None, Some(other)] {
+        let refused = Scheme::parse_with_key(&text, wrong).unwrap_err();
+        assert!(matches!(refused, ParseSchemeError::Key { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn what_is_newer_changes_no_older_text() {
+    let scheme = Scheme {
+        terms: Some(TermsId(0xAB)),
+        ..Scheme::default()
+    };
+    let text = format!("{} terms=00000000000000ab", Scheme::default());
+    assert_eq!(scheme.to_string(), text);
+    assert_eq!(text.parse(), Ok(scheme));
+    let differences = scheme.ensure_same(&Scheme::default()).unwrap_err();
+    assert_eq!(
+        differences.differences(),
+        "terms (00000000000000ab and none)"
+    );
+    for wrong in ["terms=none", "terms=AB", "terms=0000000000000ab"] {
+        let refused = text
+            .replace("terms=00000000000000ab", wrong)
+            .parse::<Scheme>();
+        assert!(
+            matches!(refused, Err(ParseSchemeError::Terms { .. })),
+            "{wrong}"
+        );
+    }
 }

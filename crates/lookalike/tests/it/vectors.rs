@@ -40,17 +40,18 @@ fn features(scheme: &Scheme, text: &str) -> Value {
 /// What the scheme's sketch of a text is: null where it has none.
 fn sketch(scheme: &Scheme, text: &str) -> Value {
     let mut extractor = FeatureExtractor::new(scheme);
-    let features = extractor.weighted_features(text);
-    let signature = || MinHash::new(scheme.sketch.functions(), scheme.seed).signature(features);
+    let features = extractor.read(text);
+    let signature = || MinHash::new(scheme.sketch.functions(), scheme.seed).signature(features.set);
     match scheme.sketch {
         Sketch::None => panic!("the scheme makes no sketch"),
-        Sketch::Simhash => Simhash::fingerprint(features).map(|bits| json!(bits.to_string())),
+        Sketch::Simhash => Simhash::of(&features).map(|bits| json!(bits.to_string())),
         Sketch::MinHash { .. } => signature()
             .map(|made| hex(made.values().iter().map(|minimum| format!("{minimum:08x}")))),
         Sketch::SuperShingle { groups, rows } => signature().map(|made| {
             let made = made.super_shingles(groups.into(), rows.into()).unwrap();
             hex(made.values().iter().map(|group| format!("{group:016x}")))
         }),
+        other => panic!("no vectors of {other}"),
     }
     .unwrap_or(Value::Null)
 }

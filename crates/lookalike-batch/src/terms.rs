@@ -1,0 +1,156 @@
+//! In how many documents each feature occurs: the job behind `lookalike terms`.
+
+use lookalike::feature::FeatureExtractor;
+use lookalike::scheme::Scheme;
+use lookalike::{Terms, TermsBuilder};
+use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
+use serde::Serialize;
+
+use crate::error::BatchError;
+use crate::observer::{Observer, Stage};
+use crate::pipeline::{Worker, run_in_order};
+use crate::settings::Limits;
+use crate::summary::{SkippedRow, SkippedRows};
+
+/// The job: what to read and how texts become features.
+pub struct TermTable<'a> {
+    /// What to read.
+    pub inputs: &'a Inputs,
+    /// How to read it.
+    pub options: &'a InputOptions,
+    /// Whose features are counted.
+    pub scheme: Scheme,
+    /// Threads, and the memory that the counts must fit into.
+    pub limits: &'a Limits,
+    /// Stop at the first unreadable record.
+    pub strict: bool,
+    /// Who hears of progress.
+    pub observer: &'a dyn Observer,
+}
+
+/// What the job tells when it is done.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TermsSummary {
+    /// Documents counted.
+    pub documents: u64,
+    /// Features that two or more of them have: the rows of the table.
+    pub terms: u64,
+    /// The id of the table.
+    pub id: String,
+    /// Canonical text of the scheme whose features were counted.
+    pub scheme: String,
+    /// What was not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+}
+
+struct Counter<'a> {
+    job: &'a TermTable<'a>,
+    parser: Parser<'a>,
+    extractor: FeatureExtractor,
+}
+
+/// The sets of one chunk, one after another.
+#[derive(Default)]
+struct Sets {
+    features: Vec<u64>,
+    ends: Vec<usize>,
+    disk_bytes: u64,
+    skipped: Vec<(&'static str, String)>,
+}
+
+impl Worker for Counter<'_> {
+    type Output = Sets;
+
+    fn run(&mut self, chunk: &Chunk) -> Result<Sets, BatchError> {
+        let mut sets = Sets {
+            disk_bytes: chunk.disk_bytes,
+            ..Sets::default()
+        };
+        let Self {
+            job,
+            parser,
+            extractor,
+        } = self;
+        for skip in &chunk.skips {
+            let reason = format!("{}: {}", skip.name, skip.reason);
+            sets.skipped.push((skip.kind.as_str(), reason));
+        }
+        parser.parse(chunk, &mut |record| match record {
+            Ok(record) => {
+                sets.features
+                    .extend_from_slice(extractor.feature_set(&record.text));
+                sets.ends.push(sets.features.len());
+            }
+            Err(bad) => {
+                let name = job.inputs.sources[bad.source as usize].name();
+                let reason = format!("{name}, line {}: {}", bad.line, bad.reason);
+                sets.skipped.push((bad.kind.as_str(), reason));
+            }
+        });
+        Ok(sets)
+    }
+}
+
+impl TermTable<'_> {
+    /// Counts all documents.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the input cannot be read, or the counts do not fit the memory.
+    pub fn count(&self) -> Result<(Terms, TermsSummary), BatchError> {
+        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        let counter = || Counter {
+            job: self,
+            parser: Parser::new(self.inputs, self.options),
+            extractor: FeatureExtractor::new(&self.scheme),
+        };
+        let mut builder = TermsBuilder::new(&self.scheme);
+        let mut rows = SkippedRows::default();
+        for skip in &self.inputs.skips {
+            rows.add(
+                skip.kind.as_str(),
+                format!("{}: {}", skip.name, skip.reason),
+            );
+        }
+        let mut read = 0;
+        let workers = (0..self.limits.threads).map(|_| counter()).collect();
+        run_in_order(self.inputs, self.options, workers, |sets| {
+            for (kind, first) in sets.skipped {
+                if self.strict {
+                    return Err(BatchError::Strict(first));
+                }
+                rows.add(kind, first);
+            }
+            let mut start = 0;
+            for end in sets.ends {
+                builder.add(&sets.features[start..end]);
+                start = end;
+            }
+            read += sets.disk_bytes;
+            self.observer.advance(read);
+            self.ensure_fits(&builder)
+        })?;
+        let terms = builder.finish();
+        let summary = TermsSummary {
+            documents: terms.documents(),
+            terms: terms.len() as u64,
+            id: terms.id().to_string(),
+            scheme: terms.scheme().to_string(),
+            skipped: rows.finish(),
+        };
+        Ok((terms, summary))
+    }
+
+    /// The counts are merged into a list of their own: twice their size for a moment.
+    fn ensure_fits(&self, builder: &TermsBuilder) -> Result<(), BatchError> {
+        let (needed, left) = (2 * builder.memory(), self.limits.memory);
+        if needed <= left {
+            return Ok(());
+        }
+        Err(BatchError::Memory {
+            what: "the table of terms",
+            needed,
+            left,
+            least: needed,
+        })
+    }
+}

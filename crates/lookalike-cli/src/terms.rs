@@ -1,0 +1,68 @@
+//! `lookalike terms`: in how many documents each feature occurs.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use lookalike::scheme::{Sketch, Weight};
+use lookalike_batch::{Observer, TermTable};
+use lookalike_corpus::{AtomicFile, Compression, Inputs};
+
+use crate::arguments::{InputArguments, RunArguments, SchemeArguments};
+use crate::console::{self, Console};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+The table is for --terms: weights by rarity (--weight idf, tf-idf, log-tf-idf) and --method i-match. It counts the
+features of one scheme, and its id becomes part of every scheme that uses it.
+
+Example:
+  lookalike terms crawl/ --shingle words:1 -o words.terms
+  lookalike fingerprint crawl/ --shingle words:1 --weight idf --terms words.terms")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// The table's file
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    scheme: SchemeArguments,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (scheme, _) = arguments.scheme.scheme(Weight::Set, Sketch::None)?;
+    let limits = arguments.run.limits();
+    let options = arguments.input.options(None);
+    let spool = arguments.run.spool(std::env::temp_dir())?;
+    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let console = Console::new(arguments.run.quiet);
+    let job = TermTable {
+        inputs: &inputs,
+        options: &options,
+        scheme,
+        limits: &limits,
+        strict: arguments.input.strict,
+        observer: &console,
+    };
+    let done = job.count();
+    console.clear();
+    let (terms, summary) = done?;
+    let failed = |error: std::io::Error| {
+        let path = arguments.output.display();
+        Failure::Failed(format!("{path}: {error}: choose another file with -o"))
+    };
+    let mut file = AtomicFile::create(&arguments.output, Compression::None).map_err(failed)?;
+    file.write_all(&terms.to_bytes()).map_err(failed)?;
+    file.commit().map_err(failed)?;
+    if arguments.run.json {
+        console::json(&summary);
+    } else if !arguments.run.quiet {
+        console::terms_summary(&summary, &console.measured());
+    }
+    Ok(())
+}

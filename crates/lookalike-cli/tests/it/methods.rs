@@ -1,0 +1,129 @@
+//! Every method through the binary: verified pairs only, and the options that a scheme needs.
+
+use crate::support::{Finish, Folder, TRUTH, contents, corpus, json_lines, lookalike, pairs_of};
+
+/// Recall of each method at resemblance 0.9 on the licence texts' little sister, the German laws; all of what is
+/// reported must be true.
+#[test]
+fn what_every_method_reports_is_true_and_most_is_found() {
+    let Some(documents) = corpus("reuters21578/docs.jsonl.gz") else {
+        return;
+    };
+    let truth = corpus("reuters21578/jaccard_w5.jsonl").unwrap();
+    let mut truth = pairs_of(&json_lines(&contents(&truth)), "j");
+    truth.retain(|_, j| *j >= 0.9);
+    let folder = Folder::new();
+    let terms = folder.path("words.terms");
+    lookalike("terms")
+        .arg(&documents)
+        .args(["--shingle", "words:5", "--quiet", "-o"])
+        .arg(&terms)
+        .args(TRUTH)
+        .succeed();
+    let terms = terms.to_str().unwrap();
+    let cases: [(&str, &[&str], f64); 9] = [
+        ("minhash", &[], 0.99),
+        ("oph", &[], 0.9),
+        ("b-bit", &[], 0.99),
+        ("supershingle", &["--agree", "1"], 0.7),
+        ("henzinger", &["--distance", "8"], 0.6),
+        ("mod-p", &[], 0.9),
+        ("winnow", &[], 0.99),
+        ("i-match", &["--terms", terms], 0.5),
+        ("buckets", &["--size", "16", "--agree", "1"], 0.7),
+    ];
+    for (method, flags, recall) in cases {
+        let mut command = lookalike("pairs");
+        command.arg(&documents).args(TRUTH).args(flags);
+        command.args(["--quiet", "--threshold", "0.9", "--method", method]);
+        let found = pairs_of(&command.succeed().lines(), "similarity");
+        for (pair, similarity) in &found {
+            let true_value = truth.get(pair).copied().unwrap_or(0.0);
+            assert!((similarity - true_value).abs() < 1e-6, "{method} {pair:?}");
+        }
+        let share = found.len() as f64 / truth.len() as f64;
+        assert!(share >= recall, "{method}: {share}");
+    }
+}
+
+#[test]
+fn a_table_of_terms_is_part_of_the_scheme() {
+    let folder = Folder::new();
+    let input = folder.records(
+        "in.jsonl",
+        &[
+            ("a", "one two three"),
+            ("b", "one two four"),
+            ("c", "five six seven"),
+        ],
+    );
+    let table = |name: &str, flags: &[&str]| {
+        let path = folder.path(name);
+        lookalike("terms")
+            .arg(&input)
+            .arg("-o")
+            .arg(&path)
+            .args(flags)
+            .succeed();
+        path
+    };
+    let words = table("words", &["--shingle", "words:1"]);
+    let again = table("again", &["--shingle", "words:1", "--threads", "1"]);
+    assert_eq!(
+        std::fs::read(&words).unwrap(),
+        std::fs::read(&again).unwrap()
+    );
+    let fingerprints = |flags: &[&str], terms: &std::path::Path| {
+        let mut command = lookalike("fingerprint");
+        command
+            .arg(&input)
+            .args(["--json", "--weight", "idf", "--terms"]);
+        command.arg(terms).args(flags).finish()
+    };
+    let finished = fingerprints(&["--shingle", "words:1"], &words);
+    assert_eq!(finished.status, Some(0), "{}", finished.err);
+    finished.says(&["weight=idf", "terms="]);
+    // A table of other features, no table, no such file, a damaged one.
+    let other = fingerprints(&["--shingle", "words:2"], &words);
+    assert_eq!(other.status, Some(1));
+    other.says(&["counts other features", "shingle (words:1 and words:2)"]);
+    let none = lookalike("fingerprint")
+        .arg(&input)
+        .args(["--weight", "idf"])
+        .fail(2);
+    none.says(&["lookalike terms", "--terms FILE"]);
+    let mut bytes = std::fs::read(&words).unwrap();
+    bytes[40] ^= 1;
+    let damaged = folder.add("damaged", bytes);
+    fingerprints(&["--shingle", "words:1"], &damaged).says(&["damaged", "make it again"]);
+    let method = ["--method", "i-match", "--threshold", "0.5"];
+    lookalike("pairs")
+        .arg(&input)
+        .args(method)
+        .fail(2)
+        .says(&["--terms FILE"]);
+}
+
+#[test]
+fn secret_keys_make_schemes_of_their_own() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", "one two three four five six")]);
+    let key = folder.add("key", "000102030405060708090a0b0c0d0e0f\n");
+    let run = |flags: &[&str]| {
+        let mut command = lookalike("fingerprint");
+        command
+            .arg(&input)
+            .args(["--json", "--hash"])
+            .args(flags)
+            .finish()
+    };
+    let secret = run(&["siphash", "--hash-key", key.to_str().unwrap()]);
+    secret.says(&["hash=siphash-2-4:"]);
+    assert!(!secret.err.contains("00010203"), "the key is secret");
+    let jenkins = run(&["lookup3"]);
+    jenkins.says(&["hash=lookup3"]);
+    assert_ne!(secret.out, jenkins.out);
+    let without = run(&["siphash"]);
+    assert_eq!(without.status, Some(2));
+    without.says(&["--hash-key FILE"]);
+}

@@ -1,0 +1,170 @@
+//! The closed list of sketches, with their text forms; what they are is said in `crate::sketch`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::option::{ParseOptionError, parse_number};
+
+/// The sketch that is made of the features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Sketch {
+    /// None: the feature sets themselves are compared.
+    #[default]
+    None,
+    /// M1: a 64-bit fingerprint.
+    Simhash,
+    /// M1 with 32 bits: the low half of the 64-bit fingerprint.
+    Simhash32,
+    /// M1 with 128 bits, of which the low half is the 64-bit fingerprint.
+    Simhash128,
+    /// V2: a signature of so many minima.
+    MinHash {
+        /// Number of hash functions, at least 1.
+        functions: u16,
+    },
+    /// Min-hash from one function and so many bins, the empty ones filled by optimal
+    /// densification.
+    OnePermutation {
+        /// Number of bins, at least 1.
+        bins: u16,
+    },
+    /// Min-hash of which only the lowest bits are kept.
+    BBit {
+        /// Number of hash functions, at least 1.
+        functions: u16,
+        /// Bits of each minimum, 1 to 16.
+        bits: u8,
+    },
+    /// V3: minima hashed in groups.
+    SuperShingle {
+        /// Number of groups, at least 1.
+        groups: u8,
+        /// Minima in each group, at least 1.
+        rows: u8,
+    },
+    /// M11: the features that are zero modulo p.
+    ModP {
+        /// One feature in so many is selected, at least 1.
+        modulus: u16,
+    },
+    /// M11: winnowing, the least feature of every window.
+    Winnowing {
+        /// Features in a window, at least 1.
+        window: u16,
+    },
+    /// M11: I-Match, one hash of the features that are in a pruned lexicon; more than one
+    /// lexicon is the randomised form.
+    IMatch {
+        /// Number of lexicons, at least 1.
+        lexicons: u8,
+    },
+    /// M11: Pugh and Henzinger's checksums of the features in each bucket.
+    Buckets {
+        /// Number of buckets, at least 1.
+        buckets: u8,
+    },
+}
+
+impl Sketch {
+    /// Number of min-hash functions the sketch needs; 0 where it needs none.
+    #[must_use]
+    pub const fn functions(self) -> usize {
+        match self {
+            Self::MinHash { functions } | Self::BBit { functions, .. } => functions as usize,
+            Self::SuperShingle { groups, rows } => groups as usize * rows as usize,
+            _ => 0,
+        }
+    }
+
+    /// Bits of the fingerprint; 0 where the sketch is none.
+    #[must_use]
+    pub const fn fingerprint_bits(self) -> u32 {
+        match self {
+            Self::Simhash32 => 32,
+            Self::Simhash => 64,
+            Self::Simhash128 => 128,
+            _ => 0,
+        }
+    }
+
+    /// Whether the sketch comes from a table of terms.
+    #[must_use]
+    pub const fn needs_terms(self) -> bool {
+        matches!(self, Self::IMatch { .. })
+    }
+}
+
+impl fmt::Display for Sketch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Simhash => f.write_str("simhash:64"),
+            Self::Simhash32 => f.write_str("simhash:32"),
+            Self::Simhash128 => f.write_str("simhash:128"),
+            Self::MinHash { functions } => write!(f, "minhash:{functions}"),
+            Self::OnePermutation { bins } => write!(f, "oph:{bins}"),
+            Self::BBit { functions, bits } => write!(f, "b-bit:{functions}x{bits}"),
+            Self::SuperShingle { groups, rows } => write!(f, "super-shingle:{groups}x{rows}"),
+            Self::ModP { modulus } => write!(f, "mod-p:{modulus}"),
+            Self::Winnowing { window } => write!(f, "winnow:{window}"),
+            Self::IMatch { lexicons } => write!(f, "i-match:{lexicons}"),
+            Self::Buckets { buckets } => write!(f, "buckets:{buckets}"),
+        }
+    }
+}
+
+impl FromStr for Sketch {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        parse_sketch(text).ok_or_else(|| {
+            ParseOptionError::new(
+                "sketch",
+                "none, simhash:64 (or 32 or 128), minhash:N (1 to 65535, such as minhash:128), \
+                 super-shingle:GxR (each 1 to 255, such as super-shingle:6x14), oph:N, \
+                 b-bit:NxB (B from 1 to 16), mod-p:P, winnow:W, i-match:L or buckets:B",
+                text,
+            )
+        })
+    }
+}
+
+fn parse_sketch(text: &str) -> Option<Sketch> {
+    let Some((kind, size)) = text.split_once(':') else {
+        return (text == "none").then_some(Sketch::None);
+    };
+    let wide = || parse_number::<u16>(size).filter(|&n| n > 0);
+    let narrow = || parse_number::<u8>(size).filter(|&n| n > 0);
+    Some(match kind {
+        "simhash" => match size {
+            "64" => Sketch::Simhash,
+            "32" => Sketch::Simhash32,
+            "128" => Sketch::Simhash128,
+            _ => return None,
+        },
+        "minhash" => Sketch::MinHash { functions: wide()? },
+        "oph" => Sketch::OnePermutation { bins: wide()? },
+        "mod-p" => Sketch::ModP { modulus: wide()? },
+        "winnow" => Sketch::Winnowing { window: wide()? },
+        "i-match" => Sketch::IMatch {
+            lexicons: narrow()?,
+        },
+        "buckets" => Sketch::Buckets { buckets: narrow()? },
+        "b-bit" => {
+            let (functions, bits) = parse_shape(size)?;
+            (bits <= 16).then_some(Sketch::BBit { functions, bits })?
+        }
+        "super-shingle" => {
+            let (groups, rows) = parse_shape(size)?;
+            Sketch::SuperShingle { groups, rows }
+        }
+        _ => return None,
+    })
+}
+
+/// Two numbers above zero with an x between them.
+fn parse_shape<T: FromStr + fmt::Display + PartialOrd + From<u8>>(text: &str) -> Option<(T, u8)> {
+    let (first, second) = text.split_once('x')?;
+    let (first, second) = (parse_number::<T>(first)?, parse_number::<u8>(second)?);
+    (first > T::from(0) && second > 0).then_some((first, second))
+}

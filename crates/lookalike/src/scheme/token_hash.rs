@@ -1,0 +1,31 @@
+//! How words become numbers: the token hashes, with their text forms.
+
+use std::fmt;
+
+use crate::hash::siphash::SipKey;
+
+/// The hash of a word, or of a run of characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TokenHash {
+    /// XXH3-64, seeded: fast, and stable by its published specification.
+    #[default]
+    Xxh3,
+    /// H2: Jenkins's lookup3, both of its 32-bit halves, seeded.
+    Lookup3,
+    /// SipHash-2-4 under a secret key, for input that somebody crafts. The seed changes nothing.
+    SipHash(SipKey),
+}
+
+pub(super) const XXH3: &str = "xxh3-64";
+pub(super) const LOOKUP3: &str = "lookup3";
+pub(super) const SIPHASH: &str = "siphash-2-4:";
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Xxh3 => f.write_str(XXH3),
+            Self::Lookup3 => f.write_str(LOOKUP3),
+            Self::SipHash(key) => write!(f, "{SIPHASH}{:016x}", key.id()),
+        }
+    }
+}

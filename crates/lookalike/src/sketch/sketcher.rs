@@ -1,0 +1,193 @@
+//! All sketches behind one type: what a scheme makes of a document's features, how alike two such
+//! sketches are, and by which keys documents find each other.
+//!
+//! The jobs over collections take their keys from here, and the evaluation its scores, so that
+//! what is measured is what runs.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::band::Banding;
+use crate::feature::Features;
+use crate::hash::{avalanche, xxh3_64};
+use crate::scheme::{Scheme, Sketch};
+use crate::sketch::{
+    IMatch, MinHash, OnePermutation, Simhash, WideFingerprint, bucket_checksums, mod_p, winnow,
+};
+use crate::terms::{Terms, TermsMismatch};
+
+/// Why a scheme has no sketcher.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SketcherError {
+    /// The sketch or the weight needs a table of terms, and none was given.
+    #[error(
+        "{needs} needs a table of terms: make one with `lookalike terms` and give it with --terms"
+    )]
+    NoTerms {
+        /// What needs it.
+        needs: String,
+    },
+    /// The table that was given is another one.
+    #[error(transparent)]
+    Terms(#[from] TermsMismatch),
+}
+
+/// Makes the sketches of one scheme.
+#[derive(Debug, Clone)]
+pub struct Sketcher {
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    None,
+    Simhash(u32),
+    MinHash(MinHash),
+    OnePermutation(OnePermutation),
+    BBit(MinHash, u8),
+    SuperShingle(MinHash, usize, usize),
+    ModP(u64),
+    Winnowing(usize),
+    IMatch(IMatch, Arc<Terms>),
+    Buckets(usize),
+}
+
+/// A sketch of any kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SketchValue {
+    /// The distinct features themselves, or those that were selected; ascending.
+    Set(Box<[u64]>),
+    /// A simhash, and its number of bits.
+    Bits(WideFingerprint, u32),
+    /// Places that agree or not: minima, low bits of minima.
+    Places(Box<[u32]>),
+    /// Hashes of parts, of which each agrees or not; a part may be empty.
+    Hashes(Box<[Option<u64>]>),
+}
+
+impl Sketcher {
+    /// The sketcher of `scheme`.
+    ///
+    /// # Errors
+    /// [`SketcherError`] when the sketch needs a table of terms other than the one given.
+    pub fn new(scheme: &Scheme, terms: Option<&Arc<Terms>>) -> Result<Self, SketcherError> {
+        let seed = scheme.seed;
+        let kind = match scheme.sketch {
+            Sketch::None => Kind::None,
+            Sketch::Simhash | Sketch::Simhash32 | Sketch::Simhash128 => {
+                Kind::Simhash(scheme.sketch.fingerprint_bits())
+            }
+            Sketch::MinHash { functions } => Kind::MinHash(MinHash::new(functions.into(), seed)),
+            Sketch::OnePermutation { bins } => {
+                Kind::OnePermutation(OnePermutation::new(bins.into(), seed))
+            }
+            Sketch::BBit { functions, bits } => {
+                Kind::BBit(MinHash::new(functions.into(), seed), bits)
+            }
+            Sketch::SuperShingle { groups, rows } => Kind::SuperShingle(
+                MinHash::new(scheme.sketch.functions(), seed),
+                groups.into(),
+                rows.into(),
+            ),
+            Sketch::ModP { modulus } => Kind::ModP(modulus.into()),
+            Sketch::Winnowing { window } => Kind::Winnowing(window.into()),
+            Sketch::IMatch { lexicons } => {
+                let terms = terms.ok_or_else(|| SketcherError::NoTerms {
+                    needs: format!("the sketch {}", scheme.sketch),
+                })?;
+                terms.ensure_fits(scheme)?;
+                let lexicons = lexicons.into();
+                Kind::IMatch(IMatch { lexicons }, Arc::clone(terms))
+            }
+            Sketch::Buckets { buckets } => Kind::Buckets(buckets.into()),
+        };
+        Ok(Self { kind })
+    }
+
+    /// The sketch of a document; `None` when it has no features, or none that the sketch looks at.
+    #[must_use]
+    pub fn sketch(&self, features: &Features<'_>) -> Option<SketchValue> {
+        let set = features.set;
+        if set.is_empty() {
+            return None;
+        }
+        let value = match &self.kind {
+            Kind::None => SketchValue::Set(set.into()),
+            Kind::Simhash(bits) => SketchValue::Bits(Simhash::wide(features, *bits)?, *bits),
+            Kind::MinHash(minhash) => SketchValue::Places(minhash.signature(set)?.values().into()),
+            Kind::OnePermutation(one) => SketchValue::Places(one.signature(set)?.values().into()),
+            Kind::BBit(minhash, bits) => {
+                let mask = (1 << bits) - 1;
+                let minima = minhash.signature(set)?;
+                SketchValue::Places(minima.values().iter().map(|value| value & mask).collect())
+            }
+            Kind::SuperShingle(minhash, groups, rows) => {
+                let shingles = minhash
+                    .signature(set)?
+                    .super_shingles(*groups, *rows)
+                    .ok()?;
+                SketchValue::Hashes(shingles.values().iter().copied().map(Some).collect())
+            }
+            Kind::ModP(modulus) => SketchValue::Set(mod_p(set, *modulus).into()),
+            Kind::Winnowing(window) => SketchValue::Set(winnow(features.in_order, *window).into()),
+            Kind::IMatch(i_match, terms) => SketchValue::Hashes(i_match.hashes(set, terms).into()),
+            Kind::Buckets(buckets) => SketchValue::Hashes(bucket_checksums(set, *buckets).into()),
+        };
+        value.says_something().then_some(value)
+    }
+}
+
+impl SketchValue {
+    fn says_something(&self) -> bool {
+        match self {
+            Self::Set(features) => !features.is_empty(),
+            Self::Hashes(hashes) => hashes.iter().any(Option::is_some),
+            Self::Bits(..) | Self::Places(_) => true,
+        }
+    }
+
+    /// How alike two sketches of one scheme are, in the sketch's own measure, larger being more
+    /// alike: the resemblance of sets, the number of equal bits, the share of equal places, the
+    /// number of equal hashes.
+    #[must_use]
+    pub fn score(&self, other: &Self) -> f64 {
+        match (self, other) {
+            (Self::Set(a), Self::Set(b)) => crate::resemblance::resemblance(a, b),
+            (Self::Bits(a, bits), Self::Bits(b, _)) => f64::from(bits - a.distance(*b)),
+            (Self::Places(a), Self::Places(b)) => {
+                let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
+                equal as f64 / a.len().max(b.len()).max(1) as f64
+            }
+            (Self::Hashes(a), Self::Hashes(b)) => {
+                let equal = a.iter().zip(b).filter(|(a, b)| a.is_some() && a == b);
+                equal.count() as f64
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Keys such that candidates share some: those of the bands of places, one for each hash with
+    /// its position, one for each feature of a set. Bits have none: an index over Hamming
+    /// distances finds them.
+    #[must_use]
+    pub fn keys(&self, banding: Option<&Banding>) -> Vec<u64> {
+        match self {
+            Self::Set(features) => features.to_vec(),
+            Self::Bits(..) => Vec::new(),
+            Self::Places(places) => match banding {
+                Some(banding) => banding.keys(places).collect(),
+                None => {
+                    let bytes: Vec<u8> = places.iter().flat_map(|p| p.to_le_bytes()).collect();
+                    vec![xxh3_64(&bytes, 0)]
+                }
+            },
+            Self::Hashes(hashes) => {
+                let key = |(column, hash): (usize, &Option<u64>)| {
+                    hash.map(|hash| avalanche(hash ^ avalanche(column as u64 + 1)))
+                };
+                hashes.iter().enumerate().filter_map(key).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! M1 with 32 and 128 bits, and the simhash of weighted features whatever their weights.
+
+use crate::feature::Features;
+use crate::hash::{GOLDEN, avalanche};
+use crate::sketch::{Fingerprint, Simhash};
+
+/// A simhash of up to 128 bits in the low bits of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WideFingerprint(pub u128);
+
+impl WideFingerprint {
+    /// Number of bits that differ.
+    #[must_use]
+    pub const fn distance(self, other: Self) -> u32 {
+        (self.0 ^ other.0).count_ones()
+    }
+}
+
+/// The second 64 bits that a feature votes with in a simhash of 128.
+fn second(feature: u64) -> u64 {
+    avalanche(feature ^ GOLDEN)
+}
+
+impl Simhash {
+    /// The 64-bit fingerprint of features that weigh what their scheme says; `None` when there are
+    /// none.
+    #[must_use]
+    pub fn of(features: &Features<'_>) -> Option<Fingerprint> {
+        if features.weights.is_empty() {
+            Self::fingerprint(features.equal_weights())
+        } else {
+            Self::weighted(features.weights)
+        }
+    }
+
+    /// The fingerprint of 32, 64 or 128 bits. The low 64 bits are those of [`Simhash::of`], the
+    /// high ones its fingerprint of the features `avalanche(f ^ 0x9E3779B97F4A7C15)`; the
+    /// narrower is the low part of the wider.
+    ///
+    /// # Panics
+    /// If `bits` is none of the three.
+    #[must_use]
+    pub fn wide(features: &Features<'_>, bits: u32) -> Option<WideFingerprint> {
+        let low = u128::from(Self::of(features)?.0);
+        Some(WideFingerprint(match bits {
+            32 => low & 0xFFFF_FFFF,
+            64 => low,
+            128 => {
+                let equal: Vec<u64> = features
+                    .equal_weights()
+                    .iter()
+                    .map(|&f| second(f))
+                    .collect();
+                let weights: Vec<(u64, i32)> = features
+                    .weights
+                    .iter()
+                    .map(|&(f, w)| (second(f), w))
+                    .collect();
+                let high = if weights.is_empty() {
+                    Self::fingerprint(&equal)
+                } else {
+                    Self::weighted(&weights)
+                };
+                low | u128::from(high?.0) << 64
+            }
+            other => panic!("a simhash has 32, 64 or 128 bits, not {other}"),
+        }))
+    }
+}

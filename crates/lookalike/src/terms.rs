@@ -1,0 +1,187 @@
+//! Tables of terms: in how many documents of a collection each feature occurs.
+//!
+//! Weights by rarity (M2: idf) and the lexicons of I-Match (M11) come from one. A table belongs to
+//! the features of one scheme, and its id is part of every scheme that uses it: sketches made
+//! with two tables are never compared. Its bytes are described in `docs/formats.md`.
+
+mod builder;
+mod file;
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::scheme::{Scheme, SchemeMismatch};
+pub use builder::TermsBuilder;
+pub use file::TermsFileError;
+
+/// XXH3-64 of a table's bytes: changes with every count in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TermsId(pub u64);
+
+impl fmt::Display for TermsId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A text that is no [`TermsId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("use 16 lower-case hexadecimal digits")]
+pub struct ParseTermsIdError;
+
+impl FromStr for TermsId {
+    type Err = ParseTermsIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseTermsIdError> {
+        u64::from_str_radix(text, 16)
+            .map(Self)
+            .ok()
+            .filter(|id| id.to_string() == text)
+            .ok_or(ParseTermsIdError)
+    }
+}
+
+/// A table that does not fit a scheme.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TermsMismatch {
+    /// The table counts the features of another scheme.
+    #[error("the table of terms counts other features: {0}")]
+    Features(#[from] SchemeMismatch),
+    /// The scheme names another table, or none.
+    #[error(
+        "the scheme wants the table of terms {wanted}, and this one is {found}: \
+         give the table it was made with"
+    )]
+    Id {
+        /// The id in the scheme; `none` where it names no table.
+        wanted: String,
+        /// The id of the table.
+        found: TermsId,
+    },
+}
+
+/// In how many of a collection's documents each feature occurs.
+///
+/// Memory: 12 bytes for each feature of two documents or more; the others are not stored, and a
+/// feature that is not in the table counts as one of a single document. Lookup: a binary search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    scheme: Scheme,
+    documents: u64,
+    features: Box<[u64]>,
+    counts: Box<[u32]>,
+    id: TermsId,
+}
+
+impl Terms {
+    fn new(scheme: Scheme, documents: u64, features: Box<[u64]>, counts: Box<[u32]>) -> Self {
+        let mut table = Self {
+            scheme,
+            documents,
+            features,
+            counts,
+            id: TermsId(0),
+        };
+        table.id = table.checksum();
+        table
+    }
+
+    /// The id.
+    #[must_use]
+    pub fn id(&self) -> TermsId {
+        self.id
+    }
+
+    /// The scheme whose features are counted, without weight and sketch.
+    #[must_use]
+    pub fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    /// Documents that were counted.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Number of features that two or more documents have.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.features.len()
+    }
+
+    /// Whether no feature is in two documents.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.features.is_empty()
+    }
+
+    /// Number of documents with this feature, at least 1.
+    #[must_use]
+    pub fn count(&self, feature: u64) -> u32 {
+        self.features
+            .binary_search(&feature)
+            .map_or(1, |at| self.counts[at])
+    }
+
+    /// The inverse document frequency log2((N + 1) / n) in 256ths, at least 1; the same on every
+    /// machine, for it is computed in integers.
+    #[must_use]
+    pub fn idf(&self, feature: u64) -> u32 {
+        let all = log2_256(self.documents + 1);
+        (all - log2_256(u64::from(self.count(feature))).min(all)).max(1)
+    }
+
+    /// Refuses a scheme whose features are others, or that names another table.
+    ///
+    /// # Errors
+    /// [`TermsMismatch`], which says in what they differ.
+    pub fn ensure_fits(&self, scheme: &Scheme) -> Result<(), TermsMismatch> {
+        self.scheme.ensure_same(&scheme.features_only())?;
+        if scheme.terms == Some(self.id) {
+            return Ok(());
+        }
+        Err(TermsMismatch::Id {
+            wanted: scheme
+                .terms
+                .map_or_else(|| "none".to_owned(), |id| id.to_string()),
+            found: self.id,
+        })
+    }
+}
+
+/// log2 of a number in 256ths, rounded down, by squaring its mantissa bit by bit; 0 for 0.
+pub(crate) fn log2_256(number: u64) -> u32 {
+    let Some(whole) = number.checked_ilog2() else {
+        return 0;
+    };
+    // The mantissa in [1, 2) with 63 bits behind the point.
+    let mut mantissa = number << (63 - whole);
+    let mut log = whole;
+    for _ in 0..8 {
+        let square = u128::from(mantissa) * u128::from(mantissa);
+        let carry = (square >> 127) as u32;
+        mantissa = (square >> (63 + carry)) as u64;
+        log = log << 1 | carry;
+    }
+    log
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithms_are_those_of_floating_point() {
+        for number in (1..5000).chain([1 << 40, (1 << 40) + 1, u64::MAX]) {
+            let exact = (number as f64).log2() * 256.0;
+            let found = f64::from(log2_256(number));
+            assert!(
+                found <= exact + 1e-9 && exact - found < 1.0 + 1e-6,
+                "{number}: {found} for {exact}"
+            );
+        }
+    }
+}

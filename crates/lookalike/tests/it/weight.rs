@@ -1,0 +1,118 @@
+//! Weights of features (M2, Y1) against the formulas in floating point, and worked examples.
+
+use std::sync::Arc;
+
+use lookalike::{
+    FeatureExtractor, Scheme, Segmentation, Simhash, Terms, TermsBuilder, TokenHash, Weight,
+};
+use proptest::prelude::*;
+
+fn words(weight: Weight) -> Scheme {
+    Scheme {
+        shingle: "words:1".parse().unwrap(),
+        segmentation: Segmentation::WordChars,
+        weight,
+        ..Scheme::default()
+    }
+}
+
+fn weights(scheme: &Scheme, terms: Option<&Arc<Terms>>, text: &str) -> Vec<(u64, i32)> {
+    let mut extractor = match terms {
+        Some(terms) => FeatureExtractor::with_terms(scheme, terms).unwrap(),
+        None => FeatureExtractor::new(scheme),
+    };
+    extractor.read(text).weights.to_vec()
+}
+
+/// "b" is in each of three documents, "a" in two, "c" in one.
+fn table() -> Arc<Terms> {
+    let mut extractor = FeatureExtractor::new(&words(Weight::Set));
+    let mut builder = TermsBuilder::new(&words(Weight::Set));
+    for text in ["a b", "b a", "c b"] {
+        builder.add(extractor.feature_set(text));
+    }
+    Arc::new(builder.finish())
+}
+
+proptest! {
+    #[test]
+    fn weights_follow_their_formulas(text in "([abcd] ){0,40}") {
+        let terms = table();
+        for weight in [Weight::LogTf, Weight::Idf, Weight::TfIdf, Weight::LogTfIdf] {
+            let scheme = Scheme { terms: Some(terms.id()), ..words(weight) };
+            let features = FeatureExtractor::new(&scheme).features(&text).to_vec();
+            for (feature, found) in weights(&scheme, Some(&terms), &text) {
+                let often = features.iter().filter(|&&f| f == feature).count() as f64;
+                let log_tf = 1.0 + often.log2();
+                let idf = (4.0 / f64::from(terms.count(feature))).log2();
+                let (expected, slack) = match weight {
+                    Weight::LogTf => (log_tf, 1.0),
+                    Weight::Idf => (idf, 2.0),
+                    Weight::TfIdf => (often * idf, 2.0 * often),
+                    _ => (log_tf * idf, 8.0),
+                };
+                let error = (f64::from(found) - expected * 256.0).abs();
+                prop_assert!(found > 0 && error <= slack, "{weight}: {found} for {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_wider_fingerprint_begins_with_the_narrower(text in "([a-f]{1,3} ){1,40}") {
+        for weight in [Weight::Set, Weight::Tf, Weight::LogTf] {
+            let scheme = words(weight);
+            let mut extractor = FeatureExtractor::new(&scheme);
+            let features = extractor.read(&text);
+            let narrow = Simhash::of(&features).unwrap().0;
+            let wide = Simhash::wide(&features, 128).unwrap().0;
+            prop_assert_eq!(wide as u64, narrow);
+            prop_assert_eq!(Simhash::wide(&features, 64).unwrap().0 as u64, narrow);
+            prop_assert_eq!(Simhash::wide(&features, 32).unwrap().0, u128::from(narrow as u32));
+        }
+    }
+}
+
+/// Y1 on a sentence: nine words, so lambda is 1; "data" three times scores 3 + 1, "of" five times
+/// 5, "base" once 1 + 1; the largest score is 5.
+#[test]
+fn y1_by_hand() {
+    let scheme = words(Weight::Yu);
+    let found = weights(&scheme, None, "data of data of data of base of of");
+    let mut extractor = FeatureExtractor::new(&scheme);
+    let weight_of = |word: &str, extractor: &mut FeatureExtractor| {
+        let feature = extractor.features(word)[0];
+        found.iter().find(|entry| entry.0 == feature).unwrap().1
+    };
+    for (word, score) in [("data", 4.0), ("of", 5.0), ("base", 2.0)] {
+        let expected = (score / 5.0 * 1024.0_f64).round() as i32;
+        assert_eq!(weight_of(word, &mut extractor), expected, "{word}");
+    }
+}
+
+#[test]
+fn token_hashes_and_their_keys_make_different_features() {
+    let with = |hash| {
+        let scheme = Scheme {
+            hash,
+            ..Scheme::default()
+        };
+        FeatureExtractor::new(&scheme)
+            .feature_set("one two three four five six seven")
+            .to_vec()
+    };
+    let key = |text: &str| TokenHash::SipHash(text.parse().unwrap());
+    let sets = [
+        with(TokenHash::Xxh3),
+        with(TokenHash::Lookup3),
+        with(key("00000000000000000000000000000000")),
+        with(key("00000000000000000000000000000001")),
+    ];
+    for (at, set) in sets.iter().enumerate() {
+        assert_eq!(set.len(), 3);
+        assert!(
+            sets[..at]
+                .iter()
+                .all(|other| other.iter().all(|f| !set.contains(f)))
+        );
+    }
+}
