@@ -15,7 +15,7 @@ use crate::error::BatchError;
 use crate::lines::write_line;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
-use crate::summary::SkippedRow;
+use crate::summary::{Skipped, SkippedRow, SkippedRows};
 
 /// The job: what to read and how texts become fingerprints.
 pub struct Fingerprints<'a> {
@@ -66,7 +66,7 @@ struct Lines {
     without_features: u64,
     text_bytes: u64,
     disk_bytes: u64,
-    skipped: Vec<(&'static str, String)>,
+    skipped: Vec<Skipped>,
 }
 
 #[derive(Serialize)]
@@ -89,10 +89,7 @@ impl Worker for Printer<'_> {
             extractor,
         } = self;
         for skip in &chunk.skips {
-            lines.skipped.push((
-                skip.kind.as_str(),
-                format!("{}: {}", skip.name, skip.reason),
-            ));
+            lines.skipped.push(Skipped::part(skip));
         }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
@@ -107,11 +104,7 @@ impl Worker for Printer<'_> {
                 write_line(&mut lines.bytes, &line).expect("a vector takes every byte");
             }
             Err(bad) => {
-                let name = job.inputs.sources[bad.source as usize].name();
-                lines.skipped.push((
-                    bad.kind.as_str(),
-                    format!("{name}, line {}: {}", bad.line, bad.reason),
-                ));
+                lines.skipped.push(Skipped::record(job.inputs, &bad));
             }
         });
         Ok(lines)
@@ -141,23 +134,20 @@ impl Fingerprints<'_> {
             extractor: extractor.clone(),
         };
         let mut read = 0;
-        let mut rows = crate::summary::SkippedRows::default();
+        let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
-            rows.add(
-                skip.kind.as_str(),
-                format!("{}: {}", skip.name, skip.reason),
-            );
+            rows.take(Skipped::part(skip));
         }
         run_in_order(
             self.inputs,
             self.options,
             (0..self.threads).map(|_| printer()).collect(),
             |lines| {
-                for (kind, first) in lines.skipped {
-                    if self.strict {
-                        return Err(BatchError::Strict(first));
+                for skipped in lines.skipped {
+                    if self.strict && skipped.is_loss {
+                        return Err(BatchError::Strict(skipped.first));
                     }
-                    rows.add(kind, first);
+                    rows.take(skipped);
                 }
                 out.write_all(&lines.bytes)
                     .map_err(BatchError::result(Path::new("the output")))?;

@@ -429,22 +429,29 @@ struct SkippedLine<'a> {
     source: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
+    /// Number of the record in its source, from 1, where there are no lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
     kind: &'a str,
     reason: &'a str,
+    /// How many of them there are, if this is the first of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
 }
 
 fn write_skipped(out: &mut AtomicFile, inputs: &Inputs, decided: &Decided) -> io::Result<()> {
     for bad in &decided.scanned.bad {
         let source = inputs.sources[bad.source as usize].name();
-        let (line, offset) = (Some(bad.line), Some(bad.offset));
         let line = SkippedLine {
             source: &source,
-            line,
-            offset,
+            line: (bad.line > 0).then_some(bad.line),
+            record: (bad.line == 0).then_some(bad.number + 1),
+            offset: Some(bad.offset),
             kind: bad.kind.as_str(),
             reason: &bad.reason,
+            count: None,
         };
         write_line(out, &line)?;
     }
@@ -455,9 +462,11 @@ fn write_skipped(out: &mut AtomicFile, inputs: &Inputs, decided: &Decided) -> io
             &SkippedLine {
                 source: &skip.name,
                 line: None,
+                record: None,
                 offset: skip.offset,
                 kind,
                 reason,
+                count: (skip.count > 1).then_some(skip.count),
             },
         )?;
     }
@@ -716,15 +725,15 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The compression that all JSONL sources have, or none.
+/// The compression that all sources of records have, or none; what is read but not written becomes zstd.
 fn common_compression(sources: &[Source]) -> Compression {
     let mut lines = sources.iter().filter(|source| !source.is_document());
     let first = lines
         .next()
         .map_or(Compression::None, |source| source.compression);
-    if lines.all(|source| source.compression == first) {
-        first
-    } else {
-        Compression::None
+    match first {
+        _ if lines.any(|source| source.compression != first) => Compression::None,
+        Compression::Bzip2 | Compression::Xz => Compression::Zstd,
+        first => first,
     }
 }

@@ -445,12 +445,13 @@ impl Collector<'_> {
         {
             let name = self.plan.inputs.sources[bad.source as usize].name();
             return Err(BatchError::Strict(format!(
-                "{name}: line {}: {}",
-                bad.line, bad.reason
+                "{name}: {}: {}",
+                bad.place(),
+                bad.reason
             )));
         }
         if self.plan.strict
-            && let Some(skip) = batch.skips.first()
+            && let Some(skip) = batch.skips.iter().find(|skip| skip.kind.is_loss())
         {
             return Err(BatchError::Strict(format!(
                 "{}: {}",

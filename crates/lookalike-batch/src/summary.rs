@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lookalike_corpus::Inputs;
+use lookalike_corpus::{BadRecord, Inputs, Skip};
 use serde::{Deserialize, Serialize};
 
 use crate::documents::Documents;
@@ -110,20 +110,61 @@ pub struct SkippedRow {
     pub first: String,
 }
 
+/// Something that was not read, on its way into a [`SkippedRow`].
+pub(crate) struct Skipped {
+    kind: &'static str,
+    /// What it is and why, for a person.
+    pub(crate) first: String,
+    count: u64,
+    /// Whether a strict job stops here.
+    pub(crate) is_loss: bool,
+}
+
+impl Skipped {
+    /// A file, or a part of one.
+    pub(crate) fn part(skip: &Skip) -> Self {
+        Self {
+            kind: skip.kind.as_str(),
+            first: format!("{}: {}", skip.name, skip.reason),
+            count: skip.count,
+            is_loss: skip.kind.is_loss(),
+        }
+    }
+
+    /// A record of `inputs`.
+    pub(crate) fn record(inputs: &Inputs, bad: &BadRecord) -> Self {
+        let name = inputs.sources[bad.source as usize].name();
+        Self {
+            kind: bad.kind.as_str(),
+            first: format!("{name}, {}: {}", bad.place(), bad.reason),
+            count: 1,
+            is_loss: true,
+        }
+    }
+}
+
 /// Counts skips by kind and remembers the first of each.
 #[derive(Default)]
 pub(crate) struct SkippedRows(BTreeMap<&'static str, SkippedRow>);
 
 impl SkippedRows {
+    /// One more of a kind.
     pub(crate) fn add(&mut self, kind: &'static str, first: String) {
-        self.0
-            .entry(kind)
-            .or_insert(SkippedRow {
-                kind: kind.to_owned(),
-                count: 0,
-                first,
-            })
-            .count += 1;
+        self.take(Skipped {
+            kind,
+            first,
+            count: 1,
+            is_loss: true,
+        });
+    }
+
+    pub(crate) fn take(&mut self, skipped: Skipped) {
+        let row = self.0.entry(skipped.kind).or_insert(SkippedRow {
+            kind: skipped.kind.to_owned(),
+            count: 0,
+            first: skipped.first,
+        });
+        row.count += skipped.count;
     }
 
     pub(crate) fn finish(self) -> Vec<SkippedRow> {
@@ -135,17 +176,10 @@ impl SkippedRows {
 pub(crate) fn skipped(inputs: &Inputs, scanned: &Scanned) -> Vec<SkippedRow> {
     let mut rows = SkippedRows::default();
     for bad in &scanned.bad {
-        let name = inputs.sources[bad.source as usize].name();
-        rows.add(
-            bad.kind.as_str(),
-            format!("{name}, line {}: {}", bad.line, bad.reason),
-        );
+        rows.take(Skipped::record(inputs, bad));
     }
     for skip in inputs.skips.iter().chain(&scanned.skips) {
-        rows.add(
-            skip.kind.as_str(),
-            format!("{}: {}", skip.name, skip.reason),
-        );
+        rows.take(Skipped::part(skip));
     }
     rows.finish()
 }

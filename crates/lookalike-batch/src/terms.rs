@@ -10,7 +10,7 @@ use crate::error::BatchError;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
 use crate::settings::Limits;
-use crate::summary::{SkippedRow, SkippedRows};
+use crate::summary::{Skipped, SkippedRow, SkippedRows};
 
 /// The job: what to read and how texts become features.
 pub struct TermTable<'a> {
@@ -55,7 +55,7 @@ struct Sets {
     features: Vec<u64>,
     ends: Vec<usize>,
     disk_bytes: u64,
-    skipped: Vec<(&'static str, String)>,
+    skipped: Vec<Skipped>,
 }
 
 impl Worker for Counter<'_> {
@@ -72,8 +72,7 @@ impl Worker for Counter<'_> {
             extractor,
         } = self;
         for skip in &chunk.skips {
-            let reason = format!("{}: {}", skip.name, skip.reason);
-            sets.skipped.push((skip.kind.as_str(), reason));
+            sets.skipped.push(Skipped::part(skip));
         }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
@@ -82,9 +81,7 @@ impl Worker for Counter<'_> {
                 sets.ends.push(sets.features.len());
             }
             Err(bad) => {
-                let name = job.inputs.sources[bad.source as usize].name();
-                let reason = format!("{name}, line {}: {}", bad.line, bad.reason);
-                sets.skipped.push((bad.kind.as_str(), reason));
+                sets.skipped.push(Skipped::record(job.inputs, &bad));
             }
         });
         Ok(sets)
@@ -106,19 +103,16 @@ impl TermTable<'_> {
         let mut builder = TermsBuilder::new(&self.scheme);
         let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
-            rows.add(
-                skip.kind.as_str(),
-                format!("{}: {}", skip.name, skip.reason),
-            );
+            rows.take(Skipped::part(skip));
         }
         let mut read = 0;
         let workers = (0..self.limits.threads).map(|_| counter()).collect();
         run_in_order(self.inputs, self.options, workers, |sets| {
-            for (kind, first) in sets.skipped {
-                if self.strict {
-                    return Err(BatchError::Strict(first));
+            for skipped in sets.skipped {
+                if self.strict && skipped.is_loss {
+                    return Err(BatchError::Strict(skipped.first));
                 }
-                rows.add(kind, first);
+                rows.take(skipped);
             }
             let mut start = 0;
             for end in sets.ends {

@@ -21,20 +21,21 @@ use crate::{machine, size};
 /// What to read.
 #[derive(Args)]
 pub(crate) struct InputArguments {
-    /// Files, directories, globs, or - for standard input; JSONL, text, source code or HTML, plain or .gz or .zst
+    /// Files, directories, globs, or - for standard input; JSONL, text, source code, HTML, WARC, WET, ARC, CSV or TSV;
+    /// plain, .gz, .zst, .bz2 or .xz
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<OsString>,
 
-    /// Read everything as jsonl, text or html, whatever names and contents say
+    /// Read everything as jsonl, text, html, warc, arc, csv or tsv, whatever names and contents say
     #[arg(long, value_name = "FORMAT", help_heading = "Input")]
     format: Option<Format>,
 
-    /// Field of JSONL records that holds the id; a.b for nested fields [default: id, else url, else made from
-    /// file and line]
+    /// Field or column that holds the id; a.b for nested fields, a column also by its number [default: id, else url,
+    /// else made from file and line]
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     id: Option<FieldPath>,
 
-    /// Field of JSONL records that holds the text [default: text, else html, whose visible text is taken]
+    /// Field or column that holds the text [default: text, else html, whose visible text is taken]
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     text: Option<FieldPath>,
 

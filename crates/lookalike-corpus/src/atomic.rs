@@ -46,6 +46,10 @@ impl AtomicFile {
             Compression::Gzip => {
                 Encoder::Gzip(GzEncoder::new(file, flate2::Compression::new(GZIP_LEVEL)))
             }
+            Compression::Bzip2 | Compression::Xz => {
+                let reason = "bzip2 and xz are read, not written";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+            }
             Compression::Zstd => {
                 Encoder::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?)
             }

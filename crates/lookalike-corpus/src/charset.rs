@@ -1,9 +1,12 @@
 //! Which character set a file is in, and its text: byte order mark, declaration, UTF-8, guess.
 //!
-//! The order is that of the WHATWG "encoding sniffing" algorithm where no HTTP header is at hand:
+//! The order is that of the WHATWG "encoding sniffing" algorithm, save that bytes which speak against
+//! a declaration win:
 //!
 //! 1. a byte order mark (UTF-8, UTF-16);
-//! 2. for HTML, `<meta charset>` or `http-equiv` within the first 1024 bytes;
+//! 2. the `Content-Type` header of the HTTP response, where there is one, else for HTML
+//!    `<meta charset>` or `http-equiv` within the first 1024 bytes; unless it is a wrong one: another
+//!    set than UTF-8 for what is UTF-8 beyond ASCII, or UTF-8 for what is nowhere near;
 //! 3. UTF-8 if the bytes are valid, or nearly: at least four well-formed sequences beyond ASCII
 //!    for each broken one;
 //! 4. what chardetng makes of the first 64 KiB.
@@ -32,25 +35,65 @@ pub struct Decoded<'a> {
     pub charset: &'static str,
     /// Whether something could not be decoded and became U+FFFD.
     pub replaced: bool,
+    /// Whether a header or the page declared another character set than the bytes are in.
+    pub wrong_declaration: bool,
 }
 
 /// Finds the character set of a file and decodes it. Never fails; linear in the length.
 pub fn decode(bytes: &[u8], html: bool) -> Decoded<'_> {
+    decode_declared(bytes, html, None)
+}
+
+/// As [`decode`], with the character set that an HTTP header declares.
+pub fn decode_declared<'a>(
+    bytes: &'a [u8],
+    html: bool,
+    header: Option<&'static Encoding>,
+) -> Decoded<'a> {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return decode_as(encoding, &bytes[mark..]);
     }
-    if let Some(encoding) = html.then(|| declared(bytes)).flatten() {
+    let declared = header.or_else(|| html.then(|| declared(bytes)).flatten());
+    let wrong = declared.is_some_and(|encoding| is_wrong(encoding, bytes));
+    if let Some(encoding) = declared.filter(|_| !wrong) {
         return decode_as(encoding, bytes);
     }
-    match simdutf8::basic::from_utf8(bytes) {
+    let decoded = match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Decoded {
             text: Cow::Borrowed(text),
             charset: UTF_8.name(),
             replaced: false,
+            wrong_declaration: false,
         },
         Err(_) if is_nearly_utf8(bytes) => decode_as(UTF_8, bytes),
         Err(_) => decode_as(guess(bytes, html), bytes),
+    };
+    Decoded {
+        wrong_declaration: wrong,
+        ..decoded
     }
+}
+
+/// Whether the bytes speak against what is declared: UTF-8 beyond ASCII hardly comes about by
+/// chance, and what is far from UTF-8 is something else.
+fn is_wrong(declared: &'static Encoding, bytes: &[u8]) -> bool {
+    if declared == UTF_8 {
+        return simdutf8::basic::from_utf8(bytes).is_err() && !is_nearly_utf8(bytes);
+    }
+    // ISO-2022-JP is ASCII with escapes.
+    declared != encoding_rs::ISO_2022_JP
+        && bytes
+            .iter()
+            .filter(|byte| **byte >= 0xc0)
+            .take(UTF8_BENEFIT)
+            .count()
+            == UTF8_BENEFIT
+        && simdutf8::basic::from_utf8(bytes).is_ok()
+}
+
+/// The character set that the value of a `Content-Type` header names.
+pub fn in_content_type(value: &str) -> Option<&'static Encoding> {
+    charset_in(value.as_bytes())
 }
 
 fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> Decoded<'a> {
@@ -59,6 +102,7 @@ fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> Decoded<'a> {
         text,
         charset: encoding.name(),
         replaced,
+        wrong_declaration: false,
     }
 }
 

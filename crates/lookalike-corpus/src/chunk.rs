@@ -1,20 +1,23 @@
 //! The ordered stream of chunks: sources decompressed and cut between records, in bounded memory.
 //!
-//! A chunk is made of pieces: lines of one JSONL source, or one whole file. Small files share a
+//! A chunk is made of pieces: lines of one JSONL source, rows of an archive or table, or one whole file. Small files share a
 //! chunk. A line longer than the limit is never held: the parser's reader drops its bytes, the raw
 //! reader passes them on part by part; both count it as one record.
 
 mod cutter;
+mod rows;
 
 use std::ops::Range;
 
 use crate::decode::{Decoder, Step};
 use crate::error::ReadError;
-use crate::options::{Compression, InputOptions};
+use crate::options::{Compression, Format, InputOptions};
 use crate::raw::Part;
 use crate::record::BadKind;
+use crate::row::Row;
 use crate::source::{Inputs, Skip, SkipKind, Source};
 use cutter::Cutter;
+use rows::RowCutter;
 
 /// Pieces in a chunk at most, so that a million empty files do not make one chunk.
 const MAX_PIECES: usize = 4096;
@@ -65,6 +68,8 @@ pub(crate) enum Span {
     Lines,
     /// A part of an over-long line; for the parser only the first, without bytes.
     Long(Part),
+    /// Records of an archive or table, each a line of JSON or the reason why there is none.
+    Rows(Vec<Row>),
     /// A whole file.
     File(FileState),
 }
@@ -93,12 +98,19 @@ pub(crate) enum Mode {
 /// Reads all sources in order; see [`Inputs::chunks`]. Ends after the first error.
 pub struct ChunkReader<'a> {
     inputs: &'a Inputs,
+    options: InputOptions,
     limits: Limits,
     mode: Mode,
     next_source: usize,
-    open: Option<Cutter<'a>>,
+    open: Option<Open<'a>>,
     next_number: u64,
     failed: bool,
+}
+
+/// A source of many records that is being read.
+enum Open<'a> {
+    Lines(Cutter<'a>),
+    Rows(RowCutter<'a>),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -120,6 +132,7 @@ impl<'a> ChunkReader<'a> {
     ) -> ChunkReader<'a> {
         ChunkReader {
             inputs,
+            options: options.clone(),
             limits: Limits {
                 chunk_bytes: options.chunk_bytes.max(1),
                 document_bytes: max_document_bytes(options),
@@ -137,7 +150,11 @@ impl<'a> ChunkReader<'a> {
     fn fill(&mut self, chunk: &mut Chunk) -> Result<(), ReadError> {
         while chunk.bytes.len() < self.limits.chunk_bytes && chunk.pieces.len() < MAX_PIECES {
             if let Some(open) = &mut self.open {
-                if open.fill(chunk, self.limits, self.mode)? {
+                let ended = match open {
+                    Open::Lines(lines) => lines.fill(chunk, self.limits, self.mode)?,
+                    Open::Rows(rows) => rows.fill(chunk, self.limits.chunk_bytes)?,
+                };
+                if ended {
                     self.open = None;
                 }
             } else if self.next_source < self.inputs.sources.len() {
@@ -154,7 +171,10 @@ impl<'a> ChunkReader<'a> {
         let source = &self.inputs.sources[self.next_source];
         self.next_source += 1;
         if !source.is_document() {
-            self.open = Some(Cutter::new(number, source)?);
+            self.open = Some(match source.format {
+                Format::Jsonl => Open::Lines(Cutter::new(number, source)?),
+                _ => Open::Rows(RowCutter::new(number, source, &self.options)?),
+            });
             return Ok(());
         }
         let start = chunk.bytes.len();
@@ -243,7 +263,7 @@ fn file_step(source: &Source, limits: Limits) -> usize {
             .unwrap_or(usize::MAX)
             .saturating_add(1)
             .min(most),
-        Compression::Gzip | Compression::Zstd => FILE_STEP_BYTES.min(most),
+        _ => FILE_STEP_BYTES.min(most),
     }
 }
 
@@ -265,11 +285,21 @@ fn damaged(source: &Source, offset: u64, reason: String, chunk: &mut Chunk) -> F
     )
 }
 
-fn damage(source: &Source, offset: u64, reason: &str) -> Skip {
+pub(crate) fn damage(source: &Source, offset: u64, reason: &str) -> Skip {
+    lost(
+        source,
+        offset,
+        format!("compressed data ends early or is corrupt: {reason}"),
+    )
+}
+
+/// Something of a source that could not be read.
+pub(crate) fn lost(source: &Source, offset: u64, reason: String) -> Skip {
     Skip {
         name: source.name().into_owned(),
-        reason: format!("compressed data ends early or is corrupt: {reason}"),
+        reason,
         kind: SkipKind::Damaged,
         offset: Some(offset),
+        count: 1,
     }
 }

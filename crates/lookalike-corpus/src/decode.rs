@@ -1,9 +1,11 @@
 //! One open source: its bytes, decompressed, and the proof that it did not change meanwhile.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
+use liblzma::bufread::XzDecoder;
 
 use crate::error::ReadError;
 use crate::options::Compression;
@@ -14,6 +16,9 @@ const READ_BYTES: usize = 128 << 10;
 
 /// Largest zstd window that is accepted, as a power of two: 128 MiB. It bounds the decoder.
 const ZSTD_WINDOW_LOG: u32 = 27;
+
+/// Memory that an xz decoder may take: the dictionary of `xz -9` needs half of it.
+const XZ_MEMORY_BYTES: u64 = 128 << 20;
 
 /// What one read came to. Bytes may have been appended in any case.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,6 +41,8 @@ enum Stream {
     Plain(Counted),
     Gzip(Box<MultiGzDecoder<BufReader<Counted>>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Counted>>>),
+    Bzip2(Box<MultiBzDecoder<BufReader<Counted>>>),
+    Xz(Box<XzDecoder<BufReader<Counted>>>),
 }
 
 impl<'a> Decoder<'a> {
@@ -71,40 +78,46 @@ impl<'a> Decoder<'a> {
 
     /// Bytes of the file that were consumed so far, before decompression.
     pub(crate) fn disk_bytes(&self) -> u64 {
-        self.stream.counted().count
+        self.stream.counted().at
     }
 
     fn check_unchanged(&self) -> Result<(), ReadError> {
-        let now = self
-            .stream
-            .counted()
-            .file
-            .metadata()
-            .map_err(|error| io_error(self.source, error))?;
-        let same_time = match self.source.origin {
-            Origin::File(_) => now.modified().ok() == self.source.modified,
-            Origin::Spool { .. } => true,
-        };
-        if now.len() == self.source.bytes && same_time {
-            return Ok(());
-        }
-        Err(ReadError::Changed {
-            name: self.source.name().into_owned(),
-        })
+        check_unchanged(self.source, self.stream.counted())
     }
+}
+
+/// Whether the open file still is the one that was discovered.
+pub(crate) fn check_unchanged(source: &Source, counted: &Counted) -> Result<(), ReadError> {
+    let now = counted
+        .file
+        .metadata()
+        .map_err(|error| io_error(source, error))?;
+    let same_time = match source.origin {
+        Origin::File(_) => now.modified().ok() == source.modified,
+        Origin::Spool { .. } => true,
+    };
+    if now.len() == source.bytes && same_time {
+        return Ok(());
+    }
+    Err(ReadError::Changed {
+        name: source.name().into_owned(),
+    })
 }
 
 impl Stream {
     fn new(file: File, compression: Compression) -> io::Result<Stream> {
-        let counted = Counted { file, count: 0 };
+        let counted = Counted::new(file);
+        if compression == Compression::None {
+            return Ok(Stream::Plain(counted));
+        }
+        let packed = BufReader::with_capacity(READ_BYTES, counted);
         Ok(match compression {
-            Compression::None => Stream::Plain(counted),
-            Compression::Gzip => Stream::Gzip(Box::new(MultiGzDecoder::new(
-                BufReader::with_capacity(READ_BYTES, counted),
-            ))),
-            Compression::Zstd => Stream::Zstd(Box::new(zstd_decoder(BufReader::with_capacity(
-                READ_BYTES, counted,
-            ))?)),
+            Compression::None | Compression::Gzip => {
+                Stream::Gzip(Box::new(MultiGzDecoder::new(packed)))
+            }
+            Compression::Zstd => Stream::Zstd(Box::new(zstd_decoder(packed)?)),
+            Compression::Bzip2 => Stream::Bzip2(Box::new(MultiBzDecoder::new(packed))),
+            Compression::Xz => Stream::Xz(Box::new(xz_decoder(packed)?)),
         })
     }
 
@@ -113,6 +126,8 @@ impl Stream {
             Stream::Plain(counted) => counted,
             Stream::Gzip(decoder) => decoder.get_ref().get_ref(),
             Stream::Zstd(decoder) => decoder.get_ref().get_ref(),
+            Stream::Bzip2(decoder) => decoder.get_ref().get_ref(),
+            Stream::Xz(decoder) => decoder.get_ref().get_ref(),
         }
     }
 }
@@ -123,6 +138,8 @@ impl Read for Stream {
             Stream::Plain(reader) => reader.read(out),
             Stream::Gzip(reader) => reader.read(out),
             Stream::Zstd(reader) => reader.read(out),
+            Stream::Bzip2(reader) => reader.read(out),
+            Stream::Xz(reader) => reader.read(out),
         }
     }
 }
@@ -137,15 +154,28 @@ pub(crate) fn peek(head: &[u8], compression: Compression, bytes: usize) -> Vec<u
             Ok(mut decoder) => fill(&mut decoder, &mut out).0,
             Err(_) => 0,
         },
+        Compression::Bzip2 => fill(&mut MultiBzDecoder::new(head), &mut out).0,
+        Compression::Xz => match xz_decoder(head) {
+            Ok(mut decoder) => fill(&mut decoder, &mut out).0,
+            Err(_) => 0,
+        },
     };
     out.truncate(filled);
     out
 }
 
-fn zstd_decoder<R: io::BufRead>(reader: R) -> io::Result<zstd::stream::read::Decoder<'static, R>> {
+pub(crate) fn zstd_decoder<R: io::BufRead>(
+    reader: R,
+) -> io::Result<zstd::stream::read::Decoder<'static, R>> {
     let mut decoder = zstd::stream::read::Decoder::with_buffer(reader)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG)?;
     Ok(decoder)
+}
+
+fn xz_decoder<R: io::BufRead>(reader: R) -> io::Result<XzDecoder<R>> {
+    let flags = liblzma::stream::CONCATENATED;
+    let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES, flags)?;
+    Ok(XzDecoder::new_stream(reader, stream))
 }
 
 /// Reads until `out` is full, the end (`true`) or an error; says how much was read in any case.
@@ -162,21 +192,35 @@ pub(crate) fn fill(reader: &mut impl Read, out: &mut [u8]) -> (usize, io::Result
     (filled, Ok(false))
 }
 
-/// A file that knows how much of it was read.
-struct Counted {
+/// A file that knows where it is read.
+pub(crate) struct Counted {
     file: File,
-    count: u64,
+    /// Where the next byte is read.
+    pub(crate) at: u64,
+}
+
+impl Counted {
+    pub(crate) fn new(file: File) -> Counted {
+        Counted { file, at: 0 }
+    }
 }
 
 impl Read for Counted {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(out)?;
-        self.count += n as u64;
+        self.at += n as u64;
         Ok(n)
     }
 }
 
-fn io_error(source: &Source, error: io::Error) -> ReadError {
+impl Seek for Counted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.at = self.file.seek(to)?;
+        Ok(self.at)
+    }
+}
+
+pub(crate) fn io_error(source: &Source, error: io::Error) -> ReadError {
     ReadError::Io {
         name: source.name().into_owned(),
         source: error,

@@ -295,6 +295,7 @@ impl Discovery<'_> {
             reason,
             kind,
             offset: None,
+            count: 1,
         });
     }
 }

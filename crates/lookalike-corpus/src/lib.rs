@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod archive;
 mod atomic;
 mod block;
 pub mod charset;
@@ -48,15 +49,18 @@ mod glob;
 mod html;
 mod json;
 mod lines;
+mod member;
 mod name;
 mod options;
 mod parser;
 mod rank;
 mod raw;
 mod record;
+mod row;
 mod sniff;
 mod source;
 mod surrogate;
+mod table;
 mod tree;
 
 pub use atomic::{AtomicFile, remove_leftovers};

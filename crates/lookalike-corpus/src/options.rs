@@ -48,6 +48,18 @@ pub enum Format {
     Text,
     /// One document a file, of which the visible text counts.
     Html,
+    /// WARC 0.17 to 1.1, WET and WAT among them: pages of a web archive, one record each.
+    Warc,
+    /// ARC 1 and 2, the older web archive.
+    Arc,
+    /// Comma-separated values with a line of names, a row a record.
+    Csv,
+    /// As CSV, with tabs.
+    Tsv,
+    /// Apache Parquet, a row a record.
+    Parquet,
+    /// Arrow IPC, as a file (Feather 2) or a stream, a row a record.
+    Arrow,
 }
 
 impl fmt::Display for Format {
@@ -56,6 +68,12 @@ impl fmt::Display for Format {
             Format::Jsonl => "jsonl",
             Format::Text => "text",
             Format::Html => "html",
+            Format::Warc => "warc",
+            Format::Arc => "arc",
+            Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
         })
     }
 }
@@ -68,8 +86,14 @@ impl FromStr for Format {
             "jsonl" | "ndjson" => Ok(Format::Jsonl),
             "text" => Ok(Format::Text),
             "html" => Ok(Format::Html),
+            "warc" | "wet" | "wat" => Ok(Format::Warc),
+            "arc" => Ok(Format::Arc),
+            "csv" => Ok(Format::Csv),
+            "tsv" => Ok(Format::Tsv),
+            "parquet" => Ok(Format::Parquet),
+            "arrow" => Ok(Format::Arrow),
             _ => Err(OptionError(format!(
-                "unknown format `{s}`: use jsonl, text or html"
+                "unknown format `{s}`: use jsonl, text, html, warc, arc, csv, tsv, parquet or arrow"
             ))),
         }
     }
@@ -85,15 +109,21 @@ pub enum Compression {
     Gzip,
     /// RFC 8878, any number of frames, windows up to 128 MiB.
     Zstd,
+    /// Any number of streams.
+    Bzip2,
+    /// Any number of streams, dictionaries up to 64 MiB and somewhat more.
+    Xz,
 }
 
 impl Compression {
-    /// The suffix that a file of this kind bears: ``, `.gz` or `.zst`.
+    /// The suffix that a file of this kind bears: ``, `.gz`, `.zst`, `.bz2` or `.xz`.
     pub fn suffix(self) -> &'static str {
         match self {
             Compression::None => "",
             Compression::Gzip => ".gz",
             Compression::Zstd => ".zst",
+            Compression::Bzip2 => ".bz2",
+            Compression::Xz => ".xz",
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::lines::Lines;
 use crate::options::{Format, InputOptions, RankField};
 use crate::rank;
 use crate::record::{BadKind, BadRecord, Record, TextState};
+use crate::row::{Row, RowState};
 use crate::source::Inputs;
 use crate::surrogate;
 
@@ -89,6 +90,7 @@ impl<'i> Parser<'i> {
             match &piece.span {
                 Span::Lines => self.lines(chunk, piece, visit),
                 Span::Long(_) => visit(Ok(self.too_long(&line_place(piece)))),
+                Span::Rows(rows) => self.rows(chunk, piece, rows, visit),
                 Span::File(state) => self.file(chunk, piece, state, visit),
             }
         }
@@ -118,6 +120,36 @@ impl<'i> Parser<'i> {
             }
             place.number += u64::from(line.is_record(self.max_bytes));
             place.line += 1;
+        }
+    }
+
+    fn rows(&mut self, chunk: &Chunk, piece: &Piece, rows: &[Row], visit: &mut Visit<'_>) {
+        let mut place = line_place(piece);
+        place.line = 0;
+        let mut start = piece.range.start;
+        for row in rows {
+            place.offset = row.offset;
+            place.raw = start..row.end.saturating_sub(1).max(start);
+            start = row.end;
+            let raw = &chunk.bytes[place.raw.clone()];
+            match &row.state {
+                RowState::Bad(kind, reason) => visit(Err(place.bad(*kind, reason.clone()))),
+                // The line is valid UTF-8: it was written from text.
+                state => {
+                    let line = std::str::from_utf8(raw).unwrap_or_default();
+                    let too_long = *state == RowState::TooLong;
+                    self.line(raw, line, &place, &mut |record| {
+                        visit(record.map(|mut record| {
+                            record.replaced |= row.replaced;
+                            if too_long {
+                                record.text_state = TextState::TooLong;
+                            }
+                            record
+                        }));
+                    });
+                }
+            }
+            place.number += 1;
         }
     }
 

@@ -15,7 +15,8 @@ pub struct RawRecord<'a> {
     pub number: u64,
     /// Whether these are all its bytes.
     pub part: Part,
-    /// The line without its terminator; nothing for [`Part::File`].
+    /// The line without its terminator; for a record of an archive or table the JSON line of its
+    /// fields, which is empty for a bad one. Nothing for [`Part::File`].
     pub bytes: &'a [u8],
     /// The line's terminator as it stands: `\n`, `\r\n`, or nothing at the end of a source and
     /// after a part that is not the last.
@@ -91,6 +92,16 @@ fn visit_piece<E>(
             visit(record(piece.first_record, Part::Last, content, end))
         }
         Span::Long(part) => visit(record(piece.first_record, *part, bytes, b"")),
+        Span::Rows(rows) => {
+            let mut start = piece.range.start;
+            for (number, row) in (piece.first_record..).zip(rows) {
+                let line = &chunk.bytes[start..row.end];
+                let (content, end) = split_terminator(line);
+                visit(record(number, Part::Whole, content, end))?;
+                start = row.end;
+            }
+            Ok(())
+        }
         Span::File(state) => {
             debug_assert!(matches!(state, FileState::Unread));
             visit(record(0, Part::File, b"", b""))

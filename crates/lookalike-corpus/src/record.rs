@@ -51,7 +51,8 @@ pub struct BadRecord {
     pub source: u32,
     /// Number of the record in its source, from 0, as in [`Record::number`].
     pub number: u64,
-    /// Line in the decompressed source, from 1, blank lines counted; 1 for a file.
+    /// Line in the decompressed source, from 1, blank lines counted; 1 for a file, 0 for a record
+    /// of a table or archive.
     pub line: u64,
     /// Where it begins in the decompressed source, in bytes.
     pub offset: u64,
@@ -61,6 +62,17 @@ pub struct BadRecord {
     pub reason: String,
     /// What is wrong, to be counted.
     pub kind: BadKind,
+}
+
+impl BadRecord {
+    /// Where it stands in its source, for a person: `line 7`, or `record 7` where there are no
+    /// lines.
+    pub fn place(&self) -> String {
+        match self.line {
+            0 => format!("record {}", self.number + 1),
+            line => format!("line {line}"),
+        }
+    }
 }
 
 /// The kinds of [`BadRecord`].
@@ -77,6 +89,10 @@ pub enum BadKind {
     Damaged,
     /// The file grows beyond all reason when decompressed.
     Bomb,
+    /// A record of an archive that ends early, or whose length is wrong.
+    Broken,
+    /// A row with another number of fields than the table has columns.
+    Fields,
 }
 
 impl BadKind {
@@ -88,6 +104,8 @@ impl BadKind {
             BadKind::WrongType => "wrong-type",
             BadKind::Damaged => "damaged",
             BadKind::Bomb => "bomb",
+            BadKind::Broken => "broken",
+            BadKind::Fields => "fields",
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Verdict
     let inner = inner_name(&name);
     let head = decode::peek(head, compression, HEAD_BYTES);
     if let Some(format) = options.format {
-        return match binary(&head, format) {
+        return match binary(&head, format).or_else(|| packed_table(format, compression)) {
             Some(refusal) => Verdict::Refuse(refusal),
             None => Verdict::Read(format, compression),
         };
@@ -47,10 +47,27 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Verdict
         return Verdict::Refuse(not_yet(what));
     }
     let format = format(extension, &head);
-    match binary(&head, format) {
+    match binary(&head, format).or_else(|| packed_table(format, compression)) {
         Some(refusal) => Verdict::Refuse(refusal),
         None => Verdict::Read(format, compression),
     }
+}
+
+/// Tables that are read by their footer cannot be compressed as a whole.
+fn packed_table(format: Format, compression: Compression) -> Option<Refusal> {
+    let is_table = matches!(format, Format::Parquet | Format::Arrow);
+    if is_table && cfg!(not(feature = "parquet")) {
+        return Some(Refusal {
+            kind: SkipKind::Unsupported,
+            reason: format!("a {format} file, which this build does not read"),
+            remedy: "build lookalike with the feature parquet",
+        });
+    }
+    (is_table && compression != Compression::None).then(|| Refusal {
+        kind: SkipKind::Unsupported,
+        reason: format!("a {format} file that is compressed as a whole"),
+        remedy: "decompress it first: it is compressed inside",
+    })
 }
 
 /// By magic number; a file too short to have one is what its name says.
@@ -60,6 +77,12 @@ fn compression(name: &str, head: &[u8]) -> Compression {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
         // A skippable frame, as seekable and dictionary-less zstd files may begin with.
         [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+        [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', ..] => Compression::Bzip2,
+        // An empty stream has no block.
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, ..] => Compression::Bzip2,
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+        _ if head.len() < 7 && name.ends_with(".bz2") => Compression::Bzip2,
+        _ if head.len() < 6 && name.ends_with(".xz") => Compression::Xz,
         _ if head.len() < 2 && name.ends_with(".gz") => Compression::Gzip,
         _ if head.len() < 4 && (name.ends_with(".zst") || name.ends_with(".zstd")) => {
             Compression::Zstd
@@ -70,7 +93,7 @@ fn compression(name: &str, head: &[u8]) -> Compression {
 
 /// The name without the suffix of the compression.
 fn inner_name(name: &str) -> &str {
-    [".gz", ".zst", ".zstd"]
+    [".gz", ".zst", ".zstd", ".bz2", ".xz"]
         .iter()
         .find_map(|suffix| name.strip_suffix(suffix))
         .unwrap_or(name)
@@ -78,6 +101,16 @@ fn inner_name(name: &str) -> &str {
 
 fn format(extension: &str, head: &[u8]) -> Format {
     match extension {
+        _ if head.starts_with(b"WARC/") => Format::Warc,
+        _ if head.starts_with(b"filedesc:") => Format::Arc,
+        "warc" | "wet" | "wat" => Format::Warc,
+        "arc" => Format::Arc,
+        "csv" => Format::Csv,
+        "tsv" => Format::Tsv,
+        _ if head.starts_with(b"PAR1") => Format::Parquet,
+        _ if head.starts_with(b"ARROW1") => Format::Arrow,
+        "parquet" => Format::Parquet,
+        "arrow" | "arrows" | "feather" => Format::Arrow,
         "jsonl" | "ndjson" | "jl" => Format::Jsonl,
         "html" | "htm" | "xhtml" => Format::Html,
         "json" | "" => by_content(head),
@@ -117,7 +150,7 @@ fn is_jsonl(head: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }
 
-fn is_html(head: &[u8]) -> bool {
+pub(crate) fn is_html(head: &[u8]) -> bool {
     let head = head
         .strip_prefix(b"\xef\xbb\xbf")
         .unwrap_or(head)
@@ -133,14 +166,18 @@ fn is_html(head: &[u8]) -> bool {
 /// A NUL means that this is no text, unless a byte order mark says UTF-16.
 fn binary(head: &[u8], format: Format) -> Option<Refusal> {
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-    if is_utf16 && format == Format::Jsonl {
+    if is_utf16 && matches!(format, Format::Jsonl | Format::Csv | Format::Tsv) {
         return Some(Refusal {
             kind: SkipKind::Unsupported,
-            reason: "JSON Lines in UTF-16 are not supported".to_owned(),
+            reason: "records in UTF-16 are not supported".to_owned(),
             remedy: "convert the file to UTF-8 first",
         });
     }
-    if is_utf16 || memchr::memchr(0, head).is_none() || format == Format::Jsonl {
+    let takes_any = !matches!(
+        format,
+        Format::Text | Format::Html | Format::Csv | Format::Tsv
+    );
+    if is_utf16 || takes_any || memchr::memchr(0, head).is_none() {
         return None;
     }
     Some(Refusal {
@@ -161,13 +198,10 @@ fn not_yet(what: &str) -> Refusal {
 /// Formats that are recognised by their extension and not read.
 fn unsupported(extension: &str) -> Option<&'static str> {
     Some(match extension {
-        "parquet" => "Parquet is",
-        "csv" | "tsv" => "CSV and TSV are",
-        "warc" | "arc" | "wet" | "wat" => "web archives are",
         "pdf" => "PDF is",
-        "bz2" | "xz" | "lz4" | "br" | "lzma" => "this compression is",
+        "lz4" | "br" | "lzma" => "this compression is",
         "zip" | "tar" | "tgz" | "7z" | "rar" | "jar" => "archives of files are",
-        "arrow" | "feather" | "orc" | "avro" => "this table format is",
+        "orc" | "avro" => "this table format is",
         "doc" | "docx" | "odt" | "rtf" | "epub" | "ppt" | "pptx" | "xls" | "xlsx" => {
             "office documents are"
         }
@@ -214,7 +248,7 @@ mod tests {
     #[test]
     fn what_is_not_read_says_so() {
         for (name, head, kind) in [
-            ("a.parquet", &b"PAR1"[..], SkipKind::Unsupported),
+            ("a.parquet", &b"\x1f\x8b\x08"[..], SkipKind::Unsupported),
             ("a.tar.gz", b"", SkipKind::Unsupported),
             ("a.png", b"\x89PNG\r\n\x1a\n\0\0", SkipKind::Binary),
             ("a.jsonl", b"\xff\xfe{\0", SkipKind::Unsupported),

@@ -62,9 +62,9 @@ impl Source {
         }
     }
 
-    /// Whether the file is one document: everything but JSONL.
+    /// Whether the file is one document, not a sequence of records.
     pub fn is_document(&self) -> bool {
-        self.format != Format::Jsonl
+        matches!(self.format, Format::Text | Format::Html)
     }
 
     /// The file that is opened: the source's own, or the copy of standard input.
@@ -84,8 +84,11 @@ pub struct Skip {
     pub reason: String,
     /// Why, as a number to count by.
     pub kind: SkipKind,
-    /// For damage: how many decompressed bytes were read before it.
+    /// For damage: how many decompressed bytes were read before it. For records that are no
+    /// documents: where the first of them begins.
     pub offset: Option<u64>,
+    /// How many of them this stands for.
+    pub count: u64,
 }
 
 /// The kinds of [`Skip`].
@@ -108,6 +111,22 @@ pub enum SkipKind {
     Unreadable,
     /// Compressed data that ends early or is corrupt. What came before it is used.
     Damaged,
+    /// Records of a web archive that describe the archive itself.
+    Warcinfo,
+    /// Requests in a web archive.
+    Request,
+    /// Metadata records of a web archive.
+    Metadata,
+    /// Revisit records: the page did not change, and is not stored again.
+    Revisit,
+    /// Records of another type.
+    OtherRecord,
+    /// Responses of a server that are no page: redirections and errors.
+    HttpStatus,
+    /// Images, scripts, style sheets and all else in a web archive that is not a text.
+    NotText,
+    /// Bodies that are not encoded as their header says: taken as they are. No loss.
+    RawBody,
 }
 
 impl SkipKind {
@@ -122,7 +141,21 @@ impl SkipKind {
             SkipKind::Hidden => "hidden",
             SkipKind::Unreadable => "unreadable",
             SkipKind::Damaged => "damaged",
+            SkipKind::Warcinfo => "warcinfo",
+            SkipKind::Request => "request",
+            SkipKind::Metadata => "metadata",
+            SkipKind::Revisit => "revisit",
+            SkipKind::OtherRecord => "other-record",
+            SkipKind::HttpStatus => "http-status",
+            SkipKind::NotText => "not-text",
+            SkipKind::RawBody => "raw-body",
         }
+    }
+
+    /// Whether a document may have been lost: whether `--strict` stops at it. Records of a web
+    /// archive that are no pages are counted, and that is all.
+    pub fn is_loss(self) -> bool {
+        self < SkipKind::Warcinfo
     }
 }
 

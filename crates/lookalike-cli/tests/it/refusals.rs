@@ -109,15 +109,15 @@ fn wrong_choices_of_dedup_are_status_2() {
 fn inputs_that_are_not_there_are_status_1_and_named() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("empty")).unwrap();
-    folder.add("t.parquet", "PAR1");
+    folder.add("t.orc", "ORC");
     folder.add("pictures/a.png", b"\x89PNG\r\n\x1a\n\0\0\0");
     let cases: &[(&str, &[&str])] = &[
         ("missing.jsonl", &["missing.jsonl", "no such file"]),
         ("empty", &["empty", "no document"]),
         ("pictures", &["pictures", "no document", "a.png", "binary"]),
         (
-            "t.parquet",
-            &["t.parquet", "Parquet", "not supported yet", "JSON Lines"],
+            "t.orc",
+            &["t.orc", "table format", "not supported yet", "JSON Lines"],
         ),
         ("*.nothing", &["*.nothing", "no file matches"]),
     ];

@@ -94,7 +94,8 @@ fn files_come_decoded() {
 }
 
 /// Thirty character sets, each under three labels of others: the label is believed, as browsers do,
-/// and nothing fails; without any label the bytes still become text.
+/// unless UTF-8 is on one side, which can be told; and nothing fails. Without any label the bytes
+/// still become text.
 #[test]
 fn wrong_labels_fail_nobody() {
     let labels = [
@@ -139,9 +140,41 @@ fn wrong_labels_fail_nobody() {
             let page = [format!("<meta charset={wrong}><p>x ").as_bytes(), &bytes].concat();
             let decoded = charset::decode(&page, true);
             let expected = Encoding::for_label(wrong.as_bytes()).unwrap().name();
-            assert_eq!(decoded.charset, expected);
+            if [*true_label, wrong].contains(&"utf-8") {
+                assert!(decoded.wrong_declaration, "{true_label} as {wrong}");
+            } else {
+                assert_eq!(decoded.charset, expected);
+            }
             assert!(decoded.text.contains("<p>x "), "{true_label} as {wrong}");
         }
         assert!(!charset::decode(&bytes, false).text.is_empty());
     }
+}
+
+#[test]
+fn a_header_wins_over_the_page_and_utf8_over_both() {
+    let header = charset::in_content_type("text/html; Charset=\"koi8-r\"");
+    let page = b"<meta charset=windows-1251><p>\xf0\xd2\xc9\xd7\xc5\xd4";
+    let decoded = charset::decode_declared(page, true, header);
+    assert_eq!(
+        (decoded.charset, decoded.wrong_declaration),
+        ("KOI8-R", false)
+    );
+    let page = "<meta charset=windows-1251><p>\u{41f}\u{440}\u{438}\u{432}";
+    let decoded = charset::decode_declared(page.as_bytes(), true, header);
+    assert_eq!(
+        (decoded.charset, decoded.wrong_declaration),
+        ("UTF-8", true)
+    );
+    assert_eq!(decoded.text, page);
+    assert_eq!(charset::in_content_type("text/html"), None);
+}
+
+#[test]
+fn two_characters_that_are_utf8_by_chance_do_not_refute_a_declaration() {
+    // In GBK the name of a Chinese telephone company, and valid UTF-8.
+    let header = charset::in_content_type("text/html; charset=gbk");
+    let decoded = charset::decode_declared(b"<p>\xc1\xaa\xcd\xa8", true, header);
+    assert_eq!(decoded.charset, "GBK");
+    assert_eq!(decoded.text, "<p>\u{8054}\u{901a}");
 }

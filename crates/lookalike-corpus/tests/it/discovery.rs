@@ -136,7 +136,7 @@ fn what_names_nothing_is_an_error() {
 #[test]
 fn what_cannot_be_read_is_skipped_when_found_and_refused_when_named() {
     let corpus = sample();
-    corpus.add("x/a.parquet", b"PAR1");
+    corpus.add("x/a.orc", b"ORC");
     corpus.add("x/b.png", b"\x89PNG\0");
     corpus.add("x/c.txt.gz", &gzip(b"nul \0 byte"));
     corpus.add("x/.git/config", b"[core]");
@@ -152,8 +152,12 @@ fn what_cannot_be_read_is_skipped_when_found_and_refused_when_named() {
             SkipKind::Binary
         ]
     );
-    let error = discover(&corpus, &["x/a.parquet"]).unwrap_err().to_string();
-    for word in ["a.parquet", "Parquet is not supported yet", "--format text"] {
+    let error = discover(&corpus, &["x/a.orc"]).unwrap_err().to_string();
+    for word in [
+        "a.orc",
+        "table format is not supported yet",
+        "--format text",
+    ] {
         assert!(error.contains(word), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+mod archives;
 mod charsets;
 mod containers;
 mod discovery;
@@ -10,3 +11,4 @@ mod laws;
 mod output;
 mod reading;
 mod support;
+mod tables;

@@ -1,0 +1,147 @@
+//! Web archives and tables through the binary.
+
+use std::fs;
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::support::{Finish, Folder, STORY, contents, json_lines, lookalike};
+
+/// A record of a web archive.
+fn record(kind: &str, url: &str, block: &str) -> Vec<u8> {
+    format!(
+        "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2024-05-06T07:08:09Z\r\n\
+         Content-Type: application/http\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+        block.len()
+    )
+    .into_bytes()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn page(text: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<html><body><p>{text}</p>"
+    )
+}
+
+/// Three pages, two of them equal and one near, with all that stands around them.
+fn crawl() -> Vec<Vec<u8>> {
+    let far = "the council met on tuesday and talked about the new bridge over the river for hours";
+    vec![
+        record("warcinfo", "file:///crawl", "software: none"),
+        record("request", "http://a.example/1", "GET /1 HTTP/1.1\r\n\r\n"),
+        record("response", "http://a.example/1", &page(STORY)),
+        record("response", "http://a.example/2", &page(STORY)),
+        record("response", "http://a.example/3", &page(far)),
+        record(
+            "response",
+            "http://a.example/4",
+            "HTTP/1.1 404 Gone\r\n\r\nnothing",
+        ),
+        record(
+            "response",
+            "http://a.example/5",
+            "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n\u{1}",
+        ),
+        record("revisit", "http://a.example/1", ""),
+    ]
+}
+
+#[test]
+fn dedup_of_a_web_archive() {
+    let folder = Folder::new();
+    let members: Vec<Vec<u8>> = crawl().iter().map(|record| gzip(record)).collect();
+    let archive = folder.add("crawl.warc.gz", members.concat());
+    let out = folder.path("out");
+    lookalike("dedup")
+        .arg(&archive)
+        .arg("-o")
+        .arg(&out)
+        .arg("--strict")
+        .succeed();
+
+    let kept = json_lines(&contents(&out.join("kept.jsonl.gz")));
+    let urls: Vec<&str> = kept
+        .iter()
+        .map(|line| line["url"].as_str().unwrap())
+        .collect();
+    assert_eq!(urls, ["http://a.example/1", "http://a.example/3"]);
+    assert_eq!(kept[0]["date"], "2024-05-06T07:08:09Z");
+    assert_eq!(
+        kept[0]["member"],
+        json!(members[0].len() + members[1].len())
+    );
+    assert!(kept[0]["html"].as_str().unwrap().contains(STORY));
+    let clusters = json_lines(&fs::read(out.join("clusters.jsonl")).unwrap());
+    assert_eq!(clusters[0]["survivor"], "http://a.example/1");
+    assert_eq!(clusters[0]["members"][0]["id"], "http://a.example/2");
+
+    let run: Value = serde_json::from_slice(&fs::read(out.join("run.json")).unwrap()).unwrap();
+    let count = |kind: &str| {
+        let rows = run["skipped"].as_array().unwrap();
+        rows.iter()
+            .find(|row| row["kind"] == kind)
+            .map(|row| row["count"].as_u64().unwrap())
+    };
+    let kinds = [
+        "warcinfo",
+        "request",
+        "http-status",
+        "not-text",
+        "revisit",
+        "damaged",
+    ];
+    assert_eq!(
+        kinds.map(count),
+        [Some(1), Some(1), Some(1), Some(1), Some(1), None]
+    );
+
+    // The results are input again: what was kept is a copy of itself.
+    let again = folder.path("again");
+    lookalike("dedup")
+        .arg(&archive)
+        .arg("-o")
+        .arg(&again)
+        .arg("--against")
+        .arg(&out)
+        .succeed();
+    assert_eq!(contents(&again.join("kept.jsonl.gz")), b"");
+}
+
+#[test]
+fn strict_stops_at_a_broken_record_and_says_where() {
+    let folder = Folder::new();
+    let mut bytes = crawl().concat();
+    bytes.truncate(bytes.len() - 200);
+    let archive = folder.add("crawl.warc", bytes);
+    lookalike("pairs")
+        .arg(&archive)
+        .succeed()
+        .says(&["1 broken"]);
+    lookalike("pairs")
+        .arg(&archive)
+        .arg("--strict")
+        .fail(1)
+        .says(&["crawl.warc", "record 4", "it ends after"]);
+}
+
+#[test]
+fn tables_by_the_names_of_their_columns() {
+    let folder = Folder::new();
+    let csv =
+        format!("key,body\na,\"{STORY}\"\nb,\"{STORY}\"\nc,something else entirely in this row\n");
+    let table = folder.add("t.csv", &csv);
+    let pairs = |flags: &[&str]| lookalike("pairs").arg(&table).args(flags).succeed().lines();
+    let expected = vec![json!({"a": "a", "b": "b", "similarity": 1.0})];
+    assert_eq!(pairs(&["--id", "key", "--text", "body"]), expected);
+    assert_eq!(pairs(&["--id", "1", "--text", "2"]), expected);
+    lookalike("pairs")
+        .arg(&table)
+        .fail(1)
+        .says(&["key", "body"]);
+}

@@ -1,0 +1,327 @@
+//! What stands before a record: the named fields of WARC, the one line of ARC.
+
+use memchr::memmem;
+
+use crate::options::Format;
+
+/// Longest head that is taken.
+pub(super) const MAX_HEAD_BYTES: usize = 256 << 10;
+
+/// Longest line before an ARC record.
+const MAX_ARC_LINE: usize = 16 << 10;
+
+/// What a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Warcinfo,
+    Request,
+    Response,
+    Resource,
+    Conversion,
+    Metadata,
+    Revisit,
+    Other,
+}
+
+impl Kind {
+    fn of(name: &str) -> Kind {
+        match name.to_ascii_lowercase().as_str() {
+            "warcinfo" => Kind::Warcinfo,
+            "request" => Kind::Request,
+            "response" => Kind::Response,
+            "resource" => Kind::Resource,
+            "conversion" => Kind::Conversion,
+            "metadata" => Kind::Metadata,
+            "revisit" => Kind::Revisit,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// The head of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    /// Its name as written, for a type that is not known.
+    pub(super) type_name: String,
+    pub(super) url: Option<String>,
+    /// As in the archive; ARC's 14 digits as WARC writes them.
+    pub(super) date: Option<String>,
+    pub(super) mime: Option<String>,
+    pub(super) record_id: Option<String>,
+    pub(super) digest: Option<String>,
+    /// Length of the block, or what is wrong with it.
+    pub(super) length: Result<u64, String>,
+}
+
+impl Head {
+    fn new(type_name: &str, length: Result<u64, String>) -> Head {
+        Head {
+            kind: Kind::of(type_name),
+            type_name: type_name.to_owned(),
+            url: None,
+            date: None,
+            mime: None,
+            record_id: None,
+            digest: None,
+            length,
+        }
+    }
+}
+
+/// A head and how many bytes it takes.
+pub(super) type Parsed = (Head, usize);
+
+/// What the beginning of some bytes is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// A whole head.
+    Head(Box<Parsed>),
+    /// A head so far; more bytes are needed.
+    Part,
+    /// No head.
+    None,
+}
+
+/// Looks for a head at the beginning of the bytes.
+pub(super) fn begin(format: Format, bytes: &[u8]) -> Begin {
+    match format {
+        Format::Arc => begin_arc(bytes),
+        _ => begin_warc(bytes),
+    }
+}
+
+/// Where the next head begins, at a line's beginning and not at 0; to be called again with more
+/// bytes from `seen` on when there is none.
+pub(super) fn find(format: Format, bytes: &[u8]) -> Option<usize> {
+    match format {
+        Format::Arc => memchr::memchr_iter(b'\n', bytes)
+            .map(|newline| newline + 1)
+            .find(|&at| matches!(begin_arc(&bytes[at..]), Begin::Head(_))),
+        _ => memmem::find_iter(bytes, b"\nWARC/")
+            .map(|newline| newline + 1)
+            .find(|&at| begins_warc(&bytes[at..])),
+    }
+}
+
+/// How much of some bytes without a head may still be the beginning of one.
+pub(super) fn overlap(format: Format) -> usize {
+    match format {
+        Format::Arc => MAX_ARC_LINE,
+        _ => 16,
+    }
+}
+
+/// `WARC/` and a digit, as far as there are bytes.
+pub(super) fn begins_warc(bytes: &[u8]) -> bool {
+    let magic = b"WARC/";
+    let n = bytes.len().min(magic.len());
+    bytes[..n] == magic[..n] && bytes.get(5).is_none_or(u8::is_ascii_digit)
+}
+
+fn begin_warc(bytes: &[u8]) -> Begin {
+    if !begins_warc(bytes) {
+        return Begin::None;
+    }
+    match head_end(bytes) {
+        Some((text, length)) => {
+            let head = parse_warc(&String::from_utf8_lossy(&bytes[..text]));
+            Begin::Head(Box::new((head, length)))
+        }
+        None if bytes.len() > MAX_HEAD_BYTES => Begin::None,
+        None => Begin::Part,
+    }
+}
+
+/// Where the lines of a head end, and where what follows the empty line begins.
+pub(super) fn head_end(bytes: &[u8]) -> Option<(usize, usize)> {
+    let bytes = &bytes[..bytes.len().min(MAX_HEAD_BYTES + 4)];
+    for newline in memchr::memchr_iter(b'\n', bytes) {
+        match &bytes[newline + 1..] {
+            [b'\n', ..] => return Some((newline + 1, newline + 2)),
+            [b'\r', b'\n', ..] => return Some((newline + 1, newline + 3)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Named fields, a line each; a line that begins with a blank goes on with the field before.
+pub(super) fn fields(text: &str) -> Vec<(&str, String)> {
+    let mut fields: Vec<(&str, String)> = Vec::new();
+    for line in text.lines() {
+        if line.starts_with([' ', '\t']) {
+            if let Some((_, value)) = fields.last_mut() {
+                value.push(' ');
+                value.push_str(line.trim());
+            }
+        } else if let Some((name, value)) = line.split_once(':') {
+            fields.push((name.trim(), value.trim().to_owned()));
+        }
+    }
+    fields
+}
+
+fn parse_warc(text: &str) -> Head {
+    let fields = fields(text);
+    let field = |wanted: &str| {
+        let found = fields
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    };
+    let length = match field("content-length") {
+        None => Err("no Content-Length".to_owned()),
+        Some(digits) => length(digits),
+    };
+    let owned = |name: &str| field(name).map(str::to_owned);
+    Head {
+        url: field("warc-target-uri").map(|uri| unbracketed(uri).to_owned()),
+        date: owned("warc-date"),
+        mime: owned("content-type"),
+        record_id: field("warc-record-id").map(|id| unbracketed(id).to_owned()),
+        digest: owned("warc-payload-digest"),
+        ..Head::new(field("warc-type").unwrap_or(""), length)
+    }
+}
+
+fn length(digits: &str) -> Result<u64, String> {
+    let wrong = |_| format!("Content-Length is {:.40}, which is no length", digits);
+    digits.parse().map_err(wrong)
+}
+
+/// Some writers put URIs into angle brackets.
+fn unbracketed(uri: &str) -> &str {
+    uri.strip_prefix('<')
+        .and_then(|uri| uri.strip_suffix('>'))
+        .unwrap_or(uri)
+}
+
+fn begin_arc(bytes: &[u8]) -> Begin {
+    let line = &bytes[..bytes.len().min(MAX_ARC_LINE)];
+    let Some(newline) = memchr::memchr(b'\n', line) else {
+        return if line.len() < MAX_ARC_LINE {
+            Begin::Part
+        } else {
+            Begin::None
+        };
+    };
+    match parse_arc(&String::from_utf8_lossy(&line[..newline])) {
+        Some(head) => Begin::Head(Box::new((head, newline + 1))),
+        None => Begin::None,
+    }
+}
+
+/// `URL IP date mime length`, or ARC 2 with five more fields before the length. URLs with blanks
+/// are common: the date of 14 digits behind an address is the anchor.
+fn parse_arc(line: &str) -> Option<Head> {
+    let words: Vec<&str> = line.trim_end().split(' ').collect();
+    let (last, words) = words.split_last()?;
+    let length = last.parse().ok()?;
+    let date = (2..words.len()).find(|&i| is_date(words[i]) && is_address(words[i - 1]))?;
+    let url = words[..date - 1].join(" ");
+    if !url.contains(':') {
+        return None;
+    }
+    let kind = if url.starts_with("filedesc:") {
+        "warcinfo"
+    } else {
+        "response"
+    };
+    Some(Head {
+        url: Some(url),
+        date: Some(iso_date(words[date])),
+        mime: words.get(date + 1).map(|mime| (*mime).to_owned()),
+        ..Head::new(kind, Ok(length))
+    })
+}
+
+fn is_date(word: &str) -> bool {
+    word.len() == 14 && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_address(word: &str) -> bool {
+    word.contains(['.', ':'])
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_hexdigit() || b".:".contains(&b))
+}
+
+/// `20080430204825` as `2008-04-30T20:48:25Z`.
+fn iso_date(digits: &str) -> String {
+    let part = |from: usize, to: usize| &digits[from..to];
+    format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        part(0, 4),
+        part(4, 6),
+        part(6, 8),
+        part(8, 10),
+        part(10, 12),
+        part(12, 14)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warc(text: &str) -> Head {
+        match begin(Format::Warc, text.as_bytes()) {
+            Begin::Head(parsed) => parsed.0,
+            other => panic!("{text:?} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn heads_of_warc() {
+        let head = warc(
+            "WARC/1.0\r\nWARC-Type: response\r\nwarc-target-uri: <http://a/b:c>\r\n\
+             WARC-Date: 2024-01-02T03:04:05Z\r\nContent-Type: application/http;\r\n msgtype=response\r\n\
+             Content-Length: 12\r\n\r\n",
+        );
+        assert_eq!(head.kind, Kind::Response);
+        assert_eq!(head.url.as_deref(), Some("http://a/b:c"));
+        assert_eq!(
+            head.mime.as_deref(),
+            Some("application/http; msgtype=response")
+        );
+        assert_eq!(head.length, Ok(12));
+        for wrong in ["-5", "", "1e3", "99999999999999999999", "12 bytes"] {
+            let head = warc(&format!(
+                "WARC/1.1\nWARC-Type: new\nContent-Length: {wrong}\n\n"
+            ));
+            assert!(head.length.is_err() && head.kind == Kind::Other, "{wrong}");
+        }
+        assert_eq!(
+            begin(Format::Warc, b"WARC/1.0\r\nContent-Length: 1\r\n"),
+            Begin::Part
+        );
+        assert_eq!(begin(Format::Warc, b"WARD/1.0\r\n\r\n"), Begin::None);
+        assert_eq!(begin(Format::Warc, b"WARC/x.0\r\n\r\n"), Begin::None);
+    }
+
+    #[test]
+    fn heads_of_arc() {
+        let arc = |line: &str| parse_arc(line);
+        let one = arc("http://a.b/c d 1.2.3.4 20080430204825 text/html 77").unwrap();
+        assert_eq!(one.url.as_deref(), Some("http://a.b/c d"));
+        assert_eq!(one.date.as_deref(), Some("2008-04-30T20:48:25Z"));
+        assert_eq!(
+            (one.length, one.mime.as_deref()),
+            (Ok(77), Some("text/html"))
+        );
+        let two = arc("http://a/ 1.2.3.4 20080430204825 text/html 200 - - 0 x.arc.gz 77").unwrap();
+        assert_eq!(two.length, Ok(77));
+        for no in [
+            "",
+            "URL IP-address Archive-date Content-type Archive-length",
+            "1 0 CommonCrawl",
+            "http://a/ 1.2.3.4 20080430204825 text/html -7",
+            "a b 1.2.3.4 20080430204825 text/html 7",
+        ] {
+            assert_eq!(arc(no), None, "{no}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! An HTTP response as an archive holds it: head, and body with its encodings undone.
+//!
+//! Archives are not what servers said: Common Crawl stores decoded bodies under heads that still
+//! name an encoding. So an encoding that does not fit is no error; the body is taken as it is, and
+//! that is told.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+
+use super::head;
+use crate::decode;
+
+/// A response, with its body as stored.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Response<'a> {
+    pub(super) status: Option<u16>,
+    pub(super) mime: Option<String>,
+    chunked: bool,
+    encodings: Vec<String>,
+    stored: &'a [u8],
+}
+
+/// A body without its encodings.
+pub(super) struct Body<'a> {
+    pub(super) bytes: Cow<'a, [u8]>,
+    /// Why an encoding that the head names was not undone.
+    pub(super) raw: Option<String>,
+    /// Whether it is longer than the limit; then it is cut somewhere behind it.
+    pub(super) too_long: bool,
+}
+
+/// The response that a block holds; none if it is something else.
+pub(super) fn parse(block: &[u8]) -> Option<Response<'_>> {
+    if !block.starts_with(b"HTTP/") {
+        return None;
+    }
+    let (end, body) = head::head_end(block).unwrap_or((block.len(), block.len()));
+    let text = String::from_utf8_lossy(&block[..end]);
+    let (line, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let fields = head::fields(rest);
+    let all = |wanted: &'static str| {
+        let found = fields
+            .iter()
+            .filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.to_ascii_lowercase())
+    };
+    let status = line
+        .split_ascii_whitespace()
+        .nth(1)
+        .and_then(|s| s.parse().ok());
+    Some(Response {
+        status,
+        mime: all("content-type").next(),
+        chunked: all("transfer-encoding").any(|value| value.contains("chunked")),
+        encodings: all("content-encoding")
+            .flat_map(|value| {
+                value
+                    .split(',')
+                    .map(|e| e.trim().to_owned())
+                    .collect::<Vec<_>>()
+            })
+            .filter(|encoding| !encoding.is_empty() && encoding != "identity")
+            .collect(),
+        stored: &block[body..],
+    })
+}
+
+impl<'a> Response<'a> {
+    /// The body without chunks and compression, of which up to `limit` bytes and a few more are
+    /// made. Linear in the stored length and the limit.
+    pub(super) fn body(&self, limit: usize) -> Body<'a> {
+        let mut body = Body {
+            bytes: Cow::Borrowed(self.stored),
+            raw: None,
+            too_long: false,
+        };
+        if self.chunked {
+            match unchunked(self.stored) {
+                Some(bytes) => body.bytes = Cow::Owned(bytes),
+                None => body.raw = Some("not in chunks, though its head says so".to_owned()),
+            }
+        }
+        for encoding in self.encodings.iter().rev() {
+            match inflate(encoding, &body.bytes, limit) {
+                Ok(bytes) => body.bytes = Cow::Owned(bytes),
+                Err(reason) => {
+                    let reason =
+                        format!("not in {encoding:.20}, though its head says so: {reason}");
+                    body.raw.get_or_insert(reason);
+                    break;
+                }
+            }
+        }
+        body.too_long = body.bytes.len() > limit;
+        body
+    }
+}
+
+/// The chunks joined; none when they are not well formed. The last one may be missing or cut off.
+fn unchunked(stored: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(stored.len());
+    let mut rest = stored;
+    while !rest.is_empty() {
+        let newline = memchr::memchr(b'\n', &rest[..rest.len().min(1024)])?;
+        let line = std::str::from_utf8(&rest[..newline]).ok()?;
+        let digits = line.split(';').next().unwrap_or_default().trim();
+        let size = usize::from_str_radix(digits, 16).ok()?;
+        rest = &rest[newline + 1..];
+        if size == 0 {
+            break;
+        }
+        let there = size.min(rest.len());
+        bytes.extend_from_slice(&rest[..there]);
+        rest = &rest[there..];
+        rest = rest
+            .strip_prefix(b"\r\n")
+            .or_else(|| rest.strip_prefix(b"\n"))
+            .unwrap_or(rest);
+    }
+    Some(bytes)
+}
+
+/// Undoes one content encoding; a body that is cut off counts as far as it goes.
+fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<Vec<u8>, String> {
+    match encoding {
+        "gzip" | "x-gzip" => some(MultiGzDecoder::new(bytes), limit),
+        "deflate" => some(ZlibDecoder::new(bytes), limit)
+            .or_else(|_| some(DeflateDecoder::new(bytes), limit)),
+        "zstd" => some(
+            decode::zstd_decoder(bytes).map_err(|error| error.to_string())?,
+            limit,
+        ),
+        "br" => some(brotli_decompressor::Decompressor::new(bytes, 4096), limit),
+        _ => Err("it is not known".to_owned()),
+    }
+}
+
+/// What comes out, up to the limit and one byte; an error counts if it comes first.
+fn some(decoder: impl Read, limit: usize) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let most = (limit as u64).saturating_add(1);
+    match decoder.take(most).read_to_end(&mut out) {
+        Err(error) if out.is_empty() => Err(error.to_string()),
+        _ => Ok(out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn body(head: &str, stored: &[u8], limit: usize) -> (Vec<u8>, bool, bool) {
+        let block = [format!("HTTP/1.1 200 OK\r\n{head}\r\n").as_bytes(), stored].concat();
+        let response = parse(&block).unwrap();
+        let body = response.body(limit);
+        (body.bytes.to_vec(), body.raw.is_some(), body.too_long)
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn encodings_are_undone_or_the_body_is_taken_as_it_is() {
+        let chunked = "Transfer-Encoding: chunked\r\n";
+        let gzipped = "Content-Encoding: gzip\r\n";
+        let cases: [(&str, Vec<u8>, &[u8], bool); 9] = [
+            ("", b"plain".to_vec(), b"plain", false),
+            (
+                chunked,
+                b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n".to_vec(),
+                b"abcde",
+                false,
+            ),
+            (chunked, b"<html>".to_vec(), b"<html>", true),
+            (chunked, b"9\r\nabc".to_vec(), b"abc", false),
+            (gzipped, gzip(b"text"), b"text", false),
+            (gzipped, b"text".to_vec(), b"text", true),
+            ("Content-Encoding: identity\r\n", b"t".to_vec(), b"t", false),
+            ("Content-Encoding: pack200\r\n", b"t".to_vec(), b"t", true),
+            (
+                "Content-Encoding: zstd\r\n",
+                zstd::encode_all(&b"z"[..], 1).unwrap(),
+                b"z",
+                false,
+            ),
+        ];
+        for (head, stored, expected, raw) in cases {
+            assert_eq!(
+                body(head, &stored, 100),
+                (expected.to_vec(), raw, false),
+                "{head}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_body_that_swells_is_cut() {
+        let bomb = gzip(&vec![b'a'; 1 << 20]);
+        let (bytes, raw, too_long) = body("Content-Encoding: gzip\r\n", &bomb, 1000);
+        assert!(bytes.len() == 1001 && !raw && too_long);
+    }
+
+    #[test]
+    fn odd_heads_are_read() {
+        let response = parse(b"HTTP/1.0 404\nContent-Type: Text/HTML; charset=x\n\nbody").unwrap();
+        assert_eq!(response.status, Some(404));
+        assert_eq!(response.mime.as_deref(), Some("text/html; charset=x"));
+        assert_eq!(&*response.body(10).bytes, b"body");
+        assert_eq!(parse(b"HTTP/1.0 200 OK").unwrap().stored, b"");
+        assert_eq!(parse(b"<html>"), None);
+    }
+}

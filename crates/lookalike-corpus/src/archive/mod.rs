@@ -1,0 +1,329 @@
+//! Web archives: records of WARC (0.17 to 1.1, with WET and WAT) and ARC as rows.
+//!
+//! [`Feed`](feed::Feed) is the window over the decompressed bytes, [`head`] parses what stands
+//! before a record, [`http`] undoes the encodings of a response, [`page`] makes a row of it. Here
+//! records are told from each other, also where lengths lie: a length is believed only when the
+//! next record begins behind it; otherwise the record is bad, and reading goes on at the next head
+//! that is found. Nothing is allocated by what a head says.
+//!
+//! Which records are documents: responses of status 2xx, resources and conversions, if they hold
+//! text. All others are counted by kind.
+
+mod feed;
+mod head;
+mod http;
+mod page;
+
+use crate::chunk;
+use crate::error::ReadError;
+use crate::options::{Compression, Format, InputOptions};
+use crate::record::BadKind;
+use crate::row::{Notes, RowReader, RowSink};
+use crate::source::Source;
+use feed::Feed;
+use head::{Begin, Head};
+use page::Pages;
+
+/// Held of a block beyond the longest document: room for the head of the response.
+const ROOM_BYTES: usize = 64 << 10;
+
+/// An archive that is being read.
+pub(crate) struct Archive<'a> {
+    source: &'a Source,
+    feed: Feed<'a>,
+    pages: Pages,
+    notes: Notes,
+    /// Most bytes of a block that are held.
+    hold: usize,
+    /// Whether bytes that belong to no record follow from damage that was told already.
+    is_told: bool,
+}
+
+/// What is known of a block when its bytes are there.
+enum Block {
+    /// All of it: this many bytes are there, and this many more follow that are not held.
+    Sound(usize, u64),
+    /// Its length is wrong. The next head begins this far on, if it was found.
+    Wrong(String, Option<usize>),
+}
+
+impl<'a> Archive<'a> {
+    pub(crate) fn open(
+        source: &'a Source,
+        options: &InputOptions,
+    ) -> Result<Archive<'a>, ReadError> {
+        let limit = chunk::max_document_bytes(options);
+        Ok(Archive {
+            source,
+            feed: Feed::open(source)?,
+            pages: Pages::new(source, limit),
+            notes: Notes::default(),
+            hold: limit.saturating_add(ROOM_BYTES),
+            is_told: false,
+        })
+    }
+
+    /// Reads one record, or crosses what lies between two; false at the end.
+    fn step(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
+        self.pass_blank_lines()?;
+        if self.feed.rest().is_empty() {
+            return Ok(self.cross_gap(sink));
+        }
+        let (offset, member) = (self.feed.offset(), self.feed.member());
+        match self.begin()? {
+            Begin::Head(parsed) => {
+                let (head, length) = *parsed;
+                self.feed.pass(length);
+                self.is_told = false;
+                self.record(&head, offset, member, sink)?;
+            }
+            Begin::Part => {
+                self.tell(sink, offset, "ends within its head".to_owned());
+                self.feed.pass(self.feed.rest().len());
+            }
+            Begin::None => {
+                self.tell(sink, offset, "no record begins here".to_owned());
+                self.resync()?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A bad record, unless it is the consequence of one that was told before.
+    fn tell(&mut self, sink: &mut RowSink<'_>, offset: u64, reason: String) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            sink.bad(offset, BadKind::Broken, reason);
+        }
+    }
+
+    fn pass_blank_lines(&mut self) -> Result<(), ReadError> {
+        loop {
+            let rest = self.feed.rest();
+            let blank = rest.iter().take_while(|b| matches!(b, b'\r' | b'\n'));
+            let blank = blank.count();
+            let all = blank == rest.len();
+            self.feed.pass(blank);
+            if !all || !self.feed.more()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes on behind damaged data; false if there is none, which is the end.
+    fn cross_gap(&mut self, sink: &mut RowSink<'_>) -> bool {
+        let offset = self.feed.offset();
+        let Some(reason) = self.feed.cross_gap() else {
+            return false;
+        };
+        self.is_told = true;
+        sink.skips.push(chunk::damage(self.source, offset, &reason));
+        true
+    }
+
+    /// The head at the reading position, with as many bytes as it takes.
+    fn begin(&mut self) -> Result<Begin, ReadError> {
+        loop {
+            let begin = head::begin(self.source.format, self.feed.rest());
+            if begin != Begin::Part || !self.feed.more()? {
+                return Ok(begin);
+            }
+        }
+    }
+
+    /// Moves to the next head, a gap or the end.
+    fn resync(&mut self) -> Result<(), ReadError> {
+        loop {
+            if let Some(at) = self.next_head(1) {
+                self.feed.pass(at);
+                return Ok(());
+            }
+            let rest = self.feed.rest().len();
+            let passed = rest.saturating_sub(head::overlap(self.source.format));
+            self.feed.pass(passed);
+            if !self.feed.more()? {
+                self.feed.pass(self.feed.rest().len());
+                return Ok(());
+            }
+        }
+    }
+
+    /// Where the next head begins among the bytes that are there, from `from` on: in a line or
+    /// where a member begins.
+    fn next_head(&self, from: usize) -> Option<usize> {
+        let rest = self.feed.rest();
+        let format = self.source.format;
+        let in_line = head::find(format, rest.get(from - 1..)?).map(|at| at + from - 1);
+        let borders = self.feed.borders().filter(|&border| border >= from);
+        let at_border = borders
+            .take_while(|&border| in_line.is_none_or(|line| border < line))
+            .find(|&border| self.begins(&rest[border..]));
+        at_border.or(in_line)
+    }
+
+    fn begins(&self, bytes: &[u8]) -> bool {
+        match self.source.format {
+            Format::Arc => matches!(head::begin(Format::Arc, bytes), Begin::Head(_)),
+            _ => bytes.len() >= 6 && head::begins_warc(bytes),
+        }
+    }
+
+    /// The record whose head was just passed.
+    fn record(
+        &mut self,
+        head: &Head,
+        offset: u64,
+        member: u64,
+        sink: &mut RowSink<'_>,
+    ) -> Result<(), ReadError> {
+        let length = match &head.length {
+            Ok(length) => *length,
+            Err(reason) => {
+                sink.bad(offset, BadKind::Broken, reason.clone());
+                self.is_told = true;
+                return self.resync();
+            }
+        };
+        match self.block(length)? {
+            Block::Sound(held, unheld) => {
+                let place = page::Place { offset, member };
+                let body = &self.feed.rest()[..held];
+                self.pages
+                    .add(head, body, unheld > 0, place, &mut self.notes, sink);
+                self.feed.pass(held);
+                self.pass_unheld(unheld)
+            }
+            Block::Wrong(reason, next) => {
+                sink.bad(offset, BadKind::Broken, reason);
+                self.is_told = true;
+                match next {
+                    Some(next) => self.feed.pass(next),
+                    None => self.resync()?,
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Gets the bytes of a block of this length and looks whether it ends where it should.
+    fn block(&mut self, length: u64) -> Result<Block, ReadError> {
+        let held = usize::try_from(length).unwrap_or(usize::MAX).min(self.hold);
+        let there = self.need_block(held)?;
+        if let Some(border) = self.border_with_head(held) {
+            return Ok(Block::Wrong(
+                format!("its length is {length}, but the next record begins after {border} bytes"),
+                Some(border),
+            ));
+        }
+        if !there {
+            let rest = self.feed.rest().len();
+            let next = self.next_head(1).unwrap_or(rest);
+            return Ok(Block::Wrong(
+                format!("its length is {length}, but it ends after {next} bytes"),
+                Some(next),
+            ));
+        }
+        if length > held as u64 {
+            let unheld = length - held as u64;
+            if !self.is_beyond_file(length) {
+                return Ok(Block::Sound(held, unheld));
+            }
+            let reason = format!("its length is {length}, more than the file holds");
+            return Ok(Block::Wrong(reason, self.next_head(1)));
+        }
+        if self.ends_well(held)? {
+            return Ok(Block::Sound(held, 0));
+        }
+        let reason = format!("its length is {length}, but no record begins behind it");
+        Ok(Block::Wrong(reason, self.next_head(1)))
+    }
+
+    /// Reads until `n` bytes are there; stops where another record begins before.
+    fn need_block(&mut self, n: usize) -> Result<bool, ReadError> {
+        while self.feed.rest().len() < n {
+            if self.border_with_head(n).is_some() {
+                return Ok(true);
+            }
+            if !self.feed.more()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A member within the next `n` bytes that begins with a record of its own.
+    fn border_with_head(&self, n: usize) -> Option<usize> {
+        let rest = self.feed.rest();
+        let mut borders = self.feed.borders().filter(|&border| border < n);
+        borders.find(|&border| self.begins(&rest[border..]))
+    }
+
+    /// Whether an uncompressed block of this length reaches beyond the end of the file.
+    fn is_beyond_file(&self, length: u64) -> bool {
+        self.source.compression == Compression::None
+            && length > self.source.bytes.saturating_sub(self.feed.offset())
+    }
+
+    /// Whether behind the next `held` bytes there are line feeds and a head, or nothing.
+    fn ends_well(&mut self, held: usize) -> Result<bool, ReadError> {
+        let mut blank = held;
+        loop {
+            let more = self.feed.need(blank + 1)?;
+            match self.feed.rest().get(blank) {
+                Some(b'\r' | b'\n') => blank += 1,
+                None if !more => return Ok(true),
+                _ => break,
+            }
+        }
+        // Where a member begins, the record before it has ended.
+        if self
+            .feed
+            .borders()
+            .any(|border| (held..=blank).contains(&border))
+        {
+            return Ok(true);
+        }
+        loop {
+            match head::begin(self.source.format, &self.feed.rest()[blank..]) {
+                Begin::Head(_) => return Ok(true),
+                Begin::None => return Ok(false),
+                Begin::Part if !self.feed.more()? => return Ok(true),
+                Begin::Part => {}
+            }
+        }
+    }
+
+    /// Passes the part of a block that is not held.
+    fn pass_unheld(&mut self, mut bytes: u64) -> Result<(), ReadError> {
+        while bytes > 0 {
+            if self.feed.rest().is_empty() && !self.feed.more()? {
+                return Ok(());
+            }
+            let here = self.feed.borders().find(|&border| border > 0);
+            let most = here.unwrap_or(usize::MAX).min(self.feed.rest().len());
+            let passed = usize::try_from(bytes).unwrap_or(usize::MAX).min(most);
+            self.feed.pass(passed);
+            bytes -= passed as u64;
+            if Some(passed) == here && self.begins(self.feed.rest()) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RowReader for Archive<'_> {
+    fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
+        while !sink.is_full() {
+            if !self.step(sink)? {
+                let name = self.source.name();
+                sink.skips.extend(self.notes.drain(&name));
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.feed.disk_bytes()
+    }
+}

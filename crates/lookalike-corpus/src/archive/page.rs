@@ -1,0 +1,231 @@
+//! From a record of an archive to the JSON line of its fields, if it is a document.
+
+use crate::charset::{self, Decoded};
+use crate::row::{Notes, Object, RowSink, RowState};
+use crate::sniff;
+use crate::source::{SkipKind, Source};
+
+use super::head::{Head, Kind};
+use super::http;
+
+/// Makes rows of records.
+pub(super) struct Pages {
+    source: String,
+    limit: usize,
+}
+
+/// Where a record lies.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// In the decompressed source.
+    pub(super) offset: u64,
+    /// The compressed member in the file; 0 where there are none.
+    pub(super) member: u64,
+}
+
+/// What a record says, once its HTTP head is off.
+struct Payload<'a> {
+    status: Option<u16>,
+    mime: Option<String>,
+    body: http::Body<'a>,
+}
+
+/// Which kind of text a payload is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Text {
+    Html,
+    Plain,
+}
+
+impl Pages {
+    pub(super) fn new(source: &Source, limit: usize) -> Pages {
+        Pages {
+            source: source.name().into_owned(),
+            limit,
+        }
+    }
+
+    /// Adds the record as a row, or counts it. `is_cut`: there is more of the block than is held.
+    pub(super) fn add(
+        &mut self,
+        head: &Head,
+        block: &[u8],
+        is_cut: bool,
+        place: Place,
+        notes: &mut Notes,
+        sink: &mut RowSink<'_>,
+    ) {
+        let named = |what: &str| match &head.url {
+            Some(url) => format!("{what} of {url:.200}"),
+            None => what.to_owned(),
+        };
+        if let Some(kind) = not_a_document(head.kind) {
+            notes.add(kind, place.offset, || {
+                named(&format!("{:.40} record", head.type_name))
+            });
+            return;
+        }
+        let mut payload = payload(head, block, self.limit);
+        payload.body.too_long |= is_cut;
+        if let Some(status) = payload.status.filter(|status| !(200..300).contains(status)) {
+            notes.add(SkipKind::HttpStatus, place.offset, || {
+                named(&format!("response with status {status}"))
+            });
+            return;
+        }
+        let Some(text) = text_of(payload.mime.as_deref(), &payload.body.bytes) else {
+            notes.add(SkipKind::NotText, place.offset, || {
+                named(payload.mime.as_deref().unwrap_or("binary data"))
+            });
+            return;
+        };
+        if let Some(reason) = &payload.body.raw {
+            notes.add(SkipKind::RawBody, place.offset, || {
+                named(&format!("a body {reason}"))
+            });
+        }
+        self.write(head, &payload, text, place, sink);
+    }
+
+    fn write(
+        &self,
+        head: &Head,
+        payload: &Payload<'_>,
+        text: Text,
+        place: Place,
+        sink: &mut RowSink<'_>,
+    ) {
+        let html = text == Text::Html;
+        let header = payload.mime.as_deref().and_then(charset::in_content_type);
+        let decoded: Option<Decoded<'_>> = (!payload.body.too_long)
+            .then(|| charset::decode_declared(&payload.body.bytes, html, header));
+        let mut line = Object::begin(sink.bytes);
+        let fields = [
+            ("url", &head.url),
+            ("date", &head.date),
+            ("record_id", &head.record_id),
+            ("digest", &head.digest),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value {
+                line.text(name, value);
+            }
+        }
+        line.text("type", &head.type_name.to_ascii_lowercase());
+        if let Some(status) = payload.status {
+            line.number("status", status);
+        }
+        if let Some(mime) = &payload.mime {
+            line.text("mime", mime.split(';').next().unwrap_or_default().trim());
+        }
+        line.text("source", &self.source);
+        line.number("member", place.member);
+        line.number("offset", place.offset);
+        if let Some(decoded) = &decoded {
+            line.text("charset", decoded.charset);
+            line.text(if html { "html" } else { "text" }, &decoded.text);
+        }
+        line.end();
+        let state = match decoded {
+            Some(_) => RowState::Good,
+            None => RowState::TooLong,
+        };
+        sink.push(
+            place.offset,
+            state,
+            decoded.is_some_and(|decoded| decoded.replaced),
+        );
+    }
+}
+
+/// The counter of records that are never documents.
+fn not_a_document(kind: Kind) -> Option<SkipKind> {
+    match kind {
+        Kind::Response | Kind::Resource | Kind::Conversion => None,
+        Kind::Warcinfo => Some(SkipKind::Warcinfo),
+        Kind::Request => Some(SkipKind::Request),
+        Kind::Metadata => Some(SkipKind::Metadata),
+        Kind::Revisit => Some(SkipKind::Revisit),
+        Kind::Other => Some(SkipKind::OtherRecord),
+    }
+}
+
+/// A response with HTTP, or whatever else the record holds.
+fn payload<'a>(head: &Head, block: &'a [u8], limit: usize) -> Payload<'a> {
+    let response = match head.kind {
+        Kind::Response => http::parse(block),
+        _ => None,
+    };
+    match response {
+        Some(response) => Payload {
+            status: response.status,
+            body: response.body(limit),
+            mime: response.mime,
+        },
+        None => Payload {
+            status: None,
+            mime: head.mime.as_deref().map(str::to_ascii_lowercase),
+            body: http::Body {
+                bytes: block.into(),
+                raw: None,
+                too_long: block.len() > limit,
+            },
+        },
+    }
+}
+
+/// Whether a payload is text, by its declared type, or by its first bytes where that says nothing.
+fn text_of(mime: Option<&str>, body: &[u8]) -> Option<Text> {
+    let mime = mime.unwrap_or_default();
+    let essence = mime.split(';').next().unwrap_or_default().trim();
+    match essence {
+        "text/html" | "application/xhtml+xml" => Some(Text::Html),
+        "text/plain" if sniff::is_html(body) => Some(Text::Html),
+        "text/plain" | "text/markdown" | "text/x-markdown" => plain(body),
+        "text/xml" | "application/xml" | "application/rss+xml" | "application/atom+xml" => {
+            Some(Text::Html)
+        }
+        // ClueWeb, ARC and broken servers.
+        "" | "no-type" | "unknown" | "application/octet-stream" | "application/http" => {
+            if sniff::is_html(body) {
+                Some(Text::Html)
+            } else if essence == "application/octet-stream" {
+                None
+            } else {
+                plain(body)
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Text without a NUL in its beginning, unless it is UTF-16.
+fn plain(body: &[u8]) -> Option<Text> {
+    let head = &body[..body.len().min(sniff::HEAD_BYTES)];
+    let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
+    (is_utf16 || memchr::memchr(0, head).is_none()).then_some(Text::Plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_a_text() {
+        let cases = [
+            (Some("text/html; charset=utf-8"), &b""[..], Some(Text::Html)),
+            (Some("text/plain"), b"words", Some(Text::Plain)),
+            (Some("text/plain"), b"<!DOCTYPE html><p>", Some(Text::Html)),
+            (Some("text/plain"), b"\0\x01", None),
+            (Some("image/png"), b"\x89PNG", None),
+            (Some("text/css"), b"a{}", None),
+            (Some("text/dns"), b"20080430", None),
+            (None, b"<html>", Some(Text::Html)),
+            (None, b"words", Some(Text::Plain)),
+            (Some("application/octet-stream"), b"words", None),
+        ];
+        for (mime, body, expected) in cases {
+            assert_eq!(text_of(mime, body), expected, "{mime:?}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! One archive or table on its way into chunks, row by row.
+
+use super::{Chunk, Piece, Span};
+use crate::archive::Archive;
+use crate::error::ReadError;
+use crate::options::{Format, InputOptions};
+use crate::row::{RowReader, RowSink};
+use crate::source::Source;
+use crate::table::Delimited;
+#[cfg(feature = "parquet")]
+use crate::table::{ArrowTable, ParquetTable};
+
+/// A source of rows that is being read.
+pub(super) struct RowCutter<'a> {
+    number: u32,
+    reader: Box<dyn RowReader + Send + 'a>,
+    record: u64,
+    counted_disk_bytes: u64,
+}
+
+impl<'a> RowCutter<'a> {
+    pub(super) fn new(
+        number: u32,
+        source: &'a Source,
+        options: &InputOptions,
+    ) -> Result<RowCutter<'a>, ReadError> {
+        Ok(RowCutter {
+            number,
+            reader: open(source, options)?,
+            record: 0,
+            counted_disk_bytes: 0,
+        })
+    }
+
+    /// Adds rows until the chunk has `enough` bytes; says whether the source is at its end.
+    pub(super) fn fill(&mut self, chunk: &mut Chunk, enough: usize) -> Result<bool, ReadError> {
+        let start = chunk.bytes.len();
+        let mut sink = RowSink {
+            bytes: &mut chunk.bytes,
+            rows: Vec::new(),
+            skips: &mut chunk.skips,
+            enough,
+        };
+        let ended = self.reader.fill(&mut sink)?;
+        let rows = sink.rows;
+        let disk_bytes = self.reader.disk_bytes().max(self.counted_disk_bytes);
+        chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
+        self.counted_disk_bytes = disk_bytes;
+        let count = rows.len() as u64;
+        if count > 0 {
+            chunk.pieces.push(Piece {
+                source: self.number,
+                first_record: self.record,
+                first_line: 0,
+                offset: rows[0].offset,
+                range: start..chunk.bytes.len(),
+                span: Span::Rows(rows),
+            });
+        }
+        self.record += count;
+        chunk.records += count;
+        Ok(ended)
+    }
+}
+
+fn open<'a>(
+    source: &'a Source,
+    options: &InputOptions,
+) -> Result<Box<dyn RowReader + Send + 'a>, ReadError> {
+    Ok(match source.format {
+        Format::Warc | Format::Arc => Box::new(Archive::open(source, options)?),
+        Format::Csv | Format::Tsv => Box::new(Delimited::open(source, options)?),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => Box::new(ParquetTable::open(source, options)?),
+        #[cfg(feature = "parquet")]
+        Format::Arrow => Box::new(ArrowTable::open(source, options)?),
+        _ => unreachable!("one document a file, or lines"),
+    })
+}

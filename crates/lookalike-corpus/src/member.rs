@@ -1,0 +1,275 @@
+//! Decompression that knows the members of a file and goes on behind a broken one.
+//!
+//! Web archives are gzip members or zstd frames, one a record. Where one is damaged, the next
+//! magic number is looked for behind its beginning, and reading goes on there; one read's
+//! output never crosses the border between two members.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use flate2::bufread::GzDecoder;
+
+use crate::decode::{self, Counted, Decoder, Step};
+use crate::error::ReadError;
+use crate::options::Compression;
+use crate::source::Source;
+
+const READ_BYTES: usize = 128 << 10;
+
+/// Broken members may be read again from their second byte on for this many bytes in all; beyond
+/// it, the search goes on where they broke. So a hostile file costs linear time.
+const AGAIN_BYTES: u64 = 64 << 20;
+
+type Input = BufReader<Counted>;
+
+/// What one read came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// More bytes of the same member.
+    More,
+    /// The first bytes of a member, which begins at this place of the file.
+    Member(u64),
+    /// Bytes are missing here; a member begins again with the next read, unless the end is near.
+    Gap(String),
+    /// The end of the file.
+    End,
+}
+
+/// A source as a sequence of members. A file without members is one.
+pub(crate) struct Members<'a> {
+    source: &'a Source,
+    state: State<'a>,
+    again: u64,
+    /// The error behind bytes that were already handed out.
+    pending: Option<io::Error>,
+}
+
+enum State<'a> {
+    /// Between members.
+    Between(Input),
+    Gzip(u64, Box<GzDecoder<Input>>),
+    Zstd(u64, Box<zstd::stream::read::Decoder<'static, Input>>),
+    /// Not made of members: told whether it has begun.
+    Whole(Decoder<'a>, bool),
+    Over(u64),
+}
+
+impl<'a> Members<'a> {
+    pub(crate) fn open(source: &'a Source) -> Result<Members<'a>, ReadError> {
+        let state = match source.compression {
+            Compression::Gzip | Compression::Zstd => {
+                decode::Decoder::open(source)?;
+                let file = File::open(source.file()).map_err(|e| decode::io_error(source, e))?;
+                State::Between(BufReader::with_capacity(READ_BYTES, Counted::new(file)))
+            }
+            _ => State::Whole(Decoder::open(source)?, false),
+        };
+        Ok(Members {
+            source,
+            state,
+            again: 0,
+            pending: None,
+        })
+    }
+
+    /// Bytes of the file that were consumed so far.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        match &self.state {
+            State::Between(input) => position(input),
+            State::Gzip(_, decoder) => position(decoder.get_ref()),
+            State::Zstd(_, decoder) => position(decoder.get_ref()),
+            State::Whole(decoder, _) => decoder.disk_bytes(),
+            State::Over(bytes) => *bytes,
+        }
+    }
+
+    /// Appends up to `want` bytes, at least one unless the outcome is `Gap` or `End`.
+    pub(crate) fn append(&mut self, out: &mut Vec<u8>, want: usize) -> Result<Output, ReadError> {
+        loop {
+            match self.step(out, want) {
+                Ok(Some(output)) => return Ok(output),
+                Ok(None) => {}
+                Err(error) => return Err(decode::io_error(self.source, error)),
+            }
+        }
+    }
+
+    /// One step; none when there is nothing to tell of it.
+    fn step(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<Option<Output>> {
+        match std::mem::replace(&mut self.state, State::Over(0)) {
+            State::Over(bytes) => {
+                self.state = State::Over(bytes);
+                Ok(Some(Output::End))
+            }
+            State::Whole(decoder, begun) => self.whole(decoder, begun, out, want),
+            State::Between(input) => self.next_member(input, out, want),
+            State::Gzip(at, mut decoder) => {
+                let read = self.read_some(&mut decoder, out, want);
+                match read {
+                    Ok(0) => self.state = State::Between(decoder.into_inner()),
+                    Ok(_) => {
+                        self.state = State::Gzip(at, decoder);
+                        return Ok(Some(Output::More));
+                    }
+                    Err(error) => return self.broken(at, decoder.into_inner(), error),
+                }
+                Ok(None)
+            }
+            State::Zstd(at, mut decoder) => {
+                let read = self.read_some(&mut decoder, out, want);
+                match read {
+                    Ok(0) => self.state = State::Between(decoder.finish()),
+                    Ok(_) => {
+                        self.state = State::Zstd(at, decoder);
+                        return Ok(Some(Output::More));
+                    }
+                    Err(error) => return self.broken(at, decoder.finish(), error),
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn whole(
+        &mut self,
+        mut decoder: Decoder<'a>,
+        begun: bool,
+        out: &mut Vec<u8>,
+        want: usize,
+    ) -> io::Result<Option<Output>> {
+        let before = out.len();
+        let step = decoder.append(out, want).map_err(io::Error::other)?;
+        let more = if begun {
+            Output::More
+        } else {
+            Output::Member(0)
+        };
+        let bytes = decoder.disk_bytes();
+        self.state = match step {
+            Step::More => State::Whole(decoder, true),
+            // What was read counts first; the next step tells of the end.
+            Step::End | Step::Damaged(_) if out.len() > before => State::Whole(decoder, true),
+            Step::End => State::Over(bytes),
+            Step::Damaged(reason) => {
+                self.state = State::Over(bytes);
+                return Ok(Some(Output::Gap(reason)));
+            }
+        };
+        Ok((out.len() > before).then_some(more))
+    }
+
+    /// Begins the next member and reads its first bytes.
+    fn next_member(
+        &mut self,
+        mut input: Input,
+        out: &mut Vec<u8>,
+        want: usize,
+    ) -> io::Result<Option<Output>> {
+        let at = position(&input);
+        if input.fill_buf()?.is_empty() {
+            let counted = input.get_ref();
+            decode::check_unchanged(self.source, counted).map_err(io::Error::other)?;
+            self.state = State::Over(at);
+            return Ok(None);
+        }
+        if self.source.compression == Compression::Zstd {
+            let mut decoder = Box::new(decode::zstd_decoder(input)?.single_frame());
+            return match self.read_some(&mut decoder, out, want) {
+                Ok(n) => {
+                    self.state = State::Zstd(at, decoder);
+                    Ok((n > 0).then_some(Output::Member(at)))
+                }
+                Err(error) => self.broken(at, decoder.finish(), error),
+            };
+        }
+        let mut decoder = Box::new(GzDecoder::new(input));
+        match self.read_some(&mut decoder, out, want) {
+            Ok(n) => {
+                self.state = State::Gzip(at, decoder);
+                Ok((n > 0).then_some(Output::Member(at)))
+            }
+            Err(error) => self.broken(at, decoder.into_inner(), error),
+        }
+    }
+
+    /// Reads up to `want` bytes; an error behind some bytes is told by the next call.
+    fn read_some(
+        &mut self,
+        reader: &mut impl Read,
+        out: &mut Vec<u8>,
+        want: usize,
+    ) -> io::Result<usize> {
+        if let Some(error) = self.pending.take() {
+            return Err(error);
+        }
+        let start = out.len();
+        out.resize(start + want, 0);
+        let (filled, end) = decode::fill(reader, &mut out[start..]);
+        out.truncate(start + filled);
+        match end {
+            Err(error) if filled > 0 => {
+                self.pending = Some(error);
+                Ok(filled)
+            }
+            end => end.map(|_| filled),
+        }
+    }
+
+    /// The member that begins at `start` cannot be read on: looks for the next one.
+    fn broken(
+        &mut self,
+        start: u64,
+        mut input: Input,
+        error: io::Error,
+    ) -> io::Result<Option<Output>> {
+        if error.raw_os_error().is_some() {
+            return Err(error);
+        }
+        decode::check_unchanged(self.source, input.get_ref()).map_err(io::Error::other)?;
+        let stopped = position(&input);
+        self.again += stopped.saturating_sub(start);
+        let from = if self.again <= AGAIN_BYTES {
+            start + 1
+        } else {
+            stopped.max(start + 1)
+        };
+        input.seek(SeekFrom::Start(from))?;
+        self.state = match find_magic(&mut input, magic(self.source.compression))? {
+            true => State::Between(input),
+            false => State::Over(self.source.bytes),
+        };
+        Ok(Some(Output::Gap(error.to_string())))
+    }
+}
+
+/// Where the next byte of the input lies in the file.
+fn position(input: &Input) -> u64 {
+    input.get_ref().at - input.buffer().len() as u64
+}
+
+fn magic(compression: Compression) -> &'static [u8] {
+    match compression {
+        Compression::Zstd => b"\x28\xb5\x2f\xfd",
+        _ => b"\x1f\x8b\x08",
+    }
+}
+
+/// Moves the input to the next magic number, if there is one.
+fn find_magic(input: &mut Input, magic: &[u8]) -> io::Result<bool> {
+    loop {
+        let buffer = input.fill_buf()?;
+        if let Some(found) = memchr::memmem::find(buffer, magic) {
+            input.consume(found);
+            return Ok(true);
+        }
+        // The number may begin in what is left of this buffer.
+        let left = buffer.len().min(magic.len() - 1);
+        let passed = buffer.len() - left;
+        input.consume(passed);
+        if passed == 0 {
+            return Ok(false);
+        }
+        let at = position(input);
+        input.seek(SeekFrom::Start(at))?;
+    }
+}

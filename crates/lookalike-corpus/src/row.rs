@@ -1,0 +1,150 @@
+//! Records that are no lines of their file, written as the JSON line of their fields.
+//!
+//! Web archives and tables go through here: the reader of a format puts each record as one line of
+//! JSON into the chunk, so that the parser, `--id`, `--text`, ranks and the output treat it as a
+//! record of a JSONL file. A [`Row`] says where the line lies and what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use crate::error::ReadError;
+use crate::record::BadKind;
+use crate::source::{Skip, SkipKind};
+
+/// Rows that one call of a reader adds at most.
+pub(crate) const MAX_ROWS: usize = 1 << 14;
+
+/// One record: a line of JSON, or the reason why there is none.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// Where its line ends in the chunk's bytes, behind the line feed; it begins where the row
+    /// before ends.
+    pub(crate) end: usize,
+    /// Where the record begins in the decompressed source; for tables without offsets its number.
+    pub(crate) offset: u64,
+    pub(crate) state: RowState,
+    /// Whether broken characters were replaced on the way into the line.
+    pub(crate) replaced: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum RowState {
+    /// The line holds the record.
+    Good,
+    /// The line holds all but the text, which is longer than the limit.
+    TooLong,
+    /// There is no line.
+    Bad(BadKind, String),
+}
+
+/// A source whose records become rows.
+pub(crate) trait RowReader {
+    /// Adds rows until `sink` has enough or the source ends; says whether it has ended.
+    fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError>;
+
+    /// Bytes of the file that were consumed so far.
+    fn disk_bytes(&self) -> u64;
+}
+
+/// Where a reader puts its rows.
+pub(crate) struct RowSink<'c> {
+    /// The bytes of the chunk: lines are appended.
+    pub(crate) bytes: &'c mut Vec<u8>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) skips: &'c mut Vec<Skip>,
+    /// Length of `bytes` beyond which the chunk has enough.
+    pub(crate) enough: usize,
+}
+
+impl RowSink<'_> {
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.len() >= self.enough || self.rows.len() >= MAX_ROWS
+    }
+
+    /// Ends the line that was appended to `bytes`.
+    pub(crate) fn push(&mut self, offset: u64, state: RowState, replaced: bool) {
+        if !matches!(state, RowState::Bad(..)) {
+            self.bytes.push(b'\n');
+        }
+        self.rows.push(Row {
+            end: self.bytes.len(),
+            offset,
+            state,
+            replaced,
+        });
+    }
+
+    pub(crate) fn bad(&mut self, offset: u64, kind: BadKind, reason: String) {
+        self.push(offset, RowState::Bad(kind, reason), false);
+    }
+}
+
+/// A JSON object in the making.
+pub(crate) struct Object<'b> {
+    bytes: &'b mut Vec<u8>,
+    is_empty: bool,
+}
+
+impl<'b> Object<'b> {
+    pub(crate) fn begin(bytes: &'b mut Vec<u8>) -> Object<'b> {
+        bytes.push(b'{');
+        Object {
+            bytes,
+            is_empty: true,
+        }
+    }
+
+    /// Writes a name; the caller writes the value behind it.
+    pub(crate) fn name(&mut self, name: &str) -> &mut Vec<u8> {
+        if !std::mem::take(&mut self.is_empty) {
+            self.bytes.push(b',');
+        }
+        string(self.bytes, name);
+        self.bytes.push(b':');
+        self.bytes
+    }
+
+    pub(crate) fn text(&mut self, name: &str, value: &str) {
+        string(self.name(name), value);
+    }
+
+    /// A number, which is written as it displays.
+    pub(crate) fn number(&mut self, name: &str, value: impl Display) {
+        let text = value.to_string();
+        self.name(name).extend_from_slice(text.as_bytes());
+    }
+
+    pub(crate) fn end(self) {
+        self.bytes.push(b'}');
+    }
+}
+
+/// Appends a JSON string.
+pub(crate) fn string(bytes: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(bytes, text).expect("a vector takes every byte");
+}
+
+/// Parts of a source that are no documents, counted by kind with the first of each.
+#[derive(Debug, Default)]
+pub(crate) struct Notes(BTreeMap<SkipKind, (u64, u64, String)>);
+
+impl Notes {
+    pub(crate) fn add(&mut self, kind: SkipKind, offset: u64, reason: impl FnOnce() -> String) {
+        let note = self.0.entry(kind);
+        note.or_insert_with(|| (0, offset, reason())).0 += 1;
+    }
+
+    /// One [`Skip`] a kind.
+    pub(crate) fn drain(&mut self, name: &str) -> impl Iterator<Item = Skip> {
+        let notes = std::mem::take(&mut self.0);
+        notes
+            .into_iter()
+            .map(move |(kind, (count, offset, reason))| Skip {
+                name: name.to_owned(),
+                reason,
+                kind,
+                offset: Some(offset),
+                count,
+            })
+    }
+}

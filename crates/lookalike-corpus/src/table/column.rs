@@ -1,0 +1,265 @@
+//! Values of Arrow columns as JSON.
+//!
+//! Numbers are numbers (what is not finite is null), times are written as ISO 8601 has them,
+//! decimals as strings, bytes as text with what is no UTF-8 replaced, lists as arrays, structs and
+//! maps as objects and arrays of objects.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, TimeUnit};
+use jiff::Timestamp;
+
+use crate::row::{Object, RowSink, RowState, string};
+
+/// Nested deeper than this is not read.
+const MAX_DEPTH: usize = 32;
+
+/// Adds the rows of a batch from `from` on until the sink is full; returns where it stopped.
+pub(super) fn add_rows(
+    batch: &RecordBatch,
+    from: usize,
+    first_number: u64,
+    limit: usize,
+    sink: &mut RowSink<'_>,
+) -> usize {
+    let mut row = from;
+    while row < batch.num_rows() && !sink.is_full() {
+        add_row(batch, row, first_number + row as u64, limit, sink);
+        row += 1;
+    }
+    row
+}
+
+fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mut RowSink<'_>) {
+    let start = sink.bytes.len();
+    let mut replaced = false;
+    let mut too_long = false;
+    let mut object = Object::begin(sink.bytes);
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        let bytes = object.name(field.name());
+        let before = bytes.len();
+        value(bytes, column, row, 0, &mut replaced);
+        // Quotes and escapes are not counted exactly: a value twice the limit is too long for sure,
+        // one below it never is.
+        if text_bytes(column, row).unwrap_or(0) > limit {
+            bytes.truncate(before);
+            bytes.extend_from_slice(b"null");
+            too_long = true;
+        }
+    }
+    object.end();
+    debug_assert!(sink.bytes.len() > start);
+    let state = if too_long {
+        RowState::TooLong
+    } else {
+        RowState::Good
+    };
+    sink.push(number, state, replaced);
+}
+
+/// Length of a text, if the value is one.
+fn text_bytes(column: &ArrayRef, row: usize) -> Option<usize> {
+    if column.is_null(row) {
+        return None;
+    }
+    Some(match column.data_type() {
+        DataType::Utf8 => column.as_string::<i32>().value(row).len(),
+        DataType::LargeUtf8 => column.as_string::<i64>().value(row).len(),
+        DataType::Utf8View => column.as_string_view().value(row).len(),
+        DataType::Binary => column.as_binary::<i32>().value(row).len(),
+        DataType::LargeBinary => column.as_binary::<i64>().value(row).len(),
+        DataType::BinaryView => column.as_binary_view().value(row).len(),
+        _ => return None,
+    })
+}
+
+macro_rules! number {
+    ($out:expr, $array:expr, $row:expr, $kind:ty) => {
+        $out.extend_from_slice(
+            $array
+                .as_primitive::<$kind>()
+                .value($row)
+                .to_string()
+                .as_bytes(),
+        )
+    };
+}
+
+macro_rules! time {
+    ($out:expr, $array:expr, $row:expr, $kind:ty, $make:expr) => {{
+        let value = $array.as_primitive::<$kind>().value($row);
+        moment($out, $make(i64::from(value)))
+    }};
+}
+
+fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
+    if depth > MAX_DEPTH || array.is_null(row) {
+        return out.extend_from_slice(b"null");
+    }
+    match array.data_type() {
+        DataType::Boolean => {
+            let word = if array.as_boolean().value(row) {
+                "true"
+            } else {
+                "false"
+            };
+            out.extend_from_slice(word.as_bytes());
+        }
+        DataType::Int8 => number!(out, array, row, Int8Type),
+        DataType::Int16 => number!(out, array, row, Int16Type),
+        DataType::Int32 => number!(out, array, row, Int32Type),
+        DataType::Int64 => number!(out, array, row, Int64Type),
+        DataType::UInt8 => number!(out, array, row, UInt8Type),
+        DataType::UInt16 => number!(out, array, row, UInt16Type),
+        DataType::UInt32 => number!(out, array, row, UInt32Type),
+        DataType::UInt64 => number!(out, array, row, UInt64Type),
+        DataType::Float16 => float(out, array.as_primitive::<Float16Type>().value(row).to_f64()),
+        DataType::Float32 => float(out, array.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float64 => float(out, array.as_primitive::<Float64Type>().value(row)),
+        DataType::Decimal128(..) => {
+            string(
+                out,
+                &array.as_primitive::<Decimal128Type>().value_as_string(row),
+            );
+        }
+        DataType::Decimal256(..) => {
+            string(
+                out,
+                &array.as_primitive::<Decimal256Type>().value_as_string(row),
+            );
+        }
+        DataType::Utf8 => string(out, array.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => string(out, array.as_string::<i64>().value(row)),
+        DataType::Utf8View => string(out, array.as_string_view().value(row)),
+        DataType::Binary => binary(out, array.as_binary::<i32>().value(row), replaced),
+        DataType::LargeBinary => binary(out, array.as_binary::<i64>().value(row), replaced),
+        DataType::BinaryView => binary(out, array.as_binary_view().value(row), replaced),
+        DataType::FixedSizeBinary(_) => {
+            binary(out, array.as_fixed_size_binary().value(row), replaced);
+        }
+        DataType::Date32 => time!(out, array, row, Date32Type, |days: i64| {
+            Timestamp::from_second(days.saturating_mul(86_400))
+        }),
+        DataType::Date64 => time!(out, array, row, Date64Type, Timestamp::from_millisecond),
+        DataType::Timestamp(unit, _) => timestamp(out, array, row, *unit),
+        _ => nested(out, array, row, depth, replaced),
+    }
+}
+
+fn timestamp(out: &mut Vec<u8>, array: &ArrayRef, row: usize, unit: TimeUnit) {
+    match unit {
+        TimeUnit::Second => time!(out, array, row, TimestampSecondType, Timestamp::from_second),
+        TimeUnit::Millisecond => {
+            time!(
+                out,
+                array,
+                row,
+                TimestampMillisecondType,
+                Timestamp::from_millisecond
+            )
+        }
+        TimeUnit::Microsecond => {
+            time!(
+                out,
+                array,
+                row,
+                TimestampMicrosecondType,
+                Timestamp::from_microsecond
+            )
+        }
+        TimeUnit::Nanosecond => {
+            time!(out, array, row, TimestampNanosecondType, |n: i64| {
+                Timestamp::from_nanosecond(n.into())
+            })
+        }
+    }
+}
+
+fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
+    match array.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            match key(dictionary.keys(), row) {
+                Some(key) if key < dictionary.values().len() => {
+                    value(out, dictionary.values(), key, depth + 1, replaced);
+                }
+                _ => out.extend_from_slice(b"null"),
+            }
+        }
+        DataType::List(_) => list(out, &array.as_list::<i32>().value(row), depth, replaced),
+        DataType::LargeList(_) => list(out, &array.as_list::<i64>().value(row), depth, replaced),
+        DataType::FixedSizeList(..) => {
+            list(out, &array.as_fixed_size_list().value(row), depth, replaced);
+        }
+        DataType::Map(..) => {
+            let entries: ArrayRef = std::sync::Arc::new(array.as_map().value(row));
+            list(out, &entries, depth, replaced);
+        }
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns();
+            let mut object = Object::begin(out);
+            for (field, column) in fields.iter().zip(columns) {
+                value(object.name(field.name()), column, row, depth + 1, replaced);
+            }
+            object.end();
+        }
+        _ => out.extend_from_slice(b"null"),
+    }
+}
+
+fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut bool) {
+    out.push(b'[');
+    for item in 0..items.len() {
+        if item > 0 {
+            out.push(b',');
+        }
+        value(out, items, item, depth + 1, replaced);
+    }
+    out.push(b']');
+}
+
+/// A dictionary's key at a row.
+fn key(keys: &dyn Array, row: usize) -> Option<usize> {
+    macro_rules! at {
+        ($kind:ty) => {
+            usize::try_from(keys.as_primitive::<$kind>().value(row)).ok()
+        };
+    }
+    match keys.data_type() {
+        DataType::Int8 => at!(Int8Type),
+        DataType::Int16 => at!(Int16Type),
+        DataType::Int32 => at!(Int32Type),
+        DataType::Int64 => at!(Int64Type),
+        DataType::UInt8 => at!(UInt8Type),
+        DataType::UInt16 => at!(UInt16Type),
+        DataType::UInt32 => at!(UInt32Type),
+        DataType::UInt64 => at!(UInt64Type),
+        _ => None,
+    }
+}
+
+fn float(out: &mut Vec<u8>, value: f64) {
+    if value.is_finite() {
+        out.extend_from_slice(value.to_string().as_bytes());
+    } else {
+        out.extend_from_slice(b"null");
+    }
+}
+
+fn binary(out: &mut Vec<u8>, bytes: &[u8], replaced: &mut bool) {
+    let text = String::from_utf8_lossy(bytes);
+    *replaced |= matches!(text, std::borrow::Cow::Owned(_));
+    string(out, &text);
+}
+
+fn moment(out: &mut Vec<u8>, time: Result<Timestamp, jiff::Error>) {
+    match time {
+        Ok(time) => string(out, &time.to_string()),
+        Err(_) => out.extend_from_slice(b"null"),
+    }
+}

@@ -1,0 +1,215 @@
+//! CSV and TSV, row by row, with as much memory as the longest row that is taken.
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+use crate::chunk;
+use crate::decode::{Decoder, Step};
+use crate::error::ReadError;
+use crate::options::{FieldPath, Format, InputOptions};
+use crate::record::BadKind;
+use crate::row::{Object, RowReader, RowSink, RowState};
+use crate::source::Source;
+
+/// Decompressed bytes that are read at once.
+const STEP_BYTES: usize = 256 << 10;
+
+/// More columns than this are no table.
+const MAX_COLUMNS: usize = 1 << 16;
+
+/// A table of delimited values that is being read.
+pub(crate) struct Delimited<'a> {
+    source: &'a Source,
+    decoder: Decoder<'a>,
+    reader: Reader,
+    input: Vec<u8>,
+    at: usize,
+    /// Where `at` is in the decompressed source.
+    offset: u64,
+    ended: bool,
+    is_damaged: bool,
+    /// Names of the columns, once the first row is read.
+    names: Option<Vec<String>>,
+    /// Fields that the user names, which may be numbers of columns.
+    wanted: Vec<String>,
+    limit: usize,
+    /// The row at hand: its fields without quotes, one after the other, and where each ends.
+    fields: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// A row as it was read.
+struct Row {
+    columns: usize,
+    too_long: bool,
+}
+
+impl<'a> Delimited<'a> {
+    pub(crate) fn open(
+        source: &'a Source,
+        options: &InputOptions,
+    ) -> Result<Delimited<'a>, ReadError> {
+        let delimiter = match source.format {
+            Format::Tsv => b'\t',
+            _ => b',',
+        };
+        let paths = [&options.id_field, &options.text_field];
+        let rank = options.rank_field.as_ref().map(|rank| rank.path());
+        let paths = paths.into_iter().flatten().chain(rank);
+        Ok(Delimited {
+            source,
+            decoder: Decoder::open(source)?,
+            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            input: Vec::new(),
+            at: 0,
+            offset: 0,
+            ended: false,
+            is_damaged: false,
+            names: None,
+            wanted: paths.filter_map(only_name).collect(),
+            limit: chunk::max_document_bytes(options),
+            fields: vec![0; 4096],
+            ends: vec![0; 64],
+        })
+    }
+
+    /// Reads the next row into `fields` and `ends`; none at the end.
+    fn row(&mut self, sink: &mut RowSink<'_>) -> Result<Option<Row>, ReadError> {
+        let (mut filled, mut columns, mut too_long) = (0, 0, false);
+        loop {
+            if self.at == self.input.len() && !self.ended {
+                self.read(sink)?;
+            }
+            let (result, read, wrote, ended) = self.reader.read_record(
+                &self.input[self.at..],
+                &mut self.fields[filled..],
+                &mut self.ends[columns..],
+            );
+            self.at += read;
+            self.offset += read as u64;
+            filled += wrote;
+            columns += ended;
+            match result {
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull if filled <= self.limit => {
+                    let more = filled.min(self.limit + 1 - filled).max(1);
+                    self.fields.resize(filled + more, 0);
+                }
+                ReadRecordResult::OutputEndsFull if columns < MAX_COLUMNS => {
+                    self.ends.resize(columns * 2, 0);
+                }
+                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
+                    // What is too long is read to its end and forgotten.
+                    too_long = true;
+                    (filled, columns) = (0, 0);
+                }
+                ReadRecordResult::Record => return Ok(Some(Row { columns, too_long })),
+                ReadRecordResult::End => return Ok(None),
+            }
+        }
+    }
+
+    /// Gets more input; a byte order mark is no part of it.
+    fn read(&mut self, sink: &mut RowSink<'_>) -> Result<(), ReadError> {
+        self.input.clear();
+        self.at = 0;
+        match self.decoder.append(&mut self.input, STEP_BYTES)? {
+            Step::More => {}
+            Step::End => self.ended = true,
+            Step::Damaged(reason) => {
+                let offset = self.offset + self.input.len() as u64;
+                sink.skips.push(chunk::damage(self.source, offset, &reason));
+                self.ended = true;
+                self.is_damaged = true;
+            }
+        }
+        if self.offset == 0 && self.input.starts_with(b"\xef\xbb\xbf") {
+            self.at = 3;
+            self.offset = 3;
+        }
+        Ok(())
+    }
+
+    /// Fields of the row at hand as text, broken UTF-8 replaced.
+    fn fields(&self, columns: usize) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends[..columns])
+            .map(|(start, end)| String::from_utf8_lossy(&self.fields[start..*end]))
+    }
+
+    /// Names of the columns; where the user names one by its number alone, that is its name.
+    fn name_columns(&mut self, columns: usize) {
+        let mut names: Vec<String> = self
+            .fields(columns)
+            .map(|name| name.trim().to_owned())
+            .collect();
+        for wanted in &self.wanted {
+            let number = wanted.parse().ok().and_then(|n: usize| n.checked_sub(1));
+            if !names.contains(wanted)
+                && let Some(name) = number.and_then(|number| names.get_mut(number))
+                && !self.wanted.contains(name)
+            {
+                name.clone_from(wanted);
+            }
+        }
+        self.names = Some(names);
+    }
+
+    fn add(&self, names: &[String], row: &Row, offset: u64, sink: &mut RowSink<'_>) {
+        if row.too_long {
+            Object::begin(sink.bytes).end();
+            return sink.push(offset, RowState::TooLong, false);
+        }
+        if row.columns != names.len() {
+            let reason = format!(
+                "the row has {} fields, the line of names {}",
+                row.columns,
+                names.len()
+            );
+            return sink.bad(offset, BadKind::Fields, reason);
+        }
+        let mut replaced = false;
+        let mut object = Object::begin(sink.bytes);
+        for (name, value) in names.iter().zip(self.fields(row.columns)) {
+            replaced |= matches!(value, std::borrow::Cow::Owned(_));
+            object.text(name, &value);
+        }
+        object.end();
+        sink.push(offset, RowState::Good, replaced);
+    }
+}
+
+impl RowReader for Delimited<'_> {
+    fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
+        while !sink.is_full() {
+            let offset = self.offset;
+            let Some(row) = self.row(sink)? else {
+                return Ok(true);
+            };
+            let cut_off = self.is_damaged && self.at == self.input.len();
+            match self.names.take() {
+                _ if cut_off => sink.bad(offset, BadKind::Broken, CUT_OFF.to_owned()),
+                None => self.name_columns(row.columns),
+                Some(names) => {
+                    self.add(&names, &row, offset, sink);
+                    self.names = Some(names);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.decoder.disk_bytes()
+    }
+}
+
+const CUT_OFF: &str = "the data ends within this row";
+
+/// The name of a path that is one name.
+fn only_name(path: &FieldPath) -> Option<String> {
+    match path.names() {
+        [name] => Some(name.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,389 @@
+//! WARC and ARC: whole, packed in every way, broken in every way, and as real crawlers wrote them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use lookalike_corpus::{BadKind, InputOptions, Inputs, SkipKind, TextState};
+use serde_json::Value;
+
+use crate::support::{Corpus, Reading, gzip, read, read_raw, zstd};
+
+/// A response record about page `n`, with a `Content-Length` that is off by this much.
+fn record_off(n: usize, off: i64) -> Vec<u8> {
+    let block = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html><p>text {n} of a page that is no other"
+    );
+    let length = block.len() as i64 + off;
+    format!(
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/{n}\r\n\
+         WARC-Date: 2024-01-0{n}T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n\
+         Content-Length: {length}\r\n\r\n{block}\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+fn record(n: usize) -> Vec<u8> {
+    record_off(n, 0)
+}
+
+fn arc_record(n: usize) -> Vec<u8> {
+    let block =
+        format!("HTTP/1.0 200 OK\nContent-Type: text/html\n\n<html><p>text {n} in an old archive");
+    format!(
+        "http://a.example/{n} 192.0.2.1 2008010{n}000000 text/html {}\n{block}\n",
+        block.len()
+    )
+    .into_bytes()
+}
+
+fn read_bytes(name: &str, bytes: &[u8]) -> Reading {
+    let options = InputOptions::default();
+    let corpus = Corpus::with(name, bytes);
+    let inputs = corpus.inputs(name, &options);
+    let reading = read(&inputs, &options);
+    let raw = read_raw(&inputs, &options);
+    assert_eq!(raw.len(), reading.records.len());
+    for (raw, seen) in raw.iter().zip(&reading.records) {
+        let bytes = seen.as_ref().map_or(&b""[..], |seen| &seen.raw);
+        assert_eq!(raw.bytes, bytes);
+    }
+    reading
+}
+
+/// How many bad records and damaged members there are.
+fn losses(reading: &Reading) -> usize {
+    let damaged = reading.skips.iter();
+    let damaged = damaged.filter(|skip| skip.kind == SkipKind::Damaged);
+    reading.reasons().len() + damaged.count()
+}
+
+#[test]
+fn fields_become_the_line_of_a_record() {
+    let reading = read_bytes("a.warc", &record(3));
+    let seen = reading.records[0].as_ref().unwrap();
+    assert_eq!(seen.id, "http://a.example/3");
+    assert_eq!(seen.text.trim(), "text 3 of a page that is no other");
+    let line: Value = serde_json::from_slice(&seen.raw).unwrap();
+    for (field, value) in [
+        ("url", "http://a.example/3"),
+        ("date", "2024-01-03T00:00:00Z"),
+        ("type", "response"),
+        ("mime", "text/html"),
+        ("charset", "UTF-8"),
+    ] {
+        assert_eq!(line[field], value, "{field}");
+    }
+    assert_eq!(line["status"], 200);
+}
+
+#[test]
+fn packed_in_every_way_the_records_are_the_same() {
+    let all: Vec<Vec<u8>> = (1..=3).map(record).collect();
+    let each = |pack: fn(&[u8]) -> Vec<u8>| {
+        let members: Vec<Vec<u8>> = all.iter().map(|bytes| pack(bytes)).collect();
+        members.concat()
+    };
+    let plain = read_bytes("a.warc", &all.concat());
+    assert_eq!(plain.records.len(), 3);
+    for (name, bytes) in [
+        ("a.warc.gz", each(gzip)),
+        ("a.warc.zst", each(zstd)),
+        ("a.warc.gz", gzip(&all.concat())),
+        ("a.warc.zst", zstd(&all.concat())),
+        ("archive", all.concat()),
+    ] {
+        let reading = read_bytes(name, &bytes);
+        assert_eq!(reading.texts(), plain.texts(), "{name}");
+        assert_eq!(reading.ids(), plain.ids(), "{name}");
+        assert_eq!(losses(&reading), 0, "{name}");
+    }
+}
+
+/// Every cut of an archive of three records: those before it are whole, the loss is told, once.
+fn cut_everywhere(name: &str, parts: &[Vec<u8>]) {
+    let whole = parts.concat();
+    let ends: Vec<usize> = (1..=3).map(|n| parts[..n].concat().len()).collect();
+    for cut in 1..=whole.len() {
+        let reading = read_bytes(name, &whole[..cut]);
+        let complete = ends.iter().filter(|end| **end <= cut).count();
+        let good = reading.texts().len();
+        // The line feeds behind an uncompressed record are no loss; a checksum is.
+        assert!(good >= complete && good <= 3, "{name} cut at {cut}");
+        let told = losses(&reading) > 0;
+        let begun = ends.iter().take(good).max().copied().unwrap_or(0);
+        assert!(
+            told || cut <= begun,
+            "{name} cut at {cut}: nothing was told"
+        );
+        assert!(reading.reasons().len() <= 1, "{name} cut at {cut}");
+    }
+}
+
+#[test]
+fn cut_at_every_byte() {
+    let parts: Vec<Vec<u8>> = (1..=3).map(record).collect();
+    cut_everywhere("a.warc", &parts);
+    cut_everywhere(
+        "a.warc.gz",
+        &parts.iter().map(|p| gzip(p)).collect::<Vec<_>>(),
+    );
+    cut_everywhere(
+        "a.warc.zst",
+        &parts.iter().map(|p| zstd(p)).collect::<Vec<_>>(),
+    );
+    let parts: Vec<Vec<u8>> = (1..=3).map(arc_record).collect();
+    cut_everywhere("a.arc", &parts);
+    cut_everywhere(
+        "a.arc.gz",
+        &parts.iter().map(|p| gzip(p)).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn behind_a_broken_member_reading_goes_on() {
+    let parts: Vec<Vec<u8>> = (1..=3).map(|n| gzip(&record(n))).collect();
+    let (start, end) = (parts[0].len(), parts[0].len() + parts[1].len());
+    for at in start..end {
+        let mut broken = parts.concat();
+        broken[at] ^= 0x55;
+        let reading = read_bytes("a.warc.gz", &broken);
+        let ids = reading.ids();
+        assert_eq!(ids.first(), Some(&"http://a.example/1"), "byte {at}");
+        assert_eq!(ids.last(), Some(&"http://a.example/3"), "byte {at}");
+        // Flags, time and system in the head of a member are not checked by anything.
+        let head = at - start < 10;
+        assert!(head || losses(&reading) > 0, "byte {at}");
+    }
+}
+
+#[test]
+fn wrong_lengths_cost_one_record() {
+    for packed in [false, true] {
+        for off in [-20, -1, 1, 3, 20, 200, 1_000_000, i64::MAX / 2] {
+            let parts = [record(1), record_off(2, off), record(3), record(4)];
+            let bytes = if packed {
+                parts
+                    .iter()
+                    .map(|part| gzip(part))
+                    .collect::<Vec<_>>()
+                    .concat()
+            } else {
+                parts.concat()
+            };
+            let name = if packed { "a.warc.gz" } else { "a.warc" };
+            let reading = read_bytes(name, &bytes);
+            let ids = [
+                "http://a.example/1",
+                "http://a.example/3",
+                "http://a.example/4",
+            ];
+            let found = reading.ids();
+            // Within a member nothing speaks against a length that takes the line feeds along.
+            let without: Vec<&str> = found
+                .iter()
+                .copied()
+                .filter(|id| !id.ends_with('2'))
+                .collect();
+            assert_eq!(without, ids, "{name} off by {off}");
+            if !(1..=3).contains(&off) {
+                assert_eq!(found, ids, "{name} off by {off}");
+                assert_eq!(reading.reasons().len(), 1, "{name} off by {off}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_length_that_is_none_costs_one_record() {
+    for length in [
+        "-5",
+        "",
+        "9223372036854775808",
+        "99999999999999999999",
+        "many",
+    ] {
+        let wrong = String::from_utf8(record(2)).unwrap();
+        let at = wrong.find("Content-Length: ").unwrap() + 16;
+        let end = at + wrong[at..].find('\r').unwrap();
+        let wrong = format!("{}{length}{}", &wrong[..at], &wrong[end..]);
+        let bytes = [record(1), wrong.into_bytes(), record(3)].concat();
+        let reading = read_bytes("a.warc", &bytes);
+        let ids = ["http://a.example/1", "http://a.example/3"];
+        assert_eq!(reading.ids(), ids, "{length}");
+        assert_eq!(reading.reasons().len(), 1, "{length}");
+        let bad = reading.records[1].as_ref().unwrap_err();
+        assert_eq!(
+            (bad.kind, bad.place().as_str()),
+            (BadKind::Broken, "record 2")
+        );
+    }
+}
+
+#[test]
+fn a_page_that_is_too_long_keeps_its_fields() {
+    let options = InputOptions {
+        max_document_bytes: 30,
+        ..InputOptions::default()
+    };
+    let long = format!(
+        "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Target-URI: http://a.example/long\r\n\
+         Content-Type: text/plain\r\nContent-Length: 200000\r\n\r\n{}\r\n\r\n",
+        "x".repeat(200_000)
+    );
+    let short = "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Target-URI: http://a.example/short\r\n\
+                 Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nshort\r\n\r\n";
+    for pack in [false, true] {
+        let bytes = [long.as_bytes(), short.as_bytes()];
+        let bytes = if pack {
+            bytes.map(gzip).concat()
+        } else {
+            bytes.concat()
+        };
+        let corpus = Corpus::with("a.warc", &bytes);
+        let reading = read(&corpus.inputs("a.warc", &options), &options);
+        let states: Vec<TextState> = reading.records.iter().flatten().map(|s| s.state).collect();
+        assert_eq!(states, [TextState::TooLong, TextState::Present]);
+        assert_eq!(
+            reading.ids(),
+            ["http://a.example/long", "http://a.example/short"]
+        );
+        assert_eq!(losses(&reading), 0);
+    }
+}
+
+#[test]
+fn old_archives() {
+    let head = "filedesc://x.arc 0.0.0.0 20080101000000 text/plain 15\n1 0 CommonCrawl\n";
+    let mut bytes = head.as_bytes().to_vec();
+    for n in 1..=3 {
+        bytes.extend(arc_record(n));
+    }
+    let reading = read_bytes("a.arc", &bytes);
+    assert_eq!(
+        reading.ids(),
+        [
+            "http://a.example/1",
+            "http://a.example/2",
+            "http://a.example/3"
+        ]
+    );
+    let line: Value = serde_json::from_slice(&reading.records[0].as_ref().unwrap().raw).unwrap();
+    assert_eq!(line["date"], "2008-01-01T00:00:00Z");
+    assert_eq!(losses(&reading), 0);
+    assert_eq!(reading.skips[0].kind, SkipKind::Warcinfo);
+}
+
+/// Records that are read and counted by kind, `bad` and `damaged` among them.
+fn counts(path: &Path) -> BTreeMap<String, u64> {
+    let options = InputOptions::default();
+    let argument: OsString = path.into();
+    let inputs = Inputs::discover(&[argument], &options, Path::new("/nowhere")).unwrap();
+    let reading = read(&inputs, &options);
+    let mut counts = BTreeMap::new();
+    for record in &reading.records {
+        let kind = match record {
+            Err(_) => "bad".to_owned(),
+            Ok(seen) => {
+                let line: Value = serde_json::from_slice(&seen.raw).unwrap();
+                line["type"].as_str().unwrap().to_owned()
+            }
+        };
+        *counts.entry(kind).or_default() += 1;
+    }
+    for skip in reading.skips {
+        *counts.entry(skip.kind.as_str().to_owned()).or_default() += skip.count;
+    }
+    counts
+}
+
+/// What real crawlers wrote: numbers of records by type as `warcio` reads them, where a response is
+/// a document, or was no page (`http-status`), or no text (`not-text`).
+#[test]
+#[expect(
+    clippy::print_stderr,
+    reason = "a skipped test must not look like a passed one"
+)]
+fn real_archives_are_read_to_their_end() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/warc-samples");
+    if !folder.is_dir() {
+        return eprintln!("skipped: warc-samples is not at hand");
+    }
+    let expected: [(&str, &[(&str, u64)]); 11] = [
+        (
+            "cc-2024-a.warc.gz",
+            &[
+                ("warcinfo", 1),
+                ("request", 22),
+                ("response", 22),
+                ("metadata", 1),
+                ("resource", 2),
+            ],
+        ),
+        (
+            "cc-2024-whirlwind.warc.gz",
+            &[
+                ("warcinfo", 1),
+                ("request", 1),
+                ("response", 1),
+                ("metadata", 1),
+            ],
+        ),
+        (
+            "cc-2024-whirlwind.warc.wet.gz",
+            &[("warcinfo", 1), ("conversion", 1)],
+        ),
+        (
+            "cc-2024-whirlwind.warc.wat.gz",
+            &[("warcinfo", 1), ("metadata", 1)],
+        ),
+        ("ia-2008.arc.gz", &[("warcinfo", 1), ("response", 299)]),
+        (
+            "ia-2008.warc.gz",
+            &[
+                ("warcinfo", 1),
+                ("response", 299),
+                ("request", 261),
+                ("metadata", 261),
+            ],
+        ),
+        ("cc-2008.arc", &[("warcinfo", 1), ("response", 145)]),
+        ("quirk-clipped.warc.gz", &[("bad", 1), ("damaged", 1)]),
+        (
+            "quirk-clueweb.warc.gz",
+            &[("warcinfo", 1), ("response", 29)],
+        ),
+        (
+            "revisit-iana.warc.gz",
+            &[
+                ("warcinfo", 1),
+                ("response", 48),
+                ("request", 171),
+                ("revisit", 123),
+            ],
+        ),
+        (
+            "revisit-dupes.warc.gz",
+            &[
+                ("warcinfo", 1),
+                ("response", 3),
+                ("request", 12),
+                ("revisit", 9),
+            ],
+        ),
+    ];
+    for (name, expected) in expected {
+        let mut found = counts(&folder.join(name));
+        found.remove("raw-body");
+        let no_page = found.remove("http-status").unwrap_or(0);
+        let no_text = found.remove("not-text").unwrap_or(0);
+        if no_page + no_text > 0 {
+            *found.entry("response".to_owned()).or_default() += no_page + no_text;
+        }
+        let expected: BTreeMap<String, u64> = expected
+            .iter()
+            .map(|(kind, n)| ((*kind).to_owned(), *n))
+            .collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}

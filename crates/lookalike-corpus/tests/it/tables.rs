@@ -1,0 +1,127 @@
+//! CSV and TSV: quotes, names, numbers, rows that do not fit, and all kinds of packing.
+
+use std::io::Write;
+
+use lookalike_corpus::{BadKind, InputOptions, TextState};
+
+use crate::support::{Corpus, Reading, read, read_raw};
+
+fn read_with(name: &str, bytes: &[u8], options: &InputOptions) -> Reading {
+    let corpus = Corpus::with(name, bytes);
+    let inputs = corpus.inputs(name, options);
+    let reading = read(&inputs, options);
+    assert_eq!(read_raw(&inputs, options).len(), reading.records.len());
+    reading
+}
+
+fn read_table(name: &str, bytes: &[u8]) -> Reading {
+    read_with(name, bytes, &InputOptions::default())
+}
+
+#[test]
+fn quotes_line_feeds_and_a_byte_order_mark() {
+    let table =
+        "\u{feff}id,text,note\r\n1,\"two \"\"lines\"\"\nof, text\",\r\n2,plain,x\r\n\r\n3,last,y";
+    let reading = read_table("a.csv", table.as_bytes());
+    assert_eq!(reading.ids(), ["1", "2", "3"]);
+    assert_eq!(
+        reading.texts(),
+        ["two \"lines\"\nof, text", "plain", "last"]
+    );
+    let first = reading.records[0].as_ref().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&first.raw),
+        r#"{"id":"1","text":"two \"lines\"\nof, text","note":""}"#
+    );
+    let reading = read_table("a.tsv", b"id\ttext\n1\ta, b\n");
+    assert_eq!(reading.texts(), ["a, b"]);
+}
+
+#[test]
+fn columns_by_name_and_by_number() {
+    let table = b"key,body,2\nk1,one,no\nk2,two,no\n";
+    let options = |id: &str, text: &str| InputOptions {
+        id_field: Some(id.parse().unwrap()),
+        text_field: Some(text.parse().unwrap()),
+        rank_field: Some("max:1".parse().unwrap()),
+        ..InputOptions::default()
+    };
+    let reading = read_with("a.csv", table, &options("key", "body"));
+    assert_eq!(
+        (reading.ids(), reading.texts()),
+        (vec!["k1", "k2"], vec!["one", "two"])
+    );
+    // A column whose name is a number is meant by its name.
+    let reading = read_with("a.csv", table, &options("1", "2"));
+    assert_eq!(
+        (reading.ids(), reading.texts()),
+        (vec!["k1", "k2"], vec!["no", "no"])
+    );
+}
+
+#[test]
+fn a_row_with_other_fields_is_bad_and_harms_no_other() {
+    let reading = read_table("a.csv", b"id,text\n1,one\n2,two,three\n3\n4,four\n");
+    assert_eq!(reading.ids(), ["1", "4"]);
+    assert_eq!(reading.reasons().len(), 2);
+    let bad = reading.records[1].as_ref().unwrap_err();
+    assert_eq!(
+        (bad.kind, bad.place().as_str()),
+        (BadKind::Fields, "record 2")
+    );
+    assert_eq!(bad.reason, "the row has 3 fields, the line of names 2");
+}
+
+#[test]
+fn a_row_that_is_too_long_is_passed_over() {
+    let options = InputOptions {
+        max_document_bytes: 100,
+        ..InputOptions::default()
+    };
+    let table = format!("id,text\n1,\"{}\"\n2,short\n", "x,\n".repeat(500_000));
+    let reading = read_with("a.csv", table.as_bytes(), &options);
+    let states: Vec<TextState> = reading.records.iter().flatten().map(|s| s.state).collect();
+    assert_eq!(states, [TextState::TooLong, TextState::Present]);
+    assert_eq!(reading.texts()[1], "short");
+}
+
+#[test]
+fn broken_utf8_is_replaced_and_counted() {
+    let reading = read_table("a.csv", b"id,text\n1,a\xffb\n2,fine\n");
+    let replaced: Vec<bool> = reading
+        .records
+        .iter()
+        .flatten()
+        .map(|s| s.replaced)
+        .collect();
+    assert_eq!(replaced, [true, false]);
+    assert_eq!(reading.texts()[0], "a\u{fffd}b");
+}
+
+#[test]
+fn bzip2_and_xz_of_several_streams() {
+    let lines = [
+        "{\"id\":1,\"text\":\"one\"}\n",
+        "{\"id\":2,\"text\":\"two\"}\n",
+    ];
+    let bzip2 = |line: &str| {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        encoder.write_all(line.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let xz = |line: &str| {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        encoder.write_all(line.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    for (name, bytes) in [
+        ("a.jsonl.bz2", lines.map(bzip2).concat()),
+        ("a.jsonl.xz", lines.map(xz).concat()),
+    ] {
+        let reading = read_table(name, &bytes);
+        assert_eq!(reading.texts(), ["one", "two"], "{name}");
+        let cut = read_table(name, &bytes[..bytes.len() - 3]);
+        assert_eq!(cut.skips.len(), 1, "{name}");
+        assert_eq!(cut.texts()[0], "one", "{name}");
+    }
+}
