@@ -86,6 +86,20 @@ pub enum BatchError {
         /// Least limit that would do, in MiB.
         least: u64,
     },
+    /// The memory limit does not hold the fingerprints of a collection that is joined with itself.
+    #[error(
+        "the fingerprints of {name} do not fit {mib} MiB: raise --memory to about {least}M, or split the file and join its \
+         parts with themselves and with each other",
+        mib = limit >> 20
+    )]
+    SelfJoinMemory {
+        /// The collection.
+        name: String,
+        /// The limit, in bytes.
+        limit: u64,
+        /// Least limit that would do, in MiB.
+        least: u64,
+    },
     /// Settings that contradict each other.
     #[error("{0}")]
     Settings(String),

@@ -244,7 +244,11 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
 
 /// What a person wants to know after `join`.
 pub(crate) fn join_summary(summary: &JoinSummary, measured: &Measured) {
-    for (label, side) in [("f", &summary.f), ("q", &summary.q)] {
+    let sides = [("f", Some(&summary.f)), ("q", summary.q.as_ref())];
+    for (label, side) in sides
+        .into_iter()
+        .filter_map(|(label, side)| Some((label, side?)))
+    {
         let scheme = side.scheme_id.as_deref().map_or_else(
             || "scheme not stored in the file".to_owned(),
             |id| format!("scheme {id}"),

@@ -14,21 +14,24 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Prints one JSON object a line, {\"f\":..,\"q\":..,\"distance\":..}, sorted by f, then q, each line once; fingerprints are
 called by their ids where their file has ids. F streams from disk, Q is kept in memory: let Q be the smaller one.
+With F alone: all pairs in it, {\"a\":..,\"b\":..,\"distance\":..}, a < b; equal fingerprints are one, called by the least
+of their ids, and each other id is a pair with that one only. F is in memory then.
 
 Files are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also .gz or .zst), or raw
 little-endian numbers of 64 bits in a file named .u64; - is standard input.
 
 Example:
   lookalike fingerprint new.jsonl -o new.fp.jsonl
-  lookalike join crawl.u64 new.fp.jsonl --distance 3 -o pairs.jsonl")]
+  lookalike join crawl.u64 new.fp.jsonl --distance 3 -o pairs.jsonl
+  lookalike join new.fp.jsonl                   all pairs in one file")]
 pub(crate) struct Arguments {
     /// The large collection, which streams by
     #[arg(value_name = "F")]
     f: PathBuf,
 
-    /// The small collection, which is kept in memory
+    /// The small collection, which is kept in memory; without it, F is joined with itself
     #[arg(value_name = "Q")]
-    q: PathBuf,
+    q: Option<PathBuf>,
 
     /// Most bits in which the fingerprints of a pair differ, 0 to 16
     #[arg(long, value_name = "BITS", default_value_t = 3)]
@@ -52,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let console = Console::new(arguments.run.quiet);
     let job = FingerprintJoin {
         f: &arguments.f,
-        q: &arguments.q,
+        q: arguments.q.as_deref(),
         distance: arguments.distance,
         strict: arguments.strict,
         limits: &limits,

@@ -48,7 +48,7 @@ enum Command {
     Pairs(pairs::Arguments),
     /// Print the 64-bit simhash fingerprint of every document
     Fingerprint(fingerprint::Arguments),
-    /// List all pairs of two collections of fingerprints within a distance
+    /// List all pairs of fingerprints within a distance, of two collections or of one
     Join(join::Arguments),
     /// List the table designs of a Hamming index and what each costs
     Design(design::Arguments),

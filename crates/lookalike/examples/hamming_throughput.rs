@@ -6,8 +6,9 @@
 #![allow(clippy::print_stdout, reason = "an example prints what it measures")]
 
 use lookalike::hamming::{
-    Constants, Costed, Kind, Layout, Limits, TableIndex, calibrate, plan, self_join,
+    Constants, Costed, Kind, Layout, Limits, SelfJoinLimits, TableIndex, calibrate, plan, self_join,
 };
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 fn words(seed: u64) -> impl Iterator<Item = u64> {
@@ -62,13 +63,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             measure(&costed, &codes, &queries, radius)?;
         }
     }
+    let pairs = AtomicU64::new(0);
     let before = seconds(started);
-    let mut pairs = 0_u64;
-    self_join(&codes, radius, &mut |_, _, _| pairs += 1);
+    self_join(&codes, radius, SelfJoinLimits::default(), || {
+        |_, _, _| {
+            pairs.fetch_add(1, Ordering::Relaxed);
+        }
+    });
     let joined = seconds(started) - before;
     println!(
-        "self-join: {:.2} M codes/s, {pairs} pairs",
-        count as f64 / joined / 1e6
+        "self-join: {:.2} M codes/s, {} pairs",
+        count as f64 / joined / 1e6,
+        pairs.into_inner()
     );
     Ok(())
 }

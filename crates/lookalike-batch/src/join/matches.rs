@@ -52,6 +52,15 @@ impl Found {
         self.0.extend_from_slice(&[distance as u8, numbers]);
     }
 
+    /// Adds a pair of one collection, the lesser name first.
+    pub(super) fn push_ordered(&mut self, a: Name<'_>, b: Name<'_>, distance: u32) {
+        if a <= b {
+            self.push(a, b, distance);
+        } else {
+            self.push(b, a, distance);
+        }
+    }
+
     /// Whether it is time to hand over.
     pub(super) fn is_large(&self) -> bool {
         self.0.len() >= LARGE
@@ -94,6 +103,7 @@ fn prefix(record: Record<'_>) -> u64 {
 pub(super) struct Matches {
     folder: PathBuf,
     budget: u64,
+    sides: Sides,
     bytes: Vec<u8>,
     /// First bytes of each record in memory, and where it is.
     places: Vec<(u64, usize)>,
@@ -103,10 +113,11 @@ pub(super) struct Matches {
 }
 
 impl Matches {
-    pub(super) fn new(folder: &Path, budget: u64) -> Self {
+    pub(super) fn new(folder: &Path, budget: u64, sides: Sides) -> Self {
         Self {
             folder: folder.to_owned(),
             budget,
+            sides,
             bytes: Vec::new(),
             places: Vec::new(),
             file: None,
@@ -176,6 +187,7 @@ impl Matches {
         self.sort();
         let mut lines = Lines {
             out,
+            sides: self.sides,
             last: Vec::new(),
             count: 0,
         };
@@ -295,11 +307,28 @@ impl Read for Extent<'_> {
     }
 }
 
+/// What the two names of a pair stand under.
+#[derive(Clone, Copy)]
+pub(super) enum Sides {
+    /// f and q: of two collections.
+    FQ,
+    /// a and b: of one.
+    AB,
+}
+
 #[derive(Serialize)]
-struct PairLine<'a> {
-    f: Key<'a>,
-    q: Key<'a>,
-    distance: u8,
+#[serde(untagged)]
+enum PairLine<'a> {
+    Two {
+        f: Key<'a>,
+        q: Key<'a>,
+        distance: u8,
+    },
+    One {
+        a: Key<'a>,
+        b: Key<'a>,
+        distance: u8,
+    },
 }
 
 #[derive(Serialize)]
@@ -321,6 +350,7 @@ impl<'a> Key<'a> {
 /// The lines that are written; a record that equals the last is not.
 struct Lines<'a> {
     out: &'a mut dyn Write,
+    sides: Sides,
     last: Vec<u8>,
     count: u64,
 }
@@ -334,10 +364,15 @@ impl Lines<'_> {
         self.last.extend_from_slice(record);
         self.count += 1;
         let (f, q, tail) = keys(record);
-        let line = PairLine {
-            f: Key::new(f, tail[1] & 1 != 0),
-            q: Key::new(q, tail[1] & 2 != 0),
-            distance: tail[0],
+        let distance = tail[0];
+        let (f, q) = (Key::new(f, tail[1] & 1 != 0), Key::new(q, tail[1] & 2 != 0));
+        let line = match self.sides {
+            Sides::FQ => PairLine::Two { f, q, distance },
+            Sides::AB => PairLine::One {
+                a: f,
+                b: q,
+                distance,
+            },
         };
         crate::lines::write_line(self.out, &line).map_err(written)
     }
@@ -369,7 +404,7 @@ mod tests {
             budget in prop_oneof![Just(0_u64), Just(4_000), Just(1 << 20)],
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let mut matches = Matches::new(folder.path(), budget);
+            let mut matches = Matches::new(folder.path(), budget, Sides::FQ);
             for some in pairs.chunks(50) {
                 let mut found = Found::default();
                 for (f, q, distance) in some {

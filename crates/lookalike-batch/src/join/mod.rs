@@ -2,8 +2,9 @@
 //!
 //! The way of the data: `queries` takes the smaller collection Q into memory; F streams by in chunks, each by one of
 //! the threads, through [`BatchJoin`]; `matches` sorts what is found, on disk when there is much. F is never in
-//! memory: a thread reads its next chunk while the others compare theirs.
+//! memory: a thread reads its next chunk while the others compare theirs. `alone` joins one collection with itself.
 
+mod alone;
 mod matches;
 mod queries;
 mod shares;
@@ -20,9 +21,9 @@ use crate::error::BatchError;
 use crate::observer::{Observer, Stage};
 use crate::settings::Limits;
 use crate::spool::lock;
-use matches::{Found, Matches};
+use matches::{Found, Matches, Sides};
 use queries::Queries;
-use shares::Shares;
+use shares::{Purpose, Shares};
 
 /// Largest distance of a join, in bits.
 pub const LARGEST_DISTANCE: u32 = 16;
@@ -34,8 +35,8 @@ const UNKNOWN: u64 = 1 << 26;
 pub struct FingerprintJoin<'a> {
     /// The collection that streams by; `-` is standard input.
     pub f: &'a Path,
-    /// The collection that is kept in memory; `-` is standard input.
-    pub q: &'a Path,
+    /// The collection that is kept in memory; `-` is standard input. With none, F is joined with itself, in memory.
+    pub q: Option<&'a Path>,
     /// Most bits in which the fingerprints of a pair differ, 0 to [`LARGEST_DISTANCE`].
     pub distance: u32,
     /// Stop at the first line that cannot be read.
@@ -53,8 +54,9 @@ pub struct FingerprintJoin<'a> {
 pub struct JoinSummary {
     /// The collection that streamed by.
     pub f: CodesSummary,
-    /// The collection in memory.
-    pub q: CodesSummary,
+    /// The collection in memory, if it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub q: Option<CodesSummary>,
     /// Most bits in which the fingerprints of a pair differ.
     pub distance: u32,
     /// Pairs written.
@@ -64,9 +66,11 @@ pub struct JoinSummary {
 }
 
 impl FingerprintJoin<'_> {
-    /// Writes `{"f":..,"q":..,"distance":..}` for each pair, sorted by f, then q, each line once.
+    /// Writes `{"f":..,"q":..,"distance":..}` for each pair, sorted by f, then q, each line once; for
+    /// one collection alone `{"a":..,"b":..,"distance":..}`, a < b.
     ///
-    /// A fingerprint is called by its id where its file has ids, else by itself.
+    /// A fingerprint is called by its id where its file has ids, else by itself. In a collection alone, equal
+    /// fingerprints are one, called by the least of their ids; each of the others is a pair with that one only.
     ///
     /// # Errors
     /// [`BatchError`]: a collection cannot be read, schemes differ, Q does not fit the memory, `out` fails.
@@ -77,18 +81,27 @@ impl FingerprintJoin<'_> {
                 "distance {distance} is more than the {LARGEST_DISTANCE} bits up to which fingerprints are compared"
             )));
         }
+        match self.q {
+            Some(q) => self.write_two(q, out),
+            None => self.write_alone(out),
+        }
+    }
+
+    fn write_two(&self, q: &Path, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
         let standard_input = PathBuf::from("-");
-        if self.f == standard_input && self.q == standard_input {
+        if self.f == standard_input && q == standard_input {
             let reason = "standard input can be F or Q, not both: put one of them into a file";
             return Err(BatchError::Settings(reason.to_owned()));
         }
-        let mut q = CodeFile::open(self.q, self.strict)?;
+        let mut q = CodeFile::open(q, self.strict)?;
         let mut f = CodeFile::open(self.f, self.strict)?;
         ensure_one_scheme(&f, &q)?;
         self.observer
             .stage(Stage::Queries, q.total_bytes().unwrap_or(0));
         let shares = Shares::new(self.limits);
-        let queries = Queries::read(&mut q, &shares, self.distance, self.observer)?;
+        let distance = self.distance;
+        let purpose = Purpose::Queries { distance };
+        let queries = Queries::read(&mut q, &shares, purpose, self.observer)?;
         let shares = shares.after(queries.bytes(), queries.codes().len() as u64, self.distance)?;
         let limits = BatchLimits {
             memory_bytes: shares.tables,
@@ -97,8 +110,19 @@ impl FingerprintJoin<'_> {
         let join = BatchJoin::new(queries.codes(), self.distance, limits)?;
         self.observer
             .stage(Stage::Join, f.total_bytes().unwrap_or(0));
-        let matches = Mutex::new(Matches::new(self.folder, shares.matches));
+        let matches = Mutex::new(Matches::new(self.folder, shares.matches, Sides::FQ));
         self.stream(&mut f, &join, &queries, &shares, &matches)?;
+        self.finish(f, Some(q), matches, out)
+    }
+
+    /// Writes what was found.
+    fn finish(
+        &self,
+        f: CodeFile,
+        q: Option<CodeFile>,
+        matches: Mutex<Matches>,
+        out: &mut dyn Write,
+    ) -> Result<JoinSummary, BatchError> {
         let matches = matches
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -107,7 +131,7 @@ impl FingerprintJoin<'_> {
         let written = matches.drain(out, BatchError::temporary(self.folder))?;
         Ok(JoinSummary {
             f: f.summary(),
-            q: q.summary(),
+            q: q.map(CodeFile::summary),
             distance: self.distance,
             pairs: written,
             spilled_bytes,

@@ -2,8 +2,8 @@
 
 use lookalike::Fingerprint;
 
-use super::shares::Shares;
-use crate::codes::{CodeFile, Codes, Ids, sum};
+use super::shares::{Purpose, Shares};
+use crate::codes::{CodeFile, Codes, Ids, Name, sum};
 use crate::error::BatchError;
 use crate::observer::Observer;
 
@@ -11,7 +11,7 @@ use crate::observer::Observer;
 pub(super) struct Queries {
     /// In the order of the file when they stand for themselves, else ascending.
     codes: Vec<Fingerprint>,
-    /// Where the id of each is.
+    /// Where the id of each is; equal codes by their names.
     rows: Vec<u32>,
     ids: Ids,
 }
@@ -24,7 +24,7 @@ impl Queries {
     pub(super) fn read(
         file: &mut CodeFile,
         shares: &Shares,
-        distance: u32,
+        purpose: Purpose,
         observer: &dyn Observer,
     ) -> Result<Self, BatchError> {
         let mut all = Codes::default();
@@ -33,7 +33,7 @@ impl Queries {
         while more {
             let wanted = all.bytes() + STEP;
             more = file.fill(&mut all, wanted)?;
-            shares.ensure_queries(&all, file, distance)?;
+            shares.ensure_fits(&all, file, purpose)?;
             observer.advance(sum(&counters));
         }
         if u32::try_from(all.codes.len()).is_err() {
@@ -48,7 +48,11 @@ impl Queries {
             });
         }
         let mut rows: Vec<u32> = (0..codes.len() as u32).collect();
-        rows.sort_unstable_by_key(|&row| (codes[row as usize], row));
+        let key = |row: u32| {
+            let code = codes[row as usize];
+            (code, ids.name(row as usize, code), row)
+        };
+        rows.sort_unstable_by(|&a, &b| key(a).cmp(&key(b)));
         let codes = rows.iter().map(|&row| codes[row as usize]).collect();
         Ok(Self { codes, rows, ids })
     }
@@ -63,12 +67,34 @@ impl Queries {
             + (size_of_val(self.codes.as_slice()) + size_of_val(self.rows.as_slice())) as u64
     }
 
+    /// What a fingerprint of the collection is called when it is to have one name: the least of its own.
+    pub(super) fn least_name(&self, fingerprint: Fingerprint) -> Name<'_> {
+        if self.rows.is_empty() {
+            return Name::Fingerprint(fingerprint);
+        }
+        let first = self.codes.partition_point(|&code| code < fingerprint);
+        let row = self.rows.get(first).copied().unwrap_or(0) as usize;
+        self.ids.name(row, fingerprint)
+    }
+
+    /// Visits each id of a group of equal fingerprints with the least of the group.
+    pub(super) fn equal(&self, visit: &mut dyn FnMut(Name<'_>, Name<'_>)) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let groups = self.codes.chunk_by(|a, b| a == b);
+        for group in groups.filter(|group| group.len() > 1) {
+            let least = self.least_name(group[0]);
+            self.names(group[0], &mut |name| {
+                if name != least {
+                    visit(least, name);
+                }
+            });
+        }
+    }
+
     /// Visits everything that a fingerprint of the collection is called.
-    pub(super) fn names(
-        &self,
-        fingerprint: Fingerprint,
-        visit: &mut dyn FnMut(crate::codes::Name<'_>),
-    ) {
+    pub(super) fn names<'a>(&'a self, fingerprint: Fingerprint, visit: &mut dyn FnMut(Name<'a>)) {
         if self.rows.is_empty() {
             return visit(self.ids.name(0, fingerprint));
         }

@@ -20,6 +20,18 @@ const SMALLEST_CHUNK: u64 = MIB;
 /// Pairs that wait in memory beyond this are written anyway.
 const MOST_MATCHES: u64 = 512 * MIB;
 
+/// Why a whole collection is read into memory.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    /// Another streams by.
+    Queries {
+        /// Most bits in which the fingerprints of a pair differ.
+        distance: u32,
+    },
+    /// It is joined with itself.
+    Alone,
+}
+
 /// Shares of the memory, in bytes.
 pub(super) struct Shares {
     limit: u64,
@@ -50,12 +62,12 @@ impl Shares {
         }
     }
 
-    /// Refuses queries that leave no room for their tables.
-    pub(super) fn ensure_queries(
+    /// Refuses a collection that leaves no room for what it is read for.
+    pub(super) fn ensure_fits(
         &self,
         all: &Codes,
         file: &CodeFile,
-        distance: u32,
+        purpose: Purpose,
     ) -> Result<(), BatchError> {
         // Tables take more than the fingerprints alone, and memory grows by doubling while it is filled.
         if all.bytes() * 2 <= self.left {
@@ -66,11 +78,15 @@ impl Shares {
             .total_bytes()
             .map_or(4.0, |total| total as f64 / read as f64);
         let scaled = |part: u64| (part as f64 * whole) as u64;
-        Err(self.refusal(
-            scaled(all.bytes()),
-            scaled(all.codes.len() as u64),
-            distance,
-        ))
+        let (bytes, count) = (scaled(all.bytes()), scaled(all.codes.len() as u64));
+        Err(match purpose {
+            Purpose::Queries { distance } => self.refusal(bytes, count, distance),
+            Purpose::Alone => BatchError::SelfJoinMemory {
+                name: file.name().to_owned(),
+                limit: self.limit,
+                least: (self.fixed + bytes * 3 + 2 * MIB).div_ceil(MIB),
+            },
+        })
     }
 
     fn refusal(&self, query_bytes: u64, queries: u64, distance: u32) -> BatchError {
@@ -82,6 +98,18 @@ impl Shares {
         BatchError::JoinMemory {
             limit: self.limit,
             least: least.div_ceil(MIB),
+        }
+    }
+
+    /// What is left beside a collection of so many bytes that is joined with itself.
+    pub(super) fn alone(self, bytes: u64) -> Self {
+        let left = self.left.saturating_sub(bytes).max(2 * MIB);
+        let matches = (left / 4).clamp(MIB, MOST_MATCHES);
+        Self {
+            tables: left - matches,
+            matches,
+            left,
+            ..self
         }
     }
 

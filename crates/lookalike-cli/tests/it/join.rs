@@ -349,3 +349,79 @@ fn a_bad_line_is_counted_and_harms_no_other() {
     let finished = command.arg(&f).arg(&q).arg("--strict").fail(1);
     finished.says(&["f.jsonl, line 3", "without --strict"]);
 }
+
+/// The lines for one collection: equal codes are called by the least of their names.
+fn expected_alone(all: &[u64], radius: u32, name: impl Fn(usize) -> Value) -> Vec<String> {
+    let first: Vec<usize> = (all.iter())
+        .map(|code| all.iter().position(|other| other == code).unwrap())
+        .collect();
+    let mut lines = Vec::new();
+    for (i, a) in all.iter().enumerate() {
+        for (j, b) in all.iter().enumerate().skip(i + 1) {
+            let distance = (a ^ b).count_ones();
+            let told = first[i] == i && (first[j] == j || distance == 0);
+            if distance <= radius && told {
+                let (a, b) = (name(i), name(j));
+                lines.push(format!("{{\"a\":{a},\"b\":{b},\"distance\":{distance}}}"));
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn one_collection_alone_gives_all_its_pairs() {
+    let all = codes(2_500, 5);
+    let folder = Folder::new();
+    let numbers = folder.add("all.lkfp", file(&all, SCHEME, true));
+    let texts = folder.add("all.jsonl", json_lines(&all, |at| format!("{at:04}")));
+    for radius in ["0", "3", "7"] {
+        let run = |path: &Path, flags: &[&str]| {
+            let mut command = lookalike("join");
+            command.arg(path).args(["--distance", radius]).args(flags);
+            let finished = command.succeed();
+            finished
+                .text()
+                .lines()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let bits = radius.parse().unwrap();
+        let expected = expected_alone(&all, bits, |at| Value::from(at as u64 * 10));
+        assert!(radius == "0" || expected.len() > 100);
+        assert_eq!(run(&numbers, &[]), expected);
+        assert_eq!(
+            run(&numbers, &["--threads", "3", "--memory", "40M"]),
+            expected
+        );
+        let expected = expected_alone(&all, bits, |at| format!("{at:04}").into());
+        assert_eq!(run(&texts, &["--threads", "1"]), expected);
+    }
+}
+
+#[test]
+fn many_equal_fingerprints_are_a_star_and_without_ids_one() {
+    let folder = Folder::new();
+    let mut all = vec![9_u64; 30_000];
+    all.push(8);
+    let ids = folder.add("ids.lkfp", file(&all, SCHEME, true));
+    let mut command = lookalike("join");
+    let pairs = command.arg(&ids).succeed().lines();
+    assert_eq!(pairs.len(), 30_000);
+    assert!(pairs.iter().all(|pair| pair["a"] == 0));
+    assert_eq!(
+        pairs[29_999],
+        serde_json::json!({"a": 0, "b": 300_000, "distance": 1})
+    );
+    let bare = folder.add("bare.u64", raw(&all));
+    let mut command = lookalike("join");
+    let line = "{\"a\":\"0000000000000008\",\"b\":\"0000000000000009\",\"distance\":1}\n";
+    assert_eq!(command.arg(&bare).succeed().text(), line);
+    let mut command = lookalike("join");
+    let large = folder.add("large.u64", raw(&codes(900_000, 2)));
+    let refused = command
+        .arg(&large)
+        .args(["--memory", "24M", "--threads", "1"])
+        .fail(1);
+    refused.says(&["large.u64", "raise --memory", "split the file"]);
+}

@@ -147,15 +147,23 @@ pub trait Word:
             .map(|&word| u64::from((word ^ needle).ones() <= radius));
         near.enumerate().fold(0, |hits, (i, near)| hits | near << i)
     }
-    /// Positions `(i, j)`, `i < j`, of all pairs of `words` within `radius`, appended to `pairs`.
-    fn close_pairs(words: &[Self], radius: u32, pairs: &mut Vec<(u32, u32)>) {
-        for (i, &a) in words.iter().enumerate() {
-            for (j, &b) in words.iter().enumerate().skip(i + 1) {
-                if (a ^ b).ones() <= radius {
-                    pairs.push((i as u32, j as u32));
-                }
+    /// All pairs within `radius` inside each of some groups of `words`, appended to `pairs`. The groups
+    /// lie back to back from `start` on; `ends` tells where each ends. Those of more than `most` words
+    /// are passed over.
+    fn close_pairs(
+        words: &[Self],
+        start: usize,
+        ends: &[u32],
+        most: usize,
+        radius: u32,
+        pairs: &mut Vec<(Self, Self)>,
+    ) {
+        kernel::each_group(words, start, ends, most, |group| {
+            for (i, &a) in group.iter().enumerate() {
+                let near = group[i + 1..].iter().filter(|&&b| (a ^ b).ones() <= radius);
+                pairs.extend(near.map(|&b| (a, b)));
             }
-        }
+        });
     }
 }
 
@@ -179,48 +187,59 @@ macro_rules! word {
             const BITS: u32 = <$type>::BITS;
             const ZERO: Self = 0;
 
+            #[inline]
             fn from_u128(mask: u128) -> Self {
                 mask as $type
             }
 
+            #[inline]
             fn to_u128(self) -> u128 {
                 self.into()
             }
 
+            #[inline]
             fn ones(self) -> u32 {
                 self.count_ones()
             }
 
+            #[inline]
             fn extract(self, mask: Self) -> Self {
                 $extract(self, mask)
             }
 
+            #[inline]
             fn deposit(self, mask: Self) -> Self {
                 $deposit(self, mask)
             }
 
+            #[inline]
             fn joined(address: u64, rest: Self, rest_bits: u32) -> Self {
                 (address as Self).checked_shl(rest_bits).unwrap_or(0) | rest
             }
 
+            #[inline]
             fn above(self, rest_bits: u32) -> u64 {
                 self.checked_shr(rest_bits).unwrap_or(0) as u64
             }
 
+            #[inline]
             fn low(self, bits: u32) -> Self {
                 self & !Self::MAX.checked_shl(bits).unwrap_or(0)
             }
 
+            #[inline]
             fn write(self, out: &mut [u8]) {
                 out.copy_from_slice(&self.to_le_bytes()[..out.len()]);
             }
 
+            #[inline]
             fn append(self, width: usize, out: &mut Vec<u8>) {
                 // A store of fixed size and a cut are much faster than a copy of any size.
                 out.extend_from_slice(&self.to_le_bytes());
                 out.truncate(out.len() - (size_of::<$type>() - width));
             }
 
+            #[inline]
             fn read(bytes: &[u8]) -> Self {
                 let mut whole = [0; size_of::<$type>()];
                 whole[..bytes.len()].copy_from_slice(bytes);
@@ -233,10 +252,12 @@ macro_rules! word {
         impl Code for $type {
             type Word = Self;
 
+            #[inline]
             fn word(self) -> Self {
                 self
             }
 
+            #[inline]
             fn from_word(word: Self) -> Self {
                 word
             }
@@ -258,6 +279,7 @@ word!(u64, kernel::extract, kernel::deposit, {
         }
     }
 
+    #[inline]
     fn stream_line(out: &mut [u64], at: usize, line: &[u64; 8]) {
         kernel::stream_line(out, at, line);
     }
@@ -298,8 +320,15 @@ word!(u64, kernel::extract, kernel::deposit, {
         kernel::scan_words(words, needle, radius)
     }
 
-    fn close_pairs(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
-        kernel::close_pairs(words, radius, pairs);
+    fn close_pairs(
+        words: &[u64],
+        start: usize,
+        ends: &[u32],
+        most: usize,
+        radius: u32,
+        pairs: &mut Vec<(u64, u64)>,
+    ) {
+        kernel::close_pairs(words, start, ends, most, radius, pairs);
     }
 });
 word!(u128, extract_wide, deposit_wide, {});
@@ -342,10 +371,12 @@ impl sealed::Sealed for Fingerprint {}
 impl Code for Fingerprint {
     type Word = u64;
 
+    #[inline]
     fn word(self) -> u64 {
         self.0
     }
 
+    #[inline]
     fn from_word(word: u64) -> Self {
         Self(word)
     }

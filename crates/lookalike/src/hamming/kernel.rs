@@ -454,30 +454,74 @@ fn scan_words_portably(words: &[u64], needle: u64, radius: u32) -> u64 {
     near.enumerate().fold(0, |hits, (i, near)| hits | near << i)
 }
 
-/// All pairs `(i, j)`, `i < j`, of `words` within `radius`, appended to `pairs`.
-pub(super) fn close_pairs(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
-    close_pairs_at(Level::detected(), words, radius, pairs);
+/// All pairs of `words` within `radius` inside each of some groups, appended to `pairs`. The groups
+/// lie back to back from `start` on; `ends` tells where each ends. Those of more than `most` words are
+/// passed over.
+pub(super) fn close_pairs(
+    words: &[u64],
+    start: usize,
+    ends: &[u32],
+    most: usize,
+    radius: u32,
+    pairs: &mut Vec<(u64, u64)>,
+) {
+    close_pairs_at(Level::detected(), words, start, ends, most, radius, pairs);
 }
 
-fn close_pairs_at(level: Level, words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
+fn close_pairs_at(
+    level: Level,
+    words: &[u64],
+    start: usize,
+    ends: &[u32],
+    most: usize,
+    radius: u32,
+    pairs: &mut Vec<(u64, u64)>,
+) {
     match level {
-        Level::Portable => close_pairs_portably(words, radius, pairs),
+        Level::Portable => close_pairs_portably(words, start, ends, most, radius, pairs),
         #[cfg(target_arch = "x86_64")]
-        _ => x86::close_pairs(level, words, radius, pairs),
+        _ => x86::close_pairs(level, words, start, ends, most, radius, pairs),
         #[cfg(target_arch = "aarch64")]
-        _ => arm::close_pairs(words, radius, pairs),
+        _ => arm::close_pairs(words, start, ends, most, radius, pairs),
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        _ => close_pairs_portably(words, radius, pairs),
+        _ => close_pairs_portably(words, start, ends, most, radius, pairs),
     }
 }
 
 #[inline(always)]
-fn close_pairs_portably(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
-    for (i, a) in words.iter().enumerate() {
-        for (j, b) in words.iter().enumerate().skip(i + 1) {
-            if (a ^ b).count_ones() <= radius {
-                pairs.push((i as u32, j as u32));
+fn close_pairs_portably(
+    words: &[u64],
+    start: usize,
+    ends: &[u32],
+    most: usize,
+    radius: u32,
+    pairs: &mut Vec<(u64, u64)>,
+) {
+    each_group(words, start, ends, most, |group| {
+        for (i, &a) in group.iter().enumerate() {
+            for &b in &group[i + 1..] {
+                if (a ^ b).count_ones() <= radius {
+                    pairs.push((a, b));
+                }
             }
+        }
+    });
+}
+
+/// Hands every group of 2 to `most` words to `each`; see [`close_pairs`].
+#[inline(always)]
+pub(super) fn each_group<W>(
+    words: &[W],
+    mut start: usize,
+    ends: &[u32],
+    most: usize,
+    mut each: impl FnMut(&[W]),
+) {
+    for &end in ends {
+        let group = &words[start..end as usize];
+        start = end as usize;
+        if (2..=most).contains(&group.len()) {
+            each(group);
         }
     }
 }

@@ -73,7 +73,7 @@ pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{Costed, Limits, designs, plan};
 pub use scan::LinearScan;
-pub use self_join::self_join;
+pub use self_join::{SelfJoinLimits, self_join};
 pub use sorted::{Lookup, SortedTables};
 
 /// Codes that can be searched by Hamming distance; sealed.

@@ -7,85 +7,81 @@ use super::kernel;
 /// Items of a line.
 const LINE: usize = 8;
 
+/// Eight items that wait for the memory; a cache line when they have 64 bits.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Line<W>([W; LINE]);
+
 /// Items on their way to consecutive buckets of one list.
 #[derive(Debug)]
 pub(super) struct Scatter<W> {
-    queues: Vec<Queue<W>>,
-    /// Next free place and end of each bucket.
-    places: Vec<(usize, usize)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Queue<W> {
-    items: [W; LINE],
-    count: u32,
-    /// Places of the first line that belong to the bucket before: later lines are whole.
-    lead: u32,
+    lines: Vec<Line<W>>,
+    /// Where the next item of each bucket goes, counted from the line in which the list begins.
+    next: Vec<usize>,
+    /// Where each bucket begins and the next one does, counted alike.
+    starts: Vec<usize>,
+    /// Places of the first line before the list.
+    beyond: usize,
 }
 
 impl<W: Word> Scatter<W> {
     /// Makes room for the items of all buckets in `out`.
     pub(super) fn new(counts: &[usize], out: &mut Vec<W>) -> Self {
         let total = counts.iter().sum();
-        if out.len() != total {
-            out.clear();
-            out.reserve_exact(total);
+        if out.capacity() < total {
+            *out = Vec::with_capacity(total);
             // Pages are asked for before they are touched.
             kernel::ask_huge_pages(out);
-            out.resize(total, W::ZERO);
         }
-        let beyond_line = out.as_ptr().addr() % 64 / size_of::<W>();
-        let mut end = 0;
-        let places = counts.iter().map(|&count| {
+        out.resize(total, W::ZERO);
+        let beyond = out.as_ptr().addr() % 64 / size_of::<W>() % LINE;
+        let mut starts = vec![beyond];
+        let mut end = beyond;
+        starts.extend(counts.iter().map(|count| {
             end += count;
-            (end - count, end)
-        });
-        let places: Vec<(usize, usize)> = places.collect();
-        let queue = |&(start, _): &(usize, usize)| {
-            let lead = ((start + beyond_line) % LINE) as u32;
-            Queue {
-                items: [W::ZERO; LINE],
-                count: lead,
-                lead,
-            }
-        };
+            end
+        }));
         Self {
-            queues: places.iter().map(queue).collect(),
-            places,
+            lines: vec![Line([W::ZERO; LINE]); counts.len()],
+            next: starts[..counts.len()].to_vec(),
+            starts,
+            beyond,
         }
     }
 
-    /// Adds an item; false when its bucket is full.
-    #[inline]
+    /// Adds an item; false when its bucket is full, sooner or later.
+    #[inline(always)]
     pub(super) fn push(&mut self, bucket: usize, item: W, out: &mut [W]) -> bool {
-        let queue = &mut self.queues[bucket];
-        queue.items[queue.count as usize % LINE] = item;
-        queue.count += 1;
-        queue.count < LINE as u32 || queue.flush(&mut self.places[bucket], out)
+        let next = &mut self.next[bucket];
+        let slot = *next % LINE;
+        *next += 1;
+        self.lines[bucket].0[slot] = item;
+        slot < LINE - 1 || self.flush(bucket, out)
     }
 
     /// Writes what still waits; false unless every bucket is full.
     pub(super) fn finish(mut self, out: &mut [W]) -> bool {
-        let mut both = self.queues.iter_mut().zip(&mut self.places);
-        let all = both.all(|(queue, place)| queue.flush(place, out) && place.0 == place.1);
+        let all = (0..self.next.len())
+            .all(|bucket| self.next[bucket] == self.starts[bucket + 1] && self.flush(bucket, out));
         kernel::end_streaming();
         all
     }
-}
 
-impl<W: Word> Queue<W> {
-    fn flush(&mut self, (next, end): &mut (usize, usize), out: &mut [W]) -> bool {
-        let (from, to) = (self.lead as usize, self.count as usize);
-        (self.lead, self.count) = (0, 0);
-        if *next + (to - from) > *end {
+    /// Writes what waits of a bucket: the part of its line that is its own.
+    #[inline]
+    fn flush(&mut self, bucket: usize, out: &mut [W]) -> bool {
+        let (end, items) = (self.next[bucket], &self.lines[bucket].0);
+        if end > self.starts[bucket + 1] {
             return false;
         }
-        if to - from == LINE {
-            W::stream_line(out, *next, &self.items);
+        let line = end.saturating_sub(1) / LINE * LINE;
+        let start = line.max(self.starts[bucket]);
+        if end - start == LINE {
+            W::stream_line(out, start - self.beyond, items);
         } else {
-            out[*next..*next + to - from].copy_from_slice(&self.items[from..to]);
+            let waiting = &items[start - line..end - line];
+            out[start - self.beyond..end - self.beyond].copy_from_slice(waiting);
         }
-        *next += to - from;
         true
     }
 }

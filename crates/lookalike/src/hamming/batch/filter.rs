@@ -23,6 +23,8 @@ pub(super) struct Filter<W> {
 
 /// Address bits whose marks fit the second-level cache beside what streams by: 256 KiB.
 const CACHED_BITS: u32 = 21;
+/// Addresses that are put in order at a time when a bitmap is made.
+const MARKS: usize = 1 << 22;
 /// Filters that let more than this share of random codes through do not pay.
 const LEAST_USE: f64 = 0.25;
 /// Filters are made larger until they let less than this share through.
@@ -46,7 +48,7 @@ pub(super) fn filter_bits(
     filter_bytes: u64,
 ) -> Option<u32> {
     let most = (filter_bytes / 2)
-        .checked_mul(8)?
+        .saturating_mul(8)
         .checked_ilog2()?
         .min(half_bits)
         .min(32);
@@ -73,13 +75,11 @@ impl<W: Word> Filter<W> {
         kernel::ask_huge_pages(&mut marks);
         marks.resize(1 << (address_bits - 6), 0_u64);
         let flips = flips(address_bits, budget);
-        for query in queries {
+        let near = queries.iter().flat_map(|query| {
             let address = addressing.bucket(query.word()) as u32;
-            for flip in &flips {
-                let near = address ^ flip;
-                marks[near as usize / 64] |= 1 << (near % 64);
-            }
-        }
+            flips.iter().map(move |flip| address ^ flip)
+        });
+        mark(&mut marks, address_bits, queries.len() * flips.len(), near);
         Self { addressing, marks }
     }
 
@@ -136,6 +136,26 @@ impl<W: Word> Filter<W> {
             each(word.above(rest_bits));
         });
     }
+}
+
+/// Sets the bits of all `addresses`, of which there are `count`, a stretch of the bitmap at a time.
+fn mark(marks: &mut [u64], address_bits: u32, count: usize, addresses: impl Iterator<Item = u32>) {
+    let set = |marks: &mut [u64], address: u32| marks[address as usize / 64] |= 1 << (address % 64);
+    let digit_bits = address_bits.saturating_sub(CACHED_BITS);
+    if digit_bits == 0 {
+        return addresses.for_each(|address| set(marks, address));
+    }
+    let mut buckets = Buckets::default();
+    buckets.prepare(digit_bits, count.min(MARKS));
+    let mut empty = |_: usize, items: &[u64]| {
+        items.iter().for_each(|&item| set(marks, item as u32));
+    };
+    for address in addresses {
+        let bucket = (address >> CACHED_BITS) as usize;
+        buckets.push(bucket, address.into(), &mut empty);
+    }
+    kernel::end_streaming();
+    buckets.finish(&mut empty);
 }
 
 #[inline]

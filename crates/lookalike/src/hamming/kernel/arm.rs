@@ -4,7 +4,7 @@
 //! additions, eight bytes to one in three rounds, so that sixteen words end as one vector of sixteen
 //! counts, and one comparison judges them all.
 
-use super::{low_ones, read_short};
+use super::{each_group, low_ones, read_short};
 use std::arch::aarch64::*;
 
 /// Words that are judged together.
@@ -66,18 +66,25 @@ pub(super) fn scan_words(words: &[u64], needle: u64, radius: u32) -> u64 {
 }
 
 /// See [`super::close_pairs`].
-pub(super) fn close_pairs(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
-    for (i, &needle) in words.iter().enumerate() {
-        let mut from = i + 1;
-        for later in words[i + 1..].chunks(64) {
-            let mut hits = scan_words(later, needle, radius);
-            while hits != 0 {
-                pairs.push((i as u32, (from + hits.trailing_zeros() as usize) as u32));
-                hits &= hits - 1;
+pub(super) fn close_pairs(
+    words: &[u64],
+    start: usize,
+    ends: &[u32],
+    most: usize,
+    radius: u32,
+    pairs: &mut Vec<(u64, u64)>,
+) {
+    each_group(words, start, ends, most, |group| {
+        for (i, &needle) in group.iter().enumerate() {
+            for later in group[i + 1..].chunks(64) {
+                let mut hits = scan_words(later, needle, radius);
+                while hits != 0 {
+                    pairs.push((needle, later[hits.trailing_zeros() as usize]));
+                    hits &= hits - 1;
+                }
             }
-            from += later.len();
         }
-    }
+    });
 }
 
 /// See [`super::scan_packed`].

@@ -77,18 +77,21 @@ proptest! {
     fn word_kernels_equal_their_twins(
         mut words in proptest::collection::vec(any::<u64>(), 0..=64),
         radius in 0_u32..=40,
+        cut in 1_u32..30,
     ) {
         for i in (1..words.len()).step_by(3) {
             words[i] = words[i - 1] ^ (words[i] & words[i] << 1 & words[i] << 2 & words[i] << 3);
         }
         let needle = words.first().copied().unwrap_or(5);
         let expected = scan_words_portably(&words, needle, radius);
+        let ends: Vec<u32> = (1..=words.len() as u32).filter(|end| end % cut == 0).collect();
+        let start = (cut as usize / 2).min(ends.first().map_or(0, |&end| end as usize));
         let mut expected_pairs = Vec::new();
-        close_pairs_portably(&words, radius, &mut expected_pairs);
+        close_pairs_portably(&words, start, &ends, 20, radius, &mut expected_pairs);
         for level in Level::available() {
             prop_assert_eq!(scan_words_at(level, &words, needle, radius), expected);
             let mut pairs = Vec::new();
-            close_pairs_at(level, &words, radius, &mut pairs);
+            close_pairs_at(level, &words, start, &ends, 20, radius, &mut pairs);
             prop_assert_eq!(&pairs, &expected_pairs, "{:?}", level);
         }
     }

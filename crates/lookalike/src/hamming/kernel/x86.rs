@@ -338,22 +338,35 @@ macro_rules! avx512_kernels {
         }
 
         #[target_feature(enable = $features)]
-        fn $pairs(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
+        fn $pairs(
+            words: &[u64],
+            mut start: usize,
+            ends: &[u32],
+            most: usize,
+            radius: u32,
+            pairs: &mut Vec<(u64, u64)>,
+        ) {
             let limit = _mm512_set1_epi64(i64::from(radius));
-            for (i, &needle) in words.iter().enumerate() {
-                let needles = _mm512_set1_epi64(needle as i64);
-                let mut from = i + 1;
-                for eight in words[i + 1..].chunks(8) {
-                    let kept = low_ones(eight.len()) as u8;
-                    // SAFETY: the mask keeps the load within the chunk.
-                    let loaded = unsafe { _mm512_maskz_loadu_epi64(kept, eight.as_ptr().cast()) };
-                    let apart = $ones(_mm512_xor_si512(loaded, needles));
-                    let mut hits = _mm512_mask_cmple_epu64_mask(kept, apart, limit);
-                    while hits != 0 {
-                        pairs.push((i as u32, from as u32 + hits.trailing_zeros()));
-                        hits &= hits - 1;
+            for &end in ends {
+                let group = &words[start..end as usize];
+                start = end as usize;
+                if group.len() > most {
+                    continue;
+                }
+                for (i, &needle) in group.iter().enumerate() {
+                    let needles = _mm512_set1_epi64(needle as i64);
+                    for eight in group[i + 1..].chunks(8) {
+                        let kept = low_ones(eight.len()) as u8;
+                        let from = eight.as_ptr().cast();
+                        // SAFETY: the mask keeps the load within the chunk.
+                        let loaded = unsafe { _mm512_maskz_loadu_epi64(kept, from) };
+                        let apart = $ones(_mm512_xor_si512(loaded, needles));
+                        let mut hits = _mm512_mask_cmple_epu64_mask(kept, apart, limit);
+                        while hits != 0 {
+                            pairs.push((needle, eight[hits.trailing_zeros() as usize & 7]));
+                            hits &= hits - 1;
+                        }
                     }
-                    from += 8;
                 }
             }
         }
@@ -476,17 +489,34 @@ pub(super) fn scan_words(level: Level, words: &[u64], needle: u64, radius: u32) 
     }
 }
 
-pub(super) fn close_pairs(level: Level, words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
+pub(super) fn close_pairs(
+    level: Level,
+    words: &[u64],
+    start: usize,
+    ends: &[u32],
+    most: usize,
+    radius: u32,
+    pairs: &mut Vec<(u64, u64)>,
+) {
     #[target_feature(enable = "avx2,popcnt,bmi2")]
-    fn by_popcnt(words: &[u64], radius: u32, pairs: &mut Vec<(u32, u32)>) {
-        close_pairs_portably(words, radius, pairs);
+    fn by_popcnt(
+        words: &[u64],
+        start: usize,
+        ends: &[u32],
+        most: usize,
+        radius: u32,
+        pairs: &mut Vec<(u64, u64)>,
+    ) {
+        close_pairs_portably(words, start, ends, most, radius, pairs);
     }
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512 => unsafe { close_pairs_avx512(words, radius, pairs) },
+        Level::Avx512 => unsafe { close_pairs_avx512(words, start, ends, most, radius, pairs) },
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt => unsafe { close_pairs_popcnt(words, radius, pairs) },
+        Level::Avx512Popcnt => unsafe {
+            close_pairs_popcnt(words, start, ends, most, radius, pairs);
+        },
         // SAFETY: every level above portable includes AVX2, POPCNT and BMI2.
-        _ => unsafe { by_popcnt(words, radius, pairs) },
+        _ => unsafe { by_popcnt(words, start, ends, most, radius, pairs) },
     }
 }
