@@ -100,6 +100,25 @@ pub enum BatchError {
         /// Least limit that would do, in MiB.
         least: u64,
     },
+    /// The memory limit does not hold what a build of an index needs.
+    #[error(
+        "building the index takes at least {least} MiB, --memory allows {mib}: allow that much, or split the input",
+        mib = limit >> 20
+    )]
+    IndexMemory {
+        /// The limit, in bytes.
+        limit: u64,
+        /// Least limit that would do, in MiB.
+        least: u64,
+    },
+    /// A file of an index is damaged or foreign.
+    #[error("{path}: {source}: build the index again, or take a whole copy")]
+    IndexFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it, and where.
+        source: lookalike::hamming::FileError,
+    },
     /// Settings that contradict each other.
     #[error("{0}")]
     Settings(String),

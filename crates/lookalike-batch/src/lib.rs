@@ -26,6 +26,7 @@ mod examples;
 mod fingerprints;
 mod frequency;
 mod groups;
+pub mod index;
 mod job;
 mod join;
 mod lines;

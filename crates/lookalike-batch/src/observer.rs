@@ -17,6 +17,8 @@ pub enum Stage {
     Queries,
     /// Streaming by the queries; progress in bytes of input.
     Join,
+    /// Building the tables of an index; progress in tables.
+    Tables,
     /// Writing results; progress in documents.
     Write,
 }
@@ -32,6 +34,7 @@ impl Stage {
             Self::Compare => "compare",
             Self::Queries => "queries",
             Self::Join => "join",
+            Self::Tables => "tables",
             Self::Write => "write",
         }
     }

@@ -285,6 +285,42 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &Measured) {
     cost(measured);
 }
 
+/// What a person wants to know after `index build`.
+pub(crate) fn index_summary(
+    summary: &lookalike_batch::index::IndexBuildSummary,
+    measured: &Measured,
+) {
+    line(
+        "input",
+        &format!(
+            "{} fingerprints, {} of them different",
+            grouped(summary.fingerprints),
+            grouped(summary.distinct)
+        ),
+    );
+    summary
+        .inputs
+        .iter()
+        .for_each(|input| skipped(&input.skipped));
+    line(
+        "index",
+        &format!(
+            "{}, {:.2} bytes a fingerprint{}",
+            show(summary.bytes),
+            summary.bytes_per_fingerprint,
+            if summary.ids { " with its ids" } else { "" }
+        ),
+    );
+    line(
+        "design",
+        &format!(
+            "{} tables ({}), {}, distance up to {}",
+            summary.tables, summary.design, summary.layout, summary.distance
+        ),
+    );
+    cost(measured);
+}
+
 /// A summary as JSON, beside results on standard output.
 pub(crate) fn json(summary: &impl serde::Serialize) {
     match serde_json::to_string(summary) {

@@ -12,6 +12,7 @@ mod design;
 mod explain;
 mod failure;
 mod fingerprint;
+mod index;
 mod join;
 mod machine;
 mod pairs;
@@ -54,6 +55,8 @@ enum Command {
     Design(design::Arguments),
     /// Count in how many documents each feature occurs, for weights by rarity
     Terms(terms::Arguments),
+    /// Build, search and examine a Hamming index on disk
+    Index(index::Arguments),
     /// Show why two documents match or do not
     Explain(explain::Arguments),
     /// Print the completion script of a shell
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Join(arguments) => join::run(&arguments),
         Command::Design(arguments) => design::run(&arguments),
         Command::Terms(arguments) => terms::run(&arguments),
+        Command::Index(arguments) => index::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::manual(&arguments),

@@ -10,6 +10,7 @@ mod hostile;
 mod hostile_files;
 mod hostile_lines;
 mod hostile_pipes;
+mod index;
 mod invariance;
 mod join;
 mod methods;

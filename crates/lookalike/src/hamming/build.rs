@@ -62,6 +62,12 @@ pub enum BuildError {
     /// The source could not be read.
     #[error("reading fingerprints")]
     Read(#[from] io::Error),
+    /// The index could not be written.
+    #[error("writing the index: {0}")]
+    Write(io::Error),
+    /// A file that was to be ended before all its tables were written.
+    #[error("the index has not all its tables yet")]
+    Incomplete,
 }
 
 /// Which bits of a code number its bucket, and which are stored.

@@ -83,7 +83,7 @@ pub trait Word:
     /// eight bytes more. Calls `hit` with bucket and value of each entry near `needle`, and returns
     /// how many were compared.
     fn probe_packed(
-        (starts, entries): (&[u32], &[u8]),
+        (starts, entries): (&[[u8; 4]], &[u8]),
         width: usize,
         probes: Flipped<'_>,
         needle: Self,
@@ -95,7 +95,8 @@ pub trait Word:
                 continue;
             };
             let bucket = probes.bucket ^ flip;
-            let ends = [bucket, bucket + 1].map(|bucket| starts[bucket as usize] as usize);
+            let ends = [bucket, bucket + 1]
+                .map(|bucket| u32::from_le_bytes(starts[bucket as usize]) as usize);
             compared += (ends[1] - ends[0]) as u64;
             for at in ends[0]..ends[1] {
                 let entry = Self::read(&entries[at * width..(at + 1) * width]);
@@ -293,7 +294,7 @@ word!(u64, kernel::extract, kernel::deposit, {
     }
 
     fn probe_packed(
-        table: (&[u32], &[u8]),
+        table: (&[[u8; 4]], &[u8]),
         width: usize,
         probes: Flipped<'_>,
         needle: u64,

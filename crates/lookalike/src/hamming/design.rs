@@ -87,6 +87,16 @@ impl Design {
         }
     }
 
+    /// A design whose tables were stored.
+    pub(super) fn stored(bits: u32, radius: u32, family: Family, tables: Vec<TableKey>) -> Self {
+        Self {
+            bits,
+            radius,
+            family,
+            tables,
+        }
+    }
+
     /// Width of the codes.
     pub fn bits(&self) -> u32 {
         self.bits

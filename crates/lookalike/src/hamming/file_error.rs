@@ -38,6 +38,14 @@ pub enum FileError {
         /// Scheme that was asked for.
         wanted: SchemeId,
     },
+    /// Codes of another width.
+    #[error("the file holds codes of {found} bits, not {wanted}")]
+    OtherWidth {
+        /// Width of the file.
+        found: u32,
+        /// Width that was asked for.
+        wanted: u32,
+    },
     /// A check failed, or something impossible was read.
     #[error("damaged at byte {offset}: {what}")]
     Damaged {

@@ -29,6 +29,19 @@ pub struct TableIndex<C: Code> {
     ids: Option<IdLists>,
 }
 
+/// How full the buckets of a table are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BucketLoads {
+    /// Bits that number the bucket.
+    pub address_bits: u32,
+    /// Entries of the bucket of a stored code, on average: the candidates of an exact probe.
+    pub observed: f64,
+    /// The same for codes spread evenly.
+    pub expected: f64,
+    /// Entries of the fullest bucket.
+    pub largest: usize,
+}
+
 /// What a build may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildLimits {
@@ -122,6 +135,28 @@ impl<C: Code> TableIndex<C> {
         Ok(index)
     }
 
+    /// The index of tables that are there already.
+    pub(super) fn of_tables(
+        design: Design,
+        layout: Layout,
+        tables: Vec<Table<C::Word>>,
+        len: usize,
+    ) -> Self {
+        Self {
+            design,
+            layout,
+            tables,
+            len,
+            ids: None,
+        }
+    }
+
+    /// The number of entries before a code in the first table, when it is stored there; tables in
+    /// lines need their ranks counted.
+    pub(super) fn rank(&self, code: C) -> Option<usize> {
+        self.tables.first()?.find(code.word())
+    }
+
     /// The design of the tables.
     pub fn design(&self) -> &Design {
         &self.design
@@ -157,6 +192,43 @@ impl<C: Code> TableIndex<C> {
         if let Some(table) = self.tables.first() {
             table.for_each(&mut |word| visit(C::from_word(word)));
         }
+    }
+
+    /// How full the buckets of each table are. Linear in the number of buckets.
+    pub fn loads(&self) -> Vec<BucketLoads> {
+        let codes = self.len as f64;
+        let of = |table: &Table<C::Word>| {
+            let (mut squares, mut largest) = (0.0, 0);
+            for load in table.loads() {
+                squares += (load as f64).powi(2);
+                largest = largest.max(load);
+            }
+            let buckets = 2_f64.powi(table.addressing.address_bits as i32);
+            BucketLoads {
+                address_bits: table.addressing.address_bits,
+                observed: squares / codes.max(1.0),
+                expected: 1.0 + (codes - 1.0).max(0.0) / buckets,
+                largest,
+            }
+        };
+        self.tables.iter().map(of).collect()
+    }
+
+    /// As [`TableIndex::for_each`] when that happens to be ascending; else the codes are gathered
+    /// and sorted first, which takes their size in memory.
+    pub fn for_each_ascending(&self, visit: &mut dyn FnMut(C)) {
+        let Some(table) = self.tables.first() else {
+            return;
+        };
+        let addressing = &table.addressing;
+        let highest = !C::Word::joined(0, !C::Word::ZERO, 0).low(addressing.rest_bits);
+        if addressing.address == highest {
+            return self.for_each(visit);
+        }
+        let mut words = Vec::with_capacity(self.len);
+        table.for_each(&mut |word| words.push(word));
+        words.sort_unstable();
+        words.into_iter().for_each(|word| visit(C::from_word(word)));
     }
 
     /// As [`HammingIndex::search`] for many queries, whose probes overlap in time; the first argument
@@ -210,7 +282,7 @@ impl<C: Code> HammingIndex for TableIndex<C> {
 }
 
 /// What is known of the codes before the first table is built.
-struct Builder<'a, C: Code, S: ?Sized> {
+pub(super) struct Builder<'a, C: Code, S: ?Sized> {
     source: &'a S,
     layout: Layout,
     limits: BuildLimits,
@@ -220,7 +292,11 @@ struct Builder<'a, C: Code, S: ?Sized> {
 }
 
 impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
-    fn look_at(source: &'a S, layout: Layout, limits: BuildLimits) -> Result<Self, BuildError> {
+    pub(super) fn look_at(
+        source: &'a S,
+        layout: Layout,
+        limits: BuildLimits,
+    ) -> Result<Self, BuildError> {
         let (mut count, mut sample) = (0_usize, Vec::<C>::new());
         source.replay(&mut |codes| {
             count += codes.len();
@@ -240,6 +316,11 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
             balance,
             code: std::marker::PhantomData,
         })
+    }
+
+    /// Codes of the source, equal ones included.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     fn tables(&self, keys: &[TableKey]) -> Result<Vec<Table<C::Word>>, BuildError> {
@@ -274,7 +355,11 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
 
     /// The table that finds out how many distinct codes there are; made again, smaller, when they
     /// are far fewer than was thought.
-    fn first_table(&self, key: &TableKey, scratch: usize) -> Result<Table<C::Word>, BuildError> {
+    pub(super) fn first_table(
+        &self,
+        key: &TableKey,
+        scratch: usize,
+    ) -> Result<Table<C::Word>, BuildError> {
         let table = self.table(key, self.count as u64, scratch)?;
         let distinct = table.len();
         if distinct < self.count / 4 {
@@ -284,7 +369,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         }
     }
 
-    fn table(
+    pub(super) fn table(
         &self,
         key: &TableKey,
         distinct: u64,

@@ -229,7 +229,7 @@ impl Flipped<'_> {
 }
 
 /// A cache line of entries.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub struct Line(pub(super) [u8; 64]);
 
@@ -313,7 +313,7 @@ const FEW: usize = 24;
 /// `entries` has eight bytes more than its entries. Calls `hit` with bucket and value of each entry
 /// near `needle`, and returns how many were compared.
 pub(super) fn probe_packed(
-    (starts, entries): (&[u32], &[u8]),
+    (starts, entries): (&[[u8; 4]], &[u8]),
     width: usize,
     probes: Flipped<'_>,
     needle: u64,
@@ -330,7 +330,7 @@ pub(super) fn probe_packed(
 
 #[inline(always)]
 fn probe_packed_portably(
-    (starts, entries): (&[u32], &[u8]),
+    (starts, entries): (&[[u8; 4]], &[u8]),
     width: usize,
     probes: Flipped<'_>,
     needle: u64,
@@ -338,10 +338,8 @@ fn probe_packed_portably(
 ) -> u64 {
     let mut compared = 0;
     for (bucket, left) in probes.probes() {
-        let (start, end) = (
-            starts[bucket as usize] as usize,
-            starts[bucket as usize + 1] as usize,
-        );
+        let [start, end] = [bucket as usize, bucket as usize + 1]
+            .map(|bucket| u32::from_le_bytes(starts[bucket]) as usize);
         let count = end - start;
         compared += count as u64;
         let bytes = &entries[start * width..end * width + 8];

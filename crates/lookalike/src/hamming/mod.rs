@@ -8,7 +8,7 @@
 //! 3. `table`, `index`: the tables in memory, in one of two layouts (`layout`), and their search.
 //! 4. `self_join`: all pairs of a collection without an index; `batch`: all pairs of a streamed
 //!    file and a set of queries (M7).
-//! 5. `archive`: the paper's compressed table (M6), and `file`: fingerprint files; `analysis` (M9).
+//! 5. `stored`: an index as a file; `archive`: the paper's compressed table (M6), and `file`: fingerprint files; `analysis` (M9).
 //!
 //! Two slow relatives stay beside as measures: [`LinearScan`] is the definition that every index is
 //! tested against, [`SortedTables`] the paper's binary and interpolation search (M5).
@@ -50,8 +50,10 @@ mod nested;
 mod plan;
 mod scan;
 mod scatter;
+mod section;
 mod self_join;
 mod sorted;
+mod stored;
 mod table;
 
 pub use analysis::{Analysis, Analyzer, RANGES, Spike, candidates};
@@ -65,7 +67,7 @@ pub use entropy::BitBalance;
 pub use family::{Family, Group, Kind};
 pub use file::{Chunk, FingerprintReader, FingerprintWriter};
 pub use file_error::FileError;
-pub use index::{BuildLimits, TableIndex};
+pub use index::{BucketLoads, BuildLimits, TableIndex};
 pub use kernel::Level;
 #[doc(hidden)]
 pub use kernel::{Flipped, Line, LineVisitor};
@@ -73,8 +75,10 @@ pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{Costed, Limits, designs, plan};
 pub use scan::LinearScan;
+pub use section::HeldBytes;
 pub use self_join::{SelfJoinLimits, self_join};
 pub use sorted::{Lookup, SortedTables};
+pub use stored::{IdTexts, IndexFile, IndexFileWriter};
 
 /// Codes that can be searched by Hamming distance; sealed.
 ///

@@ -8,6 +8,8 @@ use super::code::Word;
 use super::design::TableKey;
 use super::kernel::{self, Flipped, Line, LineVisitor};
 use super::layout::{LINE_DATA, Layout, entry_bytes, line_capacity};
+use super::section::{HeldBytes, Section};
+use std::ops::Range;
 
 /// A table of distinct codes.
 #[derive(Clone, Debug)]
@@ -31,19 +33,19 @@ enum Store {
 #[derive(Clone, Debug, Default)]
 struct Packed {
     /// Rank of the first entry of each bucket, and of the end.
-    starts: Vec<u32>,
-    entries: Vec<u8>,
+    starts: Section<[u8; 4]>,
+    entries: Section<u8>,
 }
 
 /// A line for each bucket.
 #[derive(Clone, Debug, Default)]
 struct Lines {
-    lines: Vec<Line>,
+    lines: Section<Line>,
     /// Of each bucket with more entries than a line holds, at a multiple of sixteen bytes: how many it
     /// has in all (4 bytes), and those that are not in the line.
-    spilled: Vec<u8>,
+    spilled: Section<u8>,
     /// Rank of the first entry of each bucket; empty until asked for.
-    ranks: Vec<u32>,
+    ranks: Section<[u8; 4]>,
 }
 
 /// Where the entries of a bucket are: at most two runs of bytes.
@@ -94,15 +96,18 @@ impl<W: Word> Table<W> {
         let buckets = 1_usize << self.addressing.address_bits;
         match &mut self.store {
             Store::Packed(packed) => {
-                packed.starts.reserve_exact(buckets + 1);
-                kernel::ask_huge_pages(&mut packed.starts);
-                packed.starts.push(0);
-                packed.entries.reserve_exact(entries * self.width + PADDING);
-                kernel::ask_huge_pages(&mut packed.entries);
+                let starts = packed.starts.growing();
+                starts.reserve_exact(buckets + 1);
+                kernel::ask_huge_pages(starts);
+                starts.push([0; 4]);
+                let bytes = packed.entries.growing();
+                bytes.reserve_exact(entries * self.width + PADDING);
+                kernel::ask_huge_pages(bytes);
             }
             Store::Lines(lines) => {
-                lines.lines.reserve_exact(buckets);
-                kernel::ask_huge_pages(&mut lines.lines);
+                let lines = lines.lines.growing();
+                lines.reserve_exact(buckets);
+                kernel::ask_huge_pages(lines);
             }
         }
     }
@@ -112,9 +117,10 @@ impl<W: Word> Table<W> {
         let width = self.width;
         match &mut self.store {
             Store::Packed(packed) => {
-                append(&mut packed.entries, rests, width);
-                let before = packed.starts.last().copied().unwrap_or(0);
-                packed.starts.push(before + rests.len() as u32);
+                append(packed.entries.growing(), rests, width);
+                let starts = packed.starts.growing();
+                let before = starts.last().map_or(0, |&end| u32::from_le_bytes(end));
+                starts.push((before + rests.len() as u32).to_le_bytes());
             }
             Store::Lines(lines) => lines.push(rests, width),
         }
@@ -123,18 +129,66 @@ impl<W: Word> Table<W> {
     /// Ends the table: kernels read eight bytes at a time, and up to seven beyond the last entry.
     pub(super) fn finish(&mut self) {
         let entries = match &mut self.store {
-            Store::Packed(packed) => &mut packed.entries,
-            Store::Lines(lines) => &mut lines.spilled,
+            Store::Packed(packed) => packed.entries.growing(),
+            Store::Lines(lines) => lines.spilled.growing(),
         };
         entries.extend_from_slice(&[0; PADDING]);
         entries.shrink_to_fit();
     }
 
+    /// The table as it stands in a file: the parts that must be right for any search to end first.
+    pub(super) fn sections(&self) -> [&[u8]; 3] {
+        match &self.store {
+            Store::Packed(packed) => [packed.starts.bytes(), packed.entries.bytes(), &[]],
+            Store::Lines(lines) => [
+                lines.ranks.bytes(),
+                lines.lines.bytes(),
+                lines.spilled.bytes(),
+            ],
+        }
+    }
+
+    /// The table that [`Table::sections`] was written from; `None` when the sizes contradict each
+    /// other.
+    pub(super) fn held(
+        key: &TableKey,
+        address: u128,
+        layout: Layout,
+        bytes: &HeldBytes,
+        sections: &[Range<usize>; 3],
+    ) -> Option<Self> {
+        let mut table = Self::new(key, address, layout);
+        let buckets = 1_usize << table.addressing.address_bits;
+        let [first, second, third] = sections.clone();
+        table.store = match layout {
+            Layout::Packed => {
+                let packed = Packed {
+                    starts: Section::held(bytes, first)?,
+                    entries: Section::held(bytes, second)?,
+                };
+                let room = packed.len() * table.width + PADDING;
+                let fits = packed.starts.items().len() == buckets + 1;
+                (fits && packed.entries.items().len() == room).then_some(Store::Packed(packed))?
+            }
+            Layout::Lines => {
+                let lines = Lines {
+                    ranks: Section::held(bytes, first)?,
+                    lines: Section::held(bytes, second)?,
+                    spilled: Section::held(bytes, third)?,
+                };
+                let ranks = lines.ranks.items().len();
+                let fits = lines.lines.items().len() == buckets && (ranks == 0 || ranks == buckets);
+                fits.then_some(Store::Lines(lines))?
+            }
+        };
+        Some(table)
+    }
+
     /// How many entries there are.
     pub(super) fn len(&self) -> usize {
         match &self.store {
-            Store::Packed(packed) => packed.starts.last().map_or(0, |&end| end as usize),
-            Store::Lines(lines) => (0..lines.lines.len())
+            Store::Packed(packed) => packed.len(),
+            Store::Lines(lines) => (0..lines.lines.items().len())
                 .map(|bucket| lines.count(bucket, self.width))
                 .sum(),
         }
@@ -143,9 +197,10 @@ impl<W: Word> Table<W> {
     /// Memory of the table.
     pub(super) fn bytes(&self) -> usize {
         let stored = match &self.store {
-            Store::Packed(packed) => packed.starts.len() * 4 + packed.entries.len(),
+            Store::Packed(packed) => packed.starts.bytes().len() + packed.entries.items().len(),
             Store::Lines(lines) => {
-                lines.lines.len() * 64 + lines.ranks.len() * 4 + lines.spilled.len()
+                let beside = lines.ranks.bytes().len() + lines.spilled.items().len();
+                lines.lines.bytes().len() + beside
             }
         };
         stored + self.flips.len() * 4
@@ -155,8 +210,14 @@ impl<W: Word> Table<W> {
     pub(super) fn prefetch_directory(&self, bucket: u32) {
         let buckets = self.flips.iter().map(|flip| (bucket ^ flip) as usize);
         match &self.store {
-            Store::Packed(packed) => buckets.for_each(|at| kernel::prefetch(&packed.starts, at)),
-            Store::Lines(lines) => buckets.for_each(|at| kernel::prefetch(&lines.lines, at)),
+            Store::Packed(packed) => {
+                let starts = packed.starts.items();
+                buckets.for_each(|at| kernel::prefetch(starts, at));
+            }
+            Store::Lines(lines) => {
+                let lines = lines.lines.items();
+                buckets.for_each(|at| kernel::prefetch(lines, at));
+            }
         }
     }
 
@@ -164,16 +225,23 @@ impl<W: Word> Table<W> {
     pub(super) fn prefetch_entries(&self, bucket: u32) {
         let buckets = self.flips.iter().map(|flip| (bucket ^ flip) as usize);
         match &self.store {
-            Store::Packed(packed) => buckets.for_each(|at| {
-                let (start, end) = packed.range(at);
-                kernel::prefetch(&packed.entries, start * self.width);
-                kernel::prefetch(&packed.entries, (end * self.width).saturating_sub(1));
-            }),
-            Store::Lines(lines) => buckets.for_each(|at| {
-                if let Some(at) = lines.spill(at, self.width) {
-                    kernel::prefetch(&lines.spilled, at);
-                }
-            }),
+            Store::Packed(packed) => {
+                let (starts, entries) = (packed.starts.items(), packed.entries.items());
+                buckets.for_each(|at| {
+                    let [start, end] =
+                        [starts[at], starts[at + 1]].map(|rank| u32::from_le_bytes(rank) as usize);
+                    kernel::prefetch(entries, start * self.width);
+                    kernel::prefetch(entries, (end * self.width).saturating_sub(1));
+                });
+            }
+            Store::Lines(lines) => {
+                let (all, spilled) = (lines.lines.items(), lines.spilled.items());
+                buckets.for_each(|at| {
+                    if let Some(at) = spill(&all[at], self.width) {
+                        kernel::prefetch(spilled, at);
+                    }
+                });
+            }
         }
     }
 
@@ -194,7 +262,7 @@ impl<W: Word> Table<W> {
         };
         match &self.store {
             Store::Packed(packed) => {
-                let table = (packed.starts.as_slice(), packed.entries.as_slice());
+                let table = (packed.starts.items(), packed.entries.items());
                 W::probe_packed(table, width, probes, needle, hit)
             }
             Store::Lines(lines) => {
@@ -205,7 +273,7 @@ impl<W: Word> Table<W> {
                     needle,
                     hit,
                 };
-                W::probe_lines(&lines.lines, shape, probes, needle, &mut visitor)
+                W::probe_lines(lines.lines.items(), shape, probes, needle, &mut visitor)
             }
         }
     }
@@ -215,7 +283,7 @@ impl<W: Word> Table<W> {
             Store::Packed(packed) => {
                 let (start, end) = packed.range(bucket);
                 Bucket {
-                    first: &packed.entries[start * self.width..],
+                    first: &packed.entries.items()[start * self.width..],
                     first_count: end - start,
                     line: None,
                     more: &[],
@@ -229,8 +297,8 @@ impl<W: Word> Table<W> {
     /// Rank of the first entry of a bucket; [`Table::count_ranks`] comes before.
     fn rank(&self, bucket: usize) -> usize {
         match &self.store {
-            Store::Packed(packed) => packed.starts[bucket] as usize,
-            Store::Lines(lines) => lines.ranks[bucket] as usize,
+            Store::Packed(packed) => packed.range(bucket).0,
+            Store::Lines(lines) => u32::from_le_bytes(lines.ranks.items()[bucket]) as usize,
         }
     }
 
@@ -238,12 +306,13 @@ impl<W: Word> Table<W> {
     pub(super) fn count_ranks(&mut self) {
         if let Store::Lines(lines) = &mut self.store {
             let mut before = 0;
-            let counts = (0..lines.lines.len()).map(|bucket| lines.count(bucket, self.width));
+            let buckets = 0..lines.lines.items().len();
+            let counts = buckets.map(|bucket| lines.count(bucket, self.width));
             let ranks = counts.map(|count| {
                 before += count as u32;
-                before - count as u32
+                (before - count as u32).to_le_bytes()
             });
-            lines.ranks = ranks.collect();
+            lines.ranks = Section::Owned(ranks.collect());
         }
     }
 
@@ -264,6 +333,18 @@ impl<W: Word> Table<W> {
         let rest = word.extract(self.addressing.rest);
         bucket.scan(self.width, rest, 0, &mut |_, _| found = true);
         found
+    }
+
+    /// How many entries each bucket has, from the first to the last.
+    pub(super) fn loads(&self) -> impl Iterator<Item = usize> + '_ {
+        let buckets = 0..1_usize << self.addressing.address_bits;
+        buckets.map(|bucket| match &self.store {
+            Store::Packed(packed) => {
+                let (start, end) = packed.range(bucket);
+                end - start
+            }
+            Store::Lines(lines) => lines.count(bucket, self.width),
+        })
     }
 
     /// Visits all codes in order of rank.
@@ -319,10 +400,14 @@ fn append<W: Word>(entries: &mut Vec<u8>, rests: &[W], width: usize) {
 
 impl Packed {
     fn range(&self, bucket: usize) -> (usize, usize) {
-        (
-            self.starts[bucket] as usize,
-            self.starts[bucket + 1] as usize,
-        )
+        let starts = self.starts.items();
+        let rank = |at: usize| u32::from_le_bytes(starts[at]) as usize;
+        (rank(bucket), rank(bucket + 1))
+    }
+
+    fn len(&self) -> usize {
+        let end = self.starts.items().last();
+        end.map_or(0, |&end| u32::from_le_bytes(end) as usize)
     }
 }
 
@@ -337,30 +422,28 @@ impl Lines {
         let tail = if held == rests.len() {
             held as u32
         } else {
-            let unit = self.spilled.len().div_ceil(SPILL_UNIT);
-            self.spilled.resize(unit * SPILL_UNIT, 0);
-            self.spilled
-                .extend_from_slice(&(rests.len() as u32).to_le_bytes());
-            append(&mut self.spilled, &rests[held..], width);
+            let spilled = self.spilled.growing();
+            let unit = spilled.len().div_ceil(SPILL_UNIT);
+            spilled.resize(unit * SPILL_UNIT, 0);
+            spilled.extend_from_slice(&(rests.len() as u32).to_le_bytes());
+            append(spilled, &rests[held..], width);
             (capacity + 1 + unit) as u32
         };
         line.0[LINE_DATA..].copy_from_slice(&tail.to_le_bytes());
-        self.lines.push(line);
-    }
-
-    /// Where in `spilled` the rest of a bucket is, if it has any there.
-    fn spill(&self, bucket: usize, width: usize) -> Option<usize> {
-        let unit = (self.lines[bucket].tail() as usize).checked_sub(line_capacity(width) + 1)?;
-        Some(unit * SPILL_UNIT)
+        self.lines.growing().push(line);
     }
 
     /// The entries beside the line, and the count of all, of a bucket.
     fn extent(&self, bucket: usize, width: usize) -> (&[u8], usize) {
-        match self.spill(bucket, width) {
-            None => (&[], self.lines[bucket].tail() as usize),
+        let line = &self.lines.items()[bucket];
+        match spill(line, width) {
+            None => (&[], line.tail() as usize),
             Some(at) => {
-                let (count, entries) = self.spilled[at..].split_at(4);
-                (entries, u32::read(count) as usize)
+                let beside = self.spilled.items().get(at..).unwrap_or_default();
+                let (count, entries) = beside.split_at_checked(4).unwrap_or_default();
+                // A damaged file may tell of more than there is; whole ones never do.
+                let most = entries.len() / width.max(1) + line_capacity(width);
+                (entries, (u32::read(count) as usize).min(most))
             }
         }
     }
@@ -372,7 +455,7 @@ impl Lines {
     fn bucket(&self, bucket: usize, width: usize) -> Bucket<'_> {
         let (more, count) = self.extent(bucket, width);
         let held = count.min(line_capacity(width));
-        let line = &self.lines[bucket].0;
+        let line = &self.lines.items()[bucket].0;
         Bucket {
             first: line,
             first_count: held,
@@ -381,6 +464,12 @@ impl Lines {
             more_count: count - held,
         }
     }
+}
+
+/// Where beside the lines the rest of a bucket is, if it has any there.
+fn spill(line: &Line, width: usize) -> Option<usize> {
+    let unit = (line.tail() as usize).checked_sub(line_capacity(width) + 1)?;
+    Some(unit * SPILL_UNIT)
 }
 
 impl Bucket<'_> {

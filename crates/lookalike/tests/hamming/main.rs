@@ -9,3 +9,4 @@ mod files;
 mod indexes;
 mod real;
 mod self_join;
+mod stored;

@@ -82,7 +82,8 @@ fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
 fn probe(clock: &mut dyn FnMut() -> f64, load: u32) -> f64 {
     const BUCKETS: u32 = 512;
     const ROUNDS: u32 = 4_000;
-    let starts: Vec<u32> = (0..=BUCKETS).map(|bucket| bucket * load).collect();
+    let starts = (0..=BUCKETS).map(|bucket| (bucket * load).to_le_bytes());
+    let starts: Vec<_> = starts.collect();
     let bytes = 0..BUCKETS * load * 5 + 8;
     let bytes: Vec<u8> = bytes
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)

@@ -37,6 +37,7 @@ proptest! {
         let probes = Flipped { bucket: 5, flips: &[0, 1, 2, 4], radius };
         let needle = 0x0101_0200_0201_0001 & low_ones(8 * width);
         let (mut found, mut expected) = (Vec::new(), Vec::new());
+        let starts: Vec<_> = starts.into_iter().map(u32::to_le_bytes).collect();
         let table = (starts.as_slice(), bytes.as_slice());
         let visit = &mut |bucket, entry| found.push((bucket, entry));
         let compared = probe_packed(table, width, probes, needle, visit);

@@ -83,7 +83,7 @@ pub(super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
 }
 
 pub(super) fn probe_packed(
-    table: (&[u32], &[u8]),
+    table: (&[[u8; 4]], &[u8]),
     width: usize,
     probes: Flipped<'_>,
     needle: u64,
@@ -91,7 +91,7 @@ pub(super) fn probe_packed(
 ) -> u64 {
     #[target_feature(enable = "popcnt,bmi2")]
     fn by_popcnt(
-        table: (&[u32], &[u8]),
+        table: (&[[u8; 4]], &[u8]),
         width: usize,
         probes: Flipped<'_>,
         needle: u64,

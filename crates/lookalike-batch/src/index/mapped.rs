@@ -1,0 +1,37 @@
+//! The bytes of an index file in memory: mapped, or read as a whole.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use lookalike::hamming::HeldBytes;
+
+/// Maps a file, so that it opens at once and the system keeps what is used in memory.
+///
+/// Index files are never changed in place: a build writes a new one and renames it. Whoever cuts or overwrites one
+/// while it is searched breaks the search, as with any database file.
+///
+/// # Errors
+/// When the file cannot be opened or mapped.
+#[expect(unsafe_code, reason = "mapping a file")]
+pub fn map(path: &Path) -> io::Result<HeldBytes> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(Arc::new(Vec::<u8>::new()));
+    }
+    // SAFETY: the mapping is private to readers and only read; that nobody changes the file meanwhile is the contract
+    // that the documentation states.
+    let map = unsafe { memmap2::Mmap::map(&file)? };
+    Ok(Arc::new(map))
+}
+
+/// Reads a file into memory: slower to open, faster to search at random, and independent of the file from then on.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read(path: &Path) -> io::Result<HeldBytes> {
+    let mut bytes = Vec::new();
+    File::open(path)?.read_to_end(&mut bytes)?;
+    Ok(Arc::new(bytes))
+}

@@ -1,0 +1,99 @@
+//! `lookalike index build`: from files of fingerprints to one index file.
+
+use std::path::PathBuf;
+
+use lookalike::hamming::Layout;
+use lookalike_batch::Observer;
+use lookalike_batch::index::IndexBuild;
+
+use crate::arguments::RunArguments;
+use crate::console::{self, Console};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Inputs are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also .gz or .zst), or raw
+little-endian numbers of 64 bits in a file named .u64; - is standard input. Equal fingerprints are stored once, with
+the ids of all of them beside.
+
+A build that is interrupted leaves INDEX.building, with which --resume goes on.
+
+Example:
+  lookalike index build january.fp.jsonl february.fp.jsonl -o pages.lkix --memory 4G")]
+pub(crate) struct Arguments {
+    /// Files of fingerprints
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+
+    /// The index; written beside its place and renamed when it is whole
+    #[arg(long, short, value_name = "INDEX")]
+    output: PathBuf,
+
+    /// Most bits in which a query and what it finds differ, 0 to 16
+    #[arg(long, value_name = "BITS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=16))]
+    distance: u32,
+
+    /// Most tables; see `lookalike design` [default: half of the distance and one more, the least memory]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    tables: Option<u32>,
+
+    /// packed (least memory) or lines (a cache line for each bucket: up to twice as fast)
+    #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
+    layout: Layout,
+
+    /// Leave the ids of the inputs out
+    #[arg(long)]
+    no_ids: bool,
+
+    /// Go on with a build that was interrupted
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
+
+    /// Replace an index that is already there
+    #[arg(long)]
+    overwrite: bool,
+
+    /// Stop at the first line that cannot be read, instead of counting and listing it
+    #[arg(long)]
+    strict: bool,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+fn layout(text: &str) -> Result<Layout, String> {
+    let named = Layout::ALL.into_iter().find(|layout| layout.name() == text);
+    named.ok_or_else(|| format!("unknown layout {text:?}: use packed or lines"))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.output.exists() && !arguments.overwrite {
+        return Err(Failure::Usage(format!(
+            "{}: there is a file of this name: choose another, or --overwrite it",
+            arguments.output.display()
+        )));
+    }
+    let limits = arguments.run.limits();
+    let console = Console::new(arguments.run.quiet);
+    let job = IndexBuild {
+        inputs: &arguments.inputs,
+        output: &arguments.output,
+        distance: arguments.distance,
+        tables: arguments.tables,
+        layout: arguments.layout,
+        with_ids: !arguments.no_ids,
+        resume: arguments.resume,
+        strict: arguments.strict,
+        limits: &limits,
+        observer: &console,
+    };
+    let done = job.run();
+    console.clear();
+    let summary = done?;
+    if arguments.run.json {
+        console::json(&summary);
+    } else if !arguments.run.quiet {
+        console::index_summary(&summary, &console.measured());
+    }
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! `lookalike index info`: what an index holds (M9), as text, JSON or a page; and a check of every byte.
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+use lookalike::Fingerprint;
+use lookalike::hamming::{Analysis, Analyzer, BucketLoads, HammingIndex, IndexFile};
+use lookalike_batch::BatchError;
+use lookalike_batch::index::open;
+use serde::Serialize;
+
+use super::page;
+use crate::console::grouped;
+use crate::failure::Failure;
+use crate::size::show;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Sizes and design at once; with --analyse, --json or --html every fingerprint is read: in which bit neighbours in sorted
+order first differ, how many lie in each of 128 equal ranges, spikes with their commonest fingerprint and ids of it, and
+how many candidates a probe meets beside what evenly spread fingerprints would give.
+
+Example:
+  lookalike index info crawl.lkix --verify --html crawl.html")]
+pub(crate) struct Arguments {
+    /// An index made by `lookalike index build`
+    index: PathBuf,
+
+    /// Check every byte against its checksum
+    #[arg(long)]
+    verify: bool,
+
+    /// Look at all fingerprints
+    #[arg(long)]
+    analyse: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Fingerprints that many documents have, with ids of some.
+#[derive(Serialize)]
+pub(super) struct Repeated {
+    pub(super) fingerprint: String,
+    pub(super) copies: u64,
+    pub(super) ids: Vec<String>,
+}
+
+/// A range with far more fingerprints than others.
+#[derive(Serialize)]
+pub(super) struct SpikeRow {
+    pub(super) range: usize,
+    pub(super) count: u64,
+    pub(super) commonest: Repeated,
+}
+
+#[derive(Serialize)]
+pub(super) struct TableRow {
+    pub(super) key_bits: u32,
+    pub(super) budget: u32,
+    pub(super) address_bits: u32,
+    pub(super) observed_candidates: f64,
+    pub(super) expected_candidates: f64,
+    pub(super) fullest_bucket: usize,
+}
+
+/// What `--analyse` finds.
+#[derive(Serialize)]
+pub(super) struct Distribution {
+    /// Of neighbours in sorted order, by the bit that first differs, from the lowest.
+    pub(super) leading_gaps: Vec<u64>,
+    pub(super) expected_gaps: Vec<f64>,
+    pub(super) ranges: Vec<u64>,
+    pub(super) spikes: Vec<SpikeRow>,
+    pub(super) repeated: Vec<Repeated>,
+    pub(super) tables: Vec<TableRow>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Info {
+    pub(super) file: String,
+    pub(super) bytes: u64,
+    pub(super) documents: u64,
+    pub(super) fingerprints: u64,
+    pub(super) bits: u32,
+    pub(super) distance: u32,
+    pub(super) design: String,
+    pub(super) layout: &'static str,
+    pub(super) tables: usize,
+    pub(super) bytes_per_fingerprint: f64,
+    pub(super) ids: bool,
+    pub(super) scheme_id: Option<String>,
+    pub(super) verified: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) distribution: Option<Distribution>,
+}
+
+/// Ids that are shown of a fingerprint, and fingerprints of a list.
+const SHOWN: usize = 5;
+const LISTED: usize = 20;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let path = &arguments.index;
+    let index = open(path, false)?;
+    let damaged = |source| BatchError::IndexFile {
+        path: path.display().to_string(),
+        source,
+    };
+    if arguments.verify {
+        index.verify().map_err(damaged)?;
+    }
+    let mut info = Info::new(path, &index, arguments.verify);
+    if arguments.analyse || arguments.json || arguments.html.is_some() {
+        info.distribution = Some(distribution(&index).map_err(damaged)?);
+    }
+    if let Some(path) = &arguments.html {
+        std::fs::write(path, page::render(&info)).map_err(|error| {
+            Failure::Failed(format!("{}: {error}: name another file", path.display()))
+        })?;
+    }
+    let text = if arguments.json {
+        serde_json::to_string(&info).map_err(|error| Failure::Failed(error.to_string()))? + "\n"
+    } else {
+        info.text()
+    };
+    Ok(stdout().lock().write_all(text.as_bytes())?)
+}
+
+impl Info {
+    fn new(path: &Path, index: &IndexFile<Fingerprint>, verified: bool) -> Self {
+        let tables = index.index();
+        Self {
+            file: path.display().to_string(),
+            bytes: index.bytes(),
+            documents: index.documents(),
+            fingerprints: tables.len() as u64,
+            bits: tables.design().bits(),
+            distance: tables.radius(),
+            design: tables.design().family().to_string(),
+            layout: tables.layout().name(),
+            tables: tables.design().tables().len(),
+            bytes_per_fingerprint: index.bytes() as f64 / tables.len().max(1) as f64,
+            ids: index.has_ids(),
+            scheme_id: index.scheme().map(|scheme| scheme.to_string()),
+            verified,
+            distribution: None,
+        }
+    }
+
+    fn text(&self) -> String {
+        let repeated = self.documents - self.fingerprints;
+        let mut text = format!(
+            "{}: {}, {:.2} bytes a fingerprint{}\n{} fingerprints of {} bits, {} of them different, {} repeat another\n\
+             distance up to {}: {} tables ({}), {}{}\nscheme {}\n",
+            self.file,
+            show(self.bytes),
+            self.bytes_per_fingerprint,
+            if self.verified {
+                ", every byte checked"
+            } else {
+                ""
+            },
+            grouped(self.documents),
+            self.bits,
+            grouped(self.fingerprints),
+            grouped(repeated),
+            self.distance,
+            self.tables,
+            self.design,
+            self.layout,
+            if self.ids {
+                ", with ids"
+            } else {
+                ", without ids"
+            },
+            self.scheme_id.as_deref().unwrap_or("unknown"),
+        );
+        if let Some(distribution) = &self.distribution {
+            text += &distribution.text();
+        }
+        text
+    }
+}
+
+impl Distribution {
+    fn text(&self) -> String {
+        let mut text = String::from(
+            "\ntable  key bits  errors  address  candidates a probe  if even  fullest bucket\n",
+        );
+        for (at, table) in (1..).zip(&self.tables) {
+            text += &format!(
+                "{at:5} {:9} {:7} {:8} {:19.2} {:8.2} {:15}\n",
+                table.key_bits,
+                table.budget,
+                table.address_bits,
+                table.observed_candidates,
+                table.expected_candidates,
+                grouped(table.fullest_bucket as u64)
+            );
+        }
+        text += "\nbit where neighbours first differ   observed     if even\n";
+        for (bit, (&seen, &even)) in self
+            .leading_gaps
+            .iter()
+            .zip(&self.expected_gaps)
+            .enumerate()
+            .rev()
+        {
+            if seen > 0 || even >= 0.5 {
+                text += &format!(
+                    "{bit:33} {:>10} {:>11}\n",
+                    grouped(seen),
+                    grouped(even.round() as u64)
+                );
+            }
+        }
+        text += &format!(
+            "\n{} of 128 ranges hold far more than their share\n",
+            self.spikes.len()
+        );
+        for spike in self.spikes.iter().take(LISTED) {
+            let named = spike.commonest.text();
+            text += &format!(
+                "  range {:3}: {}; commonest {named}\n",
+                spike.range,
+                grouped(spike.count)
+            );
+        }
+        if !self.repeated.is_empty() {
+            text += "\nmost repeated\n";
+            for repeated in &self.repeated {
+                text += &format!("  {}\n", repeated.text());
+            }
+        }
+        text
+    }
+}
+
+impl Repeated {
+    fn text(&self) -> String {
+        let ids = match self.ids.as_slice() {
+            [] => String::new(),
+            ids => format!(": {}", ids.join(", ")),
+        };
+        format!("{} ({} times){ids}", self.fingerprint, grouped(self.copies))
+    }
+}
+
+fn distribution(
+    index: &IndexFile<Fingerprint>,
+) -> Result<Distribution, lookalike::hamming::FileError> {
+    let mut all = Vec::with_capacity(index.index().len());
+    index.copies(&mut |code, copies| all.push((code, copies)))?;
+    all.sort_unstable();
+    let mut analyzer = Analyzer::default();
+    for &(code, copies) in &all {
+        (0..copies).for_each(|_| analyzer.push(code));
+    }
+    let analysis: Analysis<Fingerprint> = analyzer.finish();
+    all.retain(|&(_, copies)| copies > 1);
+    all.sort_unstable_by_key(|&(code, copies)| (std::cmp::Reverse(copies), code));
+    all.truncate(LISTED);
+    let repeated = all
+        .iter()
+        .map(|&(code, copies)| repeated_of(index, code, copies));
+    let spikes = analysis.spikes.iter().map(|spike| {
+        let commonest = repeated_of(index, spike.code, spike.copies)?;
+        Ok::<_, lookalike::hamming::FileError>(SpikeRow {
+            range: spike.range,
+            count: spike.count,
+            commonest,
+        })
+    });
+    let keys = index.index().design().tables();
+    let loads = index.index().loads();
+    let tables = keys
+        .iter()
+        .zip(loads)
+        .map(|(key, loads): (_, BucketLoads)| TableRow {
+            key_bits: key.prefix_bits(),
+            budget: key.budget,
+            address_bits: loads.address_bits,
+            observed_candidates: loads.observed,
+            expected_candidates: loads.expected,
+            fullest_bucket: loads.largest,
+        });
+    Ok(Distribution {
+        expected_gaps: analysis.expected_gaps(),
+        spikes: spikes.collect::<Result<_, _>>()?,
+        repeated: repeated.collect::<Result<_, _>>()?,
+        tables: tables.collect(),
+        leading_gaps: analysis.leading_gaps,
+        ranges: analysis.ranges,
+    })
+}
+
+/// A fingerprint with the first of its ids.
+fn repeated_of(
+    index: &IndexFile<Fingerprint>,
+    code: Fingerprint,
+    copies: u64,
+) -> Result<Repeated, lookalike::hamming::FileError> {
+    let mut ids = Vec::new();
+    index.ids(code, &mut ids)?;
+    Ok(Repeated {
+        fingerprint: code.to_string(),
+        copies,
+        ids: ids.into_iter().take(SHOWN).map(str::to_owned).collect(),
+    })
+}

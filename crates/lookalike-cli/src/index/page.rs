@@ -1,0 +1,192 @@
+//! The page of `lookalike index info --html`: the distribution of a collection (M9) as plots, in one file that loads
+//! nothing.
+
+use std::fmt::Write;
+
+use super::info::{Distribution, Info};
+use crate::console::grouped;
+use crate::size::show;
+
+const STYLE: &str = "\
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}svg{width:100%;height:auto;background:#f7f7f9}\
+.seen{fill:#3566a8}.even{fill:none;stroke:#d1662b;stroke-width:2}.spike{fill:#b3261e}\
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
+td,th{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}td.t,th.t{text-align:left;overflow-wrap:anywhere}\
+text{font:12px system-ui,sans-serif;fill:#555}.key{color:#555}\
+@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}svg{background:#1f2228}td,th{border-color:#333}\
+text{fill:#aaa}.key{color:#aaa}.seen{fill:#7aa7e0}}";
+
+/// The page; an info without distribution has no plots.
+pub(super) fn render(info: &Info) -> String {
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <title>{file}</title><style>{STYLE}</style>\n<h1>{file}</h1>\n<p>{} fingerprints of {} bits, {} of them \
+         different. {} tables ({}, {}) answer distances up to {}; {}, {:.2} bytes a fingerprint. Scheme {}.</p>\n",
+        grouped(info.documents),
+        info.bits,
+        grouped(info.fingerprints),
+        info.tables,
+        escaped(&info.design),
+        info.layout,
+        info.distance,
+        show(info.bytes),
+        info.bytes_per_fingerprint,
+        info.scheme_id.as_deref().unwrap_or("unknown"),
+        file = escaped(&info.file),
+    );
+    if let Some(distribution) = &info.distribution {
+        plots(&mut page, distribution);
+    }
+    page.push_str("</html>\n");
+    page
+}
+
+fn plots(page: &mut String, distribution: &Distribution) {
+    page.push_str("<h2>Where neighbours first differ</h2>\n<p class=\"key\">Fingerprints in sorted order: how many differ from the \
+        one before first in this bit (63 is the highest). The line is what evenly spread fingerprints would show; more \
+        at low bits means clusters.</p>\n");
+    let top_first = |values: &[f64]| values.iter().rev().copied().collect::<Vec<_>>();
+    let seen: Vec<f64> = distribution
+        .leading_gaps
+        .iter()
+        .map(|&count| count as f64)
+        .collect();
+    let last = seen.len().saturating_sub(1);
+    page.push_str(&chart(
+        &top_first(&seen),
+        &top_first(&distribution.expected_gaps),
+        &|at| (last - at).to_string(),
+    ));
+    page.push_str("<h2>128 equal ranges</h2>\n<p class=\"key\">How many fingerprints lie in each part of the space; the line is an \
+        even share. Spikes are often empty pages, error pages and templates.</p>\n");
+    let ranges: Vec<f64> = distribution
+        .ranges
+        .iter()
+        .map(|&count| count as f64)
+        .collect();
+    let share = ranges.iter().sum::<f64>() / ranges.len().max(1) as f64;
+    page.push_str(&chart(&ranges, &vec![share; ranges.len()], &|at| {
+        at.to_string()
+    }));
+    let spikes = distribution.spikes.iter().map(|spike| {
+        let range = format!("range {}: {}", spike.range, grouped(spike.count));
+        (range, &spike.commonest)
+    });
+    rows(page, "Spikes and their commonest fingerprints", spikes);
+    let repeated = distribution
+        .repeated
+        .iter()
+        .map(|repeated| (String::new(), repeated));
+    rows(page, "Most repeated", repeated);
+    page.push_str("<h2>Tables</h2>\n<table><tr><th>table<th>key bits<th>errors forgiven<th>address bits<th>candidates a probe\
+        <th>if even<th>fullest bucket</tr>\n");
+    for (at, table) in (1..).zip(&distribution.tables) {
+        let _ = writeln!(
+            page,
+            "<tr><td>{at}<td>{}<td>{}<td>{}<td>{:.2}<td>{:.2}<td>{}</tr>",
+            table.key_bits,
+            table.budget,
+            table.address_bits,
+            table.observed_candidates,
+            table.expected_candidates,
+            grouped(table.fullest_bucket as u64)
+        );
+    }
+    page.push_str("</table>\n");
+}
+
+/// A table of fingerprints; nothing when there are none.
+fn rows<'a>(
+    page: &mut String,
+    title: &str,
+    all: impl Iterator<Item = (String, &'a super::info::Repeated)>,
+) {
+    let mut all = all.peekable();
+    if all.peek().is_none() {
+        return;
+    }
+    let _ = writeln!(
+        page,
+        "<h2>{title}</h2>\n<table><tr><th class=\"t\"><th class=\"t\">fingerprint<th>copies<th class=\"t\">such as</tr>"
+    );
+    for (label, repeated) in all {
+        let _ = writeln!(
+            page,
+            "<tr><td class=\"t\">{label}<td class=\"t\"><code>{}</code><td>{}<td class=\"t\">{}</tr>",
+            repeated.fingerprint,
+            grouped(repeated.copies),
+            escaped(&repeated.ids.join(", "))
+        );
+    }
+    page.push_str("</table>\n");
+}
+
+/// Bars with a line over them, labelled below at every eighth.
+fn chart(bars: &[f64], line: &[f64], label: &dyn Fn(usize) -> String) -> String {
+    const WIDTH: f64 = 960.0;
+    const HEIGHT: f64 = 220.0;
+    let most = bars.iter().chain(line).copied().fold(1.0, f64::max);
+    let step = WIDTH / bars.len().max(1) as f64;
+    let y = |value: f64| HEIGHT * (1.0 - value / most);
+    let mut svg = format!(
+        "<svg viewBox=\"0 -16 {WIDTH} {}\" role=\"img\">",
+        HEIGHT + 36.0
+    );
+    for (at, &value) in bars.iter().enumerate() {
+        let class = if value > 2.0 * line[at] && value > 16.0 {
+            "spike"
+        } else {
+            "seen"
+        };
+        let _ = write!(
+            svg,
+            "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}: {}</title></rect>",
+            at as f64 * step + 0.5,
+            y(value),
+            (step - 1.0).max(0.5),
+            HEIGHT - y(value),
+            label(at),
+            grouped(value as u64)
+        );
+        if at % (bars.len() / 8).max(1) == 0 {
+            let _ = write!(
+                svg,
+                "<text x=\"{:.1}\" y=\"{}\">{}</text>",
+                at as f64 * step,
+                HEIGHT + 15.0,
+                label(at)
+            );
+        }
+    }
+    let points = line
+        .iter()
+        .enumerate()
+        .map(|(at, &value)| format!("{:.1},{:.1}", (at as f64 + 0.5) * step, y(value)));
+    let points: Vec<String> = points.collect();
+    let _ = write!(
+        svg,
+        "<polyline class=\"even\" points=\"{}\"/><text x=\"2\" y=\"-3\">{}</text></svg>\n",
+        points.join(" "),
+        grouped(most as u64)
+    );
+    svg
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,203 @@
+//! `lookalike index search`: all stored fingerprints within a distance of each query.
+
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+
+use lookalike::Fingerprint;
+use lookalike::hamming::{HammingIndex, IndexFile};
+use lookalike_batch::BatchError;
+use lookalike_batch::codes::{CodeFile, Codes, CodesError, CodesSummary, Name};
+use lookalike_batch::index::open;
+use serde::Serialize;
+
+use crate::console;
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Prints one JSON object a line for each stored document, {\"query\":..,\"fingerprint\":..,\"id\":..,\"distance\":..}: queries in
+the order given; for each, by distance, fingerprint and id. Queries are called by their ids where their file has ids,
+else by their 16 hex digits.
+
+Examples:
+  lookalike index search crawl.lkix 5f3a9c0012d4e877
+  lookalike fingerprint new.jsonl | lookalike index search crawl.lkix - --distance 2")]
+pub(crate) struct Arguments {
+    /// An index made by `lookalike index build`
+    index: PathBuf,
+
+    /// Fingerprints of 16 hex digits, files of fingerprints, or - for standard input
+    #[arg(required = true, value_name = "QUERY")]
+    queries: Vec<String>,
+
+    /// Most bits that differ [default: the distance the index was built for]
+    #[arg(long, value_name = "BITS")]
+    distance: Option<u32>,
+
+    /// Read the index into memory first, instead of mapping it
+    #[arg(long)]
+    in_memory: bool,
+
+    /// Print nothing about queries that could not be read
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// Print a summary as one JSON object on standard error
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    query: &'a str,
+    fingerprint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    distance: u32,
+}
+
+/// What was asked and found.
+#[derive(Default, Serialize)]
+struct Summary {
+    queries: u64,
+    queries_with_matches: u64,
+    matches: u64,
+    probes: u64,
+    candidates: u64,
+    inputs: Vec<CodesSummary>,
+}
+
+struct Search<'a, W> {
+    path: &'a Path,
+    index: IndexFile<Fingerprint>,
+    distance: u32,
+    out: W,
+    summary: Summary,
+}
+
+/// Queries that are searched together.
+const GROUP: usize = 64;
+/// Memory of the queries that are read at once.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let index = open(&arguments.index, arguments.in_memory)?;
+    let built = index.index().radius();
+    let distance = arguments.distance.unwrap_or(built);
+    if distance > built {
+        return Err(Failure::Usage(format!(
+            "{}: built for distances up to {built}, asked for {distance}: build it again with --distance {distance}",
+            arguments.index.display()
+        )));
+    }
+    let mut search = Search {
+        path: &arguments.index,
+        index,
+        distance,
+        out: BufWriter::with_capacity(1 << 18, stdout().lock()),
+        summary: Summary::default(),
+    };
+    for query in &arguments.queries {
+        match query.parse::<Fingerprint>() {
+            Ok(code) => search.group(&[code], &|_| query.clone())?,
+            Err(_) => search.file(Path::new(query))?,
+        }
+    }
+    search.out.flush()?;
+    if arguments.json {
+        console::json(&search.summary);
+    } else if !arguments.quiet {
+        for input in &search.summary.inputs {
+            console::skipped(&input.skipped);
+        }
+    }
+    Ok(())
+}
+
+impl<W: Write> Search<'_, W> {
+    /// All queries of a file.
+    fn file(&mut self, path: &Path) -> Result<(), Failure> {
+        let mut file = CodeFile::open(path, false).map_err(BatchError::from)?;
+        if let (Some(first), Some(second)) = (self.index.scheme(), file.scheme())
+            && first != second
+        {
+            let (a, b) = (self.path.display().to_string(), file.name().to_owned());
+            return Err(BatchError::from(CodesError::OtherScheme {
+                a,
+                b,
+                first,
+                second,
+            })
+            .into());
+        }
+        let (mut codes, mut more) = (Codes::default(), true);
+        while more {
+            codes.clear();
+            more = file
+                .fill(&mut codes, CHUNK_BYTES)
+                .map_err(BatchError::from)?;
+            for start in (0..codes.codes.len()).step_by(GROUP) {
+                let group = &codes.codes[start..(start + GROUP).min(codes.codes.len())];
+                let name = |at: usize| match codes.ids.name(start + at, group[at]) {
+                    Name::Text(text) => text.to_owned(),
+                    Name::Number(number) => number.to_string(),
+                    Name::Fingerprint(code) => code.to_string(),
+                };
+                self.group(group, &name)?;
+            }
+        }
+        self.summary.inputs.push(file.summary());
+        Ok(())
+    }
+
+    fn group(
+        &mut self,
+        queries: &[Fingerprint],
+        name: &dyn Fn(usize) -> String,
+    ) -> Result<(), Failure> {
+        let mut found = Vec::new();
+        let visit = &mut |query, code, distance| found.push((query, distance, code));
+        let effort = self
+            .index
+            .index()
+            .search_group(queries, self.distance, visit);
+        let effort = effort.map_err(|error| Failure::Usage(error.to_string()))?;
+        found.sort_unstable();
+        let summary = &mut self.summary;
+        summary.queries += queries.len() as u64;
+        summary.probes += effort.probes;
+        summary.candidates += effort.candidates;
+        for of_query in found.chunk_by(|a: &(usize, u32, Fingerprint), b| a.0 == b.0) {
+            self.summary.queries_with_matches += 1;
+            self.print(&name(of_query[0].0), of_query)?;
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, query: &str, found: &[(usize, u32, Fingerprint)]) -> Result<(), Failure> {
+        let mut ids = Vec::new();
+        for &(_, distance, code) in found {
+            ids.clear();
+            self.index.ids(code, &mut ids).map_err(|source| {
+                let path = self.path.display().to_string();
+                BatchError::IndexFile { path, source }
+            })?;
+            let fingerprint = code.to_string();
+            let named = ids.iter().map(|&id| Some(id));
+            let bare = ids.is_empty().then_some(None);
+            for id in named.chain(bare) {
+                let fingerprint = fingerprint.clone();
+                let line = Found {
+                    query,
+                    fingerprint,
+                    id,
+                    distance,
+                };
+                serde_json::to_writer(&mut self.out, &line).map_err(std::io::Error::from)?;
+                self.out.write_all(b"\n")?;
+                self.summary.matches += 1;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,398 @@
+//! `index`: built, searched and examined through the real binary.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Finish, Folder, Numbers, lookalike};
+
+fn index(subcommand: &str) -> Command {
+    let mut command = lookalike("index");
+    command.arg(subcommand);
+    command
+}
+
+/// Fingerprints in families: a third random, a third near those, a third equal to them.
+fn codes(count: usize) -> Vec<u64> {
+    let mut numbers = Numbers(7);
+    let mut random = || (0..4).fold(0_u64, |word, _| word << 16 | numbers.below(1 << 16) as u64);
+    let base: Vec<u64> = (0..count).map(|_| random()).collect();
+    let near = |(at, &code): (usize, &u64)| match at % 3 {
+        0 => code,
+        1 => base[at - 1] ^ 1 << (code % 64) ^ 1 << (code / 64 % 64),
+        _ => base[at - 2],
+    };
+    base.iter().enumerate().map(near).collect()
+}
+
+fn json_lines(folder: &Folder, name: &str, codes: &[u64], from: usize) -> PathBuf {
+    let line = |(at, code): (usize, &u64)| {
+        format!(
+            "{{\"id\":\"page-{}\",\"fingerprint\":\"{code:016x}\"}}\n",
+            from + at
+        )
+    };
+    folder.add(name, codes.iter().enumerate().map(line).collect::<String>())
+}
+
+fn built(folder: &Folder, inputs: &[&Path], name: &str, flags: &[&str]) -> PathBuf {
+    let path = folder.path(name);
+    index("build")
+        .args(inputs)
+        .arg("-o")
+        .arg(&path)
+        .args(flags)
+        .succeed();
+    path
+}
+
+/// What a search must print, by comparing everything with everything.
+fn expected(codes: &[u64], queries: &[u64], distance: u32) -> Vec<(String, u32, String, String)> {
+    let mut all = Vec::new();
+    for query in queries {
+        let near = codes
+            .iter()
+            .enumerate()
+            .map(|(at, code)| (at, code, (code ^ query).count_ones()));
+        let mut rows: Vec<_> = near
+            .filter(|&(_, _, apart)| apart <= distance)
+            .map(|(at, code, apart)| {
+                (
+                    format!("{query:016x}"),
+                    apart,
+                    format!("{code:016x}"),
+                    format!("page-{at}"),
+                )
+            })
+            .collect();
+        rows.sort();
+        all.extend(rows);
+    }
+    all
+}
+
+fn rows(lines: &[Value]) -> Vec<(String, u32, String, String)> {
+    let text = |line: &Value, field: &str| line[field].as_str().unwrap_or_default().to_owned();
+    let row = |line: &Value| {
+        let distance = line["distance"].as_u64().unwrap() as u32;
+        (
+            text(line, "query"),
+            distance,
+            text(line, "fingerprint"),
+            text(line, "id"),
+        )
+    };
+    lines.iter().map(row).collect()
+}
+
+#[test]
+fn a_search_finds_what_a_scan_finds_in_the_documented_order() {
+    let folder = Folder::new();
+    let codes = codes(900);
+    let input = json_lines(&folder, "in.jsonl", &codes, 0);
+    let queries: Vec<u64> = codes.iter().step_by(31).map(|code| code ^ 0x10).collect();
+    for (name, flags) in [
+        ("two", &["--distance", "3"][..]),
+        ("lines", &["--distance", "3", "--layout", "lines"]),
+        ("eight", &["--distance", "3", "--tables", "8"]),
+        ("far", &["--distance", "8"]),
+    ] {
+        let path = built(&folder, &[&input], name, flags);
+        for distance in [0, 2, 3] {
+            let found = index("search")
+                .arg(&path)
+                .args(queries.iter().map(|query| format!("{query:016x}")))
+                .args(["--distance", &distance.to_string()])
+                .succeed();
+            assert_eq!(
+                rows(&found.lines()),
+                expected(&codes, &queries, distance),
+                "{name} {distance}"
+            );
+        }
+        let in_memory = index("search")
+            .arg(&path)
+            .arg(format!("{:016x}", codes[4]))
+            .arg("--in-memory")
+            .succeed();
+        assert_eq!(
+            in_memory.out,
+            index("search")
+                .arg(&path)
+                .arg(format!("{:016x}", codes[4]))
+                .succeed()
+                .out
+        );
+    }
+}
+
+#[test]
+fn queries_come_from_files_and_standard_input_with_their_ids() {
+    let folder = Folder::new();
+    let codes = codes(300);
+    let input = json_lines(&folder, "in.jsonl", &codes, 0);
+    let path = built(&folder, &[&input], "index", &[]);
+    let queries = json_lines(&folder, "queries.jsonl", &codes[..40], 5_000);
+    let from_file = index("search").arg(&path).arg(&queries).succeed();
+    let lines = from_file.lines();
+    assert_eq!(lines[0]["query"], "page-5000");
+    let hits = lines.iter().filter(|line| line["distance"] == 0).count();
+    assert!(hits >= 40);
+    let piped = index("search")
+        .arg(&path)
+        .arg("-")
+        .finish_with(&fs::read(&queries).unwrap());
+    assert!(
+        piped.status == Some(0) && piped.out == from_file.out,
+        "{}",
+        piped.err
+    );
+    let summary = index("search")
+        .arg(&path)
+        .arg(&queries)
+        .arg("--json")
+        .succeed();
+    let summary: Value = serde_json::from_str(summary.err.trim()).unwrap();
+    assert_eq!(
+        (&summary["queries"], &summary["queries_with_matches"]),
+        (&40.into(), &40.into())
+    );
+}
+
+#[test]
+fn raw_numbers_have_no_ids_and_the_order_of_inputs_leaves_no_trace() {
+    let folder = Folder::new();
+    let codes = codes(600);
+    let raw = |codes: &[u64]| {
+        codes
+            .iter()
+            .flat_map(|code| code.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let one = folder.add("one.u64", raw(&codes[..200]));
+    let two = folder.add("two.u64", raw(&codes[200..]));
+    let forward = built(&folder, &[&one, &two], "forward", &[]);
+    let backward = built(&folder, &[&two, &one], "backward", &["--memory", "64M"]);
+    assert!(fs::read(&forward).unwrap() == fs::read(&backward).unwrap());
+    let found = index("search")
+        .arg(&forward)
+        .arg(format!("{:016x}", codes[0]))
+        .succeed();
+    assert!(found.lines().iter().all(|line| line.get("id").is_none()));
+    let lines = json_lines(&folder, "lines.jsonl", &codes, 0);
+    let mixed = index("build")
+        .args([&one, &lines])
+        .arg("-o")
+        .arg(folder.path("mixed"))
+        .fail(2);
+    mixed.says(&["one.u64", "lines.jsonl", "--no-ids"]);
+    assert!(!folder.path("mixed").exists());
+    let without = built(&folder, &[&lines], "without", &["--no-ids"]);
+    assert!(fs::read(without).unwrap() == fs::read(forward).unwrap());
+}
+
+#[test]
+fn a_build_that_was_killed_goes_on() {
+    let folder = Folder::new();
+    let codes = codes(3_000);
+    let input = json_lines(&folder, "in.jsonl", &codes, 0);
+    let whole = built(&folder, &[&input], "whole", &[]);
+    let path = folder.path("index");
+    let build = || {
+        let mut command = index("build");
+        command.arg(&input).arg("-o").arg(&path);
+        command
+    };
+    // A folder in the way of the final name stops the build at its last step, with everything built.
+    fs::create_dir_all(path.join("occupied")).unwrap();
+    let stopped = build().arg("--overwrite").fail(1);
+    stopped.says(&["index"]);
+    assert!(folder.path("index.building/progress").exists());
+    fs::remove_dir_all(&path).unwrap();
+    let part = folder.path("index.building/part");
+    let mut bytes = fs::read(&part).unwrap();
+    bytes.truncate(bytes.len() - 7);
+    fs::write(&part, bytes).unwrap();
+    let resumed = build().args(["--resume", "--json"]).succeed();
+    let summary: Value = serde_json::from_str(resumed.err.trim()).unwrap();
+    assert_eq!(summary["tables_resumed"], 2);
+    assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
+    assert!(!folder.path("index.building").exists());
+    fs::create_dir_all(folder.path("index.building")).unwrap();
+    fs::write(folder.path("index.building/progress"), "nonsense").unwrap();
+    let anew = build().args(["--resume"]).fail(2);
+    anew.says(&["--overwrite"]);
+    fs::remove_file(&path).unwrap();
+    build().arg("--resume").succeed();
+    assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
+}
+
+#[test]
+fn other_settings_do_not_resume_an_interrupted_build() {
+    let folder = Folder::new();
+    let input = json_lines(&folder, "in.jsonl", &codes(100), 0);
+    let path = folder.path("index");
+    fs::create_dir_all(path.join("occupied")).unwrap();
+    index("build")
+        .arg(&input)
+        .arg("-o")
+        .arg(&path)
+        .arg("--overwrite")
+        .fail(1);
+    fs::remove_dir_all(&path).unwrap();
+    let refused = index("build")
+        .arg(&input)
+        .arg("-o")
+        .arg(&path)
+        .args(["--resume", "--distance", "5"])
+        .fail(2);
+    refused.says(&[
+        "index.building",
+        "other inputs or settings",
+        "without --resume",
+    ]);
+}
+
+#[test]
+fn info_tells_of_duplicates_spikes_and_gaps() {
+    let folder = Folder::new();
+    let mut all = codes(900);
+    all.extend([42; 150]);
+    let distinct = all.iter().collect::<std::collections::BTreeSet<_>>().len() as u64;
+    let input = json_lines(&folder, "in.jsonl", &all, 0);
+    let path = built(&folder, &[&input], "index", &[]);
+    let page = folder.path("page.html");
+    let info = index("info")
+        .arg(&path)
+        .args(["--verify", "--json", "--html"])
+        .arg(&page)
+        .succeed()
+        .json();
+    assert_eq!(
+        (&info["documents"], &info["fingerprints"]),
+        (&1_050.into(), &distinct.into())
+    );
+    assert_eq!(
+        (&info["verified"], &info["ids"], &info["tables"]),
+        (&true.into(), &true.into(), &2.into())
+    );
+    let distribution = &info["distribution"];
+    let spike = &distribution["spikes"][0];
+    assert_eq!(
+        (&spike["range"], &spike["commonest"]["copies"]),
+        (&0.into(), &150.into())
+    );
+    assert_eq!(spike["commonest"]["fingerprint"], "000000000000002a");
+    assert_eq!(spike["commonest"]["ids"][0], "page-1000");
+    let sum = |field: &str| {
+        distribution[field]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_u64().unwrap())
+            .sum::<u64>()
+    };
+    assert_eq!((sum("ranges"), sum("leading_gaps")), (1_050, distinct - 1));
+    let page = fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("<polyline") && page.contains("000000000000002a") && !page.contains("http:")
+    );
+    let text = index("info").arg(&path).arg("--analyse").succeed();
+    let counted = format!(
+        "1,050 fingerprints of 64 bits, {distinct} of them different, {} repeat",
+        1_050 - distinct
+    );
+    for words in [counted.as_str(), "range   0", "150 times"] {
+        assert!(
+            text.text().contains(words),
+            "{words:?} is not in {}",
+            text.text()
+        );
+    }
+}
+
+#[test]
+fn damage_is_named_with_file_and_place() {
+    let folder = Folder::new();
+    let input = json_lines(&folder, "in.jsonl", &codes(200), 0);
+    let path = built(&folder, &[&input], "index.lkix", &[]);
+    let bytes = fs::read(&path).unwrap();
+    let mut numbers = Numbers(3);
+    for _ in 0..40 {
+        let mut damaged = bytes.clone();
+        let at = numbers.below(bytes.len());
+        damaged[at] ^= 1 << numbers.below(8);
+        let file = folder.add("damaged.lkix", damaged);
+        let refused = index("info").arg(file).arg("--verify").fail(1);
+        refused.says(&["damaged.lkix"]);
+        let placed = refused.err.contains("at byte") || at < 8;
+        assert!(placed, "byte {at}: {}", refused.err);
+        let cut = folder.add("cut.lkix", &bytes[..at]);
+        index("info").arg(cut).fail(1).says(&["cut.lkix", "byte"]);
+    }
+    let mut other = bytes.clone();
+    other[4] = 9;
+    let file = folder.add("newer.lkix", other);
+    index("search")
+        .arg(file)
+        .arg("0000000000000000")
+        .fail(1)
+        .says(&["version 9", "version 1"]);
+}
+
+#[test]
+fn wrong_use_is_refused_with_a_remedy() {
+    let folder = Folder::new();
+    let input = json_lines(&folder, "in.jsonl", &codes(50), 0);
+    let path = built(&folder, &[&input], "index", &[]);
+    index("build")
+        .arg(&input)
+        .arg("-o")
+        .arg(&path)
+        .fail(2)
+        .says(&["--overwrite"]);
+    index("build")
+        .arg(&input)
+        .arg("-o")
+        .arg(&path)
+        .arg("--overwrite")
+        .succeed();
+    let far = index("search")
+        .arg(&path)
+        .args(["0000000000000000", "--distance", "4"])
+        .fail(2);
+    far.says(&["up to 3", "--distance 4"]);
+    index("search")
+        .arg(folder.path("none"))
+        .arg("0000000000000000")
+        .fail(1)
+        .says(&["none", "index build"]);
+    index("search")
+        .arg(&input)
+        .arg("0000000000000000")
+        .fail(1)
+        .says(&["not a fingerprint index"]);
+    let small = index("build")
+        .arg(&input)
+        .arg("-o")
+        .arg(folder.path("small"))
+        .args(["--memory", "1M"])
+        .fail(1);
+    small.says(&["takes at least", "MiB"]);
+    let empty = folder.add("empty.jsonl", "");
+    let path = built(&folder, &[&empty], "empty", &[]);
+    assert!(
+        index("search")
+            .arg(&path)
+            .arg("0000000000000000")
+            .succeed()
+            .out
+            .is_empty()
+    );
+    index("info")
+        .arg(&path)
+        .args(["--verify", "--analyse"])
+        .succeed();
+}

@@ -1,0 +1,101 @@
+//! A run of fixed-size items of a table: owned, or part of a file that somebody else holds in
+//! memory. Both are read alike, so a mapped index and one just built share all code.
+
+use bytemuck::Pod;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The bytes of a whole file, mapped or read; they must not change while they are held.
+pub type HeldBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Items of a table.
+#[derive(Clone)]
+pub(super) enum Section<T> {
+    Owned(Vec<T>),
+    Held {
+        bytes: HeldBytes,
+        range: Range<usize>,
+    },
+}
+
+impl<T: Pod> Section<T> {
+    /// The items that a range of bytes holds; copied when they are not aligned for `T`. `None`
+    /// when the range is not inside or not a whole number of items.
+    pub(super) fn held(bytes: &HeldBytes, range: Range<usize>) -> Option<Self> {
+        let part = (**bytes).as_ref().get(range.clone())?;
+        if part.len() % size_of::<T>() != 0 {
+            return None;
+        }
+        Some(match bytemuck::try_cast_slice::<u8, T>(part) {
+            Ok(_) => Self::Held {
+                bytes: Arc::clone(bytes),
+                range,
+            },
+            Err(_) => {
+                let mut items = vec![T::zeroed(); part.len() / size_of::<T>()];
+                bytemuck::cast_slice_mut(&mut items).copy_from_slice(part);
+                Self::Owned(items)
+            }
+        })
+    }
+
+    #[inline]
+    pub(super) fn items(&self) -> &[T] {
+        match self {
+            Self::Owned(items) => items,
+            Self::Held { bytes, range } => bytemuck::cast_slice(&(**bytes).as_ref()[range.clone()]),
+        }
+    }
+
+    /// As they stand in a file.
+    pub(super) fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self.items())
+    }
+
+    /// The items of a table in the making.
+    ///
+    /// # Panics
+    ///
+    /// When they are held by somebody else: such a table is complete.
+    pub(super) fn growing(&mut self) -> &mut Vec<T> {
+        match self {
+            Self::Owned(items) => items,
+            Self::Held { .. } => panic!("a table of a file never grows"),
+        }
+    }
+}
+
+impl<T> Default for Section<T> {
+    fn default() -> Self {
+        Self::Owned(Vec::new())
+    }
+}
+
+impl<T: Pod> fmt::Debug for Section<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kept = match self {
+            Self::Owned(_) => "owned",
+            Self::Held { .. } => "held",
+        };
+        write!(f, "{kept}[{}]", self.items().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_file_are_read_in_place_or_copied() {
+        let bytes: HeldBytes = Arc::new((0..=255_u8).collect::<Vec<u8>>());
+        for start in 0..8 {
+            let section = Section::<[u8; 4]>::held(&bytes, start..start + 12).expect("inside");
+            assert_eq!(section.items()[1][0] as usize, start + 4);
+            let wide = Section::<u64>::held(&bytes, start..start + 16).expect("inside");
+            assert_eq!(wide.bytes(), &(*bytes).as_ref()[start..start + 16]);
+        }
+        assert!(Section::<u32>::held(&bytes, 0..7).is_none());
+        assert!(Section::<u8>::held(&bytes, 250..257).is_none());
+    }
+}
