@@ -9,6 +9,7 @@ mod completions;
 mod console;
 mod dedup;
 mod design;
+mod evaluate;
 mod explain;
 mod failure;
 mod fingerprint;
@@ -57,6 +58,8 @@ enum Command {
     Terms(terms::Arguments),
     /// Build, search and examine a Hamming index on disk
     Index(index::Arguments),
+    /// Measure precision and recall: against labels, against the exact answer, over many settings
+    Evaluate(evaluate::Arguments),
     /// Show why two documents match or do not
     Explain(explain::Arguments),
     /// Print the completion script of a shell
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Design(arguments) => design::run(&arguments),
         Command::Terms(arguments) => terms::run(&arguments),
         Command::Index(arguments) => index::run(&arguments),
+        Command::Evaluate(arguments) => evaluate::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::manual(&arguments),

@@ -6,6 +6,7 @@ mod archives;
 mod choices;
 mod corpora;
 mod design;
+mod evaluate;
 mod hostile;
 mod hostile_files;
 mod hostile_lines;

@@ -1,0 +1,167 @@
+//! `lookalike evaluate audit`: what a method would miss on the user's own data.
+
+use std::fmt::Write;
+
+use lookalike::{Banding, FeatureExtractor, Sketch, Sketcher};
+use lookalike_batch::Method;
+use lookalike_eval::audit::Rule;
+use lookalike_eval::{Audit, AuditReport, Sampler};
+
+use super::{print, print_json, shown, visit};
+use crate::arguments::{InputArguments, MethodArguments, RunArguments, SchemeArguments};
+use crate::console::{self, grouped};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Needs no labels: the exact resemblance of each sampled document with every document of the input is the truth. The
+input is read twice and only the sample is held.
+
+Example:
+  lookalike evaluate audit crawl/ --method simhash --distance 3 --sample 2000")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// Documents in the sample
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    sample: u64,
+
+    #[command(flatten)]
+    method: MethodArguments,
+
+    #[command(flatten)]
+    scheme: SchemeArguments,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+/// When the method proposes a pair, as the jobs do it.
+fn rule(method: &MethodArguments, sketch: Sketch) -> Result<Rule, Failure> {
+    let agree = method.agree.unwrap_or(method.method.default_agree());
+    let banding = |places: usize, agreement: f64| {
+        Banding::for_threshold(places, agreement, method.recall)
+            .map(|banding| Rule::Keys(1, Some(banding)))
+            .ok_or_else(|| {
+                Failure::Usage(format!(
+                    "{places} functions cannot find {} of the pairs at threshold {}: give more with --functions",
+                    method.recall, method.threshold
+                ))
+            })
+    };
+    match (method.method, sketch) {
+        (Method::AllPairs | Method::Copies, _) => Err(Failure::Usage(format!(
+            "--method {} is exact: an audit asks what an approximate method misses, name one of the others",
+            method.method
+        ))),
+        (Method::Simhash, _) => Ok(Rule::Distance(method.distance)),
+        (Method::Henzinger, _) => Ok(Rule::KeysAndDistance(agree, method.distance)),
+        (_, Sketch::BBit { functions, bits }) => {
+            let chance = 0.5_f64.powi(bits.into());
+            let agreement = method.threshold + (1.0 - method.threshold) * chance;
+            banding(functions.into(), agreement)
+        }
+        (_, Sketch::MinHash { functions: places } | Sketch::OnePermutation { bins: places }) => {
+            banding(places.into(), method.threshold)
+        }
+        _ => Ok(Rule::Keys(agree, None)),
+    }
+}
+
+/// What is printed as JSON.
+#[derive(serde::Serialize)]
+struct Answer {
+    method: String,
+    scheme: String,
+    threshold: f64,
+    #[serde(flatten)]
+    report: AuditReport,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    arguments.method.check()?;
+    let method = &arguments.method;
+    if !(method.threshold > 0.0 && method.threshold <= 1.0) {
+        return Err(Failure::Usage(format!(
+            "threshold {} is not above 0 and at most 1",
+            method.threshold
+        )));
+    }
+    let sketch = method.sketch();
+    let rule = rule(method, sketch)?;
+    let (scheme, terms) = arguments.scheme.scheme(method.weight, sketch)?;
+    let refused = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
+    let sketcher = Sketcher::new(&scheme, terms.as_ref()).map_err(|error| refused(&error))?;
+    let extractor = match &terms {
+        Some(terms) => {
+            FeatureExtractor::with_terms(&scheme, terms).map_err(|error| refused(&error))?
+        }
+        None => FeatureExtractor::new(&scheme),
+    };
+    let mut sampler = Sampler::new(arguments.sample as usize, scheme.seed);
+    visit(&arguments.input, &arguments.run, |id, text| {
+        sampler.add(id, text)
+    })?;
+    let sample = sampler.finish();
+    if (sample.len() as u64) < arguments.sample && !arguments.run.quiet {
+        console::warning(&format!(
+            "the input has {} documents: all of them are the sample",
+            grouped(sample.len() as u64)
+        ));
+    }
+    let mut audit = Audit::new(extractor, sketcher, rule, method.threshold, &sample);
+    visit(&arguments.input, &arguments.run, |id, text| {
+        audit.add(id, text)
+    })?;
+    let answer = Answer {
+        method: method.method.to_string(),
+        scheme: scheme.to_string(),
+        threshold: method.threshold,
+        report: audit.finish(),
+    };
+    if arguments.run.json {
+        print_json(&answer)
+    } else {
+        print(&describe(&answer))
+    }
+}
+
+fn describe(answer: &Answer) -> String {
+    let report = &answer.report;
+    let mut text = String::new();
+    let (all, low, high) = report.all_true_pairs;
+    let _ = writeln!(
+        text,
+        "sample      {} of {} documents, each compared with all",
+        grouped(report.sample),
+        grouped(report.documents)
+    );
+    let _ = writeln!(
+        text,
+        "truth       {} pairs of resemblance {} or more; about {all:.0} in the whole input [{low:.0}, {high:.0}]",
+        grouped(report.true_pairs),
+        answer.threshold
+    );
+    let _ = writeln!(
+        text,
+        "recall      {}  {} finds {} of them",
+        shown(&report.recall),
+        answer.method,
+        grouped(report.found)
+    );
+    let _ = writeln!(
+        text,
+        "precision   {}  of the {} pairs it proposes, before they are verified",
+        shown(&report.precision),
+        grouped(report.proposed)
+    );
+    let _ = writeln!(text, "scheme      {}", answer.scheme);
+    if report.true_pairs < 30 {
+        let _ = writeln!(
+            text,
+            "note        few true pairs: raise --sample for narrower limits"
+        );
+    }
+    text
+}

@@ -1,0 +1,270 @@
+//! `lookalike evaluate labels`: one scheme against what people say, or against known clusters.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use lookalike::scheme::{Sketch, Weight};
+use lookalike_eval::cluster::{adjusted_rand, components};
+use lookalike_eval::core_rule::{CoreFigures, core_figures};
+use lookalike_eval::label::{Labels, judged};
+use lookalike_eval::sweep::{Truth, cut_name, sketches_of};
+use lookalike_eval::{Collection, Point, SweepRow, scored_pairs, sweep};
+use serde::Serialize;
+
+use super::{collection, print, print_json, shown};
+use crate::arguments::{InputArguments, RunArguments, SchemeArguments};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Labels are JSON lines of one kind: {\"a\":..,\"b\":..,\"label\":NUMBER|true|false|null}, {\"id\":..,\"cluster\":..}, or
+the CORE benchmark's {\"core_id\":..,\"labelled_duplicates\":[..]}. null means nobody could tell: counted, not used.
+Clusters are compared by the adjusted Rand index, the rule of NEWS-COPY; CORE by text-dedup's rules.
+
+Example:
+  lookalike evaluate labels docs.jsonl --labels pairs.jsonl --positive 1 --shingle words:3 --sketch simhash:64")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// File of labels
+    #[arg(long, value_name = "FILE")]
+    labels: PathBuf,
+
+    /// Grades from here on are near-duplicates
+    #[arg(long, value_name = "GRADE", default_value_t = 1.0)]
+    positive: f64,
+
+    /// none (the exact resemblance), simhash:64, minhash:128, super-shingle:6x14, oph:128, winnow:16, ...
+    #[arg(long, value_name = "SKETCH", default_value = "none")]
+    sketch: Sketch,
+
+    /// How features weigh in a simhash
+    #[arg(long, value_name = "WEIGHT", default_value = "set")]
+    weight: Weight,
+
+    /// Least score of a pair, for clusters: a resemblance, bits that agree, hashes that agree
+    #[arg(long, value_name = "SCORE", default_value_t = 0.8)]
+    cut: f64,
+
+    #[command(flatten)]
+    scheme: SchemeArguments,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+/// What is printed.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case", tag = "labels")]
+enum Answer {
+    Pairs {
+        labelled: u64,
+        unknown: u64,
+        row: Box<SweepRow>,
+    },
+    Clusters {
+        cut: String,
+        adjusted_rand_index: f64,
+        pairs: Box<Point>,
+    },
+    Core {
+        cut: String,
+        #[serde(flatten)]
+        figures: CoreFigures,
+    },
+}
+
+/// The labels in a file.
+pub(super) fn read_labels(path: &Path, collection: &Collection) -> Result<Labels, Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    Labels::parse(&text, collection).map_err(|error| failed(&error))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let collection = collection(&arguments.input, &arguments.run)?;
+    let labels = read_labels(&arguments.labels, &collection)?;
+    let needs = arguments.weight.needs_terms() || arguments.sketch.needs_terms();
+    let (weight, sketch) = match needs {
+        // A table of this collection is made on the way.
+        true => (Weight::Set, Sketch::None),
+        false => (arguments.weight, arguments.sketch),
+    };
+    let (scheme, _) = arguments.scheme.scheme(weight, sketch)?;
+    let scheme = lookalike::Scheme {
+        weight: arguments.weight,
+        sketch: arguments.sketch,
+        ..scheme
+    };
+    let failed = |error: lookalike_eval::LabelError| {
+        Failure::Failed(format!("{}: {error}", arguments.labels.display()))
+    };
+    let answer = match labels {
+        Labels::Pairs(pairs) => {
+            let (known, unknown) = judged(&pairs, arguments.positive).map_err(failed)?;
+            let labelled = known.len() as u64;
+            let swept = sweep(&collection, &[scheme], &Truth::Judged(known), 1, |_| ());
+            let row = swept.rows.into_iter().next();
+            let row = Box::new(row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))?);
+            Answer::Pairs {
+                labelled,
+                unknown,
+                row,
+            }
+        }
+        Labels::Clusters(truth) => clusters(arguments, &collection, &scheme, &truth),
+        Labels::Duplicates(labelled) => {
+            let found = found(arguments, &collection, &scheme);
+            let documents: Vec<(BTreeSet<u32>, BTreeSet<u32>)> = labelled
+                .into_iter()
+                .map(|(at, labelled)| {
+                    let own = found[at as usize];
+                    let same = (0..found.len()).filter(|&other| found[other] == own);
+                    let others = same.map(|other| other as u32).filter(|&other| other != at);
+                    (labelled, others.collect())
+                })
+                .collect();
+            Answer::Core {
+                cut: cut_name(scheme.sketch, arguments.cut),
+                figures: core_figures(&documents),
+            }
+        }
+    };
+    if arguments.run.json {
+        print_json(&answer)
+    } else {
+        print(&describe(&answer, &scheme))
+    }
+}
+
+/// The cluster of each document when pairs at or above the cut are merged.
+fn found(arguments: &Arguments, collection: &Collection, scheme: &lookalike::Scheme) -> Vec<u32> {
+    let sketches = sketches_of(collection, scheme);
+    let pairs = scored_pairs(&sketches, arguments.cut);
+    components(collection.len(), pairs.iter().map(|pair| (pair.a, pair.b)))
+}
+
+fn clusters(
+    arguments: &Arguments,
+    collection: &Collection,
+    scheme: &lookalike::Scheme,
+    truth: &[u32],
+) -> Answer {
+    let found = found(arguments, collection, scheme);
+    let pairs_of = |clusters: &[u32]| {
+        let mut members = std::collections::BTreeMap::new();
+        for (at, &cluster) in clusters.iter().enumerate() {
+            members.entry(cluster).or_insert_with(Vec::new).push(at);
+        }
+        let mut pairs = BTreeSet::new();
+        for group in members.values() {
+            for (at, &a) in group.iter().enumerate() {
+                pairs.extend(group[at + 1..].iter().map(|&b| (a, b)));
+            }
+        }
+        pairs
+    };
+    let (true_pairs, found_pairs) = (pairs_of(truth), pairs_of(&found));
+    let scores = found_pairs
+        .iter()
+        .map(|pair| (1.0, true_pairs.contains(pair)))
+        .collect();
+    let name = |_| "in one cluster".to_owned();
+    let mut curve = lookalike_eval::Curve::new(scores, true_pairs.len() as u64, &[1.0], name);
+    Answer::Clusters {
+        cut: cut_name(scheme.sketch, arguments.cut),
+        adjusted_rand_index: adjusted_rand(truth, &found),
+        pairs: Box::new(curve.points.remove(0)),
+    }
+}
+
+fn describe(answer: &Answer, scheme: &lookalike::Scheme) -> String {
+    let mut text = String::new();
+    match answer {
+        Answer::Pairs {
+            labelled,
+            unknown,
+            row,
+        } => {
+            let curve = &row.curve;
+            let _ = writeln!(
+                text,
+                "labels      {labelled} pairs, {} of them near-duplicates; {unknown} unknown, not counted",
+                curve.true_pairs
+            );
+            let _ = writeln!(text, "average precision  {:.4}", curve.average_precision);
+            if let Some(best) = &curve.best {
+                let _ = writeln!(text, "best F1     {:.4} at {}", best.f1, best.parameter);
+            }
+            let _ = writeln!(
+                text,
+                "\n{:24} {:>6} {:>6}  {:24} {:24} {:>6}",
+                "cut", "found", "true", "precision", "recall", "F1"
+            );
+            for point in &curve.points {
+                let _ = writeln!(
+                    text,
+                    "{:24} {:>6} {:>6}  {:24} {:24} {:>6.3}",
+                    point.parameter,
+                    point.found,
+                    point.correct,
+                    shown(&point.precision),
+                    shown(&point.recall),
+                    point.f1
+                );
+            }
+        }
+        Answer::Clusters {
+            cut,
+            adjusted_rand_index,
+            pairs,
+        } => {
+            let _ = writeln!(
+                text,
+                "adjusted Rand index  {adjusted_rand_index:.4} at {cut}"
+            );
+            let _ = writeln!(
+                text,
+                "pairs in one cluster: precision {}, recall {}, F1 {:.4}",
+                shown(&pairs.precision),
+                shown(&pairs.recall),
+                pairs.f1
+            );
+        }
+        Answer::Core { cut, figures } => {
+            let _ = writeln!(text, "CORE rules at {cut}");
+            let _ = writeln!(
+                text,
+                "precision of duplicates      {:.4}",
+                figures.precision_duplicates
+            );
+            let _ = writeln!(
+                text,
+                "recall of duplicates         {:.4}",
+                figures.recall_duplicates
+            );
+            let _ = writeln!(
+                text,
+                "precision of non-duplicates  {:.4}",
+                figures.precision_non_duplicates
+            );
+            let _ = writeln!(
+                text,
+                "recall of non-duplicates     {:.4}",
+                figures.recall_non_duplicates
+            );
+            let _ = writeln!(
+                text,
+                "\"Macro F1\" as text-dedup prints it (a mean of precisions)  {:.4}",
+                figures.printed_macro_f1
+            );
+            let _ = writeln!(text, "macro F1                     {:.4}", figures.macro_f1);
+            let _ = writeln!(text, "accuracy                     {:.4}", figures.accuracy);
+        }
+    }
+    let _ = writeln!(text, "\nscheme      {scheme}");
+    text
+}

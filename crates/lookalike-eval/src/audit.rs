@@ -1,0 +1,277 @@
+//! An audit without labels: what one method would miss of the true pairs of some documents.
+//!
+//! A random sample of documents is compared with *every* document of the collection, exactly and
+//! by the method. So a sample sees the pairs it is part of, however rare pairs are; a sample on
+//! both sides would hardly ever hold one.
+
+use std::collections::BinaryHeap;
+
+use hashbrown::HashMap;
+use lookalike::hash::xxh3_64;
+use lookalike::resemblance::resemblance_of;
+use lookalike::sketch::{SketchValue, Sketcher};
+use lookalike::{Banding, FeatureExtractor, Simhash};
+use serde::Serialize;
+
+use crate::interval::Estimate;
+
+/// Draws a sample of documents: those whose ids have the smallest hashes under a seed. The sample
+/// does not depend on the order in which they come.
+#[derive(Debug)]
+pub struct Sampler {
+    size: usize,
+    seed: u64,
+    chosen: BinaryHeap<(u64, String, String)>,
+}
+
+impl Sampler {
+    /// A sampler of so many documents.
+    #[must_use]
+    pub fn new(size: usize, seed: u64) -> Self {
+        Self {
+            size,
+            seed,
+            chosen: BinaryHeap::new(),
+        }
+    }
+
+    /// Looks at one document.
+    pub fn add(&mut self, id: &str, text: &str) {
+        let hash = xxh3_64(id.as_bytes(), self.seed);
+        let wanted = self.chosen.len() < self.size
+            || self
+                .chosen
+                .peek()
+                .is_some_and(|last| (hash, id) < (last.0, &*last.1));
+        if wanted && self.size > 0 {
+            self.chosen.push((hash, id.to_owned(), text.to_owned()));
+            if self.chosen.len() > self.size {
+                self.chosen.pop();
+            }
+        }
+    }
+
+    /// The sample, by id.
+    #[must_use]
+    pub fn finish(self) -> Vec<(String, String)> {
+        let mut sample: Vec<_> = self
+            .chosen
+            .into_iter()
+            .map(|(_, id, text)| (id, text))
+            .collect();
+        sample.sort_unstable();
+        sample
+    }
+}
+
+/// When a method proposes a pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule {
+    /// The sketches share so many keys, those of the bands where there are some.
+    Keys(u32, Option<Banding>),
+    /// The fingerprints differ in at most so many bits.
+    Distance(u32),
+    /// Both: Henzinger's combination.
+    KeysAndDistance(u32, u32),
+}
+
+/// One document as the audit sees it.
+struct Seen {
+    size: usize,
+    keys: Vec<u64>,
+    fingerprint: Option<u64>,
+}
+
+/// Compares a sample with all documents, one document after another.
+pub struct Audit {
+    extractor: FeatureExtractor,
+    sketcher: Sketcher,
+    rule: Rule,
+    threshold: f64,
+    ids: Vec<String>,
+    sample: Vec<Seen>,
+    by_feature: HashMap<u64, Vec<u32>>,
+    by_key: HashMap<u64, Vec<u32>>,
+    shared: Vec<u32>,
+    common_keys: Vec<u32>,
+    tallies: Vec<Tally>,
+    documents: u64,
+}
+
+/// What was found around one document of the sample.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    true_pairs: u64,
+    found_true: u64,
+    proposed: u64,
+}
+
+/// What an audit found out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditReport {
+    /// Documents in the collection.
+    pub documents: u64,
+    /// Documents in the sample.
+    pub sample: u64,
+    /// True pairs that documents of the sample are part of.
+    pub true_pairs: u64,
+    /// Of these, pairs that the method proposes, and so finds.
+    pub found: u64,
+    /// Pairs that the method proposes.
+    pub proposed: u64,
+    /// Share of the true pairs that the method finds, with limits.
+    pub recall: Estimate,
+    /// Share of the proposed pairs that are true: what unverified results would be worth.
+    pub precision: Estimate,
+    /// True pairs in the whole collection, estimated, with limits.
+    pub all_true_pairs: (f64, f64, f64),
+}
+
+impl Audit {
+    /// An audit of a sample, whose ids are distinct.
+    #[must_use]
+    pub fn new(
+        mut extractor: FeatureExtractor,
+        sketcher: Sketcher,
+        rule: Rule,
+        threshold: f64,
+        sample: &[(String, String)],
+    ) -> Self {
+        let (mut by_feature, mut by_key) = (HashMap::new(), HashMap::new());
+        let mut seen = Vec::new();
+        for (at, (_, text)) in sample.iter().enumerate() {
+            let features = extractor.read(text);
+            let document = Seen::new(&features, &sketcher, rule);
+            for &feature in features.set {
+                by_feature
+                    .entry(feature)
+                    .or_insert_with(Vec::new)
+                    .push(at as u32);
+            }
+            for &key in &document.keys {
+                by_key.entry(key).or_insert_with(Vec::new).push(at as u32);
+            }
+            seen.push(document);
+        }
+        Self {
+            extractor,
+            sketcher,
+            rule,
+            threshold,
+            ids: sample.iter().map(|document| document.0.clone()).collect(),
+            shared: vec![0; seen.len()],
+            common_keys: vec![0; seen.len()],
+            tallies: vec![Tally::default(); seen.len()],
+            sample: seen,
+            by_feature,
+            by_key,
+            documents: 0,
+        }
+    }
+
+    /// Compares one document of the collection with the sample. Time: its features, and the
+    /// documents of the sample that share one, or all of them for fingerprints.
+    pub fn add(&mut self, id: &str, text: &str) {
+        self.documents += 1;
+        let features = self.extractor.read(text);
+        let own = Seen::new(&features, &self.sketcher, self.rule);
+        count(&self.by_feature, features.set, &mut self.shared);
+        count(&self.by_key, &own.keys, &mut self.common_keys);
+        let position = self.ids.binary_search_by(|other| (**other).cmp(id)).ok();
+        for at in (0..self.sample.len()).filter(|&at| Some(at) != position) {
+            let other = &self.sample[at];
+            let shared = std::mem::take(&mut self.shared[at]) as usize;
+            let common = std::mem::take(&mut self.common_keys[at]);
+            let is_true =
+                shared > 0 && resemblance_of(shared, own.size, other.size) >= self.threshold;
+            let is_proposed = self
+                .rule
+                .proposes(common, own.fingerprint, other.fingerprint);
+            let tally = &mut self.tallies[at];
+            tally.true_pairs += u64::from(is_true);
+            tally.found_true += u64::from(is_true && is_proposed);
+            tally.proposed += u64::from(is_proposed);
+        }
+        if let Some(at) = position {
+            self.shared[at] = 0;
+            self.common_keys[at] = 0;
+        }
+    }
+
+    /// The report. Limits treat the pairs of one sampled document as one group.
+    #[must_use]
+    pub fn finish(&self) -> AuditReport {
+        let groups = |pick: fn(&Tally) -> (u64, u64)| {
+            self.tallies
+                .iter()
+                .map(pick)
+                .filter(|group| group.1 > 0)
+                .collect::<Vec<_>>()
+        };
+        let sum = |pick: fn(&Tally) -> u64| self.tallies.iter().map(pick).sum::<u64>();
+        AuditReport {
+            documents: self.documents,
+            sample: self.sample.len() as u64,
+            true_pairs: sum(|tally| tally.true_pairs),
+            found: sum(|tally| tally.found_true),
+            proposed: sum(|tally| tally.proposed),
+            recall: Estimate::clustered(&groups(|tally| (tally.found_true, tally.true_pairs))),
+            precision: Estimate::clustered(&groups(|tally| (tally.found_true, tally.proposed))),
+            all_true_pairs: self.extrapolated(),
+        }
+    }
+
+    /// Half the mean number of partners of a sampled document times the number of documents, with
+    /// limits of two standard errors, corrected for the finite collection.
+    fn extrapolated(&self) -> (f64, f64, f64) {
+        let (n, all) = (self.tallies.len().max(1) as f64, self.documents as f64);
+        let partners = || self.tallies.iter().map(|tally| tally.true_pairs as f64);
+        let mean = partners().sum::<f64>() / n;
+        let variance = partners().map(|p| (p - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        let unseen = (1.0 - n / all.max(1.0)).max(0.0);
+        let error = 2.0 * (variance / n * unseen).sqrt();
+        let pairs = |partners: f64| (partners * all / 2.0).max(0.0);
+        (pairs(mean), pairs(mean - error), pairs(mean + error))
+    }
+}
+
+/// Adds one for each of the sample's documents that has a value.
+fn count(index: &HashMap<u64, Vec<u32>>, values: &[u64], counts: &mut [u32]) {
+    for value in values {
+        for &at in index.get(value).map_or(&[][..], Vec::as_slice) {
+            counts[at as usize] += 1;
+        }
+    }
+}
+
+impl Seen {
+    fn new(features: &lookalike::Features<'_>, sketcher: &Sketcher, rule: Rule) -> Self {
+        let (banding, bits) = match rule {
+            Rule::Keys(_, banding) => (banding, false),
+            Rule::Distance(_) | Rule::KeysAndDistance(..) => (None, true),
+        };
+        let mut keys = sketcher
+            .sketch(features)
+            .map_or_else(Vec::new, |sketch: SketchValue| {
+                sketch.keys(banding.as_ref())
+            });
+        keys.sort_unstable();
+        keys.dedup();
+        Self {
+            size: features.set.len(),
+            keys,
+            fingerprint: Simhash::of(features).filter(|_| bits).map(|f| f.0),
+        }
+    }
+}
+
+impl Rule {
+    fn proposes(self, common: u32, a: Option<u64>, b: Option<u64>) -> bool {
+        let within = |most: u32| a.zip(b).is_some_and(|(a, b)| (a ^ b).count_ones() <= most);
+        match self {
+            Self::Keys(least, _) => common >= least,
+            Self::Distance(most) => within(most),
+            Self::KeysAndDistance(least, most) => common >= least && within(most),
+        }
+    }
+}

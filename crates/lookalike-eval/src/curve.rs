@@ -1,0 +1,103 @@
+//! From scored pairs and a truth to precision and recall at every cut.
+
+use serde::Serialize;
+
+use crate::interval::{Estimate, f1};
+
+/// What a cut through the scores finds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// The least score that counts.
+    pub cut: f64,
+    /// The same in the words of the sketch, such as `k <= 3`.
+    pub parameter: String,
+    /// Pairs found.
+    pub found: u64,
+    /// Of these, true ones.
+    pub correct: u64,
+    /// Share of the found pairs that are true.
+    pub precision: Estimate,
+    /// Share of the true pairs that are found.
+    pub recall: Estimate,
+    /// Their harmonic mean.
+    pub f1: f64,
+}
+
+/// Precision and recall over the cuts, from the strictest to the loosest.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Curve {
+    /// True pairs in all.
+    pub true_pairs: u64,
+    /// The points at the cuts that were asked for.
+    pub points: Vec<Point>,
+    /// The point of the largest F1 among all possible cuts; none where nothing was found.
+    pub best: Option<Point>,
+    /// Mean of the precision at each true pair in the order of scores, ties taken together.
+    pub average_precision: f64,
+}
+
+impl Curve {
+    /// The curve of scored pairs: `(score, is it true)`, any order. `true_pairs` counts those
+    /// without a score as well. `name` puts a cut into the words of the sketch.
+    #[must_use]
+    pub fn new(
+        mut scores: Vec<(f64, bool)>,
+        true_pairs: u64,
+        cuts: &[f64],
+        name: impl Fn(f64) -> String,
+    ) -> Self {
+        scores.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let point = |cut: f64, (found, correct): (u64, u64)| {
+            let precision = Estimate::of(correct, found);
+            let recall = Estimate::of(correct, true_pairs);
+            Point {
+                cut,
+                parameter: name(cut),
+                found,
+                correct,
+                f1: f1(precision.value, recall.value),
+                precision,
+                recall,
+            }
+        };
+        let (mut best, mut area, mut sums) = (None::<Point>, 0.0, (0, 0));
+        for equal in scores.chunk_by(|a, b| a.0 == b.0) {
+            let correct = equal.iter().filter(|pair| pair.1).count() as u64;
+            sums = (sums.0 + equal.len() as u64, sums.1 + correct);
+            let here = point(equal[0].0, sums);
+            area += here.precision.value * correct as f64;
+            if best.as_ref().is_none_or(|best| here.f1 > best.f1) {
+                best = Some(here);
+            }
+        }
+        let at = |cut: f64| {
+            let counted = &scores[..scores.partition_point(|pair| pair.0 >= cut)];
+            let correct = counted.iter().filter(|pair| pair.1).count();
+            (counted.len() as u64, correct as u64)
+        };
+        Self {
+            true_pairs,
+            points: cuts.iter().map(|&cut| point(cut, at(cut))).collect(),
+            best,
+            average_precision: area / true_pairs.max(1) as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_by_hand() {
+        let scores = vec![(0.9, true), (0.8, false), (0.8, true), (0.1, true)];
+        let curve = Curve::new(scores, 4, &[0.85, 0.8], |cut| cut.to_string());
+        let counts: Vec<_> = curve.points.iter().map(|p| (p.found, p.correct)).collect();
+        assert_eq!(counts, [(1, 1), (3, 2)]);
+        // Precision 1 at the first true pair, 2/3 at the second, 3/4 at the third; one unfound.
+        assert!((curve.average_precision - (1.0 + 2.0 / 3.0 + 0.75) / 4.0).abs() < 1e-12);
+        let best = curve.best.unwrap();
+        assert_eq!((best.cut, best.found), (0.1, 4));
+        assert!((best.f1 - 0.75).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,109 @@
+//! Shares with their limits of confidence.
+
+use serde::Serialize;
+
+/// Two-sided 95 %: the 0.975 quantile of the normal distribution.
+const Z: f64 = 1.959_964;
+
+/// A share of successes with Wilson's 95 % limits (E. B. Wilson, JASA 1927).
+///
+/// They hold for independent trials. Pairs of one family of documents are not independent; where
+/// that matters, [`Estimate::clustered`] widens the limits by the measured design effect.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The share, in [0, 1]; 0 without trials.
+    pub value: f64,
+    /// Lower limit.
+    pub low: f64,
+    /// Upper limit.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// Of so many trials, so many successes. Without trials nothing is known: limits 0 and 1.
+    #[must_use]
+    pub fn of(successes: u64, trials: u64) -> Self {
+        Self::with_effective(successes as f64, trials as f64, trials as f64)
+    }
+
+    /// A share whose trials come in groups: `(successes, trials)` of each. The number of trials is
+    /// divided by the design effect, the variance of the ratio estimate over groups against that
+    /// of independent trials, where it is above 1 (Kish, Survey Sampling, 1965).
+    #[must_use]
+    pub fn clustered(groups: &[(u64, u64)]) -> Self {
+        let successes: u64 = groups.iter().map(|group| group.0).sum();
+        let trials: u64 = groups.iter().map(|group| group.1).sum();
+        let (share, all) = (successes as f64 / trials.max(1) as f64, trials as f64);
+        let independent = share * (1.0 - share) * all;
+        let squares: f64 = groups
+            .iter()
+            .map(|&(successes, trials)| (successes as f64 - share * trials as f64).powi(2))
+            .sum();
+        // Without a failure nothing varies: then the sizes of the groups stand for the effect.
+        let effect = if independent > 0.0 {
+            squares / independent
+        } else {
+            groups
+                .iter()
+                .map(|group| (group.1 as f64).powi(2))
+                .sum::<f64>()
+                / all.max(1.0)
+        };
+        Self::with_effective(successes as f64, all, all / effect.max(1.0))
+    }
+
+    fn with_effective(successes: f64, trials: f64, effective: f64) -> Self {
+        if trials <= 0.0 {
+            return Self {
+                value: 0.0,
+                low: 0.0,
+                high: 1.0,
+            };
+        }
+        let (share, n) = (successes / trials, effective.max(f64::MIN_POSITIVE));
+        let centre = share + Z * Z / (2.0 * n);
+        let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+        let scale = 1.0 + Z * Z / n;
+        Self {
+            value: share,
+            low: ((centre - half) / scale).clamp(0.0, share),
+            high: ((centre + half) / scale).clamp(share, 1.0),
+        }
+    }
+}
+
+/// The harmonic mean of precision and recall; 0 when both are.
+#[must_use]
+pub fn f1(precision: f64, recall: f64) -> f64 {
+    if precision + recall > 0.0 {
+        2.0 * precision * recall / (precision + recall)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wilson_by_hand() {
+        // 8 of 10: the published example of Wilson limits is 0.490 to 0.943.
+        let found = Estimate::of(8, 10);
+        assert!((found.low - 0.4902).abs() < 5e-4 && (found.high - 0.9433).abs() < 5e-4);
+        let none = Estimate::of(0, 0);
+        assert_eq!((none.low, none.high), (0.0, 1.0));
+        let all = Estimate::of(100, 100);
+        assert!(all.low > 0.96 && all.high == 1.0);
+    }
+
+    #[test]
+    fn groups_that_stand_or_fall_together_widen_the_limits() {
+        let together: Vec<(u64, u64)> =
+            (0..20).map(|i| (if i < 16 { 10 } else { 0 }, 10)).collect();
+        let alone: Vec<(u64, u64)> = (0..200).map(|i| (u64::from(i < 160), 1)).collect();
+        let (wide, narrow) = (Estimate::clustered(&together), Estimate::clustered(&alone));
+        assert_eq!(wide.value, narrow.value);
+        assert!(wide.high - wide.low > 2.0 * (narrow.high - narrow.low));
+    }
+}

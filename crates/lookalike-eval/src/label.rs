@@ -1,0 +1,290 @@
+//! Labels: what people say of pairs, or clusters that are known.
+//!
+//! Three kinds of JSON lines, one kind a file: `{"a":..,"b":..,"label":..}` with a number, true,
+//! false, or null for what nobody could tell; `{"id":..,"cluster":..}`; and the CORE benchmark's
+//! `{"id" or "core_id":..,"labelled_duplicates":[..]}`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::collection::Collection;
+
+/// The label of a pair of positions, a < b.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairLabel {
+    /// The smaller position.
+    pub a: u32,
+    /// The larger position.
+    pub b: u32,
+    /// The grade; `None` where the label says unknown.
+    pub grade: Option<f64>,
+}
+
+/// What a file of labels says about a collection.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Labels {
+    /// Graded pairs, by position; every other pair is unlabelled and does not count.
+    Pairs(Vec<PairLabel>),
+    /// The cluster of each document; documents without a label are alone.
+    Clusters(Vec<u32>),
+    /// The labelled duplicates of each document that has a line.
+    Duplicates(BTreeMap<u32, BTreeSet<u32>>),
+}
+
+/// Why labels cannot be used. Lines are counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LabelError {
+    /// A line is no label.
+    #[error(
+        "labels, line {line}: {reason}: write {{\"a\":..,\"b\":..,\"label\":..}} or {{\"id\":..,\"cluster\":..}}"
+    )]
+    Line {
+        /// Its number.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An id that no document has.
+    #[error(
+        "labels, line {line}: no document has the id {id:?} ({count} labels name unknown ids): \
+         give the documents that were labelled, or name the field of the ids with --id"
+    )]
+    UnknownId {
+        /// The first line with one.
+        line: usize,
+        /// The id.
+        id: String,
+        /// How many ids are unknown.
+        count: usize,
+    },
+    /// Two lines contradict each other.
+    #[error("labels, lines {first} and {second} contradict each other: {what}; keep one of them")]
+    Contradiction {
+        /// The earlier line.
+        first: usize,
+        /// The later line.
+        second: usize,
+        /// What they say.
+        what: String,
+    },
+    /// Precision and recall need both classes.
+    #[error(
+        "all {count} labels are {class}: precision and recall need true and false pairs; \
+         label some of the other kind, or move the border with --positive"
+    )]
+    OneClass {
+        /// How many labels are known.
+        count: usize,
+        /// The class they are in.
+        class: &'static str,
+    },
+    /// No line at all.
+    #[error("the file of labels is empty")]
+    Empty,
+}
+
+/// A line's text of an id: strings as they are, numbers as written.
+fn id_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Reads lines of one kind.
+struct Reader<'a> {
+    collection: &'a Collection,
+    unknown: Option<(usize, String)>,
+    unknown_count: usize,
+}
+
+impl Reader<'_> {
+    fn position(&mut self, line: usize, value: Option<&Value>) -> Result<Option<u32>, LabelError> {
+        let id = value.and_then(id_of).ok_or_else(|| LabelError::Line {
+            line,
+            reason: "an id is missing".to_owned(),
+        })?;
+        let position = self.collection.position(&id);
+        if position.is_none() {
+            self.unknown_count += 1;
+            self.unknown.get_or_insert((line, id));
+        }
+        Ok(position)
+    }
+
+    fn finish(self) -> Result<(), LabelError> {
+        match self.unknown {
+            Some((line, id)) => Err(LabelError::UnknownId {
+                line,
+                id,
+                count: self.unknown_count,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Labels {
+    /// Reads the labels of a collection.
+    ///
+    /// # Errors
+    /// [`LabelError`], with the line.
+    pub fn parse(text: &str, collection: &Collection) -> Result<Self, LabelError> {
+        let lines: Vec<(usize, Value)> = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+            .map(|(at, line)| match serde_json::from_str(line) {
+                Ok(value @ Value::Object(_)) => Ok((at + 1, value)),
+                _ => Err(LabelError::Line {
+                    line: at + 1,
+                    reason: "not a JSON object".to_owned(),
+                }),
+            })
+            .collect::<Result<_, _>>()?;
+        let (_, first) = lines.first().ok_or(LabelError::Empty)?;
+        if first.get("a").is_some() {
+            pairs(&lines, collection)
+        } else if first.get("labelled_duplicates").is_some() {
+            duplicates(&lines, collection)
+        } else {
+            clusters(&lines, collection)
+        }
+    }
+}
+
+fn reader(collection: &Collection) -> Reader<'_> {
+    Reader {
+        collection,
+        unknown: None,
+        unknown_count: 0,
+    }
+}
+
+fn pairs(lines: &[(usize, Value)], collection: &Collection) -> Result<Labels, LabelError> {
+    let mut reader = reader(collection);
+    let mut grades: BTreeMap<(u32, u32), (usize, Option<f64>)> = BTreeMap::new();
+    for (line, value) in lines {
+        let grade = match value.get("label") {
+            Some(Value::Number(number)) => number.as_f64(),
+            Some(Value::Bool(is_true)) => Some(f64::from(u8::from(*is_true))),
+            Some(Value::Null) => None,
+            Some(Value::String(word)) if word == "unknown" => None,
+            _ => {
+                return Err(LabelError::Line {
+                    line: *line,
+                    reason: "no label that is a number, true, false or null".to_owned(),
+                });
+            }
+        };
+        let a = reader.position(*line, value.get("a"))?;
+        let b = reader.position(*line, value.get("b"))?;
+        let Some((a, b)) = a.zip(b) else { continue };
+        if a == b {
+            return Err(LabelError::Line {
+                line: *line,
+                reason: "a document is paired with itself".to_owned(),
+            });
+        }
+        let before = grades.insert((a.min(b), a.max(b)), (*line, grade));
+        if let Some((first, other)) = before.filter(|before| before.1 != grade) {
+            let show = |grade: Option<f64>| grade.map_or("unknown".to_owned(), |g| g.to_string());
+            return Err(LabelError::Contradiction {
+                first,
+                second: *line,
+                what: format!(
+                    "the pair has the labels {} and {}",
+                    show(other),
+                    show(grade)
+                ),
+            });
+        }
+    }
+    reader.finish()?;
+    let label = |((a, b), (_, grade))| PairLabel { a, b, grade };
+    Ok(Labels::Pairs(grades.into_iter().map(label).collect()))
+}
+
+fn clusters(lines: &[(usize, Value)], collection: &Collection) -> Result<Labels, LabelError> {
+    let mut reader = reader(collection);
+    let mut names: BTreeMap<String, u32> = BTreeMap::new();
+    let mut named: BTreeMap<u32, (usize, String)> = BTreeMap::new();
+    for (line, value) in lines {
+        let name = value
+            .get("cluster")
+            .and_then(id_of)
+            .ok_or_else(|| LabelError::Line {
+                line: *line,
+                reason: "neither a pair nor a document with its cluster".to_owned(),
+            })?;
+        let Some(position) = reader.position(*line, value.get("id"))? else {
+            continue;
+        };
+        let before = named.insert(position, (*line, name.clone()));
+        if let Some((first, other)) = before.filter(|before| before.1 != name) {
+            return Err(LabelError::Contradiction {
+                first,
+                second: *line,
+                what: format!("the document is in the clusters {other:?} and {name:?}"),
+            });
+        }
+    }
+    reader.finish()?;
+    let mut clusters: Vec<u32> = (0..collection.len() as u32).collect();
+    for (position, (_, name)) in named {
+        clusters[position as usize] = *names.entry(name).or_insert(position);
+    }
+    Ok(Labels::Clusters(clusters))
+}
+
+fn duplicates(lines: &[(usize, Value)], collection: &Collection) -> Result<Labels, LabelError> {
+    let mut reader = reader(collection);
+    let mut all: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for (line, value) in lines {
+        let own = value.get("id").or_else(|| value.get("core_id"));
+        let own = reader.position(*line, own)?;
+        let listed = value.get("labelled_duplicates").and_then(Value::as_array);
+        let listed = listed.ok_or_else(|| LabelError::Line {
+            line: *line,
+            reason: "labelled_duplicates is no list".to_owned(),
+        })?;
+        let mut others = BTreeSet::new();
+        for id in listed {
+            others.extend(reader.position(*line, Some(id))?);
+        }
+        if let Some(own) = own {
+            all.insert(own, others);
+        }
+    }
+    reader.finish()?;
+    Ok(Labels::Duplicates(all))
+}
+
+/// The labelled pairs as true or false, grades from `positive` on being true; and how many are
+/// unknown.
+///
+/// # Errors
+/// [`LabelError::OneClass`] when all known labels are on one side.
+pub fn judged(
+    labels: &[PairLabel],
+    positive: f64,
+) -> Result<(Vec<(u32, u32, bool)>, u64), LabelError> {
+    let known: Vec<_> = labels
+        .iter()
+        .filter_map(|label| {
+            label
+                .grade
+                .map(|grade| (label.a, label.b, grade >= positive))
+        })
+        .collect();
+    let count = known.len();
+    let trues = known.iter().filter(|pair| pair.2).count();
+    if trues == 0 || trues == count {
+        let class = if trues == 0 { "false" } else { "true" };
+        return Err(LabelError::OneClass { count, class });
+    }
+    Ok((known, (labels.len() - count) as u64))
+}

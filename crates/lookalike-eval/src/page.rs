@@ -1,0 +1,99 @@
+//! A sweep as one self-contained page: advice, a plot and a table for each setting.
+
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Value, context};
+use serde::Serialize;
+
+use crate::plot;
+use crate::sweep::{Sweep, SweepRow, Wish};
+
+const TEMPLATE: &str = include_str!("page/template.html");
+const STYLE: &str = include_str!("page/page.css");
+
+/// What stands above the results.
+#[derive(Debug, Clone, Serialize)]
+pub struct PageHead {
+    /// The command line that made the page.
+    pub command: String,
+    /// What counts as true, in words.
+    pub truth: String,
+    /// What was wished for.
+    pub wish: Wish,
+}
+
+#[derive(Serialize)]
+struct RowView<'a> {
+    row: &'a SweepRow,
+    /// V4: pairs that agree in exactly so many hashes, and the share of true ones.
+    exactly: Vec<(u64, u64, f64)>,
+}
+
+/// The page.
+///
+/// # Errors
+/// When the template fails, which a test rules out for every sweep.
+pub fn render(sweep: &Sweep, head: &PageHead) -> Result<String, minijinja::Error> {
+    let mut environment = Environment::empty();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_filter("share", |value: f64| format!("{value:.3}"));
+    environment.add_filter("bytes", |value: f64| format!("{value:.0}"));
+    environment.add_template("page", TEMPLATE)?;
+    let plots: Vec<Value> = sweep
+        .rows
+        .iter()
+        .map(|row| {
+            let labels: Vec<String> = row
+                .curve
+                .points
+                .iter()
+                .map(|p| number_of(&p.parameter))
+                .collect();
+            Value::from_safe_string(plot::precision_and_recall(&row.curve, &labels))
+        })
+        .collect();
+    let rows: Vec<RowView<'_>> = sweep
+        .rows
+        .iter()
+        .map(|row| RowView {
+            row,
+            exactly: exactly(row),
+        })
+        .collect();
+    environment.get_template("page")?.render(context! {
+        style => Value::from_safe_string(STYLE.to_owned()),
+        settings => sweep.rows.len(),
+        head => Value::from(Serde(head)),
+        sweep => Value::from(Serde(sweep)),
+        rows => Value::from(Serde(rows)),
+        plots => plots,
+        advice => Value::from(Serde(sweep.advice(head.wish))),
+        sensitivity => Value::from(Serde(sweep.sensitivity())),
+    })
+}
+
+/// The number in a cut's words.
+fn number_of(parameter: &str) -> String {
+    parameter.rsplit(' ').next().unwrap_or_default().to_owned()
+}
+
+/// The table of V4, for sketches that are hashes: agreeing hashes, pairs, precision.
+#[must_use]
+pub fn exactly(row: &SweepRow) -> Vec<(u64, u64, f64)> {
+    if !row.sketch.starts_with("super-shingle") {
+        return Vec::new();
+    }
+    let mut before = (0, 0);
+    row.curve
+        .points
+        .iter()
+        .map(|point| {
+            let (found, correct) = (point.found - before.0, point.correct - before.1);
+            before = (point.found, point.correct);
+            (
+                point.cut as u64,
+                found,
+                correct as f64 / found.max(1) as f64,
+            )
+        })
+        .collect()
+}

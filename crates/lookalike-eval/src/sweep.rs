@@ -1,0 +1,410 @@
+//! Many settings over one collection: each with its curve, and advice from all of them.
+//!
+//! Documents are cut into words once for each way of doing that; every setting works on the hashes
+//! of the words. The truth is either a list of judged pairs, which alone count, or every pair whose
+//! exact resemblance reaches a threshold.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lookalike::sketch::{SketchValue, Sketcher};
+use lookalike::{FeatureExtractor, Scheme, Sketch, Terms, TermsBuilder};
+use serde::Serialize;
+
+use crate::collection::Collection;
+use crate::curve::{Curve, Point};
+use crate::score::{Scored, scored_pairs};
+
+/// What is true.
+#[derive(Debug, Clone)]
+pub enum Truth {
+    /// Only these pairs count: a < b, and whether they are near-duplicates.
+    Judged(Vec<(u32, u32, bool)>),
+    /// These pairs are the near-duplicates, all others are not; ascending.
+    Complete(Vec<(u32, u32)>),
+}
+
+impl Truth {
+    /// Number of true pairs.
+    #[must_use]
+    pub fn true_pairs(&self) -> u64 {
+        match self {
+            Self::Judged(pairs) => pairs.iter().filter(|pair| pair.2).count() as u64,
+            Self::Complete(pairs) => pairs.len() as u64,
+        }
+    }
+
+    /// Every pair whose exact resemblance under `scheme` is at least `threshold`.
+    #[must_use]
+    pub fn exact(collection: &Collection, scheme: &Scheme, threshold: f64) -> Self {
+        let scheme = scheme.features_only();
+        let tokens = Tokens::new(collection, &scheme);
+        let sketches = tokens.sketches(&scheme);
+        let pairs = scored_pairs(&sketches, threshold);
+        Self::Complete(pairs.into_iter().map(|pair| (pair.a, pair.b)).collect())
+    }
+}
+
+/// One setting, measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SweepRow {
+    /// What the features are: shingle, weight and what else differs, in words.
+    pub features: String,
+    /// How they weigh.
+    pub weight: String,
+    /// The sketch.
+    pub sketch: String,
+    /// Canonical text of the scheme.
+    pub scheme: String,
+    /// Mean bytes of a document's sketch.
+    pub bytes: f64,
+    /// Documents without a sketch.
+    pub without_sketch: u64,
+    /// Precision and recall over the cuts.
+    pub curve: Curve,
+}
+
+/// The results of all settings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sweep {
+    /// Documents compared.
+    pub documents: u64,
+    /// True pairs among them.
+    pub true_pairs: u64,
+    /// One row a setting, in the order they were given.
+    pub rows: Vec<SweepRow>,
+}
+
+/// What the user wants at least.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Wish {
+    /// Least precision, in [0, 1].
+    pub precision: f64,
+    /// Least recall, in [0, 1].
+    pub recall: f64,
+}
+
+/// A setting that fulfils a wish.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Advice {
+    /// Position of its row.
+    pub row: usize,
+    /// What the features are, how they weigh, the sketch.
+    pub setting: String,
+    /// Mean bytes of a document's sketch: what makes it cheap.
+    pub bytes: f64,
+    /// The cut.
+    pub point: Point,
+    /// Whether the lower limits of confidence fulfil the wish as well.
+    pub is_sure: bool,
+}
+
+/// The words of all documents, as hashes: made once, used by every setting.
+struct Tokens<'a> {
+    collection: &'a Collection,
+    words: Scheme,
+    hashes: Vec<Vec<u64>>,
+}
+
+impl<'a> Tokens<'a> {
+    fn new(collection: &'a Collection, scheme: &Scheme) -> Self {
+        let words = Scheme {
+            shingle: lookalike::Shingle::words(1).unwrap_or_default(),
+            ..scheme.features_only()
+        };
+        let mut extractor = FeatureExtractor::new(&words);
+        let hashes = collection
+            .texts()
+            .map(|text| extractor.features(text).to_vec());
+        Self {
+            collection,
+            words,
+            hashes: hashes.collect(),
+        }
+    }
+
+    /// Whether these words are those of the scheme.
+    fn fit(&self, scheme: &Scheme) -> bool {
+        let own = Scheme {
+            shingle: scheme.shingle,
+            ..self.words
+        };
+        own == scheme.features_only()
+    }
+
+    /// Shows `visit` the features of each document.
+    fn each(
+        &self,
+        mut extractor: FeatureExtractor,
+        mut visit: impl FnMut(&lookalike::Features<'_>),
+    ) {
+        for (tokens, text) in self.hashes.iter().zip(self.collection.texts()) {
+            match extractor.read_tokens(tokens) {
+                Some(features) => visit(&features),
+                None => visit(&extractor.read(text)),
+            }
+        }
+    }
+
+    fn terms(&self, scheme: &Scheme) -> Arc<Terms> {
+        let mut builder = TermsBuilder::new(scheme);
+        let extractor = FeatureExtractor::new(&scheme.features_only());
+        self.each(extractor, |features| builder.add(features.set));
+        Arc::new(builder.finish())
+    }
+
+    /// The sketches under a scheme, with a table of terms of this collection where it needs one.
+    fn sketches(&self, scheme: &Scheme) -> Vec<Option<SketchValue>> {
+        let needs = scheme.weight.needs_terms() || scheme.sketch.needs_terms();
+        let terms = needs.then(|| self.terms(scheme));
+        let scheme = Scheme {
+            terms: terms.as_ref().map(|terms| terms.id()),
+            ..*scheme
+        };
+        let extractor = match &terms {
+            Some(terms) => FeatureExtractor::with_terms(&scheme, terms)
+                .expect("the table was made for the scheme"),
+            None => FeatureExtractor::new(&scheme),
+        };
+        let sketcher =
+            Sketcher::new(&scheme, terms.as_ref()).expect("the table was made for the scheme");
+        let mut sketches = Vec::with_capacity(self.hashes.len());
+        self.each(extractor, |features| {
+            sketches.push(sketcher.sketch(features))
+        });
+        sketches
+    }
+}
+
+/// The sketches of all documents under a scheme, with a table of terms of this collection where
+/// the scheme needs one.
+#[must_use]
+pub fn sketches_of(collection: &Collection, scheme: &Scheme) -> Vec<Option<SketchValue>> {
+    Tokens::new(collection, scheme).sketches(scheme)
+}
+
+/// The cuts that a curve is shown at: distances 0 to `most_bits`, numbers of hashes, or shares.
+fn cuts(sketch: Sketch, most_bits: u32) -> Vec<f64> {
+    match sketch {
+        Sketch::Simhash32 | Sketch::Simhash | Sketch::Simhash128 => {
+            let bits = sketch.fingerprint_bits();
+            (0..=most_bits).map(|k| f64::from(bits - k)).collect()
+        }
+        Sketch::SuperShingle { groups: hashes, .. }
+        | Sketch::Buckets { buckets: hashes }
+        | Sketch::IMatch { lexicons: hashes } => (1..=hashes).rev().map(f64::from).collect(),
+        _ => (6..=20).rev().map(|step| f64::from(step) / 20.0).collect(),
+    }
+}
+
+/// A cut in the words of the sketch.
+#[must_use]
+pub fn cut_name(sketch: Sketch, cut: f64) -> String {
+    match sketch {
+        Sketch::Simhash32 | Sketch::Simhash | Sketch::Simhash128 => {
+            format!("k <= {}", f64::from(sketch.fingerprint_bits()) - cut)
+        }
+        Sketch::SuperShingle { .. } | Sketch::Buckets { .. } | Sketch::IMatch { .. } => {
+            format!("agree >= {cut}")
+        }
+        Sketch::MinHash { .. } | Sketch::OnePermutation { .. } | Sketch::BBit { .. } => {
+            format!("agreement >= {cut:.3}")
+        }
+        _ => format!("resemblance >= {cut:.3}"),
+    }
+}
+
+/// Mean bytes of the sketches, as they would be stored.
+fn mean_bytes(sketches: &[Option<SketchValue>], sketch: Sketch) -> f64 {
+    let bytes = |value: &SketchValue| match (value, sketch) {
+        (SketchValue::Set(set), _) => 8.0 * set.len() as f64,
+        (SketchValue::Bits(_, bits), _) => f64::from(*bits) / 8.0,
+        (SketchValue::Places(places), Sketch::BBit { bits, .. }) => {
+            places.len() as f64 * f64::from(bits) / 8.0
+        }
+        (SketchValue::Places(places), _) => 4.0 * places.len() as f64,
+        (SketchValue::Hashes(hashes), _) => 8.0 * hashes.len() as f64,
+    };
+    let (count, sum) = sketches
+        .iter()
+        .flatten()
+        .fold((0_u64, 0.0), |(count, sum), value| {
+            (count + 1, sum + bytes(value))
+        });
+    sum / count.max(1) as f64
+}
+
+/// The scores that count, each with its truth.
+fn judge(truth: &Truth, sketches: &[Option<SketchValue>], least: f64) -> Vec<(f64, bool)> {
+    match truth {
+        Truth::Judged(pairs) => pairs
+            .iter()
+            .filter_map(|&(a, b, is_true)| {
+                let (a, b) = (&sketches[a as usize], &sketches[b as usize]);
+                let (a, b) = a.as_ref().zip(b.as_ref())?;
+                Some((a.score(b), is_true)).filter(|pair| pair.0 > 0.0)
+            })
+            .collect(),
+        Truth::Complete(pairs) => {
+            let is_true = |pair: &Scored| pairs.binary_search(&(pair.a, pair.b)).is_ok();
+            let found = scored_pairs(sketches, least);
+            found
+                .iter()
+                .map(|pair| (pair.score, is_true(pair)))
+                .collect()
+        }
+    }
+}
+
+fn row(tokens: &Tokens<'_>, scheme: &Scheme, truth: &Truth) -> SweepRow {
+    let sketches = tokens.sketches(scheme);
+    // Judged pairs show what lies far out as well; all pairs of a collection within a large
+    // distance would be nearly all pairs.
+    let most_bits = match truth {
+        Truth::Judged(_) => 24,
+        Truth::Complete(_) => 12,
+    };
+    let cuts = cuts(
+        scheme.sketch,
+        most_bits * scheme.sketch.fingerprint_bits() / 64,
+    );
+    let least = cuts.last().copied().unwrap_or(1.0);
+    let scores = judge(truth, &sketches, least);
+    let name = |cut| cut_name(scheme.sketch, cut);
+    SweepRow {
+        features: scheme.shingle.to_string(),
+        weight: scheme.weight.to_string(),
+        sketch: scheme.sketch.to_string(),
+        scheme: scheme.to_string(),
+        bytes: mean_bytes(&sketches, scheme.sketch),
+        without_sketch: sketches.iter().filter(|sketch| sketch.is_none()).count() as u64,
+        curve: Curve::new(scores, truth.true_pairs(), &cuts, name),
+    }
+}
+
+/// Measures all settings on `threads` threads; `done` hears how many are finished. The result does
+/// not depend on the threads.
+#[must_use]
+pub fn sweep(
+    collection: &Collection,
+    settings: &[Scheme],
+    truth: &Truth,
+    threads: usize,
+    done: impl Fn(usize) + Sync,
+) -> Sweep {
+    let mut tokens: Vec<Tokens<'_>> = Vec::new();
+    for scheme in settings {
+        if tokens.iter().all(|tokens| !tokens.fit(scheme)) {
+            tokens.push(Tokens::new(collection, scheme));
+        }
+    }
+    let next = AtomicUsize::new(0);
+    let rows = Mutex::new(BTreeMap::new());
+    let work = || {
+        while let Some(scheme) = settings.get(next.load(Ordering::Relaxed)) {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let scheme = settings.get(at).unwrap_or(scheme);
+            if at >= settings.len() {
+                return;
+            }
+            let tokens = tokens.iter().find(|tokens| tokens.fit(scheme));
+            let row = row(tokens.expect("made for every setting"), scheme, truth);
+            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            rows.insert(at, row);
+            done(rows.len());
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..threads.max(1)).for_each(|_| {
+            scope.spawn(work);
+        });
+    });
+    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Sweep {
+        documents: collection.len() as u64,
+        true_pairs: truth.true_pairs(),
+        rows: rows.into_values().collect(),
+    }
+}
+
+impl Sweep {
+    /// Settings that fulfil the wish, the cheapest first: of each row the cut of the largest F1
+    /// among those that do. Of equally cheap ones that with the larger F1 comes first.
+    #[must_use]
+    pub fn advice(&self, wish: Wish) -> Vec<Advice> {
+        let fulfils =
+            |precision: f64, recall: f64| precision >= wish.precision && recall >= wish.recall;
+        let of_row = |(at, row): (usize, &SweepRow)| {
+            let points = row.curve.points.iter().chain(&row.curve.best);
+            let good = points.filter(|p| fulfils(p.precision.value, p.recall.value));
+            let point = good.max_by(|a, b| a.f1.total_cmp(&b.f1))?.clone();
+            Some(Advice {
+                row: at,
+                setting: format!("{} of {} weighted {}", row.sketch, row.features, row.weight),
+                bytes: row.bytes,
+                is_sure: fulfils(point.precision.low, point.recall.low),
+                point,
+            })
+        };
+        let mut all: Vec<Advice> = self.rows.iter().enumerate().filter_map(of_row).collect();
+        all.sort_by(|a, b| {
+            let by_cost = a.bytes.total_cmp(&b.bytes);
+            by_cost.then(b.point.f1.total_cmp(&a.point.f1))
+        });
+        all
+    }
+
+    /// The row of the largest F1, and its best cut.
+    #[must_use]
+    pub fn best(&self) -> Option<(&SweepRow, &Point)> {
+        let best = |row: &'_ SweepRow| row.curve.best.as_ref().map_or(0.0, |point| point.f1);
+        let row = self
+            .rows
+            .iter()
+            .max_by(|a, b| best(a).total_cmp(&best(b)))?;
+        Some((row, row.curve.best.as_ref()?))
+    }
+
+    /// M13E: for each sketch and cut, the smallest and largest precision and recall over all
+    /// features and weights; sketches of one setting have no say.
+    #[must_use]
+    pub fn sensitivity(&self) -> Vec<Sensitivity> {
+        let mut all: BTreeMap<(&str, usize), Vec<&Point>> = BTreeMap::new();
+        for row in &self.rows {
+            for (at, point) in row.curve.points.iter().enumerate() {
+                all.entry((&row.sketch, at)).or_default().push(point);
+            }
+        }
+        let range = |values: &mut dyn Iterator<Item = f64>| {
+            values.fold((1.0_f64, 0.0_f64), |(low, high), v| {
+                (low.min(v), high.max(v))
+            })
+        };
+        all.into_iter()
+            .filter(|(_, points)| points.len() > 1)
+            .map(|((sketch, _), points)| Sensitivity {
+                sketch: sketch.to_owned(),
+                parameter: points[0].parameter.clone(),
+                settings: points.len() as u64,
+                precision: range(&mut points.iter().map(|p| p.precision.value)),
+                recall: range(&mut points.iter().map(|p| p.recall.value)),
+            })
+            .collect()
+    }
+}
+
+/// How far the features decide what a cut finds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sensitivity {
+    /// The sketch.
+    pub sketch: String,
+    /// The cut.
+    pub parameter: String,
+    /// Settings with this sketch.
+    pub settings: u64,
+    /// Least and largest precision among them.
+    pub precision: (f64, f64),
+    /// Least and largest recall.
+    pub recall: (f64, f64),
+}

@@ -1,0 +1,80 @@
+//! Files of labels: what they say, and what is refused with which words.
+
+use lookalike_eval::label::{LabelError, Labels, judged};
+use lookalike_eval::{Collection, CollectionError};
+
+fn collection() -> Collection {
+    let documents = ["a", "b", "c", "7"].map(|id| (id.to_owned(), format!("text of {id}")));
+    Collection::new(documents.to_vec()).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    Labels::parse(text, &collection()).unwrap_err().to_string()
+}
+
+#[test]
+fn pairs_in_any_spelling() {
+    let text = "{\"a\":\"b\",\"b\":\"a\",\"label\":2}\n\n{\"a\":\"a\",\"b\":7,\"label\":false}\n\
+                {\"a\":\"b\",\"b\":\"c\",\"label\":null}\n{\"a\":\"a\",\"b\":\"b\",\"label\":2}\n";
+    let Labels::Pairs(pairs) = Labels::parse(text, &collection()).unwrap() else {
+        panic!("these are pairs");
+    };
+    // Positions follow the ids: "7" is first.
+    let found: Vec<_> = pairs.iter().map(|p| (p.a, p.b, p.grade)).collect();
+    assert_eq!(found, [(0, 1, Some(0.0)), (1, 2, Some(2.0)), (2, 3, None)]);
+    let (known, unknown) = judged(&pairs, 1.0).unwrap();
+    assert_eq!((known, unknown), (vec![(0, 1, false), (1, 2, true)], 1));
+    let one_class = judged(&pairs[1..], 1.0).unwrap_err();
+    assert_eq!(
+        one_class,
+        LabelError::OneClass {
+            count: 1,
+            class: "true"
+        }
+    );
+    assert!(one_class.to_string().contains("--positive"));
+}
+
+#[test]
+fn clusters_and_lists_of_duplicates() {
+    let text = "{\"id\":\"a\",\"cluster\":1}\n{\"id\":\"c\",\"cluster\":1}\n{\"id\":\"b\",\"cluster\":\"x\"}\n";
+    let clusters = Labels::parse(text, &collection()).unwrap();
+    assert_eq!(clusters, Labels::Clusters(vec![0, 1, 2, 1]));
+    let text = "{\"core_id\":\"a\",\"labelled_duplicates\":[\"b\",\"c\"]}\n";
+    let Labels::Duplicates(all) = Labels::parse(text, &collection()).unwrap() else {
+        panic!("these are lists");
+    };
+    assert_eq!(all[&1].iter().copied().collect::<Vec<_>>(), [2, 3]);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    let unknown =
+        refused("{\"a\":\"a\",\"b\":\"b\",\"label\":1}\n{\"a\":\"a\",\"b\":\"zz\",\"label\":1}\n");
+    assert!(
+        unknown.contains("line 2") && unknown.contains("\"zz\""),
+        "{unknown}"
+    );
+    let contradiction =
+        refused("{\"a\":\"a\",\"b\":\"b\",\"label\":1}\n{\"a\":\"b\",\"b\":\"a\",\"label\":0}\n");
+    assert!(
+        contradiction.contains("lines 1 and 2 contradict"),
+        "{contradiction}"
+    );
+    let twice = refused("{\"id\":\"a\",\"cluster\":1}\n{\"id\":\"a\",\"cluster\":2}\n");
+    assert!(twice.contains("clusters \"1\" and \"2\""), "{twice}");
+    assert!(refused("nonsense\n").contains("line 1: not a JSON object"));
+    assert!(refused("{\"a\":\"a\",\"b\":\"b\"}\n").contains("no label"));
+    assert!(refused("{\"a\":\"a\",\"b\":\"a\",\"label\":1}\n").contains("with itself"));
+    assert!(refused("\n").contains("empty"));
+    let repeated = vec![
+        ("x".to_owned(), String::new()),
+        ("x".to_owned(), String::new()),
+    ];
+    let repeated = Collection::new(repeated).unwrap_err();
+    assert!(matches!(repeated, CollectionError::RepeatedId { .. }));
+    assert!(matches!(
+        Collection::new(Vec::new()),
+        Err(CollectionError::TooFew { found: 0 })
+    ));
+}

@@ -1,0 +1,28 @@
+//! The evaluation against obvious versions and known answers. Each file names what it checks.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod audit;
+mod label;
+mod s3;
+mod score;
+mod sweep;
+
+use lookalike_eval::Collection;
+
+/// Documents of families: each is its family's words with some of its own.
+fn families(count: usize, members: usize) -> Collection {
+    let mut documents = Vec::new();
+    for family in 0..count {
+        for member in 0..members {
+            let text: String = (0..60)
+                .map(|word| match word % 20 == member {
+                    true => format!("own{family}x{member}x{word} "),
+                    false => format!("w{family}x{word} "),
+                })
+                .collect();
+            documents.push((format!("f{family:02}m{member}"), text));
+        }
+    }
+    Collection::new(documents).unwrap()
+}
