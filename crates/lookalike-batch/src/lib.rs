@@ -23,6 +23,7 @@ pub mod codes;
 mod documents;
 mod error;
 mod examples;
+mod extraction;
 mod fingerprints;
 mod frequency;
 mod groups;
@@ -48,6 +49,7 @@ mod terms;
 mod verify;
 
 pub use error::BatchError;
+pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fingerprints::{FingerprintSummary, Fingerprints};
 pub use job::{Job, PairsSummary};
 pub use join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};

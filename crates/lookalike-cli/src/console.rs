@@ -9,8 +9,8 @@ use std::time::Instant;
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
-    Counts, DedupSummary, FingerprintSummary, JoinSummary, Measured, Observer, PairsSummary,
-    SkippedRow, Stage, TermsSummary,
+    Counts, DedupSummary, ExtractionSummary, FingerprintSummary, JoinSummary, Measured, Observer,
+    PairsSummary, SkippedRow, Stage, TermsSummary,
 };
 
 use crate::machine;
@@ -217,6 +217,51 @@ pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &Measured) {
     line("pairs", &grouped(summary.pairs));
     noteworthy(&summary.counts);
     skipped(&summary.skipped);
+    cost(measured);
+}
+
+/// What a person wants to know after `extract`.
+pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measured) {
+    line(
+        "input",
+        &format!(
+            "{} records, {} ({} as read)",
+            grouped(summary.documents),
+            show(summary.input_bytes),
+            show(summary.record_bytes)
+        ),
+    );
+    line("text", &show(summary.text_bytes));
+    let mut charsets: Vec<_> = summary.charsets.iter().collect();
+    charsets.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let charsets = charsets.iter().take(8);
+    let charsets: Vec<String> = charsets
+        .map(|(name, count)| format!("{} {name}", grouped(**count)))
+        .collect();
+    if !charsets.is_empty() {
+        line("charsets", &charsets.join(", "));
+    }
+    let notes = [
+        (summary.missing_text, "without a text field"),
+        (summary.too_long, "longer than --max-document: left out"),
+        (
+            summary.charset_wrong,
+            "in another character set than is declared: read as what they are",
+        ),
+        (
+            summary.characters_replaced,
+            "with broken characters, read as U+FFFD",
+        ),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+    skipped(&summary.skipped);
+    let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
+    if wall > 0.0 {
+        let rate = summary.record_bytes as f64 / 1e6 / wall;
+        line("rate", &format!("{rate:.0} MB/s of records as read"));
+    }
     cost(measured);
 }
 

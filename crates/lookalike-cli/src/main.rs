@@ -11,6 +11,7 @@ mod dedup;
 mod design;
 mod evaluate;
 mod explain;
+mod extract;
 mod failure;
 mod fingerprint;
 mod index;
@@ -48,6 +49,8 @@ enum Command {
     Dedup(dedup::Arguments),
     /// List all pairs of documents that resemble each other
     Pairs(pairs::Arguments),
+    /// Print the texts that the other commands see
+    Extract(extract::Arguments),
     /// Print the 64-bit simhash fingerprint of every document
     Fingerprint(fingerprint::Arguments),
     /// List all pairs of fingerprints within a distance, of two collections or of one
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Dedup(arguments) => dedup::run(&arguments),
         Command::Pairs(arguments) => pairs::run(&arguments),
+        Command::Extract(arguments) => extract::run(&arguments),
         Command::Fingerprint(arguments) => fingerprint::run(&arguments),
         Command::Join(arguments) => join::run(&arguments),
         Command::Design(arguments) => design::run(&arguments),

@@ -66,6 +66,7 @@ impl Place {
             rank: None,
             replaced: false,
             charset: None,
+            charset_wrong: false,
         }
     }
 }
@@ -141,6 +142,8 @@ impl<'i> Parser<'i> {
                     self.line(raw, line, &place, &mut |record| {
                         visit(record.map(|mut record| {
                             record.replaced |= row.replaced;
+                            record.charset = row.charset;
+                            record.charset_wrong = row.charset_wrong;
                             if too_long {
                                 record.text_state = TextState::TooLong;
                             }
@@ -266,6 +269,7 @@ impl<'i> Parser<'i> {
                     text,
                     replaced: decoded.replaced,
                     charset: Some(decoded.charset),
+                    charset_wrong: decoded.wrong_declaration,
                     ..place.record(raw, source.name(), TextState::Present)
                 }));
             }

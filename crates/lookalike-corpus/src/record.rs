@@ -30,6 +30,8 @@ pub struct Record<'a> {
     pub replaced: bool,
     /// The character set that the file was decoded from; none for JSONL, which is UTF-8.
     pub charset: Option<&'static str>,
+    /// Whether a header or the page declares another character set than the bytes are in.
+    pub charset_wrong: bool,
 }
 
 /// Whether a record has a text.

@@ -25,6 +25,9 @@ pub(crate) struct Row {
     pub(crate) state: RowState,
     /// Whether broken characters were replaced on the way into the line.
     pub(crate) replaced: bool,
+    /// The character set it was in, if it was decoded, and whether another one was declared.
+    pub(crate) charset: Option<&'static str>,
+    pub(crate) charset_wrong: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -71,6 +74,8 @@ impl RowSink<'_> {
             offset,
             state,
             replaced,
+            charset: None,
+            charset_wrong: false,
         });
     }
 

@@ -145,3 +145,52 @@ fn tables_by_the_names_of_their_columns() {
         .fail(1)
         .says(&["key", "body"]);
 }
+
+#[test]
+fn extract_shows_the_texts_and_where_they_come_from() {
+    let folder = Folder::new();
+    let archive = folder.add("crawl.warc", crawl().concat());
+    let mut command = lookalike("extract");
+    let done = command.arg(&archive).arg("--threads").arg("2").succeed();
+    done.says(&["3 records", "3 UTF-8", "1 revisit", "MB/s"]);
+    let lines = done.lines();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[1]["id"], "http://a.example/2");
+    assert_eq!(lines[1]["text"].as_str().unwrap().trim(), STORY);
+    assert_eq!(
+        (&lines[1]["charset"], &lines[1]["record"]),
+        (&json!("UTF-8"), &json!(2))
+    );
+
+    let file = folder.path("texts.txt.gz");
+    let mut command = lookalike("extract");
+    command
+        .arg(&archive)
+        .args(["--output-format", "text", "-o"])
+        .arg(&file)
+        .arg("--json")
+        .succeed();
+    let texts = String::from_utf8(contents(&file)).unwrap();
+    let texts: Vec<&str> = texts.split("\n\x0c\n").map(str::trim).collect();
+    assert_eq!((texts[0], texts.len()), (STORY, 4));
+}
+
+#[test]
+fn extract_tells_documents_without_text() {
+    let folder = Folder::new();
+    let long = "long ".repeat(1000);
+    let lines =
+        format!("{{\"id\":1,\"text\":\"{long}\"}}\n{{\"id\":2}}\n{{\"id\":3,\"text\":\"\"}}\n");
+    let input = folder.add("a.jsonl", lines);
+    let done = lookalike("extract")
+        .arg(&input)
+        .args(["--max-document", "1K"])
+        .succeed();
+    let without: Vec<Value> = done
+        .lines()
+        .iter()
+        .map(|line| line["without"].clone())
+        .collect();
+    assert_eq!(without, [json!("too-long"), json!("missing"), Value::Null]);
+    assert_eq!(done.lines()[2]["text"], "");
+}

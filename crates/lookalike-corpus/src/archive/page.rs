@@ -130,11 +130,12 @@ impl Pages {
             Some(_) => RowState::Good,
             None => RowState::TooLong,
         };
-        sink.push(
-            place.offset,
-            state,
-            decoded.is_some_and(|decoded| decoded.replaced),
-        );
+        let replaced = decoded.as_ref().is_some_and(|decoded| decoded.replaced);
+        sink.push(place.offset, state, replaced);
+        if let (Some(decoded), Some(row)) = (decoded, sink.rows.last_mut()) {
+            row.charset = Some(decoded.charset);
+            row.charset_wrong = decoded.wrong_declaration;
+        }
     }
 }
 

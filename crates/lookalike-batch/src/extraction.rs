@@ -1,0 +1,216 @@
+//! Texts of all documents as the other jobs see them, in input order, in constant memory: the job behind
+//! `lookalike extract`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser, Record, TextState};
+use serde::Serialize;
+
+use crate::error::BatchError;
+use crate::lines::write_line;
+use crate::observer::{Observer, Stage};
+use crate::pipeline::{Worker, run_in_order};
+use crate::summary::{Skipped, SkippedRow, SkippedRows};
+
+/// How texts are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextFormat {
+    /// A JSON object a line, with the text and where it comes from.
+    #[default]
+    Jsonl,
+    /// The texts alone, each ended by a line with a form feed.
+    Text,
+}
+
+impl std::str::FromStr for TextFormat {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "jsonl" => Ok(Self::Jsonl),
+            "text" => Ok(Self::Text),
+            _ => Err(format!("unknown format {s:?}: use jsonl or text")),
+        }
+    }
+}
+
+/// The job: what to read and how to write it.
+pub struct TextExtraction<'a> {
+    /// What to read.
+    pub inputs: &'a Inputs,
+    /// How to read it.
+    pub options: &'a InputOptions,
+    /// How texts are written.
+    pub format: TextFormat,
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// Stop at the first unreadable record.
+    pub strict: bool,
+    /// Who hears of progress.
+    pub observer: &'a dyn Observer,
+}
+
+/// What the job tells when it is done.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ExtractionSummary {
+    /// Records read.
+    pub documents: u64,
+    /// Of these, without a text: the field is absent or null.
+    pub missing_text: u64,
+    /// Of these, longer than the limit: without text.
+    pub too_long: u64,
+    /// Of these, with broken characters that were replaced.
+    pub characters_replaced: u64,
+    /// Of these, declared to be in another character set than they are in.
+    pub charset_wrong: u64,
+    /// Documents by character set, where it is not given by the format.
+    pub charsets: BTreeMap<Cow<'static, str>, u64>,
+    /// Bytes of input as stored.
+    pub input_bytes: u64,
+    /// Bytes of records as read: decompressed, before extraction.
+    pub record_bytes: u64,
+    /// Bytes of text.
+    pub text_bytes: u64,
+    /// What was not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+}
+
+impl ExtractionSummary {
+    fn add_record(&mut self, record: &Record<'_>) {
+        self.documents += 1;
+        self.missing_text += u64::from(record.text_state == TextState::Missing);
+        self.too_long += u64::from(record.text_state == TextState::TooLong);
+        self.characters_replaced += u64::from(record.replaced);
+        self.charset_wrong += u64::from(record.charset_wrong);
+        self.record_bytes += record.raw.len() as u64;
+        self.text_bytes += record.text.len() as u64;
+        if let Some(charset) = record.charset {
+            *self.charsets.entry(charset.into()).or_default() += 1;
+        }
+    }
+
+    fn merge(&mut self, part: Self) {
+        self.documents += part.documents;
+        self.missing_text += part.missing_text;
+        self.too_long += part.too_long;
+        self.characters_replaced += part.characters_replaced;
+        self.charset_wrong += part.charset_wrong;
+        self.input_bytes += part.input_bytes;
+        self.record_bytes += part.record_bytes;
+        self.text_bytes += part.text_bytes;
+        for (charset, count) in part.charsets {
+            *self.charsets.entry(charset).or_default() += count;
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct TextLine<'a> {
+    id: &'a str,
+    source: &'a str,
+    /// Number of the record in its source, from 1.
+    record: u64,
+    offset: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    charset: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<f64>,
+    /// Why there is no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without: Option<&'static str>,
+    text: Option<&'a str>,
+}
+
+/// What one worker made of one chunk.
+#[derive(Default)]
+struct Texts {
+    bytes: Vec<u8>,
+    summary: ExtractionSummary,
+    skipped: Vec<Skipped>,
+}
+
+struct Writer<'a> {
+    job: &'a TextExtraction<'a>,
+    parser: Parser<'a>,
+}
+
+impl Worker for Writer<'_> {
+    type Output = Texts;
+
+    fn run(&mut self, chunk: &Chunk) -> Result<Texts, BatchError> {
+        let mut texts = Texts::default();
+        texts.summary.input_bytes = chunk.disk_bytes;
+        texts.skipped = chunk.skips.iter().map(Skipped::part).collect();
+        let job = self.job;
+        self.parser.parse(chunk, &mut |record| match record {
+            Ok(record) => {
+                texts.summary.add_record(&record);
+                job.write_record(&record, &mut texts.bytes);
+            }
+            Err(bad) => texts.skipped.push(Skipped::record(job.inputs, &bad)),
+        });
+        Ok(texts)
+    }
+}
+
+impl TextExtraction<'_> {
+    /// Writes the text of each document.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
+    pub fn write(&self, out: &mut dyn Write) -> Result<ExtractionSummary, BatchError> {
+        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        let mut summary = ExtractionSummary::default();
+        let mut rows = SkippedRows::default();
+        for skip in &self.inputs.skips {
+            rows.take(Skipped::part(skip));
+        }
+        let writer = || Writer {
+            job: self,
+            parser: Parser::new(self.inputs, self.options),
+        };
+        let workers = (0..self.threads).map(|_| writer()).collect();
+        run_in_order(self.inputs, self.options, workers, |texts: Texts| {
+            for skipped in texts.skipped {
+                if self.strict && skipped.is_loss {
+                    return Err(BatchError::Strict(skipped.first));
+                }
+                rows.take(skipped);
+            }
+            out.write_all(&texts.bytes)
+                .map_err(BatchError::result(Path::new("the output")))?;
+            summary.merge(texts.summary);
+            self.observer.advance(summary.input_bytes);
+            Ok(())
+        })?;
+        summary.skipped = rows.finish();
+        Ok(summary)
+    }
+
+    fn write_record(&self, record: &Record<'_>, out: &mut Vec<u8>) {
+        if self.format == TextFormat::Text {
+            out.extend_from_slice(record.text.as_bytes());
+            return out.extend_from_slice(b"\n\x0c\n");
+        }
+        let without = match record.text_state {
+            TextState::Present => None,
+            TextState::Missing => Some("missing"),
+            TextState::TooLong => Some("too-long"),
+        };
+        let source = self.inputs.sources[record.source as usize].name();
+        let line = TextLine {
+            id: &record.id,
+            source: &source,
+            record: record.number + 1,
+            offset: record.offset,
+            charset: record.charset,
+            rank: record.rank,
+            without,
+            text: without.is_none().then_some(&*record.text),
+        };
+        write_line(out, &line).expect("a vector takes every byte");
+    }
+}

@@ -1,0 +1,95 @@
+//! `lookalike extract`: the texts that the other commands see.
+
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+
+use lookalike_batch::{BatchError, ExtractionSummary, Observer, TextExtraction, TextFormat};
+use lookalike_corpus::{AtomicFile, Compression, Inputs};
+
+use crate::arguments::{InputArguments, RunArguments};
+use crate::console::{self, Console};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example: lookalike extract crawl.warc.gz -o texts.jsonl.zst
+
+Prints {\"id\":..,\"source\":..,\"record\":..,\"offset\":..,\"charset\":..,\"text\":..} for each document, in input order; where
+there is no text, null and the reason in \"without\". With --output-format text only texts, each ended by a line with
+a form feed.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// Write to this file (compressed if it is called .gz or .zst) instead of standard output
+    #[arg(long, short, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    /// jsonl (texts and where they come from) or text
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "jsonl",
+        help_heading = "Output"
+    )]
+    output_format: TextFormat,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+/// How a file of this name is compressed.
+fn compression(path: &Path) -> Compression {
+    let name = path.to_string_lossy();
+    [Compression::Gzip, Compression::Zstd]
+        .into_iter()
+        .find(|compression| name.ends_with(compression.suffix()))
+        .unwrap_or(Compression::None)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let options = arguments.input.options(None);
+    let spool = arguments.run.spool(std::env::temp_dir())?;
+    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let console = Console::new(arguments.run.quiet);
+    let job = TextExtraction {
+        inputs: &inputs,
+        options: &options,
+        format: arguments.output_format,
+        threads: arguments.run.limits().threads,
+        strict: arguments.input.strict,
+        observer: &console,
+    };
+    let done = write(&job, arguments.output.as_deref());
+    console.clear();
+    let summary = done?;
+    if arguments.run.json {
+        console::json(&summary);
+    } else if !arguments.run.quiet {
+        console::extraction_summary(&summary, &console.measured());
+    }
+    Ok(())
+}
+
+fn write(job: &TextExtraction<'_>, path: Option<&Path>) -> Result<ExtractionSummary, Failure> {
+    let Some(path) = path else {
+        let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
+        let summary = job.write(&mut out)?;
+        out.flush().map_err(|source| BatchError::File {
+            path: "standard output".into(),
+            source,
+            remedy: "check where standard output goes",
+        })?;
+        return Ok(summary);
+    };
+    let failed = |error| {
+        Failure::Failed(format!(
+            "{}: {error}: choose another file with -o",
+            path.display()
+        ))
+    };
+    let mut file = AtomicFile::create(path, compression(path)).map_err(failed)?;
+    let summary = job.write(&mut file)?;
+    file.commit().map_err(failed)?;
+    Ok(summary)
+}
