@@ -52,6 +52,10 @@ impl Documents {
         self.lengths.len()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     pub(crate) fn push_id(&mut self, id: &str) {
         self.id_starts.push(self.id_bytes.len() as u64);
         self.id_lengths.push(id.len() as u32);

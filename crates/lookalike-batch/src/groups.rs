@@ -18,7 +18,7 @@ use crate::prefetch::prefetch;
 use crate::spool::{PARTS, Spool, SpoolWriter, lock};
 
 /// Key in the first two words, class in the third.
-type KeyRecord = [u32; 3];
+pub(crate) type KeyRecord = [u32; 3];
 
 /// Where candidate keys are collected; shared between threads, each with a [`KeyWriter`] of its own.
 ///
@@ -32,6 +32,11 @@ impl KeySink {
 
     pub(crate) fn writer(&self) -> KeyWriter<'_> {
         KeyWriter(SpoolWriter::new(&self.0))
+    }
+
+    /// Takes one of [`PARTS`] partitions out: all its records, in no particular order.
+    pub(crate) fn take(&self, part: usize) -> io::Result<Vec<KeyRecord>> {
+        self.0.take(part)
     }
 }
 
@@ -99,7 +104,7 @@ impl Groups {
     }
 
     /// Fills `lists` from `members`.
-    fn invert(&mut self, ranks: usize) {
+    pub(crate) fn invert(&mut self, ranks: usize) {
         const AHEAD: usize = 24;
         let mut ends = vec![0_u64; ranks + 1];
         for (i, &rank) in self.members.iter().enumerate() {

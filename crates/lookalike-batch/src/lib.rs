@@ -35,6 +35,7 @@ mod memory;
 mod observer;
 mod outcome;
 mod output;
+pub mod overlap;
 mod pairs;
 mod pipeline;
 mod prefetch;

@@ -95,9 +95,9 @@ pub struct DedupSummary {
 
 /// What a job in a folder is, to know it again.
 #[derive(Serialize, Deserialize, PartialEq)]
-struct Identity {
-    settings: String,
-    input: String,
+pub(crate) struct Identity {
+    pub(crate) settings: String,
+    pub(crate) input: String,
 }
 
 /// How names of folders for temporary files begin. Those of jobs that were killed are removed by the next job in the
@@ -122,16 +122,18 @@ const RESULTS: [&str; 14] = [
 ];
 
 /// The folder that a job works in.
-struct Workplace<'a> {
-    folder: &'a Path,
+pub(crate) struct Workplace<'a> {
+    pub(crate) folder: &'a Path,
+    /// Names of all results.
+    pub(crate) results: &'a [&'static str],
 }
 
 impl Workplace<'_> {
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    fn state(&self, name: &str) -> PathBuf {
+    pub(crate) fn state(&self, name: &str) -> PathBuf {
         self.folder.join(".lookalike").join(name)
     }
 
@@ -143,12 +145,18 @@ impl Workplace<'_> {
     }
 
     /// Makes the folder ready for the job `identity`.
-    fn enter(&self, mode: Folder, identity: &Identity, spool: &Path) -> Result<(), BatchError> {
+    pub(crate) fn enter(
+        &self,
+        mode: Folder,
+        identity: &Identity,
+        spool: &Path,
+    ) -> Result<(), BatchError> {
         let failed = BatchError::result(self.folder);
         let decided = self.state("decided.bin").exists();
         // The state of a job that failed before it had decided anything is in nobody's way.
         let counts = |name: &&str| **name != *".lookalike" || decided || mode != Folder::New;
-        let present = RESULTS
+        let present = self
+            .results
             .iter()
             .find(|name| counts(name) && self.path(name).symlink_metadata().is_ok());
         match (mode, present) {
@@ -225,7 +233,7 @@ impl Workplace<'_> {
     }
 
     fn clear(&self) -> io::Result<()> {
-        for name in RESULTS {
+        for name in self.results {
             let path = self.path(name);
             match path.symlink_metadata() {
                 Ok(data) if data.is_dir() => std::fs::remove_dir_all(path)?,
@@ -248,7 +256,10 @@ impl Job<'_> {
         folder: &Path,
         options: &OutputOptions,
     ) -> Result<DedupSummary, BatchError> {
-        let place = Workplace { folder };
+        let place = Workplace {
+            folder,
+            results: &RESULTS,
+        };
         let identity = Identity {
             settings: format!(
                 "{} compression={:?} {:?}",
@@ -377,7 +388,7 @@ impl Job<'_> {
     }
 }
 
-fn write_file(
+pub(crate) fn write_file(
     path: &Path,
     compression: Compression,
     write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>,

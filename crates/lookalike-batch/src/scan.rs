@@ -80,7 +80,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.empty += other.empty;
         self.missing += other.missing;
         self.too_long += other.too_long;
@@ -124,7 +124,7 @@ struct NewClass {
 /// Texts seen so far, by hash: 64 parts with a lock each.
 ///
 /// Memory: 28 to 36 bytes a class.
-struct Seen {
+pub(crate) struct Seen {
     parts: Vec<Mutex<SeenPart>>,
     next: AtomicUsize,
 }
@@ -138,7 +138,7 @@ struct SeenPart {
 }
 
 impl Seen {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             parts: (0..64).map(|_| Mutex::default()).collect(),
             next: AtomicUsize::new(0),
@@ -146,7 +146,7 @@ impl Seen {
     }
 
     /// The class of a text, and whether it is new. None when there are too many.
-    fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
+    pub(crate) fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
         let mut part = lock(&self.parts[(hash >> 122) as usize]);
         let SeenPart { table, classes } = &mut *part;
         // Any 64 bits of a cryptographic hash are as good as a hash of it.
@@ -406,7 +406,7 @@ impl Tools<'_> {
 }
 
 /// First 128 bits of the BLAKE3 hash of a text.
-fn content_hash(text: &str) -> u128 {
+pub(crate) fn content_hash(text: &str) -> u128 {
     let hash = blake3::hash(text.as_bytes());
     let first: [u8; 16] = hash.as_bytes()[..16]
         .try_into()

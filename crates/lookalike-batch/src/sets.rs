@@ -38,7 +38,7 @@ pub(crate) fn header(class: u32, length: usize) -> u64 {
     u64::from(class) << 32 | length as u64
 }
 
-fn split(header: u64) -> (u32, usize) {
+pub(crate) fn split(header: u64) -> (u32, usize) {
     ((header >> 32) as u32, (header & 0xffff_ffff) as usize)
 }
 
@@ -88,6 +88,11 @@ impl SetStore {
     /// Number of segments.
     pub(crate) fn segments(&self) -> usize {
         self.segments.len()
+    }
+
+    /// Bytes of sets in memory.
+    pub(crate) fn resident(&self) -> u64 {
+        self.resident
     }
 
     /// Bytes written to the temporary file.

@@ -13,6 +13,8 @@ use lookalike_batch::{
     PairsSummary, SkippedRow, Stage, TermsSummary,
 };
 
+use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, OverlapSummary};
+
 use crate::machine;
 use crate::size::show;
 
@@ -364,6 +366,103 @@ pub(crate) fn index_summary(
         ),
     );
     cost(measured);
+}
+
+/// What a person wants to know after `overlap`.
+pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &Measured) {
+    let counts = &summary.counts;
+    line(
+        "input",
+        &format!(
+            "{} documents, {}",
+            grouped(counts.documents),
+            show(counts.input_bytes)
+        ),
+    );
+    line(
+        "exact",
+        &format!(
+            "{} copies in {} sets of equal text",
+            grouped(summary.exact_copies),
+            grouped(summary.exact_sets)
+        ),
+    );
+    if summary.servers > 0 {
+        let without = match summary.without_server {
+            0 => String::new(),
+            without => format!("; {} documents have none", grouped(without)),
+        };
+        line("servers", &format!("{}{without}", grouped(summary.servers)));
+    }
+    summary.chunkings.iter().for_each(chunking_summary);
+    noteworthy(counts);
+    skipped(&summary.skipped);
+    cost(measured);
+}
+
+/// What a person wants to know after `overlap -o`.
+pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &std::path::Path) {
+    let documents = summary.overlap.counts.documents;
+    for level in &summary.levels {
+        line(
+            &level.level,
+            &format!(
+                "{} visits saved ({:.1}%), {} of text",
+                grouped(level.visits_saved),
+                100.0 * level.visits_saved as f64 / documents.max(1) as f64,
+                show(level.bytes_saved)
+            ),
+        );
+    }
+    overlap_summary(&summary.overlap, &summary.measured);
+    line(
+        "mirrors",
+        &format!(
+            "{} page sets on several servers, {} aliases",
+            grouped(summary.mirrored_sets),
+            grouped(summary.aliases)
+        ),
+    );
+    line(
+        "results",
+        &format!("{} (open atlas.html)", folder.display()),
+    );
+}
+
+fn chunking_summary(chunking: &ChunkingSummary) {
+    line(
+        &chunking.chunking,
+        &format!("{} rows", grouped(chunking.rows)),
+    );
+    line(
+        "",
+        &format!(
+            "{} chunks, {} of them shared; counted by {} ({})",
+            grouped(chunking.distinct_chunks),
+            grouped(chunking.shared_chunks),
+            chunking.engine,
+            chunking.why
+        ),
+    );
+    if chunking.common_chunks > 0 {
+        line(
+            "",
+            &format!(
+                "{} chunks of more than {} units each were put off and counted exactly afterwards",
+                grouped(chunking.common_chunks),
+                grouped(u64::from(chunking.common_above))
+            ),
+        );
+    }
+    if chunking.expected_collisions >= 1e-3 {
+        line(
+            "",
+            &format!(
+                "{:.3} pairs of different chunks are expected to have the same fingerprint",
+                chunking.expected_collisions
+            ),
+        );
+    }
 }
 
 /// A summary as JSON, beside results on standard output.

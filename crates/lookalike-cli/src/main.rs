@@ -17,6 +17,7 @@ mod fingerprint;
 mod index;
 mod join;
 mod machine;
+mod overlap;
 mod pairs;
 mod size;
 mod terms;
@@ -63,6 +64,8 @@ enum Command {
     Index(index::Arguments),
     /// Measure precision and recall: against labels, against the exact answer, over many settings
     Evaluate(evaluate::Arguments),
+    /// Count the chunks that every two documents, or servers, share
+    Overlap(overlap::Arguments),
     /// Show why two documents match or do not
     Explain(explain::Arguments),
     /// Print the completion script of a shell
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Command::Terms(arguments) => terms::run(&arguments),
         Command::Index(arguments) => index::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
+        Command::Overlap(arguments) => overlap::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::manual(&arguments),

@@ -46,6 +46,7 @@
 //! and plain code elsewhere. The results are the same to the last bit.
 
 pub mod band;
+pub mod chunk;
 pub mod cluster;
 pub mod feature;
 pub mod hamming;
@@ -58,6 +59,7 @@ pub mod terms;
 pub mod text;
 
 pub use band::Banding;
+pub use chunk::{Chunker, Chunking};
 pub use cluster::{Decision, survivors};
 pub use feature::{FeatureExtractor, Features, sort_dedup};
 #[doc(hidden)]

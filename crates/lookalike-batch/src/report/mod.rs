@@ -8,6 +8,7 @@
 //! direction characters visible, and the content security policy of the page allows only its own
 //! style and script, by their hashes.
 
+pub(crate) mod atlas;
 mod chart;
 mod cluster;
 mod data;

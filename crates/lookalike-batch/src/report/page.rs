@@ -41,7 +41,11 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
 }
 
 /// Writes a value: text with markup escaped and hidden characters shown, safe strings as they are.
-fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+pub(super) fn format(
+    out: &mut Output<'_>,
+    state: &mut State<'_, '_>,
+    value: &Value,
+) -> Result<(), Error> {
     match value.as_str() {
         Some(text) if value.kind() == ValueKind::String && !value.is_safe() => {
             let mut html = String::with_capacity(text.len());
@@ -52,7 +56,7 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
     }
 }
 
-fn add_filters(environment: &mut Environment<'_>) {
+pub(super) fn add_filters(environment: &mut Environment<'_>) {
     environment.add_filter("count", figure::count);
     environment.add_filter("bytes", figure::bytes);
     environment.add_filter("seconds", figure::seconds);
@@ -153,6 +157,6 @@ fn clusters(data: &ReportData) -> Vec<Value> {
     shown.map(|row| serialized(ClusterView::new(row))).collect()
 }
 
-fn serialized(value: impl Serialize) -> Value {
+pub(super) fn serialized(value: impl Serialize) -> Value {
     Value::from(Serde(value))
 }

@@ -282,3 +282,48 @@ fn figures_are_cut_not_rounded() {
     assert_eq!(share(999_999, 1_000_000), ">99.9%");
     assert_eq!(seconds(302.0), "5 min 02 s");
 }
+
+#[test]
+fn the_policy_of_the_atlas_allows_its_own_styles_and_script_only() {
+    let page = super::atlas::render(&super::atlas::AtlasPage::default())
+        .expect("the template fits the data");
+    let policy = between(
+        &page,
+        "http-equiv=\"Content-Security-Policy\" content=\"",
+        "\"",
+    );
+    for content in [
+        super::page::STYLE,
+        super::atlas::ATLAS_STYLE,
+        super::atlas::ATLAS_SCRIPT,
+    ] {
+        let hash = base64(&Sha256::digest(content));
+        assert!(
+            policy.contains(&format!("'sha256-{hash}'")),
+            "sha256-{hash} is wanted"
+        );
+        assert!(page.contains(content));
+    }
+    assert!(policy.starts_with("default-src 'none';"));
+    assert!(!page.contains("style=\"") && !page.contains(" onclick"));
+}
+
+#[test]
+fn hostile_names_do_not_act_on_the_atlas() {
+    let mut data = super::atlas::AtlasPage {
+        documents: 1,
+        servers: 1,
+        ..Default::default()
+    };
+    let name = "<script>alert(1)</script>\u{202e}\"";
+    data.server_rows.push(super::atlas::ServerRow {
+        a: name.to_owned(),
+        b: name.to_owned(),
+        shared: 1,
+        containment_a: 1.0,
+        containment_b: 0.5,
+    });
+    let page = super::atlas::render(&data).expect("the template fits the data");
+    assert!(!page.contains("<script>alert") && !page.contains('\u{202e}'));
+    assert!(page.contains("50.0%"));
+}

@@ -16,6 +16,8 @@ mod invariance;
 mod join;
 mod methods;
 mod oracle;
+mod overlap;
+mod overlap_atlas;
 mod promises;
 mod refusals;
 mod results;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod band;
+mod chunk;
 mod cluster;
 mod feature;
 mod resemblance;

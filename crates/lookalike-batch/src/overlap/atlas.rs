@@ -1,0 +1,213 @@
+//! What `atlas.html` shows, gathered from the results.
+
+use std::collections::BTreeMap;
+
+use super::Row;
+use super::collection::Collection;
+use super::folder::AtlasSummary;
+use super::mirrors::{Alias, Mirrors};
+use crate::report::ReportError;
+use crate::report::atlas::{AliasRow, AtlasPage, LevelRow, MapCell, MirrorRow, ServerRow, render};
+
+/// Servers on the map: those with the most documents.
+const MAPPED: usize = 40;
+/// Rows of each table on the page.
+const LISTED: usize = 500;
+/// Servers that a page set names on the page.
+const NAMED: usize = 8;
+
+/// The rows of servers that the page shows.
+pub(crate) struct ServerMap {
+    documents: Vec<u64>,
+    /// Servers on the map, by number; their places.
+    places: BTreeMap<u32, usize>,
+    cells: Vec<(usize, usize, f64)>,
+    /// Rows of the last chunking: shared chunks, containments.
+    rows: Vec<(Row, f64, f64)>,
+    chunking: usize,
+}
+
+impl ServerMap {
+    pub(crate) fn new(collection: &Collection) -> Self {
+        let servers = &collection.servers;
+        let mut documents = vec![0; servers.names.len()];
+        servers
+            .of
+            .iter()
+            .flatten()
+            .for_each(|&server| documents[server as usize] += 1);
+        let mut largest: Vec<u32> = (0..documents.len() as u32).collect();
+        largest.sort_by_key(|&server| (std::cmp::Reverse(documents[server as usize]), server));
+        largest.truncate(MAPPED);
+        largest.sort_unstable();
+        let places = largest
+            .into_iter()
+            .enumerate()
+            .map(|(place, server)| (server, place))
+            .collect();
+        Self {
+            documents,
+            places,
+            cells: Vec::new(),
+            rows: Vec::new(),
+            chunking: 0,
+        }
+    }
+
+    /// Hears a row of a chunking; those of the last chunking are shown.
+    pub(crate) fn row(&mut self, chunking: usize, row: Row, sizes: &[u32]) {
+        if chunking != self.chunking {
+            self.chunking = chunking;
+            self.cells.clear();
+            self.rows.clear();
+        }
+        let share = |server: u32| f64::from(row.shared) / f64::from(sizes[server as usize]);
+        let (in_a, in_b) = (share(row.a), share(row.b));
+        if let (Some(&a), Some(&b)) = (self.places.get(&row.a), self.places.get(&row.b)) {
+            self.cells.push((a, b, in_a));
+            self.cells.push((b, a, in_b));
+        }
+        self.rows.push((row, in_a, in_b));
+        if self.rows.len() >= 4 * LISTED {
+            self.shorten();
+        }
+    }
+
+    /// Keeps the rows that say most.
+    fn shorten(&mut self) {
+        let weight = |(row, a, b): &(Row, f64, f64)| f64::from(row.shared) * a.max(*b);
+        self.rows.sort_by(|x, y| {
+            weight(y)
+                .total_cmp(&weight(x))
+                .then((x.0.a, x.0.b).cmp(&(y.0.a, y.0.b)))
+        });
+        self.rows.truncate(LISTED);
+    }
+}
+
+/// Makes the page.
+pub(crate) fn page(
+    summary: &AtlasSummary,
+    mirrors: &Mirrors,
+    mut map: ServerMap,
+    collection: &Collection,
+) -> Result<String, ReportError> {
+    map.shorten();
+    let name = |server: u32| collection.servers.names[server as usize].clone();
+    let mut mapped: Vec<(usize, u32)> = map
+        .places
+        .iter()
+        .map(|(&server, &place)| (place, server))
+        .collect();
+    mapped.sort_unstable();
+    let server_row = |(row, in_a, in_b): &(Row, f64, f64)| ServerRow {
+        a: name(row.a),
+        b: name(row.b),
+        shared: u64::from(row.shared),
+        containment_a: *in_a,
+        containment_b: *in_b,
+    };
+    let cell = |&(row, column, share): &(usize, usize, f64)| MapCell { row, column, share };
+    render(&AtlasPage {
+        command: summary.command.clone(),
+        version: summary.version.to_owned(),
+        documents: summary.overlap.counts.documents,
+        text_bytes: summary.overlap.counts.text_bytes,
+        servers: summary.overlap.servers,
+        without_server: summary.overlap.without_server,
+        levels: summary
+            .levels
+            .iter()
+            .map(|level| level_row(level, summary))
+            .collect(),
+        skip: summary.skip,
+        map_servers: mapped.into_iter().map(|(_, server)| name(server)).collect(),
+        map_documents: map
+            .places
+            .keys()
+            .map(|&server| map.documents[server as usize])
+            .collect(),
+        map: map.cells.iter().map(cell).collect(),
+        map_chunking: summary
+            .overlap
+            .chunkings
+            .get(map.chunking)
+            .map_or_else(String::new, |c| c.chunking.clone()),
+        server_rows: map.rows.iter().map(server_row).collect(),
+        server_rows_all: summary.server_rows.get(map.chunking).copied().unwrap_or(0),
+        mirrors: mirrors.sets.iter().take(LISTED).map(mirror_row).collect(),
+        mirrors_all: mirrors.sets.len() as u64,
+        aliases: mirrors.aliases.iter().take(LISTED).map(alias_row).collect(),
+        aliases_all: mirrors.aliases.len() as u64,
+        skipped: summary
+            .overlap
+            .skipped
+            .iter()
+            .map(|row| (row.kind.clone(), row.count, row.first.clone()))
+            .collect(),
+        timings: summary
+            .measured
+            .stages
+            .iter()
+            .map(|stage| (stage.0.to_owned(), stage.1, stage.2))
+            .collect(),
+        peak_memory: summary.measured.peak_memory,
+        memory_limit: summary.limits.memory,
+        threads: summary.limits.threads,
+        settings: summary.settings.clone(),
+    })
+}
+
+fn level_row(level: &super::replicas::Level, summary: &AtlasSummary) -> LevelRow {
+    let chunking = summary
+        .overlap
+        .chunkings
+        .iter()
+        .find(|chunking| chunking.chunking == level.level);
+    LevelRow {
+        name: level.level.clone(),
+        least: chunking.map(|chunking| u64::from(chunking.min_shared)),
+        rows: chunking.map_or(0, |chunking| chunking.rows),
+        replicas: level
+            .replicas
+            .iter()
+            .map(|class| (class.replicas.clone(), class.documents))
+            .collect(),
+        visits_saved: level.visits_saved,
+        bytes_saved: level.bytes_saved,
+    }
+}
+
+fn mirror_row(set: &super::mirrors::MirroredSet) -> MirrorRow {
+    MirrorRow {
+        pages: set.pages,
+        bytes: set.bytes,
+        servers: set.servers.len() as u64,
+        named: set.servers[..set.servers.len().min(NAMED)].join(", "),
+        unnamed: set.servers.len().saturating_sub(NAMED) as u64,
+        example: set.examples.first().cloned().unwrap_or_default(),
+    }
+}
+
+fn alias_row(alias: &Alias) -> AliasRow {
+    match alias {
+        Alias::Server {
+            a,
+            b,
+            pages_a,
+            pages_b,
+            shared,
+        } => AliasRow {
+            kind: "server",
+            names: vec![a.clone(), b.clone()],
+            shared: *shared,
+            of: *pages_a.max(pages_b),
+        },
+        Alias::Url { urls, .. } => AliasRow {
+            kind: "URL",
+            names: urls.iter().take(NAMED).cloned().collect(),
+            shared: 1,
+            of: urls.len() as u64,
+        },
+    }
+}

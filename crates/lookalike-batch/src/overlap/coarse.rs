@@ -1,0 +1,410 @@
+//! The count engine when the lists do not fit in memory (S6): coarse counts, candidates, exact counts.
+//!
+//! The lists stay in their file and are read from one end to the other, once or a few times for each *range* of first
+//! units of pairs:
+//!
+//! 1. coarse: each pair adds one to the counter at its hash, or to two counters at two hashes. A counter is one byte and
+//!    stops at 255. Pairs that fall on one counter can only make it larger, so no pair is lost;
+//! 2. candidates: each pair whose counters reach what it needs is counted exactly, in a table;
+//! 3. the deferred chunks are added for the pairs that can reach the threshold with them, and what does is a row.
+//!
+//! What a pair needs is its own: the threshold less what its deferred chunks can add; therefore the counters are kept
+//! until the candidates are found, where the source reduces them to a bitmap. A pilot counts the pairs of a sample of
+//! units exactly and tells how many of what need: from that the number of hashes and the load of the counters are chosen,
+//! or that coarse counting does not pay (at a threshold of 1 every pair is a candidate). A range whose candidates do not
+//! fit after all is halved and repeated.
+
+use std::io;
+use std::ops::Range;
+
+use hashbrown::HashTable;
+use lookalike::hash::avalanche;
+
+use super::Row;
+use super::defer::{Common, Deferral};
+use super::postings::Postings;
+use crate::error::BatchError;
+
+/// Bytes of a pair in the table of candidates, the growth of the table included.
+const CANDIDATE: u64 = 40;
+/// Pairs that the pilot counts.
+const PILOT: u64 = 1 << 20;
+
+/// The engine; see the module's header.
+pub(crate) struct Coarse<'a> {
+    pub(crate) postings: &'a Postings,
+    pub(crate) deferral: &'a Deferral,
+    pub(crate) min_shared: u32,
+    /// Bytes of counters and candidates.
+    pub(crate) budget: u64,
+}
+
+/// What the pilot chose, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Course {
+    /// Hashes of a pair; 0 where coarse counting does not pay.
+    pub(crate) hashes: u32,
+    pub(crate) counters: u64,
+    /// Ranges that the units were cut into.
+    pub(crate) ranges: u64,
+    /// Pairs that were counted exactly.
+    pub(crate) candidates: u64,
+    /// Ranges that were halved because their candidates did not fit.
+    pub(crate) halved: u64,
+}
+
+/// What the pilot saw, scaled to all pairs.
+#[derive(Default)]
+struct Pilot {
+    /// Pairs that have what they need.
+    enough: f64,
+    /// Other pairs by what they lack, from 1.
+    lacking: Vec<f64>,
+}
+
+/// Candidates with their exact counts.
+struct Table {
+    pairs: HashTable<(u64, u32)>,
+    most: usize,
+}
+
+impl Table {
+    fn new(most: usize) -> Self {
+        Self {
+            pairs: HashTable::new(),
+            most,
+        }
+    }
+
+    /// Counts a pair once more; false when the table is full.
+    #[inline]
+    fn add(&mut self, pair: u64, hash: u64) -> bool {
+        if let Some(entry) = self.pairs.find_mut(hash, |entry| entry.0 == pair) {
+            entry.1 += 1;
+            return true;
+        }
+        if self.pairs.len() >= self.most {
+            return false;
+        }
+        self.pairs
+            .insert_unique(hash, (pair, 1), |entry| avalanche(entry.0));
+        true
+    }
+}
+
+fn key(a: u32, b: u32) -> u64 {
+    u64::from(a) << 32 | u64::from(b)
+}
+
+impl Coarse<'_> {
+    /// Hands over the rows of all pairs, in order. `done` hears how many units are behind.
+    pub(crate) fn rows(
+        &self,
+        emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
+        temporary: &dyn Fn(io::Error) -> BatchError,
+        done: &dyn Fn(u64),
+    ) -> Result<Course, BatchError> {
+        let work = self.work().map_err(temporary)?;
+        let total: u64 = work.iter().sum();
+        let pilot = self.pilot(&work, total).map_err(temporary)?;
+        let (mut course, load) = self.choose(&pilot, total);
+        let mut waiting: Vec<Range<u32>> = ranges(&work, load);
+        waiting.reverse();
+        while let Some(range) = waiting.pop() {
+            let Some(rows) = self.range(range.clone(), &mut course).map_err(temporary)? else {
+                let middle = range.start.midpoint(range.end);
+                course.halved += 1;
+                waiting.extend([middle..range.end, range.start..middle]);
+                continue;
+            };
+            course.ranges += 1;
+            rows.into_iter().try_for_each(&mut *emit)?;
+            done(u64::from(range.end));
+        }
+        Ok(course)
+    }
+
+    /// Pairs of each unit with later ones, as often as they share a counted chunk.
+    fn work(&self) -> io::Result<Vec<u64>> {
+        let mut work = vec![0; self.postings.sizes.len()];
+        self.deferral.scan(self.postings, |list| {
+            let later = (0..list.len() as u64).rev();
+            list.iter()
+                .zip(later)
+                .for_each(|(&unit, later)| work[unit as usize] += later);
+            Ok(())
+        })?;
+        Ok(work)
+    }
+
+    /// Visits every pair of every list whose first unit is wanted.
+    fn pairs(
+        &self,
+        wanted: impl Fn(u32) -> bool,
+        mut visit: impl FnMut(u32, u32) -> io::Result<bool>,
+    ) -> io::Result<bool> {
+        let mut more = true;
+        self.deferral.scan(self.postings, |list| {
+            for (i, &a) in list.iter().enumerate().filter(|(_, a)| wanted(**a)) {
+                for &b in &list[i + 1..] {
+                    more = more && visit(a, b)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(more)
+    }
+
+    fn needed(&self, a: u32, b: u32) -> u32 {
+        self.min_shared
+            .saturating_sub(self.deferral.most(a, b))
+            .max(1)
+    }
+
+    fn pilot(&self, work: &[u64], total: u64) -> io::Result<Pilot> {
+        let mut pilot = Pilot {
+            enough: 0.0,
+            lacking: vec![0.0; self.min_shared as usize + 1],
+        };
+        let one_in = (total / PILOT.min(self.budget / CANDIDATE / 2).max(1)).max(1);
+        let sampled = |unit: u32| avalanche(u64::from(unit)) % one_in == 0;
+        let seen: u64 = (0..work.len() as u32)
+            .filter(|&unit| sampled(unit))
+            .map(|unit| work[unit as usize])
+            .sum();
+        let mut table = Table::new((self.budget / CANDIDATE) as usize);
+        self.pairs(sampled, |a, b| {
+            Ok(table.add(key(a, b), avalanche(key(a, b))))
+        })?;
+        let scale = total as f64 / seen.max(1) as f64;
+        for &(pair, count) in &table.pairs {
+            let needed = self.needed((pair >> 32) as u32, pair as u32);
+            match needed.checked_sub(count) {
+                None | Some(0) => pilot.enough += scale,
+                Some(lack) => pilot.lacking[lack as usize] += scale,
+            }
+        }
+        Ok(pilot)
+    }
+
+    /// Chooses the number of hashes and how many pairs, counted as often as they meet, make a range.
+    ///
+    /// The cost of a choice: reading the lists twice a range, and what candidates and counters take of the processor, all
+    /// in nanoseconds as measured.
+    fn choose(&self, pilot: &Pilot, total: u64) -> (Course, u64) {
+        const READ: f64 = 1.5;
+        const COUNT: f64 = 3.0;
+        const EXACT: f64 = 15.0;
+        let words = (self.postings.lists.words() + self.deferral.remainder.words()) as f64;
+        let total = total.max(1) as f64;
+        let most = (self.budget / 2 / CANDIDATE).max(1) as f64;
+        let counters = (self.budget / 2).max(1 << 10);
+        let distinct = pilot.enough + pilot.lacking.iter().sum::<f64>();
+        let mut best = {
+            let load = (most * total / distinct.max(1.0)).max(most);
+            (
+                words * READ * (total / load).ceil() + EXACT * total,
+                0,
+                load,
+            )
+        };
+        for hashes in [1, 2] {
+            for eighths in [1, 2, 4, 8, 16, 32, 64] {
+                let each = f64::from(eighths) / 8.0;
+                let false_ones = pilot.lacking.iter().enumerate().map(|(lack, pairs)| {
+                    pairs * poisson_tail(each * f64::from(hashes), lack as u32).powi(hashes as i32)
+                });
+                let candidates = pilot.enough + false_ones.sum::<f64>();
+                let load = (each * counters as f64).min(0.8 * most * total / candidates.max(1.0));
+                let cost = 2.0 * words * READ * (total / load).ceil()
+                    + 2.0 * COUNT * f64::from(hashes) * total
+                    + EXACT * total * candidates / distinct.max(1.0);
+                if cost < best.0 {
+                    best = (cost, hashes, load);
+                }
+            }
+        }
+        let course = Course {
+            hashes: best.1,
+            counters: if best.1 > 0 { counters } else { 0 },
+            ..Course::default()
+        };
+        (course, best.2 as u64)
+    }
+
+    /// The rows whose first unit is in a range; none when its candidates do not fit and it can be halved.
+    fn range(&self, range: Range<u32>, course: &mut Course) -> io::Result<Option<Vec<Row>>> {
+        let counters = self.counters(&range, course)?;
+        let alone = range.end - range.start == 1;
+        let most = if alone {
+            usize::MAX
+        } else {
+            (self.budget / 2 / CANDIDATE) as usize
+        };
+        let mut table = Table::new(most);
+        let fits = self.pairs(
+            |a| range.contains(&a),
+            |a, b| {
+                let hash = avalanche(key(a, b));
+                let is_candidate = counters
+                    .as_ref()
+                    .is_none_or(|c| u32::from(c.least(hash)) >= self.needed(a, b).min(255));
+                Ok(!is_candidate || table.add(key(a, b), hash))
+            },
+        )?;
+        if !fits {
+            return Ok(None);
+        }
+        drop(counters);
+        course.candidates += table.pairs.len() as u64;
+        let mut rows: Vec<Row> = table
+            .pairs
+            .into_iter()
+            .map(|(pair, shared)| Row {
+                a: (pair >> 32) as u32,
+                b: pair as u32,
+                shared,
+            })
+            .filter(|row| row.shared >= self.needed(row.a, row.b))
+            .collect();
+        rows.sort_unstable_by_key(|row| (row.a, row.b));
+        self.add_deferred(&mut rows)?;
+        rows.retain(|row| row.shared >= self.min_shared);
+        Ok(Some(rows))
+    }
+
+    fn counters(&self, range: &Range<u32>, course: &Course) -> io::Result<Option<Counters>> {
+        if course.hashes == 0 {
+            return Ok(None);
+        }
+        let mut counters = Counters::new(course.counters, course.hashes);
+        self.pairs(
+            |a| range.contains(&a),
+            |a, b| {
+                counters.add(avalanche(key(a, b)));
+                Ok(true)
+            },
+        )?;
+        Ok(Some(counters))
+    }
+
+    /// Adds the deferred chunks, for so many rows at once that the common chunks of their units fit.
+    fn add_deferred(&self, rows: &mut [Row]) -> io::Result<()> {
+        if self.deferral.is_empty() {
+            return Ok(());
+        }
+        let held = self.deferral.held();
+        let mut wanted = vec![false; held.len()];
+        let mut rest = rows;
+        while !rest.is_empty() {
+            wanted.fill(false);
+            let mut bytes = 0;
+            let mut take = 0;
+            while take < rest.len() && bytes < self.budget / 2 {
+                for unit in [rest[take].a, rest[take].b] {
+                    if !std::mem::replace(&mut wanted[unit as usize], true) {
+                        bytes += 4 * u64::from(held[unit as usize]);
+                    }
+                }
+                take += 1;
+            }
+            let common = Common::new(self.postings, self.deferral, |unit| wanted[unit as usize])?;
+            let (now, later) = rest.split_at_mut(take);
+            now.iter_mut()
+                .for_each(|row| row.shared += common.uncounted(self.deferral, row.a, row.b));
+            rest = later;
+        }
+        Ok(())
+    }
+}
+
+/// Counters of one byte, addressed by hashes of pairs.
+struct Counters {
+    bytes: Vec<u8>,
+    hashes: u32,
+}
+
+impl Counters {
+    fn new(counters: u64, hashes: u32) -> Self {
+        Self {
+            bytes: vec![0; counters as usize],
+            hashes,
+        }
+    }
+
+    #[inline]
+    fn places(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
+        let count = self.bytes.len() as u128;
+        let other = avalanche(hash.rotate_left(32));
+        let place = move |hash: u64| (u128::from(hash) * count >> 64) as usize;
+        [hash, other]
+            .into_iter()
+            .take(self.hashes as usize)
+            .map(place)
+    }
+
+    #[inline]
+    fn add(&mut self, hash: u64) {
+        for place in self.places(hash) {
+            self.bytes[place] = self.bytes[place].saturating_add(1);
+        }
+    }
+
+    #[inline]
+    fn least(&self, hash: u64) -> u8 {
+        self.places(hash)
+            .map(|place| self.bytes[place])
+            .min()
+            .unwrap_or(u8::MAX)
+    }
+}
+
+/// Units cut so that the work of each range is at most `load`, or the range is one unit.
+fn ranges(work: &[u64], load: u64) -> Vec<Range<u32>> {
+    let (mut ranges, mut start, mut sum) = (Vec::new(), 0, 0_u64);
+    for (unit, &work) in work.iter().enumerate() {
+        if sum + work > load && unit as u32 > start {
+            ranges.push(start..unit as u32);
+            (start, sum) = (unit as u32, 0);
+        }
+        sum += work;
+    }
+    ranges.push(start..work.len() as u32);
+    ranges
+}
+
+/// The chance that a Poisson variable of this mean is at least `least`.
+fn poisson_tail(mean: f64, least: u32) -> f64 {
+    let mut term = (-mean).exp();
+    let mut below = 0.0;
+    for i in 0..least {
+        below += term;
+        term *= mean / f64::from(i + 1);
+    }
+    (1.0 - below).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_cover_every_unit_once() {
+        for load in [0, 1, 5, 100] {
+            let cut = ranges(&[3, 0, 9, 1, 1, 1], load);
+            assert_eq!(
+                cut.iter().flat_map(Clone::clone).collect::<Vec<_>>(),
+                [0, 1, 2, 3, 4, 5],
+                "{load}"
+            );
+        }
+        assert_eq!(ranges(&[], 5), [0..0]);
+    }
+
+    #[test]
+    fn tails_of_poisson() {
+        assert!((poisson_tail(2.0, 1) - 0.864_665).abs() < 1e-6);
+        assert!((poisson_tail(2.0, 3) - 0.323_324).abs() < 1e-6);
+        assert_eq!(poisson_tail(5.0, 0), 1.0);
+    }
+}

@@ -1,0 +1,121 @@
+//! What is known of the documents once all are read and ordered: ids, sets of equal texts, servers.
+
+use super::read::{ReadOut, Sites};
+use super::settings::By;
+use super::units::{ExactSets, Placement, Servers};
+use crate::documents::{Documents, Ranking};
+use crate::error::BatchError;
+use crate::settings::{Keep, RepeatedIds};
+
+/// The documents; see the module's header.
+pub(crate) struct Collection {
+    pub(crate) documents: Documents,
+    pub(crate) by_id: Vec<u32>,
+    pub(crate) id_ranks: Vec<u32>,
+    pub(crate) exact: ExactSets,
+    pub(crate) sites: Sites,
+    pub(crate) servers: Servers,
+    pub(crate) repeated_ids: u64,
+}
+
+/// The documents as units of one kind.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) collection: &'a Collection,
+    pub(crate) by: By,
+}
+
+impl View<'_> {
+    /// Where the units of classes are.
+    pub(crate) fn placement(&self) -> Placement {
+        let collection = self.collection;
+        match self.by {
+            By::Document => Placement::Sets(collection.exact.of_class.clone()),
+            By::Server => collection
+                .servers
+                .placement(&collection.documents, collection.exact.of_class.len()),
+        }
+    }
+
+    pub(crate) fn units(&self) -> usize {
+        match self.by {
+            By::Document => self.collection.exact.len(),
+            By::Server => self.collection.servers.names.len(),
+        }
+    }
+
+    /// Name of a unit: the smallest id of a set, or the server's.
+    pub(crate) fn name(&self, unit: u32) -> &str {
+        let collection = self.collection;
+        match self.by {
+            By::Document => collection
+                .documents
+                .id(collection.exact.members(unit)[0] as usize),
+            By::Server => &collection.servers.names[unit as usize],
+        }
+    }
+
+    /// Whether there are documents of equal text that stand apart.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.by == By::Document && !self.collection.exact.all_single()
+    }
+}
+
+impl Collection {
+    /// Orders what was read.
+    pub(crate) fn new(read: &mut ReadOut, repeated: RepeatedIds) -> Result<Self, BatchError> {
+        let mut documents = std::mem::take(&mut read.documents);
+        let classes = std::mem::take(&mut read.classes);
+        let (ranking, repeated_ids) =
+            Ranking::new(&mut documents, &classes, &Keep::First, repeated)?;
+        let exact = ExactSets::new(&documents, &classes, &ranking);
+        let mut sites = std::mem::take(&mut read.sites);
+        let servers = Servers::new(&mut sites);
+        let (by_id, id_ranks) = (ranking.by_id, ranking.id_ranks);
+        Ok(Self {
+            documents,
+            by_id,
+            id_ranks,
+            exact,
+            sites,
+            servers,
+            repeated_ids,
+        })
+    }
+
+    /// Bytes of all tables, engines' columns of 12 bytes a unit included.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.documents.bytes() + self.sites.bytes() + 40 * self.documents.len() as u64
+    }
+
+    /// URL of a document: its own, else its id.
+    pub(crate) fn url_of(&self, document: u32) -> &str {
+        let document = document as usize;
+        self.sites
+            .url(document)
+            .unwrap_or_else(|| self.documents.id(document))
+    }
+
+    /// Bytes of the text of a set.
+    pub(crate) fn length_of_set(&self, set: u32) -> u64 {
+        self.documents.lengths[self.exact.members(set)[0] as usize]
+    }
+
+    /// Ranks of the documents of a set in the order of ids.
+    pub(crate) fn ranks_of_set(&self, set: u32) -> impl Iterator<Item = u32> {
+        self.exact
+            .members(set)
+            .iter()
+            .map(|&document| self.id_ranks[document as usize])
+    }
+
+    /// Id and set of the document at a rank, which has a text.
+    pub(crate) fn document_at(&self, rank: u32) -> (&str, u32) {
+        let document = self.by_id[rank as usize] as usize;
+        let class = self.documents.classes[document].expect("documents in rows have a text");
+        (
+            self.documents.id(document),
+            self.exact.of_class[class.position()],
+        )
+    }
+}

@@ -1,0 +1,257 @@
+//! Very common chunks are put off: which, for whom, and why the result stays exact.
+//!
+//! A chunk in a million pages makes half a billion pairs, nearly all of which share nothing else. But a pair that shares
+//! at least T chunks cannot share only chunks out of T - 1. So every unit may *defer* up to T - 1 of its most common
+//! chunks: it is not listed under them when pairs are counted. Chunks that more units share than a cut are *common*;
+//! they are ranked by the number of their units, the most common first, and each unit defers its first T - 1 of them.
+//!
+//! Of a pair, let `late` be the unit whose last deferred chunk has the higher rank. A common chunk that was not counted
+//! for the pair is deferred by one of the two, so its rank is at most the last of `late`, so `late`, which has the chunk,
+//! defers it too. Therefore: shared chunks = those counted + deferred chunks of `late` that the other one has. The
+//! second summand is at most T - 1, so a pair with T shared chunks was counted at least once.
+
+use std::io;
+use std::path::Path;
+
+use super::postings::{Lists, Postings};
+
+/// Counted pairs a record that are worth no deferral.
+const EASY: u64 = 16;
+/// Chunks that so few units share are never common.
+const LEAST_CUT: u32 = 16;
+
+/// The common chunks, and what each unit defers of them.
+pub(crate) struct Deferral {
+    /// Chunks that more units share are common.
+    pub(crate) cut: u32,
+    /// Common chunks, most common first: units, and the position of their list.
+    pub(crate) common: Vec<(u32, u64)>,
+    /// Chunks that each unit defers; empty when there are no common chunks.
+    counts: Vec<u32>,
+    /// One more than the rank of the last that it defers, 0 for none.
+    last: Vec<u32>,
+    /// Common chunks of each unit.
+    held: Vec<u32>,
+    /// Units that do not defer a common chunk, chunk by chunk.
+    pub(crate) remainder: Lists,
+    /// Pairs that need not be counted.
+    pub(crate) spared: u64,
+    /// Pairs of units in all lists that remain.
+    pub(crate) pairs: u64,
+}
+
+fn pairs(units: u64) -> u64 {
+    units * units.saturating_sub(1) / 2
+}
+
+/// The largest number of units a chunk may have so that the pairs of all such chunks are easy to count.
+fn cut(postings: &Postings, min_shared: u32) -> u32 {
+    if min_shared == 1 {
+        return u32::MAX;
+    }
+    let easy = EASY * postings.records;
+    let mut sum = 0_u64;
+    for (&units, &chunks) in &postings.histogram {
+        sum = sum.saturating_add(pairs(u64::from(units)).saturating_mul(chunks));
+        if sum > easy && units > LEAST_CUT {
+            return units - 1;
+        }
+    }
+    u32::MAX
+}
+
+/// Pairs of units in all shared chunks: what an engine without deferral has to count.
+pub(crate) fn all_pairs(postings: &Postings) -> u64 {
+    let of = |(&units, &chunks): (&u32, &u64)| pairs(u64::from(units)).saturating_mul(chunks);
+    postings
+        .histogram
+        .iter()
+        .map(of)
+        .fold(0, u64::saturating_add)
+}
+
+impl Deferral {
+    /// Finds the common chunks and what is deferred.
+    ///
+    /// Memory: 12 bytes a unit and 16 a common chunk, of which there are at most one in [`LEAST_CUT`] records.
+    pub(crate) fn new(
+        postings: &Postings,
+        min_shared: u32,
+        budget: u64,
+        folder: &Path,
+    ) -> io::Result<Self> {
+        let cut = cut(postings, min_shared);
+        let mut deferral = Self {
+            cut,
+            common: Vec::new(),
+            counts: Vec::new(),
+            last: Vec::new(),
+            held: Vec::new(),
+            remainder: Lists::new(budget),
+            spared: 0,
+            pairs: 0,
+        };
+        let rare = postings.histogram.range(..=cut);
+        deferral.pairs = rare
+            .map(|(&units, &chunks)| pairs(u64::from(units)).saturating_mul(chunks))
+            .fold(0, u64::saturating_add);
+        if cut < u32::MAX {
+            deferral.rank(postings)?;
+            deferral.walk(postings, min_shared - 1, folder)?;
+        }
+        Ok(deferral)
+    }
+
+    fn rank(&mut self, postings: &Postings) -> io::Result<()> {
+        postings.lists.scan(|position, list| {
+            if list.len() as u32 > self.cut {
+                self.common.push((list.len() as u32, position));
+            }
+            Ok(())
+        })?;
+        self.common
+            .sort_unstable_by_key(|&(units, position)| (std::cmp::Reverse(units), position));
+        Ok(())
+    }
+
+    /// Lets every unit defer its first `most` common chunks.
+    fn walk(&mut self, postings: &Postings, most: u32, folder: &Path) -> io::Result<()> {
+        let units = postings.sizes.len();
+        (self.counts, self.last, self.held) = (vec![0; units], vec![0; units], vec![0; units]);
+        let (mut buffer, mut active) = (Vec::new(), Vec::new());
+        for (rank, &(length, position)) in self.common.iter().enumerate() {
+            active.clear();
+            for &unit in postings.lists.get(position, length, &mut buffer)? {
+                let at = unit as usize;
+                self.held[at] += 1;
+                if self.counts[at] < most {
+                    self.counts[at] += 1;
+                    self.last[at] = rank as u32 + 1;
+                } else {
+                    active.push(unit);
+                }
+            }
+            let left = pairs(active.len() as u64);
+            self.pairs = self.pairs.saturating_add(left);
+            self.spared = self.spared.saturating_add(pairs(u64::from(length)) - left);
+            if active.len() > 1 {
+                self.remainder.add(&active, folder)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether anything is deferred.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.common.is_empty()
+    }
+
+    /// Of a pair, the unit whose deferred chunks decide, and the other one.
+    #[inline]
+    pub(crate) fn late(&self, a: u32, b: u32) -> (u32, u32) {
+        if self.last[a as usize] >= self.last[b as usize] {
+            (a, b)
+        } else {
+            (b, a)
+        }
+    }
+
+    /// Number of chunks that a unit defers.
+    #[inline]
+    pub(crate) fn deferred(&self, unit: u32) -> u32 {
+        self.counts[unit as usize]
+    }
+
+    /// Number of common chunks that each unit has.
+    pub(crate) fn held(&self) -> &[u32] {
+        &self.held
+    }
+
+    /// The most that the deferred chunks can add to what was counted for a pair.
+    #[inline]
+    pub(crate) fn most(&self, a: u32, b: u32) -> u32 {
+        if self.is_empty() {
+            return 0;
+        }
+        let (late, other) = self.late(a, b);
+        self.deferred(late).min(self.held[other as usize])
+    }
+
+    /// Visits every list in which pairs are counted: the rare chunks and what remains of the common ones.
+    pub(crate) fn scan(
+        &self,
+        postings: &Postings,
+        mut visit: impl FnMut(&[u32]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        postings
+            .lists
+            .scan(|_, list| match list.len() as u32 > self.cut {
+                true => Ok(()),
+                false => visit(list),
+            })?;
+        self.remainder.scan(|_, list| visit(list))
+    }
+}
+
+/// Ranks of the common chunks of units, ascending, and how many of each are deferred.
+///
+/// Memory: 4 bytes a common chunk of a unit.
+pub(crate) struct Common {
+    starts: Vec<u64>,
+    ranks: Vec<u32>,
+}
+
+impl Common {
+    /// The common chunks of those units that are `wanted`.
+    pub(crate) fn new(
+        postings: &Postings,
+        deferral: &Deferral,
+        wanted: impl Fn(u32) -> bool,
+    ) -> io::Result<Self> {
+        let mut starts = vec![0_u64];
+        for (unit, &held) in deferral.held.iter().enumerate() {
+            let held = if wanted(unit as u32) {
+                u64::from(held)
+            } else {
+                0
+            };
+            starts.push(starts[unit] + held);
+        }
+        let mut ends = starts.clone();
+        let mut ranks = vec![0; *starts.last().expect("begins with 0") as usize];
+        let mut buffer = Vec::new();
+        for (rank, &(length, position)) in deferral.common.iter().enumerate() {
+            let list = postings.lists.get(position, length, &mut buffer)?;
+            for &unit in list.iter().filter(|&&unit| wanted(unit)) {
+                let end = &mut ends[unit as usize];
+                ranks[*end as usize] = rank as u32;
+                *end += 1;
+            }
+        }
+        Ok(Self { starts, ranks })
+    }
+
+    fn of(&self, unit: u32) -> &[u32] {
+        &self.ranks[self.starts[unit as usize] as usize..self.starts[unit as usize + 1] as usize]
+    }
+
+    /// Common chunks of a pair that were not counted.
+    pub(crate) fn uncounted(&self, deferral: &Deferral, a: u32, b: u32) -> u32 {
+        let (late, other) = deferral.late(a, b);
+        let mut deferred = &self.of(late)[..deferral.deferred(late) as usize];
+        let mut others = self.of(other);
+        let mut shared = 0;
+        while let (Some((&x, after_x)), Some((&y, after_y))) =
+            (deferred.split_first(), others.split_first())
+        {
+            shared += u32::from(x == y);
+            if x <= y {
+                deferred = after_x;
+            }
+            if y <= x {
+                others = after_y;
+            }
+        }
+        shared
+    }
+}

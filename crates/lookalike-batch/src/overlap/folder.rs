@@ -1,0 +1,280 @@
+//! The atlas in a folder: each file appears under its name when it is whole, `run.json` last.
+//!
+//! ```text
+//! pairs.jsonl      the rows of all chunkings, one chunking after another
+//! copies.jsonl     sets of documents of equal text
+//! servers.jsonl    the rows of servers, where documents have any
+//! mirrors.jsonl    page sets that the same servers hold
+//! aliases.jsonl    names of the same server, URLs of the same page
+//! skip.jsonl       what a crawler need not visit, and which kept page has its content
+//! skipped.jsonl    what could not be read
+//! atlas.html       for people
+//! run.json         settings, counts, cost
+//! ```
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use lookalike_corpus::{AtomicFile, Compression};
+use serde::Serialize;
+
+use super::atlas;
+use super::job::{Count, Overlap, OverlapSummary, Prepared};
+use super::mirrors::{Mirrors, mirrors};
+use super::replicas::{Level, Replicas};
+use super::settings::By;
+use super::skip::{SkipList, write_copies};
+use crate::error::BatchError;
+use crate::lines::write_line;
+use crate::observer::{Measured, Stage};
+use crate::output::{Folder, Identity, Workplace, write_file};
+use crate::settings::Limits;
+
+const RESULTS: [&str; 10] = [
+    "pairs.jsonl",
+    "copies.jsonl",
+    "servers.jsonl",
+    "mirrors.jsonl",
+    "aliases.jsonl",
+    "skip.jsonl",
+    "skipped.jsonl",
+    "atlas.html",
+    "run.json",
+    ".lookalike",
+];
+
+/// How an atlas is written.
+#[derive(Clone, Debug)]
+pub struct AtlasOptions {
+    /// What becomes of results that are already there.
+    pub folder: Folder,
+    /// The command, for the page.
+    pub command: String,
+    /// Least share of a page's chunks in a kept page for which it stands in `skip.jsonl`, above 0 and at most 1.
+    pub copy_containment: f64,
+}
+
+/// The content of `run.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct AtlasSummary {
+    /// Version of the program.
+    pub version: &'static str,
+    /// The command line.
+    pub command: String,
+    /// What decided the result.
+    pub settings: String,
+    /// Counts of documents and of each chunking.
+    #[serde(flatten)]
+    pub overlap: OverlapSummary,
+    /// Replication of equal texts, then by each chunking.
+    pub levels: Vec<Level>,
+    /// Rows of servers, by chunking.
+    pub server_rows: Vec<u64>,
+    /// Page sets that several servers hold.
+    pub mirrored_sets: u64,
+    /// Aliases of servers and URLs.
+    pub aliases: u64,
+    /// Lines of `skip.jsonl`.
+    pub skip: u64,
+    /// The chunking by which near copies are skipped; none when equal texts are all.
+    pub skip_chunking: Option<String>,
+    /// Limits of the job.
+    pub limits: Limits,
+    /// What it cost.
+    pub measured: Measured,
+}
+
+/// What the skip list and the page sets need of the rows, of the chunking by which most near copies can be skipped, and
+/// of several such by which most visits are saved.
+struct Best {
+    replicas: Replicas,
+    sizes: Vec<u32>,
+    chunking: usize,
+    saved: (u64, u64),
+}
+
+impl Overlap<'_> {
+    /// Writes the atlas into `folder`.
+    ///
+    /// # Errors
+    /// [`BatchError`]. Whatever happens, no file under its final name is incomplete, and `run.json` is there only when
+    /// everything is.
+    pub fn atlas(&self, folder: &Path, options: &AtlasOptions) -> Result<AtlasSummary, BatchError> {
+        self.settings.check()?;
+        let place = Workplace {
+            folder,
+            results: &RESULTS,
+        };
+        let identity = Identity {
+            settings: format!(
+                "{} copy-containment={} {:?}",
+                self.settings.canonical(),
+                options.copy_containment,
+                self.options
+            ),
+            input: self.inputs.fingerprint(),
+        };
+        let settings = identity.settings.clone();
+        place.enter(options.folder, &identity, self.folder)?;
+        let mut prepared = self.prepare(true)?;
+        let (levels, best) = self.pairs(&mut prepared, &place, options)?;
+        let (server_rows, map) = self.servers(&prepared, &place)?;
+        self.observer.stage(Stage::Write, 1);
+        let leaders: Vec<u32> = match &best {
+            Some(best) => best.replicas.leaders.clone(),
+            None => (0..prepared.collection.exact.len() as u32).collect(),
+        };
+        let mirrors = mirrors(&prepared.collection, &leaders);
+        let skip = self.tables(&prepared, &place, &mirrors, best.as_ref())?;
+        let summary = AtlasSummary {
+            version: env!("CARGO_PKG_VERSION"),
+            command: options.command.clone(),
+            settings,
+            overlap: prepared.summary,
+            levels,
+            server_rows,
+            mirrored_sets: mirrors.sets.len() as u64,
+            aliases: mirrors.aliases.len() as u64,
+            skip,
+            skip_chunking: best.map(|best| self.settings.chunkings[best.chunking].to_string()),
+            limits: self.limits.clone(),
+            measured: self.observer.measured(),
+        };
+        let page = atlas::page(&summary, &mirrors, map, &prepared.collection)
+            .map_err(|error| BatchError::Settings(error.to_string()))?;
+        file(&place, "atlas.html", &mut |out| {
+            out.write_all(page.as_bytes())
+        })?;
+        file(&place, "run.json", &mut |out| {
+            serde_json::to_writer_pretty(&mut *out, &summary)?;
+            out.write_all(b"\n")
+        })?;
+        let state = place.path(".lookalike");
+        std::fs::remove_dir_all(&state).map_err(BatchError::result(&state))?;
+        Ok(summary)
+    }
+
+    /// Writes `pairs.jsonl`; levels of replication, and what saves most.
+    fn pairs(
+        &self,
+        prepared: &mut Prepared,
+        place: &Workplace<'_>,
+        options: &AtlasOptions,
+    ) -> Result<(Vec<Level>, Option<Best>), BatchError> {
+        let path = place.path("pairs.jsonl");
+        let failed = BatchError::result(&path);
+        let mut out = AtomicFile::create(&path, Compression::None).map_err(&failed)?;
+        let mut levels = vec![Level::exact(&prepared.collection)];
+        let mut best: Option<Best> = None;
+        for number in 0..self.settings.chunkings.len() {
+            let collection = &prepared.collection;
+            let mut replicas = Replicas::new(collection.exact.len(), options.copy_containment);
+            let by_document = self.settings.by == By::Document;
+            let count = Count {
+                number,
+                by: self.settings.by,
+                path: &path,
+            };
+            let (summary, sizes) =
+                self.chunking(prepared, &count, &mut out, &mut |row, sizes| {
+                    if by_document {
+                        replicas.row(row, collection, sizes);
+                    }
+                })?;
+            if by_document {
+                let level = replicas.level(&summary.chunking, &prepared.collection);
+                let saved = (replicas.near_copies(), level.visits_saved);
+                levels.push(level);
+                if saved > best.as_ref().map_or((0, 0), |best| best.saved) {
+                    best = Some(Best {
+                        replicas,
+                        sizes,
+                        chunking: number,
+                        saved,
+                    });
+                }
+            }
+            prepared.summary.chunkings.push(summary);
+        }
+        out.commit().map_err(&failed)?;
+        Ok((levels, best))
+    }
+
+    /// Writes `servers.jsonl`, when there are servers; its rows, and those for the page.
+    fn servers(
+        &self,
+        prepared: &Prepared,
+        place: &Workplace<'_>,
+    ) -> Result<(Vec<u64>, atlas::ServerMap), BatchError> {
+        let mut map = atlas::ServerMap::new(&prepared.collection);
+        if prepared.collection.servers.names.is_empty() {
+            return Ok((Vec::new(), map));
+        }
+        let path = place.path("servers.jsonl");
+        let failed = BatchError::result(&path);
+        let mut out = AtomicFile::create(&path, Compression::None).map_err(&failed)?;
+        let mut rows = Vec::new();
+        for number in 0..self.settings.chunkings.len() {
+            let count = Count {
+                number,
+                by: By::Server,
+                path: &path,
+            };
+            let hear = &mut |row, sizes: &[u32]| map.row(number, row, sizes);
+            let (summary, _) = self.chunking(prepared, &count, &mut out, hear)?;
+            rows.push(summary.rows);
+        }
+        out.commit().map_err(&failed)?;
+        Ok((rows, map))
+    }
+
+    /// Writes the smaller files; lines of `skip.jsonl`.
+    fn tables(
+        &self,
+        prepared: &Prepared,
+        place: &Workplace<'_>,
+        mirrors: &Mirrors,
+        best: Option<&Best>,
+    ) -> Result<u64, BatchError> {
+        let collection = &prepared.collection;
+        file(place, "copies.jsonl", &mut |out| {
+            write_copies(out, collection)
+        })?;
+        file(place, "mirrors.jsonl", &mut |out| lines(out, &mirrors.sets))?;
+        file(place, "aliases.jsonl", &mut |out| {
+            lines(out, &mirrors.aliases)
+        })?;
+        file(place, "skipped.jsonl", &mut |out| {
+            lines(out, &prepared.skipped)
+        })?;
+        let near = best.map(|best| {
+            (
+                &best.replicas,
+                &best.sizes[..],
+                self.settings.chunkings[best.chunking].to_string(),
+            )
+        });
+        let list = SkipList {
+            collection,
+            near: near.as_ref().map(|(r, s, c)| (*r, *s, c.as_str())),
+        };
+        let mut skip = 0;
+        file(place, "skip.jsonl", &mut |out| {
+            skip = list.write(out)?;
+            Ok(())
+        })?;
+        Ok(skip)
+    }
+}
+
+fn lines(out: &mut dyn Write, values: &[impl Serialize]) -> io::Result<()> {
+    values.iter().try_for_each(|value| write_line(out, value))
+}
+
+fn file(
+    place: &Workplace<'_>,
+    name: &str,
+    write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>,
+) -> Result<(), BatchError> {
+    write_file(&place.path(name), Compression::None, write)
+}

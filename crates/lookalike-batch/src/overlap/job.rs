@@ -1,0 +1,377 @@
+//! The job: read, order, and for one chunking after another group, count and write.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::path::Path;
+
+use lookalike_corpus::{InputOptions, Inputs};
+use serde::Serialize;
+
+use super::Row;
+use super::coarse::{Coarse, Course};
+use super::collection::{Collection, View};
+use super::count::{self, Index};
+use super::defer::Deferral;
+use super::plan::{Plan, Way};
+use super::postings::{Means, Postings, collect};
+use super::read::{ChunkSets, ReadOut, ReadPlan, SkippedLine, read};
+use super::rows::RowWriter;
+use super::settings::{By, OverlapSettings};
+use super::sort;
+use crate::error::BatchError;
+use crate::observer::{Observer, Stage};
+use crate::settings::Limits;
+use crate::summary::{Counts, SkippedRow};
+
+const MIB: u64 = 1 << 20;
+/// What the process takes without any document, and for each thread.
+const FIXED: u64 = 12 * MIB;
+const FIXED_THREAD: u64 = 6 * MIB;
+/// What there is to work with, whatever the limit.
+const LEAST_LEFT: u64 = 4 * MIB;
+
+/// An overlap job: what to read, what to count, what to use.
+pub struct Overlap<'a> {
+    /// What decides the result.
+    pub settings: &'a OverlapSettings,
+    /// What does not.
+    pub limits: &'a Limits,
+    /// All sources.
+    pub inputs: &'a Inputs,
+    /// How sources are read.
+    pub options: &'a InputOptions,
+    /// Where temporary files go.
+    pub folder: &'a Path,
+    /// Who hears of progress.
+    pub observer: &'a dyn Observer,
+}
+
+/// What came of one chunking.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ChunkingSummary {
+    /// The chunking.
+    pub chunking: String,
+    /// Least number of shared chunks.
+    pub min_shared: u32,
+    /// Documents of different text, or servers.
+    pub units: u64,
+    /// Distinct chunks of all units, those that several share counted for each.
+    pub chunk_records: u64,
+    /// Distinct chunks.
+    pub distinct_chunks: u64,
+    /// Chunks that two units or more share.
+    pub shared_chunks: u64,
+    /// Pairs of different chunks that are expected to have one fingerprint.
+    pub expected_collisions: f64,
+    /// The engine that counted.
+    pub engine: &'static str,
+    /// Why it was chosen.
+    pub why: String,
+    /// Chunks so common that they were put off and added exactly later.
+    pub common_chunks: u64,
+    /// More units than so many share each of these.
+    pub common_above: u32,
+    /// Pairs of units, a chunk each, that did not need counting because of that.
+    pub pairs_spared: u64,
+    /// Pairs of units, a chunk each, that were counted.
+    pub pairs_counted: u64,
+    /// Ranges of units that were counted one after another: 1 when memory is ample.
+    pub passes: u64,
+    /// Rows written.
+    pub rows: u64,
+}
+
+/// What the job tells when it is done.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct OverlapSummary {
+    /// Counts of what was read.
+    pub counts: Counts,
+    /// Sets of two and more documents of equal text.
+    pub exact_sets: u64,
+    /// Documents in these, but for the smallest id of each.
+    pub exact_copies: u64,
+    /// Servers; 0 when nobody asked.
+    pub servers: u64,
+    /// Documents without a server.
+    pub without_server: u64,
+    /// What came of each chunking.
+    pub chunkings: Vec<ChunkingSummary>,
+    /// What was not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+}
+
+/// One chunking to be counted.
+pub(crate) struct Count<'a> {
+    /// Its number among those of the settings.
+    pub(crate) number: usize,
+    pub(crate) by: By,
+    /// Where the rows go, for messages.
+    pub(crate) path: &'a Path,
+}
+
+/// Everything known before the first chunk is counted.
+pub(crate) struct Prepared {
+    pub(crate) collection: Collection,
+    pub(crate) chunks: Vec<ChunkSets>,
+    pub(crate) summary: OverlapSummary,
+    /// Everything that could not be read.
+    pub(crate) skipped: Vec<SkippedLine>,
+    /// Bytes left to work with.
+    pub(crate) left: u64,
+}
+
+impl Overlap<'_> {
+    /// Writes the rows of the one chunking that the settings name.
+    ///
+    /// # Errors
+    /// [`BatchError`]: settings that mean nothing, input that cannot be read, memory that does not do, output that cannot
+    /// be written.
+    pub fn write_rows(&self, out: &mut dyn Write) -> Result<OverlapSummary, BatchError> {
+        if self.settings.chunkings.len() > 1 {
+            return Err(BatchError::Settings(
+                "standard output takes the rows of one chunking: name one with --chunk, or a directory with -o".to_owned(),
+            ));
+        }
+        let mut prepared = self.prepare(self.settings.by == By::Server)?;
+        let count = Count {
+            number: 0,
+            by: self.settings.by,
+            path: Path::new("the output"),
+        };
+        let (summary, _) = self.chunking(&prepared, &count, out, &mut |_, _| ())?;
+        prepared.summary.chunkings.push(summary);
+        Ok(prepared.summary)
+    }
+
+    fn left(&self) -> u64 {
+        let fixed = FIXED + self.limits.threads as u64 * FIXED_THREAD;
+        self.limits.memory.saturating_sub(fixed).max(LEAST_LEFT)
+    }
+
+    /// Reads and orders everything.
+    pub(crate) fn prepare(&self, sites: bool) -> Result<Prepared, BatchError> {
+        self.settings.check()?;
+        let left = self.left();
+        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        let plan = ReadPlan {
+            inputs: self.inputs,
+            options: self.options,
+            settings: self.settings,
+            sites,
+            threads: self.limits.threads,
+            sets_budget: left / 3,
+            folder: self.folder,
+        };
+        let mut read = read(&plan, self.observer)?;
+        self.observer.stage(Stage::Rank, 1);
+        let distinct = read.classes.len() as u64;
+        let collection = Collection::new(&mut read, self.settings.repeated_ids)?;
+        let summary = self.summary(&read, &collection, distinct);
+        if self.settings.by == By::Server
+            && collection.servers.names.is_empty()
+            && !collection.documents.is_empty()
+        {
+            return Err(self.no_servers());
+        }
+        let left = self.take_tables(&collection, &read.chunks, left)?;
+        Ok(Prepared {
+            collection,
+            chunks: read.chunks,
+            summary,
+            skipped: read.lines,
+            left,
+        })
+    }
+
+    fn no_servers(&self) -> BatchError {
+        BatchError::Settings(format!(
+            "no document has a server by --server {}: give records a field `url` or URLs as ids, or name what holds the \
+             server with --server field:NAME or --server path:N",
+            self.settings.server
+        ))
+    }
+
+    fn take_tables(
+        &self,
+        collection: &Collection,
+        chunks: &[ChunkSets],
+        left: u64,
+    ) -> Result<u64, BatchError> {
+        let needed = collection.bytes();
+        let resident: u64 = chunks.iter().map(|chunks| chunks.sets.resident()).sum();
+        if needed + LEAST_LEFT / 2 > left {
+            let least = self.limits.memory + needed + LEAST_LEFT;
+            return Err(BatchError::Memory {
+                what: "the table of documents",
+                needed,
+                left,
+                least,
+            });
+        }
+        Ok(left.saturating_sub(needed + resident).max(LEAST_LEFT / 2))
+    }
+
+    fn summary(&self, read: &ReadOut, collection: &Collection, distinct: u64) -> OverlapSummary {
+        let tally = &read.tally;
+        let with_text = collection.documents.classes.iter().flatten().count();
+        let sets = (0..collection.exact.len() as u32)
+            .filter(|&set| collection.exact.members(set).len() > 1);
+        let servers = &collection.servers;
+        let chunks = read.chunks.iter().map(|chunks| chunks.sets.spilled()).sum();
+        OverlapSummary {
+            counts: Counts {
+                documents: collection.documents.len() as u64,
+                distinct_texts: distinct,
+                empty: tally.empty,
+                missing_text: tally.missing,
+                too_long: tally.too_long,
+                characters_replaced: tally.replaced,
+                ids_generated: tally.generated_ids,
+                ids_repeated: collection.repeated_ids,
+                unreadable: read.unreadable,
+                input_bytes: self.inputs.total_bytes(),
+                text_bytes: tally.text_bytes,
+                spilled_bytes: chunks,
+                ..Counts::default()
+            },
+            exact_sets: sets.count() as u64,
+            exact_copies: (with_text - collection.exact.len()) as u64,
+            servers: servers.names.len() as u64,
+            without_server: servers.of.iter().filter(|server| server.is_none()).count() as u64,
+            chunkings: Vec::new(),
+            skipped: read.skipped.clone(),
+        }
+    }
+
+    /// Groups, counts and writes one chunking. `hear` is told of the rows of units, with the sizes of all units. Gives back
+    /// these sizes beside the summary.
+    pub(crate) fn chunking(
+        &self,
+        prepared: &Prepared,
+        what: &Count<'_>,
+        out: &mut dyn Write,
+        hear: &mut dyn FnMut(Row, &[u32]),
+    ) -> Result<(ChunkingSummary, Vec<u32>), BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        let min_shared = self.settings.least(what.number);
+        let view = View {
+            collection: &prepared.collection,
+            by: what.by,
+        };
+        let (postings, deferral) = self
+            .group(prepared, view, what.number)
+            .map_err(&temporary)?;
+        let left = prepared
+            .left
+            .saturating_sub(postings.lists.resident_bytes())
+            .max(MIB);
+        let needed = count::needed(&postings, &deferral, self.limits.threads);
+        let plan = Plan::new(self.settings.engine, &postings, needed, left * 3 / 4);
+        let chunking = self.settings.chunkings[what.number].to_string();
+        let writer = RowWriter {
+            view,
+            chunking: &chunking,
+            sizes: &postings.sizes,
+            min_shared,
+            min_containment: self.settings.min_containment,
+            copies: self.settings.copies,
+            budget: left / 4,
+            folder: self.folder,
+        };
+        let course = RefCell::new(Course {
+            ranges: 1,
+            ..Course::default()
+        });
+        let rows = writer.write(out, what.path, |emit| {
+            let mut emit = |row| {
+                if writer.wants(&row) {
+                    hear(row, &postings.sizes);
+                }
+                emit(row)
+            };
+            let lists = (&postings, &deferral);
+            self.count(lists, (plan.way, min_shared, left), &mut emit, &course)
+        })?;
+        let sorted = plan.way == Way::Sort;
+        let summary = ChunkingSummary {
+            min_shared,
+            units: view.units() as u64,
+            chunk_records: postings.records,
+            distinct_chunks: postings.distinct,
+            shared_chunks: postings.histogram.values().sum(),
+            expected_collisions: self.settings.bits.expected_collisions(postings.distinct),
+            engine: plan.way.name(),
+            why: plan.why,
+            common_chunks: if sorted {
+                0
+            } else {
+                deferral.common.len() as u64
+            },
+            common_above: if sorted || deferral.is_empty() {
+                0
+            } else {
+                deferral.cut
+            },
+            pairs_spared: if sorted { 0 } else { deferral.spared },
+            pairs_counted: deferral.pairs + if sorted { deferral.spared } else { 0 },
+            passes: course.into_inner().ranges,
+            rows,
+            chunking,
+        };
+        Ok((summary, postings.sizes))
+    }
+
+    /// Chunks to the units that share them, and the common ones among them.
+    fn group(
+        &self,
+        prepared: &Prepared,
+        view: View<'_>,
+        number: usize,
+    ) -> std::io::Result<(Postings, Deferral)> {
+        self.observer.stage(Stage::Group, 1);
+        let means = Means {
+            threads: self.limits.threads,
+            keys: prepared.left / 3,
+            lists: prepared.left / 3,
+            folder: self.folder,
+        };
+        let chunks = &prepared.chunks[number];
+        let postings = collect(chunks, &view.placement(), view.units(), &means)?;
+        let min_shared = self.settings.least(number);
+        let deferral = Deferral::new(&postings, min_shared, prepared.left / 8, self.folder)?;
+        Ok((postings, deferral))
+    }
+
+    fn count(
+        &self,
+        (postings, deferral): (&Postings, &Deferral),
+        (way, min_shared, left): (Way, u32, u64),
+        emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
+        course: &RefCell<Course>,
+    ) -> Result<(), BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        let done = |units| self.observer.advance(units);
+        let total = match way {
+            Way::Sort => postings.histogram.values().sum(),
+            Way::InMemory | Way::Coarse => postings.sizes.len() as u64,
+        };
+        self.observer.stage(Stage::Compare, total);
+        match way {
+            Way::Sort => sort::rows(postings, min_shared, left / 2, self.folder, emit, &done),
+            Way::InMemory => {
+                let index = Index::new(postings, deferral, min_shared).map_err(&temporary)?;
+                index.rows(self.limits.threads, emit, &done)
+            }
+            Way::Coarse => {
+                let coarse = Coarse {
+                    postings,
+                    deferral,
+                    min_shared,
+                    budget: left / 2,
+                };
+                *course.borrow_mut() = coarse.rows(emit, &temporary, &done)?;
+                Ok(())
+            }
+        }
+    }
+}

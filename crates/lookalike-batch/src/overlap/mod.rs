@@ -1,0 +1,54 @@
+//! All-pairs overlap: how many chunks every two documents, or servers, share (S2 to S6).
+//!
+//! An [`Overlap`] job goes a way of its own from the same readers:
+//!
+//! ```text
+//! read       every record once: id, site, class of equal texts, chunks once a class    read, site
+//! rank       ids in order, sets of equal texts, servers                                collection, units
+//! group      chunks to the units that share them                                       postings
+//! defer      very common chunks are put off, exactly                                   defer
+//! count      pairs: in memory, or coarsely and then exactly, or by sorting             plan, count, coarse, sort
+//! write      rows in the order of names                                                rows
+//! atlas      replicas, savings, mirrors, servers, the page                             folder, replicas, mirrors, atlas
+//! ```
+//!
+//! The rows depend on the documents and the [`OverlapSettings`] only: not on the engine, the order of the input, the
+//! threads or the memory.
+
+mod atlas;
+mod coarse;
+mod collection;
+mod count;
+mod defer;
+mod external_sort;
+mod folder;
+mod job;
+mod mirrors;
+mod plan;
+mod postings;
+mod read;
+mod replicas;
+mod requests;
+mod rows;
+mod settings;
+mod site;
+mod skip;
+mod sort;
+#[cfg(test)]
+mod tests;
+mod units;
+
+pub use folder::{AtlasOptions, AtlasSummary};
+pub use job::{ChunkingSummary, Overlap, OverlapSummary};
+pub use mirrors::{Alias, MirroredSet};
+pub use replicas::{Level, ReplicaClass};
+pub use rows::OverlapRow;
+pub use settings::{By, Engine, ExactCopies, Least, OverlapSettings, ServerName};
+
+/// Two units, the first before the second, and the number of chunks they share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+    pub(crate) shared: u32,
+}

@@ -1,0 +1,343 @@
+//! Chunks to the units that share them: the sorted FPrint-DocID file of the source.
+//!
+//! Chunk records are scattered by fingerprint and grouped part by part; a chunk that one unit alone has is counted in
+//! the unit's size and forgotten. What is left is one list of ascending units a shared chunk, in no particular order of
+//! chunks: nothing that comes out depends on that order.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::read::ChunkSets;
+use super::units::Placement;
+use crate::groups::{KeyRecord, KeySink};
+use crate::spool::{PARTS, lock};
+
+/// Words that are read at once from the file.
+const STEP: usize = 1 << 16;
+
+/// Lists of units, each with its length before it: in memory up to a budget, in a file beyond.
+pub(crate) struct Lists {
+    words: Vec<u32>,
+    file: Option<File>,
+    /// Words in the file.
+    filed: u64,
+    /// Words that may stay in memory.
+    budget: usize,
+}
+
+impl Lists {
+    pub(crate) fn new(budget: u64) -> Self {
+        Self {
+            words: Vec::new(),
+            file: None,
+            filed: 0,
+            budget: (budget / 4) as usize,
+        }
+    }
+
+    /// Words of all lists.
+    pub(crate) fn words(&self) -> u64 {
+        self.filed + self.words.len() as u64
+    }
+
+    /// Whether everything is in memory.
+    pub(crate) fn resident(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// Bytes of what is in memory.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        4 * self.words.len() as u64
+    }
+
+    fn push(&mut self, list: impl ExactSizeIterator<Item = u32>) {
+        self.words.push(list.len() as u32);
+        self.words.extend(list);
+    }
+
+    fn append(&mut self, words: &[u32], folder: &Path) -> io::Result<()> {
+        self.words.extend_from_slice(words);
+        self.settle(folder)
+    }
+
+    /// Adds one list.
+    pub(crate) fn add(&mut self, list: &[u32], folder: &Path) -> io::Result<()> {
+        self.push(list.iter().copied());
+        self.settle(folder)
+    }
+
+    fn settle(&mut self, folder: &Path) -> io::Result<()> {
+        let most = if self.file.is_some() {
+            STEP
+        } else {
+            self.budget
+        };
+        if self.words.len() <= most {
+            return Ok(());
+        }
+        if self.file.is_none() {
+            self.file = Some(tempfile::tempfile_in(folder)?);
+        }
+        let file = self.file.as_ref().expect("opened above");
+        file.write_all_at(bytemuck::cast_slice(&self.words), self.filed * 4)?;
+        self.filed += self.words.len() as u64;
+        self.words.clear();
+        self.words.shrink_to(STEP);
+        Ok(())
+    }
+
+    /// Visits all lists in the order they were added, each with its position.
+    pub(crate) fn scan(
+        &self,
+        mut visit: impl FnMut(u64, &[u32]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut buffer = Vec::new();
+        let mut position = 0;
+        while position < self.filed {
+            buffer.clear();
+            self.fill(
+                position,
+                STEP.min((self.filed - position) as usize),
+                &mut buffer,
+            )?;
+            let length = buffer[0] as usize + 1;
+            if length > buffer.len() {
+                let from = position + buffer.len() as u64;
+                self.fill(from, length - buffer.len(), &mut buffer)?;
+            }
+            let whole = visit_lists(&buffer, position, &mut visit)?;
+            position += whole as u64;
+        }
+        visit_lists(&self.words, position, &mut visit).map(|_| ())
+    }
+
+    fn fill(&self, from: u64, count: usize, buffer: &mut Vec<u32>) -> io::Result<()> {
+        let start = buffer.len();
+        buffer.resize(start + count, 0);
+        let file = self.file.as_ref().expect("words are filed in a file");
+        file.read_exact_at(bytemuck::cast_slice_mut(&mut buffer[start..]), from * 4)
+    }
+
+    /// The list at a position that [`Lists::scan`] told, which has `length` units.
+    pub(crate) fn get<'a>(
+        &'a self,
+        position: u64,
+        length: u32,
+        buffer: &'a mut Vec<u32>,
+    ) -> io::Result<&'a [u32]> {
+        let length = length as usize;
+        if position >= self.filed {
+            let start = (position - self.filed) as usize + 1;
+            return Ok(&self.words[start..start + length]);
+        }
+        buffer.clear();
+        self.fill(position + 1, length, buffer)?;
+        Ok(buffer)
+    }
+}
+
+/// Visits the lists that are whole in `words`; how many words they took.
+fn visit_lists(
+    words: &[u32],
+    position: u64,
+    visit: &mut impl FnMut(u64, &[u32]) -> io::Result<()>,
+) -> io::Result<usize> {
+    let mut at = 0;
+    while at < words.len() {
+        let end = at + 1 + words[at] as usize;
+        if end > words.len() {
+            break;
+        }
+        visit(position + at as u64, &words[at + 1..end])?;
+        at = end;
+    }
+    Ok(at)
+}
+
+/// The shared chunks of one chunking.
+pub(crate) struct Postings {
+    pub(crate) lists: Lists,
+    /// How many chunks so many units share, from 2 on.
+    pub(crate) histogram: BTreeMap<u32, u64>,
+    /// Chunk records: every distinct chunk of every unit.
+    pub(crate) records: u64,
+    /// Distinct chunks.
+    pub(crate) distinct: u64,
+    /// Distinct chunks of each unit.
+    pub(crate) sizes: Vec<u32>,
+}
+
+/// How [`collect`] may use the machine.
+pub(crate) struct Means<'a> {
+    pub(crate) threads: usize,
+    /// Bytes of scattered records that stay in memory.
+    pub(crate) keys: u64,
+    /// Bytes of lists that stay in memory.
+    pub(crate) lists: u64,
+    pub(crate) folder: &'a Path,
+}
+
+/// Groups the chunks of all classes.
+///
+/// Memory: the budgets, 4 bytes a unit and thread, and 28 bytes a record of the largest part.
+pub(crate) fn collect(
+    chunks: &ChunkSets,
+    placement: &Placement,
+    units: usize,
+    means: &Means<'_>,
+) -> io::Result<Postings> {
+    let sink = KeySink::new(means.folder, means.keys)?;
+    scatter(chunks, placement, &sink, means.threads)?;
+    let whole = Mutex::new(Postings {
+        lists: Lists::new(means.lists),
+        histogram: BTreeMap::new(),
+        records: 0,
+        distinct: 0,
+        sizes: vec![0; units],
+    });
+    let next = AtomicUsize::new(0);
+    on_threads(means.threads, || {
+        let mut grouper = Grouper::new(units);
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= PARTS {
+                break;
+            }
+            grouper.group(&sink.take(part)?);
+            grouper.hand_over(&mut lock(&whole), means.folder)?;
+        }
+        let mut whole = lock(&whole);
+        whole
+            .sizes
+            .iter_mut()
+            .zip(&grouper.sizes)
+            .for_each(|(all, own)| *all += own);
+        Ok(())
+    })?;
+    Ok(whole
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// Runs the same work on so many threads.
+fn on_threads(threads: usize, work: impl Fn() -> io::Result<()> + Sync) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        work()?;
+        others
+            .into_iter()
+            .try_for_each(|other| other.join().expect("workers do not panic"))
+    })
+}
+
+fn scatter(
+    chunks: &ChunkSets,
+    placement: &Placement,
+    sink: &KeySink,
+    threads: usize,
+) -> io::Result<()> {
+    let next = AtomicUsize::new(0);
+    on_threads(threads, || {
+        let mut writer = sink.writer();
+        let mut buffer = Vec::new();
+        loop {
+            let segment = next.fetch_add(1, Ordering::Relaxed);
+            if segment >= chunks.sets.segments() {
+                return writer.finish();
+            }
+            chunks.sets.walk(segment, &mut buffer, |class, set| {
+                for &unit in placement.of(class) {
+                    set.iter().try_for_each(|&chunk| writer.push(chunk, unit))?;
+                }
+                Ok(())
+            })?;
+        }
+    })
+}
+
+/// Groups the records of one part after another; one a thread.
+struct Grouper {
+    sizes: Vec<u32>,
+    records: Vec<(u64, u32)>,
+    places: Vec<u32>,
+    part: Lists,
+    histogram: BTreeMap<u32, u64>,
+    count: u64,
+    distinct: u64,
+}
+
+impl Grouper {
+    fn new(units: usize) -> Self {
+        Self {
+            sizes: vec![0; units],
+            records: Vec::new(),
+            places: Vec::new(),
+            part: Lists::new(u64::MAX),
+            histogram: BTreeMap::new(),
+            count: 0,
+            distinct: 0,
+        }
+    }
+
+    fn group(&mut self, records: &[KeyRecord]) {
+        self.sort(records);
+        for group in self.records.chunk_by(|a, b| a.0 == b.0) {
+            group
+                .iter()
+                .for_each(|&(_, unit)| self.sizes[unit as usize] += 1);
+            self.count += group.len() as u64;
+            self.distinct += 1;
+            if group.len() > 1 {
+                self.part.push(group.iter().map(|record| record.1));
+                *self.histogram.entry(group.len() as u32).or_default() += 1;
+            }
+        }
+    }
+
+    /// Sorts by fingerprint and unit, without repetitions: counted into buckets of a few records by bits that the
+    /// scattering did not use, and settled there.
+    fn sort(&mut self, records: &[KeyRecord]) {
+        let bits = records.len().max(2).ilog2().min(20);
+        let key = |record: &KeyRecord| u64::from(record[0]) << 32 | u64::from(record[1]);
+        let bucket = |key: u64| (key >> 8) as usize & ((1 << bits) - 1);
+        self.places.clear();
+        self.places.resize((1 << bits) + 1, 0);
+        records
+            .iter()
+            .for_each(|record| self.places[bucket(key(record)) + 1] += 1);
+        for i in 0..1 << bits {
+            self.places[i + 1] += self.places[i];
+        }
+        self.records.clear();
+        self.records.resize(records.len(), (0, 0));
+        for record in records {
+            let place = &mut self.places[bucket(key(record))];
+            self.records[*place as usize] = (key(record), record[2]);
+            *place += 1;
+        }
+        // Each place has moved on to the end of its bucket.
+        let mut start = 0;
+        for &end in &self.places[..1 << bits] {
+            self.records[start as usize..end as usize].sort_unstable();
+            start = end;
+        }
+        self.records.dedup();
+    }
+
+    fn hand_over(&mut self, whole: &mut Postings, folder: &Path) -> io::Result<()> {
+        whole.lists.append(&self.part.words, folder)?;
+        self.part.words.clear();
+        for (&units, &chunks) in &self.histogram {
+            *whole.histogram.entry(units).or_default() += chunks;
+        }
+        self.histogram.clear();
+        whole.records += std::mem::take(&mut self.count);
+        whole.distinct += std::mem::take(&mut self.distinct);
+        Ok(())
+    }
+}

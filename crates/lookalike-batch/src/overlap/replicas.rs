@@ -1,0 +1,159 @@
+//! What the rows of one chunking say of replication (S7): replicas of each page, and what a crawler need not visit.
+//!
+//! Rows come in the order of their first unit, so when a unit comes first in a row, everything is known that could make
+//! it a copy of an earlier one: one pass decides, and a page is only ever skipped for one that is kept.
+
+use serde::Serialize;
+
+use super::Row;
+use super::collection::Collection;
+
+/// Upper ends of the classes of replicas, the document itself included: 1, 2, 3 to 10, 11 to 100, ...
+const ENDS: [u64; 5] = [1, 2, 10, 100, 1000];
+
+/// A page that need not be visited, because one that is kept has its content.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Skipped {
+    pub(crate) kept: u32,
+    pub(crate) shared: u32,
+    /// Share of the skipped page's chunks that the kept one has.
+    pub(crate) containment: f64,
+}
+
+/// Hears the rows of one chunking.
+///
+/// Memory: 32 bytes a set of equal texts.
+pub(crate) struct Replicas {
+    /// Other documents that overlap with those of each set.
+    others: Vec<u64>,
+    /// The kept set that a set overlaps with, or itself.
+    pub(crate) leaders: Vec<u32>,
+    skipped: Vec<Option<(u32, u32)>>,
+    /// Least share of a page's chunks in a kept page for which it is skipped.
+    containment: f64,
+}
+
+impl Replicas {
+    pub(crate) fn new(sets: usize, containment: f64) -> Self {
+        Self {
+            others: vec![0; sets],
+            leaders: (0..sets as u32).collect(),
+            skipped: vec![None; sets],
+            containment,
+        }
+    }
+
+    /// Hears a row of sets, in order.
+    pub(crate) fn row(&mut self, row: Row, collection: &Collection, sizes: &[u32]) {
+        let (a, b) = (row.a as usize, row.b as usize);
+        let documents = |set: u32| collection.exact.members(set).len() as u64;
+        self.others[a] += documents(row.b);
+        self.others[b] += documents(row.a);
+        if self.leaders[a] == row.a && self.leaders[b] == row.b {
+            self.leaders[b] = row.a;
+        }
+        let contained = f64::from(row.shared) / f64::from(sizes[b]) >= self.containment;
+        let better = self.skipped[b].is_none_or(|(_, shared)| row.shared > shared);
+        if contained && better && self.skipped[a].is_none() {
+            self.skipped[b] = Some((row.a, row.shared));
+        }
+    }
+
+    /// The kept page that a set is skipped for.
+    pub(crate) fn skipped(&self, set: u32, sizes: &[u32]) -> Option<Skipped> {
+        self.skipped[set as usize].map(|(kept, shared)| Skipped {
+            kept,
+            shared,
+            containment: f64::from(shared) / f64::from(sizes[set as usize]),
+        })
+    }
+
+    /// Sets that are skipped for a kept one.
+    pub(crate) fn near_copies(&self) -> u64 {
+        self.skipped.iter().flatten().count() as u64
+    }
+
+    /// What these rows say in numbers.
+    pub(crate) fn level(&self, name: &str, collection: &Collection) -> Level {
+        let mut level = Level::exact(collection);
+        level.level = name.to_owned();
+        level
+            .replicas
+            .iter_mut()
+            .for_each(|class| class.documents = 0);
+        for set in 0..self.leaders.len() as u32 {
+            let documents = collection.exact.members(set).len() as u64;
+            level.add(documents + self.others[set as usize], documents);
+            if self.leaders[set as usize] != set {
+                level.visits_saved += 1;
+                level.bytes_saved += collection.length_of_set(set);
+            }
+        }
+        level.add(1, collection.documents.len() as u64 - level.with_text);
+        level
+    }
+}
+
+/// How replicated the collection is at one level of likeness, and what a crawler saves that knows it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Level {
+    /// `exact` for equal texts, else the chunking.
+    pub level: String,
+    /// Documents by the number of their replicas, themselves included.
+    pub replicas: Vec<ReplicaClass>,
+    /// Documents with a text.
+    pub with_text: u64,
+    /// Visits that need not be made: documents that overlap with one that is kept.
+    pub visits_saved: u64,
+    /// Bytes of their texts.
+    pub bytes_saved: u64,
+}
+
+/// Documents with a number of replicas.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReplicaClass {
+    /// The number: `1`, `2`, `3-10`, `11-100`, `101-1000`, `1001-`.
+    pub replicas: String,
+    /// Documents.
+    pub documents: u64,
+}
+
+impl Level {
+    fn new() -> Self {
+        let starts = std::iter::once(1).chain(ENDS.map(|end| end + 1));
+        let ends = ENDS.into_iter().map(Some).chain([None]);
+        let name = |(start, end): (u64, Option<u64>)| match end {
+            Some(end) if end == start => start.to_string(),
+            Some(end) => format!("{start}-{end}"),
+            None => format!("{start}-"),
+        };
+        let class = |range| ReplicaClass {
+            replicas: name(range),
+            documents: 0,
+        };
+        Self {
+            replicas: starts.zip(ends).map(class).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, replicas: u64, documents: u64) {
+        let class = ENDS.partition_point(|&end| end < replicas);
+        self.replicas[class].documents += documents;
+    }
+
+    /// The level of equal texts.
+    pub(crate) fn exact(collection: &Collection) -> Self {
+        let mut level = Self::new();
+        level.level = "exact".to_owned();
+        for set in 0..collection.exact.len() as u32 {
+            let documents = collection.exact.members(set).len() as u64;
+            level.with_text += documents;
+            level.add(documents, documents);
+            level.visits_saved += documents - 1;
+            level.bytes_saved += (documents - 1) * collection.length_of_set(set);
+        }
+        level.add(1, collection.documents.len() as u64 - level.with_text);
+        level
+    }
+}

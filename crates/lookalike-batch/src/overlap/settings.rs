@@ -1,0 +1,253 @@
+//! What an overlap job is asked for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use lookalike::chunk::{Bits, Chunking};
+use lookalike_corpus::FieldPath;
+
+use crate::error::BatchError;
+use crate::settings::RepeatedIds;
+
+/// How pairs of units with common chunks are counted. Every engine gives the same rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// Chosen from the chunks at hand.
+    #[default]
+    Auto,
+    /// Every pair of every chunk is written out, sorted and counted (S4).
+    Sort,
+    /// Pairs are counted where they stand, very common chunks last (S6).
+    Count,
+}
+
+/// What is laid over one another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// Documents.
+    #[default]
+    Document,
+    /// Servers: each the union of its documents (S8).
+    Server,
+}
+
+/// What stands in the rows for documents of equal text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExactCopies {
+    /// All of them: every pair of documents has its row.
+    Listed,
+    /// The one with the smallest id (S5).
+    Apart,
+}
+
+/// Where the name of a document's server stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ServerName {
+    /// Host of the URL: of the field `url`, else of the id.
+    #[default]
+    Url,
+    /// A field of the record.
+    Field(FieldPath),
+    /// So many leading components of the id, which is a path.
+    Path(usize),
+}
+
+macro_rules! named {
+    ($kind:ident, $what:literal, $($variant:ident = $name:literal),+) => {
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$variant => $name),+ })
+            }
+        }
+
+        impl FromStr for $kind {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($name => Ok(Self::$variant),)+
+                    _ => Err(format!(concat!("unknown ", $what, " {:?}: use one of {}"), text, [$($name),+].join(", "))),
+                }
+            }
+        }
+    };
+}
+
+named!(
+    Engine,
+    "engine",
+    Auto = "auto",
+    Sort = "sort",
+    Count = "count"
+);
+named!(By, "unit", Document = "document", Server = "server");
+named!(ExactCopies, "choice", Listed = "listed", Apart = "apart");
+
+impl FromStr for ServerName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "url" => Ok(Self::Url),
+            Some(("path", depth)) => depth
+                .parse()
+                .ok()
+                .filter(|depth| *depth > 0)
+                .map(Self::Path)
+                .ok_or_else(|| format!("{text:?} needs a number from 1 on, such as path:2")),
+            Some(("field", name)) => name
+                .parse()
+                .map(Self::Field)
+                .map_err(|error: lookalike_corpus::OptionError| error.to_string()),
+            _ => Err(format!(
+                "unknown server name {text:?}: use url, field:NAME or path:N"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url => f.write_str("url"),
+            Self::Field(field) => write!(f, "field:{field}"),
+            Self::Path(depth) => write!(f, "path:{depth}"),
+        }
+    }
+}
+
+/// A least number of shared chunks. Parsed from `25` and `lines:4=15`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Least {
+    /// The chunking it is for; all others when there is none.
+    pub chunking: Option<Chunking>,
+    /// The number.
+    pub shared: u32,
+}
+
+impl FromStr for Least {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (chunking, number) = match text.split_once('=') {
+            Some((name, number)) => {
+                let chunking = name
+                    .parse::<Chunking>()
+                    .map_err(|error| error.to_string())?;
+                (Some(chunking), number)
+            }
+            None => (None, text),
+        };
+        let wrong =
+            |_| format!("{text:?} is not a number of chunks: write for example 25, or lines:4=15");
+        let shared = number.parse().map_err(wrong)?;
+        Ok(Self { chunking, shared })
+    }
+}
+
+impl fmt::Display for Least {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.chunking {
+            Some(chunking) => write!(f, "{chunking}={}", self.shared),
+            None => write!(f, "{}", self.shared),
+        }
+    }
+}
+
+/// What decides the result of an overlap job.
+#[derive(Clone, Debug)]
+pub struct OverlapSettings {
+    /// How texts are cut; at least one, each once.
+    pub chunkings: Vec<Chunking>,
+    /// Width of the fingerprints of chunks.
+    pub bits: Bits,
+    /// Least number of chunks that two units share, from 1 on (T of the source): for all chunkings, or for one.
+    pub min_shared: Vec<Least>,
+    /// Least share of the chunks of one of the two that the other holds, from 0 to 1.
+    pub min_containment: f64,
+    /// How pairs are counted.
+    pub engine: Engine,
+    /// What is compared.
+    pub by: By,
+    /// Where names of servers come from.
+    pub server: ServerName,
+    /// What stands for documents of equal text.
+    pub copies: ExactCopies,
+    /// What happens to repeated ids.
+    pub repeated_ids: RepeatedIds,
+    /// Stop at the first unreadable record.
+    pub strict: bool,
+}
+
+impl OverlapSettings {
+    /// The settings in one line: what a resumed job must agree on. The engine is not among them.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let chunkings: Vec<String> = self.chunkings.iter().map(ToString::to_string).collect();
+        let least = (0..chunkings.len()).map(|number| self.least(number).to_string());
+        let least: Vec<String> = least.collect();
+        format!(
+            "overlap chunk={} bits={} min-shared={} min-containment={} by={} server={} copies={} repeated-ids={:?} strict={}",
+            chunkings.join(","),
+            self.bits.count(),
+            least.join(","),
+            self.min_containment,
+            self.by,
+            self.server,
+            self.copies,
+            self.repeated_ids,
+            self.strict,
+        )
+    }
+
+    /// Least number of shared chunks for chunking number `number`; 1 when nothing is said.
+    #[must_use]
+    pub fn least(&self, number: usize) -> u32 {
+        let chunking = self.chunkings[number];
+        let own = self
+            .min_shared
+            .iter()
+            .find(|least| least.chunking == Some(chunking));
+        let any = || {
+            self.min_shared
+                .iter()
+                .find(|least| least.chunking.is_none())
+        };
+        own.or_else(any).map_or(1, |least| least.shared)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), BatchError> {
+        let refuse = |reason: String| Err(BatchError::Settings(reason));
+        if self.chunkings.is_empty() {
+            return refuse(
+                "no chunking is given: name one with --chunk, for example lines:2".to_owned(),
+            );
+        }
+        let repeated =
+            (1..self.chunkings.len()).find(|&i| self.chunkings[..i].contains(&self.chunkings[i]));
+        if let Some(i) = repeated {
+            return refuse(format!("chunking {} is given twice", self.chunkings[i]));
+        }
+        let stray = self.min_shared.iter().filter_map(|least| least.chunking);
+        if let Some(stray) = stray
+            .into_iter()
+            .find(|chunking| !self.chunkings.contains(chunking))
+        {
+            return refuse(format!(
+                "--min-shared names {stray}, which --chunk does not"
+            ));
+        }
+        if self.min_shared.iter().any(|least| least.shared == 0) {
+            return refuse(
+                "--min-shared 0 would list every pair of documents: documents overlap when they share 1 chunk or more"
+                    .to_owned(),
+            );
+        }
+        if !(0.0..=1.0).contains(&self.min_containment) {
+            return refuse(format!(
+                "--min-containment {} is not a share from 0 to 1",
+                self.min_containment
+            ));
+        }
+        Ok(())
+    }
+}

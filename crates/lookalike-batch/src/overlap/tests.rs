@@ -1,0 +1,216 @@
+//! Every engine, under every budget, against the definition.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use proptest::prelude::*;
+
+use super::Row;
+use super::coarse::Coarse;
+use super::count::Index;
+use super::defer::Deferral;
+use super::postings::{Means, Postings, collect};
+use super::read::ChunkSets;
+use super::sort;
+use super::units::Placement;
+use crate::error::BatchError;
+use crate::sets::{SetStore, header};
+
+/// The definition: every pair, counted by sets.
+fn naive(units: &[BTreeSet<u64>], min_shared: u32) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for a in 0..units.len() {
+        for b in a + 1..units.len() {
+            let shared = units[a].intersection(&units[b]).count() as u32;
+            if shared >= min_shared {
+                rows.push(Row {
+                    a: a as u32,
+                    b: b as u32,
+                    shared,
+                });
+            }
+        }
+    }
+    rows
+}
+
+fn chunk_sets(units: &[BTreeSet<u64>], folder: &std::path::Path) -> ChunkSets {
+    let mut chunks = ChunkSets {
+        sets: SetStore::new(1 << 30),
+        sizes: Vec::new(),
+    };
+    for (segment, part) in units.chunks(7).enumerate() {
+        let mut words = Vec::new();
+        for (i, set) in part.iter().enumerate() {
+            words.push(header((segment * 7 + i) as u32, set.len()));
+            words.extend(set);
+        }
+        chunks.push(words, folder).unwrap();
+    }
+    chunks
+}
+
+/// How much of the machine a run may use.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    threads: usize,
+    bytes: u64,
+}
+
+fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -> Postings {
+    let means = Means {
+        threads: budget.threads,
+        keys: budget.bytes,
+        lists: budget.bytes,
+        folder,
+    };
+    // Units arrive in another order than that of their names.
+    let order: Vec<u32> = (0..units.len() as u32).rev().collect();
+    let arrived: Vec<BTreeSet<u64>> = units.iter().rev().cloned().collect();
+    let postings = collect(
+        &chunk_sets(&arrived, folder),
+        &Placement::Sets(order),
+        units.len(),
+        &means,
+    )
+    .unwrap();
+    let sizes: Vec<u32> = units.iter().map(|set| set.len() as u32).collect();
+    assert_eq!(postings.sizes, sizes);
+    assert_eq!(
+        postings.records,
+        sizes.iter().map(|&size| u64::from(size)).sum::<u64>()
+    );
+    assert_eq!(
+        postings.distinct as usize,
+        units.iter().flatten().collect::<BTreeSet<_>>().len()
+    );
+    postings
+}
+
+/// Rows of the three ways of counting.
+fn every_way(
+    units: &[BTreeSet<u64>],
+    min_shared: u32,
+    budget: Budget,
+) -> [(&'static str, Vec<Row>); 3] {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let postings = postings(units, budget, folder);
+    let deferral = Deferral::new(&postings, min_shared, budget.bytes, folder).unwrap();
+    let collected = |run: &dyn Fn(&mut dyn FnMut(Row) -> Result<(), BatchError>)| {
+        let mut rows = Vec::new();
+        run(&mut |row| {
+            rows.push(row);
+            Ok(())
+        });
+        rows
+    };
+    let in_memory = collected(&|emit| {
+        let index = Index::new(&postings, &deferral, min_shared).unwrap();
+        index.rows(budget.threads, emit, &|_| ()).unwrap();
+    });
+    let coarse = collected(&|emit| {
+        let engine = Coarse {
+            postings: &postings,
+            deferral: &deferral,
+            min_shared,
+            budget: budget.bytes,
+        };
+        engine
+            .rows(emit, &|error: io::Error| panic!("{error}"), &|_| ())
+            .unwrap();
+    });
+    let sorted = collected(&|emit| {
+        sort::rows(&postings, min_shared, budget.bytes, folder, emit, &|_| ()).unwrap()
+    });
+    [("count", in_memory), ("coarse", coarse), ("sort", sorted)]
+}
+
+/// Units with chunks of their own, chunks of families, and chunks that nearly all have.
+fn collections() -> impl Strategy<Value = Vec<BTreeSet<u64>>> {
+    let unit = (
+        prop::collection::btree_set(0_u64..40, 0..30),
+        prop::collection::btree_set(100_u64..400, 0..25),
+        any::<bool>(),
+    );
+    prop::collection::vec(unit, 0..90).prop_map(|units| {
+        let spread = |chunk: u64| lookalike::hash::avalanche(chunk + 1);
+        let whole = |(common, own, header): (BTreeSet<u64>, BTreeSet<u64>, bool)| {
+            let header = if header { 1000..1030 } else { 1000..1000 };
+            common
+                .into_iter()
+                .chain(own)
+                .chain(header)
+                .map(spread)
+                .collect()
+        };
+        units.into_iter().map(whole).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_way_gives_the_rows_of_the_definition(
+        units in collections(),
+        min_shared in 1_u32..26,
+        threads in 1_usize..3,
+        bytes in prop_oneof![Just(0_u64), Just(2_000), Just(30_000), Just(1 << 28)],
+    ) {
+        let expected = naive(&units, min_shared);
+        for (way, rows) in every_way(&units, min_shared, Budget { threads, bytes }) {
+            prop_assert_eq!(&rows, &expected, "{}", way);
+        }
+    }
+}
+
+/// A chunk of all units costs nothing: every unit defers it, and no pair is counted for it.
+#[test]
+fn a_chunk_of_all_units_is_deferred_and_still_counted() {
+    let unit = |i: u64| {
+        BTreeSet::from_iter(
+            [7, 1000 + i, 1000 + i / 2, 5000 + i % 9].map(lookalike::hash::avalanche),
+        )
+    };
+    let units: Vec<BTreeSet<u64>> = (0..400).map(unit).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let budget = Budget {
+        threads: 1,
+        bytes: 1 << 20,
+    };
+    let postings = postings(&units, budget, folder.path());
+    let deferral = Deferral::new(&postings, 2, 1 << 20, folder.path()).unwrap();
+    assert_eq!(deferral.common.first(), Some(&(400, deferral.common[0].1)));
+    assert!(deferral.spared >= 400 * 399 / 2, "{}", deferral.spared);
+    let expected = naive(&units, 2);
+    assert!(expected.len() > 8000 && expected.iter().any(|row| row.shared > 2));
+    for (way, rows) in every_way(&units, 2, budget) {
+        assert_eq!(rows, expected, "{way}");
+    }
+}
+
+/// One unit that holds every common chunk must not keep the others from deferring theirs.
+#[test]
+fn a_unit_of_all_common_chunks_is_exact() {
+    let everything: BTreeSet<u64> = (0..60).map(lookalike::hash::avalanche).collect();
+    let unit = |i: u64| {
+        (0..4)
+            .map(|c| lookalike::hash::avalanche((i * 4 + c) % 60))
+            .collect()
+    };
+    let units: Vec<BTreeSet<u64>> = std::iter::once(everything)
+        .chain((0..300).map(unit))
+        .collect();
+    for min_shared in [1, 3, 4, 5] {
+        let expected = naive(&units, min_shared);
+        for (way, rows) in every_way(
+            &units,
+            min_shared,
+            Budget {
+                threads: 2,
+                bytes: 4_000,
+            },
+        ) {
+            assert_eq!(rows, expected, "{way} at {min_shared}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What is laid over one another: one unit a set of equal texts, or one a server.
+//!
+//! Units are numbered in the order of their names, so that whatever comes after is in the order of the result.
+
+use std::num::NonZeroU32;
+
+use super::read::Sites;
+use crate::documents::{Classes, Documents, Ranking};
+
+/// Documents of equal text: the one with the smallest id stands for all (S5).
+///
+/// Memory: 8 bytes a document, 8 a class.
+pub(crate) struct ExactSets {
+    /// Documents of all sets, by set, by id in each.
+    members: Vec<u32>,
+    /// Where each set begins in `members`; one more at the end.
+    starts: Vec<u32>,
+    /// Set of each class.
+    pub(crate) of_class: Vec<u32>,
+}
+
+impl ExactSets {
+    /// Sets in the order of their smallest ids.
+    pub(crate) fn new(documents: &Documents, classes: &Classes, ranking: &Ranking) -> Self {
+        let mut of_class = vec![u32::MAX; classes.len()];
+        let mut sizes = Vec::new();
+        let class_of =
+            |document: u32| documents.classes[document as usize].map(|class| class.position());
+        for class in ranking
+            .by_id
+            .iter()
+            .filter_map(|&document| class_of(document))
+        {
+            if of_class[class] == u32::MAX {
+                of_class[class] = sizes.len() as u32;
+                sizes.push(0_u32);
+            }
+            sizes[of_class[class] as usize] += 1;
+        }
+        let mut starts = vec![0];
+        starts.extend(sizes.iter().scan(0, |end, size| {
+            *end += size;
+            Some(*end)
+        }));
+        let mut ends = starts.clone();
+        let mut members = vec![0; *starts.last().expect("begins with 0") as usize];
+        for &document in &ranking.by_id {
+            if let Some(class) = class_of(document) {
+                let end = &mut ends[of_class[class] as usize];
+                members[*end as usize] = document;
+                *end += 1;
+            }
+        }
+        Self {
+            members,
+            starts,
+            of_class,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Documents of a set, by id.
+    pub(crate) fn members(&self, set: u32) -> &[u32] {
+        &self.members[self.starts[set as usize] as usize..self.starts[set as usize + 1] as usize]
+    }
+
+    /// Whether no two documents have equal texts.
+    pub(crate) fn all_single(&self) -> bool {
+        self.members.len() == self.len()
+    }
+}
+
+/// The units that each class is a part of.
+pub(crate) enum Placement {
+    /// One each: its exact set.
+    Sets(Vec<u32>),
+    /// Those servers that hold it: where the list of each class begins, and all lists.
+    Servers(Vec<u32>, Vec<u32>),
+}
+
+impl Placement {
+    pub(crate) fn of(&self, class: u32) -> &[u32] {
+        let class = class as usize;
+        match self {
+            Self::Sets(sets) => std::slice::from_ref(&sets[class]),
+            Self::Servers(starts, servers) => {
+                &servers[starts[class] as usize..starts[class + 1] as usize]
+            }
+        }
+    }
+}
+
+/// Servers in the order of their names.
+#[derive(Default)]
+pub(crate) struct Servers {
+    pub(crate) names: Vec<String>,
+    /// Server of each document.
+    pub(crate) of: Vec<Option<u32>>,
+}
+
+impl Servers {
+    pub(crate) fn new(sites: &mut Sites) -> Self {
+        let mut order: Vec<usize> = (0..sites.names.len()).collect();
+        order.sort_unstable_by(|&a, &b| sites.names[a].cmp(&sites.names[b]));
+        let mut ranks = vec![0; order.len()];
+        for (rank, &number) in order.iter().enumerate() {
+            ranks[number] = rank as u32;
+        }
+        let rank =
+            |number: &Option<NonZeroU32>| number.map(|number| ranks[number.get() as usize - 1]);
+        let of = sites.servers.iter().map(rank).collect();
+        sites.servers = Vec::new();
+        let names = order
+            .iter()
+            .map(|&number| std::mem::take(&mut sites.names[number]))
+            .collect();
+        Self { names, of }
+    }
+
+    /// The servers that hold each class.
+    pub(crate) fn placement(&self, documents: &Documents, classes: usize) -> Placement {
+        let held = documents.classes.iter().zip(&self.of);
+        let mut held: Vec<(u32, u32)> = held
+            .filter_map(|(class, server)| Some(((*class)?.position() as u32, (*server)?)))
+            .collect();
+        held.sort_unstable();
+        held.dedup();
+        let mut starts = vec![0_u32; classes + 1];
+        held.iter()
+            .for_each(|&(class, _)| starts[class as usize + 1] += 1);
+        for class in 0..classes {
+            starts[class + 1] += starts[class];
+        }
+        Placement::Servers(starts, held.into_iter().map(|(_, server)| server).collect())
+    }
+}

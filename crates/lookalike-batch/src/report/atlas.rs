@@ -1,0 +1,177 @@
+//! The page of the replication atlas: the same style, formatter and policy as the report, tables of its own.
+
+use std::fmt::Write;
+
+use minijinja::{Environment, Value, context};
+use serde::Serialize;
+
+use super::ReportError;
+use super::figure;
+use super::page::{STYLE, add_filters, format};
+
+const TEMPLATE: &str = include_str!("atlas.html");
+/// What this page adds to the style of the report; its hash stands in [`POLICY`].
+pub(super) const ATLAS_STYLE: &str = include_str!("atlas.css");
+/// Sorting and search; its hash stands in [`POLICY`].
+pub(super) const ATLAS_SCRIPT: &str = include_str!("atlas.js");
+/// Nothing may be loaded or run but the styles and the script of the page.
+pub(super) const POLICY: &str = concat!(
+    "default-src 'none'; ",
+    "style-src 'sha256-mvRfGyPaEQ0XxOIz/je0EVb0mSJp/lkmRxk/7z2ksx0=' 'sha256-s/IYx3YBtZUbnW0JUHonSsXM7wVnXDPZj0nbscQrCHI='; ",
+    "script-src 'sha256-fvS49ahZRKF4ym0hdM96Zan5B0AcScrpjsMudBkU0CY='; ",
+    "img-src data:; base-uri 'none'; form-action 'none'",
+);
+
+/// Everything the page shows.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct AtlasPage {
+    pub(crate) command: String,
+    pub(crate) version: String,
+    pub(crate) documents: u64,
+    pub(crate) text_bytes: u64,
+    pub(crate) servers: u64,
+    pub(crate) without_server: u64,
+    pub(crate) levels: Vec<LevelRow>,
+    pub(crate) skip: u64,
+    /// Names of the servers on the map, and their documents.
+    pub(crate) map_servers: Vec<String>,
+    pub(crate) map_documents: Vec<u64>,
+    pub(crate) map: Vec<MapCell>,
+    pub(crate) map_chunking: String,
+    pub(crate) server_rows: Vec<ServerRow>,
+    pub(crate) server_rows_all: u64,
+    pub(crate) mirrors: Vec<MirrorRow>,
+    pub(crate) mirrors_all: u64,
+    pub(crate) aliases: Vec<AliasRow>,
+    pub(crate) aliases_all: u64,
+    /// Kind, number and first of what could not be read.
+    pub(crate) skipped: Vec<(String, u64, String)>,
+    pub(crate) timings: Vec<(String, f64, f64)>,
+    pub(crate) peak_memory: u64,
+    pub(crate) memory_limit: u64,
+    pub(crate) threads: usize,
+    pub(crate) settings: String,
+}
+
+/// One level of likeness.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct LevelRow {
+    pub(crate) name: String,
+    /// Least number of shared chunks; none for equal texts.
+    pub(crate) least: Option<u64>,
+    pub(crate) rows: u64,
+    pub(crate) replicas: Vec<(String, u64)>,
+    pub(crate) visits_saved: u64,
+    pub(crate) bytes_saved: u64,
+}
+
+/// What share of the chunks of the row's server the column's has.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct MapCell {
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    pub(crate) share: f64,
+}
+
+/// Two servers.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ServerRow {
+    pub(crate) a: String,
+    pub(crate) b: String,
+    pub(crate) shared: u64,
+    pub(crate) containment_a: f64,
+    pub(crate) containment_b: f64,
+}
+
+/// A page set that several servers hold.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct MirrorRow {
+    pub(crate) pages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) servers: u64,
+    /// Some of them, and how many are not among these.
+    pub(crate) named: String,
+    pub(crate) unnamed: u64,
+    pub(crate) example: String,
+}
+
+/// Names of the same thing.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AliasRow {
+    pub(crate) kind: &'static str,
+    pub(crate) names: Vec<String>,
+    pub(crate) shared: u64,
+    pub(crate) of: u64,
+}
+
+/// Makes the page; it depends on `data` alone.
+pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
+    let mut environment = Environment::empty();
+    environment.set_formatter(format);
+    add_filters(&mut environment);
+    environment.add_filter("percent", |share: f64| {
+        format!("{:.1}%", (share * 1000.0).floor() / 10.0)
+    });
+    environment.add_filter("length", |list: Value| list.len().unwrap_or(0) as u64);
+    environment.add_template("atlas.html", TEMPLATE)?;
+    let page = environment.get_template("atlas.html")?;
+    Ok(page.render(context! {
+        policy => Value::from_safe_string(POLICY.to_owned()),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        atlas_style => Value::from_safe_string(ATLAS_STYLE.to_owned()),
+        script => Value::from_safe_string(ATLAS_SCRIPT.to_owned()),
+        d => super::page::serialized(data),
+        headline => headline(data),
+        map => Value::from_safe_string(map(data)),
+        wall => data.timings.iter().map(|stage| stage.1).sum::<f64>(),
+        cpu => data.timings.iter().map(|stage| stage.2).sum::<f64>(),
+    })?)
+}
+
+fn headline(data: &AtlasPage) -> String {
+    let best = data.levels.iter().max_by_key(|level| level.visits_saved);
+    match best {
+        _ if data.documents == 0 => "No document was read.".to_owned(),
+        Some(level) if level.visits_saved > 0 => format!(
+            "Of {} documents {} ({}) need not be visited again: others have what is in them.",
+            figure::count(data.documents),
+            figure::count(level.visits_saved),
+            figure::share(level.visits_saved, data.documents),
+        ),
+        _ => format!(
+            "None of {} documents is replicated.",
+            figure::count(data.documents)
+        ),
+    }
+}
+
+/// The map of servers: a square of cells, the darker the more of the row's chunks the column's server has.
+fn map(data: &AtlasPage) -> String {
+    let count = data.map_servers.len();
+    if count < 2 {
+        return String::new();
+    }
+    let mut svg =
+        format!("<svg class=\"map\" viewBox=\"0 0 {count} {count}\" aria-hidden=\"true\">");
+    for i in 0..count {
+        let _ = write!(
+            svg,
+            "<rect class=\"own\" x=\"{i}\" y=\"{i}\" width=\"1\" height=\"1\"/>"
+        );
+    }
+    for cell in &data.map {
+        // The title is read by pointers only; names are in the tables.
+        let _ = write!(
+            svg,
+            "<rect x=\"{}\" y=\"{}\" width=\"1\" height=\"1\" fill-opacity=\"{:.3}\"><title>{} in {}: {:.1}%</title></rect>",
+            cell.column,
+            cell.row,
+            cell.share.max(0.04),
+            cell.row + 1,
+            cell.column + 1,
+            cell.share * 100.0,
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}

@@ -1,0 +1,312 @@
+//! `lookalike overlap`: how many chunks every two documents, or servers, share.
+
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+
+use lookalike::chunk::{Bits, Chunking};
+use lookalike_batch::overlap::{
+    AtlasOptions, By, Engine, ExactCopies, Least, Overlap, OverlapSettings, ServerName,
+};
+use lookalike_batch::{Folder, Observer, RepeatedIds};
+use lookalike_corpus::Inputs;
+
+use crate::arguments::{InputArguments, RunArguments, command_line};
+use crate::console::{self, Console};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Prints one JSON object a line, sorted by a and b, a < b: {\"a\":..,\"b\":..,\"chunking\":..,\"shared\":..,\"chunks_a\":..,
+\"chunks_b\":..,\"containment_a\":..,\"containment_b\":..,\"resemblance\":..}; distinct chunks are counted.
+
+Examples:
+  lookalike overlap pages/ --chunk lines:2 --min-shared 25          the setting of the source for two lines
+  lookalike overlap crawl.jsonl --chunk words:8:sliding --min-shared 1 --min-containment 0.5
+  lookalike overlap crawl.jsonl --by server --chunk doc --min-shared 10
+  lookalike overlap crawl.jsonl --chunk doc,lines:4,lines:2 --min-shared doc=1,lines:4=15,lines:2=25 -o atlas
+  lookalike overlap crawl.jsonl --chunk lines:2 --copies-of http://gone.example/page.html
+
+With -o DIR: pairs.jsonl (the rows), copies.jsonl, servers.jsonl, mirrors.jsonl, aliases.jsonl, skip.jsonl, skipped.jsonl,
+atlas.html and run.json, which is written last.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// What a chunk is: doc, lines:N, lines:N:sliding, sentences, paragraphs, words:N, words:N:sliding
+    #[arg(
+        long,
+        value_name = "CHUNKING,...",
+        value_delimiter = ',',
+        default_value = "lines:2",
+        help_heading = "Overlap"
+    )]
+    chunk: Vec<Chunking>,
+
+    /// List pairs that share so many chunks or more; CHUNKING=T for one chunking, as in 25,doc=1
+    #[arg(
+        long,
+        value_name = "T",
+        value_delimiter = ',',
+        default_value = "1",
+        help_heading = "Overlap"
+    )]
+    min_shared: Vec<Least>,
+
+    /// List pairs of which one holds at least this share of the chunks of the other
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        help_heading = "Overlap"
+    )]
+    min_containment: f64,
+
+    /// How pairs are counted: auto, count (common chunks cost little), or sort. The result is the same
+    #[arg(
+        long,
+        value_name = "ENGINE",
+        default_value = "auto",
+        help_heading = "Overlap"
+    )]
+    engine: Engine,
+
+    /// Compare documents, or servers: each the union of its documents
+    #[arg(
+        long,
+        value_name = "UNIT",
+        default_value = "document",
+        help_heading = "Overlap"
+    )]
+    by: By,
+
+    /// Where a document's server stands: url (the host), field:NAME, or path:N (N leading components of the id)
+    #[arg(
+        long,
+        value_name = "WHERE",
+        default_value = "url",
+        help_heading = "Overlap"
+    )]
+    server: ServerName,
+
+    /// Documents of equal text: every one has its rows (listed), or the smallest id stands for all (apart)
+    /// [default: listed on standard output; apart with -o, where copies.jsonl has the sets]
+    #[arg(long, value_name = "WHAT", help_heading = "Overlap")]
+    copies: Option<ExactCopies>,
+
+    /// Write the atlas into this directory: rows of all chunkings, replicas, savings, mirrors, servers, a page
+    #[arg(long, short, value_name = "DIR", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    /// Least share of a document's chunks in a kept one for which skip.jsonl lists it, above 0 and at most 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = share, help_heading = "Output")]
+    copy_containment: f64,
+
+    /// Go on with a job that was interrupted
+    #[arg(
+        long,
+        conflicts_with = "overwrite",
+        requires = "output",
+        help_heading = "Output"
+    )]
+    resume: bool,
+
+    /// Replace results that are already there
+    #[arg(long, requires = "output", help_heading = "Output")]
+    overwrite: bool,
+
+    /// Print the documents of this list (ids, one a line) in the order of what is new in each
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "copies_of"], help_heading = "Output")]
+    rerank: Option<PathBuf>,
+
+    /// Print the documents that overlap with the one of this URL or id, the most containing first
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
+    copies_of: Option<String>,
+
+    /// Bits of a chunk's fingerprint: 64, or 32 as in the source
+    #[arg(long, value_name = "BITS", default_value = "64", value_parser = bits, help_heading = "Overlap")]
+    bits: Bits,
+
+    /// Records that repeat an id: number (ID#2, ID#3, ...) or refuse
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "number",
+        help_heading = "Input"
+    )]
+    repeated_ids: RepeatedIds,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+fn bits(text: &str) -> Result<Bits, String> {
+    match text {
+        "32" => Ok(Bits::Short),
+        "64" => Ok(Bits::Long),
+        _ => Err(format!(
+            "{text:?} is not a width of fingerprints: use 64 or 32"
+        )),
+    }
+}
+
+/// A share above 0 and at most 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text
+        .parse()
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| format!("{text:?} is not a share above 0 and at most 1"))
+}
+
+impl Arguments {
+    fn settings(&self) -> OverlapSettings {
+        OverlapSettings {
+            chunkings: self.chunk.clone(),
+            bits: self.bits,
+            min_shared: self.min_shared.clone(),
+            min_containment: self.min_containment,
+            engine: self.engine,
+            by: self.by,
+            server: self.server.clone(),
+            copies: self.copies.unwrap_or(match self.output {
+                Some(_) => ExactCopies::Apart,
+                None => ExactCopies::Listed,
+            }),
+            repeated_ids: self.repeated_ids,
+            strict: self.input.strict,
+        }
+    }
+}
+
+/// What a run is for.
+enum Task {
+    Rows,
+    Atlas(PathBuf),
+    Rerank(Vec<String>),
+    CopiesOf(String),
+}
+
+impl Arguments {
+    fn task(&self) -> Result<Task, Failure> {
+        Ok(match (&self.output, &self.rerank, &self.copies_of) {
+            (Some(folder), _, _) => Task::Atlas(folder.clone()),
+            (_, Some(file), _) => Task::Rerank(result_list(file)?),
+            (_, _, Some(url)) => Task::CopiesOf(url.clone()),
+            _ => Task::Rows,
+        })
+    }
+
+    fn folder(&self) -> Folder {
+        match (self.resume, self.overwrite) {
+            (true, _) => Folder::Resume,
+            (_, true) => Folder::Overwrite,
+            _ => Folder::New,
+        }
+    }
+
+    /// Where temporary files go. The output directory is made when it is that.
+    fn temporary(&self) -> Result<PathBuf, Failure> {
+        let Some(output) = self.output.as_ref().filter(|_| self.run.tmp.is_none()) else {
+            return Ok(std::env::temp_dir());
+        };
+        std::fs::create_dir_all(output).map_err(|error| {
+            Failure::Failed(format!(
+                "{}: {error}: name a directory that can be made and written to with -o",
+                output.display()
+            ))
+        })?;
+        Ok(output.clone())
+    }
+}
+
+/// Ids, one a line; or JSON objects with an `id` or `url`, one a line.
+fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
+    let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| failed(format!("{error}: --rerank wants a file of ids, one a line")))?;
+    let lines = text.lines().map(str::trim).enumerate();
+    lines
+        .filter(|(_, line)| !line.is_empty())
+        .map(|(number, line)| {
+            if !line.starts_with('{') {
+                return Ok(line.to_owned());
+            }
+            let object: Option<serde_json::Value> = serde_json::from_str(line).ok();
+            let id = object
+                .as_ref()
+                .and_then(|object| object["id"].as_str().or(object["url"].as_str()));
+            let none = || {
+                failed(format!(
+                    "line {}: no JSON object with an id or url",
+                    number + 1
+                ))
+            };
+            id.map(str::to_owned).ok_or_else(none)
+        })
+        .collect()
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let task = arguments.task()?;
+    let settings = arguments.settings();
+    let limits = arguments.run.limits();
+    let options = arguments.input.options(None);
+    let spool = arguments.run.spool(arguments.temporary()?)?;
+    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let console = Console::new(arguments.run.quiet);
+    let job = Overlap {
+        settings: &settings,
+        limits: &limits,
+        inputs: &inputs,
+        options: &options,
+        folder: spool.path(),
+        observer: &console,
+    };
+    if let Task::Atlas(folder) = task {
+        return atlas(arguments, &job, &folder, &console);
+    }
+    let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
+    let done = match task {
+        Task::Rerank(ids) => job.rerank(&ids, &mut out),
+        Task::CopiesOf(url) => job.copies_of(&url, &mut out),
+        Task::Rows | Task::Atlas(_) => job.write_rows(&mut out),
+    };
+    console.clear();
+    let summary = done?;
+    out.flush()?;
+    if arguments.run.json {
+        console::json(&summary);
+    } else if !arguments.run.quiet {
+        console::overlap_summary(&summary, &console.measured());
+    }
+    Ok(())
+}
+
+fn atlas(
+    arguments: &Arguments,
+    job: &Overlap<'_>,
+    folder: &Path,
+    console: &Console,
+) -> Result<(), Failure> {
+    let options = AtlasOptions {
+        folder: arguments.folder(),
+        command: command_line(),
+        copy_containment: arguments.copy_containment,
+    };
+    let done = job.atlas(folder, &options);
+    console.clear();
+    let summary = done?;
+    if arguments.run.json {
+        let mut line = serde_json::to_vec(&summary).map_err(std::io::Error::from)?;
+        line.push(b'\n');
+        stdout().write_all(&line)?;
+    } else if !arguments.run.quiet {
+        console::atlas_summary(&summary, folder);
+    }
+    Ok(())
+}

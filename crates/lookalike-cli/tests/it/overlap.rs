@@ -1,0 +1,257 @@
+//! `lookalike overlap` through the real binary: published counts, a naive count of real corpora, refusals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::support::{Finish, Finished, Folder, contents, corpus, json_lines, lookalike, record};
+
+/// Rows by their ids: shared, chunks of a, chunks of b.
+type Rows = BTreeMap<(String, String), [u64; 3]>;
+
+fn overlap(input: &std::path::Path, flags: &[&str]) -> Finished {
+    lookalike("overlap")
+        .arg(input)
+        .args(["--quiet"])
+        .args(flags)
+        .succeed()
+}
+
+/// The rows, whose form and order are checked on the way.
+#[track_caller]
+fn rows(finished: &Finished) -> Rows {
+    let lines = finished.lines();
+    let key = |row: &Value| ["a", "b"].map(|end| row[end].as_str().unwrap().to_owned());
+    assert!(lines.iter().all(|row| key(row)[0] < key(row)[1]), "a < b");
+    assert!(
+        lines.is_sorted_by(|x, y| key(x) < key(y)),
+        "sorted, each once"
+    );
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    for row in &lines {
+        let [shared, a, b] =
+            ["shared", "chunks_a", "chunks_b"].map(|name| number(row, name) as f64);
+        let all = a + b - shared;
+        for (name, share) in [
+            ("containment_a", shared / a),
+            ("containment_b", shared / b),
+            ("resemblance", shared / all),
+        ] {
+            // Reading a number back may be off by its last bit.
+            assert!((row[name].as_f64().unwrap() - share).abs() < 1e-12, "{row}");
+        }
+    }
+    let row = |row: &Value| {
+        let [a, b] = key(row);
+        (
+            (a, b),
+            ["shared", "chunks_a", "chunks_b"].map(|name| number(row, name)),
+        )
+    };
+    lines.iter().map(row).collect()
+}
+
+/// The definition, by sets of strings.
+fn naive(
+    documents: &[(String, String)],
+    chunks: impl Fn(&str) -> BTreeSet<String>,
+    least: usize,
+) -> Rows {
+    let sets: Vec<BTreeSet<String>> = documents.iter().map(|(_, text)| chunks(text)).collect();
+    let mut holders: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
+    for (number, set) in sets.iter().enumerate() {
+        set.iter()
+            .for_each(|chunk| holders.entry(chunk).or_default().push(number));
+    }
+    let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    for list in holders.values() {
+        for (i, &a) in list.iter().enumerate() {
+            list[i + 1..]
+                .iter()
+                .for_each(|&b| *shared.entry((a, b)).or_default() += 1);
+        }
+    }
+    let mut rows = Rows::new();
+    for ((a, b), shared) in shared.into_iter().filter(|(_, shared)| *shared >= least) {
+        let (a, b) = if documents[a].0 < documents[b].0 {
+            (a, b)
+        } else {
+            (b, a)
+        };
+        let sizes = [shared, sets[a].len(), sets[b].len()].map(|n| n as u64);
+        rows.insert((documents[a].0.clone(), documents[b].0.clone()), sizes);
+    }
+    rows
+}
+
+fn lines_of(text: &str) -> Vec<&str> {
+    let lines = text
+        .split('\n')
+        .map(|line| line.trim_matches([' ', '\t', '\r', '\x0b', '\x0c']));
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+fn documents(path: &std::path::Path) -> Vec<(String, String)> {
+    let field = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+    json_lines(&contents(path))
+        .iter()
+        .map(|row| (field(row, "id"), field(row, "text")))
+        .collect()
+}
+
+#[test]
+fn the_published_counts_of_358_pairs_to_the_last_digit() {
+    let (Some(texts), Some(pairs)) = (
+        corpus("webis-s3-pairs/processed.jsonl"),
+        corpus("webis-s3-pairs/pairs.jsonl"),
+    ) else {
+        return;
+    };
+    let published = json_lines(&contents(&pairs));
+    for engine in ["count", "sort"] {
+        let flags = ["--chunk", "words:8:sliding", "--engine", engine];
+        let found = rows(&overlap(&texts, &flags));
+        for pair in &published {
+            let [a, b] = ["a", "b"].map(|end| pair[end].as_str().unwrap().to_owned());
+            let counts =
+                ["common8", "chunks_a", "chunks_b"].map(|name| pair[name].as_f64().unwrap() as u64);
+            assert_eq!(found.get(&(a, b)), Some(&counts), "{pair}");
+        }
+    }
+}
+
+#[test]
+fn real_corpora_by_the_definition() {
+    for (name, least) in [
+        ("mccormick-articles/docs.jsonl", 1),
+        ("clough-short-answers/docs.jsonl", 1),
+        ("reuters21578/docs.jsonl.gz", 3),
+    ] {
+        let Some(path) = corpus(name) else { return };
+        let documents = documents(&path);
+        let pairs_of_lines = |text: &str| {
+            lines_of(text)
+                .chunks(2)
+                .map(|chunk| chunk.join("\n"))
+                .collect()
+        };
+        let expected = naive(&documents, pairs_of_lines, least);
+        let threshold = least.to_string();
+        for way in [
+            ["--engine", "count", "--threads", "1"],
+            ["--engine", "count", "--threads", "2"],
+            ["--engine", "sort", "--memory", "32M"],
+        ] {
+            let flags = [
+                &["--chunk", "lines:2", "--min-shared", &threshold][..],
+                &way,
+            ]
+            .concat();
+            assert_eq!(rows(&overlap(&path, &flags)), expected, "{name} {way:?}");
+        }
+    }
+}
+
+#[test]
+fn exact_copies_are_listed_or_stand_apart() {
+    let folder = Folder::new();
+    let input = folder.records(
+        "in.jsonl",
+        &[
+            ("b", "x\ny\n"),
+            ("c", "x\ny\n"),
+            ("a", "x\ny\n"),
+            ("d", "x\nz\n"),
+            ("e", " "),
+        ],
+    );
+    let listed = rows(&overlap(&input, &["--chunk", "lines:1"]));
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    let expected = [
+        (pair("a", "b"), [2, 2, 2]),
+        (pair("a", "c"), [2, 2, 2]),
+        (pair("a", "d"), [1, 2, 2]),
+        (pair("b", "c"), [2, 2, 2]),
+        (pair("b", "d"), [1, 2, 2]),
+        (pair("c", "d"), [1, 2, 2]),
+    ];
+    assert_eq!(listed, Rows::from(expected));
+    let apart = rows(&overlap(
+        &input,
+        &["--chunk", "lines:1", "--copies", "apart"],
+    ));
+    assert_eq!(apart, Rows::from([(pair("a", "d"), [1, 2, 2])]));
+    let most = rows(&overlap(
+        &input,
+        &["--chunk", "lines:1", "--min-containment", "0.6"],
+    ));
+    assert_eq!(most.len(), 3);
+}
+
+#[test]
+fn servers_are_unions_of_their_pages() {
+    let page =
+        |url: &str, text: &str| format!("{}\n", serde_json::json!({"id": url, "text": text}));
+    let folder = Folder::new();
+    let input = folder.add(
+        "in.jsonl",
+        [
+            page("http://one.example/1", "a\nb\n"),
+            page("http://ONE.example:80/2", "b\nc\n"),
+            page("http://two.example/", "a\nc\nd\n"),
+            page("http://three.example/", "e"),
+            page("no url", "a\nb\nc\n"),
+        ]
+        .concat(),
+    );
+    let finished = lookalike("overlap")
+        .arg(&input)
+        .args(["--by", "server", "--chunk", "lines:1", "--min-shared", "1"])
+        .succeed();
+    let pair = ("one.example".to_owned(), "two.example".to_owned());
+    assert_eq!(rows(&finished), Rows::from([(pair, [2, 3, 3])]));
+    finished.says(&["3; 1 documents have none"]);
+    let none = folder.add("none.jsonl", record("x", "a"));
+    lookalike("overlap")
+        .arg(&none)
+        .args(["--by", "server"])
+        .fail(2)
+        .says(&["--server", "url"]);
+}
+
+#[test]
+fn what_means_nothing_is_refused() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", "x")]);
+    for (flags, words) in [
+        (
+            &["--min-shared", "0"][..],
+            &["--min-shared 0", "1 chunk or more"][..],
+        ),
+        (&["--chunk", "lines:0"], &["lines:0", "paragraphs"]),
+        (&["--chunk", "lines:2,lines:2"], &["-o"]),
+        (&["--min-containment", "1.5"], &["1.5", "0 to 1"]),
+        (&["--engine", "magic"], &["magic", "sort"]),
+        (&["--server", "path:0"], &["path:2"]),
+        (&["--bits", "16"], &["32"]),
+    ] {
+        lookalike("overlap")
+            .arg(&input)
+            .args(flags)
+            .fail(2)
+            .says(words);
+    }
+}
+
+#[test]
+fn nothing_overlaps_with_nothing() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", ""), ("b", " \n"), ("c", "\u{a0}\n")]);
+    assert!(overlap(&input, &[]).out.is_empty());
+    let empty = folder.add("empty.jsonl", "");
+    assert!(
+        overlap(&empty, &["--chunk", "words:3:sliding"])
+            .out
+            .is_empty()
+    );
+}

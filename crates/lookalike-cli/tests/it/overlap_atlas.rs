@@ -1,0 +1,410 @@
+//! `lookalike overlap -o`: replicas, savings, mirrors, aliases, the skip list, the page; reranking and near copies.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::support::{Finish, Folder, Numbers, contents, json_lines, lookalike};
+
+const FILES: [&str; 7] = [
+    "pairs.jsonl",
+    "copies.jsonl",
+    "servers.jsonl",
+    "mirrors.jsonl",
+    "aliases.jsonl",
+    "skip.jsonl",
+    "skipped.jsonl",
+];
+
+/// A page of so many lines, told apart by `seed`; `changed` replaces its first line.
+fn page(seed: usize, changed: bool) -> String {
+    let mut lines: Vec<String> = (0..12)
+        .map(|line| format!("page {seed} line {line}"))
+        .collect();
+    if changed {
+        lines[0] = format!("page {seed} in a new version");
+    }
+    lines.join("\n")
+}
+
+/// A manual on three servers, one of them with a new version of half of its pages; an alias; a page under two URLs; pages
+/// of their own; one without a server.
+fn crawl(folder: &Folder) -> PathBuf {
+    let mut lines = Vec::new();
+    let mut add = |id: String, url: Option<String>, text: String| {
+        lines.push(json!({"id": id, "url": url, "text": text}))
+    };
+    for (server, changed) in [
+        ("a.example", false),
+        ("b.example", false),
+        ("c.example", true),
+        ("www.a.example", false),
+    ] {
+        for number in 0..10 {
+            let url = format!("http://{server}/manual/{number}.html");
+            let changed = changed && number < 5;
+            add(
+                format!("{server}-{number}"),
+                Some(url),
+                page(number, changed),
+            );
+        }
+    }
+    for number in 0..4 {
+        add(
+            format!("b-own-{number}"),
+            Some(format!("http://b.example/own/{number}")),
+            page(100 + number, false),
+        );
+        add(
+            format!("c-own-{number}"),
+            Some(format!("http://c.example/own/{number}")),
+            page(200 + number, false),
+        );
+    }
+    add(
+        "twice".into(),
+        Some("http://b.example/".into()),
+        page(100, false),
+    );
+    add("nowhere".into(), None, page(300, false));
+    add(
+        "empty".into(),
+        Some("http://c.example/empty".into()),
+        " ".into(),
+    );
+    folder.add(
+        "crawl.jsonl",
+        lines
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>(),
+    )
+}
+
+fn atlas(input: &Path, out: &Path, flags: &[&str]) -> Value {
+    let least = [
+        "--chunk",
+        "doc,lines:4,lines:1",
+        "--min-shared",
+        "2,doc=1,lines:1=6",
+    ];
+    lookalike("overlap")
+        .arg(input)
+        .arg("-o")
+        .arg(out)
+        .args(least)
+        .args(["--quiet"])
+        .args(flags)
+        .succeed();
+    serde_json::from_slice(&contents(&out.join("run.json"))).unwrap()
+}
+
+fn stable(out: &Path) -> Vec<Vec<u8>> {
+    FILES.iter().map(|name| contents(&out.join(name))).collect()
+}
+
+#[test]
+fn the_atlas_of_a_mirrored_manual() {
+    let folder = Folder::new();
+    let (input, out) = (crawl(&folder), folder.path("out"));
+    let run = atlas(&input, &out, &[]);
+    let read = |name: &str| json_lines(&contents(&out.join(name)));
+
+    // 10 pages on 3 servers alike and 5 of c as well; one page of b twice.
+    let copies = read("copies.jsonl");
+    assert_eq!(copies.len(), 11);
+    assert_eq!(
+        copies[0],
+        json!({"id": "a.example-0", "copies": ["b.example-0", "www.a.example-0"], "bytes": page(0, false).len()})
+    );
+    assert_eq!(
+        (&run["exact_sets"], &run["exact_copies"]),
+        (&json!(11), &json!(26))
+    );
+
+    let levels = run["levels"].as_array().unwrap();
+    let replicas = |level: usize| {
+        let classes = levels[level]["replicas"].as_array().unwrap().iter();
+        classes
+            .map(|class| class["documents"].as_u64().unwrap())
+            .collect::<Vec<_>>()
+    };
+    // Alone: 5 new versions, 3 + 4 own pages, the one without a server, the empty one. In threes: 5 pages, in fours: 5.
+    assert_eq!(replicas(0), [14, 2, 35, 0, 0, 0]);
+    // By lines the 5 new versions are replicas of 3 others.
+    assert_eq!(replicas(3), [9, 2, 40, 0, 0, 0]);
+    assert_eq!(levels[0]["visits_saved"], 26);
+    assert_eq!(levels[3]["visits_saved"], 31);
+    assert_eq!(replicas(1), replicas(0), "whole documents are equal texts");
+
+    let mirrors = read("mirrors.jsonl");
+    assert_eq!(mirrors.len(), 1);
+    assert_eq!(mirrors[0]["pages"], 10);
+    assert_eq!(
+        mirrors[0]["servers"],
+        json!(["a.example", "b.example", "c.example", "www.a.example"])
+    );
+    assert_eq!(mirrors[0]["examples"][0], "http://a.example/manual/0.html");
+
+    let aliases = read("aliases.jsonl");
+    assert_eq!(aliases.len(), 2);
+    assert_eq!(
+        aliases[0],
+        json!({"kind": "server", "a": "a.example", "b": "www.a.example", "pages_a": 10, "pages_b": 10, "shared": 10})
+    );
+    assert_eq!(
+        aliases[1]["urls"],
+        json!(["http://b.example/", "http://b.example/own/0"])
+    );
+
+    skip_list_is_sound(&read("skip.jsonl"));
+    assert_eq!(run["skip"], 31);
+    let servers = read("servers.jsonl");
+    let whole = servers
+        .iter()
+        .find(|row| row["a"] == "a.example" && row["b"] == "c.example" && row["chunking"] == "doc");
+    assert_eq!(
+        (&whole.unwrap()["shared"], &whole.unwrap()["chunks_b"]),
+        (&json!(5), &json!(14))
+    );
+    let html = String::from_utf8(contents(&out.join("atlas.html"))).unwrap();
+    assert!(
+        html.contains("31</b>") || html.contains("31 (") || html.contains(">31<"),
+        "savings are on the page"
+    );
+    assert!(
+        html.contains("http://a.example/manual/0.html") && html.trim_end().ends_with("</html>")
+    );
+}
+
+/// Nobody is skipped for one who is skipped, and near copies say how near.
+#[track_caller]
+fn skip_list_is_sound(lines: &[Value]) {
+    let skipped: Vec<&str> = lines
+        .iter()
+        .map(|line| line["url"].as_str().unwrap())
+        .collect();
+    for line in lines {
+        assert!(
+            !skipped.contains(&line["copy_of"].as_str().unwrap()),
+            "{line}"
+        );
+        assert_eq!(
+            line["why"] == "near",
+            line["containment"]
+                .as_f64()
+                .is_some_and(|share| share >= 0.8),
+            "{line}"
+        );
+    }
+    assert_eq!(lines.iter().filter(|line| line["why"] == "near").count(), 5);
+}
+
+#[test]
+fn the_same_bytes_for_any_order_threads_memory_and_engine() {
+    let folder = Folder::new();
+    let input = crawl(&folder);
+    let out = folder.path("out");
+    atlas(&input, &out, &[]);
+    let reference = stable(&out);
+    let text = String::from_utf8(contents(&input)).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    Numbers(5).shuffle(&mut lines);
+    let shuffled = folder.add("shuffled.jsonl", lines.join("\n"));
+    for flags in [
+        &["--threads", "1", "--memory", "32M", "--engine", "sort"][..],
+        &["--threads", "2", "--memory", "32M", "--engine", "count"],
+    ] {
+        for input in [&input, &shuffled] {
+            atlas(input, &out, &[flags, &["--overwrite"]].concat());
+            assert!(stable(&out) == reference, "{flags:?}");
+        }
+    }
+}
+
+#[test]
+fn results_that_are_there_are_not_replaced_unasked() {
+    let folder = Folder::new();
+    let (input, out) = (crawl(&folder), folder.path("out"));
+    atlas(&input, &out, &[]);
+    let again = |flags: &[&str]| {
+        let mut command = lookalike("overlap");
+        command.arg(&input).arg("-o").arg(&out).args(flags);
+        command
+    };
+    again(&[]).fail(1).says(&["--overwrite"]);
+    again(&["--resume"]).fail(1).says(&["finished"]);
+    again(&["--overwrite", "--quiet"]).succeed();
+}
+
+#[test]
+fn results_are_reordered_by_what_is_new_in_each() {
+    let folder = Folder::new();
+    let input = folder.records(
+        "in.jsonl",
+        &[
+            ("a", "1\n2\n3\n4"),
+            ("b", "1\n2\n3\n5"),
+            ("c", "7\n8\n1"),
+            ("d", "9"),
+            ("e", ""),
+        ],
+    );
+    let list = folder.add("list", "a\nb\n\n{\"id\":\"c\"}\nd\ne\n");
+    let lines = lookalike("overlap")
+        .arg(&input)
+        .args(["--chunk", "lines:1", "--quiet", "--rerank"])
+        .arg(&list)
+        .succeed()
+        .lines();
+    let order: Vec<&str> = lines
+        .iter()
+        .map(|line| line["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(order, ["a", "d", "c", "b", "e"]);
+    assert_eq!(
+        lines[3],
+        json!({"rank": 4, "id": "b", "was": 2, "chunks": 4, "new_chunks": 1, "new": 0.25})
+    );
+    let wrong = folder.add("wrong", "a\nzebra\n");
+    lookalike("overlap")
+        .arg(&input)
+        .arg("--rerank")
+        .arg(&wrong)
+        .fail(2)
+        .says(&["zebra"]);
+}
+
+#[test]
+fn copies_of_a_dead_link() {
+    let folder = Folder::new();
+    let input = crawl(&folder);
+    let lines = lookalike("overlap")
+        .arg(&input)
+        .args([
+            "--chunk",
+            "lines:1",
+            "--min-shared",
+            "6",
+            "--quiet",
+            "--copies-of",
+            "http://c.example/manual/0.html",
+        ])
+        .succeed()
+        .lines();
+    let found: Vec<&str> = lines
+        .iter()
+        .map(|line| line["b"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "http://a.example/manual/0.html",
+            "http://b.example/manual/0.html",
+            "http://www.a.example/manual/0.html"
+        ]
+    );
+    assert_eq!(
+        (&lines[0]["shared"], &lines[0]["chunks_a"]),
+        (&json!(11), &json!(12))
+    );
+    lookalike("overlap")
+        .arg(&input)
+        .args(["--copies-of", "http://x/"])
+        .fail(2)
+        .says(&["http://x/"]);
+}
+
+#[test]
+fn urls_that_do_not_parse_and_records_that_are_none_are_counted() {
+    let folder = Folder::new();
+    let input = folder.add(
+        "in.jsonl",
+        "{\"id\":\"1\",\"url\":\"http://h/a\",\"text\":\"x\"}\n{\"id\":\"2\",\"url\":\"not a url\",\"text\":\"x\"}\nnonsense\n{\"id\":\"3\",\"url\":7,\"text\":\"y\"}\n",
+    );
+    let out = folder.path("out");
+    let run = atlas(&input, &out, &[]);
+    assert_eq!(
+        (&run["servers"], &run["without_server"]),
+        (&json!(1), &json!(2))
+    );
+    let skipped = json_lines(&contents(&out.join("skipped.jsonl")));
+    assert_eq!(skipped.len(), 1);
+    assert!(skipped[0]["reason"].as_str().unwrap().contains("line 3"));
+    let strict = folder.path("strict");
+    lookalike("overlap")
+        .arg(&input)
+        .arg("-o")
+        .arg(&strict)
+        .arg("--strict")
+        .fail(1)
+        .says(&["line 3"]);
+}
+
+/// Documents of 40 lines out of 3,000: many pairs, some of which overlap.
+fn many(folder: &Folder) -> PathBuf {
+    let mut numbers = Numbers(11);
+    let mut text = |number: usize| {
+        let family = if number.is_multiple_of(3) {
+            number / 30
+        } else {
+            number
+        };
+        let line = |line: usize, numbers: &mut Numbers| match line < 30 {
+            true => format!("family {family} line {line}\n"),
+            false => format!("line {}\n", numbers.below(3000)),
+        };
+        (0..40).map(|at| line(at, &mut numbers)).collect::<String>()
+    };
+    let records: Vec<(String, String)> = (0..6000)
+        .map(|n| (format!("http://s{}.example/{n}", n % 40), text(n)))
+        .collect();
+    folder.records("many.jsonl", &records)
+}
+
+#[test]
+fn a_killed_job_leaves_nothing_half_and_resumes_to_the_same_bytes() {
+    let folder = Folder::new();
+    let (input, out) = (many(&folder), folder.path("undisturbed"));
+    let flags = ["--memory", "40M", "--threads", "2"];
+    let start = std::time::Instant::now();
+    atlas(&input, &out, &flags);
+    let (took, reference) = (start.elapsed(), stable(&out));
+    for eighths in [2, 5, 7] {
+        let out = folder.path(format!("killed-{eighths}"));
+        let mut command = lookalike("overlap");
+        command
+            .arg(&input)
+            .arg("-o")
+            .arg(&out)
+            .args(flags)
+            .arg("--quiet");
+        command.args([
+            "--chunk",
+            "doc,lines:4,lines:1",
+            "--min-shared",
+            "2,doc=1,lines:1=6",
+        ]);
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(took * eighths / 8);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for (name, whole) in FILES.iter().zip(&reference) {
+            assert!(
+                std::fs::read(out.join(name)).map_or(true, |found| found == *whole),
+                "{name} is half"
+            );
+        }
+        if out.join("run.json").exists() {
+            continue;
+        }
+        atlas(&input, &out, &[&flags[..], &["--resume"]].concat());
+        assert!(stable(&out) == reference, "killed at {eighths} eighths");
+        let names: Vec<_> = std::fs::read_dir(&out)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names.len(), FILES.len() + 2, "{names:?}");
+    }
+}

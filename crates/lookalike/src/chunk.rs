@@ -1,0 +1,228 @@
+//! Texts to chunks: the units whose fingerprints are counted when documents are laid over one another (S2).
+//!
+//! A [`Chunking`] says what a chunk is; a [`Chunker`] makes the fingerprints of all chunkings that are asked for in one
+//! reading of a text. What comes out is a set: a chunk that a document repeats counts once.
+//!
+//! | chunking | a chunk is |
+//! |---|---|
+//! | `doc` | the whole text, byte for byte |
+//! | `lines:N` | the next N lines; the last chunk may be shorter |
+//! | `lines:N:sliding` | any N lines in a row; a shorter text is one chunk |
+//! | `paragraphs` | lines up to a blank one |
+//! | `sentences` | a sentence by UAX #29, trimmed |
+//! | `words:N`, `words:N:sliding` | as for lines |
+//!
+//! A line ends at `\n`; ASCII white space at both ends of it does not count, and neither do lines without anything
+//! else. Words are what ASCII white space separates, punctuation and case included. Nothing is normalised.
+//!
+//! A fingerprint is XXH3-64 of the bytes for a whole text and a sentence; of several lines or words it is their XXH3-64
+//! values folded in order, with their number. Two chunks collide with probability 2^-64, or 2^-32 when asked for
+//! [`Bits::Short`], the width of the source; [`Bits::expected_collisions`] tells what that means.
+
+mod name;
+
+use unicode_segmentation::UnicodeSegmentation;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::feature::sort_dedup;
+use crate::hash::{GOLDEN, avalanche};
+
+pub use name::ChunkingError;
+
+/// What a chunk is. Parsed from and printed as `doc`, `lines:4`, `lines:2:sliding`, `sentences`, `paragraphs`,
+/// `words:8:sliding`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Chunking {
+    /// The whole text.
+    Document,
+    /// Runs of lines.
+    Lines(Run),
+    /// Sentences by UAX #29.
+    Sentences,
+    /// Lines up to a blank one.
+    Paragraphs,
+    /// Runs of words.
+    Words(Run),
+}
+
+/// How lines or words are joined to chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Run {
+    /// Lines or words in a chunk, from 1 to [`Run::MOST`].
+    pub length: u16,
+    /// Whether a chunk begins at every line or word, not only where the last one ended.
+    pub sliding: bool,
+}
+
+impl Run {
+    /// The longest run.
+    pub const MOST: u16 = 1000;
+}
+
+/// Width of a fingerprint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bits {
+    /// 32, as in the source.
+    Short,
+    /// 64.
+    #[default]
+    Long,
+}
+
+impl Bits {
+    /// The number of bits.
+    #[must_use]
+    pub fn count(self) -> u32 {
+        match self {
+            Self::Short => 32,
+            Self::Long => 64,
+        }
+    }
+
+    /// How many pairs of different chunks among `chunks` are expected to have one fingerprint: n(n-1)/2 divided by two
+    /// to the power of the width.
+    #[must_use]
+    pub fn expected_collisions(self, chunks: u64) -> f64 {
+        let chunks = chunks as f64;
+        chunks * (chunks - 1.0).max(0.0) / 2.0 / 2_f64.powi(self.count() as i32)
+    }
+
+    fn cut(self, fingerprint: u64) -> u64 {
+        match self {
+            Self::Short => fingerprint >> 32,
+            Self::Long => fingerprint,
+        }
+    }
+}
+
+/// Makes the chunk fingerprints of texts. One a thread; its buffers are used again from text to text.
+///
+/// Time is linear in the text for each chunking; lines and words are looked for once, whatever number of chunkings
+/// uses them.
+///
+/// ```
+/// use lookalike::chunk::{Bits, Chunker};
+/// let mut chunker = Chunker::new(&["lines:2".parse()?, "words:1".parse()?], Bits::Long);
+/// chunker.chunk("one two\ntwo three\n\none two\n  two three\n");
+/// assert_eq!(chunker.set(0).len(), 1, "the same two lines twice");
+/// assert_eq!(chunker.set(1).len(), 3);
+/// # Ok::<(), lookalike::chunk::ChunkingError>(())
+/// ```
+pub struct Chunker {
+    chunkings: Vec<Chunking>,
+    bits: Bits,
+    /// Hashes of the lines that are not blank.
+    lines: Vec<u64>,
+    /// Ends of paragraphs among these lines.
+    paragraphs: Vec<usize>,
+    words: Vec<u64>,
+    sets: Vec<Vec<u64>>,
+    scratch: Vec<u64>,
+}
+
+impl Chunker {
+    /// A chunker for these chunkings.
+    #[must_use]
+    pub fn new(chunkings: &[Chunking], bits: Bits) -> Self {
+        Self {
+            chunkings: chunkings.to_vec(),
+            bits,
+            lines: Vec::new(),
+            paragraphs: Vec::new(),
+            words: Vec::new(),
+            sets: vec![Vec::new(); chunkings.len()],
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Chunks a text. [`Chunker::set`] has what came out until the next call.
+    pub fn chunk(&mut self, text: &str) {
+        self.look(text);
+        for (chunking, set) in self.chunkings.iter().zip(&mut self.sets) {
+            set.clear();
+            match chunking {
+                Chunking::Document if text.is_empty() => {}
+                Chunking::Document => set.push(xxh3_64(text.as_bytes())),
+                Chunking::Sentences => sentences(text, set),
+                Chunking::Lines(run) => runs(&self.lines, *run, set),
+                Chunking::Words(run) => runs(&self.words, *run, set),
+                Chunking::Paragraphs => paragraphs(&self.lines, &self.paragraphs, set),
+            }
+            set.iter_mut()
+                .for_each(|chunk| *chunk = self.bits.cut(*chunk));
+            sort_dedup(set, &mut self.scratch);
+        }
+    }
+
+    /// Distinct fingerprints of the text's chunks under chunking number `chunking`, ascending.
+    #[must_use]
+    pub fn set(&self, chunking: usize) -> &[u64] {
+        &self.sets[chunking]
+    }
+
+    /// Finds lines and words, when a chunking wants them.
+    fn look(&mut self, text: &str) {
+        let wants = |of: fn(&Chunking) -> bool| self.chunkings.iter().any(of);
+        let by_line = wants(|c| matches!(c, Chunking::Lines(_) | Chunking::Paragraphs));
+        let by_word = wants(|c| matches!(c, Chunking::Words(_)));
+        if by_line {
+            self.look_for_lines(text);
+        }
+        if by_word {
+            self.words.clear();
+            let words = text.as_bytes().split(u8::is_ascii_whitespace);
+            let words = words.filter(|word| !word.is_empty());
+            self.words.extend(words.map(xxh3_64));
+        }
+    }
+
+    fn look_for_lines(&mut self, text: &str) {
+        self.lines.clear();
+        self.paragraphs.clear();
+        for line in text.split('\n') {
+            let line = line.as_bytes().trim_ascii();
+            if !line.is_empty() {
+                self.lines.push(xxh3_64(line));
+            } else if self.paragraphs.last().copied().unwrap_or(0) < self.lines.len() {
+                self.paragraphs.push(self.lines.len());
+            }
+        }
+        self.paragraphs.push(self.lines.len());
+    }
+}
+
+fn sentences(text: &str, set: &mut Vec<u64>) {
+    let trimmed = text.split_sentence_bounds().map(|s| s.trim());
+    set.extend(
+        trimmed
+            .filter(|s| !s.is_empty())
+            .map(|s| xxh3_64(s.as_bytes())),
+    );
+}
+
+fn paragraphs(lines: &[u64], ends: &[usize], set: &mut Vec<u64>) {
+    let mut start = 0;
+    for &end in ends.iter().filter(|&&end| end > 0) {
+        if end > start {
+            set.push(fold(&lines[start..end]));
+        }
+        start = end;
+    }
+}
+
+fn runs(parts: &[u64], run: Run, set: &mut Vec<u64>) {
+    let length = usize::from(run.length);
+    if run.sliding && parts.len() > length {
+        set.extend(parts.windows(length).map(fold));
+    } else {
+        set.extend(parts.chunks(length).map(fold));
+    }
+}
+
+/// One fingerprint of several: their number and each in order.
+#[inline]
+fn fold(parts: &[u64]) -> u64 {
+    let start = (parts.len() as u64).wrapping_mul(GOLDEN);
+    let step = |hash: u64, part: &u64| (hash.rotate_left(29) ^ part).wrapping_mul(GOLDEN);
+    avalanche(parts.iter().fold(start, step))
+}

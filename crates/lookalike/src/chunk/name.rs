@@ -1,0 +1,71 @@
+//! Names of chunkings, as they stand on command lines and in results.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Chunking, Run};
+
+/// A word that names no chunking.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown chunking {0:?}: use doc, lines:N, lines:N:sliding, sentences, paragraphs, words:N or words:N:sliding, N \
+     from 1 to 1000"
+)]
+pub struct ChunkingError(String);
+
+impl FromStr for Chunking {
+    type Err = ChunkingError;
+
+    fn from_str(text: &str) -> Result<Self, ChunkingError> {
+        let (kind, rest) = text
+            .split_once(':')
+            .map_or((text, None), |(k, r)| (k, Some(r)));
+        match (kind, rest) {
+            ("doc", None) => Some(Self::Document),
+            ("sentences", None) => Some(Self::Sentences),
+            ("paragraphs", None) => Some(Self::Paragraphs),
+            ("lines", rest) => run(rest).map(Self::Lines),
+            ("words", rest) => run(rest).map(Self::Words),
+            _ => None,
+        }
+        .ok_or_else(|| ChunkingError(text.to_owned()))
+    }
+}
+
+/// `N` or `N:sliding`; one of a kind when nothing is said.
+fn run(rest: Option<&str>) -> Option<Run> {
+    let Some(rest) = rest else {
+        return Some(Run {
+            length: 1,
+            sliding: false,
+        });
+    };
+    let (number, sliding) = match rest.split_once(':') {
+        None => (rest, false),
+        Some((number, "sliding")) => (number, true),
+        Some(_) => return None,
+    };
+    let length = number
+        .parse()
+        .ok()
+        .filter(|n| (1..=Run::MOST).contains(n))?;
+    // Of runs of one both kinds are the same.
+    Some(Run {
+        length,
+        sliding: sliding && length > 1,
+    })
+}
+
+impl fmt::Display for Chunking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, run) = match self {
+            Self::Document => return f.write_str("doc"),
+            Self::Sentences => return f.write_str("sentences"),
+            Self::Paragraphs => return f.write_str("paragraphs"),
+            Self::Lines(run) => ("lines", run),
+            Self::Words(run) => ("words", run),
+        };
+        let sliding = if run.sliding { ":sliding" } else { "" };
+        write!(f, "{kind}:{}{sliding}", run.length)
+    }
+}
