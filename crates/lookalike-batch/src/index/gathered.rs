@@ -123,8 +123,8 @@ impl Gathered {
             id_bytes: None,
             summaries: Vec::new(),
         };
-        let (mut ids_of, mut scheme_of): (Option<(String, bool)>, Option<(String, SchemeId)>) =
-            (None, None);
+        let mut ids_of: Option<(String, bool)> = None;
+        let mut scheme_of: Option<(String, SchemeId)> = None;
         let (mut codes, mut before) = (Codes::default(), 0);
         for path in inputs {
             let mut file = CodeFile::open(path, strict)?;

@@ -166,9 +166,9 @@ fn chart(bars: &[f64], line: &[f64], label: &dyn Fn(usize) -> String) -> String 
         .enumerate()
         .map(|(at, &value)| format!("{:.1},{:.1}", (at as f64 + 0.5) * step, y(value)));
     let points: Vec<String> = points.collect();
-    let _ = write!(
+    let _ = writeln!(
         svg,
-        "<polyline class=\"even\" points=\"{}\"/><text x=\"2\" y=\"-3\">{}</text></svg>\n",
+        "<polyline class=\"even\" points=\"{}\"/><text x=\"2\" y=\"-3\">{}</text></svg>",
         points.join(" "),
         grouped(most as u64)
     );

@@ -24,7 +24,7 @@ impl<T: Pod> Section<T> {
     /// when the range is not inside or not a whole number of items.
     pub(super) fn held(bytes: &HeldBytes, range: Range<usize>) -> Option<Self> {
         let part = (**bytes).as_ref().get(range.clone())?;
-        if part.len() % size_of::<T>() != 0 {
+        if !part.len().is_multiple_of(size_of::<T>()) {
             return None;
         }
         Some(match bytemuck::try_cast_slice::<u8, T>(part) {

@@ -215,7 +215,7 @@ fn read_family(numbers: &mut impl Iterator<Item = u64>) -> Option<Family> {
     });
     match (tag, told.len()) {
         (0, 0) => Some(Family::Scan),
-        (1, _) if told.len() % 3 == 0 => Some(Family::Groups(groups.collect())),
+        (1, _) if told.len().is_multiple_of(3) => Some(Family::Groups(groups.collect())),
         (2, _) => Some(Family::Nested(told)),
         (3, 0) => Some(Family::Biplane),
         (4, 0) => Some(Family::Affine),
