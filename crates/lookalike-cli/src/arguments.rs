@@ -8,7 +8,8 @@ use clap::Args;
 use lookalike::Terms;
 use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::{
-    Case, Normalization, Scheme, Segmentation, Shingle, Sketch, TokenHash, Weight,
+    Case, Extraction, HtmlMode, Mask, Normalization, Scheme, Segmentation, Shingle, Sketch,
+    TokenHash, Weight,
 };
 use lookalike_batch::{Limits, Method, SPOOL};
 use lookalike_corpus::{FieldPath, Format, InputOptions, RankField};
@@ -35,13 +36,16 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     id: Option<FieldPath>,
 
-    /// Field or column that holds the text [default: text, else html, whose visible text is taken]
+    /// Field or column that holds the text [default: text, else html, see --html]
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     text: Option<FieldPath>,
 
     /// Longer documents are kept, but not compared; they are counted
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size::parse, help_heading = "Input")]
     max_document: u64,
+
+    #[command(flatten)]
+    pub(crate) html: HtmlArguments,
 
     /// Stop at the first record that cannot be read, instead of counting and listing it
     #[arg(long, help_heading = "Input")]
@@ -56,8 +60,46 @@ impl InputArguments {
             id_field: self.id.clone(),
             text_field: self.text.clone(),
             rank_field,
+            html: self.html.extraction(),
             max_document_bytes: self.max_document,
             ..InputOptions::default()
+        }
+    }
+}
+
+/// Which text of HTML counts.
+#[derive(Args)]
+pub(crate) struct HtmlArguments {
+    /// Text of HTML: visible (all of it), fast (blocks of text, no menus), main (the main content) or quality (the
+    /// same, slower and better; needs a build with the feature quality)
+    #[arg(
+        long,
+        value_name = "MODE",
+        default_value = "main",
+        help_heading = "Features"
+    )]
+    html: HtmlMode,
+
+    /// The title of a page counts as text
+    #[arg(long, help_heading = "Features")]
+    html_title: bool,
+
+    /// The alternative texts of images count as text
+    #[arg(long, help_heading = "Features")]
+    html_alt: bool,
+
+    /// The targets of links count as text
+    #[arg(long, help_heading = "Features")]
+    html_links: bool,
+}
+
+impl HtmlArguments {
+    pub(crate) fn extraction(&self) -> Extraction {
+        Extraction {
+            mode: self.html,
+            title: self.html_title,
+            alt: self.html_alt,
+            links: self.html_links,
         }
     }
 }
@@ -101,6 +143,15 @@ pub(crate) struct SchemeArguments {
     )]
     case: Case,
 
+    /// Make alike before comparing: numbers, dates, numbers,dates, or none
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    mask: Mask,
+
     /// Seed of all hashes: sketches of different seeds cannot be compared
     #[arg(
         long,
@@ -142,6 +193,7 @@ impl SchemeArguments {
         &self,
         weight: Weight,
         sketch: Sketch,
+        html: &HtmlArguments,
     ) -> Result<(Scheme, Option<Arc<Terms>>), Failure> {
         let key = self.key()?;
         let hash = match (self.hash, key) {
@@ -170,6 +222,8 @@ impl SchemeArguments {
             hash,
             seed: self.seed,
             sketch,
+            html: html.extraction(),
+            mask: self.mask,
             terms: None,
         };
         if !(weight.needs_terms() || sketch.needs_terms()) {

@@ -111,9 +111,9 @@ fn rank_field(keep: &Keep) -> Result<Option<RankField>, Failure> {
 
 impl Arguments {
     fn settings(&self) -> Result<Settings, Failure> {
-        let (scheme, terms) = self
-            .scheme
-            .scheme(self.method.weight, self.method.sketch())?;
+        let (scheme, terms) =
+            self.scheme
+                .scheme(self.method.weight, self.method.sketch(), &self.input.html)?;
         Ok(Settings {
             scheme,
             terms,

@@ -7,13 +7,13 @@ use std::path::Path;
 use lookalike::band::Banding;
 use lookalike::feature::FeatureExtractor;
 use lookalike::resemblance::{containment, intersection_size, resemblance};
-use lookalike::scheme::{Scheme, Sketch, Weight};
+use lookalike::scheme::{Extraction, Scheme, Sketch, Weight};
 use lookalike::sketch::{MinHash, Simhash};
 use lookalike_batch::report::diff;
 use lookalike_corpus::{InputOptions, Inputs, Parser};
 use serde::Serialize;
 
-use crate::arguments::{RunArguments, SchemeArguments};
+use crate::arguments::{HtmlArguments, RunArguments, SchemeArguments};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// Least resemblance of near-duplicates
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     threshold: f64,
+
+    #[command(flatten)]
+    html: HtmlArguments,
 
     #[command(flatten)]
     scheme: SchemeArguments,
@@ -72,15 +75,17 @@ struct Document {
 impl Arguments {
     fn documents(&self) -> Result<[Document; 2], Failure> {
         let spool = self.run.spool(std::env::temp_dir())?;
+        let html = self.html.extraction();
         if self.inputs.is_empty() {
-            return Ok([file(&self.a, spool.path())?, file(&self.b, spool.path())?]);
+            let file = |path| file(path, html, spool.path());
+            return Ok([file(&self.a)?, file(&self.b)?]);
         }
         let wanted = [
             self.a.to_string_lossy().into_owned(),
             self.b.to_string_lossy().into_owned(),
         ];
         let mut found = [None, None];
-        visit(&self.inputs, spool.path(), |id, text| {
+        visit(&self.inputs, html, spool.path(), |id, text| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
                 if wanted == id && found.is_none() {
                     *found = Some(Document {
@@ -102,9 +107,9 @@ impl Arguments {
 }
 
 /// The one document in a file.
-fn file(path: &OsString, spool: &Path) -> Result<Document, Failure> {
+fn file(path: &OsString, html: Extraction, spool: &Path) -> Result<Document, Failure> {
     let mut documents = Vec::new();
-    visit(std::slice::from_ref(path), spool, |id, text| {
+    visit(std::slice::from_ref(path), html, spool, |id, text| {
         documents.push(Document {
             name: id.to_owned(),
             text: text.to_owned(),
@@ -122,10 +127,14 @@ fn file(path: &OsString, spool: &Path) -> Result<Document, Failure> {
 
 fn visit(
     inputs: &[OsString],
+    html: Extraction,
     spool: &Path,
     mut visit: impl FnMut(&str, &str),
 ) -> Result<(), Failure> {
-    let options = InputOptions::default();
+    let options = InputOptions {
+        html,
+        ..InputOptions::default()
+    };
     let inputs = Inputs::discover(inputs, &options, spool)?;
     let mut parser = Parser::new(&inputs, &options);
     for chunk in inputs.chunks(&options) {
@@ -241,7 +250,9 @@ impl Explanation {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let documents = arguments.documents()?;
-    let (scheme, _) = arguments.scheme.scheme(Weight::Set, Sketch::None)?;
+    let (scheme, _) = arguments
+        .scheme
+        .scheme(Weight::Set, Sketch::None, &arguments.html)?;
     let explanation = explanation(&documents, &scheme, arguments.threshold);
     let mut text = if arguments.run.json {
         serde_json::to_string(&explanation).map_err(std::io::Error::from)? + "\n"

@@ -59,7 +59,10 @@ fn compression(path: &std::path::Path) -> Result<Compression, Failure> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let compression = arguments.output.as_deref().map(compression).transpose()?;
-    let (scheme, terms) = arguments.scheme.scheme(arguments.weight, Sketch::Simhash)?;
+    let (scheme, terms) =
+        arguments
+            .scheme
+            .scheme(arguments.weight, Sketch::Simhash, &arguments.input.html)?;
     let limits = arguments.run.limits();
     let options = arguments.input.options(None);
     let spool = arguments.run.spool(std::env::temp_dir())?;

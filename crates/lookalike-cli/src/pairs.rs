@@ -39,7 +39,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.method.check()?;
     let method = &arguments.method;
-    let (scheme, terms) = arguments.scheme.scheme(method.weight, method.sketch())?;
+    let (scheme, terms) =
+        arguments
+            .scheme
+            .scheme(method.weight, method.sketch(), &arguments.input.html)?;
     let settings = Settings {
         scheme,
         terms,

@@ -35,7 +35,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (scheme, _) = arguments.scheme.scheme(Weight::Set, Sketch::None)?;
+    let (scheme, _) = arguments
+        .scheme
+        .scheme(Weight::Set, Sketch::None, &arguments.input.html)?;
     let limits = arguments.run.limits();
     let options = arguments.input.options(None);
     let spool = arguments.run.spool(std::env::temp_dir())?;

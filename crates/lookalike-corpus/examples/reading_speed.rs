@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::time::Instant;
 
+use lookalike::Extraction;
 use lookalike_corpus::{Chunk, HtmlText, InputOptions, Inputs, Parser};
 
 const ROUNDS: usize = 20;
@@ -70,7 +71,9 @@ fn strip() {
     let clock = Clock::start();
     for _ in 0..ROUNDS * 8 {
         text.clear();
-        HtmlText::new().extract(&page, &mut text);
+        HtmlText::new(Extraction::default())
+            .unwrap()
+            .extract(&page, &mut text);
     }
     report(
         "made HTML to text",

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::decode;
 use crate::error::InputError;
 use crate::glob;
+use crate::html;
 use crate::name;
 use crate::options::InputOptions;
 use crate::sniff::{self, Refusal, Verdict};
@@ -52,6 +53,7 @@ impl Inputs {
         spool_dir: &Path,
         standard_input: &mut dyn Read,
     ) -> Result<Inputs, InputError> {
+        html::check(options.html)?;
         let mut discovery = Discovery {
             options,
             sources: Vec::new(),

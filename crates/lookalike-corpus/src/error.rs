@@ -7,6 +7,9 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
+    /// An HTML mode that this build lacks.
+    #[error(transparent)]
+    Html(#[from] crate::html::UnsupportedHtml),
     /// There is no such file, and it is no glob either.
     #[error("{name}: no such file or directory: check the name, and quote globs")]
     NotFound {

@@ -11,7 +11,7 @@
 //!    output;
 //! 5. [`AtomicFile`] and [`FileTree`] write results so that no half file ever bears a final name.
 //!
-//! HTML is reduced to its visible text by [`HtmlText`], character sets are found by [`charset`].
+//! HTML is reduced to text by [`HtmlText`], character sets are found by [`charset`].
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,7 +66,7 @@ mod tree;
 pub use atomic::{AtomicFile, remove_leftovers};
 pub use chunk::{Chunk, ChunkReader};
 pub use error::{InputError, ReadError};
-pub use html::HtmlText;
+pub use html::{HtmlText, UnsupportedHtml};
 pub use options::{Compression, FieldPath, Format, InputOptions, OptionError, RankField};
 pub use parser::Parser;
 pub use raw::{Part, RawRecord, raw_records};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lookalike::Extraction;
+
 /// How inputs are read. Built by the caller, the same for discovery, reading and parsing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputOptions {
@@ -11,10 +13,12 @@ pub struct InputOptions {
     /// Where the id of a JSONL record stands; else `id`, else `url`, else one is made.
     pub id_field: Option<FieldPath>,
     /// Where the text of a JSONL record stands; else `text`, else `html`. A field whose last
-    /// component is `html` is reduced to its visible text.
+    /// component is `html` is reduced to its text, as `html` says.
     pub text_field: Option<FieldPath>,
     /// The number by which survivors are chosen, if the job asks for one.
     pub rank_field: Option<RankField>,
+    /// What becomes of HTML.
+    pub html: Extraction,
     /// Largest document in bytes after decompression: a JSONL line without its terminator, or a
     /// whole file. Longer ones become records without text, see [`crate::TextState::TooLong`].
     pub max_document_bytes: u64,
@@ -32,6 +36,7 @@ impl Default for InputOptions {
             id_field: None,
             text_field: None,
             rank_field: None,
+            html: Extraction::default(),
             max_document_bytes: 64 << 20,
             max_decoded_ratio: 1000,
             chunk_bytes: 1 << 20,

@@ -73,6 +73,9 @@ impl Place {
 
 impl<'i> Parser<'i> {
     /// A parser for chunks of these inputs, read with the same options.
+    ///
+    /// # Panics
+    /// If the options ask for an HTML mode that this build lacks, which [`Inputs::discover`] refuses.
     pub fn new(inputs: &'i Inputs, options: &InputOptions) -> Parser<'i> {
         Parser {
             inputs,
@@ -80,7 +83,7 @@ impl<'i> Parser<'i> {
             rank: options.rank_field.clone(),
             max_bytes: max_document_bytes(options),
             buffers: Buffers::default(),
-            html: HtmlText::new(),
+            html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
             html_text: String::new(),
         }
     }

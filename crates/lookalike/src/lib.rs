@@ -69,8 +69,8 @@ pub use resemblance::{
     shared_needed,
 };
 pub use scheme::{
-    Case, Normalization, Scheme, SchemeId, SchemeMismatch, Segmentation, Shingle, Sketch,
-    TokenHash, Weight, Width,
+    Case, Extraction, HtmlMode, Mask, Normalization, Scheme, SchemeId, SchemeMismatch,
+    Segmentation, Shingle, Sketch, TokenHash, Weight, Width,
 };
 pub use sketch::{
     Fingerprint, MinHash, OnePermutation, Signature, Simhash, SketchValue, Sketcher, SuperShingles,

@@ -6,15 +6,20 @@
 //! [`crate::text`], [`crate::feature`] and [`crate::sketch`]; published values for it in
 //! `docs/vectors`.
 
+mod extraction;
+mod mask;
 mod option;
 mod sketch;
 mod token_hash;
 
 use std::fmt;
+use std::iter::Peekable;
 use std::str::FromStr;
 
 use thiserror::Error;
 
+pub use extraction::{Extraction, HtmlMode};
+pub use mask::Mask;
 pub use option::{
     Case, Normalization, ParseOptionError, Segmentation, Shingle, Weight, Width, Widths,
 };
@@ -41,8 +46,9 @@ pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 /// ```
 ///
 /// What is newer follows `unicode` and stands there only when it is not the default, so that
-/// nothing that a scheme ever meant changes its text: `terms`, the id of the table of terms that
-/// weights or lexicons come from ([`Terms`](crate::Terms)).
+/// nothing that a scheme ever meant changes its text: `html` ([`Extraction`]), `mask` ([`Mask`]), and
+/// `terms`, the id of the table of terms that weights or lexicons come from
+/// ([`Terms`](crate::Terms)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Scheme {
     /// The normalisation form.
@@ -61,6 +67,10 @@ pub struct Scheme {
     pub seed: u64,
     /// What is made of the features.
     pub sketch: Sketch,
+    /// What becomes of HTML.
+    pub html: Extraction,
+    /// What is made alike before words are cut.
+    pub mask: Mask,
     /// The table of terms that weights or lexicons come from.
     pub terms: Option<TermsId>,
 }
@@ -117,7 +127,7 @@ fn fields(scheme: &str) -> Vec<(&str, &str)> {
 
 fn value_of<'a>(fields: &[(&str, &'a str)], name: &str) -> &'a str {
     let field = fields.iter().find(|field| field.0 == name);
-    field.map_or("none", |field| field.1)
+    field.map_or("default", |field| field.1)
 }
 
 /// Why a text is no scheme of this build.
@@ -200,6 +210,12 @@ impl fmt::Display for Scheme {
             self.seed,
             self.sketch
         )?;
+        if self.html != Extraction::default() {
+            write!(f, " html={}", self.html)?;
+        }
+        if self.mask != Mask::default() {
+            write!(f, " mask={}", self.mask)?;
+        }
         match self.terms {
             Some(terms) => write!(f, " terms={terms}"),
             None => Ok(()),
@@ -221,7 +237,7 @@ impl Scheme {
     /// # Errors
     /// [`ParseSchemeError`]; of kind `Key` when the key is not the one with the id in the text.
     pub fn parse_with_key(text: &str, key: Option<SipKey>) -> Result<Self, ParseSchemeError> {
-        let mut words = text.split(' ');
+        let mut words = text.split(' ').peekable();
         expect_version(words.next())?;
         let mut field = |name| field(words.next(), name);
         let normalization = field("normalize")?.parse()?;
@@ -233,6 +249,8 @@ impl Scheme {
         let seed = parse_seed(field("seed")?)?;
         let sketch = field("sketch")?.parse()?;
         expect_unicode(field("unicode")?)?;
+        let html = newer(&mut words, "html")?;
+        let mask = newer(&mut words, "mask")?;
         let mut next = words.next();
         let terms = parse_terms(&mut next)?;
         match next.or_else(|| words.next()) {
@@ -248,10 +266,33 @@ impl Scheme {
                 hash,
                 seed,
                 sketch,
+                html,
+                mask,
                 terms,
             }),
         }
     }
+}
+
+/// The value of a field that stands in a scheme only when it is not the default.
+fn newer<'a, T>(
+    words: &mut Peekable<impl Iterator<Item = &'a str>>,
+    name: &'static str,
+) -> Result<T, ParseSchemeError>
+where
+    T: FromStr<Err = ParseOptionError> + Default + PartialEq,
+{
+    let is_it = |word: &&str| word.split_once('=').is_some_and(|field| field.0 == name);
+    let Some((_, value)) = words.next_if(is_it).and_then(|word| word.split_once('=')) else {
+        return Ok(T::default());
+    };
+    let parsed: T = value.parse()?;
+    if parsed == T::default() {
+        return Err(ParseSchemeError::Trailing {
+            found: format!("{name}={value}"),
+        });
+    }
+    Ok(parsed)
 }
 
 fn expect_version(word: Option<&str>) -> Result<(), ParseSchemeError> {

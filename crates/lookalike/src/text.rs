@@ -1,5 +1,6 @@
 //! Text to words: the first step of the way of the data, and the published meaning of a scheme.
 //!
+//! 0. Numbers and dates are masked if the scheme says so ([`Scheme::mask`]).
 //! 1. The text is cut at ASCII white space (space, `\t`, `\n`, `\r`, `\x0b`, `\x0c`) into pieces.
 //!    Each piece is brought to the scheme's normalisation form, then lower-cased when the scheme
 //!    says so (full mapping; a final sigma is judged within its piece).
@@ -18,13 +19,15 @@
 mod batch;
 mod chars;
 mod class;
+mod mask;
 mod piece;
 
 use crate::kernel::Level;
 use crate::kernel::tokenise::{self, Rules};
-use crate::scheme::{Case, Normalization, Scheme, Segmentation};
+use crate::scheme::{Case, Mask, Normalization, Scheme, Segmentation};
 pub(crate) use batch::{Batch, Room};
 pub(crate) use chars::CharBatch;
+use mask::mask;
 use piece::PieceReader;
 
 /// Bytes of text that are worked on at once: the lower-cased copy and the word bounds of so much
@@ -65,6 +68,8 @@ pub struct Segmenter {
     rules: TextRules,
     batch: Batch,
     reader: PieceReader,
+    mask: Mask,
+    masked: String,
 }
 
 impl Segmenter {
@@ -80,6 +85,8 @@ impl Segmenter {
             rules,
             batch: Batch::default(),
             reader: PieceReader::new(rules),
+            mask: scheme.mask,
+            masked: String::new(),
         }
     }
 
@@ -90,13 +97,26 @@ impl Segmenter {
 
     /// Shows `full` the words of `text` in batches of some thousand.
     pub(crate) fn batches(&mut self, text: &str, mut full: impl FnMut(&Batch)) {
-        let mut rest = text;
-        self.batch.clear();
-        while !rest.is_empty() {
-            rest = self.chunk(rest, &mut full);
-            self.flush(CHUNK / 2, &mut full);
+        self.masked(text, |segmenter, text| {
+            let mut rest = text;
+            segmenter.batch.clear();
+            while !rest.is_empty() {
+                rest = segmenter.chunk(rest, &mut full);
+                segmenter.flush(CHUNK / 2, &mut full);
+            }
+            segmenter.flush(1, &mut full);
+        });
+    }
+
+    /// Goes on with the text masked as the scheme says.
+    fn masked(&mut self, text: &str, go_on: impl FnOnce(&mut Self, &str)) {
+        if self.mask == Mask::default() {
+            return go_on(self, text);
         }
-        self.flush(1, &mut full);
+        let mut masked = std::mem::take(&mut self.masked);
+        mask(text, self.mask, &mut masked);
+        go_on(self, &masked);
+        self.masked = masked;
     }
 
     /// Hands the batch on when it holds so many bytes.

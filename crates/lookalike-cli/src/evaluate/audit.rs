@@ -90,7 +90,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let sketch = method.sketch();
     let rule = rule(method, sketch)?;
-    let (scheme, terms) = arguments.scheme.scheme(method.weight, sketch)?;
+    let (scheme, terms) = arguments
+        .scheme
+        .scheme(method.weight, sketch, &arguments.input.html)?;
     let refused = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let sketcher = Sketcher::new(&scheme, terms.as_ref()).map_err(|error| refused(&error))?;
     let extractor = match &terms {

@@ -93,7 +93,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         true => (Weight::Set, Sketch::None),
         false => (arguments.weight, arguments.sketch),
     };
-    let (scheme, _) = arguments.scheme.scheme(weight, sketch)?;
+    let (scheme, _) = arguments
+        .scheme
+        .scheme(weight, sketch, &arguments.input.html)?;
     let scheme = lookalike::Scheme {
         weight: arguments.weight,
         sketch: arguments.sketch,

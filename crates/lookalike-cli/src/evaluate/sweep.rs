@@ -164,7 +164,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             arguments.threshold
         )));
     }
-    let (base, _) = arguments.scheme.scheme(Weight::Set, Sketch::None)?;
+    let (base, _) = arguments
+        .scheme
+        .scheme(Weight::Set, Sketch::None, &arguments.input.html)?;
     let collection = collection(&arguments.input, &arguments.run)?;
     let (truth, words) = arguments.truth(&collection, &base)?;
     if truth.true_pairs() == 0 {

@@ -11,6 +11,7 @@ mod hostile;
 mod hostile_files;
 mod hostile_lines;
 mod hostile_pipes;
+mod html_modes;
 mod index;
 mod invariance;
 mod join;

@@ -1,238 +1,176 @@
-//! HTML to visible text: a tokeniser that keeps what a reader of the page would see.
+//! HTML to text, in four modes.
 //!
-//! No tree is built. The tokeniser follows the states of the HTML standard (13.2.5) that matter for
-//! where text begins and ends: comments, CDATA in foreign content, raw text elements, quoted
-//! attributes, character references. Time is linear in the page and memory is the output, whatever
-//! the nesting. What becomes of white space follows `innerText`: runs collapse to one space, block
+//! - *visible*: all that a reader of the page would see ([`sink`]);
+//! - *fast*: of that, the blocks that are text rather than links and labels ([`blocks`], [`fast`]);
+//! - *main*: the element that the browsers' reading views would choose ([`main_content`]);
+//! - *quality*: the answer of a slower library, with the Cargo feature `quality`.
+//!
+//! The first two come out of one walk through the page ([`page`]) without a tree. The others build trees, so the page
+//! is measured first ([`shape`]) and one that is made to hurt gets the text of *fast*, as does one in which they find
+//! next to nothing. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
 //! elements begin a line, paragraphs and the like are set off by a blank line, `pre` is kept.
 //!
-//! Not seen: `script`, `style`, `noscript`, `template`, `title`, `iframe`, comments, attributes.
-//! Style sheets and the `hidden` attribute are not consulted.
+//! Not seen: `script`, `style`, `noscript`, `template`, `iframe`, comments; title and attributes unless asked for
+//! ([`notes`]). Style sheets are not consulted, the `hidden` attribute by *fast* only.
 
+mod attribute;
+mod blocks;
 mod entity;
+mod fast;
+mod main_content;
+mod notes;
+mod page;
+#[cfg(feature = "quality")]
+mod quality;
+mod shape;
 mod sink;
 mod tag;
 
-use memchr::memchr;
-use memchr::memmem;
+use lookalike::{Extraction, HtmlMode};
 
-use sink::{Gap, Sink};
-use tag::Kind;
+use blocks::words;
+use fast::Fast;
+use notes::Notes;
+use page::Target;
+use sink::Sink;
 
-/// Turns HTML into visible text. Keeps no state from one page to the next.
+/// Turns HTML into text. Keeps nothing but buffers from one page to the next.
 ///
 /// ```
+/// use lookalike::Extraction;
+/// use lookalike_corpus::HtmlText;
+///
 /// let mut text = String::new();
 /// let page = "<title>t</title><h1>Caf&eacute;</h1><p>Open <b>all</b>\n day<script>1<2</script>";
-/// lookalike_corpus::HtmlText::new().extract(page, &mut text);
+/// HtmlText::new(Extraction::default())?.extract(page, &mut text);
 /// assert_eq!(text, "Caf\u{e9}\n\nOpen all day");
+/// # Ok::<(), lookalike_corpus::UnsupportedHtml>(())
 /// ```
-#[derive(Debug, Clone, Default)]
-pub struct HtmlText {}
+#[derive(Debug, Clone)]
+pub struct HtmlText {
+    extraction: Extraction,
+    fast: Fast,
+    /// The text of the fast mode, where it may be needed.
+    plain: String,
+}
+
+/// A mode for which this build has no code.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this build cannot extract HTML in the mode `{mode}`: build with the Cargo feature `{mode}`, or use another mode"
+)]
+pub struct UnsupportedHtml {
+    /// The mode, which is also the name of the feature.
+    pub mode: HtmlMode,
+}
+
+/// Fewer words than this as the main content of a page are few...
+const FEW_WORDS: u32 = 50;
+
+/// ...and too few if *fast* finds so many times as many.
+const MANY_TIMES: u32 = 2;
 
 impl HtmlText {
-    /// A new extractor.
-    pub fn new() -> HtmlText {
-        HtmlText {}
+    /// An extractor of this kind.
+    ///
+    /// # Errors
+    /// [`UnsupportedHtml`] when this build lacks the mode.
+    pub fn new(extraction: Extraction) -> Result<HtmlText, UnsupportedHtml> {
+        check(extraction)?;
+        Ok(HtmlText {
+            extraction,
+            fast: Fast::default(),
+            plain: String::new(),
+        })
     }
 
-    /// Appends the visible text of a page to `out`. Never fails; O(length of the page).
+    /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*
+    /// and *fast*, and for those made to hurt in the others.
     pub fn extract(&mut self, html: &str, out: &mut String) {
-        let mut page = Page {
-            html,
-            sink: Sink::new(out),
-            hidden: 0,
-            foreign: 0,
+        let start = out.len();
+        let title = match self.extraction.mode {
+            HtmlMode::Visible => self.visible(html, out),
+            HtmlMode::Fast => self.fast(html, out),
+            HtmlMode::Main | HtmlMode::Quality => self.chosen(html, out),
         };
-        page.run();
-        page.sink.finish();
+        if let Some(title) = title.filter(|title| !title.is_empty()) {
+            let gap = if out.len() == start { "" } else { "\n\n" };
+            out.insert_str(start, &(title + gap));
+        }
+    }
+
+    /// Whether something besides the text counts.
+    fn has_notes(&self) -> bool {
+        self.extraction.title || self.extraction.alt || self.extraction.links
+    }
+
+    /// Walks through the page; returns its title if that is asked for.
+    fn walk<T: Target>(&self, html: &str, target: &mut T) -> Option<String> {
+        if !self.has_notes() {
+            page::walk(html, target);
+            return None;
+        }
+        let mut notes = Notes::new(target, self.extraction);
+        page::walk(html, &mut notes);
+        notes.title
+    }
+
+    fn visible(&self, html: &str, out: &mut String) -> Option<String> {
+        let mut sink = Sink::new(out);
+        let title = self.walk(html, &mut sink);
+        sink.finish();
+        title
+    }
+
+    fn fast(&mut self, html: &str, out: &mut String) -> Option<String> {
+        let mut fast = std::mem::take(&mut self.fast);
+        let mut title = None;
+        fast.extract(|blocks| title = self.walk(html, blocks), out);
+        self.fast = fast;
+        title
+    }
+
+    /// The text of the element that a library chooses, else that of the fast mode.
+    fn chosen(&mut self, html: &str, out: &mut String) -> Option<String> {
+        let start = out.len();
+        if shape::is_tame(html)
+            && let Some(content) = self.content(html)
+        {
+            self.visible(&content, out);
+        }
+        let found = words(&out.as_bytes()[start..]);
+        if found >= FEW_WORDS && !self.extraction.title {
+            return None;
+        }
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        let title = self.fast(html, &mut plain);
+        if found < FEW_WORDS && words(plain.as_bytes()) > MANY_TIMES * found {
+            out.truncate(start);
+            out.push_str(&plain);
+        }
+        self.plain = plain;
+        title
+    }
+
+    #[cfg(feature = "quality")]
+    fn content(&self, html: &str) -> Option<String> {
+        match self.extraction.mode {
+            HtmlMode::Quality => quality::quality_content(html, self.extraction),
+            _ => main_content::main_content(html),
+        }
+    }
+
+    #[cfg(not(feature = "quality"))]
+    fn content(&self, html: &str) -> Option<String> {
+        main_content::main_content(html)
     }
 }
 
-/// A page on its way.
-struct Page<'h, 'o> {
-    html: &'h str,
-    sink: Sink<'o>,
-    /// How many `template` elements are open.
-    hidden: u32,
-    /// How many `svg` and `math` elements are open.
-    foreign: u32,
-}
-
-impl Page<'_, '_> {
-    fn run(&mut self) {
-        let bytes = self.html.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            let next = memchr(b'<', &bytes[at..]).map_or(bytes.len(), |found| at + found);
-            self.text(at, next);
-            at = next;
-            if at < bytes.len() {
-                at = self.markup(at);
-            }
-        }
+/// Refuses a mode that this build lacks.
+pub(crate) fn check(extraction: Extraction) -> Result<(), UnsupportedHtml> {
+    match extraction.mode {
+        mode @ HtmlMode::Quality if !cfg!(feature = "quality") => Err(UnsupportedHtml { mode }),
+        _ => Ok(()),
     }
-
-    fn text(&mut self, from: usize, to: usize) {
-        if from < to && self.hidden == 0 {
-            self.sink.text(&self.html[from..to]);
-        }
-    }
-
-    /// What the `<` at `at` begins; returns where it ends.
-    fn markup(&mut self, at: usize) -> usize {
-        let bytes = self.html.as_bytes();
-        match bytes.get(at + 1) {
-            Some(b'a'..=b'z' | b'A'..=b'Z') => self.start_tag(at),
-            Some(b'/') => match bytes.get(at + 2) {
-                Some(b'a'..=b'z' | b'A'..=b'Z') => self.end_tag(at),
-                Some(_) => past_greater(bytes, at + 2),
-                None => self.literal(at, at + 2),
-            },
-            Some(b'!') => self.declaration(at),
-            Some(b'?') => past_greater(bytes, at + 2),
-            _ => self.literal(at, at + 1),
-        }
-    }
-
-    /// A `<` that begins nothing.
-    fn literal(&mut self, from: usize, to: usize) -> usize {
-        self.text(from, to);
-        to
-    }
-
-    fn declaration(&mut self, at: usize) -> usize {
-        let bytes = self.html.as_bytes();
-        let rest = &bytes[at + 2..];
-        if rest.starts_with(b"--") {
-            return tag::comment_end(bytes, at);
-        }
-        if self.foreign > 0 && rest.starts_with(b"[CDATA[") {
-            let start = at + b"<![CDATA[".len();
-            let end = memmem::find(&bytes[start..], b"]]>").map(|found| start + found);
-            self.verbatim(start, end.unwrap_or(bytes.len()));
-            return end.map_or(bytes.len(), |end| end + 3);
-        }
-        past_greater(bytes, at + 2)
-    }
-
-    fn verbatim(&mut self, from: usize, to: usize) {
-        if self.hidden == 0 {
-            self.sink.verbatim(&self.html[from..to]);
-        }
-    }
-
-    fn start_tag(&mut self, at: usize) -> usize {
-        let bytes = self.html.as_bytes();
-        let (kind, name_end) = tag::name(bytes, at + 1);
-        let Some((end, self_closing)) = tag::attributes_end(bytes, name_end) else {
-            return bytes.len();
-        };
-        match kind {
-            Kind::Inline => end,
-            Kind::Foreign => {
-                self.foreign += u32::from(!self_closing);
-                end
-            }
-            Kind::Template => {
-                self.hidden += 1;
-                end
-            }
-            Kind::Raw(raw) => self.raw(raw, &bytes[at + 1..name_end], end, self_closing),
-            _ => self.layout(kind, true, end),
-        }
-    }
-
-    fn end_tag(&mut self, at: usize) -> usize {
-        let bytes = self.html.as_bytes();
-        let (kind, name_end) = tag::name(bytes, at + 2);
-        let Some((end, _)) = tag::attributes_end(bytes, name_end) else {
-            return bytes.len();
-        };
-        match kind {
-            Kind::Inline | Kind::Raw(_) => end,
-            Kind::Foreign => {
-                self.foreign = self.foreign.saturating_sub(1);
-                end
-            }
-            Kind::Template => {
-                self.hidden = self.hidden.saturating_sub(1);
-                end
-            }
-            _ => self.layout(kind, false, end),
-        }
-    }
-
-    /// A tag that moves what follows to another place on the page.
-    fn layout(&mut self, kind: Kind, opens: bool, end: usize) -> usize {
-        match kind {
-            Kind::Cell => self.sink.gap(Gap::Space),
-            Kind::Break => self.sink.line_break(),
-            Kind::Line => self.sink.gap(Gap::Line),
-            Kind::Pre => return self.pre(opens, end),
-            _ => self.sink.gap(Gap::Paragraph),
-        }
-        if opens && kind != Kind::Break {
-            // Blocks are not allowed in SVG and MathML: they end it, closed or not.
-            self.foreign = 0;
-        }
-        end
-    }
-
-    /// `pre` keeps its white space, except for a line break at its very beginning.
-    fn pre(&mut self, opens: bool, end: usize) -> usize {
-        self.sink.gap(Gap::Paragraph);
-        self.sink.set_preformatted(opens);
-        let rest = &self.html.as_bytes()[end..];
-        match rest {
-            [b'\r', b'\n', ..] if opens => end + 2,
-            [b'\n', ..] if opens => end + 1,
-            _ => end,
-        }
-    }
-
-    /// An element whose content is no markup; returns where its end tag begins.
-    fn raw(&mut self, raw: tag::Raw, name: &[u8], from: usize, self_closing: bool) -> usize {
-        let bytes = self.html.as_bytes();
-        if self.foreign > 0 && raw != tag::Raw::Script {
-            return if self_closing {
-                from
-            } else {
-                next_end_tag(bytes, from)
-            };
-        }
-        if self.foreign > 0 && self_closing {
-            return from;
-        }
-        let to = match raw {
-            tag::Raw::Script => tag::script_end(bytes, from),
-            tag::Raw::Plaintext => bytes.len(),
-            _ => tag::raw_end(bytes, from, name),
-        };
-        match raw {
-            tag::Raw::Textarea => {
-                self.sink.gap(Gap::Space);
-                self.text(from, to);
-                self.sink.gap(Gap::Space);
-            }
-            tag::Raw::Xmp | tag::Raw::Plaintext => {
-                self.sink.gap(Gap::Paragraph);
-                self.verbatim(from, to);
-                self.sink.gap(Gap::Paragraph);
-            }
-            tag::Raw::Script | tag::Raw::Skipped => {}
-        }
-        to
-    }
-}
-
-/// Just after the next `>`.
-fn past_greater(bytes: &[u8], from: usize) -> usize {
-    memchr(b'>', &bytes[from..]).map_or(bytes.len(), |found| from + found + 1)
-}
-
-/// Where the next end tag begins: in SVG, `title` and `style` hold no raw text, and whatever is
-/// closed next closes them.
-fn next_end_tag(bytes: &[u8], from: usize) -> usize {
-    memmem::find(&bytes[from..], b"</").map_or(bytes.len(), |found| from + found)
 }

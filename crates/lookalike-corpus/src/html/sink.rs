@@ -1,6 +1,7 @@
 //! Where text goes: white space collapsed, gaps between blocks, character references resolved.
 
 use super::entity;
+use super::page::Target;
 use crate::block::{BLOCK, Block};
 
 /// What stands between two pieces of text, from weak to strong.
@@ -35,43 +36,20 @@ impl<'o> Sink<'o> {
         }
     }
 
+    /// Bytes of text so far, a gap that no text followed not counted.
+    pub(super) fn len(&self) -> usize {
+        self.out.len() - self.start
+    }
+
+    /// The text so far.
+    pub(super) fn written(&self) -> &str {
+        &self.out[self.start..]
+    }
+
     /// No white space at the end.
     pub(super) fn finish(self) {
         let kept = self.out[self.start..].trim_end_matches([' ', '\n']).len();
         self.out.truncate(self.start + kept);
-    }
-
-    pub(super) fn gap(&mut self, gap: Gap) {
-        self.gap = self.gap.max(gap);
-    }
-
-    pub(super) fn line_break(&mut self) {
-        self.gap(if self.broken {
-            Gap::Paragraph
-        } else {
-            Gap::Line
-        });
-        self.broken = true;
-    }
-
-    pub(super) fn set_preformatted(&mut self, preformatted: bool) {
-        self.preformatted = preformatted;
-    }
-
-    /// Text with character references, between two tags.
-    pub(super) fn text(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            match bytes[at] {
-                b'&' => at += self.reference(&text[at..]),
-                byte if !self.preformatted && is_space(byte) => {
-                    self.gap(Gap::Space);
-                    at += 1;
-                }
-                _ => at += self.run(&text[at..]),
-            }
-        }
     }
 
     /// Copies text up to what must be looked at; returns how much that was.
@@ -86,15 +64,6 @@ impl<'o> Sink<'o> {
         self.write_gap();
         self.out.push_str(&text[..length]);
         length
-    }
-
-    /// Text in which `&` means itself.
-    pub(super) fn verbatim(&mut self, text: &str) {
-        if self.preformatted {
-            self.kept(text);
-        } else {
-            self.collapsed(text);
-        }
     }
 
     /// The character reference at the beginning of the text; returns its length.
@@ -168,6 +137,48 @@ impl<'o> Sink<'o> {
         }
         self.gap = Gap::None;
         self.broken = false;
+    }
+}
+
+impl Target for Sink<'_> {
+    fn gap(&mut self, gap: Gap) {
+        self.gap = self.gap.max(gap);
+    }
+
+    fn line_break(&mut self) {
+        self.gap(if self.broken {
+            Gap::Paragraph
+        } else {
+            Gap::Line
+        });
+        self.broken = true;
+    }
+
+    fn set_preformatted(&mut self, preformatted: bool) {
+        self.preformatted = preformatted;
+    }
+
+    fn text(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            match bytes[at] {
+                b'&' => at += self.reference(&text[at..]),
+                byte if !self.preformatted && is_space(byte) => {
+                    self.gap(Gap::Space);
+                    at += 1;
+                }
+                _ => at += self.run(&text[at..]),
+            }
+        }
+    }
+
+    fn verbatim(&mut self, text: &str) {
+        if self.preformatted {
+            self.kept(text);
+        } else {
+            self.collapsed(text);
+        }
     }
 }
 

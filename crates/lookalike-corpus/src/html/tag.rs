@@ -29,8 +29,10 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Raw {
     Script,
-    /// Not shown: `style`, `title`, `noscript`, ...
+    /// Not shown: `style`, `noscript`, ...
     Skipped,
+    /// Not shown on the page: the name of its window.
+    Title,
     /// Shown, with character references.
     Textarea,
     /// Shown as it stands.
@@ -42,8 +44,20 @@ pub(super) enum Raw {
 /// Longest name that means something.
 const MAX_NAME: usize = 10;
 
-/// Reads the tag name at `from`; returns its meaning and where it ends.
-pub(super) fn name(bytes: &[u8], from: usize) -> (Kind, usize) {
+/// A tag's name in lower case, as a number, so that one comparison does; that of a longer name
+/// than any that means something equals no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Name(u128);
+
+impl Name {
+    /// The name of at most ten letters.
+    pub(super) const fn new(name: &str) -> Name {
+        Name(key(name))
+    }
+}
+
+/// Reads the tag name at `from`; returns its meaning, itself and where it ends.
+pub(super) fn name(bytes: &[u8], from: usize) -> (Kind, Name, usize) {
     let mut key: u128 = 0;
     let mut end = from;
     while end < bytes.len() && !ends_name(bytes[end]) {
@@ -52,9 +66,9 @@ pub(super) fn name(bytes: &[u8], from: usize) -> (Kind, usize) {
         end += 1;
     }
     if end - from > MAX_NAME {
-        return (Kind::Inline, end);
+        return (Kind::Inline, Name(0), end);
     }
-    (kind(key), end)
+    (kind(key), Name(key), end)
 }
 
 fn ends_name(byte: u8) -> bool {
@@ -65,7 +79,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
 }
 
-/// A name as a number, so that one comparison does.
+/// A name as a number.
 const fn key(name: &str) -> u128 {
     let bytes = name.as_bytes();
     let mut key = 0;
@@ -102,7 +116,8 @@ kinds! {
     "svg" "math" => Kind::Foreign,
     "template" => Kind::Template,
     "script" => Kind::Raw(Raw::Script),
-    "style" "title" "noscript" "iframe" "noembed" "noframes" => Kind::Raw(Raw::Skipped),
+    "style" "noscript" "iframe" "noembed" "noframes" => Kind::Raw(Raw::Skipped),
+    "title" => Kind::Raw(Raw::Title),
     "textarea" => Kind::Raw(Raw::Textarea),
     "xmp" => Kind::Raw(Raw::Xmp),
     "plaintext" => Kind::Raw(Raw::Plaintext),

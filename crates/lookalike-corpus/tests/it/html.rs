@@ -2,11 +2,14 @@
 
 use std::time::Instant;
 
+use lookalike::Extraction;
 use lookalike_corpus::HtmlText;
 
 fn text(html: &str) -> String {
     let mut out = String::new();
-    HtmlText::new().extract(html, &mut out);
+    HtmlText::new(Extraction::default())
+        .unwrap()
+        .extract(html, &mut out);
     out
 }
 
@@ -70,8 +73,12 @@ fn visible_text() {
 #[test]
 fn text_is_appended() {
     let mut out = "before".to_owned();
-    HtmlText::new().extract("<p>a ", &mut out);
-    HtmlText::new().extract("<p>b", &mut out);
+    HtmlText::new(Extraction::default())
+        .unwrap()
+        .extract("<p>a ", &mut out);
+    HtmlText::new(Extraction::default())
+        .unwrap()
+        .extract("<p>b", &mut out);
     assert_eq!(out, "beforeab");
 }
 

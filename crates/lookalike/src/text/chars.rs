@@ -114,21 +114,32 @@ impl Segmenter {
         batch: &mut CharBatch,
         mut full: impl FnMut(&mut CharBatch),
     ) {
-        let mut rest = text;
-        while !rest.is_empty() {
-            let ascii = ascii_pieces(rest);
-            if self.rules.segmentation == Segmentation::Unicode && !ascii.is_empty() {
-                batch.push_ascii(ascii, self.rules.case == Case::Lower);
-                hand_on(batch, &mut full);
-                rest = &rest[ascii.len()..];
-                continue;
+        self.masked(text, |segmenter, text| {
+            let mut rest = text;
+            while !rest.is_empty() {
+                rest = segmenter.take_characters(rest, batch, &mut full);
             }
-            let piece = first_piece(rest);
-            rest = rest.get(piece.len() + 1..).unwrap_or_default();
-            if !piece.is_empty() {
-                self.piece_characters(piece, batch, &mut full);
-            }
+        });
+    }
+
+    /// Takes some pieces off `rest`, which is not empty; returns what is left.
+    fn take_characters<'a>(
+        &mut self,
+        rest: &'a str,
+        batch: &mut CharBatch,
+        full: &mut impl FnMut(&mut CharBatch),
+    ) -> &'a str {
+        let ascii = ascii_pieces(rest);
+        if self.rules.segmentation == Segmentation::Unicode && !ascii.is_empty() {
+            batch.push_ascii(ascii, self.rules.case == Case::Lower);
+            hand_on(batch, full);
+            return &rest[ascii.len()..];
         }
+        let piece = first_piece(rest);
+        if !piece.is_empty() {
+            self.piece_characters(piece, batch, full);
+        }
+        rest.get(piece.len() + 1..).unwrap_or_default()
     }
 
     fn piece_characters(

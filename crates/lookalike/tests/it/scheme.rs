@@ -3,7 +3,8 @@
 use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::{ParseSchemeError, UNICODE_MAJOR, Widths};
 use lookalike::{
-    Case, Normalization, Scheme, Segmentation, Shingle, Sketch, TermsId, TokenHash, Weight, Width,
+    Case, Extraction, HtmlMode, Mask, Normalization, Scheme, Segmentation, Shingle, Sketch,
+    TermsId, TokenHash, Weight, Width,
 };
 use proptest::prelude::*;
 
@@ -47,6 +48,17 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         Weight::Yu,
     ]);
     let hash = prop::sample::select(vec![TokenHash::Xxh3, TokenHash::Lookup3]);
+    let mask = any::<[bool; 2]>().prop_map(|[numbers, dates]| Mask { numbers, dates });
+    let html = (
+        prop::sample::select(HtmlMode::ALL.to_vec()),
+        any::<[bool; 3]>(),
+    );
+    let html = html.prop_map(|(mode, [title, alt, links])| Extraction {
+        mode,
+        title,
+        alt,
+        links,
+    });
     let terms = prop::option::of(any::<u64>().prop_map(TermsId));
     (
         normalization,
@@ -56,10 +68,19 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         weight,
         (hash, any::<u64>()),
         sketch,
-        terms,
+        (html, mask, terms),
     )
         .prop_map(
-            |(normalization, case, segmentation, shingle, weight, (hash, seed), sketch, terms)| {
+            |(
+                normalization,
+                case,
+                segmentation,
+                shingle,
+                weight,
+                (hash, seed),
+                sketch,
+                (html, mask, terms),
+            )| {
                 Scheme {
                     normalization,
                     case,
@@ -69,6 +90,8 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
                     hash,
                     seed,
                     sketch,
+                    html,
+                    mask,
                     terms,
                 }
             },
@@ -152,6 +175,26 @@ fn errors_say_what_to_do() {
             "\"more=1\" after the last field",
         ),
         (" unicode=17", "", "\"unicode\" expected"),
+        (
+            "unicode=17",
+            "unicode=17 html=main/2",
+            "use visible, fast/1, main/1",
+        ),
+        (
+            "unicode=17",
+            "unicode=17 html=main/1+alt+title",
+            "use visible, fast/1",
+        ),
+        (
+            "unicode=17",
+            "unicode=17 html=visible",
+            "\"html=visible\" after the last",
+        ),
+        (
+            "unicode=17",
+            "unicode=17 mask=dates,numbers",
+            "use none, numbers, dates",
+        ),
     ] {
         let message = error(from, to);
         assert!(message.contains(part), "{from} -> {to}: {message}");
@@ -180,6 +223,12 @@ fn a_mismatch_names_the_fields() {
             .to_string()
             .contains("make both sides with one scheme")
     );
+    let html = Scheme {
+        html: "fast/1+links".parse().unwrap(),
+        ..Scheme::default()
+    };
+    let mismatch = html.ensure_same(&Scheme::default()).unwrap_err();
+    assert_eq!(mismatch.differences(), "html (fast/1+links and default)");
 }
 
 #[test]

@@ -1,0 +1,121 @@
+//! `--html`: which text of pages is compared, through the binary.
+
+use std::path::PathBuf;
+
+use crate::support::{Finish, Folder, lookalike, pairs_of};
+
+const MENU: &str = "<nav><ul><li><a href=/>Home and harbour news of today</a><li><a href=/w>Weather at \
+                    sea and on the islands</a><li><a href=/t>Tide tables of the whole coast</a></ul></nav>";
+
+const OTHER_MENU: &str = "<nav><ul><li><a href=/>Front page with all that happened since yesterday morning</a>\
+    <li><a href=/s>Sports results from every ground in the county and beyond</a><li><a href=/c>Concerts and plays of \
+    the coming week with prices and seats</a><li><a href=/r>Recipes for fish soup and rye bread and apple cake</a>\
+    <li><a href=/l>Letters that our readers wrote to us about roads and schools</a></ul></nav>";
+
+/// A page with a menu and three paragraphs about a thing.
+fn page(thing: &str, menu: &str) -> String {
+    let story = format!(
+        "<p>The {thing} was seen at nine off the northern pier by forty people on board of the ferry, who said that \
+         the {thing} came back before noon, stayed for an hour near the lighthouse, and left again with the tide.</p>\
+         <p>Nobody knows where the {thing} goes at night, but the keeper of the lighthouse has written down every day \
+         on which it was there, with the wind and the weather, in a book that now lies in the town hall for all.</p>\
+         <p>The mayor, who has never seen the {thing} himself, wants to put up a bench and a sign on the pier, so that \
+         those who wait for it can sit down, and has asked the council for the money, which will decide in autumn.</p>"
+    );
+    format!(
+        "<html><title>{thing}</title><body>{menu}<article><h1>A visitor</h1>{story}</article></body></html>"
+    )
+}
+
+fn pages(folder: &Folder) -> PathBuf {
+    folder.add("pages/a.html", page("whale", MENU));
+    folder.add("pages/b.html", page("whale", OTHER_MENU));
+    folder.add("pages/c.html", page("balloon", OTHER_MENU));
+    folder.path("pages")
+}
+
+/// Which pairs of pages are found, as the last letters of their names.
+fn found(folder: &Folder, flags: &[&str]) -> Vec<String> {
+    let mut command = lookalike("pairs");
+    let rows = command
+        .arg(pages(folder))
+        .arg("--quiet")
+        .args(flags)
+        .succeed()
+        .lines();
+    let letter = |name: &str| name.trim_end_matches(".html").chars().last().unwrap();
+    let pairs = pairs_of(&rows, "similarity");
+    pairs
+        .keys()
+        .map(|(a, b)| format!("{}{}", letter(a), letter(b)))
+        .collect()
+}
+
+#[test]
+fn menus_do_not_hide_a_copy() {
+    let folder = Folder::new();
+    let none: [&str; 0] = [];
+    assert_eq!(found(&folder, &["--html", "visible"]), none);
+    assert_eq!(found(&folder, &["--html", "fast"]), ["ab"]);
+    assert_eq!(found(&folder, &[]), ["ab"]);
+}
+
+#[test]
+fn the_scheme_names_the_mode() {
+    let folder = Folder::new();
+    let scheme = |flags: &[&str]| {
+        let out = folder.path("fingerprints.jsonl");
+        let mut command = lookalike("fingerprint");
+        let done = command
+            .arg(pages(&folder))
+            .arg("-o")
+            .arg(&out)
+            .arg("--json")
+            .args(flags)
+            .succeed();
+        done.json()["scheme"].as_str().unwrap().to_owned()
+    };
+    assert!(scheme(&[]).ends_with(" unicode=17 html=main/1"));
+    assert!(scheme(&["--html", "visible"]).ends_with(" unicode=17"));
+    let all = scheme(&[
+        "--html",
+        "fast",
+        "--html-title",
+        "--html-alt",
+        "--html-links",
+    ]);
+    assert!(all.ends_with(" html=fast/1+title+alt+links"), "{all}");
+}
+
+#[test]
+fn explain_reads_pages_as_the_jobs_do() {
+    let folder = Folder::new();
+    let pages = pages(&folder);
+    let shared = |flags: &[&str]| {
+        let mut command = lookalike("explain");
+        let files = [pages.join("a.html"), pages.join("b.html")];
+        command
+            .args(files)
+            .arg("--json")
+            .args(flags)
+            .succeed()
+            .json()["equal_text"]
+            .clone()
+    };
+    assert_eq!(shared(&[]), true);
+    assert_eq!(shared(&["--html", "visible"]), false);
+}
+
+#[test]
+fn an_unknown_mode_and_one_not_built_in_are_refused() {
+    let folder = Folder::new();
+    let pages = pages(&folder);
+    let fail = |mode: &str, status| {
+        let mut command = lookalike("pairs");
+        command.arg(&pages).args(["--html", mode]).fail(status)
+    };
+    fail("best", 2).says(&["visible, fast, main or quality"]);
+    if !cfg!(feature = "quality") {
+        fail("quality", 1).says(&["Cargo feature `quality`"]);
+    }
+}

@@ -1,0 +1,243 @@
+//! The walk through a page: what its bytes are, in the order in which they stand.
+//!
+//! No tree is built. The tokeniser follows the states of the HTML standard (13.2.5) that matter for
+//! where text begins and ends: comments, CDATA in foreign content, raw text elements, quoted
+//! attributes, character references. Time is linear in the page, whatever the nesting. What is found
+//! goes to a [`Target`]: the visible text ([`super::sink`]), the blocks of the fast mode, or a count.
+
+use memchr::memchr;
+use memchr::memmem;
+
+use super::sink::Gap;
+use super::tag::{self, Kind, Name};
+
+/// Who is told what a page is made of. Calls come in page order; nothing inside a `template`, a
+/// script or a style sheet is told.
+pub(super) trait Target {
+    /// Text with character references.
+    fn text(&mut self, text: &str);
+    /// Text in which `&` means itself.
+    fn verbatim(&mut self, text: &str);
+    /// What follows stands apart from what came before.
+    fn gap(&mut self, gap: Gap);
+    /// A `br`.
+    fn line_break(&mut self);
+    /// Whether white space is kept from here on.
+    fn set_preformatted(&mut self, preformatted: bool);
+    /// The page's title, with character references.
+    fn title(&mut self, _text: &str) {}
+    /// A start tag, before its gap; `attributes` is what stands between its name and its end.
+    fn open(&mut self, _name: Name, _attributes: &str, _self_closing: bool) {}
+    /// An end tag, after its gap.
+    fn close(&mut self, _name: Name) {}
+}
+
+/// Tells `target` what the page is made of. Never fails; O(length of the page).
+pub(super) fn walk<T: Target>(html: &str, target: &mut T) {
+    let mut page = Page {
+        html,
+        target,
+        hidden: 0,
+        foreign: 0,
+    };
+    page.run();
+}
+
+/// A page on its way.
+struct Page<'h, 't, T> {
+    html: &'h str,
+    target: &'t mut T,
+    /// How many `template` elements are open.
+    hidden: u32,
+    /// How many `svg` and `math` elements are open.
+    foreign: u32,
+}
+
+impl<T: Target> Page<'_, '_, T> {
+    fn run(&mut self) {
+        let bytes = self.html.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let next = memchr(b'<', &bytes[at..]).map_or(bytes.len(), |found| at + found);
+            self.text(at, next);
+            at = next;
+            if at < bytes.len() {
+                at = self.markup(at);
+            }
+        }
+    }
+
+    fn text(&mut self, from: usize, to: usize) {
+        if from < to && self.hidden == 0 {
+            self.target.text(&self.html[from..to]);
+        }
+    }
+
+    /// What the `<` at `at` begins; returns where it ends.
+    fn markup(&mut self, at: usize) -> usize {
+        let bytes = self.html.as_bytes();
+        match bytes.get(at + 1) {
+            Some(b'a'..=b'z' | b'A'..=b'Z') => self.start_tag(at),
+            Some(b'/') => match bytes.get(at + 2) {
+                Some(b'a'..=b'z' | b'A'..=b'Z') => self.end_tag(at),
+                Some(_) => past_greater(bytes, at + 2),
+                None => self.literal(at, at + 2),
+            },
+            Some(b'!') => self.declaration(at),
+            Some(b'?') => past_greater(bytes, at + 2),
+            _ => self.literal(at, at + 1),
+        }
+    }
+
+    /// A `<` that begins nothing.
+    fn literal(&mut self, from: usize, to: usize) -> usize {
+        self.text(from, to);
+        to
+    }
+
+    fn declaration(&mut self, at: usize) -> usize {
+        let bytes = self.html.as_bytes();
+        let rest = &bytes[at + 2..];
+        if rest.starts_with(b"--") {
+            return tag::comment_end(bytes, at);
+        }
+        if self.foreign > 0 && rest.starts_with(b"[CDATA[") {
+            let start = at + b"<![CDATA[".len();
+            let end = memmem::find(&bytes[start..], b"]]>").map(|found| start + found);
+            self.verbatim(start, end.unwrap_or(bytes.len()));
+            return end.map_or(bytes.len(), |end| end + 3);
+        }
+        past_greater(bytes, at + 2)
+    }
+
+    fn verbatim(&mut self, from: usize, to: usize) {
+        if self.hidden == 0 {
+            self.target.verbatim(&self.html[from..to]);
+        }
+    }
+
+    fn start_tag(&mut self, at: usize) -> usize {
+        let bytes = self.html.as_bytes();
+        let (kind, name, name_end) = tag::name(bytes, at + 1);
+        let Some((end, self_closing)) = tag::attributes_end(bytes, name_end) else {
+            return bytes.len();
+        };
+        if self.hidden == 0 {
+            let attributes = &self.html[name_end..end - 1];
+            self.target.open(name, attributes, self_closing);
+        }
+        match kind {
+            Kind::Inline => end,
+            Kind::Foreign => {
+                self.foreign += u32::from(!self_closing);
+                end
+            }
+            Kind::Template => {
+                self.hidden += 1;
+                end
+            }
+            Kind::Raw(raw) => self.raw(raw, &bytes[at + 1..name_end], end, self_closing),
+            _ => self.layout(kind, true, end),
+        }
+    }
+
+    fn end_tag(&mut self, at: usize) -> usize {
+        let bytes = self.html.as_bytes();
+        let (kind, name, name_end) = tag::name(bytes, at + 2);
+        let Some((end, _)) = tag::attributes_end(bytes, name_end) else {
+            return bytes.len();
+        };
+        let end = match kind {
+            Kind::Inline | Kind::Raw(_) => end,
+            Kind::Foreign => {
+                self.foreign = self.foreign.saturating_sub(1);
+                end
+            }
+            Kind::Template => {
+                self.hidden = self.hidden.saturating_sub(1);
+                end
+            }
+            _ => self.layout(kind, false, end),
+        };
+        if self.hidden == 0 {
+            self.target.close(name);
+        }
+        end
+    }
+
+    /// A tag that moves what follows to another place on the page.
+    fn layout(&mut self, kind: Kind, opens: bool, end: usize) -> usize {
+        match kind {
+            Kind::Cell => self.target.gap(Gap::Space),
+            Kind::Break => self.target.line_break(),
+            Kind::Line => self.target.gap(Gap::Line),
+            Kind::Pre => return self.pre(opens, end),
+            _ => self.target.gap(Gap::Paragraph),
+        }
+        if opens && kind != Kind::Break {
+            // Blocks are not allowed in SVG and MathML: they end it, closed or not.
+            self.foreign = 0;
+        }
+        end
+    }
+
+    /// `pre` keeps its white space, except for a line break at its very beginning.
+    fn pre(&mut self, opens: bool, end: usize) -> usize {
+        self.target.gap(Gap::Paragraph);
+        self.target.set_preformatted(opens);
+        let rest = &self.html.as_bytes()[end..];
+        match rest {
+            [b'\r', b'\n', ..] if opens => end + 2,
+            [b'\n', ..] if opens => end + 1,
+            _ => end,
+        }
+    }
+
+    /// An element whose content is no markup; returns where its end tag begins.
+    fn raw(&mut self, raw: tag::Raw, name: &[u8], from: usize, self_closing: bool) -> usize {
+        let bytes = self.html.as_bytes();
+        if self.foreign > 0 && raw != tag::Raw::Script {
+            return if self_closing {
+                from
+            } else {
+                next_end_tag(bytes, from)
+            };
+        }
+        if self.foreign > 0 && self_closing {
+            return from;
+        }
+        let to = match raw {
+            tag::Raw::Script => tag::script_end(bytes, from),
+            tag::Raw::Plaintext => bytes.len(),
+            _ => tag::raw_end(bytes, from, name),
+        };
+        match raw {
+            tag::Raw::Textarea => {
+                self.target.gap(Gap::Space);
+                self.text(from, to);
+                self.target.gap(Gap::Space);
+            }
+            tag::Raw::Xmp | tag::Raw::Plaintext => {
+                self.target.gap(Gap::Paragraph);
+                self.verbatim(from, to);
+                self.target.gap(Gap::Paragraph);
+            }
+            tag::Raw::Title if self.hidden == 0 => {
+                self.target.title(&self.html[from..to]);
+            }
+            tag::Raw::Script | tag::Raw::Skipped | tag::Raw::Title => {}
+        }
+        to
+    }
+}
+
+/// Just after the next `>`.
+fn past_greater(bytes: &[u8], from: usize) -> usize {
+    memchr(b'>', &bytes[from..]).map_or(bytes.len(), |found| from + found + 1)
+}
+
+/// Where the next end tag begins: in SVG, `title` and `style` hold no raw text, and whatever is
+/// closed next closes them.
+fn next_end_tag(bytes: &[u8], from: usize) -> usize {
+    memmem::find(&bytes[from..], b"</").map_or(bytes.len(), |found| from + found)
+}

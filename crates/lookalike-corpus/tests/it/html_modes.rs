@@ -1,0 +1,131 @@
+//! The modes that choose among the text of a page, and what counts besides it.
+
+use lookalike::Extraction;
+use lookalike_corpus::HtmlText;
+
+/// The text of a page under an extraction as a scheme writes it.
+fn text(extraction: &str, html: &str) -> String {
+    let extraction: Extraction = extraction.parse().unwrap();
+    let mut out = String::new();
+    HtmlText::new(extraction).unwrap().extract(html, &mut out);
+    out
+}
+
+/// A page with a menu, a heading, two paragraphs, a list of links and a footer.
+fn page() -> String {
+    let sentence =
+        "The ferry left the harbour at nine with forty people on board and came back before noon. ";
+    format!(
+        "<html><head><title>Ferry &amp; harbour</title></head><body>\
+         <nav><ul><li><a href=/>Home</a><li><a href=/news>News</a></ul></nav>\
+         <div class=page><h1>The ferry</h1><p>{}</p><p>{} <img src=a.png alt=\"a white ferry\"> \
+         See <a href=\"/tides?a=1&amp;b=2\">the tides</a>.</p><div hidden>{0}secret</div></div>\
+         <ul><li><a href=/1>Older story</a><li><a href=/2>Newer story</a></ul>\
+         <footer>Imprint {0}</footer></body></html>",
+        sentence.repeat(4),
+        sentence.repeat(3),
+    )
+}
+
+#[test]
+fn fast_and_main_leave_furniture_out_and_keep_paragraphs() {
+    for mode in ["fast/1", "main/1"] {
+        let text = text(mode, &page());
+        for absent in ["Home", "Older story", "Imprint", "Ferry & harbour"] {
+            assert!(!text.contains(absent), "{mode}: {absent} in {text}");
+        }
+        let paragraphs: Vec<_> = text.split("\n\n").collect();
+        let bodies = paragraphs
+            .iter()
+            .filter(|p| p.starts_with("The ferry left"));
+        assert_eq!(bodies.count(), 2, "{mode}: {text}");
+        assert!(text.ends_with("See the tides."), "{mode}: {text}");
+    }
+    assert!(!text("fast/1", &page()).contains("secret"));
+    assert!(text("visible", &page()).contains("Imprint"));
+}
+
+#[test]
+fn notes_count_when_asked_for() {
+    for mode in ["visible", "fast/1", "main/1"] {
+        let plain = text(mode, &page());
+        assert!(
+            !plain.contains("a white ferry") && !plain.contains("/tides"),
+            "{mode}"
+        );
+        let title = text(&format!("{mode}+title"), &page());
+        assert_eq!(title, format!("Ferry & harbour\n\n{plain}"), "{mode}");
+        let alt = text(&format!("{mode}+alt"), &page());
+        assert!(alt.contains("a white ferry See"), "{mode}: {alt}");
+        let links = text(&format!("{mode}+links"), &page());
+        assert!(
+            links.contains("See /tides?a=1&b=2 the tides."),
+            "{mode}: {links}"
+        );
+    }
+}
+
+#[test]
+fn a_list_of_links_is_not_lost() {
+    let links: String = (0..40)
+        .map(|i| format!("<li><a href=/{i}>Harbour number {i}</a>"))
+        .collect();
+    let page = format!("<nav><a href=/>Home</a></nav><ul>{links}</ul>");
+    for mode in ["fast/1", "main/1"] {
+        let text = text(mode, &page);
+        assert!(
+            text.contains("Harbour number 0") && text.contains("Harbour number 39"),
+            "{mode}: {text}"
+        );
+    }
+    assert!(!text("fast/1", &page).contains("Home"));
+}
+
+#[test]
+fn an_unclosed_menu_does_not_take_the_page_with_it() {
+    let page = page().replace("</nav>", "");
+    assert!(text("fast/1", &page).contains("The ferry left the harbour"));
+}
+
+#[test]
+fn a_mode_that_is_not_built_in_is_refused_by_name() {
+    let quality = HtmlText::new("quality/1".parse().unwrap());
+    if cfg!(feature = "quality") {
+        quality.unwrap();
+        return assert!(text("quality/1", &page()).contains("The ferry left the harbour"));
+    }
+    let error = quality.unwrap_err().to_string();
+    assert!(error.contains("Cargo feature `quality`"), "{error}");
+}
+
+/// Pages that make tree builders quadratic: they get the text of the fast mode, on a stack of 2 MiB.
+/// Those just within the limits get a tree, and must not take long either.
+#[test]
+fn hostile_pages_fall_back_to_the_fast_mode() {
+    let check = || {
+        let story = page();
+        for (hostile, wild) in [
+            ("<div>".repeat(100_000), true),
+            ("<ul><li>".repeat(100_000), true),
+            ("<table><tr><td>".repeat(50_000), true),
+            ("<b>".repeat(100_000), true),
+            (format!("<a {}>", "b=c ".repeat(1_000_000)), true),
+            (format!("<script>{}", "a<b ".repeat(1_000_000)), false),
+            ("<div>".repeat(250), false),
+            ("<i>a</i>".repeat(50_000), false),
+            ("<p>a".repeat(50_000), false),
+            (format!("<a {}>", "b=c ".repeat(250)).repeat(400), false),
+        ] {
+            let page = format!("{story}{hostile}");
+            let (main, fast) = (text("main/1", &page), text("fast/1", &page));
+            assert!(
+                main.contains("The ferry left the harbour"),
+                "{}",
+                &hostile[..20]
+            );
+            assert!(!wild || main == fast, "{}", &hostile[..20]);
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    thread.spawn(check).unwrap().join().unwrap();
+}

@@ -1,0 +1,133 @@
+//! How a page becomes text: the part of a scheme that acts before the first word is cut.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::ParseOptionError;
+
+/// Which text of an HTML page counts. The modes themselves are in the crate that reads documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum HtmlMode {
+    /// All that a reader of the page would see.
+    #[default]
+    Visible,
+    /// Blocks that are text rather than links and labels; one pass, no tree.
+    Fast,
+    /// The main content, by the rules of the browsers' reading views.
+    Main,
+    /// The main content, by several extractors of which the best answer is taken.
+    Quality,
+}
+
+impl HtmlMode {
+    /// Every mode, from the plainest to the slowest.
+    pub const ALL: [Self; 4] = [Self::Visible, Self::Fast, Self::Main, Self::Quality];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Visible => "visible",
+            Self::Fast => "fast",
+            Self::Main => "main",
+            Self::Quality => "quality",
+        }
+    }
+
+    /// The name in a scheme: with the version of the rules where rules choose.
+    const fn versioned(self) -> &'static str {
+        match self {
+            Self::Visible => "visible",
+            Self::Fast => "fast/1",
+            Self::Main => "main/1",
+            Self::Quality => "quality/1",
+        }
+    }
+}
+
+impl fmt::Display for HtmlMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for HtmlMode {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let known = Self::ALL.into_iter().find(|mode| mode.name() == text);
+        known.ok_or_else(|| {
+            ParseOptionError::new("HTML mode", "visible, fast, main or quality", text)
+        })
+    }
+}
+
+/// What becomes of HTML: the mode, and what else of the page is text (V5).
+///
+/// In a scheme: `html=main/1+title+alt+links`, with the version of the rules where rules choose.
+/// `html=visible` is what every scheme meant before there were modes, so it is left out.
+///
+/// ```
+/// use lookalike::scheme::{Extraction, HtmlMode};
+/// let main = Extraction { mode: HtmlMode::Main, title: true, ..Extraction::default() };
+/// assert_eq!(main.to_string(), "main/1+title");
+/// assert_eq!("main/1+title".parse(), Ok(main));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Extraction {
+    /// Which text counts.
+    pub mode: HtmlMode,
+    /// Whether the page's title stands first.
+    pub title: bool,
+    /// Whether the alternative texts of images count.
+    pub alt: bool,
+    /// Whether the targets of links count, as they are written.
+    pub links: bool,
+}
+
+impl fmt::Display for Extraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.mode.versioned())?;
+        for (word, on) in [
+            ("title", self.title),
+            ("alt", self.alt),
+            ("links", self.links),
+        ] {
+            if on {
+                write!(f, "+{word}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Extraction {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let mut words = text.split('+');
+        let name = words.next().unwrap_or_default();
+        let mode = HtmlMode::ALL
+            .into_iter()
+            .find(|mode| mode.versioned() == name);
+        let parsed = mode.map(|mode| {
+            let mut has = |word| words.clone().next() == Some(word) && words.next().is_some();
+            let (title, alt, links) = (has("title"), has("alt"), has("links"));
+            Self {
+                mode,
+                title,
+                alt,
+                links,
+            }
+        });
+        parsed
+            .filter(|parsed| parsed.to_string() == text)
+            .ok_or_else(|| {
+                ParseOptionError::new(
+                    "HTML extraction of this build",
+                    "visible, fast/1, main/1 or quality/1, then +title, +alt, +links where wanted",
+                    text,
+                )
+            })
+    }
+}

@@ -1,0 +1,53 @@
+//! What is made alike before a text is cut into words.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::ParseOptionError;
+
+/// Numbers and dates that are made alike (M13 D); none by default.
+///
+/// ```
+/// use lookalike::scheme::Mask;
+/// let both = Mask { numbers: true, dates: true };
+/// assert_eq!(both.to_string(), "numbers,dates");
+/// assert_eq!("numbers,dates".parse(), Ok(both));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Mask {
+    /// Each number becomes `0`.
+    pub numbers: bool,
+    /// Each date and time of day becomes `0`.
+    pub dates: bool,
+}
+
+impl Mask {
+    const WORDS: [(&str, Self); 4] = [
+        ("none", Self::of(false, false)),
+        ("numbers", Self::of(true, false)),
+        ("dates", Self::of(false, true)),
+        ("numbers,dates", Self::of(true, true)),
+    ];
+
+    const fn of(numbers: bool, dates: bool) -> Self {
+        Self { numbers, dates }
+    }
+}
+
+impl fmt::Display for Mask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Self::WORDS.iter().find(|(_, mask)| mask == self);
+        f.pad(word.map_or("none", |(word, _)| word))
+    }
+}
+
+impl FromStr for Mask {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let known = Self::WORDS.iter().find(|(word, _)| *word == text);
+        known.map(|(_, mask)| *mask).ok_or_else(|| {
+            ParseOptionError::new("mask", "none, numbers, dates or numbers,dates", text)
+        })
+    }
+}

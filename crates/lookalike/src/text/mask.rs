@@ -1,0 +1,378 @@
+//! Numbers and dates made alike (M13 D), before a text is cut into words.
+//!
+//! Pages that differ only in a counter, a price or the day they were made have the same features
+//! when these are masked. What is masked becomes the one character `0`:
+//!
+//! - *numbers*: each maximal run of numeric characters, with single `.`, `,`, `'`, `:` and no-break
+//!   spaces inside it: `1,234.5`, `12:30`, `3` of `B3`;
+//! - *dates*: years, months and days joined by `-`, `/` or `.` (`2024-05-01`, `1.5.2024`), with
+//!   `T` or a space and a time behind or not; times (`9:05`, `21:05:33 pm`); English dates with the
+//!   name of the month (`Mon, 5th May 2024`, `May 5, 2024`, `May 2024`); Chinese and Japanese dates (year,
+//!   month and day signs behind the numbers). A date begins and
+//!   ends where no letter or digit stands beside it.
+
+use crate::scheme::Mask;
+
+/// What a masked piece becomes.
+const MASKED: char = '0';
+
+/// Puts `text` into `out`, masked. Linear time.
+pub(super) fn mask(text: &str, mask: Mask, out: &mut String) {
+    out.clear();
+    let mut rest = text;
+    let mut before = ' ';
+    while let Some(first) = rest.chars().next() {
+        let length = masked_len(rest, before, mask);
+        if length > 0 {
+            out.push(MASKED);
+            before = MASKED;
+            rest = &rest[length..];
+            continue;
+        }
+        // A word is passed as a whole: nothing inside it begins a date.
+        let end = if mask.numbers || !joins(first) {
+            first.len_utf8()
+        } else {
+            run(rest, joins)
+        };
+        let (passed, next) = rest.split_at(end);
+        before = passed.chars().next_back().unwrap_or(before);
+        out.push_str(passed);
+        rest = next;
+    }
+}
+
+/// Length of the date or number that `text` begins with; 0 where there is none.
+fn masked_len(text: &str, before: char, mask: Mask) -> usize {
+    let date = if mask.dates && !joins(before) {
+        date_len(text)
+    } else {
+        0
+    };
+    if date == 0 && mask.numbers {
+        return number_len(text);
+    }
+    date
+}
+
+/// Whether a character beside a date makes it part of a longer word: letters and digits do, but for
+/// those of scripts that put no spaces between words.
+fn joins(c: char) -> bool {
+    c < '\u{2e80}' && c.is_alphanumeric()
+}
+
+/// Bytes of the longest beginning whose characters satisfy `is`.
+fn run(text: &str, is: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !is(c)).unwrap_or(text.len())
+}
+
+fn number_len(text: &str) -> usize {
+    let mut length = run(text, char::is_numeric);
+    while length > 0 {
+        let rest = &text[length..];
+        let Some(separator) = rest
+            .chars()
+            .next()
+            .filter(|c| ".,':\u{a0}\u{202f}".contains(*c))
+        else {
+            break;
+        };
+        let more = run(&rest[separator.len_utf8()..], char::is_numeric);
+        if more == 0 {
+            break;
+        }
+        length += separator.len_utf8() + more;
+    }
+    length
+}
+
+/// A text that is taken off bit by bit from the left.
+#[derive(Clone, Copy)]
+struct Cursor<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    /// Takes a number of so many ASCII digits, no digit behind.
+    fn digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
+        let length = run(self.rest, |c| c.is_ascii_digit());
+        let whole = !self.rest[length..].starts_with(char::is_numeric);
+        (whole && (least..=most).contains(&length)).then(|| self.take(length))
+    }
+
+    fn take(&mut self, length: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        taken
+    }
+
+    /// Takes one of these characters.
+    fn one(&mut self, of: &str) -> Option<char> {
+        let c = self.rest.chars().next().filter(|c| of.contains(*c))?;
+        self.take(c.len_utf8());
+        Some(c)
+    }
+
+    fn blanks(&mut self) {
+        self.take(run(self.rest, |c| c == ' ' || c == '\u{a0}'));
+    }
+
+    /// Takes a word of ASCII letters that is one of these in full, or their first three letters.
+    fn name(&mut self, names: &[&str]) -> Option<()> {
+        let word = &self.rest[..run(self.rest, joins)];
+        let known = names
+            .iter()
+            .any(|name| word.eq_ignore_ascii_case(name) || word.eq_ignore_ascii_case(&name[..3]));
+        known.then(|| {
+            self.take(word.len());
+            self.one(".");
+        })
+    }
+
+    /// Takes what `read` reads, or nothing.
+    fn maybe<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let mut ahead = *self;
+        let found = read(&mut ahead)?;
+        *self = ahead;
+        Some(found)
+    }
+
+    fn at_end_of_word(&self) -> bool {
+        !self.rest.starts_with(joins)
+    }
+}
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+const WEEKDAYS: [&str; 7] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+];
+
+fn date_len(text: &str) -> usize {
+    let starts = |c: char| c.is_ascii_digit() || "JFMASONDTWjfmasondtw".contains(c);
+    if !text.starts_with(starts) {
+        return 0;
+    }
+    let mut cursor = Cursor { rest: text };
+    let time_behind = |cursor: &mut Cursor<'_>| {
+        cursor.one("T,");
+        cursor.blanks();
+        time(cursor)
+    };
+    let read = |cursor: &mut Cursor<'_>| {
+        cursor.maybe(|cursor| {
+            cursor.name(&WEEKDAYS)?;
+            cursor.one(",");
+            cursor.blanks();
+            Some(())
+        });
+        if cursor.maybe(day).is_none() {
+            return time(cursor);
+        }
+        cursor.maybe(time_behind);
+        Some(())
+    };
+    let found = cursor.maybe(read).is_some() && cursor.at_end_of_word();
+    if found {
+        text.len() - cursor.rest.len()
+    } else {
+        0
+    }
+}
+
+fn day(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor
+        .maybe(numeric_day)
+        .or_else(|| cursor.maybe(han_day))
+        .or_else(|| cursor.maybe(day_before_month))
+        .or_else(|| cursor.maybe(month_before_day))
+}
+
+/// `2024-05-01`, `1.5.2024`, `05/01/24`.
+fn numeric_day(cursor: &mut Cursor<'_>) -> Option<()> {
+    let first = cursor.digits(1, 4)?;
+    let separator = cursor.one("-/.")?;
+    cursor.digits(1, 2)?;
+    let again = cursor.one("-/.")?;
+    let last = cursor.digits(1, 4)?;
+    let year_first = first.len() == 4 && last.len() <= 2;
+    let year_last = first.len() <= 2 && (last.len() == 4 || last.len() == 2);
+    let goes_on = cursor.maybe(|cursor| {
+        cursor.one("-/.")?;
+        cursor.digits(1, usize::MAX)
+    });
+    (separator == again && (year_first || year_last) && goes_on.is_none()).then_some(())
+}
+
+/// Chinese and Japanese dates, with the day or without.
+fn han_day(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.digits(4, 4)?;
+    cursor.one("\u{5e74}")?;
+    cursor.digits(1, 2)?;
+    cursor.one("\u{6708}")?;
+    cursor.maybe(|cursor| {
+        cursor.digits(1, 2)?;
+        cursor.one("\u{65e5}")
+    });
+    Some(())
+}
+
+/// `5 May 2024`, `5th of May`, `05-May-2024`.
+fn day_before_month(cursor: &mut Cursor<'_>) -> Option<()> {
+    day_number(cursor)?;
+    separate(cursor);
+    cursor.maybe(|cursor| {
+        let of = &cursor.rest[..run(cursor.rest, joins)];
+        of.eq_ignore_ascii_case("of").then(|| cursor.take(2))?;
+        cursor.blanks();
+        Some(())
+    });
+    cursor.name(&MONTHS)?;
+    cursor.maybe(year_behind);
+    Some(())
+}
+
+/// `May 5, 2024`, `May 5`, `May 2024`.
+fn month_before_day(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.name(&MONTHS)?;
+    let with_day = cursor.maybe(|cursor| {
+        cursor.blanks();
+        day_number(cursor)?;
+        cursor.maybe(year_behind);
+        cursor.at_end_of_word().then_some(())
+    });
+    with_day.or_else(|| cursor.maybe(year_behind))
+}
+
+fn day_number(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.digits(1, 2)?;
+    cursor.maybe(|cursor| {
+        let word = &cursor.rest[..run(cursor.rest, joins)];
+        let ordinal = ["st", "nd", "rd", "th"]
+            .iter()
+            .any(|end| word.eq_ignore_ascii_case(end));
+        ordinal.then(|| cursor.take(2))
+    });
+    cursor.at_end_of_word().then_some(())
+}
+
+fn year_behind(cursor: &mut Cursor<'_>) -> Option<()> {
+    separate(cursor);
+    cursor.digits(4, 4)?;
+    cursor.at_end_of_word().then_some(())
+}
+
+/// What stands between the parts of a date.
+fn separate(cursor: &mut Cursor<'_>) {
+    cursor.one(",-/");
+    cursor.blanks();
+}
+
+/// `9:05`, `21:05:33.120`, `9:05 pm`, `21:05Z`, `21:05+02:00`.
+fn time(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.digits(1, 2)?;
+    cursor.one(":")?;
+    cursor.digits(2, 2)?;
+    cursor.maybe(|cursor| {
+        cursor.one(":")?;
+        cursor.digits(2, 2)
+    });
+    cursor.maybe(|cursor| {
+        cursor.one(".,")?;
+        cursor.digits(1, 9)
+    });
+    cursor.maybe(|cursor| {
+        cursor.blanks();
+        let word = &cursor.rest[..run(cursor.rest, joins)];
+        let half = ["am", "pm", "z", "utc", "gmt"]
+            .iter()
+            .any(|end| word.eq_ignore_ascii_case(end));
+        half.then(|| cursor.take(word.len()))
+    });
+    cursor.maybe(|cursor| {
+        cursor.one("+-")?;
+        cursor.digits(2, 4)?;
+        cursor.maybe(|cursor| {
+            cursor.one(":")?;
+            cursor.digits(2, 2)
+        });
+        Some(())
+    });
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(text: &str, of: &str) -> String {
+        let mut out = String::new();
+        mask(text, of.parse().unwrap(), &mut out);
+        out
+    }
+
+    #[test]
+    fn numbers() {
+        for (text, expected) in [
+            ("", ""),
+            ("no number.", "no number."),
+            ("12 of 1,234.50: 3.", "0 of 0: 0."),
+            ("B3 12:30 2024-05-01", "B0 0 0-0-0"),
+            ("\u{664}\u{665}\u{666} \u{bd}", "0 0"),
+            ("1..2 1, 2", "0..0 0, 0"),
+        ] {
+            assert_eq!(masked(text, "numbers"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn dates() {
+        for (text, expected) in [
+            ("on 2024-05-01.", "on 0."),
+            ("1.5.2024, 05/01/24", "0, 0"),
+            ("2024-05-01T21:05:33.120Z!", "0!"),
+            ("at 9:05 pm, 21:05+02:00", "at 0, 0"),
+            ("Mon, 5th May 2024 9:05 GMT", "0"),
+            ("May 5, 2024 and Sept. 7", "0 and Sept. 7"),
+            ("Sep. 7 and MAY 2024", "0 and 0"),
+            ("the 1st of June", "the 0"),
+            ("05-Jan-2024", "0"),
+            (
+                "\u{4e8e}2024\u{5e74}5\u{6708}1\u{65e5}\u{5230}",
+                "\u{4e8e}0\u{5230}",
+            ),
+            ("10.0.10.1", "10.0.10.1"),
+            ("version 1.2.3 of 127.0.0.1", "version 1.2.3 of 127.0.0.1"),
+            (
+                "you may 3x it, 12 cats, mayor 2024",
+                "you may 3x it, 12 cats, mayor 2024",
+            ),
+            (
+                "x2024-05-01 2024-05-01x 5 mayors",
+                "x2024-05-01 2024-05-01x 5 mayors",
+            ),
+        ] {
+            assert_eq!(masked(text, "dates"), expected, "{text}");
+        }
+        assert_eq!(masked("12 on May 5, 2024", "numbers,dates"), "0 on 0");
+    }
+}
