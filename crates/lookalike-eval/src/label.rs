@@ -263,15 +263,15 @@ fn duplicates(lines: &[(usize, Value)], collection: &Collection) -> Result<Label
     Ok(Labels::Duplicates(all))
 }
 
+/// Two positions, a < b, and whether they are near-duplicates.
+pub type JudgedPair = (u32, u32, bool);
+
 /// The labelled pairs as true or false, grades from `positive` on being true; and how many are
 /// unknown.
 ///
 /// # Errors
 /// [`LabelError::OneClass`] when all known labels are on one side.
-pub fn judged(
-    labels: &[PairLabel],
-    positive: f64,
-) -> Result<(Vec<(u32, u32, bool)>, u64), LabelError> {
+pub fn judged(labels: &[PairLabel], positive: f64) -> Result<(Vec<JudgedPair>, u64), LabelError> {
     let known: Vec<_> = labels
         .iter()
         .filter_map(|label| {
