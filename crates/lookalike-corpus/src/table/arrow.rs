@@ -1,10 +1,10 @@
-//! Arrow IPC: files (Feather 2) by their footer, streams message by message.
+//! Arrow IPC, files (Feather 2) and streams, message by message.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use arrow_array::RecordBatch;
-use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::reader::StreamReader;
 use arrow_ipc::root_as_message;
 use arrow_schema::ArrowError;
 
@@ -29,7 +29,7 @@ type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 pub(crate) struct ArrowTable<'a> {
     source: &'a Source,
     limit: usize,
-    batches: Result<Batches, String>,
+    batches: Result<(Batches, Option<String>), String>,
     batch: Option<RecordBatch>,
     at: usize,
     number: u64,
@@ -57,8 +57,8 @@ impl<'a> ArrowTable<'a> {
 
 impl RowReader for ArrowTable<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
-        let batches = match &mut self.batches {
-            Ok(batches) => batches,
+        let (batches, wrong) = match &mut self.batches {
+            Ok((batches, wrong)) => (batches, wrong),
             Err(reason) => {
                 sink.skips.push(chunk::lost(self.source, 0, reason.clone()));
                 return Ok(true);
@@ -78,6 +78,8 @@ impl RowReader for ArrowTable<'_> {
             match guarded(|| batches.next().transpose()) {
                 Ok(Some(batch)) => self.batch = Some(batch),
                 Ok(None) => {
+                    let lost = |reason| chunk::lost(self.source, self.number, reason);
+                    sink.skips.extend(wrong.take().map(lost));
                     self.ended = true;
                     return Ok(true);
                 }
@@ -97,53 +99,76 @@ impl RowReader for ArrowTable<'_> {
     }
 }
 
-fn batches(mut file: File, bytes: u64) -> Result<Batches, String> {
+/// The batches of the sound messages, and what is wrong behind them.
+fn batches(mut file: File, bytes: u64) -> Result<(Batches, Option<String>), String> {
     let mut magic = [0; 8];
     let is_file = file.read_exact(&mut magic).is_ok() && magic == FILE_MAGIC;
-    // Both kinds are a sequence of messages, which a hostile one may say to be of any length.
-    check_messages(&mut file, if is_file { 8 } else { 0 }, bytes)?;
-    file.rewind().map_err(|error| error.to_string())?;
-    let file = BufReader::new(file);
-    if is_file {
-        let reader = guarded(|| FileReader::try_new(file, None))?;
-        Ok(Box::new(reader))
-    } else {
-        let reader = guarded(|| StreamReader::try_new(file, None))?;
-        Ok(Box::new(reader))
+    // A file is a stream between two marks. Its footer is not needed, and not believed.
+    let start = if is_file { first_message(&mut file) } else { 0 };
+    let (end, wrong) = sound_messages(&mut file, start, bytes);
+    let failed = |error: std::io::Error| error.to_string();
+    file.seek(SeekFrom::Start(start)).map_err(failed)?;
+    let stream = BufReader::new(file).take(end - start);
+    let reader = guarded(|| StreamReader::try_new(stream, None));
+    let reader = reader.map_err(|reason| wrong.clone().unwrap_or(reason))?;
+    Ok((Box::new(reader), wrong))
+}
+
+/// Where the messages of a file begin: writers pad the mark with zeros, to 8 or to 64 bytes.
+fn first_message(file: &mut File) -> u64 {
+    let mut at = 8;
+    let mut word = [0; 8];
+    while at < 64 && file.read_exact(&mut word).is_ok() && word == [0; 8] {
+        at += 8;
+    }
+    at
+}
+
+/// Walks over the messages from `at` on: where the last sound one ends, and what is wrong with the
+/// next. None may reach beyond the end of the file, for readers allocate what a message asks for.
+fn sound_messages(file: &mut File, mut at: u64, bytes: u64) -> (u64, Option<String>) {
+    if file.seek(SeekFrom::Start(at)).is_err() {
+        return (at, Some("it cannot be read".to_owned()));
+    }
+    loop {
+        match message_bytes(file, at, bytes) {
+            Ok(0) => return (at, None),
+            Ok(length) => at += length,
+            Err(reason) => return (at, Some(reason)),
+        }
     }
 }
 
-/// Walks over the messages from `at` on: none may reach beyond the end of the file, for readers
-/// allocate what a message asks for.
-fn check_messages(file: &mut File, mut at: u64, bytes: u64) -> Result<(), String> {
-    let failed = |error: std::io::Error| error.to_string();
-    let mut word = [0; 4];
-    loop {
-        file.seek(SeekFrom::Start(at)).map_err(failed)?;
-        if file.read_exact(&mut word).is_err() {
-            return Ok(());
-        }
-        at += 4;
-        let mut length = u32::from_le_bytes(word);
-        if length == CONTINUATION {
-            file.read_exact(&mut word).map_err(failed)?;
-            length = u32::from_le_bytes(word);
-            at += 4;
-        }
-        if length == 0 {
-            return Ok(());
-        }
-        if u64::from(length) > bytes.saturating_sub(at) {
-            return Err("a message reaches beyond the end of the file".to_owned());
-        }
-        let mut head = vec![0; length as usize];
-        file.read_exact(&mut head).map_err(failed)?;
-        let message = root_as_message(&head).map_err(|error| format!("no message: {error}"))?;
-        at += u64::from(length);
-        let body = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
-        if body > bytes.saturating_sub(at) {
-            return Err("the body of a message reaches beyond the end of the file".to_owned());
-        }
-        at += body;
+/// Length of the message at a place with its prefix and body; 0 for the mark of the end.
+fn message_bytes(file: &mut File, at: u64, bytes: u64) -> Result<u64, String> {
+    let beyond = || "it ends within a message, or without a mark of its end".to_owned();
+    let mut word = || -> Option<u32> {
+        let mut word = [0; 4];
+        file.read_exact(&mut word).ok()?;
+        Some(u32::from_le_bytes(word))
+    };
+    let mut prefix = 4;
+    let mut length = word().ok_or_else(beyond)?;
+    if length == CONTINUATION {
+        length = word().ok_or_else(beyond)?;
+        prefix = 8;
     }
+    if length == 0 {
+        return Ok(0);
+    }
+    let left = bytes.saturating_sub(at + prefix);
+    if u64::from(length) > left {
+        return Err(beyond());
+    }
+    let mut head = vec![0; length as usize];
+    file.read_exact(&mut head).map_err(|_| beyond())?;
+    let message = root_as_message(&head).map_err(|error| format!("no message: {error}"))?;
+    let body = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
+    if body > left - u64::from(length) {
+        return Err(beyond());
+    }
+    let length = prefix + u64::from(length) + body;
+    file.seek(SeekFrom::Start(at + length))
+        .map_err(|error| error.to_string())?;
+    Ok(length)
 }

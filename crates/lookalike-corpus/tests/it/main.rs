@@ -4,6 +4,8 @@
 
 mod archives;
 mod charsets;
+#[cfg(feature = "parquet")]
+mod columns;
 mod containers;
 mod discovery;
 mod extraction;

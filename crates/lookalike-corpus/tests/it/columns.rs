@@ -1,0 +1,220 @@
+//! Parquet and Arrow IPC: every type of text, every kind of damage.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::types::Int8Type;
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int64Array,
+    LargeStringArray, NullArray, RecordBatch, StringArray, StringViewArray, StructArray,
+    TimestampMicrosecondArray,
+};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use lookalike_corpus::{InputOptions, SkipKind, TextState};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+
+use crate::support::{Corpus, Reading, read, read_raw};
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter(
+        columns
+            .into_iter()
+            .map(|(name, array)| (name, array, true))
+            .map(|(name, array, _)| (name, array)),
+    )
+    .unwrap()
+}
+
+/// Ids 0, 1, ... and this column of texts.
+fn with_text(text: ArrayRef) -> RecordBatch {
+    let ids: Int64Array = (0..text.len() as i64).collect();
+    batch(vec![("id", Arc::new(ids)), ("text", text)])
+}
+
+fn parquet_rows(path: &Path, batch: &RecordBatch, rows_a_group: usize) {
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(rows_a_group))
+        .build();
+    let file = File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+fn ipc_file(path: &Path, batch: &RecordBatch) {
+    let mut writer = FileWriter::try_new(File::create(path).unwrap(), &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+}
+
+fn ipc_stream(path: &Path, batch: &RecordBatch) {
+    let mut writer = StreamWriter::try_new(File::create(path).unwrap(), &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+}
+
+type Write = fn(&Path, &RecordBatch);
+
+const KINDS: [(&str, Write); 3] = [
+    ("t.parquet", |path, batch| parquet_rows(path, batch, 2)),
+    ("t.arrow", ipc_file),
+    ("t.arrows", ipc_stream),
+];
+
+fn written(name: &str, write: Write, batch: &RecordBatch) -> Corpus {
+    let corpus = Corpus::with(name, b"");
+    write(&corpus.path(name), batch);
+    corpus
+}
+
+fn read_with(corpus: &Corpus, name: &str, options: &InputOptions) -> Reading {
+    let inputs = corpus.inputs(name, options);
+    let reading = read(&inputs, options);
+    assert_eq!(read_raw(&inputs, options).len(), reading.records.len());
+    reading
+}
+
+#[test]
+fn texts_of_every_type() {
+    let words = vec![Some("one"), None, Some("\"three\"")];
+    let bytes: Vec<Option<&[u8]>> = words.iter().map(|w| w.map(str::as_bytes)).collect();
+    let texts: [ArrayRef; 5] = [
+        Arc::new(StringArray::from(words.clone())),
+        Arc::new(LargeStringArray::from(words.clone())),
+        Arc::new(StringViewArray::from(words.clone())),
+        Arc::new(BinaryArray::from(bytes)),
+        Arc::new(words.into_iter().collect::<DictionaryArray<Int8Type>>()),
+    ];
+    for (name, write) in KINDS {
+        for text in &texts {
+            let kind = text.data_type();
+            let corpus = written(name, write, &with_text(text.clone()));
+            let reading = read_with(&corpus, name, &InputOptions::default());
+            assert_eq!(reading.ids(), ["0", "1", "2"], "{name} {kind}");
+            assert_eq!(reading.texts(), ["one", "", "\"three\""], "{name} {kind}");
+            let state = reading.records[1].as_ref().unwrap().state;
+            assert_eq!(state, TextState::Missing, "{name} {kind}");
+            assert!(reading.skips.is_empty(), "{name} {kind}");
+        }
+    }
+}
+
+#[test]
+fn other_columns_are_fields_and_nested_ones_are_reached() {
+    let inner: ArrayRef = Arc::new(StringArray::from(vec!["deep"]));
+    let nested = StructArray::try_from(vec![("body", inner)]).unwrap();
+    let all = batch(vec![
+        ("page", Arc::new(nested)),
+        ("score", Arc::new(Float64Array::from(vec![0.5]))),
+        ("nan", Arc::new(Float64Array::from(vec![f64::NAN]))),
+        ("flag", Arc::new(BooleanArray::from(vec![true]))),
+        (
+            "when",
+            Arc::new(TimestampMicrosecondArray::from(vec![1_000_000])),
+        ),
+    ]);
+    let options = InputOptions {
+        text_field: Some("page.body".parse().unwrap()),
+        rank_field: Some("newest:when".parse().unwrap()),
+        ..InputOptions::default()
+    };
+    for (name, write) in KINDS {
+        let corpus = written(name, write, &all);
+        let reading = read_with(&corpus, name, &options);
+        let seen = reading.records[0].as_ref().unwrap();
+        assert_eq!(
+            (seen.text.as_str(), seen.rank),
+            ("deep", Some(1.0)),
+            "{name}"
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&seen.raw),
+            r#"{"page":{"body":"deep"},"score":0.5,"nan":null,"flag":true,"when":"1970-01-01T00:00:01Z"}"#
+        );
+    }
+}
+
+#[test]
+fn a_column_of_another_type_is_an_error_of_each_row() {
+    for (name, write) in KINDS {
+        let corpus = written(name, write, &with_text(Arc::new(Int64Array::from(vec![7]))));
+        let reading = read_with(&corpus, name, &InputOptions::default());
+        assert_eq!(
+            reading.reasons(),
+            ["the text field holds a number, not a string"]
+        );
+    }
+}
+
+#[test]
+fn no_rows_and_nothing_but_nulls() {
+    for (name, write) in KINDS {
+        let none = with_text(Arc::new(StringArray::from(Vec::<&str>::new())));
+        let corpus = written(name, write, &none);
+        assert_eq!(
+            read_with(&corpus, name, &InputOptions::default()),
+            Reading::default()
+        );
+        let corpus = written(name, write, &with_text(Arc::new(NullArray::new(2))));
+        let reading = read_with(&corpus, name, &InputOptions::default());
+        assert_eq!(reading.texts(), ["", ""], "{name}");
+    }
+}
+
+#[test]
+fn a_text_that_is_too_long_keeps_its_row() {
+    let options = InputOptions {
+        max_document_bytes: 100,
+        ..InputOptions::default()
+    };
+    let long = "x".repeat(101);
+    let texts = StringArray::from(vec![long.as_str(), "short"]);
+    for (name, write) in KINDS {
+        let corpus = written(name, write, &with_text(Arc::new(texts.clone())));
+        let reading = read_with(&corpus, name, &options);
+        let states: Vec<TextState> = reading.records.iter().flatten().map(|s| s.state).collect();
+        assert_eq!(states, [TextState::TooLong, TextState::Present], "{name}");
+        assert_eq!(reading.ids(), ["0", "1"], "{name}");
+    }
+}
+
+/// Every cut of each kind: no panic, and the loss is told, but where a stream's end mark is missing.
+#[test]
+fn cut_at_every_byte() {
+    let words: Vec<String> = (0..6).map(|n| format!("text number {n}")).collect();
+    let rows = with_text(Arc::new(StringArray::from(words)));
+    for (name, write) in KINDS {
+        let corpus = written(name, write, &rows);
+        let whole = std::fs::read(corpus.path(name)).unwrap();
+        for cut in 1..whole.len() {
+            corpus.add(name, &whole[..cut]);
+            let reading = read_with(&corpus, name, &InputOptions::default());
+            let told = reading
+                .skips
+                .iter()
+                .any(|skip| skip.kind == SkipKind::Damaged);
+            assert!(told || reading.texts().len() == 6, "{name} cut at {cut}");
+        }
+    }
+}
+
+/// Every byte of the footer turned over, and of the pages: errors at most.
+#[test]
+fn every_flipped_byte_is_survived() {
+    let rows = with_text(Arc::new(StringArray::from(vec!["one", "two", "three"])));
+    for (name, write) in KINDS {
+        let corpus = written(name, write, &rows);
+        let whole = std::fs::read(corpus.path(name)).unwrap();
+        for at in 8..whole.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut broken = whole.clone();
+                broken[at] ^= flip;
+                corpus.add(name, &broken);
+                let reading = read_with(&corpus, name, &InputOptions::default());
+                assert!(reading.records.len() <= 1 << 20, "{name} byte {at}");
+            }
+        }
+    }
+}
