@@ -72,7 +72,7 @@ fn strip() {
     for _ in 0..ROUNDS * 8 {
         text.clear();
         HtmlText::new(Extraction::default())
-            .unwrap()
+            .expect("visible text needs no feature")
             .extract(&page, &mut text);
     }
     report(

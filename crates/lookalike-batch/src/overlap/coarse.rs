@@ -167,7 +167,7 @@ impl Coarse<'_> {
             lacking: vec![0.0; self.min_shared as usize + 1],
         };
         let one_in = (total / PILOT.min(self.budget / CANDIDATE / 2).max(1)).max(1);
-        let sampled = |unit: u32| avalanche(u64::from(unit)) % one_in == 0;
+        let sampled = |unit: u32| avalanche(u64::from(unit)).is_multiple_of(one_in);
         let seen: u64 = (0..work.len() as u32)
             .filter(|&unit| sampled(unit))
             .map(|unit| work[unit as usize])
@@ -336,7 +336,7 @@ impl Counters {
     fn places(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let count = self.bytes.len() as u128;
         let other = avalanche(hash.rotate_left(32));
-        let place = move |hash: u64| (u128::from(hash) * count >> 64) as usize;
+        let place = move |hash: u64| ((u128::from(hash) * count) >> 64) as usize;
         [hash, other]
             .into_iter()
             .take(self.hashes as usize)
@@ -398,7 +398,7 @@ mod tests {
                 "{load}"
             );
         }
-        assert_eq!(ranges(&[], 5), [0..0]);
+        assert_eq!(ranges(&[], 5), vec![0..0; 1]);
     }
 
     #[test]

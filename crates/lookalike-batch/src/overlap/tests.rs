@@ -87,6 +87,9 @@ fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -
     postings
 }
 
+/// Takes the rows of an engine.
+type Emit<'a> = dyn FnMut(Row) -> Result<(), BatchError> + 'a;
+
 /// Rows of the three ways of counting.
 fn every_way(
     units: &[BTreeSet<u64>],
@@ -97,7 +100,7 @@ fn every_way(
     let folder = folder.path();
     let postings = postings(units, budget, folder);
     let deferral = Deferral::new(&postings, min_shared, budget.bytes, folder).unwrap();
-    let collected = |run: &dyn Fn(&mut dyn FnMut(Row) -> Result<(), BatchError>)| {
+    let collected = |run: &dyn Fn(&mut Emit<'_>)| {
         let mut rows = Vec::new();
         run(&mut |row| {
             rows.push(row);

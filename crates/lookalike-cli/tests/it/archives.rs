@@ -194,3 +194,30 @@ fn extract_tells_documents_without_text() {
     assert_eq!(without, [json!("too-long"), json!("missing"), Value::Null]);
     assert_eq!(done.lines()[2]["text"], "");
 }
+
+#[test]
+#[cfg(feature = "parquet")]
+fn rows_of_parquet_are_records_and_come_out_as_json_lines() {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+
+    let folder = Folder::new();
+    let path = folder.path("news.parquet");
+    let near = format!("{STORY} and more");
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 9]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![STORY, &near, "of another kind"]));
+    let rows = RecordBatch::try_from_iter([("id", numbers), ("text", texts)]).unwrap();
+    let file = fs::File::create(&path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, rows.schema(), None).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+
+    folder.dedup(&path, &[]);
+    let mut kept = json_lines(&contents(&folder.path("out/kept.jsonl")));
+    kept.sort_by_key(|row| row["id"].to_string());
+    assert_eq!(kept[0]["text"], json!(near));
+    assert_eq!(kept[1]["text"], json!("of another kind"));
+    let removed = json_lines(&contents(&folder.path("out/removed.jsonl")));
+    assert_eq!(removed, [json!({"id": 7, "text": STORY})]);
+}

@@ -208,13 +208,11 @@ fn every_flipped_byte_is_survived() {
         let corpus = written(name, write, &rows);
         let whole = std::fs::read(corpus.path(name)).unwrap();
         for at in 8..whole.len() {
-            for flip in [0x01, 0x80, 0xff] {
-                let mut broken = whole.clone();
-                broken[at] ^= flip;
-                corpus.add(name, &broken);
-                let reading = read_with(&corpus, name, &InputOptions::default());
-                assert!(reading.records.len() <= 1 << 20, "{name} byte {at}");
-            }
+            let mut broken = whole.clone();
+            broken[at] ^= [0x01, 0x80, 0xff][at % 3];
+            corpus.add(name, &broken);
+            let reading = read_with(&corpus, name, &InputOptions::default());
+            assert!(reading.records.len() <= 1 << 20, "{name} byte {at}");
         }
     }
 }

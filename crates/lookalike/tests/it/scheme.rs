@@ -260,7 +260,7 @@ fn what_is_newer_changes_no_older_text() {
     let differences = scheme.ensure_same(&Scheme::default()).unwrap_err();
     assert_eq!(
         differences.differences(),
-        "terms (00000000000000ab and none)"
+        "terms (00000000000000ab and default)"
     );
     for wrong in ["terms=none", "terms=AB", "terms=0000000000000ab"] {
         let refused = text

@@ -1,5 +1,6 @@
 //! Words: the vector road and the Unicode road against the definition in the documentation.
 
+use lookalike::scheme::Mask;
 use lookalike::{Case, Normalization, Scheme, Segmentation, Segmenter};
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
@@ -46,6 +47,31 @@ pub(crate) fn defined_words(scheme: &Scheme, text: &str) -> Vec<String> {
     defined_pieces(scheme, text).iter().flat_map(cut).collect()
 }
 
+/// Each run of numeric characters, with single separators inside, as the one character 0.
+fn without_numbers(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let numeric = |at: usize| chars.get(at).is_some_and(|c| c.is_numeric());
+    let separates = |at: usize| {
+        chars
+            .get(at)
+            .is_some_and(|c| ".,':\u{a0}\u{202f}".contains(*c))
+    };
+    let mut out = String::new();
+    let mut at = 0;
+    while at < chars.len() {
+        if !numeric(at) {
+            out.push(chars[at]);
+            at += 1;
+            continue;
+        }
+        out.push('0');
+        while numeric(at) || separates(at) && numeric(at + 1) {
+            at += 1;
+        }
+    }
+    out
+}
+
 fn words(scheme: &Scheme, text: &str) -> Vec<String> {
     let mut words = Vec::new();
     Segmenter::new(scheme).words(text, |word| words.push(word.to_owned()));
@@ -77,7 +103,15 @@ proptest! {
 
     #[test]
     fn words_are_those_of_the_definition(scheme in any_scheme(), text in any_text()) {
+        let scheme = Scheme { mask: Mask::default(), ..scheme };
         prop_assert_eq!(words(&scheme, &text), defined_words(&scheme, &text));
+    }
+
+    #[test]
+    fn masked_numbers_are_those_of_the_definition(scheme in any_scheme(), text in any_text()) {
+        let plain = Scheme { mask: Mask::default(), ..scheme };
+        let masked = Scheme { mask: Mask { numbers: true, dates: false }, ..scheme };
+        prop_assert_eq!(words(&masked, &text), words(&plain, &without_numbers(&text)));
     }
 
     #[test]
