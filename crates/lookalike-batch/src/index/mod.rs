@@ -1,6 +1,6 @@
 //! Building an index file from collections of fingerprints, in bounded memory, and going on after an interruption.
 //!
-//! The way of a build, in the folder `OUTPUT.building`: the inputs are copied to plain files ([`gathered`]), `job.json`
+//! The way of a build, in the folder `OUTPUT.building`: the inputs are copied to plain files (`gathered`), `job.json`
 //! says that this is done; then the tables are built one after the other from that copy and appended to `part`, and
 //! `progress` says after each how far the file is whole; at last `part` gets its name. The result does not depend on
 //! the order of the inputs, the memory limit or interruptions.
