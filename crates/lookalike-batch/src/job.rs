@@ -73,6 +73,16 @@ pub(crate) struct Decided {
     pub(crate) fingerprints: bool,
 }
 
+/// The first names of an object, as many as a message can hold.
+fn some_names(object: &serde_json::Map<String, serde_json::Value>) -> String {
+    const MOST: usize = 20;
+    let names: Vec<&str> = object.keys().take(MOST).map(String::as_str).collect();
+    match object.len().checked_sub(MOST) {
+        Some(more @ 1..) => format!("{} and {more} more", names.join(", ")),
+        _ => names.join(", "),
+    }
+}
+
 impl Job<'_> {
     /// The bands of the signatures, for the methods that have some.
     ///
@@ -237,7 +247,7 @@ impl Job<'_> {
                 serde_json::from_slice(record.bytes).ok();
             match object {
                 Some(object) => {
-                    fields = object.keys().cloned().collect::<Vec<_>>().join(", ");
+                    fields = some_names(&object);
                     Err(BatchError::Settings(String::new()))
                 }
                 None => Ok(()),

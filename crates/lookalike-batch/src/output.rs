@@ -9,12 +9,14 @@
 //! run.json                      settings, scheme, counts, cost; written last: where it stands, the job is done
 //! .lookalike/                   while the job runs: what it is, and its decisions once they are made
 //! ```
+//!
+//! With [`OutputFormat::Parquet`] the lines become tables: `kept.parquet` and so on.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
-    AtomicFile, Compression, FileTree, Inputs, Part, RawRecord, Source, raw_records,
+    AtomicFile, Compression, FileTree, Inputs, OutputFormat, Part, RawRecord, Source, raw_records,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +47,9 @@ pub enum Folder {
 /// How results are written.
 #[derive(Clone, Debug, Default)]
 pub struct OutputOptions {
-    /// Compression of `kept.jsonl` and `removed.jsonl`; as the input if `None`.
+    /// What results consist of.
+    pub format: OutputFormat,
+    /// Compression of `kept.jsonl` and `removed.jsonl`; as the input if `None`. Tables are compressed in their own way.
     pub compression: Option<Compression>,
     /// What becomes of results that are already there.
     pub folder: Folder,
@@ -104,7 +108,12 @@ pub(crate) struct Identity {
 /// same output folder.
 pub const SPOOL: &str = "spool.tmp-";
 
-const RESULTS: [&str; 14] = [
+const RESULTS: [&str; 19] = [
+    "kept.parquet",
+    "removed.parquet",
+    "clusters.parquet",
+    "pairs.parquet",
+    "skipped.parquet",
     "kept.jsonl",
     "kept.jsonl.gz",
     "kept.jsonl.zst",
@@ -135,6 +144,21 @@ impl Workplace<'_> {
 
     pub(crate) fn state(&self, name: &str) -> PathBuf {
         self.folder.join(".lookalike").join(name)
+    }
+
+    /// Writes lines of JSON to the result `name`, in the format given. See [`AtomicFile::lines`].
+    pub(crate) fn write_lines(
+        &self,
+        name: &str,
+        (format, example): (OutputFormat, &str),
+        write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>,
+    ) -> Result<(), BatchError> {
+        let path = self.path(&format!("{name}{}", format.suffix()));
+        let failed = BatchError::result(&path);
+        let mut file = AtomicFile::lines(&path, format, example).map_err(&failed)?;
+        write(&mut file)
+            .and_then(|()| file.commit())
+            .map_err(&failed)
     }
 
     fn refuse(&self, reason: impl Into<String>) -> BatchError {
@@ -262,8 +286,9 @@ impl Job<'_> {
         };
         let identity = Identity {
             settings: format!(
-                "{} compression={:?} {:?}",
+                "{} format={:?} compression={:?} {:?}",
                 self.settings.canonical(),
+                options.format,
                 options.compression,
                 self.options
             ),
@@ -277,7 +302,7 @@ impl Job<'_> {
         let verdicts = match old {
             Some(verdicts) => verdicts,
             None => self
-                .judge(&place, identity, &checkpoint)
+                .judge(&place, options.format, identity, &checkpoint)
                 .inspect_err(|_| place.forget_undecided(&checkpoint))?,
         };
         let report = Output {
@@ -294,15 +319,19 @@ impl Job<'_> {
     fn judge(
         &self,
         place: &Workplace<'_>,
+        format: OutputFormat,
         identity: Identity,
         checkpoint: &Path,
     ) -> Result<Verdicts, BatchError> {
         let decided = self.decide()?;
-        let file = |name: &str, write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>| {
-            write_file(&place.path(name), Compression::None, write)
+        let pair = match decided.fingerprints {
+            true => PAIR_WITH_DISTANCE,
+            false => PAIR,
         };
-        file("pairs.jsonl", &mut |out| write_pairs(out, &decided))?;
-        file("skipped.jsonl", &mut |out| {
+        place.write_lines("pairs", (format, pair), &mut |out| {
+            write_pairs(out, &decided)
+        })?;
+        place.write_lines("skipped", (format, SKIPPED), &mut |out| {
             write_skipped(out, self.inputs, &decided)
         })?;
         let verdicts = self.verdicts(decided, identity);
@@ -435,6 +464,14 @@ fn write_pairs(out: &mut AtomicFile, decided: &Decided) -> io::Result<()> {
         .try_for_each(|pair| write_pair(out, documents, classes, pair))
 }
 
+/// Lines whose fields tables have even where no line does.
+const PAIR: &str = r#"{"a":"","b":"","similarity":0.5}"#;
+const PAIR_WITH_DISTANCE: &str = r#"{"a":"","b":"","similarity":0.5,"distance":0}"#;
+const CLUSTER: &str =
+    r#"{"cluster":1,"survivor":"","members":[{"id":"","similarity":0.5,"reason":""}]}"#;
+const SKIPPED: &str =
+    r#"{"source":"","line":1,"record":1,"offset":0,"kind":"","reason":"","count":1}"#;
+
 #[derive(Serialize)]
 struct SkippedLine<'a> {
     source: &'a str,
@@ -510,11 +547,12 @@ impl RecordFile {
         }
     }
 
-    fn finish(mut self) -> io::Result<()> {
+    /// The file with all its records in it.
+    fn arranged(mut self) -> io::Result<AtomicFile> {
         if let Some(arranger) = self.arranger {
             arranger.finish(&mut self.file)?;
         }
-        self.file.commit()
+        Ok(self.file)
     }
 }
 
@@ -538,8 +576,8 @@ impl Output<'_> {
             id_ranks[document as usize] = rank as u32;
         }
         let clusters = Clusters::new(by_id, &id_ranks, outcomes);
-        let path = self.place.path("clusters.jsonl");
-        write_file(&path, Compression::None, &mut |out| {
+        let columns = (self.options.format, CLUSTER);
+        self.place.write_lines("clusters", columns, &mut |out| {
             for (number, (survivor, members)) in clusters.iter().enumerate() {
                 write_cluster(
                     out,
@@ -608,12 +646,17 @@ impl Output<'_> {
             },
         )?;
         let sizes = (kept.bytes, removed.bytes);
-        kept.finish()
-            .map_err(BatchError::result(&self.place.path("kept.jsonl")))?;
-        removed
-            .finish()
-            .map_err(BatchError::result(&self.place.path("removed.jsonl")))?;
+        self.finish(kept, removed)?;
         Ok(sizes)
+    }
+
+    fn finish(&self, kept: RecordFile, removed: RecordFile) -> Result<(), BatchError> {
+        let mut files = Vec::new();
+        for file in [kept, removed] {
+            let path = self.place.path(file.name);
+            files.push(file.arranged().map_err(BatchError::result(&path))?);
+        }
+        AtomicFile::commit_alike(files).map_err(BatchError::result(&self.place.path("kept")))
     }
 
     fn send(
@@ -664,11 +707,7 @@ impl Output<'_> {
         in_order: bool,
         inputs: &Inputs,
     ) -> Result<RecordFile, BatchError> {
-        let path = self
-            .place
-            .path(&format!("{name}.jsonl{}", compression.suffix()));
-        let failed = BatchError::result(&path);
-        let file = AtomicFile::create(&path, compression).map_err(&failed)?;
+        let file = self.open_file(name, compression)?;
         let budget = crate::memory::Budget::new(self.job.limits).keys();
         // Compressed input may be many times larger once it is read; the text is the better guess then.
         let bytes = inputs
@@ -685,6 +724,19 @@ impl Output<'_> {
             name,
             bytes: 0,
         })
+    }
+
+    fn open_file(&self, name: &str, compression: Compression) -> Result<AtomicFile, BatchError> {
+        let name = match self.options.format {
+            OutputFormat::JsonLines => format!("{name}.jsonl{}", compression.suffix()),
+            OutputFormat::Parquet => format!("{name}.parquet"),
+        };
+        let path = self.place.path(&name);
+        let file = match self.options.format {
+            OutputFormat::JsonLines => AtomicFile::create(&path, compression),
+            OutputFormat::Parquet => AtomicFile::lines(&path, OutputFormat::Parquet, ""),
+        };
+        file.map_err(BatchError::result(&path))
     }
 
     /// Place of each document in the order of the output.

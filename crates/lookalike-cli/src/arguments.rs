@@ -12,7 +12,7 @@ use lookalike::scheme::{
     TokenHash, Weight,
 };
 use lookalike_batch::{Limits, Method, SPOOL};
-use lookalike_corpus::{FieldPath, Format, InputOptions, RankField};
+use lookalike_corpus::{FieldPath, Format, InputOptions, OutputFormat, RankField};
 
 use tempfile::{Builder, TempDir};
 
@@ -460,4 +460,16 @@ pub(crate) fn command_line() -> String {
         .chain(words)
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// The format of results.
+pub(crate) fn output_format(text: &str) -> Result<OutputFormat, String> {
+    match text {
+        "jsonl" => Ok(OutputFormat::JsonLines),
+        "parquet" if cfg!(feature = "parquet") => Ok(OutputFormat::Parquet),
+        "parquet" => {
+            Err("this build has no Parquet: build it with the feature `parquet`".to_owned())
+        }
+        _ => Err(format!("unknown format {text:?}: use jsonl or parquet")),
+    }
 }

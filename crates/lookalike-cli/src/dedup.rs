@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use lookalike_batch::{
     Folder, Job, Keep, Method, Order, OutputOptions, PairList, RepeatedIds, Settings,
 };
-use lookalike_corpus::{Compression, InputOptions, Inputs, RankField};
+use lookalike_corpus::{Compression, InputOptions, Inputs, OutputFormat, RankField};
 
 use crate::arguments::{
-    InputArguments, MethodArguments, RunArguments, SchemeArguments, command_line,
+    InputArguments, MethodArguments, RunArguments, SchemeArguments, command_line, output_format,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -19,6 +19,7 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Writes into DIR: kept.jsonl and removed.jsonl (the records as they came in; inputs that are files are copied to
 kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl, report.html and run.json, which is written last.
+With --output-format parquet each of the .jsonl is a .parquet with the fields of the records as columns.
 
 Each removed document resembles one that is kept by at least the threshold, or equals it.")]
 pub(crate) struct Arguments {
@@ -75,6 +76,10 @@ pub(crate) struct Arguments {
         help_heading = "Input"
     )]
     repeated_ids: RepeatedIds,
+
+    /// What results consist of: jsonl, or parquet (kept.parquet, removed.parquet, clusters.parquet, ...)
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = output_format, help_heading = "Output")]
+    output_format: OutputFormat,
 
     /// Compress kept.jsonl and removed.jsonl: none, gz or zst [default: as the input]
     #[arg(long, value_name = "KIND", value_parser = compression, help_heading = "Output")]
@@ -163,7 +168,13 @@ fn results_of(path: &OsString) -> OsString {
         return path.clone();
     }
     let kept = folder.join("kept");
-    let lines = ["kept.jsonl", "kept.jsonl.gz", "kept.jsonl.zst"].map(|name| folder.join(name));
+    let names = [
+        "kept.jsonl",
+        "kept.jsonl.gz",
+        "kept.jsonl.zst",
+        "kept.parquet",
+    ];
+    let lines = names.map(|name| folder.join(name));
     let lines = lines.into_iter().find(|path| path.is_file());
     if kept.is_dir() {
         kept.into()
@@ -202,7 +213,13 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
         folder: spool.path(),
         observer: &console,
     };
+    if arguments.output_format == OutputFormat::Parquet && arguments.compress.is_some() {
+        return Err(Failure::Usage(
+            "--compress is for JSON lines: Parquet is compressed by itself".to_owned(),
+        ));
+    }
     let output = OutputOptions {
+        format: arguments.output_format,
         compression: arguments.compress,
         folder: arguments.folder(),
         command: command_line(),

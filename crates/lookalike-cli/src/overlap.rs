@@ -8,9 +8,9 @@ use lookalike_batch::overlap::{
     AtlasOptions, By, Engine, ExactCopies, Least, Overlap, OverlapSettings, ServerName,
 };
 use lookalike_batch::{Folder, Observer, RepeatedIds};
-use lookalike_corpus::Inputs;
+use lookalike_corpus::{Inputs, OutputFormat};
 
-use crate::arguments::{InputArguments, RunArguments, command_line};
+use crate::arguments::{InputArguments, RunArguments, command_line, output_format};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -26,8 +26,8 @@ Examples:
   lookalike overlap crawl.jsonl --chunk doc,lines:4,lines:2 --min-shared doc=1,lines:4=15,lines:2=25 -o atlas
   lookalike overlap crawl.jsonl --chunk lines:2 --copies-of http://gone.example/page.html
 
-With -o DIR: pairs.jsonl (the rows), copies.jsonl, servers.jsonl, mirrors.jsonl, aliases.jsonl, skip.jsonl, skipped.jsonl,
-atlas.html and run.json, which is written last.")]
+With -o DIR: pairs.jsonl (the rows), copies.jsonl, servers.jsonl, mirrors.jsonl, aliases.jsonl, skip.jsonl, skipped.jsonl
+(--output-format parquet: pairs.parquet, ...), atlas.html and run.json, which is written last.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     input: InputArguments,
@@ -100,6 +100,11 @@ pub(crate) struct Arguments {
     /// Least share of a document's chunks in a kept one for which skip.jsonl lists it, above 0 and at most 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = share, help_heading = "Output")]
     copy_containment: f64,
+
+    /// What results consist of: jsonl, or parquet
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = output_format, requires = "output",
+        help_heading = "Output")]
+    output_format: OutputFormat,
 
     /// Go on with a job that was interrupted
     #[arg(
@@ -294,6 +299,7 @@ fn atlas(
     console: &Console,
 ) -> Result<(), Failure> {
     let options = AtlasOptions {
+        format: arguments.output_format,
         folder: arguments.folder(),
         command: command_line(),
         copy_containment: arguments.copy_containment,

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+#[cfg(feature = "parquet")]
+use std::io::Seek;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +11,8 @@ use flate2::write::GzEncoder;
 use tempfile::{Builder, TempPath};
 
 use crate::options::Compression;
+#[cfg(feature = "parquet")]
+use crate::table::{Columns, writer};
 
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -17,6 +21,9 @@ const TEMPORARY: &str = ".tmp-";
 
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
+/// Of what is read again at once.
+#[cfg(feature = "parquet")]
+const SPOOL_LEVEL: i32 = 1;
 
 /// A file in the making. It is written beside its final place as `NAME.tmp-XXXXXX` and gets its
 /// name in [`AtomicFile::commit`]; dropped before, it vanishes.
@@ -30,6 +37,37 @@ enum Encoder {
     Plain(BufWriter<File>),
     Gzip(GzEncoder<BufWriter<File>>),
     Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
+    #[cfg(feature = "parquet")]
+    Table(Table),
+}
+
+/// Lines that wait for all of them to be known before they become a table.
+#[cfg(feature = "parquet")]
+struct Table {
+    /// Without a name, compressed fast.
+    lines: zstd::stream::write::Encoder<'static, BufWriter<File>>,
+    columns: Columns,
+    file: File,
+}
+
+/// What a result consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// A JSON object a line.
+    #[default]
+    JsonLines,
+    /// Parquet: the columns are the fields of the lines.
+    Parquet,
+}
+
+impl OutputFormat {
+    /// What names of such files end with: `.jsonl`, `.parquet`.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            OutputFormat::JsonLines => ".jsonl",
+            OutputFormat::Parquet => ".parquet",
+        }
+    }
 }
 
 impl AtomicFile {
@@ -61,6 +99,58 @@ impl AtomicFile {
         })
     }
 
+    /// Begins the file of lines of JSON, one object each, in the format given: what is written are lines in any case,
+    /// and a table is made of them in [`AtomicFile::commit`], in some 40 MiB of memory and four times the longest line.
+    /// `example` is a line whose fields the table has even where no line does, with values of their types.
+    ///
+    /// Columns have the types of the values, in the order of first appearance: booleans, integers of 64 bits, floats, text, lists, structs;
+    /// what is none of these throughout is the JSON text of the values. The same lines give the same bytes.
+    ///
+    /// # Errors
+    /// When the directory cannot be written to; [`io::ErrorKind::Unsupported`] for Parquet without the feature `parquet`.
+    pub fn lines(path: &Path, format: OutputFormat, example: &str) -> io::Result<AtomicFile> {
+        match format {
+            OutputFormat::JsonLines => AtomicFile::create(path, Compression::None),
+            OutputFormat::Parquet => AtomicFile::table(path, example),
+        }
+    }
+
+    #[cfg(feature = "parquet")]
+    fn table(path: &Path, example: &str) -> io::Result<AtomicFile> {
+        let (file, temporary) = temporary_beside(path)?.into_parts();
+        let mut columns = Columns::default();
+        if !example.is_empty() {
+            columns.learn(example)?;
+        }
+        let lines = tempfile::tempfile_in(parent(path))?;
+        let lines = BufWriter::with_capacity(BUFFER_BYTES, lines);
+        Ok(AtomicFile {
+            encoder: Encoder::Table(Table {
+                lines: zstd::stream::write::Encoder::new(lines, SPOOL_LEVEL)?,
+                columns,
+                file,
+            }),
+            temporary,
+            path: path.to_owned(),
+        })
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn table(_: &Path, _: &str) -> io::Result<AtomicFile> {
+        let reason = "this build has no Parquet: build it with the feature `parquet`";
+        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+    }
+
+    /// As [`AtomicFile::commit`] for several; tables get the columns of all of them.
+    ///
+    /// # Errors
+    /// See [`AtomicFile::commit`]; the files before the one that fails have their names.
+    pub fn commit_alike(files: Vec<AtomicFile>) -> io::Result<()> {
+        #[cfg(feature = "parquet")]
+        let files = alike(files)?;
+        files.into_iter().try_for_each(AtomicFile::commit)
+    }
+
     /// Completes the file, forces it to the disk and gives it its name, replacing any other.
     ///
     /// # Errors
@@ -82,6 +172,8 @@ impl Encoder {
             Encoder::Plain(file) => file,
             Encoder::Gzip(encoder) => encoder.finish()?,
             Encoder::Zstd(encoder) => encoder.finish()?,
+            #[cfg(feature = "parquet")]
+            Encoder::Table(table) => return table.finish(),
         };
         buffered
             .into_inner()
@@ -95,6 +187,8 @@ impl Write for AtomicFile {
             Encoder::Plain(writer) => writer.write(bytes),
             Encoder::Gzip(writer) => writer.write(bytes),
             Encoder::Zstd(writer) => writer.write(bytes),
+            #[cfg(feature = "parquet")]
+            Encoder::Table(table) => table.lines.write(bytes),
         }
     }
 
@@ -103,8 +197,74 @@ impl Write for AtomicFile {
             Encoder::Plain(writer) => writer.flush(),
             Encoder::Gzip(writer) => writer.flush(),
             Encoder::Zstd(writer) => writer.flush(),
+            #[cfg(feature = "parquet")]
+            Encoder::Table(table) => table.lines.flush(),
         }
     }
+}
+
+#[cfg(feature = "parquet")]
+impl Table {
+    /// The lines, from the first one on.
+    fn into_lines(self) -> io::Result<(File, Columns, File)> {
+        let lines = self.lines.finish()?.into_inner();
+        let mut lines = lines.map_err(io::IntoInnerError::into_error)?;
+        lines.rewind()?;
+        Ok((lines, self.columns, self.file))
+    }
+
+    fn finish(self) -> io::Result<File> {
+        let (mut lines, mut columns, file) = self.into_lines()?;
+        writer::learn(&mut columns, &mut lines)?;
+        lines.rewind()?;
+        write_table(&mut columns, &mut lines, file)
+    }
+}
+
+/// Writes lines, from the first one on, whose columns were learned.
+#[cfg(feature = "parquet")]
+fn write_table(columns: &mut Columns, lines: &mut File, file: File) -> io::Result<File> {
+    columns.settle();
+    let out = BufWriter::with_capacity(BUFFER_BYTES, file);
+    let out = writer::write_parquet(columns, lines, out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+/// Completes the tables among the files, all with the columns of all.
+#[cfg(feature = "parquet")]
+fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
+    let mut columns = Columns::default();
+    let mut waiting = Vec::new();
+    let mut done = Vec::new();
+    for file in files {
+        let AtomicFile {
+            encoder,
+            temporary,
+            path,
+        } = file;
+        match encoder {
+            Encoder::Table(table) => {
+                let (mut lines, _, out) = table.into_lines()?;
+                writer::learn(&mut columns, &mut lines)?;
+                lines.rewind()?;
+                waiting.push((lines, out, temporary, path));
+            }
+            encoder => done.push(AtomicFile {
+                encoder,
+                temporary,
+                path,
+            }),
+        }
+    }
+    for (mut lines, out, temporary, path) in waiting {
+        let file = write_table(&mut columns, &mut lines, out)?;
+        done.push(AtomicFile {
+            encoder: Encoder::Plain(BufWriter::new(file)),
+            temporary,
+            path,
+        });
+    }
+    Ok(done)
 }
 
 /// Removes temporary files that a killed job left in a directory; returns how many.

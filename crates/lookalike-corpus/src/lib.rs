@@ -63,7 +63,7 @@ mod surrogate;
 mod table;
 mod tree;
 
-pub use atomic::{AtomicFile, remove_leftovers};
+pub use atomic::{AtomicFile, OutputFormat, remove_leftovers};
 pub use chunk::{Chunk, ChunkReader};
 pub use error::{InputError, ReadError};
 pub use html::{HtmlText, UnsupportedHtml};

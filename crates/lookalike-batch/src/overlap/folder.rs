@@ -11,11 +11,13 @@
 //! atlas.html       for people
 //! run.json         settings, counts, cost
 //! ```
+//!
+//! With [`OutputFormat::Parquet`] the lines become tables: `pairs.parquet` and so on.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use lookalike_corpus::{AtomicFile, Compression};
+use lookalike_corpus::{AtomicFile, Compression, OutputFormat};
 use serde::Serialize;
 
 use super::atlas;
@@ -30,7 +32,14 @@ use crate::observer::{Measured, Stage};
 use crate::output::{Folder, Identity, Workplace, write_file};
 use crate::settings::Limits;
 
-const RESULTS: [&str; 10] = [
+const RESULTS: [&str; 17] = [
+    "pairs.parquet",
+    "copies.parquet",
+    "servers.parquet",
+    "mirrors.parquet",
+    "aliases.parquet",
+    "skip.parquet",
+    "skipped.parquet",
     "pairs.jsonl",
     "copies.jsonl",
     "servers.jsonl",
@@ -43,9 +52,20 @@ const RESULTS: [&str; 10] = [
     ".lookalike",
 ];
 
+/// Lines whose fields tables have even where no line does.
+const ROW: &str = r#"{"a":"","b":"","chunking":"","shared":1,"chunks_a":1,"chunks_b":1,"containment_a":0.5,"containment_b":0.5,"resemblance":0.5}"#;
+const COPIES: &str = r#"{"id":"","copies":[""],"bytes":1}"#;
+const MIRROR: &str = r#"{"pages":1,"bytes":1,"servers":[""],"examples":[""]}"#;
+const ALIAS: &str =
+    r#"{"kind":"","a":"","b":"","pages_a":1,"pages_b":1,"shared":1,"server":"","urls":[""]}"#;
+const SKIP: &str = r#"{"url":"","copy_of":"","why":"","chunking":"","shared":1,"containment":0.5}"#;
+const SKIPPED: &str = r#"{"kind":"","reason":""}"#;
+
 /// How an atlas is written.
 #[derive(Clone, Debug)]
 pub struct AtlasOptions {
+    /// What results consist of.
+    pub format: OutputFormat,
     /// What becomes of results that are already there.
     pub folder: Folder,
     /// The command, for the page.
@@ -107,8 +127,9 @@ impl Overlap<'_> {
         };
         let identity = Identity {
             settings: format!(
-                "{} copy-containment={} {:?}",
+                "{} format={:?} copy-containment={} {:?}",
                 self.settings.canonical(),
+                options.format,
                 options.copy_containment,
                 self.options
             ),
@@ -118,14 +139,14 @@ impl Overlap<'_> {
         place.enter(options.folder, &identity, self.folder)?;
         let mut prepared = self.prepare(true)?;
         let (levels, best) = self.pairs(&mut prepared, &place, options)?;
-        let (server_rows, map) = self.servers(&prepared, &place)?;
+        let (server_rows, map) = self.servers(&prepared, &place, options.format)?;
         self.observer.stage(Stage::Write, 1);
         let leaders: Vec<u32> = match &best {
             Some(best) => best.replicas.leaders.clone(),
             None => (0..prepared.collection.exact.len() as u32).collect(),
         };
         let mirrors = mirrors(&prepared.collection, &leaders);
-        let skip = self.tables(&prepared, &place, &mirrors, best.as_ref())?;
+        let skip = self.tables(&prepared, (&place, options.format), &mirrors, best.as_ref())?;
         let summary = AtlasSummary {
             version: env!("CARGO_PKG_VERSION"),
             command: options.command.clone(),
@@ -161,9 +182,9 @@ impl Overlap<'_> {
         place: &Workplace<'_>,
         options: &AtlasOptions,
     ) -> Result<(Vec<Level>, Option<Best>), BatchError> {
-        let path = place.path("pairs.jsonl");
+        let path = place.path(&format!("pairs{}", options.format.suffix()));
         let failed = BatchError::result(&path);
-        let mut out = AtomicFile::create(&path, Compression::None).map_err(&failed)?;
+        let mut out = AtomicFile::lines(&path, options.format, ROW).map_err(&failed)?;
         let mut levels = vec![Level::exact(&prepared.collection)];
         let mut best: Option<Best> = None;
         for number in 0..self.settings.chunkings.len() {
@@ -205,14 +226,15 @@ impl Overlap<'_> {
         &self,
         prepared: &Prepared,
         place: &Workplace<'_>,
+        format: OutputFormat,
     ) -> Result<(Vec<u64>, atlas::ServerMap), BatchError> {
         let mut map = atlas::ServerMap::new(&prepared.collection);
         if prepared.collection.servers.names.is_empty() {
             return Ok((Vec::new(), map));
         }
-        let path = place.path("servers.jsonl");
+        let path = place.path(&format!("servers{}", format.suffix()));
         let failed = BatchError::result(&path);
-        let mut out = AtomicFile::create(&path, Compression::None).map_err(&failed)?;
+        let mut out = AtomicFile::lines(&path, format, ROW).map_err(&failed)?;
         let mut rows = Vec::new();
         for number in 0..self.settings.chunkings.len() {
             let count = Count {
@@ -232,19 +254,21 @@ impl Overlap<'_> {
     fn tables(
         &self,
         prepared: &Prepared,
-        place: &Workplace<'_>,
+        (place, format): (&Workplace<'_>, OutputFormat),
         mirrors: &Mirrors,
         best: Option<&Best>,
     ) -> Result<u64, BatchError> {
         let collection = &prepared.collection;
-        file(place, "copies.jsonl", &mut |out| {
+        place.write_lines("copies", (format, COPIES), &mut |out| {
             write_copies(out, collection)
         })?;
-        file(place, "mirrors.jsonl", &mut |out| lines(out, &mirrors.sets))?;
-        file(place, "aliases.jsonl", &mut |out| {
+        place.write_lines("mirrors", (format, MIRROR), &mut |out| {
+            lines(out, &mirrors.sets)
+        })?;
+        place.write_lines("aliases", (format, ALIAS), &mut |out| {
             lines(out, &mirrors.aliases)
         })?;
-        file(place, "skipped.jsonl", &mut |out| {
+        place.write_lines("skipped", (format, SKIPPED), &mut |out| {
             lines(out, &prepared.skipped)
         })?;
         let near = best.map(|best| {
@@ -259,7 +283,7 @@ impl Overlap<'_> {
             near: near.as_ref().map(|(r, s, c)| (*r, *s, c.as_str())),
         };
         let mut skip = 0;
-        file(place, "skip.jsonl", &mut |out| {
+        place.write_lines("skip", (format, SKIP), &mut |out| {
             skip = list.write(out)?;
             Ok(())
         })?;

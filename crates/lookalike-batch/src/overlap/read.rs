@@ -161,8 +161,13 @@ impl Worker for Reader<'_> {
             Ok(record) => {
                 let site = match plan.sites {
                     true => {
-                        let format = plan.inputs.sources[record.source as usize].format;
-                        Site::of(&record, format, &plan.settings.server, url_field)
+                        let source = &plan.inputs.sources[record.source as usize];
+                        Site::of(
+                            &record,
+                            !source.is_document(),
+                            &plan.settings.server,
+                            url_field,
+                        )
                     }
                     false => Site::default(),
                 };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use lookalike_corpus::{FieldPath, Format, Record};
+use lookalike_corpus::{FieldPath, Record};
 use serde_json::value::RawValue;
 
 use super::settings::ServerName;
@@ -58,18 +58,15 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Looks a record's site up. Formats without fields have only their id.
+    /// Looks a record's site up. Files that are documents have no fields, only their id; rows of tables and pages of
+    /// archives come as the JSON object of their fields.
     pub(crate) fn of(
         record: &Record<'_>,
-        format: Format,
+        has_fields: bool,
         name: &ServerName,
         url_field: &FieldPath,
     ) -> Self {
-        let named = |path: &FieldPath| {
-            (format == Format::Jsonl)
-                .then(|| field(record.raw, path))
-                .flatten()
-        };
+        let named = |path: &FieldPath| has_fields.then(|| field(record.raw, path)).flatten();
         let id_is_url = host(&record.id).is_some();
         let url = if id_is_url { None } else { named(url_field) };
         let server = match name {

@@ -25,3 +25,5 @@ mod results;
 mod resume;
 mod support;
 mod surface;
+#[cfg(feature = "parquet")]
+mod tables;

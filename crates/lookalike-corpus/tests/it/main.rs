@@ -16,3 +16,5 @@ mod output;
 mod reading;
 mod support;
 mod tables;
+#[cfg(feature = "parquet")]
+mod written_tables;

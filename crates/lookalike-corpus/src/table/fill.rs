@@ -1,0 +1,328 @@
+//! Columns that are being filled from JSON lines, of the kinds that [`kind`](super::kind) learned.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder,
+};
+use arrow_array::{ArrayRef, ListArray, StructArray};
+use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, FieldRef};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::kind::{Fields, Kind};
+
+/// One column.
+pub(super) enum Column {
+    Bool(BooleanBuilder),
+    Int(Int64Builder),
+    UInt(UInt64Builder),
+    Float(Float64Builder),
+    Text(StringBuilder),
+    Json(StringBuilder),
+    List(List),
+    Struct(Group),
+}
+
+pub(super) struct List {
+    ends: Vec<i32>,
+    valid: NullBufferBuilder,
+    items: Box<Column>,
+    kind: Kind,
+}
+
+/// Columns of the fields of an object; at the top, of the record.
+pub(super) struct Group {
+    fields: Fields,
+    columns: Vec<Column>,
+    valid: NullBufferBuilder,
+    rows: usize,
+    /// Which fields the row at hand has had.
+    seen: Vec<bool>,
+}
+
+/// The Arrow type of a kind that is settled.
+fn data_type(kind: &Kind) -> DataType {
+    match kind {
+        Kind::Bool => DataType::Boolean,
+        Kind::Int { .. } => DataType::Int64,
+        Kind::UInt => DataType::UInt64,
+        Kind::Float => DataType::Float64,
+        Kind::Null | Kind::Text | Kind::Json => DataType::Utf8,
+        Kind::List(item) => DataType::List(field("item", item)),
+        Kind::Struct(fields) => DataType::Struct(arrow_fields(fields).into()),
+    }
+}
+
+fn field(name: &str, kind: &Kind) -> FieldRef {
+    Arc::new(Field::new(name, data_type(kind), true))
+}
+
+/// Fields of a schema, all of them nullable.
+pub(super) fn arrow_fields(fields: &Fields) -> Vec<FieldRef> {
+    let fields = fields.0.iter();
+    fields.map(|(name, kind)| field(name, kind)).collect()
+}
+
+impl Column {
+    fn new(kind: &Kind) -> Column {
+        match kind {
+            Kind::Bool => Column::Bool(BooleanBuilder::new()),
+            Kind::Int { .. } => Column::Int(Int64Builder::new()),
+            Kind::UInt => Column::UInt(UInt64Builder::new()),
+            Kind::Float => Column::Float(Float64Builder::new()),
+            Kind::Null | Kind::Text => Column::Text(StringBuilder::new()),
+            Kind::Json => Column::Json(StringBuilder::new()),
+            Kind::List(item) => Column::List(List {
+                ends: vec![0],
+                valid: NullBufferBuilder::new(0),
+                items: Box::new(Column::new(item)),
+                kind: (**item).clone(),
+            }),
+            Kind::Struct(fields) => Column::Struct(Group::new(fields)),
+        }
+    }
+
+    fn add_null(&mut self) {
+        match self {
+            Column::Bool(column) => column.append_null(),
+            Column::Int(column) => column.append_null(),
+            Column::UInt(column) => column.append_null(),
+            Column::Float(column) => column.append_null(),
+            Column::Text(column) | Column::Json(column) => column.append_null(),
+            Column::List(list) => list.close(false),
+            Column::Struct(group) => {
+                group.columns.iter_mut().for_each(Column::add_null);
+                group.close(false);
+            }
+        }
+    }
+
+    /// What was added since the last time.
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            Column::Bool(column) => Arc::new(column.finish()),
+            Column::Int(column) => Arc::new(column.finish()),
+            Column::UInt(column) => Arc::new(column.finish()),
+            Column::Float(column) => Arc::new(column.finish()),
+            Column::Text(column) | Column::Json(column) => Arc::new(column.finish()),
+            Column::List(list) => {
+                let ends = std::mem::replace(&mut list.ends, vec![0]);
+                Arc::new(ListArray::new(
+                    field("item", &list.kind),
+                    OffsetBuffer::new(ScalarBuffer::from(ends)),
+                    list.items.finish(),
+                    list.valid.finish(),
+                ))
+            }
+            Column::Struct(group) => {
+                let valid = group.valid.finish();
+                let columns = group.finish();
+                let fields = arrow_fields(&group.fields).into();
+                Arc::new(StructArray::new(fields, columns, valid))
+            }
+        }
+    }
+}
+
+impl List {
+    fn close(&mut self, valid: bool) {
+        self.valid.append(valid);
+        let length = self.items.len();
+        self.ends
+            .push(i32::try_from(length).expect("batches are small"));
+    }
+}
+
+impl Column {
+    fn len(&self) -> usize {
+        use arrow_array::builder::ArrayBuilder;
+        match self {
+            Column::Bool(column) => column.len(),
+            Column::Int(column) => column.len(),
+            Column::UInt(column) => column.len(),
+            Column::Float(column) => column.len(),
+            Column::Text(column) | Column::Json(column) => column.len(),
+            Column::List(list) => list.ends.len() - 1,
+            Column::Struct(group) => group.rows,
+        }
+    }
+}
+
+impl Group {
+    /// Empty columns.
+    pub(super) fn new(fields: &Fields) -> Group {
+        let columns: Vec<Column> = fields.0.iter().map(|field| Column::new(&field.1)).collect();
+        Group {
+            fields: fields.clone(),
+            seen: vec![false; columns.len()],
+            columns,
+            valid: NullBufferBuilder::new(0),
+            rows: 0,
+        }
+    }
+
+    /// Adds a record. No object in it has a name twice.
+    ///
+    /// # Errors
+    /// When the line is no object of the kinds that were learned.
+    pub(super) fn add(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let mut json = serde_json::Deserializer::from_str(line);
+        AddObject(self).deserialize(&mut json)?;
+        json.end()
+    }
+
+    /// Rows since the last time.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The columns of what was added since the last time.
+    pub(super) fn finish(&mut self) -> Vec<ArrayRef> {
+        self.rows = 0;
+        self.columns.iter_mut().map(Column::finish).collect()
+    }
+
+    fn close(&mut self, valid: bool) {
+        self.valid.append(valid);
+        self.rows += 1;
+    }
+}
+
+struct AddObject<'a>(&'a mut Group);
+
+impl<'de> DeserializeSeed<'de> for AddObject<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AddObject<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let group = self.0;
+        group.seen.fill(false);
+        let mut expected = 0;
+        while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
+            let at = group.fields.find(&name, expected);
+            let at = at.ok_or_else(|| A::Error::custom("the line has changed"))?;
+            expected = at + 1;
+            debug_assert!(!group.seen[at], "the writer has mended repeated names");
+            group.seen[at] = true;
+            entries.next_value_seed(Add(&mut group.columns[at]))?;
+        }
+        for (column, seen) in group.columns.iter_mut().zip(&group.seen) {
+            if !seen {
+                column.add_null();
+            }
+        }
+        group.close(true);
+        Ok(())
+    }
+}
+
+struct Add<'a>(&'a mut Column);
+
+impl<'de> DeserializeSeed<'de> for Add<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if let Column::Json(column) = self.0 {
+            let text = <&RawValue>::deserialize(deserializer)?.get();
+            match text {
+                "null" => column.append_null(),
+                text => column.append_value(text),
+            }
+            return Ok(());
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Add<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a value of its column's kind")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.0.add_null();
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        match self.0 {
+            Column::Bool(column) => column.append_value(value),
+            _ => return Err(E::invalid_type(serde::de::Unexpected::Bool(value), &self)),
+        }
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        match self.0 {
+            Column::Int(column) => column.append_value(value),
+            Column::Float(column) => column.append_value(value as f64),
+            _ => return Err(E::invalid_type(serde::de::Unexpected::Signed(value), &self)),
+        }
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        match self.0 {
+            Column::Int(column) => column.append_value(value.cast_signed()),
+            Column::UInt(column) => column.append_value(value),
+            Column::Float(column) => column.append_value(value as f64),
+            _ => {
+                return Err(E::invalid_type(
+                    serde::de::Unexpected::Unsigned(value),
+                    &self,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        match self.0 {
+            Column::Float(column) => column.append_value(value),
+            _ => return Err(E::invalid_type(serde::de::Unexpected::Float(value), &self)),
+        }
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
+        match self.0 {
+            Column::Text(column) => column.append_value(value),
+            _ => return Err(E::invalid_type(serde::de::Unexpected::Str(value), &self)),
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Column::List(list) = self.0 else {
+            return Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self));
+        };
+        while items.next_element_seed(Add(&mut list.items))?.is_some() {}
+        list.close(true);
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
+        match self.0 {
+            Column::Struct(group) => AddObject(group).visit_map(entries),
+            _ => Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self)),
+        }
+    }
+}

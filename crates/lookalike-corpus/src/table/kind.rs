@@ -1,0 +1,311 @@
+//! What the values of a column are, learned from JSON lines: the first of the two readings that make a table of them.
+//!
+//! ```text
+//! true          Bool      1, -2        Int, UInt       0.5        Float      "x"    Text
+//! [1, 2]        List      {"a": 1}     Struct          null       no opinion
+//! anything else that meets: Json, the values as they stand in the line
+//! ```
+//!
+//! Fractions are 64-bit floats; whole numbers are never rounded: those beyond 2^53 that meet fractions, and those beyond
+//! 64 bits, make a column of JSON text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Values nested deeper are JSON text.
+const MAX_DEPTH: usize = 24;
+
+/// An object with more names is a map rather than a struct, and JSON text; a table with more columns is refused.
+pub(super) const MAX_FIELDS: usize = 1_000;
+
+/// Integers up to here are exact as a float.
+const EXACT: u64 = 1 << 53;
+
+/// The columns of records.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    pub(super) fields: Fields,
+    /// Whether some object has a name twice; the last value counts then.
+    pub(super) repeats: bool,
+}
+
+impl Columns {
+    /// Takes a record into account.
+    ///
+    /// # Errors
+    /// When the line is no JSON object, or there are more than [`MAX_FIELDS`] columns by now.
+    pub(crate) fn learn(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let mut json = serde_json::Deserializer::from_str(line);
+        json.deserialize_map(LearnRecord(self))?;
+        json.end()
+    }
+
+    /// The kinds that can be written: structs without a field are JSON text, and what was never seen is text.
+    pub(crate) fn settle(&mut self) {
+        // Many readers refuse a table without any column.
+        if self.fields.0.is_empty() {
+            self.fields.0.push(("id".to_owned(), Kind::Text));
+        }
+        self.fields.0.iter_mut().for_each(|field| field.1.settle());
+    }
+}
+
+struct LearnRecord<'a>(&'a mut Columns);
+
+impl<'de> Visitor<'de> for LearnRecord<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let Columns { fields, repeats } = self.0;
+        let mut seen = Vec::new();
+        let mut expected = 0;
+        while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
+            let at = fields.meet(&name, expected, &mut seen, repeats);
+            if at == MAX_FIELDS {
+                return Err(A::Error::custom(format!(
+                    "there are more than {MAX_FIELDS} columns by now"
+                )));
+            }
+            expected = at + 1;
+            let value: &'de RawValue = entries.next_value()?;
+            let kind = &mut fields.0[at].1;
+            let mut json = serde_json::Deserializer::from_str(value.get());
+            let learn = Learn {
+                kind: &mut *kind,
+                repeats: &mut *repeats,
+                depth: 1,
+            };
+            // A number that nothing can hold, say.
+            if learn.deserialize(&mut json).is_err() {
+                *kind = Kind::Json;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// See the module's header. The order of fields is that of first appearance.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Kind {
+    /// Nothing but null was seen.
+    #[default]
+    Null,
+    Bool,
+    /// Fits 64 bits with a sign; `wide`: some value is not exact as a float.
+    Int {
+        wide: bool,
+        negative: bool,
+    },
+    /// Some value is beyond the signed range, none is negative.
+    UInt,
+    Float,
+    Text,
+    List(Box<Kind>),
+    Struct(Fields),
+    Json,
+}
+
+/// Named kinds, in order of first appearance.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Fields(pub(super) Vec<(String, Kind)>);
+
+impl Fields {
+    /// Where the field is; `expected` is looked at first, for records mostly have the same fields in the same order.
+    pub(super) fn find(&self, name: &str, expected: usize) -> Option<usize> {
+        let here = self.0.get(expected).filter(|field| field.0 == name);
+        here.map(|_| expected)
+            .or_else(|| self.0.iter().position(|field| field.0 == name))
+    }
+
+    /// As [`Fields::find`], adding a field that is new, and noting when it was `seen` in this object before.
+    fn meet(
+        &mut self,
+        name: &str,
+        expected: usize,
+        seen: &mut Vec<usize>,
+        repeats: &mut bool,
+    ) -> usize {
+        let at = self.find(name, expected).unwrap_or_else(|| {
+            self.0.push((name.to_owned(), Kind::Null));
+            self.0.len() - 1
+        });
+        // Fields mostly come in their order.
+        let in_order = seen.last().is_none_or(|&last| last < at);
+        *repeats |= !in_order && seen.contains(&at);
+        seen.push(at);
+        at
+    }
+}
+
+impl Kind {
+    fn meet(&mut self, other: Kind) {
+        *self = match (std::mem::take(self), other) {
+            (Kind::Null, other) => other,
+            (
+                Kind::Int { wide, negative },
+                Kind::Int {
+                    wide: w,
+                    negative: n,
+                },
+            ) => Kind::Int {
+                wide: wide || w,
+                negative: negative || n,
+            },
+            (
+                Kind::Int {
+                    negative: false, ..
+                },
+                Kind::UInt,
+            )
+            | (
+                Kind::UInt,
+                Kind::Int {
+                    negative: false, ..
+                },
+            ) => Kind::UInt,
+            (Kind::Int { wide: false, .. }, Kind::Float)
+            | (Kind::Float, Kind::Int { wide: false, .. }) => Kind::Float,
+            (mine, other) if mine == other => mine,
+            _ => Kind::Json,
+        };
+    }
+}
+
+/// Takes one value into account; `depth` counts the brackets around it.
+struct Learn<'a> {
+    kind: &'a mut Kind,
+    repeats: &'a mut bool,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Learn<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if *self.kind == Kind::Json {
+            return IgnoredAny::deserialize(deserializer).map(drop);
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Learn<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        self.kind.meet(Kind::Bool);
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
+        self.kind.meet(Kind::Int {
+            wide: value.unsigned_abs() > EXACT,
+            negative: value < 0,
+        });
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        self.kind.meet(match i64::try_from(value) {
+            Ok(_) => Kind::Int {
+                wide: value > EXACT,
+                negative: false,
+            },
+            Err(_) => Kind::UInt,
+        });
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
+        // May have been an integer of more digits than a float has.
+        let is_safe = value.abs() <= EXACT as f64;
+        self.kind
+            .meet(if is_safe { Kind::Float } else { Kind::Json });
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        self.kind.meet(Kind::Text);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        if matches!(self.kind, Kind::Null) && self.depth < MAX_DEPTH {
+            *self.kind = Kind::List(Box::default());
+        }
+        let Kind::List(item) = self.kind else {
+            *self.kind = Kind::Json;
+            while items.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(());
+        };
+        let (repeats, depth) = (self.repeats, self.depth + 1);
+        while items
+            .next_element_seed(Learn {
+                kind: &mut *item,
+                repeats: &mut *repeats,
+                depth,
+            })?
+            .is_some()
+        {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        if matches!(self.kind, Kind::Null) && self.depth < MAX_DEPTH {
+            *self.kind = Kind::Struct(Fields::default());
+        }
+        let mut seen = Vec::new();
+        let mut expected = 0;
+        while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
+            let Kind::Struct(fields) = &mut *self.kind else {
+                entries.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let at = fields.meet(&name, expected, &mut seen, self.repeats);
+            if at == MAX_FIELDS {
+                *self.kind = Kind::Json;
+                entries.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            expected = at + 1;
+            entries.next_value_seed(Learn {
+                kind: &mut fields.0[at].1,
+                repeats: &mut *self.repeats,
+                depth: self.depth + 1,
+            })?;
+        }
+        if !matches!(self.kind, Kind::Struct(_)) {
+            *self.kind = Kind::Json;
+        }
+        Ok(())
+    }
+}
+
+impl Kind {
+    /// See [`Columns::settle`]; an object without any field is no group of Parquet's.
+    fn settle(&mut self) {
+        match self {
+            Kind::Null => *self = Kind::Text,
+            Kind::List(item) => item.settle(),
+            Kind::Struct(fields) if fields.0.is_empty() => *self = Kind::Json,
+            Kind::Struct(fields) => fields.0.iter_mut().for_each(|field| field.1.settle()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! JSON lines to a Parquet file: the kinds of columns are learned in one reading, rows written in a second.
+//!
+//! Stands behind [`AtomicFile::table`](crate::AtomicFile::table): whoever writes lines of JSON need not know what
+//! becomes of them. The same lines give the same bytes.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, Read, Write};
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::fill::{Group, arrow_fields};
+use super::kind::Columns;
+use crate::surrogate;
+
+/// Rows are handed on when this many bytes of lines are in them, or this many rows.
+const BATCH_BYTES: usize = 4 << 20;
+const BATCH_ROWS: usize = 8192;
+
+/// A row group is closed when its writer holds this many bytes, or this many rows.
+const GROUP_BYTES: usize = 32 << 20;
+const GROUP_ROWS: usize = 1 << 20;
+
+/// A longer line is refused: it would have to be in memory several times.
+const LONGEST_LINE: u64 = 256 << 20;
+
+/// Learns the columns of `lines`, one JSON object each, compressed by zstd, into `columns`.
+///
+/// # Errors
+/// When reading fails, or the lines are no table: not objects, over 1,000 columns, a line over 256 MiB.
+pub(crate) fn learn(columns: &mut Columns, lines: &mut impl Read) -> io::Result<()> {
+    each_line(lines, |line| columns.learn(line).map_err(no_table))
+}
+
+/// Writes the table of `lines`, whose columns were learned, to `out`. Needs some 40 MiB, and four times the longest
+/// line.
+///
+/// # Errors
+/// When reading or writing fails.
+pub(crate) fn write_parquet<W: Write + Send>(
+    columns: &Columns,
+    lines: &mut impl Read,
+    out: W,
+) -> io::Result<W> {
+    let mut rows = Rows::new(columns, out)?;
+    each_line(lines, |line| {
+        let line = if columns.repeats {
+            let value: serde_json::Value = serde_json::from_str(line)?;
+            Cow::Owned(serde_json::to_string(&value)?)
+        } else {
+            Cow::Borrowed(line)
+        };
+        rows.add(&line)
+    })?;
+    rows.finish()
+}
+
+/// Hands over every line, as valid UTF-8 without lone surrogates.
+fn each_line(
+    lines: &mut impl Read,
+    mut visit: impl FnMut(&str) -> io::Result<()>,
+) -> io::Result<()> {
+    let decoder = zstd::stream::read::Decoder::new(lines)?;
+    let mut decoder = io::BufReader::with_capacity(1 << 16, decoder);
+    let (mut line, mut number) = (Vec::new(), 0_u64);
+    loop {
+        line.clear();
+        number += 1;
+        let length = (&mut decoder)
+            .take(LONGEST_LINE + 1)
+            .read_until(b'\n', &mut line)?;
+        if length == 0 {
+            return Ok(());
+        }
+        if length as u64 > LONGEST_LINE {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "row {number} has more than {} MiB: use --output-format jsonl",
+                    LONGEST_LINE >> 20
+                ),
+            ));
+        }
+        let text = String::from_utf8_lossy(&line);
+        visit(&surrogate::replace_lone(&text)).map_err(|error| {
+            io::Error::new(error.kind(), format!("row {number} of the table: {error}"))
+        })?;
+    }
+}
+
+fn no_table(error: serde_json::Error) -> io::Error {
+    let reason = format!("{error}: use --output-format jsonl");
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+/// Rows on their way into the file.
+struct Rows<W: Write + Send> {
+    schema: SchemaRef,
+    group: Group,
+    bytes: usize,
+    writer: ArrowWriter<W>,
+}
+
+impl<W: Write + Send> Rows<W> {
+    fn new(columns: &Columns, out: W) -> io::Result<Rows<W>> {
+        let schema: SchemaRef = Arc::new(Schema::new(arrow_fields(&columns.fields)));
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_created_by(format!("lookalike {}", env!("CARGO_PKG_VERSION")))
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .build();
+        let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(failed)?;
+        Ok(Rows {
+            schema,
+            group: Group::new(&columns.fields),
+            bytes: 0,
+            writer,
+        })
+    }
+
+    fn add(&mut self, line: &str) -> io::Result<()> {
+        self.group.add(line)?;
+        self.bytes += line.len();
+        if self.bytes >= BATCH_BYTES || self.group.rows() == BATCH_ROWS {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let options = RecordBatchOptions::new().with_row_count(Some(self.group.rows()));
+        let columns = self.group.finish();
+        self.bytes = 0;
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+            .map_err(|error| failed(error.into()))?;
+        self.writer.write(&batch).map_err(failed)?;
+        if self.writer.memory_size() >= GROUP_BYTES {
+            self.writer.flush().map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<W> {
+        if self.group.rows() > 0 {
+            self.flush()?;
+        }
+        self.writer.into_inner().map_err(failed)
+    }
+}
+
+fn failed(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(error) => io::Error::other(error),
+        },
+        error => io::Error::other(error),
+    }
+}
