@@ -113,10 +113,10 @@ impl Documents {
 
 /// Columns of the class table, by class position.
 ///
-/// Memory: 28 bytes a class, 8 more for fingerprints.
+/// Memory: 28 bytes a class, 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories.
 #[derive(Default)]
 pub(crate) struct Classes {
-    /// First 128 bits of the BLAKE3 hash of the text.
+    /// First 128 bits of the BLAKE3 hash of the text, or of text and category.
     pub(crate) hashes: Vec<u128>,
     /// Where the feature set lies.
     pub(crate) places: Vec<Place>,
@@ -124,6 +124,12 @@ pub(crate) struct Classes {
     pub(crate) sizes: Vec<u32>,
     /// Simhash fingerprints, when the method wants them; 0 stands beside a size of 0.
     pub(crate) fingerprints: Vec<u64>,
+    /// The high half of fingerprints of 128 bits; empty for narrower ones.
+    pub(crate) high_fingerprints: Vec<u64>,
+    /// Category of each class, and the hash of its text alone; empty unless categories matter.
+    pub(crate) categories: Vec<u64>,
+    /// See `categories`.
+    pub(crate) texts: Vec<u128>,
 }
 
 impl Classes {
@@ -144,20 +150,49 @@ impl Classes {
         self.sizes[position] = size;
     }
 
-    /// Fills in the fingerprint of a class.
-    pub(crate) fn set_fingerprint(&mut self, class: ClassId, fingerprint: u64) {
-        let position = class.position();
-        if position >= self.fingerprints.len() {
-            self.fingerprints.resize(position + 1, 0);
+    /// Fills in the fingerprint of a class, of so many bits.
+    pub(crate) fn set_fingerprint(&mut self, class: ClassId, fingerprint: u128, bits: u32) {
+        put(&mut self.fingerprints, class, fingerprint as u64);
+        if bits > 64 {
+            put(
+                &mut self.high_fingerprints,
+                class,
+                (fingerprint >> 64) as u64,
+            );
         }
-        self.fingerprints[position] = fingerprint;
+    }
+
+    /// Fills in the category of a class, and the hash of its text alone.
+    pub(crate) fn set_category(&mut self, class: ClassId, category: u64, text: u128) {
+        put(&mut self.categories, class, category);
+        put(&mut self.texts, class, text);
+    }
+
+    /// Hamming distance of the fingerprints of two classes.
+    pub(crate) fn distance(&self, a: usize, b: usize) -> u32 {
+        let of = |half: &[u64]| match half.is_empty() {
+            true => 0,
+            false => (half[a] ^ half[b]).count_ones(),
+        };
+        of(&self.fingerprints) + of(&self.high_fingerprints)
     }
 
     /// Bytes this table holds.
     pub(crate) fn bytes(&self) -> u64 {
         let each = self.hashes.capacity() * 16 + self.places.capacity() * 8;
-        (each + self.sizes.capacity() * 4 + self.fingerprints.capacity() * 8) as u64
+        let fingerprints = self.fingerprints.capacity() + self.high_fingerprints.capacity();
+        let categories = self.categories.capacity() * 8 + self.texts.capacity() * 16;
+        (each + self.sizes.capacity() * 4 + fingerprints * 8 + categories) as u64
     }
+}
+
+/// Sets the value of a class; threads finish them in any order.
+fn put<T: Copy + Default>(column: &mut Vec<T>, class: ClassId, value: T) {
+    let position = class.position();
+    if position >= column.len() {
+        column.resize(position + 1, T::default());
+    }
+    column[position] = value;
 }
 
 /// The orders in which everything after the scan happens.

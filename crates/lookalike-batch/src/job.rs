@@ -7,9 +7,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lookalike::band::Banding;
+use lookalike::hash::avalanche;
 use lookalike::resemblance::prefix_len;
-use lookalike::scheme::Sketch;
 use lookalike_corpus::{InputOptions, Inputs};
 
 use crate::documents::Ranking;
@@ -19,9 +18,9 @@ use crate::memory::Budget;
 use crate::observer::{Observer, Stage};
 use crate::outcome::{Outcome, outcomes};
 use crate::pairs::{Copies, PairSpool, join};
-use crate::scan::{ScanPlan, Scanned, scan};
+use crate::scan::{ScanPlan, Scanned, salted, scan};
 use crate::sets::Place;
-use crate::settings::{Keep, Limits, Method, Settings};
+use crate::settings::{Keep, Limits, Method, Scope, Settings};
 use crate::survivors::settle;
 use crate::verify::{Rule, Verifier};
 
@@ -59,6 +58,11 @@ struct Columns {
     places: Vec<Place>,
     sizes: Vec<u32>,
     fingerprints: Vec<u64>,
+    high_fingerprints: Vec<u64>,
+    categories: Vec<u64>,
+    texts: Vec<u128>,
+    /// Bytes of the texts, where they are looked at.
+    lengths: Vec<u64>,
 }
 
 /// What a job decided about every document.
@@ -84,102 +88,9 @@ fn some_names(object: &serde_json::Map<String, serde_json::Value>) -> String {
 }
 
 impl Job<'_> {
-    /// The bands of the signatures, for the methods that have some.
-    ///
-    /// # Errors
-    /// When no way of cutting the signature into bands reaches the wished recall at the threshold.
-    pub fn banding(&self) -> Result<Option<Banding>, BatchError> {
-        let threshold = self.settings.threshold;
-        let recall = self.settings.recall;
-        let Some((places, agreement)) = self.places(threshold) else {
-            return Ok(None);
-        };
-        Banding::for_threshold(places, agreement, recall).map(Some).ok_or_else(|| {
-            BatchError::Settings(format!(
-                "{places} min-hash functions cannot find {recall} of the pairs at threshold {threshold}: \
-                 give more with --functions, or use --method allpairs, which finds all"
-            ))
-        })
-    }
-
-    /// Places of a signature that is cut into bands, and the share of them in which texts of this
-    /// resemblance agree.
-    fn places(&self, resemblance: f64) -> Option<(usize, f64)> {
-        match (self.settings.method, self.settings.scheme.sketch) {
-            (Method::MinHash, Sketch::MinHash { functions }) => {
-                Some((functions.into(), resemblance))
-            }
-            (Method::Oph, Sketch::OnePermutation { bins }) => Some((bins.into(), resemblance)),
-            (Method::BBit, Sketch::BBit { functions, bits }) => {
-                let by_chance = 0.5_f64.powi(bits.into());
-                Some((
-                    functions.into(),
-                    resemblance + (1.0 - resemblance) * by_chance,
-                ))
-            }
-            _ => None,
-        }
-    }
-
-    /// The share of pairs exactly at the threshold that the method proposes, where that can be computed.
-    ///
-    /// # Errors
-    /// As [`Job::banding`].
-    pub fn stated_recall(&self) -> Result<Option<f64>, BatchError> {
-        let threshold = self.settings.threshold;
-        Ok(match (self.settings.method, self.settings.scheme.sketch) {
-            (Method::AllPairs | Method::Copies, _) => Some(1.0),
-            (Method::MinHash | Method::Oph | Method::BBit, _) => {
-                let agreement = self.places(threshold).map(|places| places.1);
-                self.banding()?
-                    .zip(agreement)
-                    .map(|(banding, agreement)| banding.recall(agreement))
-            }
-            (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
-                let agreeing = threshold.powi(i32::from(rows));
-                Some(at_least(self.settings.agree(), groups.into(), agreeing))
-            }
-            _ => None,
-        })
-    }
-
-    fn check(&self) -> Result<(), BatchError> {
-        let threshold = self.settings.threshold;
-        if !(threshold > 0.0 && threshold <= 1.0) {
-            return Err(BatchError::Settings(format!(
-                "threshold {threshold} is not above 0 and at most 1: resemblance is a share, write for example --threshold 0.8"
-            )));
-        }
-        if self.settings.method.has_fingerprints() && self.settings.distance > 16 {
-            return Err(BatchError::Settings(format!(
-                "distance {} is above 16: fingerprints that differ in more bits are hardly related",
-                self.settings.distance
-            )));
-        }
-        self.check_terms()
-    }
-
-    /// Refuses a scheme whose table of terms is missing or another one.
-    fn check_terms(&self) -> Result<(), BatchError> {
-        let Settings { scheme, terms, .. } = self.settings;
-        let refused = |reason: String| BatchError::Settings(reason);
-        lookalike::Sketcher::new(scheme, terms.as_ref())
-            .map_err(|error| refused(error.to_string()))?;
-        match terms {
-            Some(terms) if scheme.terms.is_some() => terms
-                .ensure_fits(scheme)
-                .map_err(|error| refused(error.to_string())),
-            _ if scheme.weight.needs_terms() => Err(refused(format!(
-                "the weight {} needs a table of terms: make one with `lookalike terms` and give it with --terms",
-                scheme.weight
-            ))),
-            _ => Ok(()),
-        }
-    }
-
     /// Reads everything and groups candidates.
     fn prepare(&self) -> Result<Prepared, BatchError> {
-        self.check()?;
+        self.settings.check()?;
         let temporary = BatchError::temporary(self.folder);
         let mut budget = Budget::new(self.limits);
         let sink = KeySink::new(self.folder, budget.keys()).map_err(&temporary)?;
@@ -188,13 +99,14 @@ impl Job<'_> {
             options: self.options,
             scheme: &self.settings.scheme,
             method: self.settings.method,
-            banding: self.banding()?,
+            banding: self.settings.banding()?,
             terms: self
                 .settings
                 .terms
                 .as_ref()
                 .filter(|_| self.settings.scheme.terms.is_some()),
             against_sources: self.against_sources,
+            scope: self.settings.scope,
             wants_values: matches!(
                 self.settings.keep,
                 Keep::Max(_) | Keep::Min(_) | Keep::Newest(_)
@@ -224,7 +136,7 @@ impl Job<'_> {
         self.observer.stage(Stage::Group, 0);
         let groups = Groups::new(&sink, &rank_of, self.limits.threads).map_err(&temporary)?;
         budget.groups(&groups)?;
-        let by_rank = Columns::new(&scanned, &ranking);
+        let by_rank = Columns::new(&scanned, &ranking, self.settings.lengths.is_some());
         Ok(Prepared {
             scanned,
             ranking,
@@ -262,8 +174,16 @@ impl Job<'_> {
     fn push_keys(&self, scanned: &Scanned, sink: &KeySink) -> io::Result<()> {
         match self.settings.method {
             Method::AllPairs => self.push_prefixes(scanned, sink),
-            Method::Simhash => push_blocks(scanned, self.settings.distance, sink),
+            Method::Simhash => push_blocks(scanned, self.settings, sink),
             _ => Ok(()),
+        }
+    }
+
+    /// What keeps the keys of a class apart from those of other categories.
+    fn salt(&self, scanned: &Scanned, class: u32) -> u64 {
+        match self.settings.scope {
+            Scope::Within => scanned.classes.categories[class as usize],
+            Scope::Everything | Scope::Across => 0,
         }
     }
 
@@ -287,9 +207,9 @@ impl Job<'_> {
                         &mut prefix,
                         &mut common,
                     );
-                    prefix
-                        .iter()
-                        .try_for_each(|&feature| writer.push(feature, class))
+                    prefix.iter().try_for_each(|&feature| {
+                        writer.push(salted(feature, self.salt(scanned, class)), class)
+                    })
                 })?;
                 self.observer.advance(segment as u64 + 1);
             }
@@ -326,7 +246,14 @@ impl Job<'_> {
             repeated_ids,
             ..
         } = prepared;
-        let outcomes = outcomes(&scanned.documents, &ranking, &rank_of, &fates);
+        let outcomes = outcomes(
+            &scanned.documents,
+            &scanned.classes,
+            &ranking,
+            &rank_of,
+            &fates,
+            self.settings.scope,
+        );
         let fingerprints = self.settings.method.has_fingerprints();
         Ok(Decided {
             scanned,
@@ -353,6 +280,7 @@ impl Job<'_> {
             &self.verifier(prepared),
             &copies,
             against,
+            self.settings.scope,
             self.limits.threads,
             &spool,
             &advance,
@@ -368,6 +296,12 @@ impl Job<'_> {
             places: &prepared.by_rank.places,
             sizes: &prepared.by_rank.sizes,
             fingerprints: &prepared.by_rank.fingerprints,
+            high_fingerprints: &prepared.by_rank.high_fingerprints,
+            scope: self.settings.scope,
+            categories: &prepared.by_rank.categories,
+            texts: &prepared.by_rank.texts,
+            length_share: self.settings.lengths,
+            lengths: &prepared.by_rank.lengths,
             threshold: self.settings.threshold,
             rule: match self.settings.method {
                 Method::AllPairs | Method::Copies => Rule::Prefix,
@@ -434,63 +368,75 @@ pub struct PairsSummary {
 }
 
 impl Columns {
-    fn new(scanned: &Scanned, ranking: &Ranking) -> Self {
+    fn new(scanned: &Scanned, ranking: &Ranking, wants_lengths: bool) -> Self {
         let classes = &scanned.classes;
         let order = || ranking.classes.iter().map(|&class| class as usize);
         Self {
             places: order().map(|class| classes.places[class]).collect(),
             sizes: order().map(|class| classes.sizes[class]).collect(),
-            fingerprints: if classes.fingerprints.is_empty() {
-                Vec::new()
-            } else {
-                order().map(|class| classes.fingerprints[class]).collect()
+            fingerprints: sorted(&classes.fingerprints, &ranking.classes),
+            high_fingerprints: sorted(&classes.high_fingerprints, &ranking.classes),
+            categories: sorted(&classes.categories, &ranking.classes),
+            texts: sorted(&classes.texts, &ranking.classes),
+            lengths: match wants_lengths {
+                true => order()
+                    .map(|class| scanned.documents.lengths[ranking.best[class] as usize])
+                    .collect(),
+                false => Vec::new(),
             },
         }
     }
 }
 
-/// Chance that at least `least` of `all` agree, each with this chance.
-fn at_least(least: u32, all: u32, chance: f64) -> f64 {
-    let choose = |k: u32| (0..k).fold(1.0, |c, i| c * f64::from(all - i) / f64::from(i + 1));
-    let exactly =
-        |k: u32| choose(k) * chance.powf(k.into()) * (1.0 - chance).powf((all - k).into());
-    1.0 - (0..least.min(all + 1)).map(exactly).sum::<f64>()
+/// A column of classes in the order of ranks; an empty one stays empty.
+fn sorted<T: Copy>(column: &[T], classes: &[u32]) -> Vec<T> {
+    if column.is_empty() {
+        return Vec::new();
+    }
+    classes
+        .iter()
+        .map(|&class| column[class as usize])
+        .collect()
 }
 
 /// Keys for fingerprints within `distance`: cut into `distance + 2` blocks (or one less for small collections), any two
 /// fingerprints agree on all but `distance` of them (M3).
-fn push_blocks(scanned: &Scanned, distance: u32, sink: &KeySink) -> io::Result<()> {
+fn push_blocks(scanned: &Scanned, settings: &Settings, sink: &KeySink) -> io::Result<()> {
     let classes = &scanned.classes;
+    let (bits, distance) = (settings.fingerprint_bits(), settings.distance);
     // One block each is enough while its bits tell most fingerprints apart; else two blocks, in more combinations.
-    let enough = classes.len() as f64 <= 8.0 * f64::from(64 / (distance + 1)).exp2();
+    let enough = classes.len() as f64 <= 8.0 * f64::from(bits / (distance + 1)).exp2();
     let masks = if enough {
-        block_masks(distance + 1, 1)
+        block_masks(bits, distance + 1, 1)
     } else {
-        block_masks(distance + 2, 2)
+        block_masks(bits, distance + 2, 2)
     };
     let mut writer = sink.writer();
-    for (class, &fingerprint) in classes
-        .fingerprints
-        .iter()
-        .enumerate()
-        .filter(|&(class, _)| classes.sizes[class] > 0)
-    {
-        for (number, mask) in masks.iter().enumerate() {
-            let key = lookalike::hash::avalanche(
-                (fingerprint & mask) ^ lookalike::hash::avalanche(number as u64 + 1),
-            );
-            writer.push(key, class as u32)?;
+    for class in (0..classes.len()).filter(|&class| classes.sizes[class] > 0) {
+        let low = classes.fingerprints[class];
+        let high = classes.high_fingerprints.get(class).copied().unwrap_or(0);
+        let salt = match settings.scope {
+            Scope::Within => classes.categories[class],
+            Scope::Everything | Scope::Across => 0,
+        };
+        for (number, &mask) in masks.iter().enumerate() {
+            let number = avalanche(number as u64 + 1);
+            let mut key = avalanche((low & mask as u64) ^ number);
+            if bits > 64 {
+                key = avalanche((high & (mask >> 64) as u64) ^ key);
+            }
+            writer.push(salted(key, salt), class as u32)?;
         }
     }
     writer.finish()
 }
 
-/// Masks of all choices of `chosen` (1 or 2) among `blocks` blocks of 64 bits.
-fn block_masks(blocks: u32, chosen: usize) -> Vec<u64> {
-    let edge = |block: u32| block * 64 / blocks;
+/// Masks of all choices of `chosen` (1 or 2) among `blocks` blocks of so many bits.
+fn block_masks(bits: u32, blocks: u32, chosen: usize) -> Vec<u128> {
+    let edge = |block: u32| block * bits / blocks;
     let block =
-        |number: u32| (edge(number)..edge(number + 1)).fold(0_u64, |mask, bit| mask | 1 << bit);
-    let single: Vec<u64> = (0..blocks).map(block).collect();
+        |number: u32| (edge(number)..edge(number + 1)).fold(0_u128, |mask, bit| mask | 1 << bit);
+    let single: Vec<u128> = (0..blocks).map(block).collect();
     if chosen == 1 {
         return single;
     }
@@ -514,19 +460,31 @@ mod tests {
 
     proptest! {
         #[test]
-        fn close_fingerprints_share_a_block(a in any::<u64>(), flips in prop::collection::vec(0..64_u32, 0..=16)) {
+        fn close_fingerprints_share_a_block(
+            a in any::<u128>(),
+            bits in prop::sample::select(vec![32_u32, 64, 128]),
+            flips in prop::collection::vec(0..128_u32, 0..=32),
+        ) {
+            let width = |value: u128| value & (u128::MAX >> (128 - bits));
+            let flips = &flips[..flips.len().min(bits as usize / 4)];
             let b = flips.iter().fold(a, |b, bit| b ^ 1 << bit);
+            let (a, b) = (width(a), width(b));
             let distance = (a ^ b).count_ones();
-            for masks in [block_masks(distance + 1, 1), block_masks(distance + 2, 2)] {
+            for masks in [block_masks(bits, distance + 1, 1), block_masks(bits, distance + 2, 2)] {
                 prop_assert!(masks.iter().any(|mask| a & mask == b & mask));
+                prop_assert!(masks.iter().all(|mask| *mask > 0 && width(*mask) == *mask));
             }
         }
     }
 
     #[test]
     fn the_paper_s_table_counts() {
-        assert_eq!(block_masks(4, 1).len(), 4);
-        assert_eq!(block_masks(5, 2).len(), 10);
-        assert!(block_masks(4, 1).iter().all(|mask| mask.count_ones() == 16));
+        assert_eq!(block_masks(64, 4, 1).len(), 4);
+        assert_eq!(block_masks(64, 5, 2).len(), 10);
+        assert!(
+            block_masks(64, 4, 1)
+                .iter()
+                .all(|mask| mask.count_ones() == 16)
+        );
     }
 }

@@ -18,11 +18,13 @@
 //! temporary files when the [`Limits`] are reached.
 
 mod arrange;
+mod chance;
 mod checkpoint;
 pub mod codes;
 mod documents;
 mod error;
 mod examples;
+pub mod explain;
 mod extraction;
 mod fingerprints;
 mod frequency;
@@ -56,6 +58,6 @@ pub use job::{Job, PairsSummary};
 pub use join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
 pub use observer::{Measured, Observer, Quiet, Stage};
 pub use output::{DedupSummary, Folder, OutputOptions, SPOOL};
-pub use settings::{Keep, Limits, Method, Order, PairList, RepeatedIds, Settings};
+pub use settings::{Keep, Limits, Method, Order, PairList, RepeatedIds, Scope, Settings};
 pub use summary::{Counts, Decisions, SkippedRow};
 pub use terms::{TermTable, TermsSummary};

@@ -41,11 +41,11 @@ pub(crate) fn write_pair(
 }
 
 fn distance(documents: &Documents, classes: &Classes, a: u32, b: u32) -> Option<u32> {
-    let fingerprint = |document: u32| {
+    let class = |document: u32| {
         let class = documents.classes[document as usize]?.position();
-        (classes.sizes[class] > 0).then(|| classes.fingerprints[class])
+        (classes.sizes[class] > 0).then_some(class)
     };
-    Some((fingerprint(a)? ^ fingerprint(b)?).count_ones())
+    Some(classes.distance(class(a)?, class(b)?))
 }
 
 #[derive(Serialize)]

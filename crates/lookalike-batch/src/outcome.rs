@@ -1,6 +1,7 @@
 //! What became of every document, and the clusters that follow from it.
 
-use crate::documents::{Documents, Ranking};
+use crate::documents::{Classes, Documents, Ranking};
+use crate::settings::Scope;
 use crate::survivors::Fate;
 
 /// What became of a document.
@@ -50,12 +51,21 @@ impl Outcome {
 }
 
 /// Turns the fates of classes into outcomes of documents.
+///
+/// Documents of one class are exact copies of its best one. Not so across categories: they share
+/// their category, so they are no pair, and all of them are kept when their class is.
 pub(crate) fn outcomes(
     documents: &Documents,
+    classes: &Classes,
     ranking: &Ranking,
     rank_of: &[u32],
     fates: &[Fate],
+    scope: Scope,
 ) -> Vec<Outcome> {
+    let same_text = |a: u32, b: u32| {
+        let text = |rank: u32| classes.texts.get(ranking.classes[rank as usize] as usize);
+        text(a).is_some() && text(a) == text(b)
+    };
     let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
     let outcome = |document: usize| {
         let Some(class) = documents.classes[document] else {
@@ -66,9 +76,14 @@ pub(crate) fn outcomes(
         }
         let rank = rank_of[class.position()];
         match fates[rank as usize] {
-            Fate::Survives if best(rank) as usize == document => Outcome::Kept,
+            Fate::Survives if best(rank) as usize == document || scope == Scope::Across => {
+                Outcome::Kept
+            }
             Fate::Survives => Outcome::Exact {
                 survivor: best(rank),
+            },
+            Fate::Joins { survivor, .. } if same_text(rank, survivor) => Outcome::Exact {
+                survivor: best(survivor),
             },
             Fate::Joins {
                 survivor,

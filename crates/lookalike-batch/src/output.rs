@@ -71,6 +71,14 @@ pub struct DedupSummary {
     /// Largest distance, for simhash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<u32>,
+    /// Which pairs count: all, or those within a category or across categories.
+    pub scope: crate::settings::Scope,
+    /// What the category is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// Least share of the longer text that the shorter one has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lengths: Option<f64>,
     /// Canonical text of the scheme.
     pub scheme: String,
     /// Its id.
@@ -294,7 +302,7 @@ impl Job<'_> {
             ),
             input: format!("{}+{}", self.inputs.fingerprint(), self.against_sources),
         };
-        self.stated_recall()?;
+        self.settings.stated_recall()?;
         place.enter(options.folder, &identity, self.folder)?;
         let checkpoint = place.state("decided.bin");
         let old = Verdicts::load(&checkpoint, &identity.settings, &identity.input);
@@ -389,12 +397,15 @@ impl Job<'_> {
             method: settings.method.to_string(),
             threshold: settings.threshold,
             distance: simhash.then_some(settings.distance),
+            scope: settings.scope,
+            category: self.options.category.as_ref().map(ToString::to_string),
+            lengths: settings.lengths,
             scheme: settings.scheme.to_string(),
             scheme_id: settings.scheme.id().to_string(),
             keep: settings.keep.to_string(),
             max_document: self.options.max_document_bytes,
             verified: true,
-            recall: self.stated_recall()?,
+            recall: self.settings.stated_recall()?,
             counts: head.counts,
             decisions: head.decisions,
             skipped: head.skipped,

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::documents::{Documents, Ranking};
 use crate::groups::Groups;
+use crate::settings::Scope;
 use crate::spool::{PARTS, Spool, SpoolWriter, lock};
 use crate::verify::{Members, Scratch, Verifier};
 
@@ -117,6 +118,7 @@ pub(crate) fn join(
     verifier: &Verifier<'_>,
     copies: &Copies,
     against: u32,
+    scope: Scope,
     threads: usize,
     spool: &PairSpool,
     advance: &(dyn Fn(usize) + Sync),
@@ -135,9 +137,11 @@ pub(crate) fn join(
             }
             let to = ranks.min(from + STRIDE);
             let ranks = from as u32..to as u32;
-            copies_of_one_text(copies, against, ranks.clone(), |a, b, s| {
-                spool.push(&mut writer, a, b, s)
-            })?;
+            if scope.allows(true) {
+                copies_of_one_text(copies, against, ranks.clone(), |a, b, s| {
+                    spool.push(&mut writer, a, b, s)
+                })?;
+            }
             let mut outcome = Ok(());
             let earlier = |than| Earlier {
                 groups: verifier.groups,

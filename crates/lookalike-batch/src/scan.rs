@@ -23,7 +23,7 @@ use crate::groups::{KeySink, KeyWriter};
 use crate::observer::Observer;
 use crate::pipeline::{Worker, run_in_order};
 use crate::sets::{SetStore, header};
-use crate::settings::Method;
+use crate::settings::{Method, Scope};
 use crate::spool::lock;
 
 /// What a scan is asked for.
@@ -38,6 +38,8 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) terms: Option<&'a Arc<Terms>>,
     /// The number of sources, from the first, whose documents are never removed.
     pub(crate) against_sources: usize,
+    /// Which pairs count.
+    pub(crate) scope: Scope,
     /// Whether a field decides who survives.
     pub(crate) wants_values: bool,
     pub(crate) strict: bool,
@@ -69,6 +71,8 @@ pub(crate) struct Tally {
     pub(crate) missing: u64,
     /// Records longer than the limit.
     pub(crate) too_long: u64,
+    /// Records without a category, where one is asked for.
+    pub(crate) uncategorised: u64,
     /// Records with text but without features.
     pub(crate) featureless: u64,
     /// Records in which broken characters were replaced.
@@ -84,6 +88,7 @@ impl Tally {
         self.empty += other.empty;
         self.missing += other.missing;
         self.too_long += other.too_long;
+        self.uncategorised += other.uncategorised;
         self.featureless += other.featureless;
         self.replaced += other.replaced;
         self.generated_ids += other.generated_ids;
@@ -118,7 +123,19 @@ struct NewClass {
     hash: u128,
     word: u32,
     size: u32,
-    fingerprint: u64,
+    fingerprint: u128,
+    category: u64,
+    text: u128,
+}
+
+/// The text of a class and where it belongs.
+#[derive(Clone, Copy)]
+struct Placed<'t> {
+    text: &'t str,
+    /// Hash of the text alone.
+    hash: u128,
+    /// Hash of the category; 0 where there is none.
+    category: u64,
 }
 
 /// Texts seen so far, by hash: 64 parts with a lock each.
@@ -174,8 +191,8 @@ struct Shared<'a> {
 enum Keys {
     /// Nothing of each text by itself: keys that need the whole collection come later.
     None,
-    /// Its fingerprint.
-    Simhash,
+    /// Its fingerprint of so many bits.
+    Simhash(u32),
     /// The bands of its signature, without an allocation a text.
     Bands {
         minhash: MinHash,
@@ -195,7 +212,7 @@ impl Keys {
         let scheme = plan.scheme;
         match (plan.method, scheme.sketch) {
             (Method::Copies | Method::AllPairs, _) => Self::None,
-            (Method::Simhash, _) => Self::Simhash,
+            (Method::Simhash, sketch) => Self::Simhash(sketch.fingerprint_bits()),
             (Method::MinHash, Sketch::MinHash { functions }) => Self::Bands {
                 minhash: MinHash::new(usize::from(functions), scheme.seed),
                 banding: plan.banding.expect("chosen with the method"),
@@ -220,14 +237,15 @@ impl Keys {
         class: u32,
         features: &Features<'_>,
         keys: &mut KeyWriter<'_>,
-    ) -> io::Result<u64> {
+        salt: u64,
+    ) -> io::Result<u128> {
         if features.set.is_empty() {
             return Ok(0);
         }
-        let fingerprint = || Simhash::of(features).map_or(0, |f| f.0);
+        let fingerprint = |bits| Simhash::wide(features, bits).map_or(0, |f| f.0);
         match self {
             Self::None => Ok(0),
-            Self::Simhash => Ok(fingerprint()),
+            Self::Simhash(bits) => Ok(fingerprint(*bits)),
             Self::Bands {
                 minhash,
                 banding,
@@ -236,7 +254,7 @@ impl Keys {
                 minhash.signature_into(features.set, signature);
                 banding
                     .keys(signature)
-                    .try_for_each(|key| keys.push(key, class))?;
+                    .try_for_each(|key| keys.push(salted(key, salt), class))?;
                 Ok(0)
             }
             Self::Sketch {
@@ -246,10 +264,19 @@ impl Keys {
             } => {
                 let sketch = sketcher.sketch(features);
                 let own = sketch.map_or_else(Vec::new, |sketch| sketch.keys(banding.as_ref()));
-                own.into_iter().try_for_each(|key| keys.push(key, class))?;
-                Ok(if *wanted { fingerprint() } else { 0 })
+                own.into_iter()
+                    .try_for_each(|key| keys.push(salted(key, salt), class))?;
+                Ok(if *wanted { fingerprint(64) } else { 0 })
             }
         }
+    }
+}
+
+/// A key that classes of different categories do not share; category 0 leaves it as it is.
+pub(crate) fn salted(key: u64, category: u64) -> u64 {
+    match category {
+        0 => key,
+        category => lookalike::hash::avalanche(key ^ category),
     }
 }
 
@@ -343,13 +370,14 @@ fn add_record(
         tally.empty += u64::from(record.text_state != TextState::TooLong);
         None
     } else {
-        let hash = content_hash(text);
+        let placed = placed(shared.plan.scope, record, tally);
+        let hash = placed.class_hash(shared.plan.scope);
         let Some((class, is_new)) = shared.seen.class(hash) else {
             shared.too_many.store(true, Ordering::Relaxed);
             return Ok(());
         };
         if is_new {
-            let new = tools.add_class(shared.plan.method, text, class, hash)?;
+            let new = tools.add_class(shared.plan, placed, class, hash)?;
             let compared = shared.plan.method != Method::Copies;
             tally.featureless += u64::from(compared && new.size == 0);
             batch.classes.push(new);
@@ -372,11 +400,12 @@ impl Tools<'_> {
     /// Makes and keeps what a method wants of a text that was not seen before.
     fn add_class(
         &mut self,
-        method: Method,
-        text: &str,
+        plan: &ScanPlan<'_>,
+        placed: Placed<'_>,
         class: ClassId,
         hash: u128,
     ) -> io::Result<NewClass> {
+        let (method, text) = (plan.method, placed.text);
         let word = self.words.len();
         let number = class.position() as u32;
         self.words.push(0);
@@ -393,7 +422,18 @@ impl Tools<'_> {
         if method == Method::AllPairs {
             self.frequency.add(features.set);
         }
-        let fingerprint = self.sketches.sketch(number, &features, &mut self.keys)?;
+        let salt = match plan.scope {
+            Scope::Within => placed.category,
+            Scope::Everything | Scope::Across => 0,
+        };
+        let fingerprint = self
+            .sketches
+            .sketch(number, &features, &mut self.keys, salt)?;
+        if plan.scope == Scope::Across {
+            // Equal texts of different categories are different classes, and must meet.
+            let key = lookalike::hash::avalanche(placed.hash as u64);
+            self.keys.push(key, number)?;
+        }
         let (word, size) = (word as u32, size as u32);
         Ok(NewClass {
             class,
@@ -401,13 +441,48 @@ impl Tools<'_> {
             word,
             size,
             fingerprint,
+            category: placed.category,
+            text: placed.hash,
         })
+    }
+}
+
+/// A record's text with its category, which is hashed.
+fn placed<'t>(scope: Scope, record: &'t Record<'_>, tally: &mut Tally) -> Placed<'t> {
+    let category = match (scope, &record.category) {
+        (Scope::Everything, _) => 0,
+        (_, None) => {
+            tally.uncategorised += 1;
+            0
+        }
+        (_, Some(category)) => (content_hash(category) as u64).max(1),
+    };
+    Placed {
+        text: &record.text,
+        hash: content_hash(&record.text),
+        category,
+    }
+}
+
+impl Placed<'_> {
+    /// What tells classes apart: the text, and the category where it matters.
+    fn class_hash(&self, scope: Scope) -> u128 {
+        if scope == Scope::Everything {
+            return self.hash;
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.hash.to_le_bytes());
+        hasher.update(&self.category.to_le_bytes());
+        first_128(&hasher.finalize())
     }
 }
 
 /// First 128 bits of the BLAKE3 hash of a text.
 pub(crate) fn content_hash(text: &str) -> u128 {
-    let hash = blake3::hash(text.as_bytes());
+    first_128(&blake3::hash(text.as_bytes()))
+}
+
+fn first_128(hash: &blake3::Hash) -> u128 {
     let first: [u8; 16] = hash.as_bytes()[..16]
         .try_into()
         .expect("a hash has 32 bytes");
@@ -487,7 +562,14 @@ impl Collector<'_> {
                 class.size,
             );
             if self.plan.method.has_fingerprints() {
-                classes.set_fingerprint(class.class, class.fingerprint);
+                let bits = match self.plan.scheme.sketch.fingerprint_bits() {
+                    0 => 64,
+                    bits => bits,
+                };
+                classes.set_fingerprint(class.class, class.fingerprint, bits);
+            }
+            if self.plan.scope != Scope::Everything {
+                classes.set_category(class.class, class.category, class.text);
             }
         }
         self.scanned.bad.extend(batch.bad);

@@ -12,6 +12,8 @@ use lookalike::Terms;
 use lookalike::scheme::Scheme;
 use serde::Serialize;
 
+use crate::error::BatchError;
+
 /// How candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -31,7 +33,7 @@ pub enum Method {
     /// Agreement of super-shingles (V3), of at least two unless told otherwise.
     #[serde(rename = "supershingle")]
     SuperShingle,
-    /// 64-bit fingerprints within a Hamming distance (M1, H1).
+    /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (M1, H1).
     Simhash,
     /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within
     /// a distance.
@@ -168,6 +170,32 @@ impl FromStr for Keep {
     }
 }
 
+/// Which pairs count, by the categories of their documents (M13C, V5); what a category is stands in
+/// [`lookalike_corpus::InputOptions::category`]. Equal texts are pairs like any others here.
+/// Documents without a category form one of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// All pairs.
+    #[default]
+    Everything,
+    /// Pairs of one category: each is treated as if it were alone.
+    Within,
+    /// Pairs of different categories: documents of one are never compared with each other.
+    Across,
+}
+
+impl Scope {
+    /// Whether a pair of two categories, or of one, counts.
+    pub fn allows(self, same_category: bool) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Within => same_category,
+            Self::Across => !same_category,
+        }
+    }
+}
+
 /// The order of the records in `kept.jsonl` and `removed.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -261,6 +289,11 @@ pub struct Settings {
     pub terms: Option<Arc<Terms>>,
     /// Recall at the threshold that the bands of [`Method::MinHash`] must reach, in (0, 1).
     pub recall: f64,
+    /// Which pairs count at all.
+    pub scope: Scope,
+    /// Least share of the longer text's bytes that the shorter one has (M13A), in (0, 1]; `None` for
+    /// no such test.
+    pub lengths: Option<f64>,
     /// Which document of a cluster survives.
     pub keep: Keep,
     /// Order of the records in the output.
@@ -283,6 +316,8 @@ impl Default for Settings {
             agree: None,
             terms: None,
             recall: 0.999,
+            scope: Scope::default(),
+            lengths: None,
             keep: Keep::default(),
             order: Order::default(),
             pairs: PairList::default(),
@@ -298,16 +333,76 @@ impl Settings {
         self.agree.unwrap_or(self.method.default_agree())
     }
 
+    /// Bits of the fingerprints that are compared, whatever the method.
+    pub fn fingerprint_bits(&self) -> u32 {
+        match self.scheme.sketch.fingerprint_bits() {
+            0 => 64,
+            bits => bits,
+        }
+    }
+
+    /// Refuses numbers that mean nothing, and a scheme without its table of terms.
+    ///
+    /// # Errors
+    /// [`BatchError::Settings`], which says what to write instead.
+    pub fn check(&self) -> Result<(), BatchError> {
+        let threshold = self.threshold;
+        if !(threshold > 0.0 && threshold <= 1.0) {
+            return Err(BatchError::Settings(format!(
+                "threshold {threshold} is not above 0 and at most 1: resemblance is a share, write for example --threshold 0.8"
+            )));
+        }
+        let most = self.fingerprint_bits() / 4;
+        if self.method.has_fingerprints() && self.distance > most {
+            return Err(BatchError::Settings(format!(
+                "distance {} is above {most}: fingerprints that differ in more than a quarter of their {} bits are \
+                 hardly related",
+                self.distance,
+                self.fingerprint_bits()
+            )));
+        }
+        if let Some(share) = self
+            .lengths
+            .filter(|share| !(*share > 0.0 && *share <= 1.0))
+        {
+            return Err(BatchError::Settings(format!(
+                "lengths {share} is not above 0 and at most 1: it is the share of the longer text's bytes that the \
+                 shorter one must have, write for example --lengths 0.5"
+            )));
+        }
+        self.check_terms()
+    }
+
+    /// Refuses a scheme whose table of terms is missing or another one.
+    fn check_terms(&self) -> Result<(), BatchError> {
+        let Self { scheme, terms, .. } = self;
+        let refused = |reason: String| BatchError::Settings(reason);
+        lookalike::Sketcher::new(scheme, terms.as_ref())
+            .map_err(|error| refused(error.to_string()))?;
+        match terms {
+            Some(terms) if scheme.terms.is_some() => terms
+                .ensure_fits(scheme)
+                .map_err(|error| refused(error.to_string())),
+            _ if scheme.weight.needs_terms() => Err(refused(format!(
+                "the weight {} needs a table of terms: make one with `lookalike terms` and give it with --terms",
+                scheme.weight
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The settings in one line: what a resumed job must agree on.
     pub fn canonical(&self) -> String {
         format!(
-            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} keep={} order={:?} pairs={:?} repeated-ids={:?} strict={}",
+            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={:?} strict={}",
             self.scheme,
             self.method,
             self.threshold,
             self.distance,
             self.agree(),
             self.recall,
+            self.scope,
+            self.lengths,
             self.keep,
             self.order,
             self.pairs,

@@ -16,7 +16,7 @@ pub struct Counts {
     pub documents: u64,
     /// Of these, given with `--against`.
     pub against: u64,
-    /// Different texts.
+    /// Different texts; with `--within` or `--across` those of each category.
     pub distinct_texts: u64,
     /// Records without a text, or with white space only: they equal nothing.
     pub empty: u64,
@@ -28,6 +28,9 @@ pub struct Counts {
     pub without_features: u64,
     /// Records in which broken characters were replaced.
     pub characters_replaced: u64,
+    /// With `--within` or `--across`: records without a category, which form one of their own.
+    #[serde(default)]
+    pub without_category: u64,
     /// Records that had no id and were given one.
     pub ids_generated: u64,
     /// Records whose id another had, and that were numbered.
@@ -53,6 +56,7 @@ impl Counts {
             missing_text: tally.missing,
             too_long: tally.too_long,
             without_features: tally.featureless,
+            without_category: tally.uncategorised,
             characters_replaced: tally.replaced,
             ids_generated: tally.generated_ids,
             ids_repeated: repeated_ids,

@@ -11,6 +11,7 @@ use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, 
 
 use crate::groups::Groups;
 use crate::sets::{Place, SetStore};
+use crate::settings::Scope;
 
 /// What a method asks of a candidate before it is verified.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,18 @@ pub(crate) struct Verifier<'a> {
     pub(crate) sizes: &'a [u32],
     /// Fingerprints by rank, for [`Rule::Distance`].
     pub(crate) fingerprints: &'a [u64],
+    /// Their high halves; empty for fingerprints of up to 64 bits.
+    pub(crate) high_fingerprints: &'a [u64],
+    /// Which pairs count.
+    pub(crate) scope: Scope,
+    /// Category by rank; empty where all pairs count.
+    pub(crate) categories: &'a [u64],
+    /// Hash of the text by rank; empty where all pairs count.
+    pub(crate) texts: &'a [u128],
+    /// Least share of the longer text that the shorter one has, and the bytes of each by rank.
+    pub(crate) length_share: Option<f64>,
+    /// See `length_share`.
+    pub(crate) lengths: &'a [u64],
     pub(crate) threshold: f64,
     pub(crate) rule: Rule,
 }
@@ -87,12 +100,53 @@ impl Verifier<'_> {
     /// Resemblance of two classes that share this many features.
     pub(crate) fn similarity(&self, x: u32, found: Match) -> f64 {
         let size = |rank: u32| self.sizes[rank as usize] as usize;
+        if self.is_same_text(x, found.rank) {
+            return 1.0;
+        }
         resemblance_of(found.shared as usize, size(x), size(found.rank))
     }
 
     /// Hamming distance of two classes.
     pub(crate) fn distance(&self, x: u32, y: u32) -> u32 {
-        (self.fingerprints[x as usize] ^ self.fingerprints[y as usize]).count_ones()
+        let of = |half: &[u64]| (half[x as usize] ^ half[y as usize]).count_ones();
+        match self.high_fingerprints.is_empty() {
+            true => of(self.fingerprints),
+            false => of(self.fingerprints) + of(self.high_fingerprints),
+        }
+    }
+
+    /// Whether two classes have equal texts: they do when their categories tell them apart.
+    fn is_same_text(&self, x: u32, y: u32) -> bool {
+        !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
+    }
+
+    /// Whether the pair counts, whatever its resemblance: its categories and lengths.
+    fn may_match(&self, x: u32, y: u32) -> bool {
+        let (x, y) = (x as usize, y as usize);
+        if self.scope != Scope::Everything
+            && !self.scope.allows(self.categories[x] == self.categories[y])
+        {
+            return false;
+        }
+        self.length_share.is_none_or(|share| {
+            let (a, b) = (self.lengths[x], self.lengths[y]);
+            a.min(b) as f64 >= share * a.max(b) as f64
+        })
+    }
+
+    /// Features that x, whose set is at hand, and y share, if they are at least `needed`.
+    fn shared(
+        &self,
+        set: &[u64],
+        x: u32,
+        y: u32,
+        needed: usize,
+        other: &mut Vec<u64>,
+    ) -> io::Result<Option<usize>> {
+        if self.is_same_text(x, y) {
+            return Ok(Some(set.len()));
+        }
+        Ok(intersection_at_least(set, self.set(y, other)?, needed))
     }
 
     /// Verifies the given members of the groups of each x in `ranks`, and hands the near-duplicates to `visit`: in
@@ -111,9 +165,7 @@ impl Verifier<'_> {
             let set = self.set(x, &mut scratch.own)?;
             for &Candidate { y, .. } in &*candidates {
                 let needed = self.needed(x, y, self.threshold);
-                if let Some(shared) =
-                    intersection_at_least(set, self.set(y, &mut scratch.other)?, needed)
-                {
+                if let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? {
                     visit(
                         x,
                         Match {
@@ -149,8 +201,7 @@ impl Verifier<'_> {
             for &Candidate { y, .. } in &*candidates {
                 let bar = best.map_or(self.threshold, |found| self.similarity(x, found));
                 let needed = self.needed(x, y, bar);
-                let other = self.set(y, &mut scratch.other)?;
-                let Some(shared) = intersection_at_least(set, other, needed) else {
+                let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
                     continue;
                 };
                 let found = Match {
@@ -211,6 +262,12 @@ impl Verifier<'_> {
     }
 
     fn is_promising(&self, x: u32, y: u32, shared_groups: u32) -> bool {
+        if !self.may_match(x, y) {
+            return false;
+        }
+        if self.is_same_text(x, y) {
+            return true;
+        }
         let (size_x, size_y) = (
             self.sizes[x as usize] as usize,
             self.sizes[y as usize] as usize,

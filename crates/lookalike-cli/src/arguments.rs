@@ -11,13 +11,13 @@ use lookalike::scheme::{
     Case, Extraction, HtmlMode, Mask, Normalization, Scheme, Segmentation, Shingle, Sketch,
     TokenHash, Weight,
 };
-use lookalike_batch::{Limits, Method, SPOOL};
-use lookalike_corpus::{FieldPath, Format, InputOptions, OutputFormat, RankField};
+use lookalike_batch::{Limits, Method, SPOOL, Scope};
+use lookalike_corpus::{Category, FieldPath, Format, InputOptions, OutputFormat, RankField};
 
 use tempfile::{Builder, TempDir};
 
 use crate::failure::Failure;
-use crate::{machine, size};
+use crate::{console, machine, size};
 
 /// What to read.
 #[derive(Args)]
@@ -237,6 +237,26 @@ impl SchemeArguments {
         Ok((scheme, Some(terms)))
     }
 
+    /// The scheme of an evaluation, which makes the table of terms that it needs from its own
+    /// documents.
+    pub(crate) fn measured(
+        &self,
+        weight: Weight,
+        sketch: Sketch,
+        html: &HtmlArguments,
+    ) -> Result<Scheme, Failure> {
+        let (base, _) = self.scheme(Weight::Set, Sketch::None, html)?;
+        if weight == Weight::Yu {
+            // Refuses what it does not fit.
+            self.scheme(weight, Sketch::None, html)?;
+        }
+        Ok(Scheme {
+            weight,
+            sketch,
+            ..base
+        })
+    }
+
     fn key(&self) -> Result<Option<SipKey>, Failure> {
         let Some(path) = &self.hash_key else {
             return Ok(None);
@@ -298,7 +318,7 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) threshold: f64,
 
-    /// simhash, henzinger: most bits in which fingerprints of candidates differ, 0 to 16
+    /// simhash, henzinger: most bits in which fingerprints of candidates differ, 0 to a quarter of their bits
     #[arg(
         long,
         value_name = "BITS",
@@ -306,6 +326,10 @@ pub(crate) struct MethodArguments {
         help_heading = "Method"
     )]
     pub(crate) distance: u32,
+
+    /// simhash: bits of a fingerprint, 32, 64 or 128
+    #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["32", "64", "128"], help_heading = "Method")]
+    bits: String,
 
     /// supershingle, henzinger, buckets, mod-p, winnow, i-match: how many hashes candidates share [default: 2 of the
     /// first three, else 1]
@@ -352,7 +376,11 @@ impl MethodArguments {
                 groups: 6,
                 rows: 14,
             },
-            Method::Simhash => Sketch::Simhash,
+            Method::Simhash => match &*self.bits {
+                "32" => Sketch::Simhash32,
+                "128" => Sketch::Simhash128,
+                _ => Sketch::Simhash,
+            },
             Method::Oph => Sketch::OnePermutation {
                 bins: self.functions,
             },
@@ -384,6 +412,52 @@ impl MethodArguments {
             "recall {} is not between 0 and 1: use --method allpairs to find every pair",
             self.recall
         )))
+    }
+}
+
+/// Which pairs count at all.
+#[derive(Args)]
+pub(crate) struct ScopeArguments {
+    /// Only pairs of one category count: of equal values in a field, or of one `site`, the host of the URL. Equal texts
+    /// of two categories are no pair. Records without a value form a category of their own
+    #[arg(
+        long,
+        value_name = "FIELD|site",
+        help_heading = "Method",
+        conflicts_with = "across"
+    )]
+    within: Option<Category>,
+
+    /// Only pairs of different categories count: documents of one, even equal ones, are never compared with each other
+    #[arg(long, value_name = "FIELD|site", help_heading = "Method")]
+    across: Option<Category>,
+
+    /// Second test: least share of the longer text's bytes that the shorter one has, above 0 and at most 1
+    #[arg(long, value_name = "SHARE", help_heading = "Method")]
+    pub(crate) lengths: Option<f64>,
+}
+
+impl ScopeArguments {
+    pub(crate) fn scope(&self) -> Scope {
+        match (&self.within, &self.across) {
+            (Some(_), _) => Scope::Within,
+            (_, Some(_)) => Scope::Across,
+            _ => Scope::Everything,
+        }
+    }
+
+    pub(crate) fn category(&self) -> Option<Category> {
+        self.within.as_ref().or(self.across.as_ref()).cloned()
+    }
+
+    /// Says how many records have no category.
+    pub(crate) fn warn(&self, without: u64) {
+        if let (Some(category), 1..) = (self.category(), without) {
+            console::warning(&format!(
+                "{} records have no {category}: they form a category of their own",
+                console::grouped(without)
+            ));
+        }
     }
 }
 
@@ -442,6 +516,31 @@ fn threads(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|n| (1..=1024).contains(n))
         .ok_or_else(|| format!("{text:?} is not a number of threads from 1 to 1024"))
+}
+
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless the environment variable NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    /// Whether to colour what goes to a terminal, or to something else.
+    pub(crate) fn wanted(self, is_terminal: bool) -> bool {
+        match self {
+            // By no-color.org an empty value counts as unset.
+            Self::Auto => {
+                let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                is_terminal && !forbidden
+            }
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
 }
 
 /// The command line as it was given, quoted where a shell would need it.

@@ -10,7 +10,8 @@ use lookalike_batch::{
 use lookalike_corpus::{Compression, InputOptions, Inputs, OutputFormat, RankField};
 
 use crate::arguments::{
-    InputArguments, MethodArguments, RunArguments, SchemeArguments, command_line, output_format,
+    InputArguments, MethodArguments, RunArguments, SchemeArguments, ScopeArguments, command_line,
+    output_format,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -37,6 +38,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     method: MethodArguments,
+
+    #[command(flatten)]
+    scope: ScopeArguments,
 
     #[command(flatten)]
     scheme: SchemeArguments,
@@ -127,6 +131,8 @@ impl Arguments {
             threshold: self.method.threshold,
             distance: self.method.distance,
             recall: self.method.recall,
+            scope: self.scope.scope(),
+            lengths: self.scope.lengths,
             keep: self.keep.clone(),
             order: self.order,
             pairs: self.pairs,
@@ -200,7 +206,10 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
         console::warning("--pairs all lists every pair of equal texts with --method copies");
     }
     let limits = arguments.run.limits();
-    let options = arguments.input.options(rank_field(&arguments.keep)?);
+    let options = InputOptions {
+        category: arguments.scope.category(),
+        ..arguments.input.options(rank_field(&arguments.keep)?)
+    };
     let spool = arguments.run.spool(arguments.temporary()?)?;
     let (inputs, against_sources) = arguments.inputs(&options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
@@ -227,6 +236,9 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     let done = job.dedup(&arguments.output, &output);
     console.clear();
     let summary = done?;
+    if !arguments.run.quiet {
+        arguments.scope.warn(summary.counts.without_category);
+    }
     if arguments.run.json {
         let mut line = serde_json::to_vec(&summary).map_err(std::io::Error::from)?;
         line.push(b'\n');

@@ -1,23 +1,31 @@
 //! `lookalike explain A B`: why two documents match or do not.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use lookalike::band::Banding;
-use lookalike::feature::FeatureExtractor;
-use lookalike::resemblance::{containment, intersection_size, resemblance};
-use lookalike::scheme::{Extraction, Scheme, Sketch, Weight};
-use lookalike::sketch::{MinHash, Simhash};
-use lookalike_batch::report::diff;
-use lookalike_corpus::{InputOptions, Inputs, Parser};
-use serde::Serialize;
+use lookalike::scheme::Extraction;
+use lookalike_batch::Settings;
+use lookalike_batch::explain::{Explanation, Fingerprints, LISTED, Listing, explain};
+use lookalike_batch::report::{diff, render_explanation};
+use lookalike_corpus::{AtomicFile, Compression, InputOptions, Inputs, Parser};
 
-use crate::arguments::{HtmlArguments, RunArguments, SchemeArguments};
+use crate::arguments::{
+    Color, HtmlArguments, MethodArguments, RunArguments, SchemeArguments, command_line,
+};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
-#[command(after_help = "--json prints one object, --quiet leaves the differences out.")]
+#[command(after_help = "\
+Says how alike two documents are, whether the method finds the pair and with what chance, which features, bits,
+bands and super-shingles agree, and where the texts differ.
+
+--json prints one object, --quiet leaves the differences out.
+
+Examples:
+  lookalike explain a.html b.html --method simhash --distance 6
+  lookalike explain r230 r240 --in news.jsonl -o why.html")]
 pub(crate) struct Arguments {
     /// A file, or with --in the id of a record
     a: OsString,
@@ -29,42 +37,34 @@ pub(crate) struct Arguments {
     #[arg(long = "in", value_name = "INPUT")]
     inputs: Vec<OsString>,
 
-    /// Least resemblance of near-duplicates
-    #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
-    threshold: f64,
+    /// Write one self-contained page
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Features to list of each kind
+    #[arg(long, value_name = "N", default_value_t = LISTED)]
+    list: usize,
+
+    /// auto, always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Running"
+    )]
+    color: Color,
 
     #[command(flatten)]
     html: HtmlArguments,
+
+    #[command(flatten)]
+    method: MethodArguments,
 
     #[command(flatten)]
     scheme: SchemeArguments,
 
     #[command(flatten)]
     run: RunArguments,
-}
-
-/// What can be said of two documents.
-#[derive(Serialize)]
-struct Explanation {
-    a: String,
-    b: String,
-    scheme: String,
-    equal_text: bool,
-    features_a: usize,
-    features_b: usize,
-    shared: usize,
-    resemblance: f64,
-    containment_of_a: f64,
-    containment_of_b: f64,
-    threshold: f64,
-    near_duplicates: bool,
-    simhash_distance: Option<u32>,
-    minhash_agreement: Option<f64>,
-    super_shingles_agreeing: Option<usize>,
-    /// Chance that 128 min-hash functions in the default bands propose a pair of this resemblance.
-    found_by_minhash: Option<f64>,
-    /// Chance that two of six super-shingles agree at this resemblance.
-    found_by_supershingle: f64,
 }
 
 struct Document {
@@ -148,120 +148,198 @@ fn visit(
     Ok(())
 }
 
-fn explanation([a, b]: &[Document; 2], scheme: &Scheme, threshold: f64) -> Explanation {
-    let mut extractor = FeatureExtractor::new(scheme);
-    let set_a = extractor.feature_set(&a.text).to_vec();
-    let set_b = extractor.feature_set(&b.text).to_vec();
-    let minhash = MinHash::new(128, scheme.seed);
-    let signatures = minhash.signature(&set_a).zip(minhash.signature(&set_b));
-    let shingles = signatures.as_ref().and_then(|(a, b)| {
-        let groups = |s: &lookalike::sketch::Signature| s.super_shingles(6, 14).ok();
-        groups(a).zip(groups(b))
-    });
-    let fingerprints = Simhash::fingerprint(&set_a).zip(Simhash::fingerprint(&set_b));
-    let similarity = resemblance(&set_a, &set_b);
-    let agree = similarity.powi(14);
-    Explanation {
-        a: a.name.clone(),
-        b: b.name.clone(),
-        scheme: scheme.to_string(),
-        equal_text: a.text == b.text,
-        features_a: set_a.len(),
-        features_b: set_b.len(),
-        shared: intersection_size(&set_a, &set_b),
-        resemblance: similarity,
-        containment_of_a: containment(&set_a, &set_b),
-        containment_of_b: containment(&set_b, &set_a),
-        threshold,
-        near_duplicates: similarity >= threshold,
-        simhash_distance: fingerprints.map(|(a, b)| a.distance(b)),
-        minhash_agreement: signatures.as_ref().and_then(|(a, b)| a.agreement(b).ok()),
-        super_shingles_agreeing: shingles.map(|(a, b)| a.agreeing(&b)),
-        found_by_minhash: Banding::for_threshold(128, threshold, 0.999)
-            .map(|banding| banding.recall(similarity)),
-        found_by_supershingle: 1.0 - (1.0 - agree).powi(6) - 6.0 * agree * (1.0 - agree).powi(5),
+/// ECMA-48 codes around marked bits, and their end.
+const MARK: [&str; 2] = ["\x1b[7m", "\x1b[27m"];
+
+fn describe(e: &Explanation, color: bool) -> String {
+    let mut text = format!("{}\n{}\n", e.verdict(), e.found_sentence());
+    let chance = match e.found.chance {
+        Some(chance) => format!("{chance:.6}, {}", e.found.chance_of),
+        None => e.found.chance_of.clone(),
+    };
+    let visible = diff::visible;
+    let rows = [
+        ("chance over all seeds", chance),
+        ("", String::new()),
+        (
+            "a",
+            format!("{}  ({} features)", visible(&e.a), e.features_a),
+        ),
+        (
+            "b",
+            format!("{}  ({} features)", visible(&e.b), e.features_b),
+        ),
+        ("shared features", e.shared.to_string()),
+        ("resemblance", format!("{:.6}", e.resemblance)),
+        (
+            "containment of a in b",
+            format!("{:.6}", e.containment_of_a),
+        ),
+        (
+            "containment of b in a",
+            format!("{:.6}", e.containment_of_b),
+        ),
+    ];
+    for (name, value) in rows {
+        let line = format!("  {name:24} {value}");
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    if let Some(both) = &e.simhash {
+        describe_bits(&mut text, both, color);
+    }
+    if let Some(places) = &e.minhash {
+        let _ = write!(
+            text,
+            "  min-hash                 {} of {} places agree",
+            places.agreeing, places.places
+        );
+        let _ = match (places.bands, places.rows) {
+            (Some(bands), Some(rows)) => writeln!(
+                text,
+                ", {} of {bands} bands of {rows}{}",
+                places.agreeing_bands.len(),
+                first_of(&places.agreeing_bands, e.shared_features.listed.len())
+            ),
+            _ => writeln!(text),
+        };
+    }
+    if let Some(shingles) = &e.super_shingles {
+        let _ = writeln!(
+            text,
+            "  super-shingles           {} of {} agree",
+            shingles.agreeing,
+            shingles.groups.len()
+        );
+        for (number, (a, b, agree)) in shingles.groups.iter().enumerate() {
+            let relation = if *agree { "=" } else { "|" };
+            let _ = writeln!(text, "    {:<22} {a} {relation} {b}", number + 1);
+        }
+    }
+    let _ = writeln!(text, "  scheme                   {}", e.scheme);
+    for (name, listing) in [
+        ("features of both", &e.shared_features),
+        ("features of a alone", &e.only_a),
+        ("features of b alone", &e.only_b),
+    ] {
+        describe_listing(&mut text, name, listing);
+    }
+    text.push('\n');
+    text
+}
+
+/// The first of the bands that agree, counted from 1.
+fn first_of(bands: &[usize], most: usize) -> String {
+    let most = most.max(LISTED);
+    let shown: Vec<String> = bands
+        .iter()
+        .take(most)
+        .map(|band| (band + 1).to_string())
+        .collect();
+    match (shown.is_empty(), bands.len() > most) {
+        (true, _) => String::new(),
+        (false, false) => format!(": {}", shown.join(" ")),
+        (false, true) => format!(": {} ...", shown.join(" ")),
     }
 }
 
-impl Explanation {
-    /// The verdict in one sentence.
-    fn verdict(&self) -> String {
-        if self.equal_text {
-            return "exact copies: the texts are equal byte for byte".to_owned();
+fn describe_bits(text: &mut String, both: &Fingerprints, color: bool) {
+    let _ = writeln!(
+        text,
+        "  simhash                  {} of {} bits differ",
+        both.distance, both.bits
+    );
+    let is_marked = |place: u32| both.differing.binary_search(&place).is_ok();
+    for (name, digits) in [("a", &both.a), ("b", &both.b)] {
+        let _ = write!(text, "    {name}  {digits}  ");
+        for (at, digit) in digits.chars().enumerate() {
+            let value = digit.to_digit(16).unwrap_or_default();
+            for bit in 0..4 {
+                let one = value >> (3 - bit) & 1;
+                let _ = match color && is_marked(4 * at as u32 + bit) {
+                    true => write!(text, "{}{one}{}", MARK[0], MARK[1]),
+                    false => write!(text, "{one}"),
+                };
+            }
         }
-        if self.features_a == 0 || self.features_b == 0 {
-            return "not comparable: a text without words is only ever an exact copy".to_owned();
-        }
-        let (verb, relation) = if self.near_duplicates {
-            ("near-duplicates", "at or above")
-        } else {
-            ("no near-duplicates", "below")
-        };
-        format!(
-            "{verb}: resemblance {:.4} is {relation} the threshold {}",
-            self.resemblance, self.threshold
-        )
+        text.push('\n');
     }
+    if !color && both.distance > 0 {
+        let indent = " ".repeat(both.a.len() + 9);
+        let marks: String = (0..both.bits)
+            .map(|place| if is_marked(place) { '^' } else { ' ' })
+            .collect();
+        let _ = writeln!(text, "{indent}{}", marks.trim_end());
+    }
+}
 
-    fn describe(&self) -> String {
-        let mut text = String::new();
-        let mut line = |line: String| {
-            text.push_str(&line);
-            text.push('\n');
+fn describe_listing(text: &mut String, name: &str, listing: &Listing) {
+    let more = listing.count - listing.listed.len();
+    let _ = match (listing.listed.is_empty(), more) {
+        (true, _) | (_, 0) => writeln!(text, "  {name:24} {}", listing.count),
+        _ => writeln!(
+            text,
+            "  {name:24} {}, the first {}",
+            listing.count,
+            listing.listed.len()
+        ),
+    };
+    for feature in &listing.listed {
+        let times = match (feature.times_a, feature.times_b) {
+            (0 | 1, 0 | 1) => String::new(),
+            (a, b) => format!("  ({a} times in a, {b} in b)"),
         };
-        line(format!("{}\n", self.verdict()));
-        line(format!("  a  {}  ({} features)", self.a, self.features_a));
-        line(format!("  b  {}  ({} features)", self.b, self.features_b));
-        line(format!("  shared features          {}", self.shared));
-        line(format!(
-            "  resemblance              {:.6}",
-            self.resemblance
-        ));
-        line(format!(
-            "  containment of a in b    {:.6}",
-            self.containment_of_a
-        ));
-        line(format!(
-            "  containment of b in a    {:.6}",
-            self.containment_of_b
-        ));
-        if let Some(distance) = self.simhash_distance {
-            line(format!("  simhash distance         {distance} of 64 bits"));
-        }
-        if let (Some(agreement), Some(shingles)) =
-            (self.minhash_agreement, self.super_shingles_agreeing)
-        {
-            line(format!(
-                "  min-hash agreement       {agreement:.4} of 128 functions"
-            ));
-            line(format!("  super-shingles           {shingles} of 6 agree"));
-        }
-        line("  chance of being found    allpairs 1 (at or above the threshold)".to_owned());
-        if let Some(chance) = self.found_by_minhash {
-            line(format!(
-                "                           minhash {chance:.6}, supershingle {:.6}",
-                self.found_by_supershingle
-            ));
-        }
-        line(format!("  scheme                   {}\n", self.scheme));
-        text
+        let _ = writeln!(text, "    {}{times}", diff::visible(&feature.text));
     }
+}
+
+fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        let shown = path.display();
+        Failure::Failed(format!("{shown}: {error}: choose another file with -o"))
+    };
+    let mut file = AtomicFile::create(path, Compression::None).map_err(failed)?;
+    file.write_all(page.as_bytes()).map_err(failed)?;
+    file.commit().map_err(failed)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let documents = arguments.documents()?;
-    let (scheme, _) = arguments
-        .scheme
-        .scheme(Weight::Set, Sketch::None, &arguments.html)?;
-    let explanation = explanation(&documents, &scheme, arguments.threshold);
+    let method = &arguments.method;
+    method.check()?;
+    let (scheme, terms) =
+        arguments
+            .scheme
+            .scheme(method.weight, method.sketch(), &arguments.html)?;
+    let settings = Settings {
+        scheme,
+        terms,
+        agree: method.agree,
+        method: method.method,
+        threshold: method.threshold,
+        distance: method.distance,
+        recall: method.recall,
+        ..Settings::default()
+    };
+    settings.check()?;
+    let [a, b] = arguments.documents()?;
+    let explanation = explain(
+        [(&a.name, &a.text), (&b.name, &b.text)],
+        &settings,
+        arguments.list,
+    )?;
+    if let Some(path) = &arguments.output {
+        let page = render_explanation(&explanation, [&a.text, &b.text], &command_line())
+            .map_err(|error| Failure::Failed(error.to_string()))?;
+        write_page(path, &page)?;
+    }
+    let color = arguments.color.wanted(stdout().is_terminal());
     let mut text = if arguments.run.json {
         serde_json::to_string(&explanation).map_err(std::io::Error::from)? + "\n"
     } else {
-        explanation.describe()
+        describe(&explanation, color)
     };
-    if !arguments.run.json && !arguments.run.quiet && !explanation.equal_text {
-        let color = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        text += &diff::unified_terminal(&documents[0].text, &documents[1].text, color);
+    let wants_diff = !arguments.run.json && !arguments.run.quiet && arguments.output.is_none();
+    if wants_diff && !explanation.equal_text {
+        text += &diff::unified_terminal(&a.text, &b.text, color);
     }
     Ok(stdout().lock().write_all(text.as_bytes())?)
 }

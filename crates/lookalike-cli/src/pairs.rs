@@ -3,9 +3,11 @@
 use std::io::{BufWriter, stdout};
 
 use lookalike_batch::{Job, Observer, RepeatedIds, Settings};
-use lookalike_corpus::Inputs;
+use lookalike_corpus::{InputOptions, Inputs};
 
-use crate::arguments::{InputArguments, MethodArguments, RunArguments, SchemeArguments};
+use crate::arguments::{
+    InputArguments, MethodArguments, RunArguments, SchemeArguments, ScopeArguments,
+};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -19,6 +21,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     method: MethodArguments,
+
+    #[command(flatten)]
+    scope: ScopeArguments,
 
     #[command(flatten)]
     scheme: SchemeArguments,
@@ -51,12 +56,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         threshold: method.threshold,
         distance: method.distance,
         recall: method.recall,
+        scope: arguments.scope.scope(),
+        lengths: arguments.scope.lengths,
         repeated_ids: arguments.repeated_ids,
         strict: arguments.input.strict,
         ..Settings::default()
     };
     let limits = arguments.run.limits();
-    let options = arguments.input.options(None);
+    let options = InputOptions {
+        category: arguments.scope.category(),
+        ..arguments.input.options(None)
+    };
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
@@ -72,6 +82,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let done = job.write_pairs(&mut BufWriter::with_capacity(1 << 18, stdout().lock()));
     console.clear();
     let summary = done?;
+    if !arguments.run.quiet {
+        arguments.scope.warn(summary.counts.without_category);
+    }
     if arguments.run.json {
         console::json(&summary);
     } else if !arguments.run.quiet {

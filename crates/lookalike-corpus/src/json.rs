@@ -20,11 +20,12 @@ pub(crate) enum Slot {
     Id = 0,
     Url = 1,
     Rank = 2,
-    Text = 3,
-    Html = 4,
+    Category = 3,
+    Text = 4,
+    Html = 5,
 }
 
-const RAW_SLOTS: usize = 3;
+const RAW_SLOTS: usize = 4;
 const TEXT_SLOTS: usize = 2;
 
 /// Which fields to pick, as a tree of names.
@@ -64,6 +65,9 @@ impl Selection {
         }
         if let Some(rank) = &options.rank_field {
             selection.add(rank.path(), Slot::Rank);
+        }
+        if let Some(category) = &options.category {
+            selection.add(&category.path(), Slot::Category);
         }
         selection
     }

@@ -17,6 +17,8 @@ pub struct InputOptions {
     pub text_field: Option<FieldPath>,
     /// The number by which survivors are chosen, if the job asks for one.
     pub rank_field: Option<RankField>,
+    /// What category a record belongs to, if the job asks for one.
+    pub category: Option<Category>,
     /// What becomes of HTML.
     pub html: Extraction,
     /// Largest document in bytes after decompression: a JSONL line without its terminator, or a
@@ -36,6 +38,7 @@ impl Default for InputOptions {
             id_field: None,
             text_field: None,
             rank_field: None,
+            category: None,
             html: Extraction::default(),
             max_document_bytes: 64 << 20,
             max_decoded_ratio: 1000,
@@ -242,6 +245,47 @@ impl fmt::Display for RankField {
             RankField::Max(path) => write!(f, "max:{path}"),
             RankField::Min(path) => write!(f, "min:{path}"),
             RankField::Newest(path) => write!(f, "newest:{path}"),
+        }
+    }
+}
+
+/// What sorts records into categories: the server of their URL, or a field such as a language.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// The host of the URL: of the field `url`, else of the id. Written `site`.
+    Site,
+    /// The value of a field, a string, number, true or false. A field of the name `site` is written
+    /// `\\site`.
+    Field(FieldPath),
+}
+
+impl Category {
+    /// The field that is read.
+    pub(crate) fn path(&self) -> FieldPath {
+        match self {
+            Category::Site => FieldPath::name("url"),
+            Category::Field(path) => path.clone(),
+        }
+    }
+}
+
+impl FromStr for Category {
+    type Err = OptionError;
+
+    fn from_str(s: &str) -> Result<Self, OptionError> {
+        match s {
+            "site" => Ok(Category::Site),
+            field => field.parse().map(Category::Field),
+        }
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Category::Site => f.write_str("site"),
+            Category::Field(path) if path.to_string() == "site" => f.write_str("\\site"),
+            Category::Field(path) => path.fmt(f),
         }
     }
 }

@@ -8,10 +8,11 @@ use crate::chunk::{Chunk, FileState, Piece, Span, max_document_bytes};
 use crate::html::HtmlText;
 use crate::json::{self, Buffers, Capture, Found, Selection, Slot};
 use crate::lines::Lines;
-use crate::options::{Format, InputOptions, RankField};
+use crate::options::{Category, Format, InputOptions, RankField};
 use crate::rank;
 use crate::record::{BadKind, BadRecord, Record, TextState};
 use crate::row::{Row, RowState};
+use crate::site::host;
 use crate::source::Inputs;
 use crate::surrogate;
 
@@ -21,6 +22,7 @@ pub struct Parser<'i> {
     inputs: &'i Inputs,
     selection: Selection,
     rank: Option<RankField>,
+    category: Option<Category>,
     max_bytes: usize,
     buffers: Buffers,
     html: HtmlText,
@@ -64,6 +66,7 @@ impl Place {
             text: Cow::Borrowed(""),
             text_state: state,
             rank: None,
+            category: None,
             replaced: false,
             charset: None,
             charset_wrong: false,
@@ -81,6 +84,7 @@ impl<'i> Parser<'i> {
             inputs,
             selection: Selection::new(options),
             rank: options.rank_field.clone(),
+            category: options.category.clone(),
             max_bytes: max_document_bytes(options),
             buffers: Buffers::default(),
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
@@ -213,6 +217,10 @@ impl<'i> Parser<'i> {
             (Some(field), Some(json)) => rank::parse(field, json),
             _ => None,
         };
+        let category = match &self.category {
+            Some(category) => category_of(category, found.raw(Slot::Category), &id),
+            None => None,
+        };
         let text = self
             .text_of(found)
             .map_err(|reason| place.bad(BadKind::WrongType, reason))?;
@@ -224,6 +232,7 @@ impl<'i> Parser<'i> {
             id_generated,
             text: Cow::Borrowed(text.unwrap_or("")),
             rank,
+            category,
             replaced: replaced || id_mended,
             ..place.record(raw, id, state)
         })
@@ -310,6 +319,26 @@ fn id_of<'r>(found: &Found<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>, Stri
     }
     let url = found.raw(Slot::Url).filter(|json| json.starts_with('"'));
     Ok(url.map(string_text))
+}
+
+/// The category that a field, or the URL in it or in the id, gives.
+fn category_of<'r>(
+    category: &Category,
+    json: Option<&'r str>,
+    id: &Cow<'r, str>,
+) -> Option<Cow<'r, str>> {
+    let json = json.filter(|json| !json.starts_with(['{', '[', 'n']));
+    let value = json.map(|json| match json.starts_with('"') {
+        true => string_text(json).0,
+        false => Cow::Borrowed(json),
+    });
+    match category {
+        Category::Field(_) => value,
+        Category::Site => {
+            let of = |url: &str| host(url).map(|host| Cow::Owned(host.into_owned()));
+            value.and_then(|url| of(&url)).or_else(|| of(id))
+        }
+    }
 }
 
 /// An id as text: a string's content, a number as it is written.

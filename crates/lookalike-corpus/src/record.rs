@@ -26,6 +26,9 @@ pub struct Record<'a> {
     pub text_state: TextState,
     /// The value of the rank field, finite; none when absent or not a number or date.
     pub rank: Option<f64>,
+    /// The category, if the job asks for one; none when the field is absent, null, or neither text
+    /// nor number nor truth value, or there is no URL.
+    pub category: Option<Cow<'a, str>>,
     /// Whether broken UTF-8, malformed legacy text or lone surrogates were replaced by U+FFFD.
     pub replaced: bool,
     /// The character set that the file was decoded from; none for JSONL, which is UTF-8.

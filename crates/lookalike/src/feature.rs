@@ -20,6 +20,7 @@
 //! features: it resembles nothing, not even itself.
 
 mod sort;
+mod spelling;
 mod weight;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::scheme::{Scheme, Shingle, TokenHash, Weight, Widths};
 use crate::terms::{Terms, TermsMismatch};
 use crate::text::{CharBatch, Segmenter};
 pub use sort::sort_dedup;
+pub use spelling::Spelling;
 
 /// Makes the features of texts under one scheme. One a thread: its buffers are used again.
 ///

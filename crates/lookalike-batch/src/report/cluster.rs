@@ -30,7 +30,7 @@ pub(super) struct ClusterView<'r> {
 
 /// An example pair without its texts, which are in the rows.
 #[derive(Debug, Serialize)]
-struct ExampleView<'r> {
+pub(super) struct ExampleView<'r> {
     a_id: &'r str,
     b_id: &'r str,
     similarity: f64,
@@ -53,7 +53,7 @@ impl<'r> ClusterView<'r> {
 }
 
 impl<'r> ExampleView<'r> {
-    fn new(example: &'r Example) -> Self {
+    pub(super) fn new(example: &'r Example) -> Self {
         let rows = side_by_side(&example.a_text, &example.b_text);
         let mut pieces = fold(&rows, CONTEXT);
         let mut notes = Vec::new();

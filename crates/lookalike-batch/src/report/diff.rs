@@ -15,6 +15,20 @@ mod text;
 
 pub use terminal::unified_terminal;
 
+/// A text of one line as a terminal may show it: control and direction characters are written as
+/// `[U+001B]`, line ends included.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for part in text.split_inclusive('\n') {
+        line.push_str(&super::visible::plain(part.trim_end_matches('\n')));
+        if part.ends_with('\n') {
+            line.push_str("[U+000A]");
+        }
+    }
+    line
+}
+
 /// A stretch of a line, marked or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {

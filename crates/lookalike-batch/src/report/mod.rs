@@ -13,6 +13,7 @@ mod chart;
 mod cluster;
 mod data;
 pub mod diff;
+mod explanation;
 mod figure;
 mod page;
 mod statement;
@@ -22,6 +23,7 @@ mod visible;
 mod tests;
 
 pub use data::{ClusterRow, Counts, Example, InputRow, ReportData, SkipRow};
+pub use explanation::render_explanation;
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]

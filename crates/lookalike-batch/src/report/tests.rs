@@ -327,3 +327,26 @@ fn hostile_names_do_not_act_on_the_atlas() {
     assert!(!page.contains("<script>alert") && !page.contains('\u{202e}'));
     assert!(page.contains("50.0%"));
 }
+
+#[test]
+fn the_page_of_an_explanation_allows_its_styles_and_no_script() {
+    use super::explanation::{OWN_STYLE, POLICY};
+    let settings = crate::Settings::default();
+    let texts = [
+        "one two three four five six seven",
+        "one two three four five six eight",
+    ];
+    let told = crate::explain::explain([("a", texts[0]), ("b", texts[1])], &settings, 5).unwrap();
+    let page = super::render_explanation(&told, texts, "lookalike explain a b").unwrap();
+    for style in [super::page::STYLE, OWN_STYLE] {
+        let hash = base64(&Sha256::digest(style));
+        assert!(
+            POLICY.contains(&format!("'sha256-{hash}'")),
+            "sha256-{hash} is wanted"
+        );
+        assert!(page.contains(style));
+    }
+    assert!(POLICY.starts_with("default-src 'none';") && !POLICY.contains("script-src"));
+    assert!(!page.contains("style=\"") && !page.contains("<script"));
+    assert!(page.contains("In both <small>2</small>"));
+}

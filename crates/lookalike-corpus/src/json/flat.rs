@@ -177,7 +177,8 @@ mod tests {
 
     /// What was found, in a form that can be compared.
     fn told(found: &mut Found<'_, '_>) -> Vec<String> {
-        let raw = [Slot::Id, Slot::Url, Slot::Rank].map(|slot| format!("{:?}", found.raw(slot)));
+        let raw = [Slot::Id, Slot::Url, Slot::Rank, Slot::Category]
+            .map(|slot| format!("{:?}", found.raw(slot)));
         found.settle(Slot::Html);
         let text = [Slot::Text, Slot::Html].map(|slot| match found.text(slot) {
             Capture::Borrowed(text) => text.to_owned(),
@@ -191,6 +192,7 @@ mod tests {
     fn compare(line: &str) -> bool {
         let options = InputOptions {
             rank_field: Some("max:meta.n".parse().unwrap()),
+            category: Some("url".parse().unwrap()),
             ..InputOptions::default()
         };
         let selection = Selection::new(&options);

@@ -5,7 +5,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use crate::chunk;
 use crate::decode::{Decoder, Step};
 use crate::error::ReadError;
-use crate::options::{FieldPath, Format, InputOptions};
+use crate::options::{Category, FieldPath, Format, InputOptions};
 use crate::record::BadKind;
 use crate::row::{Object, RowReader, RowSink, RowState};
 use crate::source::Source;
@@ -54,7 +54,11 @@ impl<'a> Delimited<'a> {
         };
         let paths = [&options.id_field, &options.text_field];
         let rank = options.rank_field.as_ref().map(|rank| rank.path());
-        let paths = paths.into_iter().flatten().chain(rank);
+        let category = match &options.category {
+            Some(Category::Field(path)) => Some(path),
+            _ => None,
+        };
+        let paths = paths.into_iter().flatten().chain(rank).chain(category);
         Ok(Delimited {
             source,
             decoder: Decoder::open(source)?,

@@ -29,6 +29,11 @@ impl CharBatch {
         self.has_ink = false;
     }
 
+    /// The characters in the buffer.
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.used]).expect("whole characters were put in")
+    }
+
     /// Code points in the buffer.
     pub(crate) fn len(&self) -> usize {
         self.starts.len()

@@ -181,3 +181,65 @@ fn short_texts_have_a_feature_of_their_own_kind() {
     );
     assert_eq!(features("chars:5", "ab"), features("chars:2", "ab"));
 }
+
+/// Under `words:1` and `chars:n` a feature is the hash of its name; a window of words is the window
+/// of its name's words.
+#[test]
+fn names_spell_their_features() {
+    let texts = [
+        "Can't stop,  3.14! ferries",
+        "one two three four five six seven",
+        "Grüße aus  Köln\nam Rhein",
+        "short",
+        " \n",
+        "",
+    ];
+    for shingle in ["words:1", "words:3", "words:2+3", "chars:4"] {
+        let scheme = Scheme {
+            shingle: shingle.parse().unwrap(),
+            ..Scheme::default()
+        };
+        let mut extractor = FeatureExtractor::new(&scheme);
+        for text in texts {
+            let features = extractor.features(text).to_vec();
+            let spelling = extractor.spelling(text);
+            for (place, &feature) in features.iter().enumerate() {
+                let name = spelling.name(place);
+                let words = name.split(' ').count();
+                let alone = match shingle {
+                    "words:2+3" if words > 1 => Scheme {
+                        shingle: format!("words:{words}").parse().unwrap(),
+                        ..scheme
+                    },
+                    _ => scheme,
+                };
+                if shingle == "chars:4" {
+                    let hash = lookalike::hash::xxh3_64(name.as_bytes(), 0);
+                    assert_eq!(hash, feature, "{text:?} {name:?}");
+                } else {
+                    let own = FeatureExtractor::new(&alone).features(name).to_vec();
+                    assert_eq!(own, [feature], "{text:?} {name:?}");
+                }
+            }
+            assert_eq!(spelling.name(features.len()), "", "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn the_cosine_by_hand() {
+    let scheme = Scheme {
+        shingle: "words:1".parse().unwrap(),
+        weight: lookalike::Weight::Tf,
+        ..Scheme::default()
+    };
+    let (mut a, mut b) = (
+        FeatureExtractor::new(&scheme),
+        FeatureExtractor::new(&scheme),
+    );
+    // (2, 1, 0) and (1, 0, 2): 2 / 5.
+    let (x, y) = (a.read("x x y"), b.read("z x z"));
+    assert!((x.cosine(&y) - 0.4).abs() < 1e-12);
+    assert!((x.cosine(&x) - 1.0).abs() < 1e-12);
+    assert_eq!(x.cosine(&b.read("")), 0.0);
+}

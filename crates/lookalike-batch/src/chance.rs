@@ -1,0 +1,118 @@
+//! The chance that a method finds a pair, from what is known of the pair and the settings.
+
+use lookalike::band::Banding;
+use lookalike::scheme::Sketch;
+
+use crate::error::BatchError;
+use crate::settings::{Method, Settings};
+
+impl Settings {
+    /// The bands of the signatures, for the methods that have some.
+    ///
+    /// # Errors
+    /// When no way of cutting the signature into bands reaches the wished recall at the threshold.
+    pub fn banding(&self) -> Result<Option<Banding>, BatchError> {
+        let (threshold, recall) = (self.threshold, self.recall);
+        let Some((places, agreement)) = self.places(threshold) else {
+            return Ok(None);
+        };
+        Banding::for_threshold(places, agreement, recall).map(Some).ok_or_else(|| {
+            BatchError::Settings(format!(
+                "{places} min-hash functions cannot find {recall} of the pairs at threshold {threshold}: \
+                 give more with --functions, or use --method allpairs, which finds all"
+            ))
+        })
+    }
+
+    /// Places of a signature that is cut into bands, and the share of them in which texts of this
+    /// resemblance agree.
+    fn places(&self, resemblance: f64) -> Option<(usize, f64)> {
+        match (self.method, self.scheme.sketch) {
+            (Method::MinHash, Sketch::MinHash { functions }) => {
+                Some((functions.into(), resemblance))
+            }
+            (Method::Oph, Sketch::OnePermutation { bins }) => Some((bins.into(), resemblance)),
+            (Method::BBit, Sketch::BBit { functions, bits }) => {
+                let by_chance = 0.5_f64.powi(bits.into());
+                Some((
+                    functions.into(),
+                    resemblance + (1.0 - resemblance) * by_chance,
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// The chance, over random hash functions, that the method proposes a pair of this resemblance,
+    /// where it follows from the resemblance alone. `allpairs` proposes what is at or above the
+    /// threshold, and nothing else counts.
+    ///
+    /// # Errors
+    /// As [`Settings::banding`].
+    pub fn chance(&self, resemblance: f64) -> Result<Option<f64>, BatchError> {
+        Ok(match (self.method, self.scheme.sketch) {
+            (Method::AllPairs, _) => Some(f64::from(u8::from(resemblance >= self.threshold))),
+            (Method::Copies, _) => Some(f64::from(u8::from(resemblance >= 1.0))),
+            (Method::MinHash | Method::Oph | Method::BBit, _) => {
+                let agreement = self.places(resemblance).map(|places| places.1);
+                self.banding()?
+                    .zip(agreement)
+                    .map(|(banding, agreement)| banding.recall(agreement))
+            }
+            (Method::SuperShingle, Sketch::SuperShingle { groups, rows }) => {
+                let agreeing = resemblance.powi(i32::from(rows));
+                Some(at_least(self.agree(), groups.into(), agreeing))
+            }
+            _ => None,
+        })
+    }
+
+    /// The share of pairs exactly at the threshold that the method proposes, where that can be
+    /// computed.
+    ///
+    /// # Errors
+    /// As [`Settings::banding`].
+    pub fn stated_recall(&self) -> Result<Option<f64>, BatchError> {
+        match self.method {
+            // Of exact copies, the only pairs that it is asked for.
+            Method::Copies => Ok(Some(1.0)),
+            _ => self.chance(self.threshold),
+        }
+    }
+}
+
+/// Chance that at least `least` of `all` agree, each with this chance.
+pub(crate) fn at_least(least: u32, all: u32, chance: f64) -> f64 {
+    let below: f64 = (0..least.min(all + 1))
+        .map(|k| exactly(k, all, chance))
+        .sum();
+    (1.0 - below).clamp(0.0, 1.0)
+}
+
+/// Chance that at most `most` of `all` happen, each with this chance.
+pub(crate) fn at_most(most: u32, all: u32, chance: f64) -> f64 {
+    let sum: f64 = (0..=most.min(all)).map(|k| exactly(k, all, chance)).sum();
+    sum.clamp(0.0, 1.0)
+}
+
+/// Chance that exactly `k` of `all` happen, each with this chance.
+fn exactly(k: u32, all: u32, chance: f64) -> f64 {
+    let choose = (0..k).fold(1.0, |c, i| c * f64::from(all - i) / f64::from(i + 1));
+    choose * chance.powf(k.into()) * (1.0 - chance).powf((all - k).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binomials_by_hand() {
+        assert!((at_least(2, 6, 0.5) - 57.0 / 64.0).abs() < 1e-12);
+        assert!((at_most(1, 6, 0.5) - 7.0 / 64.0).abs() < 1e-12);
+        assert!(
+            (at_least(0, 6, 0.3) - 1.0).abs() < 1e-12 && (at_most(6, 6, 0.3) - 1.0).abs() < 1e-12
+        );
+        assert_eq!((at_least(1, 6, 0.0), at_most(0, 64, 0.0)), (0.0, 1.0));
+        assert!(at_least(7, 6, 0.9) < 1e-12);
+    }
+}

@@ -1,0 +1,221 @@
+//! Why two documents match or do not: what they share, what each method sees of them, and the
+//! chance that the settings at hand find the pair.
+//!
+//! Serves `lookalike explain`. The sketches come from the same code as those of the jobs, so that
+//! what is explained is what a job does.
+
+mod methods;
+
+use hashbrown::HashMap;
+use lookalike::resemblance::{containment, intersection_size, resemblance};
+use lookalike::{FeatureExtractor, Features};
+use serde::Serialize;
+
+use crate::error::BatchError;
+use crate::settings::{Method, Settings};
+pub use methods::{Fingerprints, Places, Shingles};
+
+/// Features listed of each kind, unless told otherwise.
+pub const LISTED: usize = 10;
+
+/// All that can be said of two texts under some settings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// Name of the first document.
+    pub a: String,
+    /// Name of the second.
+    pub b: String,
+    /// Canonical text of the scheme.
+    pub scheme: String,
+    /// Name of the method.
+    pub method: String,
+    /// Whether the texts are equal, byte for byte.
+    pub equal_text: bool,
+    /// Distinct features of the first.
+    pub features_a: usize,
+    /// Distinct features of the second.
+    pub features_b: usize,
+    /// Distinct features of both.
+    pub shared: usize,
+    /// Shared features over all.
+    pub resemblance: f64,
+    /// Share of the first's features that the second has.
+    pub containment_of_a: f64,
+    /// Share of the second's features that the first has.
+    pub containment_of_b: f64,
+    /// Least resemblance of near-duplicates.
+    pub threshold: f64,
+    /// Whether they reach it.
+    pub near_duplicates: bool,
+    /// What the method makes of the pair.
+    pub found: Finding,
+    /// The 64-bit simhash, or that of the scheme's width.
+    pub simhash: Option<Fingerprints>,
+    /// Min-hash of the scheme, else of 128 functions.
+    pub minhash: Option<Places>,
+    /// Super-shingles of the scheme, else 6 of 14 minima.
+    pub super_shingles: Option<Shingles>,
+    /// Features that both have, in the order of the first text.
+    pub shared_features: Listing,
+    /// Features that only the first has.
+    pub only_a: Listing,
+    /// Features that only the second has.
+    pub only_b: Listing,
+}
+
+/// Whether a method finds a pair, and how likely that was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Whether the settings, with their seed, find the pair: proposed and at or above the threshold,
+    /// or of equal texts.
+    pub found: bool,
+    /// Whether the method proposes it.
+    pub proposed: bool,
+    /// What it looked at, in words.
+    pub because: String,
+    /// The chance, over all seeds, that the method proposes a pair like this one; none where no
+    /// formula gives it.
+    pub chance: Option<f64>,
+    /// What the chance rests on, in words.
+    pub chance_of: String,
+}
+
+/// Some features of one kind, and how many there are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Listing {
+    /// All of them.
+    pub count: usize,
+    /// The first ones.
+    pub listed: Vec<ListedFeature>,
+}
+
+/// A feature as people can read it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ListedFeature {
+    /// The words or characters it was made of, normalised.
+    pub text: String,
+    /// The feature, 16 hexadecimal digits.
+    pub feature: String,
+    /// How often the first text has it.
+    pub times_a: usize,
+    /// How often the second text has it.
+    pub times_b: usize,
+}
+
+/// Explains two documents, each a name and a text, listing at most so many features of each kind.
+///
+/// # Errors
+/// [`BatchError::Settings`] when the settings name a table of terms that they lack, or bands that
+/// cannot be.
+pub fn explain(
+    [a, b]: [(&str, &str); 2],
+    settings: &Settings,
+    listed: usize,
+) -> Result<Explanation, BatchError> {
+    let refused = |error: String| BatchError::Settings(error);
+    let scheme = &settings.scheme;
+    let extractor = || match &settings.terms {
+        Some(terms) if scheme.terms.is_some() => {
+            FeatureExtractor::with_terms(scheme, terms).map_err(|error| refused(error.to_string()))
+        }
+        _ => Ok(FeatureExtractor::new(scheme)),
+    };
+    let (mut own, mut other) = (extractor()?, extractor()?);
+    let spelling = [own.spelling(a.1), other.spelling(b.1)];
+    let (own, other) = (own.read(a.1), other.read(b.1));
+    let similarity = resemblance(own.set, other.set);
+    let equal_text = a.1 == b.1;
+    let near_duplicates = similarity >= settings.threshold;
+    let mut found = methods::finding(&own, &other, similarity, settings)?;
+    found.found =
+        equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
+    let times = [times(&own), times(&other)];
+    let list = |features: &Features<'_>, side: usize, wanted: &dyn Fn(u64) -> bool| {
+        let mut seen = hashbrown::HashSet::new();
+        let mut listing = Listing {
+            count: 0,
+            listed: Vec::new(),
+        };
+        for (place, &feature) in features.in_order.iter().enumerate() {
+            if !wanted(feature) || !seen.insert(feature) {
+                continue;
+            }
+            listing.count += 1;
+            if listing.listed.len() < listed {
+                let count = |side: usize| times[side].get(&feature).copied().unwrap_or(0);
+                listing.listed.push(ListedFeature {
+                    text: spelling[side].name(place).to_owned(),
+                    feature: format!("{feature:016x}"),
+                    times_a: count(0),
+                    times_b: count(1),
+                });
+            }
+        }
+        listing
+    };
+    let in_own = |feature: u64| own.set.binary_search(&feature).is_ok();
+    let in_other = |feature: u64| other.set.binary_search(&feature).is_ok();
+    Ok(Explanation {
+        a: a.0.to_owned(),
+        b: b.0.to_owned(),
+        scheme: scheme.to_string(),
+        method: settings.method.to_string(),
+        equal_text,
+        features_a: own.set.len(),
+        features_b: other.set.len(),
+        shared: intersection_size(own.set, other.set),
+        resemblance: similarity,
+        containment_of_a: containment(own.set, other.set),
+        containment_of_b: containment(other.set, own.set),
+        threshold: settings.threshold,
+        near_duplicates,
+        found,
+        simhash: methods::fingerprints(&own, &other, settings),
+        minhash: methods::places(&own, &other, settings)?,
+        super_shingles: methods::shingles(&own, &other, scheme),
+        shared_features: list(&own, 0, &in_other),
+        only_a: list(&own, 0, &|feature| !in_other(feature)),
+        only_b: list(&other, 1, &|feature| !in_own(feature)),
+    })
+}
+
+/// How often a text has each of its features.
+fn times(features: &Features<'_>) -> HashMap<u64, usize> {
+    let mut times = HashMap::new();
+    for &feature in features.in_order {
+        *times.entry(feature).or_insert(0) += 1;
+    }
+    times
+}
+
+impl Explanation {
+    /// The verdict in one sentence.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        if self.equal_text {
+            return "exact copies: the texts are equal byte for byte".to_owned();
+        }
+        if self.features_a == 0 || self.features_b == 0 {
+            return "not comparable: a text without words is only ever an exact copy".to_owned();
+        }
+        let (verb, relation) = match self.near_duplicates {
+            true => ("near-duplicates", "at or above"),
+            false => ("no near-duplicates", "below"),
+        };
+        format!(
+            "{verb}: resemblance {:.4} is {relation} the threshold {}",
+            self.resemblance, self.threshold
+        )
+    }
+
+    /// What the method makes of it, in one sentence.
+    #[must_use]
+    pub fn found_sentence(&self) -> String {
+        let finds = if self.found.found {
+            "finds"
+        } else {
+            "does not find"
+        };
+        format!("{} {finds} the pair: {}", self.method, self.found.because)
+    }
+}

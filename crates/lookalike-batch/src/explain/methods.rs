@@ -1,0 +1,267 @@
+//! What each method sees of a pair.
+
+use lookalike::scheme::{Scheme, Sketch};
+use lookalike::sketch::{MinHash, Simhash, SketchValue};
+use lookalike::{Features, Sketcher};
+use serde::Serialize;
+
+use super::Finding;
+use crate::chance::{at_least, at_most};
+use crate::error::BatchError;
+use crate::settings::{Method, Settings};
+
+/// Two fingerprints bit by bit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fingerprints {
+    /// Number of bits.
+    pub bits: u32,
+    /// The first's, in hexadecimal digits.
+    pub a: String,
+    /// The second's.
+    pub b: String,
+    /// Bits that differ.
+    pub distance: u32,
+    /// Which, from the most significant, counted from 0.
+    pub differing: Vec<u32>,
+}
+
+/// Two signatures place by place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Places {
+    /// Number of places.
+    pub places: usize,
+    /// Places that agree.
+    pub agreeing: usize,
+    /// Bands, where the settings cut the signature into some.
+    pub bands: Option<usize>,
+    /// Places in a band.
+    pub rows: Option<usize>,
+    /// Bands that agree in all their places, counted from 0.
+    pub agreeing_bands: Vec<usize>,
+}
+
+/// Super-shingles one by one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shingles {
+    /// Minima in each.
+    pub rows: u8,
+    /// The two hashes of each, in hexadecimal digits, and whether they agree.
+    pub groups: Vec<(String, String, bool)>,
+    /// How many agree.
+    pub agreeing: usize,
+}
+
+pub(super) fn fingerprints(
+    a: &Features<'_>,
+    b: &Features<'_>,
+    settings: &Settings,
+) -> Option<Fingerprints> {
+    let bits = match settings.scheme.sketch.fingerprint_bits() {
+        0 => 64,
+        bits => bits,
+    };
+    let (a, b) = Simhash::wide(a, bits).zip(Simhash::wide(b, bits))?;
+    let digits = bits as usize / 4;
+    let differs = |bit: &u32| (a.0 ^ b.0) >> (bits - 1 - bit) & 1 == 1;
+    Some(Fingerprints {
+        bits,
+        a: format!("{:0digits$x}", a.0),
+        b: format!("{:0digits$x}", b.0),
+        distance: a.distance(b),
+        differing: (0..bits).filter(differs).collect(),
+    })
+}
+
+pub(super) fn places(
+    a: &Features<'_>,
+    b: &Features<'_>,
+    settings: &Settings,
+) -> Result<Option<Places>, BatchError> {
+    let banding = settings.banding()?;
+    let scheme = match settings.scheme.sketch {
+        Sketch::MinHash { .. } | Sketch::OnePermutation { .. } | Sketch::BBit { .. } => {
+            settings.scheme
+        }
+        _ => Scheme {
+            sketch: Sketch::MinHash { functions: 128 },
+            terms: None,
+            ..settings.scheme
+        },
+    };
+    let Some((SketchValue::Places(a), SketchValue::Places(b))) = sketches(a, b, &scheme, settings)?
+    else {
+        return Ok(None);
+    };
+    let equal: Vec<bool> = a.iter().zip(&b).map(|(a, b)| a == b).collect();
+    let rows = banding.map_or(1, |banding| banding.rows);
+    let bands = equal
+        .chunks_exact(rows)
+        .take(banding.map_or(0, |banding| banding.bands));
+    let agrees = |(band, rows): (usize, &[bool])| rows.iter().all(|same| *same).then_some(band);
+    Ok(Some(Places {
+        places: equal.len(),
+        agreeing: equal.iter().filter(|same| **same).count(),
+        bands: banding.map(|banding| banding.bands),
+        rows: banding.map(|banding| banding.rows),
+        agreeing_bands: bands.enumerate().filter_map(agrees).collect(),
+    }))
+}
+
+pub(super) fn shingles(a: &Features<'_>, b: &Features<'_>, scheme: &Scheme) -> Option<Shingles> {
+    let (groups, rows) = match scheme.sketch {
+        Sketch::SuperShingle { groups, rows } => (groups, rows),
+        _ => (6, 14),
+    };
+    let minhash = MinHash::new(usize::from(groups) * usize::from(rows), scheme.seed);
+    let of = |features: &Features<'_>| {
+        let signature = minhash.signature(features.set)?;
+        signature.super_shingles(groups.into(), rows.into()).ok()
+    };
+    let (a, b) = of(a).zip(of(b))?;
+    let hex = |hash: u64| format!("{hash:016x}");
+    let pairs = a.values().iter().zip(b.values());
+    Some(Shingles {
+        rows,
+        agreeing: a.agreeing(&b),
+        groups: pairs.map(|(&a, &b)| (hex(a), hex(b), a == b)).collect(),
+    })
+}
+
+fn sketches(
+    a: &Features<'_>,
+    b: &Features<'_>,
+    scheme: &Scheme,
+    settings: &Settings,
+) -> Result<Option<(SketchValue, SketchValue)>, BatchError> {
+    let sketcher = Sketcher::new(scheme, settings.terms.as_ref())
+        .map_err(|error| BatchError::Settings(error.to_string()))?;
+    Ok(sketcher.sketch(a).zip(sketcher.sketch(b)))
+}
+
+/// Keys that the sketches of both have.
+fn shared_keys(a: &Features<'_>, b: &Features<'_>, settings: &Settings) -> Result<u32, BatchError> {
+    let banding = settings.banding()?;
+    let Some((a, b)) = sketches(a, b, &settings.scheme, settings)? else {
+        return Ok(0);
+    };
+    let keys = |sketch: SketchValue| {
+        let mut keys = sketch.keys(banding.as_ref());
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    };
+    let (a, b) = (keys(a), keys(b));
+    Ok(a.iter().filter(|key| b.binary_search(key).is_ok()).count() as u32)
+}
+
+/// What the method of the settings makes of the pair; whether it is *found* is for the caller.
+pub(super) fn finding(
+    a: &Features<'_>,
+    b: &Features<'_>,
+    resemblance: f64,
+    settings: &Settings,
+) -> Result<Finding, BatchError> {
+    let keys = shared_keys(a, b, settings)?;
+    let distance = fingerprints(a, b, settings).map(|both| (both.distance, both.bits));
+    let within = distance.is_some_and(|(distance, _)| distance <= settings.distance);
+    let agree = settings.agree();
+    let apart = || match distance {
+        Some((distance, bits)) => format!(
+            "{distance} of {bits} bits differ, {} may",
+            settings.distance
+        ),
+        None => "one of them has no fingerprint".to_owned(),
+    };
+    let shared = |what: &str| format!("they share {keys} {what}, {agree} are needed");
+    let (proposed, because) = match settings.method {
+        Method::Copies => (false, "it compares whole texts".to_owned()),
+        Method::AllPairs => (
+            resemblance >= settings.threshold,
+            "it finds every pair at or above the threshold, and no other".to_owned(),
+        ),
+        Method::MinHash | Method::Oph | Method::BBit => (
+            keys >= 1,
+            format!("they agree in {keys} bands, 1 is needed"),
+        ),
+        Method::Simhash => (within, apart()),
+        Method::Henzinger => (
+            keys >= agree && within,
+            format!("{}; {}", shared("super-shingles"), apart()),
+        ),
+        Method::SuperShingle => (keys >= agree, shared("super-shingles")),
+        Method::ModP => (keys >= agree, shared("features that are zero modulo p")),
+        Method::Winnow => (keys >= agree, shared("features that winnowing selects")),
+        Method::IMatch => (keys >= agree, shared("lexicon hashes")),
+        Method::Buckets => (keys >= agree, shared("bucket checksums")),
+    };
+    let (chance, chance_of) = chance(a, b, resemblance, settings)?;
+    Ok(Finding {
+        found: false,
+        proposed,
+        because,
+        chance,
+        chance_of,
+    })
+}
+
+/// The chance over all seeds, and what it rests on.
+fn chance(
+    a: &Features<'_>,
+    b: &Features<'_>,
+    resemblance: f64,
+    settings: &Settings,
+) -> Result<(Option<f64>, String), BatchError> {
+    if let Some(chance) = settings.chance(resemblance)? {
+        return Ok((Some(chance), format!("at resemblance {resemblance:.4}")));
+    }
+    let apart = || {
+        let angle = a.cosine(b).acos() / std::f64::consts::PI;
+        let bits = settings
+            .scheme
+            .sketch
+            .fingerprint_bits()
+            .max(64 * u32::from(settings.method == Method::Henzinger));
+        let chance = at_most(settings.distance, bits, angle);
+        (
+            chance,
+            format!(
+                "at an angle of {angle:.4} pi between the weighted features, so {:.1} bits expected",
+                angle * f64::from(bits)
+            ),
+        )
+    };
+    Ok(match (settings.method, settings.scheme.sketch) {
+        (Method::Simhash, _) => {
+            let (chance, words) = apart();
+            (Some(chance), words)
+        }
+        (Method::Henzinger, Sketch::SuperShingle { groups, rows }) => {
+            let (near, words) = apart();
+            let agreeing = resemblance.powi(rows.into());
+            let chance = near * at_least(settings.agree(), groups.into(), agreeing);
+            (
+                Some(chance),
+                format!("at resemblance {resemblance:.4} and {words}"),
+            )
+        }
+        (Method::ModP, Sketch::ModP { modulus }) => {
+            let shared = lookalike::resemblance::intersection_size(a.set, b.set);
+            let chance = at_least(settings.agree(), shared as u32, 1.0 / f64::from(modulus));
+            (Some(chance), format!("with {shared} shared features"))
+        }
+        (Method::Buckets, Sketch::Buckets { buckets }) => {
+            let shared = lookalike::resemblance::intersection_size(a.set, b.set);
+            let different = a.set.len() + b.set.len() - 2 * shared;
+            let clean = (1.0 - 1.0 / f64::from(buckets)).powf(different as f64);
+            let chance = at_least(settings.agree(), buckets.into(), clean);
+            (
+                Some(chance),
+                format!("with {different} different features, buckets taken as independent"),
+            )
+        }
+        _ => (
+            None,
+            "no formula gives it: it depends on which features are shared".to_owned(),
+        ),
+    })
+}

@@ -1,0 +1,101 @@
+//! The page of `explain`: the same style, formatter and policy as the report, and no script.
+
+use minijinja::{Environment, Value, context};
+use serde::Serialize;
+
+use super::ReportError;
+use super::cluster::ExampleView;
+use super::data::Example;
+use super::page::{STYLE, add_filters, format, serialized};
+use crate::explain::{Explanation, Fingerprints, Listing};
+
+const TEMPLATE: &str = include_str!("explanation.html");
+/// What this page adds to the style of the report; its hash stands in [`POLICY`].
+pub(super) const OWN_STYLE: &str = include_str!("explanation.css");
+/// Nothing may be loaded but the styles, and nothing run.
+pub(super) const POLICY: &str = concat!(
+    "default-src 'none'; ",
+    "style-src 'sha256-mvRfGyPaEQ0XxOIz/je0EVb0mSJp/lkmRxk/7z2ksx0=' 'sha256-tfn9C8FFkRj+DD1V9FZnUThqj8WCJCb4mElmn6ojIoY='; ",
+    "img-src data:; base-uri 'none'; form-action 'none'",
+);
+
+#[derive(Serialize)]
+struct Kind<'e> {
+    name: &'static str,
+    all: &'e Listing,
+    listed: usize,
+}
+
+/// Makes the page of an explanation and the two texts it explains.
+///
+/// # Errors
+/// [`ReportError::Template`] when the built-in template fails, which no data should bring about.
+pub fn render_explanation(
+    explanation: &Explanation,
+    texts: [&str; 2],
+    command: &str,
+) -> Result<String, ReportError> {
+    let mut environment = Environment::empty();
+    environment.set_formatter(format);
+    add_filters(&mut environment);
+    environment.add_template("explanation.html", TEMPLATE)?;
+    let example = Example {
+        a_id: explanation.a.clone(),
+        b_id: explanation.b.clone(),
+        a_text: texts[0].to_owned(),
+        b_text: texts[1].to_owned(),
+        similarity: explanation.resemblance,
+        cut: false,
+    };
+    fn kind<'e>(name: &'static str, all: &'e Listing) -> Kind<'e> {
+        let listed = all.listed.len();
+        Kind { name, all, listed }
+    }
+    let kinds = [
+        kind("In both", &explanation.shared_features),
+        kind("In the first only", &explanation.only_a),
+        kind("In the second only", &explanation.only_b),
+    ];
+    let page = environment.get_template("explanation.html")?;
+    Ok(page.render(context! {
+        policy => Value::from_safe_string(POLICY.to_owned()),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        own_style => Value::from_safe_string(OWN_STYLE.to_owned()),
+        version => env!("CARGO_PKG_VERSION"),
+        command => command,
+        e => serialized(explanation),
+        verdict => explanation.verdict(),
+        found => explanation.found_sentence(),
+        chance => explanation.found.chance.map(|chance| format!("{chance:.6}")),
+        agreeing_bands => explanation.minhash.as_ref().map(|both| both.agreeing_bands.len()),
+        groups => explanation.super_shingles.as_ref().map(|both| both.groups.len()),
+        bits => explanation.simhash.as_ref().map(bit_rows),
+        kinds => serialized(kinds),
+        diff => serialized(ExampleView::new(&example)),
+    })?)
+}
+
+/// The fingerprints of both sides as groups of eight bits, those that differ marked.
+fn bit_rows(both: &Fingerprints) -> Vec<Value> {
+    let row = |name, digits: &str| {
+        let bits = digits.chars().flat_map(|digit| {
+            let value = digit.to_digit(16).unwrap_or_default();
+            (0..4).rev().map(move |bit| value >> bit & 1)
+        });
+        let bits: Vec<u32> = bits.collect();
+        let group = |(number, group): (usize, &[u32])| {
+            let mut html = String::new();
+            for (at, bit) in group.iter().enumerate() {
+                let place = (8 * number + at) as u32;
+                match both.differing.binary_search(&place) {
+                    Ok(_) => html.push_str(&format!("<mark>{bit}</mark>")),
+                    Err(_) => html.push_str(&bit.to_string()),
+                }
+            }
+            Value::from_safe_string(html)
+        };
+        let groups: Vec<Value> = bits.chunks(8).enumerate().map(group).collect();
+        context! { name => name, groups => groups }
+    };
+    vec![row("first", &both.a), row("second", &both.b)]
+}

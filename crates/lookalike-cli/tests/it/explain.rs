@@ -1,0 +1,271 @@
+//! `explain`: what it says must be what the jobs do.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::support::{Finish, Finished, Folder, STORY, examples, lookalike};
+
+fn pages() -> [PathBuf; 2] {
+    let page = |name: &str| examples().join("pages/en").join(name);
+    [
+        page("harbour-clock.html"),
+        page("harbour-clock-revised.html"),
+    ]
+}
+
+fn explain(flags: &[&str]) -> Finished {
+    lookalike("explain").args(pages()).args(flags).succeed()
+}
+
+/// For every method: it is said to find the pair if and only if `pairs` reports it.
+#[test]
+fn a_pair_is_found_if_and_only_if_the_job_finds_it() {
+    let folder = Folder::new();
+    let terms = folder.path("words.terms");
+    lookalike("terms")
+        .args(pages())
+        .arg("-o")
+        .arg(&terms)
+        .succeed();
+    let terms = terms.to_str().unwrap();
+    let cases: [&[&str]; 19] = [
+        &["--method", "allpairs"],
+        &["--method", "allpairs", "--threshold", "0.99"],
+        &["--method", "copies"],
+        &["--method", "minhash"],
+        &[
+            "--method",
+            "minhash",
+            "--functions",
+            "16",
+            "--recall",
+            "0.2",
+            "--threshold",
+            "0.6",
+        ],
+        &["--method", "oph"],
+        &["--method", "b-bit"],
+        &["--method", "supershingle"],
+        &["--method", "supershingle", "--agree", "6"],
+        &["--method", "simhash", "--distance", "16"],
+        &["--method", "simhash", "--distance", "0"],
+        &[
+            "--method",
+            "simhash",
+            "--distance",
+            "6",
+            "--shingle",
+            "words:1",
+            "--weight",
+            "tf",
+        ],
+        &["--method", "henzinger", "--distance", "12"],
+        &["--method", "mod-p", "--size", "4"],
+        &["--method", "mod-p", "--size", "255"],
+        &["--method", "winnow"],
+        &["--method", "i-match", "--terms", terms],
+        &["--method", "buckets", "--size", "64"],
+        &["--method", "buckets", "--agree", "8"],
+    ];
+    let mut both = [0, 0];
+    for flags in cases {
+        let told = explain(&[flags, &["--json"]].concat()).json();
+        let mut pairs = lookalike("pairs");
+        pairs.args(pages()).args(flags).arg("-q");
+        let found = pairs.succeed().lines();
+        assert_eq!(
+            told["found"]["found"],
+            !found.is_empty(),
+            "{flags:?}: {told}"
+        );
+        both[usize::from(!found.is_empty())] += 1;
+        if let Some(row) = found.first() {
+            assert_eq!(row["similarity"], told["resemblance"]);
+            if !row["distance"].is_null() {
+                assert_eq!(row["distance"], told["simhash"]["distance"]);
+            }
+        }
+    }
+    assert!(both[0] >= 4 && both[1] >= 8, "{both:?}");
+}
+
+#[test]
+fn features_bits_and_super_shingles_are_told_and_bounded() {
+    let row = explain(&["--json", "--list", "3"]).json();
+    let count = |kind: &str| row[kind]["count"].as_u64().unwrap();
+    assert_eq!(count("shared_features"), row["shared"].as_u64().unwrap());
+    assert_eq!(
+        count("shared_features") + count("only_a"),
+        row["features_a"].as_u64().unwrap()
+    );
+    for kind in ["shared_features", "only_a", "only_b"] {
+        let listed = row[kind]["listed"].as_array().unwrap();
+        assert_eq!(listed.len(), 3);
+        for feature in listed {
+            let words = feature["text"].as_str().unwrap().split(' ').count();
+            assert_eq!(words, 5, "{feature}");
+            let times = |side: &str| feature[side].as_u64().unwrap() > 0;
+            assert_eq!(
+                (times("times_a"), times("times_b")),
+                (kind != "only_b", kind != "only_a")
+            );
+        }
+    }
+    let bits = &row["simhash"];
+    let value = |side: &str| u64::from_str_radix(bits[side].as_str().unwrap(), 16).unwrap();
+    assert_eq!(
+        (value("a") ^ value("b")).count_ones() as u64,
+        bits["distance"].as_u64().unwrap()
+    );
+    let marked = bits["differing"].as_array().unwrap();
+    let marked = marked
+        .iter()
+        .fold(0_u64, |all, bit| all | 1 << (63 - bit.as_u64().unwrap()));
+    assert_eq!(marked, value("a") ^ value("b"));
+    assert_eq!(row["super_shingles"]["groups"].as_array().unwrap().len(), 6);
+
+    let text = explain(&["--list", "3"]);
+    for words in [
+        "features of both",
+        ", the first 3",
+        "bits differ",
+        "\n    6  ",
+        "allpairs finds the pair",
+        "places agree",
+    ] {
+        assert!(text.text().contains(words), "{words}: {}", text.text());
+    }
+    assert!(!text.text().contains('\x1b'));
+    let banded = explain(&["--method", "minhash"]);
+    assert!(
+        banded.text().contains("of 25 bands of 5: 1"),
+        "{}",
+        banded.text()
+    );
+    // Colour when it is wanted; the environment decides only where nobody says.
+    let colored = explain(&["--color", "always"]);
+    assert!(colored.text().contains("\x1b[31m- ") && colored.text().contains("\x1b[7m"));
+    let mut forced = lookalike("explain");
+    forced
+        .args(pages())
+        .args(["--color", "always"])
+        .env("NO_COLOR", "1");
+    assert!(forced.succeed().text().contains("\x1b[31m"));
+}
+
+/// The stated chance against how often it happens over seeds of the hash.
+#[test]
+fn the_chance_is_how_often_seeds_find_the_pair() {
+    let cases: [&[&str]; 4] = [
+        &[
+            "--method",
+            "minhash",
+            "--functions",
+            "12",
+            "--recall",
+            "0.5",
+        ],
+        &["--method", "supershingle", "--agree", "3"],
+        &["--method", "simhash", "--distance", "5"],
+        &["--method", "mod-p", "--size", "200"],
+    ];
+    for flags in cases {
+        let seeds = 60;
+        let (mut found, mut chance) = (0.0, 0.0);
+        for seed in 0..seeds {
+            let seed = seed.to_string();
+            let told =
+                explain(&[flags, &["--threshold", "0.6", "--json", "--seed", &seed]].concat())
+                    .json();
+            found += f64::from(u8::from(told["found"]["proposed"] == true));
+            chance += told["found"]["chance"].as_f64().unwrap();
+        }
+        let (found, chance) = (found / f64::from(seeds), chance / f64::from(seeds));
+        // Three standard deviations of 60 trials, and some room for bits that are not independent.
+        let room = 3.0 * (chance * (1.0 - chance) / f64::from(seeds)).sqrt() + 0.06;
+        assert!(
+            (found - chance).abs() < room,
+            "{flags:?}: {found} for {chance}"
+        );
+    }
+}
+
+#[test]
+fn a_page_of_its_own() {
+    let folder = Folder::new();
+    let page = folder.path("why.html");
+    let path = page.to_str().unwrap();
+    let done = explain(&["--method", "simhash", "--distance", "8", "-o", path]);
+    assert!(
+        !done.text().contains("\n- "),
+        "the differences are on the page"
+    );
+    let html = std::fs::read_to_string(&page).unwrap();
+    for words in [
+        "<mark>",
+        "<ins>",
+        "<del>",
+        "In the first only",
+        "8 may",
+        "Super-shingles",
+    ] {
+        assert!(html.contains(words), "{words}");
+    }
+    assert!(!html.contains("<script") && !html.contains("http://") && !html.contains("https://"));
+    let nowhere = folder.path("no/such/folder.html");
+    let mut command = lookalike("explain");
+    command.args(pages()).arg("-o").arg(nowhere);
+    command.fail(1).says(&["folder.html", "-o"]);
+}
+
+#[test]
+fn hostile_ids_and_words_reach_no_terminal_and_no_page() {
+    let folder = Folder::new();
+    let id = "<script>alert(1)</script>\u{1b}[31m";
+    let text = format!("{STORY} <img src=x onerror=alert(2)> \u{202e}{STORY}");
+    let input = folder.records("in.jsonl", &[(id, &*text), ("b", &*format!("{text} more"))]);
+    let page = folder.path("why.html");
+    let mut command = lookalike("explain");
+    command.args([
+        id,
+        "b",
+        "--segment",
+        "word-chars",
+        "--shingle",
+        "chars:30",
+        "--in",
+    ]);
+    let told = command.arg(&input).succeed();
+    assert!(!told.text().contains('\x1b') && !told.text().contains('\u{202e}'));
+    command.arg("-o").arg(&page).succeed();
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(!html.contains("<script") && !html.contains("<img") && !html.contains('\u{202e}'));
+}
+
+#[test]
+fn texts_without_words_and_equal_ones() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", "..."), ("c", STORY)]);
+    let told = |a: &str, b: &str| -> Value {
+        let mut command = lookalike("explain");
+        command.args([a, b, "--json", "--method", "simhash", "--in"]);
+        command.arg(&input).succeed().json()
+    };
+    let none = told("a", "b");
+    assert_eq!(
+        (&none["found"]["found"], &none["simhash"]),
+        (&Value::from(false), &Value::Null)
+    );
+    assert_eq!(none["only_b"]["count"], 0);
+    let equal = told("a", "c");
+    assert_eq!(
+        (&equal["found"]["found"], &equal["found"]["chance"]),
+        (&Value::from(true), &Value::from(1.0))
+    );
+    let mut command = lookalike("explain");
+    command
+        .args(["a", "b", "--threshold", "7", "--in"])
+        .arg(&input);
+    command.fail(2).says(&["threshold 7"]);
+}

@@ -1,0 +1,375 @@
+//! `--within`, `--across`, `--lengths` and `--bits`: through `dedup` and `pairs`, against plain definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::results::Results;
+use crate::support::{Finish, Folder, Numbers, Pairs, STORY, corpus, lookalike, pairs_of};
+
+/// Families of near copies and equal texts, in four languages and on five sites, some without.
+fn mixed(folder: &Folder) -> (PathBuf, BTreeMap<String, Value>) {
+    let mut numbers = Numbers(77);
+    let (mut lines, mut documents) = (Vec::new(), BTreeMap::new());
+    for at in 0..240 {
+        let family = numbers.below(12);
+        let mut words: Vec<String> = (0..60).map(|word| format!("f{family}w{word}")).collect();
+        for _ in 0..numbers.below(4) {
+            let place = numbers.below(60);
+            words[place] = format!("x{}", numbers.below(3));
+        }
+        words.truncate([60, 60, 60, 48][numbers.below(4)]);
+        let text = match numbers.below(12) {
+            0 => "...".to_owned(),
+            _ => words.join(" "),
+        };
+        let mut record = json!({ "id": format!("d{at:03}"), "text": text });
+        if let Some(lang) = ["de", "en", "fr", "zh"].get(numbers.below(5)) {
+            record["meta"] = json!({ "lang": lang });
+        }
+        if let Some(site) =
+            ["A.example", "b.example", "a.example:80", "www.a.example"].get(numbers.below(5))
+        {
+            record["url"] = format!("https://{site}/{at}").into();
+        }
+        lines.push(record.to_string());
+        documents.insert(format!("d{at:03}"), record);
+    }
+    (folder.add("mixed.jsonl", lines.join("\n")), documents)
+}
+
+fn language(record: &Value) -> String {
+    record["meta"]["lang"].to_string()
+}
+
+fn site(record: &Value) -> String {
+    let url = record["url"].as_str().unwrap_or_default();
+    let host = url.split('/').nth(2).unwrap_or_default();
+    host.to_lowercase().trim_end_matches(":80").to_owned()
+}
+
+fn pairs(input: &Path, flags: &[&str]) -> Pairs {
+    let mut command = lookalike("pairs");
+    command
+        .arg(input)
+        .args(["-q", "--threshold", "0.7"])
+        .args(flags);
+    pairs_of(&command.succeed().lines(), "similarity")
+}
+
+type Category = (&'static str, fn(&Value) -> String);
+
+const CATEGORIES: [Category; 2] = [("meta.lang", language), ("site", site)];
+
+/// The pairs of a scope are those of all pairs whose categories are equal, or differ.
+#[test]
+fn a_scope_chooses_among_all_pairs() {
+    let folder = Folder::new();
+    let (input, documents) = mixed(&folder);
+    let all = pairs(&input, &[]);
+    for (field, category) in CATEGORIES {
+        let same = |(a, b): &(String, String)| category(&documents[a]) == category(&documents[b]);
+        for (flag, wanted) in [("--within", true), ("--across", false)] {
+            let found = pairs(&input, &[flag, field]);
+            let expected: Pairs = all
+                .iter()
+                .filter(|(pair, _)| same(pair) == wanted)
+                .map(|(pair, similarity)| (pair.clone(), *similarity))
+                .collect();
+            assert!(!expected.is_empty() && expected.len() < all.len());
+            assert_eq!(found, expected, "{flag} {field}");
+            // Equal texts without words are pairs too.
+            let bare = |pair: &(String, String)| documents[&pair.0]["text"] == "...";
+            assert!(found.keys().any(bare), "{flag} {field}");
+        }
+    }
+}
+
+/// Approximate methods lose no equal texts across categories, and report nothing outside the scope.
+#[test]
+fn every_method_keeps_to_its_scope() {
+    let folder = Folder::new();
+    let (input, documents) = mixed(&folder);
+    let all = pairs(&input, &[]);
+    for method in [
+        "copies",
+        "minhash",
+        "oph",
+        "supershingle",
+        "simhash",
+        "henzinger",
+        "mod-p",
+        "winnow",
+        "buckets",
+    ] {
+        for (flag, wanted) in [("--within", true), ("--across", false)] {
+            let found = pairs(&input, &[flag, "meta.lang", "--method", method]);
+            for (pair, similarity) in &found {
+                assert_eq!(all.get(pair), Some(similarity), "{method} {flag} {pair:?}");
+                let (a, b) = (&documents[&pair.0], &documents[&pair.1]);
+                assert_eq!(
+                    language(a) == language(b),
+                    wanted,
+                    "{method} {flag} {pair:?}"
+                );
+            }
+            let equal = all.keys().filter(|(a, b)| {
+                let (a, b) = (&documents[a], &documents[b]);
+                a["text"] == b["text"] && (language(a) == language(b)) == wanted
+            });
+            for pair in equal {
+                assert_eq!(found.get(pair), Some(&1.0), "{method} {flag} {pair:?}");
+            }
+        }
+    }
+}
+
+/// Promise 4 within a scope: every removed document has a kept one that it may be compared with and
+/// resembles; and no two kept ones are such a pair.
+#[test]
+fn survivors_are_of_the_same_scope() {
+    let folder = Folder::new();
+    let (input, documents) = mixed(&folder);
+    for (field, category) in CATEGORIES {
+        for (flag, wanted) in [("--within", true), ("--across", false)] {
+            let allowed = pairs(&input, &[flag, field]);
+            let flags = [flag, field, "--threshold", "0.7"];
+            let results = folder.dedup(&input, &flags);
+            let kept: BTreeSet<String> = results.kept_ids().into_iter().collect();
+            assert_eq!(results.count("counts", "documents"), 240);
+            assert_eq!(kept.len() + results.removed_ids().len(), 240);
+            let none = documents.values().filter(|record| match field {
+                "site" => record["url"].is_null(),
+                _ => record["meta"].is_null(),
+            });
+            assert_eq!(
+                results.count("counts", "without_category"),
+                none.count() as u64
+            );
+            assert_eq!(results.run["scope"], flag[2..]);
+            assert_eq!(results.run["category"], field);
+            let removals = results.removals();
+            assert_eq!(removals.len(), results.removed_ids().len());
+            for (id, (survivor, similarity, exact)) in removals {
+                assert!(kept.contains(survivor));
+                let (a, b) = (&documents[id], &documents[survivor]);
+                assert_eq!(category(a) == category(b), wanted, "{id} {survivor}");
+                assert_eq!(exact, a["text"] == b["text"], "{id} {survivor}");
+                let pair = (id.min(survivor).to_owned(), id.max(survivor).to_owned());
+                assert_eq!(allowed.get(&pair), Some(&similarity));
+            }
+            let apart = |(a, b): &(String, String)| !(kept.contains(a) && kept.contains(b));
+            assert!(allowed.keys().all(apart), "{flag} {field}");
+        }
+    }
+}
+
+/// Within a category is the same as each category alone.
+#[test]
+fn within_is_each_category_alone() {
+    let folder = Folder::new();
+    let (input, documents) = mixed(&folder);
+    let whole = folder.dedup(&input, &["--within", "meta.lang", "--threshold", "0.7"]);
+    let languages: BTreeSet<String> = documents.values().map(language).collect();
+    let mut kept = Vec::new();
+    for wanted in languages {
+        let lines = documents
+            .values()
+            .filter(|record| language(record) == wanted);
+        let lines: Vec<String> = lines.map(Value::to_string).collect();
+        let part = folder.add("part.jsonl", lines.join("\n"));
+        kept.extend(folder.dedup(&part, &["--threshold", "0.7"]).kept_ids());
+    }
+    kept.sort();
+    assert_eq!(whole.kept_ids(), kept);
+}
+
+#[test]
+fn a_scope_does_not_depend_on_order_threads_or_memory() {
+    let folder = Folder::new();
+    let (input, _) = mixed(&folder);
+    let text = std::fs::read_to_string(&input).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    Numbers(5).shuffle(&mut lines);
+    let other = folder.add("other.jsonl", lines.join("\n"));
+    for flags in [["--across", "site"], ["--within", "site"]] {
+        let stable = |input: &Path, more: &[&str]| {
+            let results = folder.dedup(input, &[&flags[..], more].concat());
+            Results::stable(&results.folder)
+        };
+        let first = stable(&input, &["--threads", "1"]);
+        assert_eq!(
+            first,
+            stable(&other, &["--threads", "2", "--memory", "64M"])
+        );
+    }
+}
+
+/// Documents given with `--against` stay, and new ones of their own category are none of their business.
+#[test]
+fn across_sites_against_earlier_pages() {
+    let folder = Folder::new();
+    let page = |id: &str, site: &str, text: &str| {
+        json!({ "id": id, "url": format!("http://{site}/{id}"), "text": text }).to_string() + "\n"
+    };
+    let old = folder.add("old.jsonl", page("o", "one.example", STORY));
+    let retold = format!("{STORY} today");
+    let new = folder.add(
+        "new.jsonl",
+        page("a", "one.example", STORY)
+            + &page("b", "two.example", STORY)
+            + &page("c", "two.example", &retold),
+    );
+    let flags = ["--across", "site", "--against", old.to_str().unwrap()];
+    let results = folder.dedup(&new, &flags);
+    assert_eq!(results.kept_ids(), ["a"]);
+    let removals = results.removals();
+    assert_eq!((removals["b"].0, removals["b"].2), ("o", true));
+    assert_eq!((removals["c"].0, removals["c"].2), ("o", false));
+    let none = folder.dedup(&new, &["--across", "site"]);
+    assert_eq!(
+        none.kept_ids().len(),
+        2,
+        "one of a, and of b and c one or both"
+    );
+}
+
+#[test]
+fn lengths_are_a_second_test() {
+    let folder = Folder::new();
+    let (input, documents) = mixed(&folder);
+    let all = pairs(&input, &[]);
+    let length = |id: &String| documents[id]["text"].as_str().unwrap().len() as f64;
+    let is_close = |(a, b): &(String, String), share: f64| {
+        length(a).min(length(b)) >= share * length(a).max(length(b))
+    };
+    for (share, flag) in [(0.9, "0.9"), (1.0, "1")] {
+        let mut expected = all.clone();
+        expected.retain(|pair, _| is_close(pair, share));
+        assert!(!expected.is_empty() && expected.len() < all.len());
+        assert_eq!(pairs(&input, &["--lengths", flag]), expected);
+        let results = folder.dedup(&input, &["--lengths", flag, "--threshold", "0.7"]);
+        let kept: BTreeSet<String> = results.kept_ids().into_iter().collect();
+        for (id, (survivor, ..)) in results.removals() {
+            let pair = (id.min(survivor).to_owned(), id.max(survivor).to_owned());
+            assert!(expected.contains_key(&pair), "{pair:?}");
+        }
+        assert!(
+            expected
+                .keys()
+                .all(|(a, b)| !(kept.contains(a) && kept.contains(b)))
+        );
+    }
+    for wrong in ["0", "1.5", "-1"] {
+        let mut command = lookalike("pairs");
+        command.arg(&input).arg(format!("--lengths={wrong}"));
+        command.fail(2).says(&["lengths", "write for example"]);
+    }
+}
+
+#[test]
+fn scopes_that_contradict_or_mean_nothing() {
+    let folder = Folder::new();
+    let (input, _) = mixed(&folder);
+    let mut both = lookalike("pairs");
+    both.arg(&input)
+        .args(["--within", "site", "--across", "site"]);
+    assert_eq!(both.finish().status, Some(2));
+    let mut nowhere = lookalike("pairs");
+    nowhere.arg(&input).args(["--within", "no.such.field"]);
+    nowhere
+        .succeed()
+        .says(&["240 records have no no.such.field", "category of their own"]);
+    let table = folder.add(
+        "t.csv",
+        "id,lang,text\na,de,one two three\nb,en,one two three\nc,de,one two three\n",
+    );
+    let columns = |field: &str| {
+        pairs(&table, &["--within", field])
+            .into_keys()
+            .collect::<Vec<_>>()
+    };
+    let expected = [("a".to_owned(), "c".to_owned())];
+    assert_eq!(
+        (columns("lang"), columns("2")),
+        (expected.to_vec(), expected.to_vec())
+    );
+}
+
+/// Simhash of every width finds what a scan over the fingerprints finds, and the wide ones agree
+/// with `evaluate labels` about the bits.
+#[test]
+fn simhash_of_every_width() {
+    let Some(documents) = corpus("mccormick-articles/docs.jsonl") else {
+        return;
+    };
+    for (bits, distance) in [("32", "6"), ("64", "12"), ("128", "24")] {
+        let flags = [
+            "--method",
+            "simhash",
+            "--bits",
+            bits,
+            "--distance",
+            distance,
+        ];
+        let mut command = lookalike("pairs");
+        command
+            .arg(&documents)
+            .args(flags)
+            .args(["-q", "--threshold", "0.5"]);
+        let rows = command.succeed().lines();
+        let exact = pairs(&documents, &[]);
+        let most: u64 = distance.parse().unwrap();
+        assert!(
+            rows.iter()
+                .all(|row| row["distance"].as_u64().unwrap() <= most)
+        );
+        let found = pairs_of(&rows, "similarity");
+        assert!(!found.is_empty());
+        for (pair, similarity) in found.iter().filter(|entry| *entry.1 >= 0.7) {
+            assert_eq!(exact.get(pair), Some(similarity));
+        }
+        let mut wrong = lookalike("pairs");
+        wrong
+            .arg(&documents)
+            .args(["--method", "simhash", "--bits", bits, "--distance", "33"]);
+        wrong.fail(2).says(&["above", bits]);
+    }
+    // The narrow fingerprint is the low half of the wide one: distances can only grow.
+    let distances = |bits: &str| {
+        let mut command = lookalike("pairs");
+        command.arg(&documents).args([
+            "-q",
+            "--method",
+            "simhash",
+            "--bits",
+            bits,
+            "--distance",
+            "8",
+        ]);
+        let rows = command.args(["--threshold", "0.3"]).succeed().lines();
+        let distance = |row: &Value| {
+            let id = |end: &str| row[end].as_str().unwrap().to_owned();
+            ((id("a"), id("b")), row["distance"].as_u64().unwrap())
+        };
+        rows.iter().map(distance).collect::<BTreeMap<_, _>>()
+    };
+    let (narrow, middle, wide) = (distances("32"), distances("64"), distances("128"));
+    for (pair, distance) in &wide {
+        assert!(middle[pair] <= *distance);
+    }
+    for (pair, distance) in &middle {
+        assert!(narrow[pair] <= *distance);
+    }
+    let results = Folder::new();
+    let flags = ["--method", "simhash", "--bits", "128", "--distance", "20"];
+    let done = results.dedup(&documents, &flags);
+    assert!(
+        done.run["scheme"]
+            .as_str()
+            .unwrap()
+            .contains("sketch=simhash:128")
+    );
+    assert!(done.count("decisions", "removed_near") > 0);
+}

@@ -1,0 +1,130 @@
+//! What a feature was made of, for people: the words or characters behind each number.
+
+use crate::feature::{CharBatch, FeatureExtractor, Features};
+use crate::scheme::Shingle;
+
+/// The words or characters of a text, as its features see them.
+///
+/// Memory: the words once; names are made when they are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spelling {
+    text: String,
+    /// Where each piece ends in `text`; pieces are words with a space behind them, or characters.
+    ends: Vec<usize>,
+    widths: Vec<usize>,
+    words: bool,
+}
+
+impl Spelling {
+    /// What the feature at this place of [`Features::in_order`] was made of; empty beyond the last.
+    #[must_use]
+    pub fn name(&self, place: usize) -> &str {
+        let mut before = 0;
+        for &width in &self.widths {
+            let windows = (self.ends.len() + 1).saturating_sub(width);
+            if place < before + windows {
+                return self.window(place - before, width);
+            }
+            before += windows;
+        }
+        // A text shorter than a shingle has one feature, that of all of it.
+        let is_short = before == 0 && place == 0;
+        self.window(0, if is_short { self.ends.len() } else { 0 })
+    }
+
+    fn window(&self, first: usize, width: usize) -> &str {
+        let end = |count: usize| count.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let name = &self.text[end(first)..end(first + width)];
+        // A shingle of characters may well end with a space of its own.
+        match self.words {
+            true => name.strip_suffix(' ').unwrap_or(name),
+            false => name,
+        }
+    }
+}
+
+impl FeatureExtractor {
+    /// The words or characters behind the features of `text`. Time: once more what
+    /// [`FeatureExtractor::features`] takes, and a copy of the words.
+    pub fn spelling(&mut self, text: &str) -> Spelling {
+        let (mut copy, mut ends) = (String::new(), Vec::new());
+        let widths = match self.shingle {
+            Shingle::Chars(width) => {
+                let mut chars = CharBatch::default();
+                let mut take = |chars: &mut CharBatch| {
+                    for c in chars.text().chars() {
+                        copy.push(c);
+                        ends.push(copy.len());
+                    }
+                    chars.keep_last(0);
+                };
+                self.segmenter.characters(text, &mut chars, &mut take);
+                take(&mut chars);
+                vec![width.get()]
+            }
+            Shingle::Words(_) | Shingle::WordSizes(_) => {
+                self.segmenter.words(text, |word| {
+                    copy.push_str(word);
+                    copy.push(' ');
+                    ends.push(copy.len());
+                });
+                match self.shingle {
+                    Shingle::WordSizes(widths) => widths.iter().collect(),
+                    Shingle::Words(width) | Shingle::Chars(width) => vec![width.get()],
+                }
+            }
+        };
+        Spelling {
+            text: copy,
+            ends,
+            widths,
+            words: !matches!(self.shingle, Shingle::Chars(_)),
+        }
+    }
+}
+
+impl Features<'_> {
+    /// The distinct features with the weights that a simhash gives them, ascending. O(n log n) for
+    /// term frequencies, else linear.
+    #[must_use]
+    pub fn weighted(&self) -> Vec<(u64, i32)> {
+        if !self.weights.is_empty() {
+            let mut weighted = self.weights.to_vec();
+            weighted.sort_unstable();
+            return weighted;
+        }
+        let mut all = self.equal_weights().to_vec();
+        all.sort_unstable();
+        let count = |equal: &[u64]| i32::try_from(equal.len()).unwrap_or(i32::MAX);
+        all.chunk_by(|a, b| a == b)
+            .map(|equal| (equal[0], count(equal)))
+            .collect()
+    }
+
+    /// The cosine of the angle between two texts' weighted features, in [-1, 1]; 0 when either has
+    /// none. A simhash under a random hash disagrees in each bit with the chance angle / pi (M1).
+    #[must_use]
+    pub fn cosine(&self, other: &Features<'_>) -> f64 {
+        let (a, b) = (self.weighted(), other.weighted());
+        let norm = |all: &[(u64, i32)]| {
+            let squares = all.iter().map(|&(_, weight)| f64::from(weight).powi(2));
+            squares.sum::<f64>().sqrt()
+        };
+        let (mut at, mut product) = (0, 0.0);
+        for &(feature, weight) in &a {
+            at += b[at..].partition_point(|entry| entry.0 < feature);
+            match b.get(at) {
+                Some(&(same, other)) if same == feature => {
+                    product += f64::from(weight) * f64::from(other);
+                }
+                _ => {}
+            }
+        }
+        let norms = norm(&a) * norm(&b);
+        if norms > 0.0 {
+            (product / norms).clamp(-1.0, 1.0)
+        } else {
+            0.0
+        }
+    }
+}
