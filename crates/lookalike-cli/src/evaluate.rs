@@ -1,7 +1,9 @@
 //! `lookalike evaluate`: which scheme to trust, with evidence from the user's own data.
 
 mod audit;
+mod label;
 mod labels;
+mod sample;
 mod sweep;
 
 use std::ffi::OsString;
@@ -26,6 +28,10 @@ enum What {
     Audit(audit::Arguments),
     /// Precision, recall and F1 of one scheme against labelled pairs or known clusters
     Labels(labels::Arguments),
+    /// Pairs for a person to judge, equally many from each band of distance or similarity
+    Sample(sample::Arguments),
+    /// Shows the pairs of a sample one by one and writes down what you say: true, false or unknown
+    Label(label::Arguments),
     /// Many settings at once: curves, and advice which is the cheapest that reaches what you want
     Sweep(sweep::Arguments),
 }
@@ -34,6 +40,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.what {
         What::Audit(arguments) => audit::run(arguments),
         What::Labels(arguments) => labels::run(arguments),
+        What::Sample(arguments) => sample::run(arguments),
+        What::Label(arguments) => label::run(arguments),
         What::Sweep(arguments) => sweep::run(arguments),
     }
 }

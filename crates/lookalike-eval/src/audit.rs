@@ -79,7 +79,7 @@ pub enum Rule {
 struct Seen {
     size: usize,
     keys: Vec<u64>,
-    fingerprint: Option<u64>,
+    fingerprint: Option<u128>,
 }
 
 /// Compares a sample with all documents, one document after another.
@@ -250,23 +250,25 @@ impl Seen {
             Rule::Keys(_, banding) => (banding, false),
             Rule::Distance(_) | Rule::KeysAndDistance(..) => (None, true),
         };
-        let mut keys = sketcher
-            .sketch(features)
-            .map_or_else(Vec::new, |sketch: SketchValue| {
-                sketch.keys(banding.as_ref())
-            });
+        let sketch = sketcher.sketch(features);
+        // Henzinger's rule looks at a fingerprint beside its sketch.
+        let fingerprint = match &sketch {
+            Some(SketchValue::Bits(fingerprint, _)) => Some(fingerprint.0),
+            _ => Simhash::of(features).map(|fingerprint| fingerprint.0.into()),
+        };
+        let mut keys = sketch.map_or_else(Vec::new, |sketch| sketch.keys(banding.as_ref()));
         keys.sort_unstable();
         keys.dedup();
         Self {
             size: features.set.len(),
             keys,
-            fingerprint: Simhash::of(features).filter(|_| bits).map(|f| f.0),
+            fingerprint: fingerprint.filter(|_| bits),
         }
     }
 }
 
 impl Rule {
-    fn proposes(self, common: u32, a: Option<u64>, b: Option<u64>) -> bool {
+    fn proposes(self, common: u32, a: Option<u128>, b: Option<u128>) -> bool {
         let within = |most: u32| a.zip(b).is_some_and(|(a, b)| (a ^ b).count_ones() <= most);
         match self {
             Self::Keys(least, _) => common >= least,

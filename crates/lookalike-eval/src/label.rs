@@ -6,10 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::collection::Collection;
+use crate::draw::Stratum;
+use crate::strata::{MixedStrata, Strata};
 
 /// The label of a pair of positions, a < b.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,6 +83,9 @@ pub enum LabelError {
         /// The class they are in.
         class: &'static str,
     },
+    /// Labels of more than one sample.
+    #[error(transparent)]
+    Mixed(#[from] MixedStrata),
     /// No line at all.
     #[error("the file of labels is empty")]
     Empty,
@@ -152,6 +158,47 @@ impl Labels {
             duplicates(&lines, collection)
         } else {
             clusters(&lines, collection)
+        }
+    }
+}
+
+/// The bands of labels whose pairs were drawn by [`crate::draw()`], grades from `positive` on being
+/// true; none when no line names a band.
+///
+/// # Errors
+/// [`LabelError`] for a line that names none beside others that do, and for bands of two samples.
+pub fn strata(text: &str, positive: f64) -> Result<Option<Strata>, LabelError> {
+    let mut labels: BTreeMap<(String, String), (Stratum, Option<bool>)> = BTreeMap::new();
+    let mut without = None;
+    for (at, line) in text.lines().enumerate() {
+        let Ok(value) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        let band = value.get("stratum").map(Stratum::deserialize);
+        let (Some(Ok(band)), Some(a), Some(b)) = (
+            band,
+            value.get("a").and_then(id_of),
+            value.get("b").and_then(id_of),
+        ) else {
+            without.get_or_insert(at + 1);
+            continue;
+        };
+        let grade = match value.get("label") {
+            Some(Value::Number(number)) => number.as_f64().map(|grade| grade >= positive),
+            Some(Value::Bool(is_true)) => Some(*is_true),
+            _ => None,
+        };
+        labels.insert((a, b), (band, grade));
+    }
+    match without {
+        _ if labels.is_empty() => Ok(None),
+        Some(line) => Err(LabelError::Line {
+            line,
+            reason: "no stratum, which other lines have".to_owned(),
+        }),
+        None => {
+            let labels = labels.values().map(|(band, grade)| (band, *grade));
+            Ok(Some(Strata::new(labels)?))
         }
     }
 }

@@ -9,7 +9,9 @@
 //!    precision, recall and their limits of confidence ([`curve`], [`interval`]);
 //! 4. [`sweep`](sweep()) does that for many settings and advises; [`Audit`] asks on a sample what
 //!    one method would miss; [`cluster`] compares clusters, [`core_rule`] by published rules;
-//! 5. [`page`] shows a sweep as one self-contained page.
+//! 5. [`mod@draw`] picks pairs for people to judge, equally from each band of similarity, and [`strata`]
+//!    weighs their labels again;
+//! 6. [`page`] shows a sweep as one self-contained page.
 //!
 //! Nothing here reads files, prints or draws random numbers: samples follow from a seed.
 
@@ -18,17 +20,21 @@ pub mod cluster;
 pub mod collection;
 pub mod core_rule;
 pub mod curve;
+pub mod draw;
 pub mod interval;
 pub mod label;
 pub mod page;
 mod plot;
 pub mod score;
+pub mod strata;
 pub mod sweep;
 
 pub use audit::{Audit, AuditReport, Sampler};
 pub use collection::{Collection, CollectionError};
 pub use curve::{Curve, Point};
+pub use draw::{Draw, DrawnPair, Stratum, draw};
 pub use interval::Estimate;
 pub use label::{LabelError, Labels, PairLabel};
 pub use score::{Scored, scored_pairs};
+pub use strata::Strata;
 pub use sweep::{Advice, Sweep, SweepRow, Truth, Wish, sweep};

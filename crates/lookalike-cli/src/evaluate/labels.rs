@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_eval::cluster::{adjusted_rand, components};
 use lookalike_eval::core_rule::{CoreFigures, core_figures};
-use lookalike_eval::label::{Labels, judged};
+use lookalike_eval::label::{Labels, judged, strata};
+use lookalike_eval::strata::{BandPoint, Strata};
 use lookalike_eval::sweep::{Truth, cut_name, sketches_of};
 use lookalike_eval::{Collection, Point, SweepRow, scored_pairs, sweep};
 use serde::Serialize;
@@ -63,6 +64,9 @@ enum Answer {
         labelled: u64,
         unknown: u64,
         row: Box<SweepRow>,
+        /// Of labels whose pairs were drawn by bands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bands: Option<Banded>,
     },
     Clusters {
         cut: String,
@@ -76,6 +80,64 @@ enum Answer {
     },
 }
 
+/// The curve of pairs that were drawn by bands, for the whole collection.
+#[derive(Serialize)]
+struct Banded {
+    tags: Strata,
+    curve: Vec<BandPoint>,
+    untouched_bands: u64,
+    unlabelled_pairs: u64,
+}
+
+impl Banded {
+    fn read(path: &Path, positive: f64) -> Result<Option<Self>, Failure> {
+        let failed =
+            |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+        let tags = strata(&text, positive).map_err(|error| failed(&error))?;
+        Ok(tags.map(|tags| Self {
+            curve: tags.curve(),
+            untouched_bands: tags.untouched(),
+            unlabelled_pairs: tags.unlabelled(),
+            tags,
+        }))
+    }
+
+    fn describe(&self, text: &mut String) {
+        let _ = writeln!(
+            text,
+            "\nThe pairs were drawn by bands; weighted by what the bands stand for, the whole collection has:\n\n\
+             {:18} {:>5} {:>5} {:>7}  {:24} {:24} {:>6}  unknown: precision if",
+            "up to band", "true", "false", "unknown", "precision", "recall in these bands", "F1"
+        );
+        for (tags, point) in self.tags.bands().iter().zip(&self.curve) {
+            let (low, high) = point.precision_with_unknown;
+            let unknown = match low < high {
+                true => format!("all false {low:.3}, all true {high:.3}"),
+                false => String::new(),
+            };
+            let _ = writeln!(
+                text,
+                "{:18} {:>5} {:>5} {:>7}  {:24} {:24} {:>6.3}  {unknown}",
+                point.band,
+                tags.trues,
+                tags.falses,
+                tags.unknown,
+                shown(&point.precision),
+                shown(&point.recall),
+                point.f1
+            );
+        }
+        if self.untouched_bands + self.unlabelled_pairs > 0 {
+            let _ = writeln!(
+                text,
+                "not tagged yet: {} pairs of these bands, and {} bands without a tag, which the table leaves out",
+                self.unlabelled_pairs, self.untouched_bands
+            );
+        }
+    }
+}
+
 /// The labels in a file.
 pub(super) fn read_labels(path: &Path, collection: &Collection) -> Result<Labels, Failure> {
     let failed =
@@ -87,20 +149,10 @@ pub(super) fn read_labels(path: &Path, collection: &Collection) -> Result<Labels
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let collection = collection(&arguments.input, &arguments.run)?;
     let labels = read_labels(&arguments.labels, &collection)?;
-    let needs = arguments.weight.needs_terms() || arguments.sketch.needs_terms();
-    let (weight, sketch) = match needs {
-        // A table of this collection is made on the way.
-        true => (Weight::Set, Sketch::None),
-        false => (arguments.weight, arguments.sketch),
-    };
-    let (scheme, _) = arguments
-        .scheme
-        .scheme(weight, sketch, &arguments.input.html)?;
-    let scheme = lookalike::Scheme {
-        weight: arguments.weight,
-        sketch: arguments.sketch,
-        ..scheme
-    };
+    let scheme =
+        arguments
+            .scheme
+            .measured(arguments.weight, arguments.sketch, &arguments.input.html)?;
     let failed = |error: lookalike_eval::LabelError| {
         Failure::Failed(format!("{}: {error}", arguments.labels.display()))
     };
@@ -115,6 +167,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 labelled,
                 unknown,
                 row,
+                bands: Banded::read(&arguments.labels, arguments.positive)?,
             }
         }
         Labels::Clusters(truth) => clusters(arguments, &collection, &scheme, &truth),
@@ -190,6 +243,7 @@ fn describe(answer: &Answer, scheme: &lookalike::Scheme) -> String {
             labelled,
             unknown,
             row,
+            bands,
         } => {
             let curve = &row.curve;
             let _ = writeln!(
@@ -217,6 +271,9 @@ fn describe(answer: &Answer, scheme: &lookalike::Scheme) -> String {
                     shown(&point.recall),
                     point.f1
                 );
+            }
+            if let Some(bands) = bands {
+                bands.describe(&mut text);
             }
         }
         Answer::Clusters {

@@ -1,0 +1,324 @@
+//! `lookalike evaluate label`: a person tags pairs in the terminal.
+//!
+//! Every tag is a line of the file, written and flushed to the disk before the next pair is shown:
+//! whoever stops, however, goes on where they were. Pairs and questions go to standard error, the
+//! summary to standard output.
+
+mod tags;
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
+use std::path::{Path, PathBuf};
+
+use ::console::{Key, Term};
+use lookalike_batch::report::diff;
+use lookalike_eval::DrawnPair;
+use serde::Serialize;
+
+use super::{print, print_json, visit};
+use crate::arguments::{Color, InputArguments, RunArguments};
+use crate::failure::Failure;
+use tags::{Counts, TagFile};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Keys: t true (near-duplicates), f false, u unknown (nobody could tell), b back to the pair before, d the whole
+difference, q stop. Every tag is on the disk before the next pair is shown; the same command goes on where you
+stopped. Without a terminal the answers are read from standard input, one a line.
+
+Pairs come in random order and without their score, so that the method's opinion does not become yours.
+
+Example:
+  lookalike evaluate sample news.jsonl -o pairs.jsonl
+  lookalike evaluate label news.jsonl --pairs pairs.jsonl -o tags.jsonl
+  lookalike evaluate labels news.jsonl --labels tags.jsonl --sketch simhash:64")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// The pairs that `evaluate sample` drew
+    #[arg(long, value_name = "FILE")]
+    pairs: PathBuf,
+
+    /// File of tags; it is created, or gone on with
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Lines of a difference to show at first; d shows the rest
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    lines: usize,
+
+    /// auto, always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Running"
+    )]
+    color: Color,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+/// What a person can say to a pair.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Tag(Option<bool>),
+    Back,
+    Whole,
+    Quit,
+    Nothing,
+}
+
+impl Said {
+    fn of_key(key: &Key) -> Self {
+        match key {
+            Key::Char(c) => Self::of_char(c.to_ascii_lowercase()),
+            Key::Backspace | Key::ArrowLeft => Self::Back,
+            Key::Escape | Key::CtrlC => Self::Quit,
+            _ => Self::Nothing,
+        }
+    }
+
+    fn of_char(c: char) -> Self {
+        match c {
+            't' => Self::Tag(Some(true)),
+            'f' => Self::Tag(Some(false)),
+            'u' => Self::Tag(None),
+            'b' => Self::Back,
+            'd' => Self::Whole,
+            'q' => Self::Quit,
+            _ => Self::Nothing,
+        }
+    }
+
+    fn of_line(line: &str) -> Self {
+        let word = line.trim().to_lowercase();
+        let words = ["true", "false", "unknown", "back", "diff", "quit"];
+        match word.chars().next() {
+            Some(c) if word.len() == 1 || words.contains(&&*word) => Self::of_char(c),
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// Where answers come from: keys of a terminal, or lines of standard input.
+enum Answers {
+    Keys(Term),
+    Lines,
+}
+
+impl Answers {
+    fn new() -> Self {
+        match stdin().is_terminal() && stderr().is_terminal() {
+            true => Self::Keys(Term::stderr()),
+            false => Self::Lines,
+        }
+    }
+
+    /// The next answer; the end of the input is a wish to stop.
+    fn next(&self) -> Result<Said, Failure> {
+        match self {
+            Self::Keys(term) => match term.read_key() {
+                Ok(key) => Ok(Said::of_key(&key)),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(Said::Quit),
+                Err(error) => Err(error.into()),
+            },
+            Self::Lines => {
+                let mut line = String::new();
+                match stdin().lock().read_line(&mut line)? {
+                    0 => Ok(Said::Quit),
+                    _ => Ok(Said::of_line(&line)),
+                }
+            }
+        }
+    }
+}
+
+/// The pairs of a sample, in its order.
+fn read_pairs(path: &Path) -> Result<Vec<DrawnPair>, Failure> {
+    let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let pair = |(at, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| {
+            failed(format!(
+                "line {}: {error}: give a file that `lookalike evaluate sample` wrote",
+                at + 1
+            ))
+        })
+    };
+    let pairs: Vec<DrawnPair> = text
+        .lines()
+        .enumerate()
+        .map(pair)
+        .collect::<Result<_, _>>()?;
+    match pairs.is_empty() {
+        true => Err(failed(
+            "holds no pairs: draw some with `evaluate sample`".to_owned(),
+        )),
+        false => Ok(pairs),
+    }
+}
+
+/// The texts of the documents that pairs name.
+fn texts(arguments: &Arguments, pairs: &[DrawnPair]) -> Result<HashMap<String, String>, Failure> {
+    let wanted: HashSet<&str> = pairs.iter().flat_map(|pair| [&*pair.a, &*pair.b]).collect();
+    let mut texts = HashMap::new();
+    visit(&arguments.input, &arguments.run, |id, text| {
+        if wanted.contains(id) {
+            texts
+                .entry(id.to_owned())
+                .or_insert_with(|| text.to_owned());
+        }
+    })?;
+    let missing: Vec<&DrawnPair> = pairs
+        .iter()
+        .filter(|pair| [&pair.a, &pair.b].iter().any(|id| !texts.contains_key(*id)))
+        .collect();
+    match missing.first() {
+        None => Ok(texts),
+        Some(first) => {
+            let id = match texts.contains_key(&first.a) {
+                true => &first.b,
+                false => &first.a,
+            };
+            Err(Failure::Failed(format!(
+                "{}: no document has the id {id:?} ({} of {} pairs name unknown ids): give the documents that the \
+                 pairs were drawn from, or name the field of the ids with --id",
+                arguments.pairs.display(),
+                missing.len(),
+                pairs.len()
+            )))
+        }
+    }
+}
+
+/// What is printed at the end.
+#[derive(Serialize)]
+struct Answer {
+    pairs: u64,
+    #[serde(flatten)]
+    counts: Counts,
+    left: u64,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let pairs = read_pairs(&arguments.pairs)?;
+    let texts = texts(arguments, &pairs)?;
+    let mut tags = TagFile::open(&arguments.output, &pairs)?;
+    ask(arguments, &pairs, &texts, &mut tags)?;
+    let counts = tags.counts();
+    let answer = Answer {
+        pairs: pairs.len() as u64,
+        left: pairs.len() as u64 - counts.all(),
+        counts,
+    };
+    match (arguments.run.json, arguments.run.quiet) {
+        (true, _) => print_json(&answer),
+        (_, true) => Ok(()),
+        _ => print(&describe(&answer, &arguments.output)),
+    }
+}
+
+fn describe(answer: &Answer, path: &Path) -> String {
+    let Counts {
+        trues,
+        falses,
+        unknown,
+    } = answer.counts;
+    let mut text = format!(
+        "{} of {} pairs tagged: {trues} true, {falses} false, {unknown} unknown; in {}\n",
+        answer.counts.all(),
+        answer.pairs,
+        path.display()
+    );
+    if answer.left > 0 {
+        let _ = writeln!(
+            text,
+            "{} left: the same command goes on with them",
+            answer.left
+        );
+    }
+    text
+}
+
+/// Asks for every pair without a tag, until there is none or the person stops.
+fn ask(
+    arguments: &Arguments,
+    pairs: &[DrawnPair],
+    texts: &HashMap<String, String>,
+    tags: &mut TagFile,
+) -> Result<(), Failure> {
+    let answers = Answers::new();
+    let color = arguments.color.wanted(stderr().is_terminal());
+    while let Some(at) = pairs.iter().position(|pair| !tags.has(pair)) {
+        let pair = &pairs[at];
+        let difference = diff::unified_terminal(&texts[&pair.a], &texts[&pair.b], color);
+        show(&heading(pair, at, pairs.len(), tags.counts()))?;
+        show(&first_lines(&difference, arguments.lines))?;
+        loop {
+            show(QUESTION)?;
+            let said = answers.next()?;
+            match said {
+                Said::Tag(label) => {
+                    tags.append(pair, label)?;
+                    show(&format!("{}\n", name_of(label)))?;
+                    break;
+                }
+                Said::Back => match tags.take_back()? {
+                    true => {
+                        show("back\n")?;
+                        break;
+                    }
+                    false => show("there is no tag to take back\n")?,
+                },
+                Said::Whole => show(&format!("\n{difference}"))?,
+                Said::Quit => return show("\n"),
+                Said::Nothing => show("\npress t, f, u, b, d or q\n")?,
+            }
+        }
+    }
+    Ok(())
+}
+
+const QUESTION: &str =
+    "near-duplicates? [t]rue [f]alse [u]nknown [b]ack [d]ifference in full [q]uit > ";
+
+fn name_of(label: Option<bool>) -> &'static str {
+    match label {
+        Some(true) => "true",
+        Some(false) => "false",
+        None => "unknown",
+    }
+}
+
+fn show(text: &str) -> Result<(), Failure> {
+    Ok(stderr().lock().write_all(text.as_bytes())?)
+}
+
+fn heading(pair: &DrawnPair, at: usize, of: usize, counts: Counts) -> String {
+    let visible = diff::visible;
+    format!(
+        "\n--- pair {} of {of}, {} tagged\n- {}\n+ {}\n\n",
+        at + 1,
+        counts.all(),
+        visible(&pair.a),
+        visible(&pair.b)
+    )
+}
+
+/// The beginning of a difference, with a word about what is left out.
+fn first_lines(difference: &str, most: usize) -> String {
+    if difference.is_empty() {
+        return "  (the texts are equal, white space aside)\n".to_owned();
+    }
+    let all = difference.lines().count();
+    if all <= most {
+        return difference.to_owned();
+    }
+    let mut text: String = difference.split_inclusive('\n').take(most).collect();
+    let _ = writeln!(text, "  ... {} more lines, d shows them ...", all - most);
+    text
+}

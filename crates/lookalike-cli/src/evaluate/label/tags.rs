@@ -1,0 +1,168 @@
+//! The file of tags: one line a tag, each on the disk before the next question.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use lookalike_eval::DrawnPair;
+use serde::{Deserialize, Serialize};
+
+use crate::console;
+use crate::failure::Failure;
+
+/// A line: the pair as it was drawn, and what was said of it.
+#[derive(Serialize, Deserialize)]
+struct Tag {
+    #[serde(flatten)]
+    pair: DrawnPair,
+    label: Option<bool>,
+}
+
+/// How often what was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Counts {
+    #[serde(rename = "true")]
+    pub(super) trues: u64,
+    #[serde(rename = "false")]
+    pub(super) falses: u64,
+    pub(super) unknown: u64,
+}
+
+impl Counts {
+    pub(super) fn all(self) -> u64 {
+        self.trues + self.falses + self.unknown
+    }
+}
+
+/// The tags of a sample, open for more. Nobody else can have it open.
+pub(super) struct TagFile {
+    path: PathBuf,
+    file: File,
+    tags: HashMap<(String, String), Option<bool>>,
+    /// Where each line begins, and its pair.
+    lines: Vec<(u64, (String, String))>,
+    end: u64,
+}
+
+fn key(pair: &DrawnPair) -> (String, String) {
+    (pair.a.clone(), pair.b.clone())
+}
+
+impl TagFile {
+    /// Opens or creates the file. A last line without its end was cut short by a crash: it is taken
+    /// off, and its pair asked again.
+    ///
+    /// # Errors
+    /// When the file is open elsewhere, or holds anything but tags of these pairs.
+    pub(super) fn open(path: &Path, pairs: &[DrawnPair]) -> Result<Self, Failure> {
+        let failed = |reason: String| Failure::Failed(format!("{}: {reason}", path.display()));
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut file = options
+            .open(path)
+            .map_err(|error| failed(format!("{error}: choose another file with -o")))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(failed(
+                    "somebody else is tagging into this file: choose another one with -o"
+                        .to_owned(),
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)
+            .map_err(|error| failed(error.to_string()))?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            console::warning(&format!(
+                "{}: the last line was cut short; its pair is asked again",
+                path.display()
+            ));
+            file.set_len(whole as u64)
+                .map_err(|error| failed(error.to_string()))?;
+        }
+        let mut tags = Self {
+            path: path.to_owned(),
+            file,
+            tags: HashMap::new(),
+            lines: Vec::new(),
+            end: 0,
+        };
+        let known: HashMap<_, _> = pairs.iter().map(|pair| (key(pair), pair)).collect();
+        for (at, line) in text[..whole].split_inclusive('\n').enumerate() {
+            let wrong = |reason: &str| failed(format!("line {}: {reason}", at + 1));
+            let tag: Tag =
+                serde_json::from_str(line).map_err(|error| wrong(&format!("no tag: {error}")))?;
+            if known.get(&key(&tag.pair)) != Some(&&tag.pair) {
+                return Err(wrong(
+                    "a tag of another sample: give the --pairs it was made with, or another file with -o",
+                ));
+            }
+            tags.record(line.len() as u64, key(&tag.pair), tag.label);
+        }
+        Ok(tags)
+    }
+
+    fn record(&mut self, len: u64, key: (String, String), label: Option<bool>) {
+        self.lines.push((self.end, key.clone()));
+        self.tags.insert(key, label);
+        self.end += len;
+    }
+
+    /// Whether a pair has a tag.
+    pub(super) fn has(&self, pair: &DrawnPair) -> bool {
+        self.tags.contains_key(&key(pair))
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let count = |wanted: Option<bool>| {
+            let tags = self.tags.values();
+            tags.filter(|label| **label == wanted).count() as u64
+        };
+        Counts {
+            trues: count(Some(true)),
+            falses: count(Some(false)),
+            unknown: count(None),
+        }
+    }
+
+    /// Writes a tag down; when this returns it is on the disk.
+    pub(super) fn append(&mut self, pair: &DrawnPair, label: Option<bool>) -> Result<(), Failure> {
+        let tag = Tag {
+            pair: pair.clone(),
+            label,
+        };
+        let line = serde_json::to_string(&tag).map_err(std::io::Error::from)? + "\n";
+        self.file
+            .seek(SeekFrom::Start(self.end))
+            .and_then(|_| self.file.write_all(line.as_bytes()))
+            .and_then(|()| self.file.sync_data())
+            .map_err(|error| self.failed(&error))?;
+        self.record(line.len() as u64, key(pair), label);
+        Ok(())
+    }
+
+    /// Takes the last tag back; false when there is none.
+    pub(super) fn take_back(&mut self) -> Result<bool, Failure> {
+        let Some((start, key)) = self.lines.pop() else {
+            return Ok(false);
+        };
+        self.file
+            .set_len(start)
+            .and_then(|()| self.file.sync_data())
+            .map_err(|error| self.failed(&error))?;
+        self.tags.remove(&key);
+        self.end = start;
+        Ok(true)
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Failure {
+        Failure::Failed(format!(
+            "{}: {error}: the tags before this one are safe; make room, then go on with the same command",
+            self.path.display()
+        ))
+    }
+}

@@ -1,0 +1,174 @@
+//! `lookalike evaluate sample`: pairs for a person to judge, drawn by bands.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::PathBuf;
+
+use lookalike::scheme::{Sketch, Weight};
+use lookalike_corpus::{AtomicFile, Compression};
+use lookalike_eval::draw::{self, Draw};
+use lookalike_eval::scored_pairs;
+use lookalike_eval::sweep::sketches_of;
+use serde::Serialize;
+
+use super::{collection, print, print_json};
+use crate::arguments::{InputArguments, RunArguments, SchemeArguments};
+use crate::console::{self, grouped};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Most pairs of a collection have nothing in common, so a plain sample would hold no near-duplicates. This one holds
+equally many pairs of each band, and writes beside each pair how many the collection has in its band. Tag them with
+`lookalike evaluate label`; `lookalike evaluate labels` then weighs the bands again.
+
+A band with fewer pairs than --each gives all of them, and a warning says so. The sample follows from the documents
+and --draw alone, not from the order of the input.
+
+Examples:
+  lookalike evaluate sample news.jsonl --each 30 -o pairs.jsonl
+  lookalike evaluate sample news.jsonl --sketch none --bands 0.3,0.5,0.7,0.9 -o pairs.jsonl")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// The file of pairs
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Pairs of each band
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    each: u32,
+
+    /// simhash: the largest distance of each band; else the least similarity or number of equal hashes of each
+    /// [default: 0 to 10; 0.3 to 0.9 by tenths; 1 to their number]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    bands: Vec<f64>,
+
+    /// Another number draws another sample
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    draw: u64,
+
+    /// What measures the distance: simhash:64, none (the exact resemblance), minhash:128, super-shingle:6x14, ...
+    #[arg(long, value_name = "SKETCH", default_value = "simhash:64")]
+    sketch: Sketch,
+
+    /// How features weigh in a simhash
+    #[arg(long, value_name = "WEIGHT", default_value = "set")]
+    weight: Weight,
+
+    #[command(flatten)]
+    scheme: SchemeArguments,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Answer {
+    documents: u64,
+    scheme: String,
+    pairs: u64,
+    bands: Vec<BandRow>,
+}
+
+#[derive(Serialize)]
+struct BandRow {
+    band: String,
+    pairs: u64,
+    drawn: u64,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let numbers = match arguments.bands.is_empty() {
+        true => draw::default_bands(arguments.sketch),
+        false => arguments.bands.clone(),
+    };
+    let bands = draw::bands(arguments.sketch, &numbers)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let scheme =
+        arguments
+            .scheme
+            .measured(arguments.weight, arguments.sketch, &arguments.input.html)?;
+    let collection = collection(&arguments.input, &arguments.run)?;
+    let sketches = sketches_of(&collection, &scheme);
+    let least = bands.last().map_or(1.0, |band| band.low);
+    let scored = scored_pairs(&sketches, least).into_iter();
+    let each = arguments.each as usize;
+    let drawn = draw::draw(&collection, scored, &bands, each, arguments.draw);
+    if drawn.pairs.is_empty() {
+        return Err(Failure::Failed(format!(
+            "none of the {} documents are as alike as the bands say: name wider ones with --bands",
+            grouped(collection.len() as u64)
+        )));
+    }
+    write_pairs(&drawn, &arguments.output)?;
+    if !arguments.run.quiet {
+        warn_of_small_bands(&drawn, arguments.each);
+    }
+    let row = |(band, pairs, drawn): &(draw::Band, u64, u64)| BandRow {
+        band: band.name.clone(),
+        pairs: *pairs,
+        drawn: *drawn,
+    };
+    let answer = Answer {
+        documents: collection.len() as u64,
+        scheme: scheme.to_string(),
+        pairs: drawn.pairs.len() as u64,
+        bands: drawn.bands.iter().map(row).collect(),
+    };
+    match (arguments.run.json, arguments.run.quiet) {
+        (true, _) => print_json(&answer),
+        (_, true) => Ok(()),
+        _ => print(&describe(&answer, arguments)),
+    }
+}
+
+fn warn_of_small_bands(drawn: &Draw, each: u32) {
+    let small = drawn.bands.iter().filter(|band| band.1 < u64::from(each));
+    let small: Vec<String> = small
+        .map(|(band, pairs, _)| format!("{} ({pairs})", band.name))
+        .collect();
+    if !small.is_empty() {
+        console::warning(&format!(
+            "bands with fewer than {each} pairs, of which all were taken: {}",
+            small.join(", ")
+        ));
+    }
+}
+
+fn write_pairs(drawn: &Draw, path: &std::path::Path) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        let shown = path.display();
+        Failure::Failed(format!("{shown}: {error}: choose another file with -o"))
+    };
+    let mut file = AtomicFile::create(path, Compression::None).map_err(failed)?;
+    for pair in &drawn.pairs {
+        let line = serde_json::to_string(pair).map_err(std::io::Error::from)? + "\n";
+        file.write_all(line.as_bytes()).map_err(failed)?;
+    }
+    file.commit().map_err(failed)
+}
+
+fn describe(answer: &Answer, arguments: &Arguments) -> String {
+    let mut text = format!("{:18} {:>16} {:>8}\n", "band", "pairs in it", "drawn");
+    for row in &answer.bands {
+        let _ = writeln!(
+            text,
+            "{:18} {:>16} {:>8}",
+            row.band,
+            grouped(row.pairs),
+            row.drawn
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n{} pairs of {} documents in {}\nscheme      {}",
+        grouped(answer.pairs),
+        grouped(answer.documents),
+        arguments.output.display(),
+        answer.scheme
+    );
+    text
+}

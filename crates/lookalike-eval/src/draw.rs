@@ -1,0 +1,226 @@
+//! Pairs for people to judge, drawn equally from each band of distance or similarity (M8).
+//!
+//! True pairs are rare and most pairs are far apart, so a plain sample would show a person nothing
+//! but strangers. Here every band gives equally many; what a band stands for in the collection is
+//! kept beside each pair, so that [`crate::strata`] can weigh the bands again.
+
+use std::collections::BinaryHeap;
+
+use lookalike::Sketch;
+use lookalike::hash::{avalanche, xxh3_64};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::collection::Collection;
+use crate::score::Scored;
+
+/// Scores from `low` on and below `high`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Band {
+    /// The band in the words of the sketch, such as `k = 3`.
+    pub name: String,
+    /// Least score.
+    pub low: f64,
+    /// The first score above.
+    pub high: f64,
+}
+
+/// Numbers that make no bands.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("bands {given}: {reason}")]
+pub struct BandError {
+    given: String,
+    reason: String,
+}
+
+/// The bands of a sketch between these numbers, the most alike first.
+///
+/// Of fingerprints each number is the largest distance of its band: 0, 3, 6 are the bands 0, 1 to
+/// 3 and 4 to 6. Of all others it is the least score: 0.5, 0.9 are the bands from 0.5 to below 0.9
+/// and from 0.9 on.
+///
+/// # Errors
+/// [`BandError`] when the numbers do not ascend, or are none that the sketch can have.
+pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<Band>, BandError> {
+    let refused = |reason: &str| {
+        let given: Vec<String> = numbers.iter().map(f64::to_string).collect();
+        let (given, reason) = (given.join(","), reason.to_owned());
+        Err(BandError { given, reason })
+    };
+    if numbers.is_empty() || !numbers.is_sorted_by(|a, b| a < b) {
+        return refused("give ascending numbers with commas between them");
+    }
+    let whole = |most: f64| move |&n: &f64| n.fract() == 0.0 && n <= most;
+    match (sketch.fingerprint_bits(), most_hashes(sketch)) {
+        (0, None) => {
+            if !numbers.iter().all(|n| (0.01..=1.0).contains(n)) {
+                return refused("a similarity is a number from 0.01 to 1");
+            }
+            Ok(similarities(numbers, f64::INFINITY))
+        }
+        (0, Some(most)) => {
+            if !numbers.iter().all(|n| *n >= 1.0 && whole(most)(n)) {
+                return refused("hashes that agree are whole numbers from 1 to their number");
+            }
+            Ok(similarities(numbers, f64::INFINITY))
+        }
+        (bits, _) => {
+            let bits = f64::from(bits);
+            if !numbers.iter().all(|n| *n >= 0.0 && whole(bits / 2.0)(n)) {
+                return refused("a distance is a whole number from 0 to half of the bits");
+            }
+            Ok(distances(numbers, bits))
+        }
+    }
+}
+
+/// How many hashes can agree, of sketches that are counted so.
+fn most_hashes(sketch: Sketch) -> Option<f64> {
+    match sketch {
+        Sketch::SuperShingle { groups: most, .. }
+        | Sketch::Buckets { buckets: most }
+        | Sketch::IMatch { lexicons: most } => Some(f64::from(most)),
+        _ => None,
+    }
+}
+
+fn similarities(numbers: &[f64], top: f64) -> Vec<Band> {
+    let ends = numbers.iter().skip(1).copied().chain([top]);
+    let band = |(&low, high): (&f64, f64)| Band {
+        name: match high.is_finite() {
+            true => format!("{low} to {high}"),
+            false => format!("{low} or more"),
+        },
+        low,
+        high,
+    };
+    let mut bands: Vec<Band> = numbers.iter().zip(ends).map(band).collect();
+    bands.reverse();
+    bands
+}
+
+fn distances(numbers: &[f64], bits: f64) -> Vec<Band> {
+    let before = [-1.0].into_iter().chain(numbers.iter().copied());
+    let band = |(before, &most): (f64, &f64)| Band {
+        name: match before + 1.0 == most {
+            true => format!("k = {most}"),
+            false => format!("k = {} to {most}", before + 1.0),
+        },
+        low: bits - most,
+        high: bits - before,
+    };
+    before.zip(numbers).map(band).collect()
+}
+
+/// The bands when the user names none: distances 0 to 10, as the source has it (figure 1, with
+/// equal fingerprints added); each number of agreeing hashes; similarities from 0.3 on by tenths.
+#[must_use]
+pub fn default_bands(sketch: Sketch) -> Vec<f64> {
+    match (sketch.fingerprint_bits(), most_hashes(sketch)) {
+        (0, None) => (3..=9).map(|tenth| f64::from(tenth) / 10.0).collect(),
+        (0, Some(most)) => (1..=most as u32).map(f64::from).collect(),
+        _ => (0..=10).map(f64::from).collect(),
+    }
+}
+
+/// What a pair's band stands for: written beside the pair, and read again with its label.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stratum {
+    /// Number of the band from 1, the most alike first, counting only bands with pairs.
+    pub number: u32,
+    /// Number of bands with pairs.
+    pub of: u32,
+    /// The band in words.
+    pub name: String,
+    /// Pairs of the collection in the band.
+    pub pairs: u64,
+    /// Pairs of these that were drawn.
+    pub drawn: u64,
+}
+
+/// One pair that was drawn, as a line of the file of pairs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DrawnPair {
+    /// The smaller id.
+    pub a: String,
+    /// The larger id.
+    pub b: String,
+    /// [`lookalike::sketch::SketchValue::score`] of the pair.
+    pub score: f64,
+    /// Its band.
+    pub stratum: Stratum,
+}
+
+/// What was drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draw {
+    /// The pairs in random order, so that no band waits for the end of a person's patience.
+    pub pairs: Vec<DrawnPair>,
+    /// Bands with their pairs in the collection and the pairs that were drawn, empty ones too.
+    pub bands: Vec<(Band, u64, u64)>,
+}
+
+/// Draws `each` pairs of every band, or all where a band has fewer: those whose ids have the
+/// smallest hashes under the seed, so that the result does not depend on any order. Pairs outside
+/// all bands do not count. Memory: the pairs drawn.
+#[must_use]
+pub fn draw(
+    collection: &Collection,
+    scored: impl Iterator<Item = Scored>,
+    bands: &[Band],
+    each: usize,
+    seed: u64,
+) -> Draw {
+    let hashes: Vec<u64> = (0..collection.len() as u32)
+        .map(|at| xxh3_64(collection.id(at).as_bytes(), seed))
+        .collect();
+    let mut heaps: Vec<BinaryHeap<(u64, u32, u32, u64)>> = vec![BinaryHeap::new(); bands.len()];
+    let mut counts = vec![0_u64; bands.len()];
+    for pair in scored {
+        let inside = |band: &Band| band.low <= pair.score && pair.score < band.high;
+        let Some(at) = bands.iter().position(inside) else {
+            continue;
+        };
+        counts[at] += 1;
+        let (a, b) = (hashes[pair.a as usize], hashes[pair.b as usize]);
+        let entry = (
+            avalanche(a.rotate_left(1) ^ b),
+            pair.a,
+            pair.b,
+            pair.score.to_bits(),
+        );
+        let heap = &mut heaps[at];
+        if heap.len() < each {
+            heap.push(entry);
+        } else if heap.peek().is_some_and(|last| entry < *last) {
+            heap.pop();
+            heap.push(entry);
+        }
+    }
+    let of = counts.iter().filter(|&&count| count > 0).count() as u32;
+    let (mut number, mut all, mut drawn_bands) = (0, Vec::new(), Vec::new());
+    for ((band, heap), pairs) in bands.iter().zip(heaps).zip(counts) {
+        number += u32::from(pairs > 0);
+        let drawn = heap.len() as u64;
+        let stratum = || Stratum {
+            number,
+            of,
+            name: band.name.clone(),
+            pairs,
+            drawn,
+        };
+        all.extend(heap.into_iter().map(|entry| (entry, stratum())));
+        drawn_bands.push((band.clone(), pairs, drawn));
+    }
+    all.sort_unstable_by_key(|(entry, _)| *entry);
+    let pair = |((_, a, b, score), stratum): (_, Stratum)| DrawnPair {
+        a: collection.id(a).to_owned(),
+        b: collection.id(b).to_owned(),
+        score: f64::from_bits(score),
+        stratum,
+    };
+    Draw {
+        pairs: all.into_iter().map(pair).collect(),
+        bands: drawn_bands,
+    }
+}

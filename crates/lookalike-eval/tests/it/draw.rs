@@ -1,0 +1,202 @@
+//! Samples by bands, and what their labels say of the whole collection.
+
+use lookalike::{Scheme, Sketch};
+use lookalike_eval::draw::{Draw, bands, default_bands};
+use lookalike_eval::strata::Strata;
+use lookalike_eval::sweep::sketches_of;
+use lookalike_eval::{Collection, Scored, draw, scored_pairs};
+
+use crate::families;
+
+fn simhash() -> Scheme {
+    Scheme {
+        sketch: Sketch::Simhash,
+        ..Scheme::default()
+    }
+}
+
+fn drawn(collection: &Collection, scored: Vec<Scored>, numbers: &[f64], each: usize) -> Draw {
+    let bands = bands(Sketch::Simhash, numbers).unwrap();
+    draw(collection, scored.into_iter(), &bands, each, 0)
+}
+
+#[test]
+fn every_band_gives_equally_many_or_all_it_has() {
+    let collection = families(40, 6);
+    let scored = scored_pairs(&sketches_of(&collection, &simhash()), 40.0);
+    let numbers = default_bands(Sketch::Simhash);
+    let draw = drawn(&collection, scored.clone(), &numbers, 5);
+    for (at, (band, pairs, drawn)) in draw.bands.iter().enumerate() {
+        let distance = numbers[at];
+        assert_eq!(band.name, format!("k = {distance}"));
+        let all = scored.iter().filter(|pair| 64.0 - pair.score == distance);
+        assert_eq!(*pairs, all.count() as u64);
+        assert_eq!(*drawn, (*pairs).min(5));
+        let own = draw
+            .pairs
+            .iter()
+            .filter(|pair| pair.stratum.name == band.name);
+        assert!(own.clone().all(|pair| 64.0 - pair.score == distance));
+        assert_eq!(own.count() as u64, *drawn);
+    }
+    assert!(draw.bands.iter().any(|band| band.2 == 5));
+    assert!(draw.bands.iter().any(|band| band.2 < 5));
+}
+
+#[test]
+fn a_sample_does_not_depend_on_the_order_of_pairs() {
+    let collection = families(30, 5);
+    let mut scored = scored_pairs(&sketches_of(&collection, &simhash()), 44.0);
+    let first = drawn(&collection, scored.clone(), &[3.0, 8.0, 20.0], 7);
+    scored.reverse();
+    assert_eq!(
+        first,
+        drawn(&collection, scored.clone(), &[3.0, 8.0, 20.0], 7)
+    );
+    let numbers = bands(Sketch::Simhash, &[3.0, 8.0, 20.0]).unwrap();
+    let other = draw(&collection, scored.into_iter(), &numbers, 7, 1);
+    assert_ne!(first.pairs, other.pairs);
+    let by_band = |draw: &Draw| draw.pairs.is_sorted_by_key(|pair| pair.stratum.number);
+    assert!(!by_band(&first), "bands are mixed");
+}
+
+#[test]
+fn numbers_that_are_no_bands_are_refused() {
+    for (sketch, numbers) in [
+        (Sketch::Simhash, &[3.0, 3.0][..]),
+        (Sketch::Simhash, &[1.5]),
+        (Sketch::Simhash, &[33.0]),
+        (Sketch::None, &[0.0, 0.5]),
+        (Sketch::None, &[1.5]),
+        (Sketch::None, &[]),
+        (Sketch::None, &[f64::NAN]),
+        (Sketch::Buckets { buckets: 8 }, &[9.0]),
+    ] {
+        assert!(bands(sketch, numbers).is_err(), "{sketch} {numbers:?}");
+    }
+    let names = |sketch, numbers: &[f64]| -> Vec<String> {
+        let bands = bands(sketch, numbers).unwrap();
+        bands.into_iter().map(|band| band.name).collect()
+    };
+    assert_eq!(names(Sketch::Simhash, &[0.0, 3.0]), ["k = 0", "k = 1 to 3"]);
+    assert_eq!(
+        names(Sketch::None, &[0.5, 0.9]),
+        ["0.9 or more", "0.5 to 0.9"]
+    );
+}
+
+/// Is the truth of these tests: a pair of one family.
+fn same_family(a: &str, b: &str) -> bool {
+    a[..3] == b[..3]
+}
+
+/// When every pair is labelled there is nothing to estimate.
+#[test]
+fn all_labels_give_the_exact_curve() {
+    let collection = families(20, 6);
+    let scored = scored_pairs(&sketches_of(&collection, &simhash()), 40.0);
+    let draw = drawn(
+        &collection,
+        scored.clone(),
+        &[4.0, 12.0, 18.0, 24.0],
+        usize::MAX,
+    );
+    let labels = || {
+        let pairs = draw.pairs.iter();
+        pairs.map(|pair| (&pair.stratum, Some(same_family(&pair.a, &pair.b))))
+    };
+    let strata = Strata::new(labels()).unwrap();
+    assert_eq!((strata.untouched(), strata.unlabelled()), (0, 0));
+    let all_true = labels().filter(|label| label.1 == Some(true)).count() as f64;
+    let mut found = 0;
+    for (point, tags) in strata.curve().iter().zip(strata.bands()) {
+        found += tags.stratum.pairs;
+        let correct: u64 = strata
+            .bands()
+            .iter()
+            .take(tags.stratum.number as usize)
+            .map(|t| t.trues)
+            .sum();
+        assert_eq!(point.found, found);
+        for (estimate, exact) in [
+            (point.precision, correct as f64 / found as f64),
+            (point.recall, correct as f64 / all_true),
+        ] {
+            assert!((estimate.value - exact).abs() < 1e-12);
+            assert!(estimate.high - estimate.low < 1e-12);
+        }
+    }
+}
+
+/// Two bands by hand: 100 pairs of which 9 of 10 are true, 1000 of which 1 of 10 is.
+#[test]
+fn bands_are_weighted_by_what_they_stand_for() {
+    let stratum = |number, pairs| lookalike_eval::Stratum {
+        number,
+        of: 3,
+        name: format!("band {number}"),
+        pairs,
+        drawn: 12,
+    };
+    let (near, far) = (stratum(1, 100), stratum(2, 1000));
+    let labels = |of: &'static str| {
+        of.chars().map(|c| match c {
+            't' => Some(true),
+            'f' => Some(false),
+            _ => None,
+        })
+    };
+    let all = labels("tttttttttf").map(|label| (&near, label));
+    let all = all.chain(labels("ftffffffffuu").map(|label| (&far, label)));
+    let strata = Strata::new(all).unwrap();
+    assert_eq!((strata.untouched(), strata.unlabelled()), (1, 2));
+    let curve = strata.curve();
+    let near_enough = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+    near_enough(curve[0].precision.value, 0.9);
+    near_enough(curve[1].precision.value, 190.0 / 1100.0);
+    near_enough(curve[0].recall.value, 90.0 / 190.0);
+    near_enough(curve[1].recall.value, 1.0);
+    // Two unknown of twelve: 1 to 3 true of 12.
+    near_enough(
+        curve[1].precision_with_unknown.0,
+        (90.0 + 1000.0 / 12.0) / 1100.0,
+    );
+    near_enough(
+        curve[1].precision_with_unknown.1,
+        (90.0 + 3000.0 / 12.0) / 1100.0,
+    );
+    let mixed = [(&near, Some(true)), (&stratum(1, 99), Some(true))];
+    assert!(Strata::new(mixed).is_err());
+}
+
+/// The limits hold the truth about as often as they say: 95 of 100, here at least 85.
+#[test]
+fn limits_of_samples_hold_the_truth() {
+    let collection = families(60, 6);
+    let scored = scored_pairs(&sketches_of(&collection, &simhash()), 36.0);
+    let bands = bands(Sketch::Simhash, &[14.0, 20.0, 24.0, 28.0]).unwrap();
+    let curve = |each, seed| {
+        let draw = draw(&collection, scored.iter().copied(), &bands, each, seed);
+        let label = |pair: &lookalike_eval::DrawnPair| Some(same_family(&pair.a, &pair.b));
+        let labels: Vec<_> = draw
+            .pairs
+            .iter()
+            .map(|pair| (&pair.stratum, label(pair)))
+            .collect();
+        Strata::new(labels).unwrap().curve()
+    };
+    let exact = curve(usize::MAX, 0);
+    let (mut held, mut all) = (0, 0);
+    for seed in 0..100 {
+        for (sampled, exact) in curve(25, seed).iter().zip(&exact) {
+            for (estimate, truth) in [
+                (sampled.precision, exact.precision.value),
+                (sampled.recall, exact.recall.value),
+            ] {
+                all += 1;
+                held += u32::from(estimate.low <= truth + 1e-9 && truth - 1e-9 <= estimate.high);
+            }
+        }
+    }
+    assert!(f64::from(held) >= 0.85 * f64::from(all), "{held} of {all}");
+}
