@@ -179,8 +179,12 @@ impl Chunker {
     fn look_for_lines(&mut self, text: &str) {
         self.lines.clear();
         self.paragraphs.clear();
-        for line in text.split('\n') {
-            let line = line.as_bytes().trim_ascii();
+        let text = text.as_bytes();
+        let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
+        let mut start = 0;
+        for end in ends {
+            let line = text[start..end].trim_ascii();
+            start = end + 1;
             if !line.is_empty() {
                 self.lines.push(xxh3_64(line));
             } else if self.paragraphs.last().copied().unwrap_or(0) < self.lines.len() {

@@ -10,7 +10,6 @@ use super::collection::View;
 use super::external_sort::ExternalSort;
 use super::settings::ExactCopies;
 use crate::error::BatchError;
-use crate::lines::write_line;
 
 /// One row of the result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,6 +60,53 @@ impl<'a> OverlapRow<'a> {
     }
 }
 
+impl OverlapRow<'_> {
+    /// The row as a line of JSON, instead of what is in `line`: the same bytes as serde's, in less than half the time,
+    /// for there are millions of rows.
+    fn write_to(&self, line: &mut Vec<u8>) -> io::Result<()> {
+        line.clear();
+        for (before, text) in [
+            (&b"{\"a\":"[..], self.a),
+            (b",\"b\":", self.b),
+            (b",\"chunking\":", self.chunking),
+        ] {
+            line.extend_from_slice(before);
+            string(line, text)?;
+        }
+        for (before, count) in [
+            (&b",\"shared\":"[..], self.shared),
+            (b",\"chunks_a\":", self.chunks_a),
+            (b",\"chunks_b\":", self.chunks_b),
+        ] {
+            line.extend_from_slice(before);
+            serde_json::to_writer(&mut *line, &count)?;
+        }
+        for (before, share) in [
+            (&b",\"containment_a\":"[..], self.containment_a),
+            (b",\"containment_b\":", self.containment_b),
+            (b",\"resemblance\":", self.resemblance),
+        ] {
+            line.extend_from_slice(before);
+            serde_json::to_writer(&mut *line, &share)?;
+        }
+        line.extend_from_slice(b"}\n");
+        Ok(())
+    }
+}
+
+/// A JSON string; names seldom have anything to escape, which is seen many bytes at a time.
+fn string(line: &mut Vec<u8>, text: &str) -> io::Result<()> {
+    let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    // Without an early end the loop is one of vectors.
+    if text.bytes().fold(true, |all, byte| all & plain(byte)) {
+        line.push(b'"');
+        line.extend_from_slice(text.as_bytes());
+        line.push(b'"');
+        return Ok(());
+    }
+    Ok(serde_json::to_writer(line, text)?)
+}
+
 /// What is between an engine and the file.
 pub(crate) struct RowWriter<'a> {
     pub(crate) view: View<'a>,
@@ -103,11 +149,14 @@ impl RowWriter<'_> {
     ) -> Result<u64, BatchError> {
         let result = BatchError::result(path);
         let mut lines = 0;
+        let mut line = Vec::new();
         if self.copies == ExactCopies::Listed && self.view.has_copies() {
             let sort = self.expand(engine)?;
             let done = sort.drain(|[a, b, shared]: [u32; 3]| {
                 lines += 1;
-                self.line_of_documents(out, a, b, shared)
+                self.row_of_documents(a, b, shared)
+                    .write_to(&mut line)
+                    .and_then(|()| out.write_all(&line))
                     .map_err(Failure::There)
             });
             done.map_err(|failure| match failure {
@@ -123,11 +172,10 @@ impl RowWriter<'_> {
             lines += 1;
             let names = [row.a, row.b].map(|unit| self.view.name(unit));
             let chunks = [row.a, row.b].map(|unit| self.sizes[unit as usize]);
-            write_line(
-                out,
-                &OverlapRow::new(names, self.chunking, row.shared, chunks),
-            )
-            .map_err(&result)
+            OverlapRow::new(names, self.chunking, row.shared, chunks)
+                .write_to(&mut line)
+                .and_then(|()| out.write_all(&line))
+                .map_err(&result)
         })?;
         Ok(lines)
     }
@@ -170,16 +218,33 @@ impl RowWriter<'_> {
         Ok(sort)
     }
 
-    fn line_of_documents(
-        &self,
-        out: &mut dyn Write,
-        a: u32,
-        b: u32,
-        shared: u32,
-    ) -> io::Result<()> {
+    fn row_of_documents(&self, a: u32, b: u32, shared: u32) -> OverlapRow<'_> {
         let ends = [a, b].map(|rank| self.view.collection.document_at(rank));
         let names = ends.map(|(id, _)| id);
         let chunks = ends.map(|(_, set)| self.sizes[set as usize]);
-        write_line(out, &OverlapRow::new(names, self.chunking, shared, chunks))
+        OverlapRow::new(names, self.chunking, shared, chunks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_row_is_written_as_serde_writes_it(
+            a in any::<String>(),
+            b in "[ -~]{0,40}",
+            chunks in (1_u32..9_000, 1_u32..9_000),
+            shared in any::<u32>(),
+        ) {
+            let shared = shared % (chunks.0.min(chunks.1) + 1);
+            let row = OverlapRow::new([&a, &b], "lines:2", shared, [chunks.0, chunks.1]);
+            let mut line = b"what was there".to_vec();
+            row.write_to(&mut line).unwrap();
+            prop_assert_eq!(line, format!("{}\n", serde_json::to_string(&row).unwrap()).into_bytes());
+        }
     }
 }
