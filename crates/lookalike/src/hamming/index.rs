@@ -151,10 +151,15 @@ impl<C: Code> TableIndex<C> {
         }
     }
 
-    /// The number of entries before a code in the first table, when it is stored there; tables in
-    /// lines need their ranks counted.
-    pub(super) fn rank(&self, code: C) -> Option<usize> {
-        self.tables.first()?.find(code.word())
+    /// The number of codes before this one in the order of [`TableIndex::for_each`]; `None` when it is
+    /// not stored, or when the tables are in lines and were built without ids. One probe.
+    ///
+    /// Whoever keeps something beside the codes keeps it in this order.
+    pub fn rank(&self, code: C) -> Option<usize> {
+        self.tables
+            .first()
+            .filter(|table| table.has_ranks())?
+            .find(code.word())
     }
 
     /// The design of the tables.

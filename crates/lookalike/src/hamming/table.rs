@@ -302,6 +302,14 @@ impl<W: Word> Table<W> {
         }
     }
 
+    /// Whether [`Table::find`] can tell ranks.
+    pub(super) fn has_ranks(&self) -> bool {
+        match &self.store {
+            Store::Packed(_) => true,
+            Store::Lines(lines) => !lines.ranks.items().is_empty(),
+        }
+    }
+
     /// Makes ranks available.
     pub(super) fn count_ranks(&mut self) {
         if let Store::Lines(lines) = &mut self.store {

@@ -293,3 +293,20 @@ proptest! {
         check(&codes, &all[pick % all.len()], layout, |code| code as u64);
     }
 }
+
+#[test]
+fn ranks_number_the_codes_in_the_order_of_a_visit() {
+    let codes = [7_u64, 1 << 60, 3, 7, u64::MAX, 0];
+    let design = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
+    let packed = TableIndex::build(&codes, &design, Layout::Packed).unwrap();
+    let mut next = 0;
+    packed.for_each(&mut |code| {
+        assert_eq!(packed.rank(code), Some(next));
+        next += 1;
+    });
+    assert_eq!(next, 5);
+    assert_eq!(packed.rank(1), None);
+    // Lines count only when ids need it.
+    let lines = TableIndex::build(&codes, &design, Layout::Lines).unwrap();
+    assert_eq!(lines.rank(7), None);
+}

@@ -1,0 +1,277 @@
+//! Behind the scenes: memories become runs, runs become larger runs. Each new run is written and opened beside what
+//! stands, and takes its place in one step: manifest first, then view.
+
+use std::sync::Arc;
+
+use super::view::Frozen;
+use super::{Engine, Writer};
+use crate::bits::{AtomicBits, RankedBits};
+use crate::dead;
+use crate::error::{Result, StoreError};
+use crate::manifest::{Manifest, RunEntry};
+use crate::run::{MemorySource, Run, RunSource, Source, write_run};
+use crate::time::Time;
+
+/// Runs beyond which some are merged whatever their sizes.
+const MOST_RUNS: usize = 24;
+/// Runs below this are not made anew for their dead documents alone.
+const FEW_DEAD: usize = 1024;
+
+impl Engine {
+    /// Whether a memory waits to become a run.
+    pub(crate) fn wants_flush(&self) -> usize {
+        self.view().frozen.len()
+    }
+
+    /// Makes a run of the oldest memory whose log is complete; false when there is none.
+    pub(crate) fn flush(&self) -> Result<bool> {
+        self.ensure_writing()?;
+        let Some(frozen) = self.view().frozen.first().cloned() else {
+            return Ok(false);
+        };
+        let source = MemorySource::new(
+            Arc::clone(&frozen.memory),
+            self.now(Time(0)),
+            self.hasher.clone(),
+        );
+        let run = self.build(&[&source])?;
+        let mut writer = self.writer();
+        if let Some(run) = &run {
+            note_late(run, 0, source.live_bits(), frozen.memory.dead());
+        }
+        self.install_flush(&mut writer, &frozen, run)?;
+        Ok(true)
+    }
+
+    /// Writes and opens a run of all that lives; none when nothing does.
+    fn build(&self, sources: &[&dyn Source]) -> Result<Option<Run>> {
+        let live: u64 = sources.iter().map(|source| u64::from(source.live())).sum();
+        if live == 0 {
+            return Ok(None);
+        }
+        if live >= u64::from(u32::MAX) {
+            let what = format!("{live} documents are more than one run holds");
+            return Err(StoreError::Invalid(what));
+        }
+        let options = {
+            let mut writer = self.writer();
+            let number = writer.manifest.next_file;
+            writer.manifest.next_file += 1;
+            self.run_options(&writer, number)
+        };
+        let path = self.path(options.number, "run");
+        let built = write_run(&*self.fs, &path, &options, sources).and_then(|()| {
+            let identity = (options.collection, options.number);
+            Run::open(&*self.fs, &path, identity, options.radius)
+        });
+        if built.is_err() {
+            // What is left of it is removed at the next start at the latest.
+            let _ = self.fs.remove(&path);
+        }
+        built.map(Some)
+    }
+
+    fn install_flush(&self, writer: &mut Writer, frozen: &Frozen, run: Option<Run>) -> Result<()> {
+        let mut manifest = writer.manifest.clone();
+        manifest.logs.retain(|&log| log != frozen.log);
+        manifest.frame = frozen.next;
+        let run = run.map(Arc::new);
+        let mut runs = self.view().runs.clone();
+        runs.extend(run.clone());
+        let obsolete = self.install(writer, manifest, &runs)?;
+        let mut view = self.view_mut();
+        view.frozen.retain(|other| other.log != frozen.log);
+        view.runs = runs;
+        drop(view);
+        self.discard(obsolete.into_iter().chain([(frozen.log, "log")]));
+        Ok(())
+    }
+
+    /// Merges some runs into one; false when none need it.
+    pub(crate) fn merge(&self) -> Result<bool> {
+        self.ensure_writing()?;
+        let now = self.now(Time(0));
+        let runs = self.view().runs.clone();
+        let Some(chosen) = choose(&runs, self.tuning.fan_out, now) else {
+            return Ok(false);
+        };
+        self.merge_runs(&runs[chosen], now)?;
+        Ok(true)
+    }
+
+    /// Merges all runs into one.
+    pub(crate) fn compact(&self) -> Result<()> {
+        self.ensure_writing()?;
+        let (now, runs) = (self.now(Time(0)), self.view().runs.clone());
+        let untouched =
+            runs.len() == 1 && runs[0].dead().count() == 0 && !any_expired(&runs[0], now);
+        if runs.is_empty() || untouched {
+            return Ok(());
+        }
+        self.merge_runs(&runs, now)
+    }
+
+    fn merge_runs(&self, old: &[Arc<Run>], now: Time) -> Result<()> {
+        let sources: Vec<RunSource> = old
+            .iter()
+            .map(|run| RunSource::new(Arc::clone(run), now))
+            .collect();
+        let all: Vec<&dyn Source> = sources.iter().map(|source| source as &dyn Source).collect();
+        let run = self.build(&all)?;
+        let mut writer = self.writer();
+        if let Some(run) = &run {
+            let mut base = 0;
+            for (source, old) in sources.iter().zip(old) {
+                note_late(run, base, source.live_bits(), old.dead());
+                base += source.live();
+            }
+        }
+        self.install_merge(&mut writer, old, run)
+    }
+
+    fn install_merge(&self, writer: &mut Writer, old: &[Arc<Run>], run: Option<Run>) -> Result<()> {
+        let (manifest, run) = (writer.manifest.clone(), run.map(Arc::new));
+        let mut runs = self.view().runs.clone();
+        let is_old = |run: &Arc<Run>| old.iter().any(|old| old.number() == run.number());
+        let at = runs.iter().position(is_old).unwrap_or(runs.len());
+        runs.retain(|run| !is_old(run));
+        runs.splice(at..at, run);
+        let obsolete = self.install(writer, manifest, &runs)?;
+        self.view_mut().runs = runs;
+        self.discard(obsolete.into_iter());
+        Ok(())
+    }
+
+    /// Makes the manifest name these runs and what is dead in them; the files that it no longer names.
+    fn install(
+        &self,
+        writer: &mut Writer,
+        mut manifest: Manifest,
+        runs: &[Arc<Run>],
+    ) -> Result<Vec<(u64, &'static str)>> {
+        self.ensure_writing()?;
+        let before = std::mem::take(&mut manifest.runs);
+        let mut listed = writer.listed.clone();
+        for run in runs {
+            let known = before.iter().find(|entry| entry.file == run.number());
+            let mut dead_file = known.and_then(|entry| entry.dead);
+            let count = run.dead().count();
+            if count > listed.get(&run.number()).copied().unwrap_or(0) {
+                let number = manifest.next_file;
+                manifest.next_file += 1;
+                let path = self.path(number, "dead");
+                dead::write(
+                    &*self.fs,
+                    &path,
+                    (manifest.collection, number),
+                    run.number(),
+                    run.dead(),
+                )?;
+                listed.insert(run.number(), count);
+                dead_file = Some(number);
+            }
+            manifest.runs.push(RunEntry {
+                file: run.number(),
+                documents: run.len() as u64,
+                dead: dead_file,
+            });
+        }
+        manifest.time = self.now(Time(0)).0;
+        let kept = manifest.runs.clone();
+        self.replace_manifest(writer, manifest)?;
+        listed.retain(|run, _| kept.iter().any(|entry| entry.file == *run));
+        writer.listed = listed;
+        let mut obsolete = Vec::new();
+        for old in before {
+            let new = kept.iter().find(|entry| entry.file == old.file);
+            obsolete.extend(new.is_none().then_some((old.file, "run")));
+            let replaced = old
+                .dead
+                .filter(|_| new.and_then(|new| new.dead) != old.dead);
+            obsolete.extend(replaced.map(|file| (file, "dead")));
+        }
+        Ok(obsolete)
+    }
+
+    /// Removes files that nothing names; those that cannot be are removed at the next start.
+    fn discard(&self, files: impl Iterator<Item = (u64, &'static str)>) {
+        for (number, kind) in files {
+            let _ = self.fs.remove(&self.path(number, kind));
+        }
+    }
+}
+
+/// Marks in a new run what died in its source while it was made.
+fn note_late(run: &Run, base: u32, went_in: &RankedBits, dead: &AtomicBits) {
+    for (at, (&live, dead)) in went_in.words().iter().zip(dead.words()).enumerate() {
+        let mut late = live & dead;
+        while late != 0 {
+            let place = at * 64 + late.trailing_zeros() as usize;
+            run.dead().set((base + went_in.rank(place)) as usize);
+            late &= late - 1;
+        }
+    }
+}
+
+fn any_expired(run: &Run, now: Time) -> bool {
+    run.any_expires() && (0..run.len() as u32).any(|place| run.expires(place) <= now.0)
+}
+
+/// Documents of a run that only take space.
+fn waste(run: &Run, now: Time) -> usize {
+    let dead = run.dead().count();
+    if !run.any_expires() {
+        return dead;
+    }
+    (0..run.len() as u32)
+        .filter(|&place| !run.is_alive(place, now))
+        .count()
+}
+
+/// The size of a run in powers of the fan-out.
+fn level(documents: usize, fan_out: usize) -> u32 {
+    documents.max(1).ilog(fan_out.max(2))
+}
+
+/// Which neighbouring runs are merged next, if any: of one level as many as the fan-out, the smallest first; one that is
+/// half waste, by itself; the cheapest when there are too many.
+fn choose(runs: &[Arc<Run>], fan_out: usize, now: Time) -> Option<std::ops::Range<usize>> {
+    let fan_out = fan_out.max(2);
+    let levels: Vec<u32> = runs.iter().map(|run| level(run.len(), fan_out)).collect();
+    let mut best: Option<(u32, std::ops::Range<usize>)> = None;
+    for start in 0..runs.len() {
+        // A stretch of runs no larger than its first level: small ones between go along.
+        let top = levels[start];
+        let end = start
+            + levels[start..]
+                .iter()
+                .take_while(|&&other| other <= top)
+                .count();
+        let of_top = levels[start..end]
+            .iter()
+            .filter(|&&other| other == top)
+            .count();
+        if of_top >= fan_out && best.as_ref().is_none_or(|(level, _)| top < *level) {
+            best = Some((top, start..end));
+        }
+    }
+    if let Some((_, range)) = best {
+        return Some(range);
+    }
+    if runs.len() > MOST_RUNS {
+        let cost = |start: &usize| {
+            runs[*start..*start + fan_out]
+                .iter()
+                .map(|run| run.len())
+                .sum::<usize>()
+        };
+        let start = (0..=runs.len() - fan_out).min_by_key(cost)?;
+        return Some(start..start + fan_out);
+    }
+    let wasteful = |run: &Arc<Run>| {
+        let waste = waste(run, now);
+        waste == run.len() || (waste >= FEW_DEAD && waste * 2 > run.len())
+    };
+    let at = runs.iter().position(wasteful)?;
+    Some(at..at + 1)
+}

@@ -1,0 +1,173 @@
+//! A collection without threads: everything happens when it is called for, so that tests decide when that is.
+//!
+//! Locks, in the order in which they are taken: the writer (log, manifest), then the view. Readers take the view only,
+//! for the time of a search in memory; documents of runs are read after it is given back, since runs never change.
+
+mod commit;
+mod install;
+mod open;
+mod payload;
+mod query;
+mod snapshot;
+mod stage;
+mod view;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+
+use crate::error::{Result, StoreError};
+use crate::fs::Fs;
+use crate::id_hash::IdHasher;
+use crate::log::LogWriter;
+use crate::manifest::{Manifest, ReplaceError};
+use crate::run::RunOptions;
+use crate::settings::CollectionSettings;
+use crate::time::Time;
+
+pub(crate) use commit::Request;
+pub use open::Recovery;
+pub(crate) use open::{salvage, set_time_to_live, settings, verify};
+pub(crate) use payload::Change;
+pub use query::Stats;
+use view::View;
+
+/// How much is kept in memory and how runs are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// Documents in memory, in bytes, before they go to a run.
+    pub memory_bytes: usize,
+    /// The same in documents.
+    pub memory_documents: usize,
+    /// Bytes by which the log grows; a quarter of it is kept for deletes when the disk is full.
+    pub log_step: u64,
+    /// Runs of like size that are merged into one.
+    pub fan_out: usize,
+    /// Runs of no more fingerprints than this make their tables when they are opened.
+    pub small_run: usize,
+    /// Memory for sorting when a run is made, in bytes.
+    pub scratch_bytes: usize,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 << 20,
+            memory_documents: 1 << 18,
+            log_step: 1 << 20,
+            fan_out: 4,
+            small_run: 1 << 16,
+            scratch_bytes: 256 << 20,
+        }
+    }
+}
+
+/// A collection.
+pub(crate) struct Engine {
+    fs: Arc<dyn Fs>,
+    folder: PathBuf,
+    settings: CollectionSettings,
+    tuning: Tuning,
+    hasher: IdHasher,
+    view: RwLock<View>,
+    writer: Mutex<Writer>,
+    /// Why writing stopped.
+    stopped: OnceLock<String>,
+    /// The server's time in milliseconds: never goes backwards.
+    time: AtomicU64,
+    /// Whether the mark of an orderly end is still there.
+    marked: AtomicBool,
+}
+
+/// What only one may change at a time.
+#[derive(Debug)]
+struct Writer {
+    log: LogWriter,
+    manifest: Manifest,
+    /// Of each run the number of dead documents that a file lists.
+    listed: HashMap<u64, usize>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The path of a numbered file.
+pub(crate) fn file_path(folder: &Path, number: u64, kind: &str) -> PathBuf {
+    folder.join(format!("{number:08}.{kind}"))
+}
+
+impl Engine {
+    fn view(&self) -> RwLockReadGuard<'_, View> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn view_mut(&self) -> RwLockWriteGuard<'_, View> {
+        self.view.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Settings of the collection.
+    pub(crate) fn settings(&self) -> &CollectionSettings {
+        &self.settings
+    }
+
+    /// The server's time, which this moves forward.
+    pub(crate) fn now(&self, told: Time) -> Time {
+        Time(self.time.fetch_max(told.0, Ordering::Relaxed).max(told.0))
+    }
+
+    /// Why writing stopped, if it did.
+    pub(crate) fn stopped(&self) -> Option<&str> {
+        self.stopped.get().map(String::as_str)
+    }
+
+    fn stop(&self, error: &StoreError) -> StoreError {
+        let reason = self.stopped.get_or_init(|| error.to_string());
+        StoreError::Stopped(reason.clone())
+    }
+
+    fn ensure_writing(&self) -> Result<()> {
+        match self.stopped.get() {
+            Some(reason) => Err(StoreError::Stopped(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn path(&self, number: u64, kind: &str) -> PathBuf {
+        file_path(&self.folder, number, kind)
+    }
+
+    fn run_options(&self, writer: &Writer, number: u64) -> RunOptions {
+        RunOptions {
+            collection: writer.manifest.collection,
+            number,
+            radius: self.settings.radius,
+            small: self.tuning.small_run,
+            scratch: self.tuning.scratch_bytes,
+        }
+    }
+
+    /// Puts a manifest in the place of the one that stands; when nobody knows which one stands, writing stops.
+    fn replace_manifest(&self, writer: &mut Writer, manifest: Manifest) -> Result<()> {
+        match manifest.write(&*self.fs, &self.folder) {
+            Ok(()) => {
+                writer.manifest = manifest;
+                Ok(())
+            }
+            Err(ReplaceError::Before(error)) => Err(error),
+            Err(ReplaceError::Unknown(error)) => Err(self.stop(&error)),
+        }
+    }
+}

@@ -1,0 +1,626 @@
+//! A file system in memory that forgets what was not synced when its power is cut, and fails when it is told to.
+//!
+//! A power cut keeps each unsynced sector of 512 bytes, drops it, or tears it; each unsynced name (creation, rename,
+//! removal) survives or is lost on its own, whatever came before or after it. Everything follows from the seed of the cut.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{File, Fs, Lock, LockError};
+
+const SECTOR: usize = 512;
+
+/// What goes wrong at a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The call fails with an input or output error; the medium goes on afterwards.
+    Io,
+    /// Every call that needs room fails, from this one on until [`SimulatedFs::heal`].
+    Full,
+    /// A write writes only some of the bytes and then fails.
+    ShortWrite,
+    /// A sync fails, and what it should have made durable never will be, though it can be read.
+    FailedSync,
+    /// The power is gone: this call and all later ones fail.
+    PowerCut,
+}
+
+/// What a medium only says it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Making bytes durable.
+    Sync,
+    /// Making names durable.
+    SyncDir,
+}
+
+/// The state of the medium just before a call, for cutting the power there.
+#[derive(Clone, Debug)]
+pub struct Crash {
+    /// What [`SimulatedFs::mark`] said last.
+    pub mark: u64,
+    state: State,
+}
+
+/// A simulated file system; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct SimulatedFs(Arc<Mutex<Machine>>);
+
+#[derive(Debug, Default)]
+struct Machine {
+    state: State,
+    calls: u64,
+    fault: Option<(u64, Fault)>,
+    full: bool,
+    cut: bool,
+    failed: bool,
+    lie: Option<Lie>,
+    mark: u64,
+    recorded: Option<Vec<Crash>>,
+    locks: Vec<(PathBuf, String)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    inodes: Vec<Inode>,
+    folders: BTreeMap<PathBuf, Folder>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Inode {
+    durable: Arc<Vec<u8>>,
+    current: Arc<Vec<u8>>,
+    unsynced: Vec<(usize, Arc<[u8]>)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Folder {
+    durable: BTreeMap<String, usize>,
+    current: BTreeMap<String, usize>,
+    unsynced: Vec<Naming>,
+}
+
+#[derive(Clone, Debug)]
+enum Naming {
+    Set(String, usize),
+    Unset(String, usize),
+    Move(String, String, usize),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Read,
+    Write,
+    Sync,
+    Name,
+}
+
+/// A small generator of even numbers in the sense of chance: SplitMix64.
+#[derive(Clone, Copy, Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.roll() % end.max(1) as u64) as usize
+    }
+}
+
+impl SimulatedFs {
+    /// An empty medium with the folder `/`.
+    pub fn new() -> Self {
+        let fs = Self::default();
+        fs.machine()
+            .state
+            .folders
+            .insert(PathBuf::from("/"), Folder::default());
+        fs
+    }
+
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many calls were made.
+    pub fn calls(&self) -> u64 {
+        self.machine().calls
+    }
+
+    /// Lets the call of this number (the first is 0) fail.
+    pub fn fail_at(&self, call: u64, fault: Fault) {
+        self.machine().fault = Some((call, fault));
+    }
+
+    /// Whether the fault has happened.
+    pub fn failed(&self) -> bool {
+        self.machine().failed
+    }
+
+    /// No more faults: there is room again.
+    pub fn heal(&self) {
+        let mut machine = self.machine();
+        machine.fault = None;
+        machine.full = false;
+    }
+
+    /// From now on there is no room.
+    pub fn fill(&self) {
+        self.machine().full = true;
+    }
+
+    /// From now on the medium lies, like a store that forgets to ask.
+    pub fn lie(&self, lie: Option<Lie>) {
+        self.machine().lie = lie;
+    }
+
+    /// A number that later crashes carry: how far the test has come.
+    pub fn mark(&self, mark: u64) {
+        self.machine().mark = mark;
+    }
+
+    /// Begins to keep the state before every call that changes something.
+    pub fn record(&self) {
+        self.machine().recorded = Some(Vec::new());
+    }
+
+    /// The states kept so far, and one of now; keeps no more.
+    pub fn recorded(&self) -> Vec<Crash> {
+        let mut machine = self.machine();
+        let mut recorded = machine.recorded.take().unwrap_or_default();
+        recorded.push(Crash {
+            mark: machine.mark,
+            state: machine.state.clone(),
+        });
+        recorded
+    }
+
+    /// The medium after the power was cut now.
+    pub fn cut(&self, seed: u64) -> Self {
+        self.machine().state.clone().cut(seed)
+    }
+
+    /// The medium as it stands, everything on it durable: for tests that damage it.
+    pub fn copy(&self) -> Self {
+        let mut state = self.machine().state.clone();
+        state.inodes.iter_mut().for_each(Inode::settle);
+        for folder in state.folders.values_mut() {
+            folder.durable = folder.current.clone();
+            folder.unsynced.clear();
+        }
+        Self::of(state)
+    }
+
+    fn of(state: State) -> Self {
+        Self(Arc::new(Mutex::new(Machine {
+            state,
+            ..Machine::default()
+        })))
+    }
+
+    /// All files with their bytes.
+    pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let machine = self.machine();
+        let mut files = BTreeMap::new();
+        for (path, folder) in &machine.state.folders {
+            for (name, &inode) in &folder.current {
+                let bytes = machine.state.inodes[inode].current.to_vec();
+                files.insert(path.join(name), bytes);
+            }
+        }
+        files
+    }
+
+    /// Replaces the bytes of a file behind the back of whoever uses it; `None` removes it.
+    pub fn damage(&self, path: &Path, bytes: Option<Vec<u8>>) {
+        let mut machine = self.machine();
+        let Some((folder, name)) = split(path) else {
+            return;
+        };
+        let state = &mut machine.state;
+        let inode = Inode::of(Arc::new(bytes.clone().unwrap_or_default()));
+        if let Some(folder) = state.folders.get_mut(folder) {
+            match bytes {
+                Some(_) => {
+                    let number = state.inodes.len();
+                    state.inodes.push(inode);
+                    folder.current.insert(name.to_owned(), number);
+                    folder.durable.insert(name.to_owned(), number);
+                }
+                None => {
+                    folder.current.remove(name);
+                    folder.durable.remove(name);
+                }
+            }
+        }
+    }
+}
+
+impl Crash {
+    /// The medium after the power was cut here.
+    pub fn cut(&self, seed: u64) -> SimulatedFs {
+        self.state.clone().cut(seed)
+    }
+}
+
+fn split(path: &Path) -> Option<(&Path, &str)> {
+    Some((path.parent()?, path.file_name()?.to_str()?))
+}
+
+impl Inode {
+    fn of(bytes: Arc<Vec<u8>>) -> Self {
+        Self {
+            durable: Arc::clone(&bytes),
+            current: bytes,
+            unsynced: Vec::new(),
+        }
+    }
+
+    fn settle(&mut self) {
+        self.durable = Arc::clone(&self.current);
+        self.unsynced.clear();
+    }
+
+    fn write(&mut self, bytes: &[u8], offset: usize) {
+        let current = Arc::make_mut(&mut self.current);
+        if current.len() < offset + bytes.len() {
+            current.resize(offset + bytes.len(), 0);
+        }
+        current[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.unsynced.push((offset, bytes.into()));
+    }
+
+    fn cut(self, dice: &mut Dice) -> Self {
+        if self.unsynced.is_empty() {
+            return Self::of(self.durable);
+        }
+        // One cut in eight keeps everything, one nothing: the plain cases are often where it hurts.
+        let mood = dice.below(8);
+        let mut bytes = self.durable.to_vec();
+        for (offset, written) in &self.unsynced {
+            let mut at = 0;
+            while at < written.len() {
+                let end = (SECTOR - (offset + at) % SECTOR + at).min(written.len());
+                let kept = match (mood, dice.below(5)) {
+                    (0, _) => end - at,
+                    (1, _) | (_, 0 | 1) => 0,
+                    (_, 2) => dice.below(end - at + 1),
+                    _ => end - at,
+                };
+                if kept > 0 {
+                    let from = offset + at;
+                    if bytes.len() < from + kept {
+                        bytes.resize(from + kept, 0);
+                    }
+                    bytes[from..from + kept].copy_from_slice(&written[at..at + kept]);
+                }
+                at = end;
+            }
+        }
+        // The length may have been written without what is behind it.
+        if mood > 1 && dice.below(4) == 0 && self.current.len() > bytes.len() {
+            let length = bytes.len() + dice.below(self.current.len() - bytes.len() + 1);
+            bytes.resize(length, 0);
+        }
+        Self::of(Arc::new(bytes))
+    }
+}
+
+impl Folder {
+    fn apply(names: &mut BTreeMap<String, usize>, naming: &Naming) {
+        match naming {
+            Naming::Set(name, inode) => {
+                names.insert(name.clone(), *inode);
+            }
+            Naming::Unset(name, inode) => {
+                if names.get(name) == Some(inode) {
+                    names.remove(name);
+                }
+            }
+            Naming::Move(from, to, inode) => {
+                if names.get(from) == Some(inode) {
+                    names.remove(from);
+                }
+                names.insert(to.clone(), *inode);
+            }
+        }
+    }
+
+    fn name(&mut self, naming: Naming) {
+        Self::apply(&mut self.current, &naming);
+        self.unsynced.push(naming);
+    }
+
+    fn cut(self, dice: &mut Dice) -> Self {
+        let mut names = self.durable;
+        let mood = dice.below(6);
+        for naming in &self.unsynced {
+            if mood == 0 || (mood > 1 && dice.below(2) == 0) {
+                Self::apply(&mut names, naming);
+            }
+        }
+        Self {
+            durable: names.clone(),
+            current: names,
+            unsynced: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    fn cut(self, seed: u64) -> SimulatedFs {
+        let mut dice = Dice(seed);
+        let inodes = self.inodes.into_iter().map(|inode| inode.cut(&mut dice));
+        let inodes = inodes.collect();
+        let folders = self.folders.into_iter();
+        let folders = folders
+            .map(|(path, folder)| (path, folder.cut(&mut dice)))
+            .collect();
+        SimulatedFs::of(State { inodes, folders })
+    }
+
+    fn find(&self, path: &Path) -> io::Result<usize> {
+        split(path)
+            .and_then(|(folder, name)| self.folders.get(folder)?.current.get(name).copied())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn folder<'a>(&mut self, path: &'a Path) -> io::Result<(&mut Folder, &'a str)> {
+        let (folder, name) = split(path).ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = self
+            .folders
+            .get_mut(folder)
+            .ok_or(io::ErrorKind::NotFound)?;
+        Ok((folder, name))
+    }
+}
+
+impl Machine {
+    /// Counts a call; how much of a write may be written before it fails.
+    fn call(&mut self, call: Call) -> io::Result<Option<Fault>> {
+        if self.cut {
+            return Err(io::Error::other("the power is cut"));
+        }
+        if call != Call::Read
+            && let Some(recorded) = &mut self.recorded
+        {
+            recorded.push(Crash {
+                mark: self.mark,
+                state: self.state.clone(),
+            });
+        }
+        let number = self.calls;
+        self.calls += 1;
+        if let Some((at, fault)) = self.fault
+            && at == number
+        {
+            let applies = match fault {
+                Fault::Io | Fault::PowerCut => true,
+                Fault::Full => matches!(call, Call::Write | Call::Name),
+                Fault::ShortWrite => call == Call::Write,
+                Fault::FailedSync => call == Call::Sync,
+            };
+            self.failed |= applies;
+            match fault {
+                _ if !applies => {}
+                Fault::Io => return Err(io::Error::other("injected input or output error")),
+                Fault::Full => self.full = true,
+                Fault::PowerCut => {
+                    self.cut = true;
+                    return Err(io::Error::other("the power is cut"));
+                }
+                Fault::ShortWrite | Fault::FailedSync => return Ok(Some(fault)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn room(&self) -> io::Result<()> {
+        if self.full {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Fs for SimulatedFs {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let mut machine = self.machine();
+        machine.call(Call::Name)?;
+        machine.room()?;
+        let inode = machine.state.inodes.len();
+        let (folder, name) = machine.state.folder(path)?;
+        folder.name(Naming::Set(name.to_owned(), inode));
+        machine.state.inodes.push(Inode::default());
+        let fs = self.clone();
+        Ok(Box::new(SimulatedFile { fs, inode }))
+    }
+
+    fn open(&self, path: &Path, _write: bool) -> io::Result<Box<dyn File>> {
+        let mut machine = self.machine();
+        machine.call(Call::Read)?;
+        let inode = machine.state.find(path)?;
+        let fs = self.clone();
+        Ok(Box::new(SimulatedFile { fs, inode }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut machine = self.machine();
+        machine.call(Call::Name)?;
+        let inode = machine.state.find(from)?;
+        let (from_folder, to_folder) = (from.parent(), to.parent());
+        let (folder, name) = machine.state.folder(from)?;
+        let name = name.to_owned();
+        if from_folder == to_folder {
+            let to = split(to).ok_or(io::ErrorKind::InvalidInput)?.1.to_owned();
+            folder.name(Naming::Move(name, to, inode));
+        } else {
+            folder.name(Naming::Unset(name, inode));
+            let (folder, name) = machine.state.folder(to)?;
+            folder.name(Naming::Set(name.to_owned(), inode));
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut machine = self.machine();
+        machine.call(Call::Name)?;
+        let inode = machine.state.find(path)?;
+        let (folder, name) = machine.state.folder(path)?;
+        folder.name(Naming::Unset(name.to_owned(), inode));
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut machine = self.machine();
+        machine.call(Call::Name)?;
+        machine.room()?;
+        let inode = machine.state.find(from)?;
+        let (folder, name) = machine.state.folder(to)?;
+        folder.name(Naming::Set(name.to_owned(), inode));
+        Ok(())
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut machine = self.machine();
+        machine.call(Call::Name)?;
+        // Folders are durable at once: a lost one only leaves less behind than is tested here.
+        machine.state.folders.entry(path.to_owned()).or_default();
+        Ok(())
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let mut machine = self.machine();
+        machine.call(Call::Name)?;
+        machine.state.folders.remove(path);
+        Ok(())
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        let mut machine = self.machine();
+        let fault = machine.call(Call::Sync)?;
+        if machine.lie == Some(Lie::SyncDir) {
+            return Ok(());
+        }
+        let folder = machine.state.folders.get_mut(path);
+        let folder = folder.ok_or(io::ErrorKind::NotFound)?;
+        if fault.is_some() {
+            return Err(io::Error::other("injected failure of a sync"));
+        }
+        folder.durable = folder.current.clone();
+        folder.unsynced.clear();
+        Ok(())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut machine = self.machine();
+        machine.call(Call::Read)?;
+        let state = &machine.state;
+        let folder = state.folders.get(path).ok_or(io::ErrorKind::NotFound)?;
+        let below = state.folders.keys().filter(|at| at.parent() == Some(path));
+        let folders = below.filter_map(|at| Some(at.file_name()?.to_str()?.to_owned()));
+        let mut names: Vec<String> = folder.current.keys().cloned().chain(folders).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Lock>, LockError> {
+        let mut machine = self.machine();
+        machine.call(Call::Read).map_err(LockError::Io)?;
+        if let Some((_, holder)) = machine.locks.iter().find(|(held, _)| held == path) {
+            let holder = holder.clone();
+            return Err(LockError::Held { holder });
+        }
+        machine.locks.push((path.to_owned(), holder.to_owned()));
+        let (fs, path) = (self.clone(), path.to_owned());
+        Ok(Box::new(SimulatedLock { fs, path }))
+    }
+}
+
+#[derive(Debug)]
+struct SimulatedFile {
+    fs: SimulatedFs,
+    inode: usize,
+}
+
+impl File for SimulatedFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut machine = self.fs.machine();
+        machine.call(Call::Read)?;
+        let current = &machine.state.inodes[self.inode].current;
+        let from = (offset as usize).min(current.len());
+        let count = bytes.len().min(current.len() - from);
+        bytes[..count].copy_from_slice(&current[from..from + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut machine = self.fs.machine();
+        let fault = machine.call(Call::Write)?;
+        let grows = offset as usize + bytes.len() > machine.state.inodes[self.inode].current.len();
+        if grows {
+            machine.room()?;
+        }
+        let inode = &mut machine.state.inodes[self.inode];
+        if fault.is_some() {
+            inode.write(&bytes[..bytes.len() / 2], offset as usize);
+            return Err(io::Error::other("injected short write"));
+        }
+        inode.write(bytes, offset as usize);
+        Ok(bytes.len())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut machine = self.fs.machine();
+        let fault = machine.call(Call::Sync)?;
+        if machine.lie == Some(Lie::Sync) {
+            return Ok(());
+        }
+        let inode = &mut machine.state.inodes[self.inode];
+        if fault.is_some() {
+            // The system forgets that these bytes were never written.
+            inode.unsynced.clear();
+            return Err(io::Error::other("injected failure of a sync"));
+        }
+        // What an earlier sync lost stays lost.
+        let mut durable = std::mem::take(&mut inode.durable).to_vec();
+        for (offset, bytes) in inode.unsynced.drain(..) {
+            if durable.len() < offset + bytes.len() {
+                durable.resize(offset + bytes.len(), 0);
+            }
+            durable[offset..offset + bytes.len()].copy_from_slice(&bytes);
+        }
+        inode.durable = Arc::new(durable);
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        let mut machine = self.fs.machine();
+        machine.call(Call::Read)?;
+        Ok(machine.state.inodes[self.inode].current.len() as u64)
+    }
+}
+
+#[derive(Debug)]
+struct SimulatedLock {
+    fs: SimulatedFs,
+    path: PathBuf,
+}
+
+impl Lock for SimulatedLock {}
+
+impl Drop for SimulatedLock {
+    fn drop(&mut self) {
+        let mut machine = self.fs.machine();
+        machine.locks.retain(|(held, _)| *held != self.path);
+    }
+}

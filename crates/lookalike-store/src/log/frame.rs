@@ -1,0 +1,142 @@
+//! The bytes of a log.
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | `LKLG` |
+//! | 4 | 4 | version, 1 |
+//! | 8 | 8 | collection |
+//! | 16 | 8 | number of the file |
+//! | 24 | 8 | number of its first frame |
+//! | 32 | 8 | the log before: its number, zero for none |
+//! | 40 | 8 | the log before: where its frames end |
+//! | 48 | 8 | zero |
+//! | 56 | 8 | check of the bytes before |
+//! | 64 | | frames |
+//!
+//! A frame: `LKFR` (4); length of the payload (4), a multiple of eight; number of the frame (8); check (8), which
+//! covers file, offset, number, length and payload; payload.
+
+use std::path::Path;
+
+use crate::codec::fixed;
+use crate::error::{Result, StoreError};
+use crate::seal::{Seal, whole};
+
+pub(crate) const LOG_HEADER: usize = 64;
+pub(crate) const FRAME_HEADER: usize = 24;
+/// Largest payload of a frame.
+pub(crate) const LARGEST_PAYLOAD: usize = 256 << 20;
+const MAGIC: [u8; 4] = *b"LKLG";
+pub(super) const FRAME_MAGIC: [u8; 4] = *b"LKFR";
+const VERSION: u32 = 1;
+
+/// What a log says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogHeader {
+    pub(crate) collection: u64,
+    pub(crate) file: u64,
+    /// Number of the first frame.
+    pub(crate) first: u64,
+    /// Number of the log before, and where its frames end.
+    pub(crate) before: (u64, u64),
+}
+
+impl LogHeader {
+    pub(super) fn to_bytes(self) -> [u8; LOG_HEADER] {
+        let mut bytes = [0; LOG_HEADER];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        let numbers = [
+            self.collection,
+            self.file,
+            self.first,
+            self.before.0,
+            self.before.1,
+        ];
+        for (at, number) in numbers.into_iter().enumerate() {
+            bytes[8 + 8 * at..16 + 8 * at].copy_from_slice(&number.to_le_bytes());
+        }
+        let check = whole(&bytes[..LOG_HEADER - 8]);
+        bytes[LOG_HEADER - 8..].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn read(path: &Path, bytes: &[u8], collection: u64, file: u64) -> Result<Self> {
+        let Some(bytes) = bytes.first_chunk::<LOG_HEADER>() else {
+            return Err(StoreError::damaged(
+                path,
+                bytes.len() as u64,
+                "the log ends within its header",
+            ));
+        };
+        if bytes[..4] != MAGIC {
+            let what = "not a log of a collection: it does not begin with \"LKLG\"";
+            return Err(StoreError::Foreign {
+                path: path.to_owned(),
+                what,
+            });
+        }
+        let found = fixed(&bytes[4..8]) as u32;
+        if found != VERSION {
+            return Err(StoreError::Version {
+                path: path.to_owned(),
+                found,
+                known: VERSION,
+            });
+        }
+        if whole(&bytes[..LOG_HEADER - 8]) != fixed(&bytes[LOG_HEADER - 8..]) {
+            return Err(StoreError::damaged(
+                path,
+                0,
+                "the header does not match its check",
+            ));
+        }
+        let number = |at: usize| fixed(&bytes[8 + 8 * at..16 + 8 * at]);
+        let header = Self {
+            collection: number(0),
+            file: number(1),
+            first: number(2),
+            before: (number(3), number(4)),
+        };
+        if (header.collection, header.file) != (collection, file) {
+            let what = "a log of another collection, or under another name";
+            return Err(StoreError::Foreign {
+                path: path.to_owned(),
+                what,
+            });
+        }
+        Ok(header)
+    }
+
+    pub(super) fn seal(&self) -> Seal {
+        Seal::new(self.collection, self.file)
+    }
+}
+
+/// Ends a frame that was begun with [`FRAME_HEADER`] bytes of room: pads the payload and fills the header.
+pub(super) fn finish(frame: &mut Vec<u8>, seal: Seal, offset: u64, number: u64) {
+    frame.resize(frame.len().next_multiple_of(8), 0);
+    let length = (frame.len() - FRAME_HEADER) as u32;
+    frame[..4].copy_from_slice(&FRAME_MAGIC);
+    frame[4..8].copy_from_slice(&length.to_le_bytes());
+    frame[8..16].copy_from_slice(&number.to_le_bytes());
+    let check = seal.numbered(
+        &frame[FRAME_HEADER..],
+        offset,
+        number ^ u64::from(length) << 32,
+    );
+    frame[16..24].copy_from_slice(&check.to_le_bytes());
+}
+
+/// The frame at the beginning of some bytes, when it is whole: its number and payload.
+pub(super) fn frame_at(bytes: &[u8], seal: Seal, offset: u64) -> Option<(u64, &[u8])> {
+    let header = bytes.first_chunk::<FRAME_HEADER>()?;
+    let length = fixed(&header[4..8]) as usize;
+    if header[..4] != FRAME_MAGIC || !length.is_multiple_of(8) {
+        return None;
+    }
+    let payload = bytes.get(FRAME_HEADER..FRAME_HEADER + length)?;
+    let number = fixed(&header[8..16]);
+    let check = seal.numbered(payload, offset, number ^ (length as u64) << 32);
+    (check == fixed(&header[16..24])).then_some((number, payload))
+}

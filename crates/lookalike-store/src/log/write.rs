@@ -1,0 +1,183 @@
+//! Appending to the newest log.
+
+use std::path::{Path, PathBuf};
+
+use super::frame::{FRAME_HEADER, LARGEST_PAYLOAD, LOG_HEADER, LogHeader, finish};
+use super::read::LogContents;
+use crate::error::{Result, StoreError};
+use crate::fs::{File, Fs, write_all};
+
+/// The end of the newest log.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    path: PathBuf,
+    file: Box<dyn File>,
+    header: LogHeader,
+    /// Where the next frame goes, and its number.
+    offset: u64,
+    next: u64,
+    /// Bytes of the file that are there, written as zeros before they are used.
+    prepared: u64,
+    /// Where the remains of a write that failed end.
+    dirty: u64,
+    /// How much is prepared at a time, and kept for frames that must go in when the disk is full.
+    step: u64,
+}
+
+/// How an append ended.
+#[derive(Debug)]
+pub(crate) enum Appended {
+    /// The frame is durable.
+    Durable,
+    /// There is no room: nothing was written.
+    Full(StoreError),
+    /// The medium failed, and nothing is known of the frame: no more may be written.
+    Failed(StoreError),
+}
+
+impl LogWriter {
+    /// A new log with some room; durable, but for its name.
+    pub(crate) fn create(fs: &dyn Fs, path: &Path, header: LogHeader, step: u64) -> Result<Self> {
+        let failed = |action| move |error| StoreError::io(path, action)(error);
+        let file = fs.create(path).map_err(failed("creating a log"))?;
+        let mut bytes = header.to_bytes().to_vec();
+        bytes.resize((LOG_HEADER as u64 + step) as usize, 0);
+        write_all(&*file, &bytes, 0).map_err(failed("writing a log"))?;
+        file.sync().map_err(failed("syncing a log"))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            header,
+            offset: LOG_HEADER as u64,
+            next: header.first,
+            prepared: bytes.len() as u64,
+            dirty: 0,
+            step,
+        })
+    }
+
+    /// Goes on after the frames of a log that was read.
+    pub(crate) fn resume(
+        fs: &dyn Fs,
+        path: &Path,
+        contents: &LogContents,
+        step: u64,
+    ) -> Result<Self> {
+        let file = fs
+            .open(path, true)
+            .map_err(StoreError::io(path, "opening the log to write"))?;
+        // What a killed process had written is read, but may not be durable yet.
+        file.sync()
+            .map_err(StoreError::io(path, "syncing the log"))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            header: contents.header,
+            offset: contents.end,
+            next: contents.next,
+            prepared: contents.length,
+            dirty: contents.dirty,
+            step,
+        })
+    }
+
+    pub(crate) fn file(&self) -> u64 {
+        self.header.file
+    }
+
+    /// Where the frames end.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset
+    }
+
+    /// Number of the next frame.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes of frames.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.offset - LOG_HEADER as u64
+    }
+
+    /// Appends a frame, whose first [`FRAME_HEADER`] bytes are room for the header, and makes it durable. Frames that
+    /// free space may use the room that is kept for them.
+    pub(crate) fn append(&mut self, frame: &mut Vec<u8>, frees: bool) -> Appended {
+        if frame.len() > FRAME_HEADER + LARGEST_PAYLOAD {
+            let what = "a group of writes is larger than a frame can be".to_owned();
+            return Appended::Full(StoreError::Invalid(what));
+        }
+        let end = self.offset + frame.len().next_multiple_of(8) as u64;
+        if let Err(error) = self.prepare(end, frees) {
+            return match error {
+                StoreError::DiskFull { .. } => Appended::Full(error),
+                _ => Appended::Failed(error),
+            };
+        }
+        finish(frame, self.header.seal(), self.offset, self.next);
+        let path = &self.path;
+        let written = write_all(&*self.file, frame, self.offset)
+            .map_err(StoreError::io(path, "writing the log"));
+        self.dirty = self.dirty.max(end);
+        match written {
+            Ok(()) => {}
+            Err(error @ StoreError::DiskFull { .. }) => return Appended::Full(error),
+            Err(error) => return Appended::Failed(error),
+        }
+        // A sync that failed is never tried again: the system may have forgotten what it did not write.
+        if let Err(error) = self.file.sync() {
+            let error = StoreError::Io {
+                path: path.clone(),
+                action: "syncing the log",
+                source: error.into(),
+            };
+            return Appended::Failed(error);
+        }
+        self.offset = end;
+        self.next += 1;
+        Appended::Durable
+    }
+
+    /// Makes zeros of what a failed or torn write left behind the frames, durably.
+    pub(crate) fn tidy(&mut self) -> Result<()> {
+        if self.dirty > self.offset {
+            self.prepare(self.offset, true)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Makes zeros of what a failed write left, and room for a frame.
+    fn prepare(&mut self, end: u64, frees: bool) -> Result<()> {
+        let path = self.path.clone();
+        let failed = |action| {
+            let path = path.clone();
+            move |error| StoreError::io(&path, action)(error)
+        };
+        let mut changed = false;
+        if self.dirty > self.offset {
+            let zeros = vec![0; (self.dirty - self.offset) as usize];
+            write_all(&*self.file, &zeros, self.offset)
+                .map_err(failed("clearing the end of the log"))?;
+            self.prepared = self.prepared.max(self.dirty);
+            changed = true;
+        }
+        let kept = if frees { 0 } else { self.step / 4 };
+        if end + kept > self.prepared {
+            let target = end + self.step;
+            let zeros = vec![0; (target - self.prepared) as usize];
+            write_all(&*self.file, &zeros, self.prepared).map_err(failed("extending the log"))?;
+            self.prepared = target;
+            changed = true;
+        }
+        if changed {
+            self.file.sync().map_err(|error| StoreError::Io {
+                path: path.clone(),
+                action: "syncing the log",
+                source: error.into(),
+            })?;
+            self.dirty = 0;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! The manifest of a collection: its settings and which files it is made of. Replaced whole, atomically.
+//!
+//! As bytes: one line of JSON, then `check `, sixteen hexadecimal digits (XXH3-64 of the line with its `\n`) and `\n`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, StoreError};
+use crate::fs::{Fs, read_whole, write_all};
+use crate::seal::whole;
+use crate::settings::{CollectionSettings, Keep, StoredScheme};
+
+pub(crate) const MANIFEST: &str = "MANIFEST";
+const NEW: &str = "MANIFEST.new";
+const VERSION: u32 = 1;
+
+/// The manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    pub(crate) version: u32,
+    /// Identity of the collection: every file of it carries this.
+    pub(crate) collection: u64,
+    /// Key of the hashes of ids, hexadecimal.
+    pub(crate) key: String,
+    pub(crate) scheme: StoredScheme,
+    pub(crate) radius: u32,
+    pub(crate) time_to_live_ms: Option<u64>,
+    pub(crate) keep: Keep,
+    /// Number of the next file.
+    pub(crate) next_file: u64,
+    /// Number of the first frame of the first log.
+    pub(crate) frame: u64,
+    /// From the oldest to the newest, which is the one that is written.
+    pub(crate) logs: Vec<u64>,
+    /// From the oldest to the newest.
+    pub(crate) runs: Vec<RunEntry>,
+    /// The latest time that documents were dropped by, in milliseconds since 1970.
+    pub(crate) time: u64,
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunEntry {
+    pub(crate) file: u64,
+    pub(crate) documents: u64,
+    /// The file with the documents of the run that are deleted or replaced.
+    pub(crate) dead: Option<u64>,
+}
+
+/// How a replacement failed.
+pub(crate) enum ReplaceError {
+    /// The old manifest stands.
+    Before(StoreError),
+    /// Nobody knows which one stands.
+    Unknown(StoreError),
+}
+
+/// A length of time, as manifests have it.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Manifest {
+    pub(crate) fn new(settings: &CollectionSettings, collection: u64, key: u128) -> Self {
+        Self {
+            version: VERSION,
+            collection,
+            key: format!("{key:032x}"),
+            scheme: settings.scheme.clone(),
+            radius: settings.radius,
+            time_to_live_ms: settings.time_to_live.map(millis),
+            keep: settings.keep,
+            next_file: 2,
+            frame: 1,
+            logs: vec![1],
+            runs: Vec::new(),
+            time: 0,
+        }
+    }
+
+    pub(crate) fn set_time_to_live(&mut self, time_to_live: Option<Duration>) {
+        self.time_to_live_ms = time_to_live.map(millis);
+    }
+
+    pub(crate) fn settings(&self) -> CollectionSettings {
+        CollectionSettings {
+            scheme: self.scheme.clone(),
+            radius: self.radius,
+            time_to_live: self.time_to_live_ms.map(Duration::from_millis),
+            keep: self.keep,
+        }
+    }
+
+    pub(crate) fn key(&self) -> u128 {
+        u128::from_str_radix(&self.key, 16).unwrap_or_default()
+    }
+
+    pub(crate) fn read(fs: &dyn Fs, folder: &Path) -> Result<Self> {
+        read_checked(fs, folder, MANIFEST, "the catalog").and_then(|manifest: Self| {
+            let path = folder.join(MANIFEST);
+            if manifest.logs.is_empty() {
+                return Err(StoreError::damaged(&path, 0, "no log is named"));
+            }
+            if manifest.version == VERSION {
+                return Ok(manifest);
+            }
+            let found = manifest.version;
+            Err(StoreError::Version {
+                path,
+                found,
+                known: VERSION,
+            })
+        })
+    }
+
+    /// Makes this the manifest; all files that it names are durable by then.
+    pub(crate) fn write(&self, fs: &dyn Fs, folder: &Path) -> Result<(), ReplaceError> {
+        replace_checked(fs, folder, MANIFEST, NEW, self)
+    }
+}
+
+/// Writes a value as a checked file, atomically.
+pub(crate) fn replace_checked<T: Serialize>(
+    fs: &dyn Fs,
+    folder: &Path,
+    name: &str,
+    new: &str,
+    value: &T,
+) -> Result<(), ReplaceError> {
+    let new = folder.join(new);
+    let prepare = || -> Result<()> {
+        let failed = |error| StoreError::io(&new, "writing a list of files")(error);
+        let file = fs.create(&new).map_err(failed)?;
+        write_all(&*file, &to_checked(value), 0).map_err(failed)?;
+        file.sync().map_err(failed)?;
+        // The names of the files that are listed come before the list.
+        fs.sync_dir(folder)
+            .map_err(StoreError::io(folder, "syncing the folder"))
+    };
+    prepare().map_err(ReplaceError::Before)?;
+    let path = folder.join(name);
+    fs.rename(&new, &path)
+        .and_then(|()| fs.sync_dir(folder))
+        .map_err(|error| {
+            ReplaceError::Unknown(StoreError::io(&path, "replacing a list of files")(error))
+        })
+}
+
+fn to_checked<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(value).expect("plain values are JSON");
+    bytes.push(b'\n');
+    let check = whole(&bytes);
+    bytes.extend_from_slice(format!("check {check:016x}\n").as_bytes());
+    bytes
+}
+
+/// Bytes of the last line.
+const CHECK_LINE: usize = 23;
+
+/// Reads what [`replace_checked`] wrote.
+pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
+    fs: &dyn Fs,
+    folder: &Path,
+    name: &str,
+    named_by: &'static str,
+) -> Result<T> {
+    let path = folder.join(name);
+    let bytes = read_whole(fs, &path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => StoreError::Missing {
+            path: path.clone(),
+            named_by,
+        },
+        _ => StoreError::io(&path, "reading a list of files")(error),
+    })?;
+    let (line, check) = bytes.split_at(bytes.len().saturating_sub(CHECK_LINE));
+    if format!("check {:016x}\n", whole(line)).as_bytes() != check {
+        return Err(StoreError::damaged(
+            &path,
+            0,
+            "the file does not match its check",
+        ));
+    }
+    serde_json::from_slice(line).map_err(|error| {
+        let what = format!("a list of files of an unknown form: {error}");
+        StoreError::damaged(&path, error.column() as u64, what)
+    })
+}

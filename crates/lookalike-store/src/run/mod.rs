@@ -1,0 +1,34 @@
+//! Immutable runs: many documents in one file, with tables of their fingerprints.
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | `LKRN` |
+//! | 4 | 4 | version, 1 |
+//! | 8 | 8 | collection |
+//! | 16 | 8 | number of the file |
+//! | 24 | 8 | check of the bytes before |
+//! | 32 | | blocks and sections, in the order of `Footer`; the footer, a section, last |
+//! | end - 32 | 8, 8 | offset and length of the footer's content |
+//! | end - 16 | 8 | check of the 16 bytes before |
+//! | end - 8 | 8 | `LKRNEND` and a zero |
+//!
+//! A block is its content and its check (8). A section is its content in blocks of 65,528 bytes, the last shorter.
+
+mod filter;
+mod footer;
+mod groups;
+mod merge;
+mod pages;
+mod read;
+mod sorted;
+mod write;
+
+pub(crate) use merge::{MemorySource, RunSource, Source};
+pub(crate) use read::Run;
+pub(crate) use write::{RunOptions, write_run};
+
+const MAGIC: [u8; 4] = *b"LKRN";
+const END: [u8; 8] = *b"LKRNEND\0";
+const VERSION: u32 = 1;
+const HEADER: usize = 32;
+const TRAILER: usize = 32;

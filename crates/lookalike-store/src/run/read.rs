@@ -1,0 +1,474 @@
+//! An open run: tables and small parts in memory, documents and indexes of ids read when they are asked for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lookalike::Fingerprint;
+use lookalike::hamming::{HammingIndex, HeldBytes, IndexFile, Layout, TableIndex};
+
+use super::filter::Filter;
+use super::footer::Footer;
+use super::groups::Groups;
+use super::merge::NEVER;
+use super::pages::{BlockReader, Section};
+use super::sorted::{Entry, SortedIndex};
+use super::write::{group, small_design};
+use crate::bits::AtomicBits;
+use crate::codec::{Decoder, fixed};
+use crate::document::{Document, Outline};
+use crate::error::{Result, StoreError};
+use crate::fs::{File, Fs};
+use crate::seal::Seal;
+use crate::time::Time;
+
+/// An open run.
+pub(crate) struct Run {
+    number: u64,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    seal: Seal,
+    footer: Footer,
+    codes: Codes,
+    groups: Groups,
+    /// When documents expire; empty when none does.
+    expires: Vec<u64>,
+    firsts: Vec<u32>,
+    offsets: Vec<u64>,
+    absent: Vec<u32>,
+    ids: SortedIndex,
+    filter: Filter,
+    paragraphs: SortedIndex,
+    dead: AtomicBits,
+}
+
+enum Codes {
+    Stored(Box<IndexFile<Fingerprint>>),
+    Made(Box<TableIndex<Fingerprint>>),
+}
+
+impl Codes {
+    fn index(&self) -> &TableIndex<Fingerprint> {
+        match self {
+            Self::Stored(file) => file.index(),
+            Self::Made(index) => index,
+        }
+    }
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Run");
+        shown
+            .field("number", &self.number)
+            .field("documents", &self.len())
+            .finish()
+    }
+}
+
+/// The tables of a section, in memory.
+pub(super) fn load_tables(
+    reader: &BlockReader<'_>,
+    section: Section,
+) -> Result<IndexFile<Fingerprint>> {
+    let bytes: HeldBytes = Arc::new(reader.section(section)?);
+    IndexFile::open(bytes).map_err(|error| {
+        StoreError::damaged(reader.path, section.offset, format!("the tables: {error}"))
+    })
+}
+
+impl Run {
+    /// Opens a run. What stays in memory is read and checked now.
+    ///
+    /// # Errors
+    /// Those of the medium, and damage.
+    pub(crate) fn open(
+        fs: &dyn Fs,
+        path: &Path,
+        (collection, number): (u64, u64),
+        radius: u32,
+    ) -> Result<Self> {
+        let file = fs
+            .open(path, false)
+            .map_err(StoreError::io(path, "opening a run"))?;
+        let footer = Footer::read(&*file, path, collection, number)?;
+        let seal = Seal::new(collection, number);
+        let reader = BlockReader {
+            file: &*file,
+            path,
+            seal,
+        };
+        let small = |section| -> Result<Vec<u32>> {
+            let bytes = reader.section(section)?;
+            Ok(bytes
+                .chunks_exact(4)
+                .map(|word| fixed(word) as u32)
+                .collect())
+        };
+        let index = |(offset, count, firsts)| -> Result<SortedIndex> {
+            let firsts = reader.words(firsts)?;
+            Ok(SortedIndex {
+                offset,
+                count,
+                firsts,
+            })
+        };
+        let (codes, groups) = open_codes(&reader, &footer, radius)?;
+        if codes.index().design().radius() < radius {
+            return Err(StoreError::damaged(
+                path,
+                footer.tables.offset,
+                "the tables are for a smaller radius",
+            ));
+        }
+        Ok(Self {
+            number,
+            path: path.to_owned(),
+            codes,
+            groups,
+            expires: reader.words(footer.expires)?,
+            firsts: small(footer.firsts)?,
+            offsets: reader.words(footer.offsets)?,
+            absent: small(footer.absent)?,
+            ids: index(footer.ids)?,
+            filter: Filter::from_words(reader.words(footer.filter)?),
+            paragraphs: index(footer.paragraphs)?,
+            dead: AtomicBits::new(footer.documents as usize),
+            seal,
+            footer,
+            file: file.into(),
+        })
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many documents there are, dead ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.footer.documents as usize
+    }
+
+    /// The documents that are deleted or replaced.
+    pub(crate) fn dead(&self) -> &AtomicBits {
+        &self.dead
+    }
+
+    pub(crate) fn any_expires(&self) -> bool {
+        !self.expires.is_empty()
+    }
+
+    /// When a document expires, all ones for never.
+    pub(crate) fn expires(&self, document: u32) -> u64 {
+        self.expires
+            .get(document as usize)
+            .copied()
+            .unwrap_or(NEVER)
+    }
+
+    /// Whether a document is there at a time.
+    pub(crate) fn is_alive(&self, document: u32, now: Time) -> bool {
+        let expired = self.any_expires() && self.expires(document) <= now.0;
+        !expired && !self.dead.get(document as usize)
+    }
+
+    /// Bytes in memory, roughly.
+    pub(crate) fn resident(&self) -> usize {
+        let lists = self.expires.len() * 8 + self.firsts.len() * 4 + self.offsets.len() * 8;
+        let groups: usize = self
+            .groups
+            .words()
+            .iter()
+            .map(|words| words.len() * 8)
+            .sum();
+        let keys =
+            (self.ids.firsts.len() + self.paragraphs.firsts.len() + self.filter.words().len()) * 8;
+        self.codes.index().bytes() + lists + groups + keys + self.len() / 8
+    }
+
+    fn reader(&self) -> BlockReader<'_> {
+        BlockReader {
+            file: &*self.file,
+            path: &self.path,
+            seal: self.seal,
+        }
+    }
+
+    /// The tables of its fingerprints.
+    pub(crate) fn index(&self) -> &TableIndex<Fingerprint> {
+        self.codes.index()
+    }
+
+    /// The documents with a fingerprint of the tables, ascending, dead ones included.
+    pub(crate) fn with_code(&self, code: u64) -> impl Iterator<Item = u32> + '_ {
+        let rank = self.codes.index().rank(Fingerprint(code));
+        rank.into_iter().flat_map(|rank| self.groups.of(rank))
+    }
+
+    /// A document.
+    ///
+    /// # Errors
+    /// Those of the medium, and damage.
+    pub(crate) fn document(&self, document: u32) -> Result<Document> {
+        self.with_bytes(document, |bytes| Document::decode(&mut Decoder::new(bytes)))
+    }
+
+    fn with_bytes<T>(&self, document: u32, read: impl FnOnce(&[u8]) -> Option<T>) -> Result<T> {
+        let block = self.firsts.partition_point(|&first| first <= document) - 1;
+        let mut bytes = Vec::new();
+        self.block(block, &mut bytes)?;
+        let mut decoder = Decoder::new(&bytes);
+        let skipped = (self.firsts[block]..document).try_for_each(|_| {
+            decoder.bytes()?;
+            Some(())
+        });
+        let found = skipped.and_then(|()| read(decoder.bytes()?));
+        found.ok_or_else(|| self.malformed(block))
+    }
+
+    fn malformed(&self, block: usize) -> StoreError {
+        StoreError::damaged(&self.path, self.offsets[block], "a document cannot be read")
+    }
+
+    fn block(&self, block: usize, into: &mut Vec<u8>) -> Result<()> {
+        let (offset, end) = (self.offsets[block], self.offsets[block + 1]);
+        self.reader().block(offset, (end - offset) as usize, into)
+    }
+
+    /// The document of an id that is not dead, if there is one. Mostly no read, or two.
+    ///
+    /// # Errors
+    /// Those of the medium, and damage.
+    pub(crate) fn find(&self, id: &str, hash: u64) -> Result<Option<u32>> {
+        if !self.filter.may_have(hash) {
+            return Ok(None);
+        }
+        let mut candidates = Vec::new();
+        self.ids.find(&self.reader(), hash, &mut |document| {
+            if !self.dead.get(document as usize) {
+                candidates.push(document);
+            }
+            true
+        })?;
+        for document in candidates {
+            let same = self.with_bytes(document, |bytes| {
+                Some(Outline::read(Decoder::new(bytes))?.id == id)
+            })?;
+            if same {
+                return Ok(Some(document));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Visits the documents with a paragraph, ascending, dead ones included, until told to stop.
+    ///
+    /// # Errors
+    /// Those of the medium, and damage.
+    pub(crate) fn with_paragraph(
+        &self,
+        paragraph: u64,
+        each: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<()> {
+        self.paragraphs.find(&self.reader(), paragraph, each)
+    }
+
+    /// Visits all documents, dead ones included.
+    ///
+    /// # Errors
+    /// Those of the medium, damage, and those of `each`.
+    pub(crate) fn for_each(&self, each: &mut dyn FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
+        let mut bytes = Vec::new();
+        for block in 0..self.firsts.len() {
+            self.block(block, &mut bytes)?;
+            let end = self
+                .firsts
+                .get(block + 1)
+                .map_or(self.len(), |&first| first as usize);
+            let mut decoder = Decoder::new(&bytes);
+            for document in self.firsts[block]..end as u32 {
+                let bytes = decoder.bytes().ok_or_else(|| self.malformed(block))?;
+                each(document, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The blocks of documents one by one, whole or not: for saving what can be read.
+    pub(crate) fn salvage(&self, each: &mut dyn FnMut(u32, Document)) -> Vec<StoreError> {
+        let (mut bytes, mut lost) = (Vec::new(), Vec::new());
+        for block in 0..self.firsts.len() {
+            if let Err(error) = self.block(block, &mut bytes) {
+                lost.push(error);
+                continue;
+            }
+            let end = self
+                .firsts
+                .get(block + 1)
+                .map_or(self.len(), |&first| first as usize);
+            let mut decoder = Decoder::new(&bytes);
+            for number in self.firsts[block]..end as u32 {
+                let document = decoder
+                    .bytes()
+                    .and_then(|bytes| Document::decode(&mut Decoder::new(bytes)));
+                match document {
+                    Some(document) => each(number, document),
+                    None => lost.push(self.malformed(block)),
+                }
+            }
+        }
+        lost
+    }
+
+    /// Visits the fingerprints of all documents.
+    ///
+    /// # Errors
+    /// Those of the medium, damage, and those of `each`.
+    pub(crate) fn for_each_code(
+        &self,
+        each: &mut dyn FnMut(u32, Option<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut document, mut absent) = (0, self.absent.iter().peekable());
+        self.reader().pages(self.footer.codes, &mut |page| {
+            for code in page.chunks_exact(8).map(fixed) {
+                while absent.next_if_eq(&&document).is_some() {
+                    each(document, None)?;
+                    document += 1;
+                }
+                each(document, Some(code))?;
+                document += 1;
+            }
+            Ok(())
+        })?;
+        (document..self.len() as u32).try_for_each(|document| each(document, None))
+    }
+
+    /// Hashes of ids with their documents, ascending.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
+        self.ids.iter(self.reader())
+    }
+
+    /// Paragraphs with their documents, ascending.
+    pub(crate) fn paragraph_entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
+        self.paragraphs.iter(self.reader())
+    }
+
+    /// Reads and checks everything that opening did not, and how the parts fit each other.
+    ///
+    /// # Errors
+    /// The first damage.
+    pub(crate) fn verify(&self, hash: &dyn Fn(&str) -> u64) -> Result<()> {
+        let damaged = |what: &str| Err(StoreError::damaged(&self.path, 0, what));
+        let mut ids: Vec<Entry> = Vec::with_capacity(self.len());
+        let mut codes = Vec::with_capacity(self.len());
+        let (mut paragraphs, mut fits): (Vec<Entry>, bool) = (Vec::new(), true);
+        self.for_each(&mut |document, bytes| {
+            let outline = Outline::read(Decoder::new(bytes));
+            let whole = Document::decode(&mut Decoder::new(bytes)).is_some();
+            let Some(outline) = outline.filter(|_| whole) else {
+                return Err(StoreError::damaged(
+                    &self.path,
+                    0,
+                    format!("document {document} cannot be read"),
+                ));
+            };
+            ids.push((hash(outline.id), document));
+            codes.push(outline.fingerprint);
+            fits &= outline.expires.map_or(NEVER, |end| end.0) == self.expires(document);
+            paragraphs.extend(
+                outline
+                    .paragraphs()
+                    .into_iter()
+                    .flatten()
+                    .map(|hash| (hash, document)),
+            );
+            Ok(())
+        })?;
+        if !fits {
+            return damaged("the times of expiry are not those of the documents");
+        }
+        self.for_each_code(&mut |document, code| {
+            fits &= codes.get(document as usize) == Some(&code);
+            Ok(())
+        })?;
+        // The lists of all codes hold each document with a code once, under its own.
+        let mut listed = 0;
+        self.index().for_each(&mut |Fingerprint(code)| {
+            let mut before = None;
+            for document in self.with_code(code) {
+                fits &=
+                    codes.get(document as usize) == Some(&Some(code)) && before < Some(document);
+                before = Some(document);
+                listed += 1;
+            }
+        });
+        fits &= listed == self.footer.coded && codes.iter().flatten().count() as u64 == listed;
+        if !fits {
+            return damaged("the tables are not those of the documents");
+        }
+        for (mut entries, stored, what) in [
+            (
+                ids,
+                &self.ids,
+                "the index of ids is not that of the documents",
+            ),
+            (
+                paragraphs,
+                &self.paragraphs,
+                "the index of paragraphs is not that of the documents",
+            ),
+        ] {
+            entries.sort_unstable();
+            entries.dedup();
+            let mut at = 0;
+            for entry in stored.iter(self.reader()) {
+                if entries.get(at) != Some(&entry?) {
+                    return damaged(what);
+                }
+                at += 1;
+            }
+            if at != entries.len() {
+                return damaged(what);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tables as they are stored, or made anew when they are small.
+fn open_codes(reader: &BlockReader<'_>, footer: &Footer, radius: u32) -> Result<(Codes, Groups)> {
+    let coded = footer.coded as usize;
+    if footer.tables.length > 0 {
+        let tables = load_tables(reader, footer.tables)?;
+        let (starts, order) = (reader.words(footer.starts)?, reader.words(footer.order)?);
+        let groups =
+            Groups::stored(starts, order, coded, footer.documents as usize).ok_or_else(|| {
+                StoreError::damaged(
+                    reader.path,
+                    footer.starts.offset,
+                    "lists of documents of another length",
+                )
+            })?;
+        if groups.ranks() != tables.index().len() {
+            return Err(StoreError::damaged(
+                reader.path,
+                footer.starts.offset,
+                "lists for other tables",
+            ));
+        }
+        return Ok((Codes::Stored(Box::new(tables)), groups));
+    }
+    let codes: Vec<Fingerprint> = reader
+        .words(footer.codes)?
+        .into_iter()
+        .map(Fingerprint)
+        .collect();
+    let index = TableIndex::build(&codes, &small_design(radius), Layout::Packed)
+        .map_err(|error| StoreError::Invalid(format!("{}: {error}", reader.path.display())))?;
+    let absent = reader.section(footer.absent)?;
+    let groups = group(reader, footer, &absent, &index)?;
+    Ok((Codes::Made(Box::new(index)), groups))
+}

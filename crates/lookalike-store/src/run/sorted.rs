@@ -1,0 +1,135 @@
+//! Numbers of documents by a 64-bit key, on disk: sorted entries in sealed blocks of one size, of which only the first
+//! keys are held in memory. A lookup reads one block, or two.
+
+use super::pages::{BlockReader, BlockWriter, CHECK, Section};
+use crate::codec::fixed;
+use crate::error::Result;
+
+/// Key and number of the document.
+pub(crate) type Entry = (u64, u32);
+
+const ENTRY: usize = 12;
+/// Entries of a block: with its check it stays below 4 KiB.
+const ENTRIES: usize = 340;
+const STORED: usize = ENTRIES * ENTRY + CHECK;
+
+/// Where the entries are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SortedIndex {
+    pub(crate) offset: u64,
+    pub(crate) count: u64,
+    /// The first key of each block.
+    pub(crate) firsts: Vec<u64>,
+}
+
+/// Writes entries that ascend.
+pub(crate) fn write(
+    out: &mut BlockWriter,
+    entries: impl Iterator<Item = Result<Entry>>,
+) -> Result<(SortedIndex, Section)> {
+    let mut index = SortedIndex {
+        offset: out.offset(),
+        ..SortedIndex::default()
+    };
+    let mut block = Vec::with_capacity(STORED);
+    for entry in entries {
+        let (key, document) = entry?;
+        if block.is_empty() {
+            index.firsts.push(key);
+        }
+        block.extend_from_slice(&key.to_le_bytes());
+        block.extend_from_slice(&document.to_le_bytes());
+        index.count += 1;
+        if block.len() == ENTRIES * ENTRY {
+            out.block(&block)?;
+            block.clear();
+        }
+    }
+    if !block.is_empty() {
+        out.block(&block)?;
+    }
+    let firsts: Vec<u8> = index
+        .firsts
+        .iter()
+        .flat_map(|key| key.to_le_bytes())
+        .collect();
+    let section = out.section(&firsts)?;
+    Ok((index, section))
+}
+
+impl SortedIndex {
+    /// Appends the documents of a key, ascending, at most `most` of those that `wanted` lets pass.
+    pub(crate) fn find(
+        &self,
+        reader: &BlockReader<'_>,
+        key: u64,
+        each: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<()> {
+        let mut block = self
+            .firsts
+            .partition_point(|&first| first < key)
+            .saturating_sub(1);
+        let mut bytes = Vec::new();
+        while block < self.firsts.len() && self.firsts[block] <= key {
+            self.block(reader, block, &mut bytes)?;
+            let (entries, _) = bytes.as_chunks::<ENTRY>();
+            let from = entries.partition_point(|entry| fixed(&entry[..8]) < key);
+            for entry in &entries[from..] {
+                if fixed(&entry[..8]) != key || !each(fixed(&entry[8..]) as u32) {
+                    return Ok(());
+                }
+            }
+            block += 1;
+        }
+        Ok(())
+    }
+
+    fn block(&self, reader: &BlockReader<'_>, block: usize, into: &mut Vec<u8>) -> Result<()> {
+        let entries = (self.count as usize - block * ENTRIES).min(ENTRIES);
+        let offset = self.offset + (block * STORED) as u64;
+        reader.block(offset, entries * ENTRY + CHECK, into)
+    }
+
+    /// All entries, ascending.
+    pub(crate) fn iter<'a>(&'a self, reader: BlockReader<'a>) -> Entries<'a> {
+        Entries {
+            index: self,
+            reader,
+            next: 0,
+            bytes: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+/// Entries of an index, block by block.
+pub(crate) struct Entries<'a> {
+    index: &'a SortedIndex,
+    reader: BlockReader<'a>,
+    next: usize,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at == self.bytes.len() {
+            if self.next == self.index.firsts.len() {
+                return None;
+            }
+            if let Err(error) = self.index.block(&self.reader, self.next, &mut self.bytes) {
+                self.next = self.index.firsts.len();
+                self.bytes.clear();
+                self.at = 0;
+                return Some(Err(error));
+            }
+            self.next += 1;
+            self.at = 0;
+        }
+        let entry = &self.bytes[self.at..self.at + ENTRY];
+        self.at += ENTRY;
+        Some(Ok((fixed(&entry[..8]), fixed(&entry[8..]) as u32)))
+    }
+}

@@ -1,0 +1,307 @@
+//! Writing a run from one source of documents or several.
+
+use std::path::Path;
+
+use lookalike::Fingerprint;
+use lookalike::hamming::{
+    BuildError, BuildLimits, CodeSource, Constants, Design, Family, IndexFileWriter, Layout,
+    Limits, TableIndex, plan,
+};
+
+use super::filter::Filter;
+use super::footer::{Footer, header};
+use super::groups::Groups;
+use super::merge::{Source, merged};
+use super::pages::{BlockReader, BlockWriter, Section, SectionWriter};
+use super::read::load_tables;
+use super::sorted;
+use crate::codec::{fixed, put_bytes};
+use crate::error::{Result, StoreError};
+use crate::fs::Fs;
+use crate::seal::Seal;
+
+/// Bytes of documents that are put into one block.
+const BLOCK: usize = 4096;
+/// Documents beyond which tables take as little memory as they can.
+const MANY: usize = 1 << 20;
+
+/// How a run is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunOptions {
+    pub(crate) collection: u64,
+    /// Number of the file.
+    pub(crate) number: u64,
+    pub(crate) radius: u32,
+    /// Tables of no more fingerprints than this are made when a run is opened.
+    pub(crate) small: usize,
+    /// Memory for sorting.
+    pub(crate) scratch: usize,
+}
+
+/// Tables for few fingerprints: as many as there are, up to four, with exact keys.
+pub(super) fn small_design(radius: u32) -> Design {
+    let count = (radius + 1).min(4.max(radius.div_ceil(4)));
+    let (all, count_of) = (radius + 1 - count, count);
+    let budgets: Vec<u32> = (0..count_of)
+        .map(|at| all / count_of + u32::from(at < all % count_of))
+        .collect();
+    Design::new(Family::budgets(&budgets), 64, radius).unwrap_or_else(|_| Design::scan(64, radius))
+}
+
+/// The fastest design of packed tables, of as few as the radius needs when there are many fingerprints.
+fn large_design(radius: u32, codes: usize) -> Design {
+    let fewest = radius as usize / 2 + 1;
+    let most = if codes > MANY { fewest } else { fewest.max(4) };
+    let plans = plan(
+        codes as u64,
+        64,
+        radius,
+        &Limits::default(),
+        &Constants::default(),
+    );
+    let fitting = plans.into_iter().filter(|costed| {
+        costed.layout == Layout::Packed
+            && costed.design.tables().len() <= most
+            && costed.design.family() != &Family::Scan
+    });
+    let best = fitting.min_by(|a, b| a.costs.query_ns.total_cmp(&b.costs.query_ns));
+    best.map_or_else(|| small_design(radius), |costed| costed.design)
+}
+
+/// Writes the live documents of some sources, one after the other; the file is durable, but for its name.
+///
+/// # Errors
+/// Those of the medium, and damage found in the sources.
+pub(crate) fn write_run(
+    fs: &dyn Fs,
+    path: &Path,
+    options: &RunOptions,
+    sources: &[&dyn Source],
+) -> Result<()> {
+    let seal = Seal::new(options.collection, options.number);
+    let mut out = BlockWriter::create(fs, path, seal)?;
+    out.raw(&header(options.collection, options.number))?;
+    let mut footer = Footer::default();
+    write_documents(&mut out, &mut footer, sources)?;
+    write_codes(&mut out, &mut footer, sources)?;
+    write_tables(&mut out, &mut footer, options)?;
+    write_expiry(&mut out, &mut footer, sources)?;
+    write_ids(&mut out, &mut footer, sources)?;
+    let (paragraphs, firsts) =
+        sorted::write(&mut out, merged(sources, &|source| source.paragraphs())?)?;
+    footer.paragraphs = (paragraphs.offset, paragraphs.count, firsts);
+    footer.write(out)
+}
+
+fn write_documents(
+    out: &mut BlockWriter,
+    footer: &mut Footer,
+    sources: &[&dyn Source],
+) -> Result<()> {
+    let (mut block, mut in_block, mut count) = (Vec::with_capacity(2 * BLOCK), 0_u32, 0_u32);
+    let (mut firsts, mut offsets) = (Vec::new(), Vec::new());
+    for source in sources {
+        source.documents(&mut |bytes| {
+            if in_block > 0 && block.len() + bytes.len() > BLOCK {
+                firsts.extend_from_slice(&(count - in_block).to_le_bytes());
+                offsets.extend_from_slice(&out.block(&block)?.to_le_bytes());
+                block.clear();
+                in_block = 0;
+            }
+            put_bytes(&mut block, bytes);
+            in_block += 1;
+            count += 1;
+            Ok(())
+        })?;
+    }
+    if in_block > 0 {
+        firsts.extend_from_slice(&(count - in_block).to_le_bytes());
+        offsets.extend_from_slice(&out.block(&block)?.to_le_bytes());
+    }
+    offsets.extend_from_slice(&out.offset().to_le_bytes());
+    footer.documents = count.into();
+    footer.firsts = out.section(&firsts)?;
+    footer.offsets = out.section(&offsets)?;
+    Ok(())
+}
+
+fn write_codes(out: &mut BlockWriter, footer: &mut Footer, sources: &[&dyn Source]) -> Result<()> {
+    let (mut absent, mut document) = (Vec::new(), 0_u32);
+    let mut section = SectionWriter::new(out);
+    for source in sources {
+        source.codes(&mut |code| {
+            match code {
+                Some(code) => {
+                    section.put(&code.to_le_bytes())?;
+                    footer.coded += 1;
+                }
+                None => absent.extend_from_slice(&document.to_le_bytes()),
+            }
+            document += 1;
+            Ok(())
+        })?;
+    }
+    footer.codes = section.finish()?;
+    footer.absent = out.section(&absent)?;
+    Ok(())
+}
+
+/// The codes of a run, from its file.
+struct StoredCodes<'a> {
+    reader: BlockReader<'a>,
+    section: Section,
+}
+
+impl CodeSource<Fingerprint> for StoredCodes<'_> {
+    fn replay(&self, sink: &mut dyn FnMut(&[Fingerprint])) -> std::io::Result<()> {
+        let mut codes = Vec::new();
+        let read = self.reader.pages(self.section, &mut |page| {
+            codes.clear();
+            codes.extend(page.chunks_exact(8).map(|code| Fingerprint(fixed(code))));
+            sink(&codes);
+            Ok(())
+        });
+        read.map_err(std::io::Error::other)
+    }
+}
+
+/// Tables and the documents of each fingerprint; nothing where few are.
+fn write_tables(out: &mut BlockWriter, footer: &mut Footer, options: &RunOptions) -> Result<()> {
+    let coded = footer.coded as usize;
+    if coded <= options.small {
+        return Ok(());
+    }
+    // The codes are read back from the file that is being written.
+    out.flush()?;
+    let design = large_design(options.radius, coded);
+    let limits = BuildLimits {
+        scratch_bytes: options.scratch,
+        threads: 1,
+    };
+    let path = out.path().to_owned();
+    footer.tables = write_index(out, &path, footer.codes, &design, limits)?;
+    out.flush()?;
+    let file = out.file();
+    let reader = BlockReader {
+        file: &*file,
+        path: &path,
+        seal: out.seal(),
+    };
+    let tables = load_tables(&reader, footer.tables)?;
+    let absent = reader.section(footer.absent)?;
+    let groups = group(&reader, footer, &absent, tables.index())?;
+    drop(tables);
+    for (section, words) in [&mut footer.starts, &mut footer.order]
+        .into_iter()
+        .zip(groups.words())
+    {
+        let mut writer = SectionWriter::new(out);
+        for word in words {
+            writer.put(&word.to_le_bytes())?;
+        }
+        *section = writer.finish()?;
+    }
+    Ok(())
+}
+
+fn write_index(
+    out: &mut BlockWriter,
+    path: &Path,
+    codes: Section,
+    design: &Design,
+    limits: BuildLimits,
+) -> Result<Section> {
+    let seal = out.seal();
+    let failed = |error: BuildError| match error {
+        BuildError::Write(source) | BuildError::Read(source) => {
+            StoreError::io(path, "building the tables of a run")(source)
+        }
+        other => StoreError::Invalid(format!("building the tables of a run: {other}")),
+    };
+    let file = out.file();
+    let source = StoredCodes {
+        reader: BlockReader {
+            file: &*file,
+            path,
+            seal,
+        },
+        section: codes,
+    };
+    let mut section = SectionWriter::new(out);
+    let built = (|| {
+        let mut writer = IndexFileWriter::new(&mut section, None, design, Layout::Packed)
+            .map_err(BuildError::Write)?;
+        while writer.next_table::<Fingerprint>(&source, None, limits)? {}
+        writer.finish().map(drop)
+    })();
+    if let Some(error) = section.take_failure() {
+        return Err(error);
+    }
+    built.map_err(failed)?;
+    section.finish()
+}
+
+/// Lists the documents of each code.
+pub(super) fn group(
+    reader: &BlockReader<'_>,
+    footer: &Footer,
+    absent: &[u8],
+    index: &TableIndex<Fingerprint>,
+) -> Result<Groups> {
+    let (coded, documents) = (footer.coded as usize, footer.documents as usize);
+    let ranks = lookalike::hamming::HammingIndex::len(index);
+    let mut failed = None;
+    let groups = Groups::build(ranks, coded, documents, &mut |each| {
+        let mut absent = absent
+            .chunks_exact(4)
+            .map(|bytes| fixed(bytes) as u32)
+            .peekable();
+        let mut document = 0;
+        let read = reader.pages(footer.codes, &mut |page| {
+            for code in page.chunks_exact(8).map(fixed) {
+                while absent.next_if_eq(&document).is_some() {
+                    document += 1;
+                }
+                let rank = index.rank(Fingerprint(code)).ok_or_else(|| {
+                    let what = "a fingerprint is not in the tables";
+                    StoreError::damaged(reader.path, footer.codes.offset, what)
+                })?;
+                each(document, rank);
+                document += 1;
+            }
+            Ok(())
+        });
+        failed = failed.take().or(read.err());
+    });
+    failed.map_or(Ok(groups), Err)
+}
+
+fn write_expiry(out: &mut BlockWriter, footer: &mut Footer, sources: &[&dyn Source]) -> Result<()> {
+    if !sources.iter().any(|source| source.any_expires()) {
+        return Ok(());
+    }
+    let mut section = SectionWriter::new(out);
+    for source in sources {
+        source.expiry(&mut |end| section.put(&end.to_le_bytes()))?;
+    }
+    footer.expires = section.finish()?;
+    Ok(())
+}
+
+fn write_ids(out: &mut BlockWriter, footer: &mut Footer, sources: &[&dyn Source]) -> Result<()> {
+    let mut filter = Filter::new(footer.documents as usize);
+    let entries = merged(sources, &|source| source.ids())?;
+    let noted = entries.inspect(|entry| {
+        if let Ok((hash, _)) = entry {
+            filter.insert(*hash);
+        }
+    });
+    let (ids, firsts) = sorted::write(out, noted)?;
+    footer.ids = (ids.offset, ids.count, firsts);
+    let mut section = SectionWriter::new(out);
+    for word in filter.words() {
+        section.put(&word.to_le_bytes())?;
+    }
+    footer.filter = section.finish()?;
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Random work on a medium that does what it is told, with merges, snapshots and new starts at any time: every answer is
+//! that of the model.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lookalike::Fingerprint;
+
+use super::model::Model;
+use super::world::World;
+use crate::answer::{Outcome, Write};
+use crate::engine::{Engine, Request, Tuning};
+use crate::error::Result;
+use crate::fs::{Fs, SimulatedFs};
+use crate::time::Time;
+
+pub(crate) const FOLDER: &str = "/c";
+pub(crate) const IDENTITY: u64 = 42;
+
+pub(crate) fn create(fs: &SimulatedFs, world: &World, tuning: &Tuning) -> Result<()> {
+    fs.create_dir(Path::new(FOLDER)).expect("a folder");
+    Engine::create(
+        fs,
+        Path::new(FOLDER),
+        &world.settings,
+        (IDENTITY, 4711),
+        tuning,
+    )
+}
+
+pub(crate) fn open(fs: &SimulatedFs, tuning: Tuning) -> Result<Engine> {
+    let fs: Arc<dyn Fs> = Arc::new(fs.clone());
+    Engine::open(fs, Path::new(FOLDER), IDENTITY, tuning).map(|(engine, _)| engine)
+}
+
+/// Commits some requests as one group; what each of them heard.
+pub(crate) fn commit(
+    engine: &Engine,
+    group: Vec<Vec<Write>>,
+    now: Time,
+    limit: usize,
+) -> Vec<Result<Vec<Outcome>>> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let requests = group.into_iter().enumerate().map(|(at, writes)| {
+        let sender = sender.clone();
+        let done = Box::new(move |result| sender.send((at, result)).expect("the test listens"));
+        Request {
+            writes,
+            now,
+            limit,
+            done,
+        }
+    });
+    engine.commit(requests.collect());
+    drop(sender);
+    let mut heard: Vec<_> = receiver.iter().collect();
+    heard.sort_by_key(|(at, _)| *at);
+    heard.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Everything that can be asked, compared.
+pub(crate) fn compare_all(engine: &Engine, model: &mut Model, world: &mut World) {
+    let now = model.now(world.now);
+    let mut all = Vec::new();
+    engine
+        .for_each(now, &mut |document| {
+            all.push(document);
+            Ok(())
+        })
+        .expect("all documents are read");
+    assert_eq!(all, model.all());
+    for document in &all {
+        let found = engine.get(&document.id, now).expect("a read");
+        assert_eq!(found.as_deref(), Some(document));
+    }
+    (0..10).for_each(|_| compare(engine, model, world));
+}
+
+/// Something that can be asked, compared.
+pub(crate) fn compare(engine: &Engine, model: &mut Model, world: &mut World) {
+    let now = model.now(world.now);
+    let (code, id) = (world.code(), world.id());
+    let radius = world.dice.below(u64::from(world.settings.radius) + 1) as u32;
+    let limit = [0, 1, 5, 100][world.dice.below(4) as usize];
+    let expected = model.query(code, radius, limit, None);
+    let found = engine
+        .query(Fingerprint(code), radius, now, limit)
+        .expect("a query");
+    assert_eq!(found, expected, "near {code:016x} within {radius}");
+    let verdicts = engine
+        .check_many(&[Fingerprint(code)], radius, now)
+        .expect("a check");
+    assert_eq!(verdicts, [expected.verdict]);
+    assert_eq!(engine.get(&id, now).expect("a read"), model.get(&id));
+    if world.settings.keep.paragraphs {
+        let paragraph = world.paragraph();
+        let found = engine.paragraphs(&[paragraph], now, limit).expect("a read");
+        assert_eq!(found, [model.paragraph(paragraph, limit)]);
+    }
+}
+
+/// So many writes and as many questions.
+fn live(seed: u64, operations: u64) {
+    let mut world = World::new(seed, 200);
+    let tuning = world.tuning();
+    let mut model = Model::new(&world.settings);
+    let fs = SimulatedFs::new();
+    create(&fs, &world, &tuning).expect("a collection");
+    let mut engine = open(&fs, tuning).expect("it opens");
+    let mut done = 0;
+    while done < operations {
+        world.pass_time();
+        let limit = world.dice.below(4) as usize;
+        let group: Vec<_> = (0..1 + world.dice.below(3))
+            .map(|_| world.batch())
+            .collect();
+        let now = model.now(world.now);
+        for (batch, heard) in group.clone().iter().zip(commit(&engine, group, now, limit)) {
+            assert_eq!(
+                heard.expect("a write"),
+                model.write(batch, limit),
+                "seed {seed}"
+            );
+            done += batch.len() as u64;
+        }
+        compare(&engine, &mut model, &mut world);
+        done += 1;
+        match world.dice.below(60) {
+            0..=9 => drop(engine.flush().expect("a flush")),
+            10..=19 => drop(engine.merge().expect("a merge")),
+            20 => engine.compact().expect("a merge of all"),
+            21 => {
+                engine.close().expect("an end");
+                drop(engine);
+                crate::engine::verify(&fs, Path::new(FOLDER), IDENTITY).expect("whole");
+                engine = open(&fs, tuning).expect("it opens");
+                compare_all(&engine, &mut model, &mut world);
+            }
+            22 => {
+                drop(engine);
+                engine = open(&fs, tuning).expect("it opens");
+            }
+            23 if world.dice.one_in(4) => snapshot(&fs, &engine, &mut model, &mut world, tuning),
+            _ => {}
+        }
+    }
+    while engine.flush().expect("a flush") {}
+    while engine.merge().expect("a merge") {}
+    compare_all(&engine, &mut model, &mut world);
+}
+
+/// A snapshot is a collection of its own.
+fn snapshot(
+    fs: &SimulatedFs,
+    engine: &Engine,
+    model: &mut Model,
+    world: &mut World,
+    tuning: Tuning,
+) {
+    let folder = Path::new("/snapshot");
+    fs.create_dir(folder).expect("a folder");
+    engine.snapshot(folder).expect("a snapshot");
+    crate::engine::verify(fs, folder, IDENTITY).expect("whole");
+    let shared: Arc<dyn Fs> = Arc::new(fs.clone());
+    let (copy, recovery) = Engine::open(shared, folder, IDENTITY, tuning).expect("it opens");
+    assert!(recovery.clean);
+    compare_all(&copy, model, world);
+    fs.remove_dir(folder).expect("gone");
+}
+
+/// How much work tests do, in percent: `scripts/crash-campaign` asks for more.
+pub(crate) fn share(of: u64) -> u64 {
+    let percent = std::env::var("STORE_TEST_PERCENT")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    (of * percent.unwrap_or(100_u64)).div_ceil(100)
+}
+
+#[test]
+fn every_answer_is_that_of_the_model() {
+    let each = share(4000);
+    let run = |from: u64| (from..50).step_by(2).for_each(|seed| live(seed, each));
+    std::thread::scope(|scope| {
+        scope.spawn(|| run(0));
+        run(1);
+    });
+}
