@@ -524,6 +524,75 @@ pub(super) fn each_group<W>(
     }
 }
 
+/// Words that [`near_windows`] compares with one.
+pub(super) const WINDOW: usize = 16;
+
+/// Compares each of `xs` with the sixteen words of `ys` from `window` of its position on. Appends the positions of those
+/// within `radius`; to that of the one in `xs`, `first` is added.
+///
+/// # Panics
+///
+/// When a window reaches beyond `ys`.
+pub(super) fn near_windows(
+    xs: &[u32],
+    ys: &[u32],
+    window: impl Fn(usize) -> usize + Copy,
+    radius: u32,
+    first: usize,
+    found: &mut Vec<(u32, u32)>,
+) {
+    near_windows_at(Level::detected(), (xs, ys), window, radius, first, found);
+}
+
+fn near_windows_at(
+    level: Level,
+    (xs, ys): (&[u32], &[u32]),
+    window: impl Fn(usize) -> usize + Copy,
+    radius: u32,
+    first: usize,
+    found: &mut Vec<(u32, u32)>,
+) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 | Level::Avx512 | Level::Avx512Popcnt => {
+            x86::near_windows(level, (xs, ys), window, radius, first, found);
+        }
+        _ => near_windows_portably((xs, ys), window, radius, first, found),
+    }
+}
+
+/// In a form that compilers make vector code of.
+#[inline(always)]
+fn near_windows_portably(
+    (xs, ys): (&[u32], &[u32]),
+    window: impl Fn(usize) -> usize + Copy,
+    radius: u32,
+    first: usize,
+    found: &mut Vec<(u32, u32)>,
+) {
+    for (at, &x) in xs.iter().enumerate() {
+        let from = window(at);
+        let apart = ys[from..from + WINDOW].iter().map(|y| (y ^ x).count_ones());
+        if apart.fold(u32::MAX, u32::min) <= radius {
+            near_in_window((x, first + at), ys, from, radius, found);
+        }
+    }
+}
+
+/// Tells which words of a window are near one; see [`near_windows`].
+#[cold]
+fn near_in_window(
+    (x, at): (u32, usize),
+    ys: &[u32],
+    from: usize,
+    radius: u32,
+    found: &mut Vec<(u32, u32)>,
+) {
+    let window = (from..).zip(&ys[from..from + WINDOW]);
+    let near = window.filter(|&(_, y)| (y ^ x).count_ones() <= radius);
+    found.extend(near.map(|(place, _)| (at as u32, place as u32)));
+}
+
 /// Asks for the cache line that holds `items[index]`; does nothing when there is no such item.
 pub(super) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

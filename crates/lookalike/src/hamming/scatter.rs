@@ -29,8 +29,8 @@ impl<W: Word> Scatter<W> {
     pub(super) fn new(counts: &[usize], out: &mut Vec<W>) -> Self {
         let total = counts.iter().sum();
         if out.capacity() < total {
-            *out = Vec::with_capacity(total);
-            // Pages are asked for before they are touched.
+            // Zeros from the system: pages are asked for before they are touched.
+            *out = vec![W::ZERO; total];
             kernel::ask_huge_pages(out);
         }
         out.resize(total, W::ZERO);

@@ -6,17 +6,22 @@
 //! belongs to the first of them, so none is reported twice and nothing has to be remembered. Equal
 //! codes count once.
 //!
-//! Memory: beside the input as much again, or less: with less scratch memory a table is made in
-//! slices, for each of which the input is read once more.
+//! Large collections that are spread evenly are joined otherwise, by fewer tables that forgive an error
+//! each (`forgiving`): in two thirds of the time.
+//!
+//! Memory: beside the input twice as much, as much again, or less: with less scratch memory a table is
+//! made in slices, for each of which the input is read once more.
 
 use super::code::{Code, Word};
 use super::family::low_mask;
 use super::scatter::Scatter;
 use bucket::{Digit, Joiner, cheapest_masks, varying_bits};
+use forgiving::Tables;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod bucket;
+mod forgiving;
 
 /// What a self-join may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +68,10 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
     visitor: impl Fn() -> V,
 ) {
     let threads = limits.threads.clamp(1, (codes.len() / LEAST_SHARE).max(1));
+    if let Some(tables) = Tables::worth_while(codes, radius, limits) {
+        let mut visitors: Vec<V> = (0..threads).map(|_| visitor()).collect();
+        return tables.join(codes, &mut visitors);
+    }
     let mut workers: Vec<_> = (0..threads)
         .map(|_| Worker::new(radius, visitor()))
         .collect();

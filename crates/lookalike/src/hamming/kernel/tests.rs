@@ -98,6 +98,37 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn windows_equal_the_comparison_of_each_word(
+        xs in proptest::collection::vec(any::<u32>(), 0..40),
+        mut ys in proptest::collection::vec(any::<u32>(), WINDOW..200),
+        places in proptest::collection::vec(any::<usize>(), 40),
+        radius in 0_u32..20,
+        first in 0_usize..9,
+    ) {
+        for (x, place) in xs.iter().zip(&places) {
+            let at = place % ys.len();
+            ys[at] = x ^ 1 << (at % 32);
+        }
+        let (places, last) = (places.as_slice(), ys.len() - WINDOW);
+        let window = move |at: usize| places[at] % (last + 1);
+        let mut expected = Vec::new();
+        for (at, &x) in xs.iter().enumerate() {
+            for place in window(at)..window(at) + WINDOW {
+                if (x ^ ys[place]).count_ones() <= radius {
+                    expected.push(((first + at) as u32, place as u32));
+                }
+            }
+        }
+        for level in Level::available() {
+            let mut found = Vec::new();
+            near_windows_at(level, (&xs, &ys), window, radius, first, &mut found);
+            prop_assert_eq!(&found, &expected, "{:?}", level);
+        }
+    }
+}
+
 #[derive(Default, PartialEq, Debug)]
 struct Seen(Vec<(u32, u64)>);
 

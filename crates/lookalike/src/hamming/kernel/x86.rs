@@ -4,8 +4,9 @@
 //! was detected, which is the safety argument of every call inside.
 
 use super::{
-    Flipped, Level, Line, LineVisitor, close_pairs_portably, low_ones, probe_packed_portably,
-    scan_packed_portably, scan_words_portably, visit_line,
+    Flipped, Level, Line, LineVisitor, WINDOW, close_pairs_portably, low_ones,
+    near_windows_portably, probe_packed_portably, scan_packed_portably, scan_words_portably,
+    visit_line,
 };
 use std::arch::x86_64::*;
 
@@ -391,6 +392,93 @@ avx512_kernels!(
     scan_words_popcnt,
     close_pairs_popcnt
 );
+
+/// The differences of eight windows are brought to their least before one comparison judges them.
+#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt,bmi2")]
+fn near_windows_popcnt(
+    (xs, ys): (&[u32], &[u32]),
+    window: impl Fn(usize) -> usize + Copy,
+    radius: u32,
+    first: usize,
+    found: &mut Vec<(u32, u32)>,
+) {
+    const TOGETHER: usize = 8;
+    let limit = _mm512_set1_epi32(radius as i32);
+    let (groups, rest) = xs.as_chunks::<TOGETHER>();
+    for (group, words) in groups.iter().enumerate() {
+        let base = group * TOGETHER;
+        // More than any count of ones.
+        let mut least = _mm512_set1_epi32(33);
+        for (at, &x) in words.iter().enumerate() {
+            let from = window(base + at);
+            least = _mm512_min_epu32(least, bits_apart(x, &ys[from..from + WINDOW]));
+        }
+        if _mm512_cmple_epu32_mask(least, limit) != 0 {
+            near_words_popcnt((words, ys), window, radius, (base, first), found);
+        }
+    }
+    let base = groups.len() * TOGETHER;
+    near_words_popcnt((rest, ys), window, radius, (base, first), found);
+}
+
+/// As [`near_windows_popcnt`] for the words from position `base` of their list on.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt,bmi2")]
+fn near_words_popcnt(
+    (words, ys): (&[u32], &[u32]),
+    window: impl Fn(usize) -> usize + Copy,
+    radius: u32,
+    (base, first): (usize, usize),
+    found: &mut Vec<(u32, u32)>,
+) {
+    let limit = _mm512_set1_epi32(radius as i32);
+    for (at, &x) in words.iter().enumerate() {
+        let from = window(base + at);
+        let apart = bits_apart(x, &ys[from..from + WINDOW]);
+        let mut near = _mm512_cmple_epu32_mask(apart, limit);
+        while near != 0 {
+            let place = from + near.trailing_zeros() as usize;
+            found.push(((first + base + at) as u32, place as u32));
+            near &= near - 1;
+        }
+    }
+}
+
+/// In how many bits each word of a window differs from `x`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn bits_apart(x: u32, window: &[u32]) -> __m512i {
+    assert!(window.len() == WINDOW);
+    // SAFETY: a window is 64 bytes.
+    let loaded = unsafe { _mm512_loadu_si512(window.as_ptr().cast()) };
+    _mm512_popcnt_epi32(_mm512_xor_si512(loaded, _mm512_set1_epi32(x as i32)))
+}
+
+pub(super) fn near_windows(
+    level: Level,
+    lists: (&[u32], &[u32]),
+    window: impl Fn(usize) -> usize + Copy,
+    radius: u32,
+    first: usize,
+    found: &mut Vec<(u32, u32)>,
+) {
+    #[target_feature(enable = "avx2,popcnt,bmi2")]
+    fn by_avx2(
+        lists: (&[u32], &[u32]),
+        window: impl Fn(usize) -> usize + Copy,
+        radius: u32,
+        first: usize,
+        found: &mut Vec<(u32, u32)>,
+    ) {
+        near_windows_portably(lists, window, radius, first, found);
+    }
+    match level {
+        // SAFETY: the level was detected.
+        Level::Avx512Popcnt => unsafe { near_windows_popcnt(lists, window, radius, first, found) },
+        // SAFETY: every level above portable includes AVX2, POPCNT and BMI2.
+        _ => unsafe { by_avx2(lists, window, radius, first, found) },
+    }
+}
 
 #[target_feature(enable = "avx2")]
 fn ones_avx2(x: __m256i) -> __m256i {

@@ -1,0 +1,550 @@
+//! The self-join of large collections of 64-bit codes: few tables, in each of which one error is forgiven.
+//!
+//! For radius 3, one half of a code has at most one of the errors. A table numbers the bucket of a code by some bits of
+//! one half, so many that a bucket has a handful of codes; two codes of a close pair then stand in one bucket, or in two
+//! whose numbers differ in one bit. Each code is compared with sixteen others at a time, by 32 of the bits that do not
+//! number its bucket, where that bucket begins: 1 + d / 2 vector comparisons a code and table for numbers of d bits,
+//! against one scatter a table for each of the three to four times as many tables of an exact design.
+//!
+//! Codes are scattered by the leading bits of their number into *parts* that fit the second-level cache, each part by
+//! the rest of the number; parts that differ in one leading bit stream by each other. A pair belongs to the first table
+//! that finds it. Buckets of more than sixteen codes cost more comparisons, heavy ones are joined like a collection of
+//! their own (`bucket`); collections so uneven that this would be usual are left to exact designs.
+
+use super::super::build::{Addressing, permuted};
+use super::super::code::{Code, Word};
+use super::super::entropy::BitBalance;
+use super::super::family::low_mask;
+use super::super::scatter::Scatter;
+use super::bucket::Joiner;
+use super::{SelfJoinLimits, each};
+use part::{Finder, Part, Shape, SortedParts, sort_part};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+mod part;
+
+/// Codes of a bucket, at most, when all are spread evenly.
+const LOAD: usize = 8;
+/// Codes of a bucket, on average over codes, beyond which exact designs are better.
+const MOST_LOAD: f64 = 40.0;
+/// Codes of a part: their numbers and halves stay in the second-level cache.
+const PART_BITS: u32 = 16;
+/// Most bits by which codes are scattered at once.
+const TOP_BITS: u32 = 13;
+/// Bits of a code that are compared sixteen at a time, and most that stand beside.
+const LOW_BITS: u32 = 32;
+const SIDE_BITS: u32 = 16;
+/// Fewest bits of a number: the others must find room.
+const LEAST_BITS: u32 = 64 - LOW_BITS - SIDE_BITS;
+/// Codes below this are not worth the buckets.
+const LEAST_CODES: usize = 1 << 18;
+/// Memory beside the codes: scattered, then sorted into low bits and bits beside; starts of buckets.
+const BYTES_A_CODE: usize = 8 + 4 + 2 + 2;
+/// Codes that are looked at to judge how even they are.
+const SAMPLE: usize = 1 << 16;
+
+/// The tables for one collection.
+#[derive(Clone, Debug)]
+pub(super) struct Tables<W> {
+    radius: u32,
+    tables: Vec<Table<W>>,
+}
+
+/// One table: by which bits its buckets are numbered, and whether one of them may be wrong.
+#[derive(Clone, Copy, Debug)]
+struct Table<W> {
+    addressing: Addressing<W>,
+    /// By how much a code is rotated to have its number on top, where that is all.
+    rotation: Option<u32>,
+    budget: u32,
+}
+
+impl<W: Word> Table<W> {
+    fn new(address: u128, budget: u32) -> Self {
+        let (lowest, bits) = (address.trailing_zeros(), address.count_ones());
+        let together = address.checked_shr(lowest) == Some(low_mask(bits));
+        Self {
+            addressing: Addressing::new(address),
+            rotation: together.then(|| 64 - lowest - bits),
+            budget,
+        }
+    }
+
+    /// Hands on some codes, each with its number as its highest bits.
+    #[inline(always)]
+    fn numbered<C: Code<Word = W>>(&self, codes: &[C], mut each: impl FnMut(u64)) {
+        match self.rotation {
+            Some(by) => codes
+                .iter()
+                .for_each(|code| each(code.word().above(0).rotate_left(by))),
+            None => permuted(codes, &self.addressing, &mut |word: W| each(word.above(0))),
+        }
+    }
+
+    /// The code with this number and these bits below it.
+    fn restored(&self, address: u64, rest: u64) -> W {
+        match self.rotation {
+            Some(by) => {
+                let numbered = address << self.addressing.rest_bits | rest;
+                W::from_u128(numbered.rotate_right(by).into())
+            }
+            None => {
+                let rest = W::from_u128(rest.into());
+                self.addressing.restored(address, rest)
+            }
+        }
+    }
+
+    /// Whether the table finds a pair that is close and differs so.
+    fn finds(&self, apart: W) -> bool {
+        (apart & self.addressing.address).ones() <= self.budget
+    }
+}
+
+impl<W: Word> Tables<W> {
+    /// The tables for `codes`; `None` when an exact design suits them, or the memory, better.
+    pub(super) fn worth_while<C: Code<Word = W>>(
+        codes: &[C],
+        radius: u32,
+        limits: SelfJoinLimits,
+    ) -> Option<Self> {
+        let room = codes.len().checked_mul(BYTES_A_CODE)? <= limits.scratch_bytes;
+        let many = codes.len() >= LEAST_CODES && u32::try_from(codes.len()).is_ok();
+        if W::BITS != 64 || !room || !many || !(1..=5).contains(&radius) {
+            return None;
+        }
+        let bits = (codes.len().div_ceil(LOAD)).next_power_of_two().ilog2();
+        let tables = Self::with_bits(codes, radius, bits.max(LEAST_BITS))?;
+        tables.are_even(codes).then_some(tables)
+    }
+
+    /// Tables whose buckets have numbers of `bits` bits; `None` when a group of bits has not as many.
+    fn with_bits<C: Code<Word = W>>(codes: &[C], radius: u32, bits: u32) -> Option<Self> {
+        let balance = BitBalance::sample(codes, SAMPLE);
+        // Groups of bits, each of which forgives an error but for one perhaps: sum of (t + 1) = radius + 1.
+        let groups = (radius + 2) / 2;
+        let width = W::BITS / groups;
+        let order = balance.order();
+        let tables = (0..groups).map(|group| {
+            let budget = u32::from(group > 0 || radius % 2 == 1);
+            let end = if group + 1 == groups {
+                W::BITS
+            } else {
+                (group + 1) * width
+            };
+            let places = group * width..end;
+            let mask = places.fold(0, |mask, place| mask | 1_u128 << order[place as usize]);
+            let wide = mask.count_ones() >= bits;
+            wide.then(|| Table::new(balance.best(mask, bits), budget))
+        });
+        let tables = tables.collect::<Option<Vec<_>>>()?;
+        Some(Self { radius, tables })
+    }
+
+    /// Whether few codes that differ stand in one bucket: by a sample.
+    fn are_even<C: Code<Word = W>>(&self, codes: &[C]) -> bool {
+        // Evenly spaced places would meet both codes of pairs that stand at even spaces.
+        let place = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let scaled = |place: u64| (place * codes.len() as u64 >> 32) as usize;
+        let sample = (0..SAMPLE as u64).map(|at| codes[scaled(place(at))].word());
+        let mut sample: Vec<W> = sample.collect();
+        sample.sort_unstable();
+        sample.dedup();
+        let pairs = (sample.len() as f64).powi(2) / 2.0;
+        self.tables.iter().all(|table| {
+            let numbers = sample.iter().map(|&word| table.addressing.bucket(word));
+            let mut numbers: Vec<u64> = numbers.collect();
+            numbers.sort_unstable();
+            let groups = numbers.chunk_by(|a, b| a == b);
+            let met: f64 = groups.map(|group| (group.len() as f64).powi(2)).sum();
+            let met = (met - sample.len() as f64) / 2.0;
+            met / pairs * (codes.len() as f64) <= MOST_LOAD
+        })
+    }
+
+    /// Visits every pair, each by one of the visitors; as many threads as there are visitors.
+    pub(super) fn join<C, V>(&self, codes: &[C], visitors: &mut [V])
+    where
+        C: Code<Word = W>,
+        V: FnMut(C, C, u32) + Send,
+    {
+        let magnitude = codes.len().max(1).ilog2();
+        let mut scattered: Vec<Scattered> = visitors.iter().map(|_| Scattered::default()).collect();
+        let mut sorted = SortedParts::default();
+        for (at, table) in self.tables.iter().enumerate() {
+            let address_bits = table.addressing.address_bits;
+            let top = magnitude.saturating_sub(PART_BITS).min(TOP_BITS);
+            let pass = Pass {
+                codes,
+                radius: self.radius,
+                table: *table,
+                earlier: &self.tables[..at],
+                below: address_bits - top.clamp(address_bits.saturating_sub(16), address_bits),
+            };
+            pass.scatter(&mut scattered);
+            pass.sort(&scattered, &mut sorted, visitors);
+            if table.budget > 0 {
+                pass.compare(&sorted, visitors);
+            }
+        }
+    }
+}
+
+/// One thread's share of the codes, by part: number, bits beside and low bits in one word.
+#[derive(Default)]
+struct Scattered {
+    words: Vec<u64>,
+    counts: Vec<usize>,
+}
+
+impl Scattered {
+    /// The words of each part.
+    fn parts(&self) -> impl Iterator<Item = &[u64]> {
+        let mut rest = self.words.as_slice();
+        self.counts.iter().map(move |&count| {
+            let (part, later) = rest.split_at(count);
+            rest = later;
+            part
+        })
+    }
+}
+
+/// One table at work.
+struct Pass<'a, C: Code> {
+    codes: &'a [C],
+    radius: u32,
+    table: Table<C::Word>,
+    earlier: &'a [Table<C::Word>],
+    /// Bits of a number below those that number its part.
+    below: u32,
+}
+
+impl<C: Code> Pass<'_, C> {
+    fn parts(&self) -> usize {
+        1 << (self.table.addressing.address_bits - self.below)
+    }
+
+    /// Each thread orders its share of the codes by part.
+    fn scatter(&self, scattered: &mut [Scattered]) {
+        let share = self.codes.len().div_ceil(scattered.len()).max(1);
+        // Where there is one part, this would be the whole width.
+        let shift = (self.table.addressing.rest_bits + self.below).min(63);
+        let last = self.parts() - 1;
+        each(scattered, |at, mine| {
+            let share = self.codes.chunks(share).nth(at).unwrap_or_default();
+            let Scattered { words, counts } = mine;
+            counts.clear();
+            counts.resize(self.parts(), 0);
+            self.table.numbered(share, |word| {
+                counts[(word >> shift) as usize & last] += 1;
+            });
+            let mut scatter = Scatter::new(counts, words);
+            let mut fits = true;
+            self.table.numbered(share, |word| {
+                fits &= scatter.push((word >> shift) as usize & last, word, words);
+            });
+            let complete = scatter.finish(words);
+            debug_assert!(fits && complete, "both passes see the same codes");
+        });
+    }
+
+    /// Orders every part by bucket, and visits the pairs within buckets.
+    fn sort<V: FnMut(C, C, u32) + Send>(
+        &self,
+        scattered: &[Scattered],
+        sorted: &mut SortedParts,
+        visitors: &mut [V],
+    ) {
+        let counts = (0..self.parts()).map(|part| {
+            let of = |scattered: &Scattered| scattered.counts[part];
+            scattered.iter().map(of).sum()
+        });
+        let rooms = sorted.prepare(counts, self.below);
+        let mut sources: Vec<_> = scattered.iter().map(Scattered::parts).collect();
+        let segments = std::iter::from_fn(|| {
+            let segments = sources.iter_mut().map(Iterator::next);
+            segments.collect::<Option<Vec<_>>>()
+        });
+        let jobs: Vec<_> = rooms.into_iter().zip(segments).enumerate().collect();
+        let jobs = Mutex::new(jobs.into_iter());
+        let shape = Shape {
+            below: self.below,
+            rest_bits: self.table.addressing.rest_bits,
+        };
+        each(visitors, |_, visitor| {
+            let mut finder = Finder::default();
+            loop {
+                let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((number, (mut room, segments))) = next else {
+                    return;
+                };
+                sort_part(&segments, shape, self.radius, &mut room, &mut finder);
+                let part = room.part();
+                let mut judge = self.judge((number, part), (number, part), 0, visitor);
+                judge.all(&finder);
+            }
+        });
+    }
+
+    /// Visits the pairs of codes whose numbers differ in one bit.
+    fn compare<V: FnMut(C, C, u32) + Send>(&self, sorted: &SortedParts, visitors: &mut [V]) {
+        let next = AtomicUsize::new(0);
+        each(visitors, |_, visitor| {
+            let mut finder = Finder::default();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= self.parts() {
+                    return;
+                }
+                let part = sorted.part(number);
+                finder.number_buckets(part);
+                for bit in 0..self.below {
+                    finder.within(part, bit, self.radius - 1);
+                    let mut judge = self.judge((number, part), (number, part), 1 << bit, visitor);
+                    judge.all(&finder);
+                }
+                let above = (0..usize::BITS).map(|bit| 1 << bit);
+                for flip in above.take_while(|&flip| flip < self.parts()) {
+                    if number & flip == 0 {
+                        let other = sorted.part(number ^ flip);
+                        finder.between(part, other, self.radius - 1);
+                        let other = (number ^ flip, other);
+                        let mut judge = self.judge((number, part), other, 0, visitor);
+                        judge.all(&finder);
+                    }
+                }
+            }
+        });
+    }
+
+    fn judge<'j, V>(
+        &'j self,
+        a: (usize, Part<'j>),
+        b: (usize, Part<'j>),
+        flip: usize,
+        visitor: &'j mut V,
+    ) -> Judge<'j, C, V> {
+        Judge {
+            pass: self,
+            a,
+            b,
+            flip,
+            buckets: &[],
+            visitor,
+        }
+    }
+}
+
+/// Judges the pairs that a comparison of low bits lets through.
+struct Judge<'a, C: Code, V> {
+    pass: &'a Pass<'a, C>,
+    /// Number and content of the parts of the first and the second code of each pair.
+    a: (usize, Part<'a>),
+    b: (usize, Part<'a>),
+    /// By what the buckets of a pair differ within their parts.
+    flip: usize,
+    /// The bucket of each code of the first part, where they are numbered.
+    buckets: &'a [u16],
+    visitor: &'a mut V,
+}
+
+impl<'a, C: Code, V: FnMut(C, C, u32)> Judge<'a, C, V> {
+    fn all(&mut self, finder: &'a Finder) {
+        self.buckets = finder.buckets();
+        for &(a, b) in &finder.found {
+            self.pair(a, b);
+        }
+        for &bucket in &finder.heavy {
+            self.heavy(bucket as usize);
+        }
+    }
+
+    /// Two codes, by their places in their parts.
+    fn pair(&mut self, a: u32, b: u32) {
+        if b as usize >= self.b.1.len() {
+            return;
+        }
+        // Most of what stands by chance in the window of another bucket ends here.
+        let apart = self.a.1.rest(a as usize) ^ self.b.1.rest(b as usize);
+        if apart.count_ones() > self.pass.radius {
+            return;
+        }
+        let numbered = self.buckets.get(a as usize);
+        let bucket = numbered.map_or_else(|| self.a.1.bucket_of(a), |&bucket| bucket.into());
+        let partner = bucket ^ self.flip;
+        if !self.b.1.range(partner).contains(&(b as usize)) {
+            return;
+        }
+        let a = self.word(self.a, bucket, a as usize);
+        let b = self.word(self.b, partner, b as usize);
+        visit(self.pass, a, b, self.visitor);
+    }
+
+    fn word(&self, (number, part): (usize, Part<'_>), bucket: usize, at: usize) -> C::Word {
+        let address = (number << self.pass.below | bucket) as u64;
+        self.pass.table.restored(address, part.rest(at))
+    }
+
+    /// A bucket of the first part with its partner, or with itself: too many pairs to compare them all.
+    fn heavy(&mut self, bucket: usize) {
+        let partner = bucket ^ self.flip;
+        let same = self.a.0 == self.b.0 && self.flip == 0;
+        let of = |side: (usize, Part<'_>), bucket: usize| {
+            let range = side.1.range(bucket);
+            let words = range.map(|at| self.word(side, bucket, at));
+            words.collect::<Vec<_>>()
+        };
+        let mut segments = vec![of(self.a, bucket)];
+        if !same {
+            segments.push(of(self.b, partner));
+        }
+        let (pass, visitor) = (self.pass, &mut *self.visitor);
+        let address = pass.table.addressing.address;
+        let number = |side: usize, bucket: usize| (side << pass.below | bucket) as u64;
+        let differs = number(self.a.0, bucket) ^ number(self.b.0, partner);
+        let mut joiner = Joiner::new(pass.radius, |a: C, b: C, _| {
+            let apart = (a.word() ^ b.word()).extract(address).above(0);
+            if apart == differs {
+                visit(pass, a.word(), b.word(), visitor);
+            }
+        });
+        let key = address & !C::Word::joined(differs, C::Word::ZERO, 0).deposit(address);
+        joiner.begin(key);
+        let segments: Vec<&[C::Word]> = segments.iter().map(Vec::as_slice).collect();
+        joiner.bucket(&segments, C::Word::ZERO, !key);
+    }
+}
+
+/// Visits a pair that is close, unless an earlier table finds it.
+fn visit<C: Code>(pass: &Pass<'_, C>, a: C::Word, b: C::Word, visitor: &mut impl FnMut(C, C, u32)) {
+    let apart = a ^ b;
+    if apart.ones() <= pass.radius && !pass.earlier.iter().any(|table| table.finds(apart)) {
+        let (a, b) = (a.min(b), a.max(b));
+        visitor(C::from_word(a), C::from_word(b), apart.ones());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(seed: u64) -> impl Iterator<Item = u64> {
+        (seed..).map(|i| {
+            let mixed = (i ^ i >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        })
+    }
+
+    /// Codes of which many are near each other, in clusters and at all distances.
+    fn clustered(count: usize, radius: u32) -> Vec<u64> {
+        let near = numbers(9).zip(numbers(77)).enumerate();
+        let codes = near.flat_map(|(at, (center, noise))| {
+            let errors = at as u32 % (2 * radius + 2);
+            let flips = (0..errors).map(|error| 1_u64 << (noise >> (6 * error) & 63));
+            [center, flips.fold(center, |code, flip| code ^ flip), center]
+        });
+        codes.take(count).collect()
+    }
+
+    fn all_pairs(codes: &[u64], radius: u32) -> Vec<(u64, u64, u32)> {
+        let mut distinct = codes.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let pairs = distinct.iter().enumerate().flat_map(|(at, &a)| {
+            let close = move |&&b: &&u64| (a ^ b).count_ones() <= radius;
+            let later = distinct[at + 1..].iter().filter(close);
+            later.map(move |&b| (a, b, (a ^ b).count_ones()))
+        });
+        pairs.collect()
+    }
+
+    fn joined(codes: &[u64], radius: u32, bits: u32, threads: usize) -> Vec<(u64, u64, u32)> {
+        let tables = Tables::with_bits(codes, radius, bits).expect("groups are wide enough");
+        let pairs = Mutex::new(Vec::new());
+        let visitor = |_| {
+            |a: u64, b: u64, distance: u32| {
+                let pair = (a, b, distance);
+                pairs
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(pair);
+            }
+        };
+        let mut visitors: Vec<_> = (0..threads).map(visitor).collect();
+        tables.join(codes, &mut visitors);
+        drop(visitors);
+        let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
+        pairs.sort_unstable();
+        pairs
+    }
+
+    #[test]
+    fn joins_equal_the_comparison_of_all_pairs_for_every_radius() {
+        for radius in 1..=5 {
+            let codes = clustered(3_000, radius);
+            let expected = all_pairs(&codes, radius);
+            assert!(expected.len() > 200, "{}", expected.len());
+            for (bits, threads) in [(16, 1), (18, 3)] {
+                assert!(
+                    joined(&codes, radius, bits, threads) == expected,
+                    "{radius}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn parts_that_differ_in_a_leading_bit_are_compared() {
+        // Enough codes that there are several parts.
+        let mut codes: Vec<u64> = numbers(5).take(1 << 18).collect();
+        let planted: Vec<u64> = codes
+            .iter()
+            .step_by(1 << 10)
+            .enumerate()
+            .map(|(at, code)| code ^ 1 << (at % 64) ^ 1 << (at * 7 % 64) ^ 1 << (at * 11 % 64))
+            .collect();
+        codes.extend(planted);
+        let mut sorted = codes.clone();
+        sorted.sort_unstable();
+        let found = joined(&codes, 3, 16, 2);
+        // Random codes of 64 bits have no pairs; each of those that were planted is found.
+        assert!(
+            found
+                .iter()
+                .all(|&(a, b, distance)| (a ^ b).count_ones() == distance)
+        );
+        assert_eq!(found.len(), 256 - 1 + 1);
+        assert!(found == joined(&codes, 3, 17, 1));
+    }
+
+    #[test]
+    fn heavy_buckets_are_joined_with_themselves_and_their_partners() {
+        // All differ in 14 bits of the lower half only, so that one table has a single bucket, but for a bit.
+        let mut codes: Vec<u64> = numbers(3).take(12_000).map(|code| code & 0x3fff).collect();
+        codes.extend(
+            numbers(8)
+                .take(5_000)
+                .map(|code| code & 0x3fff | 1 << 63 | 1 << 20),
+        );
+        for radius in [1, 3] {
+            let expected = all_pairs(&codes, radius);
+            assert!(joined(&codes, radius, 16, 2) == expected, "{radius}");
+        }
+    }
+
+    #[test]
+    fn uneven_collections_are_left_to_exact_designs() {
+        let even: Vec<u64> = numbers(3).take(LEAST_CODES).collect();
+        let limits = SelfJoinLimits::default();
+        assert!(Tables::worth_while(&even, 3, limits).is_some());
+        assert!(Tables::worth_while(&even, 9, limits).is_none());
+        let little = SelfJoinLimits {
+            scratch_bytes: even.len() * 8,
+            ..limits
+        };
+        assert!(Tables::worth_while(&even, 3, little).is_none());
+        let uneven: Vec<u64> = even.iter().map(|code| code & 0xff_ffff).collect();
+        assert!(Tables::worth_while(&uneven, 3, limits).is_none());
+    }
+}

@@ -1,0 +1,380 @@
+//! One part of a table: codes ordered by bucket, in separate lists of their low bits and the bits beside.
+
+use super::super::super::kernel::{self, WINDOW};
+use std::ops::Range;
+
+/// How a word that is scattered by its leading bits is taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Bits that number a bucket within its part.
+    pub(super) below: u32,
+    /// Bits below those.
+    pub(super) rest_bits: u32,
+}
+
+/// Buckets of more codes are rid of what is equal before they are compared.
+const MANY: usize = 64;
+/// Two buckets are too heavy to be compared code by code when the one has, for each of the other, more than so many
+/// codes: |a| |b| / (|a| + |b|).
+const HEAVY: usize = 2048;
+
+/// All parts, back to back.
+#[derive(Debug, Default)]
+pub(super) struct SortedParts {
+    /// 32 bits of each code, and a window more after each part.
+    lows: Vec<u32>,
+    /// Its other bits that do not number its bucket.
+    sides: Vec<u16>,
+    /// Where the buckets of each part begin, from the begin of the part on, and where the last one ends.
+    starts: Vec<u32>,
+    /// Buckets of each part that are larger than a window.
+    larger: Vec<Vec<u32>>,
+    /// Where each part begins, and the end.
+    bounds: Vec<usize>,
+    /// Starts of one part.
+    starts_each: usize,
+}
+
+/// Room for one part.
+pub(super) struct Room<'a> {
+    lows: &'a mut [u32],
+    sides: &'a mut [u16],
+    starts: &'a mut [u32],
+    larger: &'a mut Vec<u32>,
+}
+
+/// A part that is ordered.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    /// Those of the part, and at least a window more.
+    lows: &'a [u32],
+    sides: &'a [u16],
+    starts: &'a [u32],
+    larger: &'a [u32],
+}
+
+impl SortedParts {
+    /// Makes room for parts of so many codes, each with 2^`below` buckets.
+    pub(super) fn prepare(
+        &mut self,
+        counts: impl Iterator<Item = usize>,
+        below: u32,
+    ) -> Vec<Room<'_>> {
+        self.bounds.clear();
+        self.bounds.push(0);
+        let mut end = 0;
+        self.bounds.extend(counts.map(|count| {
+            end += count;
+            end
+        }));
+        self.starts_each = (1 << below) + 1;
+        let parts = self.bounds.len() - 1;
+        resize(&mut self.lows, end + parts * WINDOW);
+        resize(&mut self.sides, end);
+        resize(&mut self.starts, parts * self.starts_each);
+        self.larger.resize_with(parts, Vec::new);
+        let (mut lows, mut sides) = (self.lows.as_mut_slice(), self.sides.as_mut_slice());
+        let starts = self.starts.chunks_exact_mut(self.starts_each);
+        let rooms = self.bounds.windows(2).zip(starts).zip(&mut self.larger);
+        let rooms = rooms.map(|((bounds, starts), larger)| {
+            let count = bounds[1] - bounds[0];
+            Room {
+                lows: lows.split_off_mut(..count + WINDOW).unwrap_or_default(),
+                sides: sides.split_off_mut(..count).unwrap_or_default(),
+                starts,
+                larger,
+            }
+        });
+        rooms.collect()
+    }
+
+    pub(super) fn part(&self, number: usize) -> Part<'_> {
+        let bounds = self.bounds[number]..self.bounds[number + 1];
+        Part {
+            lows: &self.lows[bounds.start + number * WINDOW..][..bounds.len() + WINDOW],
+            sides: &self.sides[bounds],
+            starts: &self.starts[number * self.starts_each..][..self.starts_each],
+            larger: &self.larger[number],
+        }
+    }
+}
+
+fn resize<T: Copy + Default>(items: &mut Vec<T>, len: usize) {
+    if items.capacity() < len {
+        // Zeros from the system: pages are asked for before they are touched.
+        *items = vec![T::default(); len];
+        kernel::ask_huge_pages(items);
+    }
+    items.resize(len, T::default());
+}
+
+impl Room<'_> {
+    pub(super) fn part(&self) -> Part<'_> {
+        Part {
+            lows: self.lows,
+            sides: self.sides,
+            starts: self.starts,
+            larger: self.larger,
+        }
+    }
+
+    /// Makes the list of large buckets.
+    fn list_larger(&mut self) {
+        let sizes = sizes(self.starts).enumerate();
+        let larger = sizes.filter(|&(_, size)| size > WINDOW);
+        self.larger.clear();
+        self.larger.extend(larger.map(|(bucket, _)| bucket as u32));
+    }
+
+    /// Takes the words of `segments` in, by bucket.
+    fn order(&mut self, segments: &[&[u64]], shape: Shape) {
+        let last = (1 << shape.below) - 1;
+        let bucket = |word: u64| (word >> shape.rest_bits) as usize & last;
+        let side = ((1_u64 << (shape.rest_bits - 32)) - 1) as u16;
+        self.starts.fill(0);
+        let next = &mut self.starts[1..];
+        for segment in segments {
+            segment.iter().for_each(|&word| next[bucket(word)] += 1);
+        }
+        let mut start = 0;
+        for slot in next.iter_mut() {
+            start += std::mem::replace(slot, start);
+        }
+        for segment in segments {
+            for &word in *segment {
+                let slot = &mut next[bucket(word)];
+                self.lows[*slot as usize] = word as u32;
+                self.sides[*slot as usize] = (word >> 32) as u16 & side;
+                *slot += 1;
+            }
+        }
+    }
+
+    /// Drops what is equal in buckets of `least` codes or more.
+    fn drop_equal(&mut self, least: usize) {
+        if sizes(self.starts).all(|size| size < least) {
+            return;
+        }
+        let mut rests = Vec::new();
+        let (mut start, mut kept) = (0, 0);
+        for bucket in 1..self.starts.len() {
+            let end = self.starts[bucket] as usize;
+            if end - start < least {
+                self.lows.copy_within(start..end, kept);
+                self.sides.copy_within(start..end, kept);
+                kept += end - start;
+            } else {
+                rests.clear();
+                rests.extend((start..end).map(|at| self.part().rest(at)));
+                rests.sort_unstable();
+                rests.dedup();
+                for rest in &rests {
+                    self.lows[kept] = *rest as u32;
+                    self.sides[kept] = (rest >> 32) as u16;
+                    kept += 1;
+                }
+            }
+            start = end;
+            self.starts[bucket] = kept as u32;
+        }
+        self.list_larger();
+    }
+}
+
+impl Part<'_> {
+    /// How many codes there are.
+    pub(super) fn len(&self) -> usize {
+        self.starts.last().map_or(0, |&end| end as usize)
+    }
+
+    /// Where the codes of a bucket are.
+    pub(super) fn range(&self, bucket: usize) -> Range<usize> {
+        self.starts[bucket] as usize..self.starts[bucket + 1] as usize
+    }
+
+    /// The bucket of the code at a place.
+    pub(super) fn bucket_of(&self, at: u32) -> usize {
+        self.starts.partition_point(|&start| start <= at) - 1
+    }
+
+    /// The bits of a code that do not number its bucket.
+    pub(super) fn rest(&self, at: usize) -> u64 {
+        u64::from(self.sides[at]) << 32 | u64::from(self.lows[at])
+    }
+}
+
+/// How many codes each bucket has.
+fn sizes(starts: &[u32]) -> impl Iterator<Item = usize> {
+    let bounds = starts.windows(2);
+    bounds.map(|bounds| (bounds[1] - bounds[0]) as usize)
+}
+
+/// Finds the pairs of codes that are near in their low bits.
+#[derive(Default)]
+pub(super) struct Finder {
+    /// Places of the codes in their parts. Not all stand in the buckets that were compared.
+    pub(super) found: Vec<(u32, u32)>,
+    /// Buckets of the first part that are too heavy: nothing was found for them.
+    pub(super) heavy: Vec<u32>,
+    /// The bucket of each code of the part at work.
+    buckets: Vec<u16>,
+    /// Where the codes of each bucket look.
+    windows: Vec<u32>,
+}
+
+/// Takes a part in, drops what is equal, and finds the pairs of each bucket.
+pub(super) fn sort_part(
+    segments: &[&[u64]],
+    shape: Shape,
+    radius: u32,
+    room: &mut Room<'_>,
+    finder: &mut Finder,
+) {
+    room.order(segments, shape);
+    room.list_larger();
+    room.drop_equal(MANY);
+    let part = room.part();
+    finder.inside(part, radius);
+    let equal = |&(a, b): &(u32, u32)| {
+        let inside = (b as usize) < part.len();
+        let alike = inside && part.rest(a as usize) == part.rest(b as usize);
+        alike && part.bucket_of(a) == part.bucket_of(b)
+    };
+    if finder.found.iter().any(equal) {
+        room.drop_equal(2);
+        finder.inside(room.part(), radius);
+    }
+}
+
+impl Finder {
+    /// Finds pairs inside the buckets of a part.
+    fn inside(&mut self, part: Part<'_>, radius: u32) {
+        self.found.clear();
+        self.heavy.clear();
+        let (lows, found) = (part.lows, &mut self.found);
+        kernel::near_windows(&lows[..part.len()], lows, |at| at + 1, radius, 0, found);
+        for &bucket in part.larger {
+            let range = part.range(bucket as usize);
+            if range.len() > 2 * HEAVY {
+                self.heavy.push(bucket);
+                continue;
+            }
+            for beyond in (1 + WINDOW..range.len()).step_by(WINDOW) {
+                let (first, xs) = (range.start, range.start..range.end - beyond);
+                let window = move |at| first + at + beyond;
+                kernel::near_windows(&lows[xs], lows, window, radius, first, found);
+            }
+        }
+        self.forget_heavy(part);
+    }
+
+    /// Gets ready for comparisons of a part.
+    pub(super) fn number_buckets(&mut self, part: Part<'_>) {
+        self.buckets.resize(part.len() + WINDOW, 0);
+        // Most buckets are no larger than a window; what is written too much, the next one overwrites.
+        for (bucket, &start) in part.starts[..part.starts.len() - 1].iter().enumerate() {
+            let from = start as usize;
+            self.buckets[from..from + WINDOW].copy_from_slice(&[bucket as u16; WINDOW]);
+        }
+        for &bucket in part.larger {
+            self.buckets[part.range(bucket as usize)].fill(bucket as u16);
+        }
+        self.buckets.truncate(part.len());
+    }
+
+    /// The bucket of each code of the part at work; none before there is one.
+    pub(super) fn buckets(&self) -> &[u16] {
+        &self.buckets
+    }
+
+    /// Finds pairs of codes of the part at work whose buckets differ in one bit.
+    pub(super) fn within(&mut self, part: Part<'_>, bit: u32, radius: u32) {
+        /// Codes that differ in a lower bit stand too near each other for calls of the kernel.
+        const NEAR: u32 = 3;
+        self.found.clear();
+        self.heavy.clear();
+        let (flip, buckets) = (1_usize << bit, part.starts.len() - 1);
+        // Those without the bit look at their partners, the others at nothing.
+        let nowhere = part.len() as u32;
+        let mut windows = std::mem::take(&mut self.windows);
+        windows.clear();
+        windows.extend_from_slice(&part.starts[flip.min(buckets)..buckets]);
+        windows.resize(buckets, nowhere);
+        if bit < NEAR {
+            for pairs in windows.chunks_exact_mut(2 * flip) {
+                pairs[flip..].fill(nowhere);
+            }
+            self.look(part, 0..part.len(), part, &windows, radius);
+        } else {
+            for bucket in (0..buckets).step_by(2 * flip) {
+                let run = part.starts[bucket] as usize..part.starts[bucket + flip] as usize;
+                self.look(part, run, part, &windows, radius);
+            }
+        }
+        self.windows = windows;
+        for &larger in part.larger {
+            let bucket = larger as usize ^ flip;
+            if bucket & flip == 0 {
+                self.beyond(part, bucket, part, bucket ^ flip, radius);
+            }
+        }
+        self.forget_heavy(part);
+    }
+
+    /// Finds pairs of codes of the part at work and another whose buckets have the same number.
+    pub(super) fn between(&mut self, part: Part<'_>, other: Part<'_>, radius: u32) {
+        self.found.clear();
+        self.heavy.clear();
+        let buckets = other.starts.len() - 1;
+        self.look(part, 0..part.len(), other, &other.starts[..buckets], radius);
+        for &bucket in other.larger {
+            self.beyond(part, bucket as usize, other, bucket as usize, radius);
+        }
+        self.forget_heavy(part);
+    }
+
+    /// Compares some codes with the first of the bucket of `other` that `windows` tells for theirs.
+    fn look(
+        &mut self,
+        part: Part<'_>,
+        run: Range<usize>,
+        other: Part<'_>,
+        windows: &[u32],
+        radius: u32,
+    ) {
+        let (xs, buckets) = (&part.lows[run.clone()], &self.buckets[run.clone()]);
+        let last = windows.len() - 1;
+        let window = move |at: usize| windows[buckets[at] as usize & last] as usize;
+        let found = &mut self.found;
+        kernel::near_windows(xs, other.lows, window, radius, run.start, found);
+    }
+
+    /// Compares a bucket with the codes of another that the first window leaves out.
+    fn beyond(
+        &mut self,
+        part: Part<'_>,
+        bucket: usize,
+        other: Part<'_>,
+        partner: usize,
+        radius: u32,
+    ) {
+        let (mine, theirs) = (part.range(bucket), other.range(partner));
+        let (a, b) = (mine.len(), theirs.len());
+        if a * b > HEAVY * (a + b) {
+            return self.heavy.push(bucket as u32);
+        }
+        for from in (theirs.start + WINDOW..theirs.end).step_by(WINDOW) {
+            let (first, xs) = (mine.start, &part.lows[mine.clone()]);
+            kernel::near_windows(xs, other.lows, |_| from, radius, first, &mut self.found);
+        }
+    }
+
+    /// Drops what was found of heavy buckets.
+    fn forget_heavy(&mut self, part: Part<'_>) {
+        for &bucket in &self.heavy {
+            let range = part.range(bucket as usize);
+            self.found
+                .retain(|&(at, _)| !range.contains(&(at as usize)));
+        }
+    }
+}
