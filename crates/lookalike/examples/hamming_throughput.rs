@@ -1,12 +1,13 @@
 //! Prints queries a second, memory and build time of some designs over n random fingerprints, in
 //! processor time of one thread.
 //!
-//! `cargo run --release -p lookalike --example hamming_throughput -- [n] [radius] [queries]`
+//! `cargo run --release -p lookalike --example hamming_throughput -- [n] [radius] [queries] [most tables]`
 
 #![allow(clippy::print_stdout, reason = "an example prints what it measures")]
 
 use lookalike::hamming::{
-    Constants, Costed, Kind, Layout, Limits, SelfJoinLimits, TableIndex, calibrate, plan, self_join,
+    Constants, Costed, HammingIndex, Kind, Limits, SelfJoinLimits, TableIndex, calibrate, plan,
+    self_join,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -56,10 +57,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     println!("calibrated: {constants:.2?}");
     println!(
-        "tables family                    layout  B/fp  planned | build M/s  k q/s   planned  found"
+        "tables family                    layout  B/fp  planned | build M/s  k q/s   planned  p50 us  p99 us  found"
     );
     for costed in plan(count as u64, 64, radius, &Limits::default(), &constants) {
-        if worth_a_look(&costed) {
+        if worth_a_look(&costed) && costed.design.tables().len() <= argument(4, 64) {
             measure(&costed, &codes, &queries, radius)?;
         }
     }
@@ -96,6 +97,22 @@ fn worth_a_look(costed: &Costed) -> bool {
     small && shown && costed.costs.bytes_per_fingerprint < 90.0 && costed.costs.query_ns < 2e4
 }
 
+/// Median and 99th percentile of wall microseconds of single queries.
+fn latencies(
+    index: &TableIndex<u64>,
+    queries: &[u64],
+    radius: u32,
+) -> Result<(f64, f64), Box<dyn std::error::Error>> {
+    let mut all = Vec::new();
+    for &query in queries.iter().take(50_000) {
+        let started = Instant::now();
+        index.search(query, radius, &mut |_, _| {})?;
+        all.push(started.elapsed().as_secs_f64() * 1e6);
+    }
+    all.sort_by(f64::total_cmp);
+    Ok((all[all.len() / 2], all[all.len() * 99 / 100]))
+}
+
 fn measure(
     costed: &Costed,
     codes: &[u64],
@@ -114,14 +131,11 @@ fn measure(
     let searched = seconds(started) - before;
     let tables = costed.design.tables().len();
     let count = codes.len() as f64;
+    let (median, late) = latencies(&index, queries, radius)?;
     println!(
-        "{tables:6} {:25} {:7} {:5.1} {:8.1} | {:9.1} {:6.0} {:9.0} {found:6}",
+        "{tables:6} {:25} {:7} {:5.2} {:8.2} | {:9.1} {:6.0} {:9.0} {median:7.2} {late:7.2} {found:6}",
         costed.design.family().to_string(),
-        if costed.layout == Layout::Lines {
-            "lines"
-        } else {
-            "packed"
-        },
+        costed.layout.name(),
         index.bytes() as f64 / count,
         costed.costs.bytes_per_fingerprint,
         count * tables as f64 / built / 1e6,

@@ -4,7 +4,7 @@
 //! [`Fingerprint`] of 64 bits, or a bare `u32` or `u128` of a scheme with another width), a
 //! [`Word`] the machine integer that tables pack and compare.
 
-use super::kernel::{self, Flipped, Line, LineVisitor};
+use super::kernel::{self, Dense, Flipped, Line, LineVisitor};
 use crate::sketch::Fingerprint;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -100,6 +100,30 @@ pub trait Word:
             compared += (ends[1] - ends[0]) as u64;
             for at in ends[0]..ends[1] {
                 let entry = Self::read(&entries[at * width..(at + 1) * width]);
+                if (entry ^ needle).ones() <= left {
+                    hit(bucket, entry);
+                }
+            }
+        }
+        compared
+    }
+    /// As [`Word::probe_packed`] for a table as bits.
+    fn probe_dense(
+        table: Dense<'_>,
+        probes: Flipped<'_>,
+        needle: Self,
+        hit: &mut dyn FnMut(u32, Self),
+    ) -> u64 {
+        let mut compared = 0;
+        for &flip in probes.flips {
+            let Some(left) = probes.radius.checked_sub(flip.count_ones()) else {
+                continue;
+            };
+            let bucket = probes.bucket ^ flip;
+            let (start, count) = table.range(bucket as usize);
+            compared += count as u64;
+            for rank in start..start + count {
+                let entry = Self::from_u128(table.entry(rank));
                 if (entry ^ needle).ones() <= left {
                     hit(bucket, entry);
                 }
@@ -301,6 +325,15 @@ word!(u64, kernel::extract, kernel::deposit, {
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
         kernel::probe_packed(table, width, probes, needle, hit)
+    }
+
+    fn probe_dense(
+        table: Dense<'_>,
+        probes: Flipped<'_>,
+        needle: u64,
+        hit: &mut dyn FnMut(u32, u64),
+    ) -> u64 {
+        kernel::probe_dense(table, probes, needle, hit)
     }
 
     fn probe_lines(

@@ -20,6 +20,8 @@ pub struct Constants {
     pub table_ns: f64,
     /// Cost of making a probe, beside its memory accesses.
     pub probe_ns: f64,
+    /// Cost of finding a bucket among the marks of a dense table, beside.
+    pub select_ns: f64,
     /// Cost of comparing one entry.
     pub entry_ns: f64,
     /// Cost of one code of a linear scan.
@@ -49,6 +51,7 @@ impl Default for Constants {
             query_ns: 60.0,
             table_ns: 40.0,
             probe_ns: 20.0,
+            select_ns: 12.0,
             entry_ns: 1.2,
             scanned_code_ns: 0.5,
             build_entry_ns: 38.0,
@@ -131,7 +134,7 @@ impl Costs {
             last = Some((prefix, geometry));
             costs.add(key, geometry, layout);
         }
-        costs.price(fingerprints, constants);
+        costs.price(layout, fingerprints, constants);
         costs
     }
 
@@ -144,7 +147,7 @@ impl Costs {
         self.lines_per_query += probes * lines_per_probe(geometry, layout);
     }
 
-    fn price(&mut self, fingerprints: u64, constants: &Constants) {
+    fn price(&mut self, layout: Layout, fingerprints: u64, constants: &Constants) {
         let tables = self.address_bits.len() as f64;
         self.build_ns_per_fingerprint = tables * constants.build_entry_ns;
         if self.address_bits.iter().all(|&bits| bits == 0) {
@@ -152,8 +155,12 @@ impl Costs {
             return;
         }
         let size = self.bytes_per_fingerprint * fingerprints as f64;
+        let select_ns = match layout {
+            Layout::Dense => constants.select_ns,
+            Layout::Packed | Layout::Lines => 0.0,
+        };
         self.query_ns += tables * constants.table_ns
-            + self.probes * constants.probe_ns
+            + self.probes * (constants.probe_ns + select_ns)
             + self.candidates_per_query * constants.entry_ns
             + self.lines_per_query * constants.line_ns(size);
     }
@@ -165,7 +172,8 @@ fn lines_per_probe(geometry: Geometry, layout: Layout) -> f64 {
     let sequential = |bytes: f64| bytes.min(64.0) / 64.0 + (bytes - 64.0).max(0.0) / 512.0;
     let bytes = geometry.load * geometry.width as f64;
     match layout {
-        Layout::Packed => 2.0 + sequential(bytes),
+        // The counts beside the marks are few, and mostly in a cache.
+        Layout::Packed | Layout::Dense => 2.0 + sequential(bytes),
         Layout::Lines => {
             let capacity = super::layout::line_capacity(geometry.width);
             let (spilled, spills) = overflow(geometry.load, capacity);

@@ -20,7 +20,7 @@ pub enum FileError {
     },
     /// A version that this program does not know.
     #[error(
-        "version {found} of the {kind} format is not known; this program reads version {known}"
+        "version {found} of the {kind} format is not known; this program reads versions up to {known}"
     )]
     Version {
         /// The kind of file.
@@ -66,6 +66,9 @@ pub enum FileError {
         /// Position of the fingerprint.
         at: u64,
     },
+    /// An id that no file takes.
+    #[error("an id of {0} bytes is too long for a fingerprint file; the most are 125829120")]
+    LongId(usize),
     /// A size out of range.
     #[error("blocks of {0} bytes are not possible; choose 64 to 65536")]
     BlockSize(u32),

@@ -5,9 +5,13 @@
 
 use std::sync::OnceLock;
 
+pub use dense::Dense;
+pub(super) use dense::{BitWriter, GROUP as DENSE_GROUP, PADDING as DENSE_PADDING};
+
 #[cfg(target_arch = "aarch64")]
 #[expect(unsafe_code, reason = "vector loads take pointers")]
 mod arm;
+mod dense;
 #[cfg(target_arch = "x86_64")]
 #[expect(
     unsafe_code,
@@ -352,6 +356,31 @@ fn probe_packed_portably(
         }
     }
     compared
+}
+
+/// Probes buckets of a table as bits. Calls `hit` with bucket and value of each entry near `needle`, and returns how many
+/// were compared.
+pub(super) fn probe_dense(
+    table: Dense<'_>,
+    probes: Flipped<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    match Level::detected() {
+        #[cfg(target_arch = "x86_64")]
+        level if level >= Level::Avx2 => x86::probe_dense(table, probes, needle, hit),
+        _ => probe_dense_portably(table, probes, needle, hit),
+    }
+}
+
+fn probe_dense_portably(
+    table: Dense<'_>,
+    probes: Flipped<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    let select = |word: u64, n: u32| deposit_portably(1 << n, word).trailing_zeros();
+    dense::probe_with(table, probes, needle, select, hit)
 }
 
 /// Entries of a width that is known beforehand, each read as eight bytes.

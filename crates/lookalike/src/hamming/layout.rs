@@ -1,29 +1,33 @@
 //! How the entries of a table lie in memory, and how many bits of a key are worth addressing.
 //!
-//! A table addresses its buckets by `d` bits of its key; the other bits of each entry are stored,
-//! in whole bytes. The `d` that fits depends on how many entries there are, not on the design: a
+//! A table addresses its buckets by `d` bits of its key; the other bits of each entry are stored, in
+//! whole bytes but for [`Layout::Dense`]. The `d` that fits depends on how many entries there are, not on the design: a
 //! design only says which bits may be used, and how many of them may be wrong.
 
+use super::kernel::DENSE_GROUP;
 use std::fmt;
 
 /// How the buckets of a table are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layout {
-    /// Entries back to back behind a directory of bucket starts: the least memory.
+    /// Entries in whole bytes, back to back, behind a directory of bucket starts.
     Packed,
     /// A cache line for each bucket and a rare overflow: the fewest memory accesses.
     Lines,
+    /// Entries and directory in as few bits as they need: the least memory.
+    Dense,
 }
 
 impl Layout {
-    /// Both layouts.
-    pub const ALL: [Self; 2] = [Self::Packed, Self::Lines];
+    /// All layouts.
+    pub const ALL: [Self; 3] = [Self::Packed, Self::Lines, Self::Dense];
 
     /// Lower-case name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Packed => "packed",
             Self::Lines => "lines",
+            Self::Dense => "dense",
         }
     }
 }
@@ -90,6 +94,11 @@ impl Geometry {
                 let line = LINE_BYTES as f64 + spilled * width as f64 + spills * 16.0;
                 line * buckets / count
             }
+            Layout::Dense => {
+                let groups = (buckets / DENSE_GROUP as f64).ceil() + 1.0;
+                let directory = (1.0 + buckets / count) / 8.0 + 4.0 * groups / count;
+                f64::from(code_bits - address_bits) / 8.0 + directory
+            }
         };
         Self {
             address_bits,
@@ -102,7 +111,7 @@ impl Geometry {
     /// What is made small: memory, with a price on entries that are compared in vain.
     fn burden(&self, layout: Layout) -> f64 {
         let entries = match layout {
-            Layout::Packed => self.load / 16.0,
+            Layout::Packed | Layout::Dense => self.load / 16.0,
             Layout::Lines => {
                 // An overflow costs a second access to memory.
                 let (_, spills) = overflow(self.load, line_capacity(self.width));
@@ -150,6 +159,8 @@ mod tests {
         let lines = Geometry::choose(Layout::Lines, 64, 32, 1 << 27);
         assert_eq!((lines.address_bits, lines.width), (24, 5));
         assert!(lines.bytes < 8.6, "{lines:?}");
+        let dense = Geometry::choose(Layout::Dense, 64, 32, 1 << 27);
+        assert!(dense.bytes < 5.0, "{dense:?}");
         let short_key = Geometry::choose(Layout::Packed, 64, 16, 1 << 27);
         assert_eq!(short_key.address_bits, 16);
         assert_eq!(Geometry::choose(Layout::Packed, 32, 32, 0).address_bits, 0);

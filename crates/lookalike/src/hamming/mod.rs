@@ -5,7 +5,7 @@
 //! 1. `design`: which bits of a code are the key of each table, and how many errors a probe
 //!    forgives; `family` lists the ways to choose them, `nested` the paper's recursion (M4).
 //! 2. `plan`: all designs for so many fingerprints, what each costs (`cost`), the cheapest.
-//! 3. `table`, `index`: the tables in memory, in one of two layouts (`layout`), and their search.
+//! 3. `table`, `index`: the tables in memory, in one of three layouts (`layout`), and their search.
 //! 4. `self_join`: all pairs of a collection without an index; `batch`: all pairs of a streamed
 //!    file and a set of queries (M7).
 //! 5. `stored`: an index as a file; `archive`: the paper's compressed table (M6), and `file`: fingerprint files; `analysis` (M9).
@@ -70,7 +70,7 @@ pub use file_error::FileError;
 pub use index::{BucketLoads, BuildLimits, TableIndex};
 pub use kernel::Level;
 #[doc(hidden)]
-pub use kernel::{Flipped, Line, LineVisitor};
+pub use kernel::{Dense, Flipped, Line, LineVisitor};
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{Costed, Limits, designs, plan};

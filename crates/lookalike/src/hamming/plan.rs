@@ -1,7 +1,7 @@
 //! The planner: every design worth looking at for so many fingerprints, and the cheapest.
 //!
 //! `plan` makes the families of `family` for a width and radius, drops those that another of the
-//! same kind beats in both tables and key length, and prices the rest in both layouts.
+//! same kind beats in both tables and key length, and prices the rest in every layout.
 
 use super::cost::{Constants, Costs};
 use super::design::Design;
@@ -58,7 +58,7 @@ pub fn plan(
         for layout in Layout::ALL {
             let costs = Costs::of(&design, layout, fingerprints, constants);
             let is_scan = design.family() == &Family::Scan;
-            if costs.probes > MOST_PROBES || (is_scan && layout == Layout::Lines) {
+            if costs.probes > MOST_PROBES || (is_scan && layout != Layout::Packed) {
                 continue;
             }
             let fits = limits.allow(&design, &costs, fingerprints);

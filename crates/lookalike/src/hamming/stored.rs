@@ -11,7 +11,7 @@
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKIX` |
-//! | 4 | 4 | version, 1 |
+//! | 4 | 4 | version: 2 when the tables are dense, else 1 |
 //! | 8 | 8 | scheme id; zero when it is not known |
 //! | 16 | 8 | width of the codes in bits: 32, 64 or 128 |
 //! | 24 | 8 | check of the bytes before |
@@ -22,7 +22,7 @@
 //! | | 8 | check of the directory |
 //! | | 8 | check of the 24 bytes before |
 //!
-//! The directory is a list of 64-bit numbers: width in bits; radius; layout (0 packed, 1 lines); the
+//! The directory is a list of 64-bit numbers: width in bits; radius; layout (0 packed, 1 lines, 2 dense); the
 //! family of the design (0 scan, 1 groups, 2 nested, 3 biplane, 4 affine, 5 projective), how many
 //! numbers describe it, and these (of each group: errors, blocks, chosen; of each level: blocks); 1 if
 //! the scheme is known, else 0; scheme id; fingerprints that were read; different ones among them;
@@ -38,6 +38,10 @@
 //! 60 bytes; its last four bytes are the number of entries or, above what fits, one more than that plus
 //! the place beside, in units of 16 bytes, of: the number of all entries of the bucket (4), those that
 //! are not in the line.
+//!
+//! Of a dense table: how many entries there are before each 64th bucket, and in all (4 bytes each); for each bucket in
+//! turn a zero bit for each of its entries and a one bit; entries, back to back, each as the bits outside the address
+//! mask. Bits begin at the lowest of each byte; the last two sections have zeros up to a whole byte and 24 bytes more.
 //!
 //! Sections of the ids: number of the first document of each rank, and of the end (4 each); end of the
 //! id of each document (8 each); the ids, UTF-8, back to back. The rank of a code is the number of
@@ -62,17 +66,19 @@ use directory::{Directory, StoredTable};
 pub use write::{IdTexts, IndexFileWriter};
 
 const MAGIC: [u8; 4] = *b"LKIX";
-const VERSION: u32 = 1;
+/// The newest version, which begins with dense tables; all others are written as version 1.
+const VERSION: u32 = 2;
 const HEAD: usize = 64;
 const TRAILER: usize = 32;
 /// Bytes under one check.
 const PAGE: usize = 1 << 16;
 
 /// The first bytes of every file.
-fn head(scheme: Option<SchemeId>, bits: u32) -> [u8; HEAD] {
+fn head(scheme: Option<SchemeId>, bits: u32, layout: Layout) -> [u8; HEAD] {
     let mut head = [0; HEAD];
+    let version = if layout == Layout::Dense { VERSION } else { 1 };
     head[..4].copy_from_slice(&MAGIC);
-    head[4..8].copy_from_slice(&VERSION.to_le_bytes());
+    head[4..8].copy_from_slice(&version.to_le_bytes());
     head[8..16].copy_from_slice(&scheme.map_or(0, |id| id.0).to_le_bytes());
     head[16..24].copy_from_slice(&u64::from(bits).to_le_bytes());
     let check = xxh3_64(&head[..24]);
@@ -93,7 +99,7 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
         });
     }
     let found = number(&head[4..8]) as u32;
-    if found != VERSION {
+    if !(1..=VERSION).contains(&found) {
         return Err(FileError::Version {
             kind: "index",
             found,
@@ -129,8 +135,8 @@ impl<C: Code> IndexFile<C> {
         check_head(first)
     }
 
-    /// Opens the bytes of a whole file. Linear in the number of buckets for
-    /// [`Layout::Packed`], constant for [`Layout::Lines`].
+    /// Opens the bytes of a whole file. Linear in the number of buckets for [`Layout::Packed`] and
+    /// [`Layout::Dense`], constant for [`Layout::Lines`].
     ///
     /// # Errors
     ///
@@ -147,12 +153,20 @@ impl<C: Code> IndexFile<C> {
             offset: directory.offset,
             what: "the tables do not fit what the directory says of them",
         };
-        if directory.bits != found || head(directory.scheme, found) != whole[..HEAD] {
+        if directory.bits != found
+            || head(directory.scheme, found, directory.layout) != whole[..HEAD]
+        {
             return Err(inconsistent);
         }
-        if directory.layout == Layout::Packed {
-            for table in &directory.tables {
-                directory.check(whole, &table.sections[0])?;
+        // What leads a search to its entries.
+        let leading = match directory.layout {
+            Layout::Packed => 0..1,
+            Layout::Lines => 0..0,
+            Layout::Dense => 0..2,
+        };
+        for table in &directory.tables {
+            for section in &table.sections[leading.clone()] {
+                directory.check(whole, section)?;
             }
         }
         let layout = directory.layout;

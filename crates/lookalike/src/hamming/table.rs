@@ -6,10 +6,13 @@
 use super::build::Addressing;
 use super::code::Word;
 use super::design::TableKey;
-use super::kernel::{self, Flipped, Line, LineVisitor};
+use super::kernel::{self, Dense, Flipped, Line, LineVisitor};
 use super::layout::{LINE_DATA, Layout, entry_bytes, line_capacity};
 use super::section::{HeldBytes, Section};
+use dense::DenseStore;
 use std::ops::Range;
+
+mod dense;
 
 /// A table of distinct codes.
 #[derive(Clone, Debug)]
@@ -27,6 +30,7 @@ pub(super) struct Table<W> {
 enum Store {
     Packed(Packed),
     Lines(Lines),
+    Dense(DenseStore),
 }
 
 /// Entries back to back.
@@ -48,9 +52,18 @@ struct Lines {
     ranks: Section<[u8; 4]>,
 }
 
-/// Where the entries of a bucket are: at most two runs of bytes.
+/// Where the entries of a bucket are.
 #[derive(Clone, Copy)]
-pub(super) struct Bucket<'a> {
+pub(super) enum Bucket<'a> {
+    /// In whole bytes.
+    Bytes(Runs<'a>),
+    /// In a table as bits: rank of the first, and how many.
+    Bits(Dense<'a>, usize, usize),
+}
+
+/// At most two runs of entries in whole bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Runs<'a> {
     first: &'a [u8],
     first_count: usize,
     line: Option<&'a [u8; 64]>,
@@ -81,6 +94,7 @@ impl<W: Word> Table<W> {
         let store = match layout {
             Layout::Packed => Store::Packed(Packed::default()),
             Layout::Lines => Store::Lines(Lines::default()),
+            Layout::Dense => Store::Dense(DenseStore::new(addressing.rest_bits)),
         };
         Self {
             addressing,
@@ -109,6 +123,7 @@ impl<W: Word> Table<W> {
                 lines.reserve_exact(buckets);
                 kernel::ask_huge_pages(lines);
             }
+            Store::Dense(dense) => dense.reserve(entries, buckets),
         }
     }
 
@@ -123,6 +138,7 @@ impl<W: Word> Table<W> {
                 starts.push((before + rests.len() as u32).to_le_bytes());
             }
             Store::Lines(lines) => lines.push(rests, width),
+            Store::Dense(dense) => dense.push(rests),
         }
     }
 
@@ -131,6 +147,7 @@ impl<W: Word> Table<W> {
         let entries = match &mut self.store {
             Store::Packed(packed) => packed.entries.growing(),
             Store::Lines(lines) => lines.spilled.growing(),
+            Store::Dense(dense) => return dense.finish(),
         };
         entries.extend_from_slice(&[0; PADDING]);
         entries.shrink_to_fit();
@@ -145,6 +162,7 @@ impl<W: Word> Table<W> {
                 lines.lines.bytes(),
                 lines.spilled.bytes(),
             ],
+            Store::Dense(dense) => dense.sections(),
         }
     }
 
@@ -180,6 +198,10 @@ impl<W: Word> Table<W> {
                 let fits = lines.lines.items().len() == buckets && (ranks == 0 || ranks == buckets);
                 fits.then_some(Store::Lines(lines))?
             }
+            Layout::Dense => {
+                let (bits, sections) = (table.addressing.rest_bits, sections.clone());
+                Store::Dense(DenseStore::held(bits, buckets, bytes, sections)?)
+            }
         };
         Some(table)
     }
@@ -191,6 +213,7 @@ impl<W: Word> Table<W> {
             Store::Lines(lines) => (0..lines.lines.items().len())
                 .map(|bucket| lines.count(bucket, self.width))
                 .sum(),
+            Store::Dense(dense) => dense.len(),
         }
     }
 
@@ -202,6 +225,7 @@ impl<W: Word> Table<W> {
                 let beside = lines.ranks.bytes().len() + lines.spilled.items().len();
                 lines.lines.bytes().len() + beside
             }
+            Store::Dense(dense) => dense.bytes(),
         };
         stored + self.flips.len() * 4
     }
@@ -217,6 +241,10 @@ impl<W: Word> Table<W> {
             Store::Lines(lines) => {
                 let lines = lines.lines.items();
                 buckets.for_each(|at| kernel::prefetch(lines, at));
+            }
+            Store::Dense(dense) => {
+                let counts = dense.view().counts;
+                buckets.for_each(|at| kernel::prefetch(counts, at / kernel::DENSE_GROUP));
             }
         }
     }
@@ -240,6 +268,16 @@ impl<W: Word> Table<W> {
                     if let Some(at) = spill(&all[at], self.width) {
                         kernel::prefetch(spilled, at);
                     }
+                });
+            }
+            Store::Dense(dense) => {
+                let view = dense.view();
+                buckets.for_each(|at| {
+                    kernel::prefetch(view.marks, view.place_of_marks(at));
+                    // Entries are some bytes from where they would be if they were spread evenly.
+                    let place = view.place(at);
+                    kernel::prefetch(view.entries, place.saturating_sub(16));
+                    kernel::prefetch(view.entries, place + 24);
                 });
             }
         }
@@ -275,6 +313,7 @@ impl<W: Word> Table<W> {
                 };
                 W::probe_lines(lines.lines.items(), shape, probes, needle, &mut visitor)
             }
+            Store::Dense(dense) => W::probe_dense(dense.view(), probes, needle, hit),
         }
     }
 
@@ -282,15 +321,19 @@ impl<W: Word> Table<W> {
         match &self.store {
             Store::Packed(packed) => {
                 let (start, end) = packed.range(bucket);
-                Bucket {
+                Bucket::Bytes(Runs {
                     first: &packed.entries.items()[start * self.width..],
                     first_count: end - start,
                     line: None,
                     more: &[],
                     more_count: 0,
-                }
+                })
             }
-            Store::Lines(lines) => lines.bucket(bucket, self.width),
+            Store::Lines(lines) => Bucket::Bytes(lines.bucket(bucket, self.width)),
+            Store::Dense(dense) => {
+                let (start, count) = dense.view().range(bucket);
+                Bucket::Bits(dense.view(), start, count)
+            }
         }
     }
 
@@ -299,6 +342,7 @@ impl<W: Word> Table<W> {
         match &self.store {
             Store::Packed(packed) => packed.range(bucket).0,
             Store::Lines(lines) => u32::from_le_bytes(lines.ranks.items()[bucket]) as usize,
+            Store::Dense(dense) => dense.view().range(bucket).0,
         }
     }
 
@@ -352,6 +396,7 @@ impl<W: Word> Table<W> {
                 end - start
             }
             Store::Lines(lines) => lines.count(bucket, self.width),
+            Store::Dense(dense) => dense.view().range(bucket).1,
         })
     }
 
@@ -460,11 +505,11 @@ impl Lines {
         self.extent(bucket, width).1
     }
 
-    fn bucket(&self, bucket: usize, width: usize) -> Bucket<'_> {
+    fn bucket(&self, bucket: usize, width: usize) -> Runs<'_> {
         let (more, count) = self.extent(bucket, width);
         let held = count.min(line_capacity(width));
         let line = &self.lines.items()[bucket].0;
-        Bucket {
+        Runs {
             first: line,
             first_count: held,
             line: Some(line),
@@ -483,6 +528,28 @@ fn spill(line: &Line, width: usize) -> Option<usize> {
 impl Bucket<'_> {
     /// Visits position and value of each entry within `radius` of `needle`.
     pub(super) fn scan<W: Word>(
+        &self,
+        width: usize,
+        needle: W,
+        radius: u32,
+        visit: &mut impl FnMut(usize, W),
+    ) {
+        match self {
+            Self::Bytes(runs) => runs.scan(width, needle, radius, visit),
+            Self::Bits(table, start, count) => {
+                for at in 0..*count {
+                    let entry = W::from_u128(table.entry(start + at));
+                    if (entry ^ needle).ones() <= radius {
+                        visit(at, entry);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Runs<'_> {
+    fn scan<W: Word>(
         &self,
         width: usize,
         needle: W,

@@ -112,10 +112,8 @@ fn limits_are_kept() {
     })
     .unwrap();
     assert!(small.costs.bytes_per_fingerprint <= 12.0);
-    assert_eq!(
-        (small.design.tables().len(), small.layout),
-        (2, Layout::Packed)
-    );
+    assert_eq!(small.design.tables().len(), 2);
+    assert_ne!(small.layout, Layout::Lines);
     let long = cheapest(&Limits {
         min_prefix_bits: Some(29),
         ..Limits::default()

@@ -282,14 +282,14 @@ proptest! {
         spread in any::<u64>(),
         radius in 0_u32..=8,
         pick in any::<usize>(),
-        lines in any::<bool>(),
+        layout in 0..Layout::ALL.len(),
     ) {
         let codes: Vec<u128> = codes
             .into_iter()
             .map(|code| u128::from(code.wrapping_mul(spread | 1)))
             .collect();
         let all = designs(64, radius, 16);
-        let layout = if lines { Layout::Lines } else { Layout::Packed };
+        let layout = Layout::ALL[layout];
         check(&codes, &all[pick % all.len()], layout, |code| code as u64);
     }
 }

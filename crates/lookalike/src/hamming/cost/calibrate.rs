@@ -1,7 +1,7 @@
 //! Measures [`Constants`] on this machine, with a clock that the caller brings.
 
 use super::super::code::Word;
-use super::super::kernel::{self, Flipped};
+use super::super::kernel::{self, BitWriter, DENSE_GROUP, Dense, Flipped};
 use super::Constants;
 use std::hint::black_box;
 
@@ -20,12 +20,14 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
     let (shorter, longer) = (probe(clock, 8), probe(clock, 16));
     let entry_ns = ((longer - shorter) / 8.0).clamp(0.0, shorter / 8.0);
     let probe_ns = shorter - 8.0 * entry_ns;
+    let select_ns = (dense_probe(clock) - probe_ns - entry_ns).max(0.0);
     // The rest is arithmetic as well, and scales with a probe.
     let scale = shorter / (default.probe_ns + 8.0 * default.entry_ns);
     Constants {
         query_ns: default.query_ns * scale,
         table_ns: default.table_ns * scale,
         probe_ns,
+        select_ns,
         entry_ns,
         scanned_code_ns,
         build_entry_ns: default.build_entry_ns * scale,
@@ -103,6 +105,49 @@ fn probe(clock: &mut dyn FnMut() -> f64, load: u32) -> f64 {
             };
             let hit = &mut |_, entry| sum += entry;
             u64::probe_packed((&starts, &bytes), 5, probes, u64::from(round) << 8, hit);
+        }
+        black_box(sum);
+    })
+}
+
+/// A probe of a dense table, one entry of 37 bits a bucket, in the nearest caches.
+fn dense_probe(clock: &mut dyn FnMut() -> f64) -> f64 {
+    const BUCKETS: u32 = 1024;
+    const ROUNDS: u32 = 4_000;
+    let (mut marks, mut bits) = (BitWriter::default(), BitWriter::default());
+    let (mut mark_bytes, mut entries, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    for bucket in 0..BUCKETS {
+        if bucket % DENSE_GROUP as u32 == 0 {
+            counts.push(bucket.to_le_bytes());
+        }
+        bits.push(
+            u64::from(bucket.wrapping_mul(2_654_435_761)),
+            37,
+            &mut entries,
+        );
+        // A zero, the entry, below a one, the end.
+        marks.push(0b10, 2, &mut mark_bytes);
+    }
+    counts.push(BUCKETS.to_le_bytes());
+    bits.finish(&mut entries);
+    marks.finish(&mut mark_bytes);
+    let table = Dense::new((&counts, &mark_bytes, &entries), 37);
+    let flips: Vec<u32> = std::iter::once(0)
+        .chain((0..10).map(|bit| 1 << bit))
+        .collect();
+    let probes = ROUNDS as usize * flips.len();
+    best(clock, probes, &mut || {
+        let mut sum = 0;
+        for round in 0..ROUNDS {
+            let bucket = round.wrapping_mul(2_654_435_761) % BUCKETS;
+            let flips = flips.as_slice();
+            let probes = Flipped {
+                bucket,
+                flips,
+                radius: 3,
+            };
+            let hit = &mut |_, entry| sum += entry;
+            u64::probe_dense(table, probes, u64::from(round) << 8, hit);
         }
         black_box(sum);
     })

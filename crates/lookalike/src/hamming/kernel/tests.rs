@@ -100,6 +100,58 @@ proptest! {
 
 proptest! {
     #[test]
+    fn buckets_as_bits_are_found_wherever_they_are(
+        sizes in proptest::collection::vec(prop_oneof![9 => 0_usize..4, 1 => 0_usize..200], 1..200),
+        entry_bits in 0_u32..=64,
+        bucket in any::<u32>(),
+        radius in 0_u32..30,
+    ) {
+        let (mut marks, mut bits) = (BitWriter::default(), BitWriter::default());
+        let (mut mark_bytes, mut entries, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        let value = |rank: usize| (rank as u64).wrapping_mul(0x9e37_79b9) & low_ones(entry_bits as usize);
+        let mut rank = 0;
+        for (at, &size) in sizes.iter().enumerate() {
+            if at % DENSE_GROUP == 0 {
+                counts.push((rank as u32).to_le_bytes());
+            }
+            for _ in 0..size {
+                marks.push(0, 1, &mut mark_bytes);
+                bits.push(value(rank), entry_bits, &mut entries);
+                rank += 1;
+            }
+            marks.push(1, 1, &mut mark_bytes);
+        }
+        counts.push((rank as u32).to_le_bytes());
+        marks.finish(&mut mark_bytes);
+        bits.finish(&mut entries);
+        let table = Dense {
+            counts: &counts,
+            marks: &mark_bytes,
+            entries: &entries,
+            entry_bits: entry_bits as usize,
+        };
+        let mut start = 0;
+        for (at, &size) in sizes.iter().enumerate() {
+            prop_assert_eq!(table.range(at), (start, size));
+            start += size;
+        }
+        for rank in 0..rank {
+            prop_assert_eq!(table.entry(rank), u128::from(value(rank)));
+        }
+        let probes = Flipped { bucket: bucket % sizes.len() as u32, flips: &[0], radius };
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        let needle = value(3);
+        let hit = &mut |bucket, entry| found.push((bucket, entry));
+        let compared = probe_dense(table, probes, needle, hit);
+        let hit = &mut |bucket, entry| expected.push((bucket, entry));
+        prop_assert_eq!(compared, probe_dense_portably(table, probes, needle, hit));
+        prop_assert_eq!(compared, sizes[probes.bucket as usize] as u64);
+        prop_assert_eq!(found, expected);
+    }
+}
+
+proptest! {
+    #[test]
     fn windows_equal_the_comparison_of_each_word(
         xs in proptest::collection::vec(any::<u32>(), 0..40),
         mut ys in proptest::collection::vec(any::<u32>(), WINDOW..200),
@@ -115,11 +167,9 @@ proptest! {
         let window = move |at: usize| places[at] % (last + 1);
         let mut expected = Vec::new();
         for (at, &x) in xs.iter().enumerate() {
-            for place in window(at)..window(at) + WINDOW {
-                if (x ^ ys[place]).count_ones() <= radius {
-                    expected.push(((first + at) as u32, place as u32));
-                }
-            }
+            let near = ys.iter().enumerate().skip(window(at)).take(WINDOW);
+            let near = near.filter(|(_, y)| (x ^ **y).count_ones() <= radius);
+            expected.extend(near.map(|(place, _)| ((first + at) as u32, place as u32)));
         }
         for level in Level::available() {
             let mut found = Vec::new();

@@ -3,6 +3,7 @@
 //! The functions without `target_feature` are the doors: they are called only at a [`Level`] that
 //! was detected, which is the safety argument of every call inside.
 
+use super::dense::{self, Dense};
 use super::{
     Flipped, Level, Line, LineVisitor, WINDOW, close_pairs_portably, low_ones,
     near_windows_portably, probe_packed_portably, scan_packed_portably, scan_words_portably,
@@ -102,6 +103,26 @@ pub(super) fn probe_packed(
     }
     // SAFETY: every level above portable includes POPCNT and BMI2.
     unsafe { by_popcnt(table, width, probes, needle, hit) }
+}
+
+pub(super) fn probe_dense(
+    table: Dense<'_>,
+    probes: Flipped<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    #[target_feature(enable = "popcnt,bmi1,bmi2")]
+    fn by_pdep(
+        table: Dense<'_>,
+        probes: Flipped<'_>,
+        needle: u64,
+        hit: &mut dyn FnMut(u32, u64),
+    ) -> u64 {
+        let select = |word: u64, n: u32| _pdep_u64(1 << n, word).trailing_zeros();
+        dense::probe_with(table, probes, needle, select, hit)
+    }
+    // SAFETY: every level above portable includes POPCNT and BMI2, and no processor has BMI2 without BMI1.
+    unsafe { by_pdep(table, probes, needle, hit) }
 }
 
 /// Entries from which the vector kernels pay; below, one POPCNT each is as fast.

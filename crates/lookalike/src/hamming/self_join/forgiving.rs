@@ -146,7 +146,7 @@ impl<W: Word> Tables<W> {
     fn are_even<C: Code<Word = W>>(&self, codes: &[C]) -> bool {
         // Evenly spaced places would meet both codes of pairs that stand at even spaces.
         let place = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let scaled = |place: u64| (place * codes.len() as u64 >> 32) as usize;
+        let scaled = |place: u64| ((place * codes.len() as u64) >> 32) as usize;
         let sample = (0..SAMPLE as u64).map(|at| codes[scaled(place(at))].word());
         let mut sample: Vec<W> = sample.collect();
         sample.sort_unstable();

@@ -58,6 +58,7 @@ impl Directory {
         let layout = match self.layout {
             Layout::Packed => 0,
             Layout::Lines => 1,
+            Layout::Dense => 2,
         };
         let mut numbers = vec![self.bits.into(), self.radius.into(), layout];
         numbers.extend([tag, family.len() as u64]);
@@ -128,6 +129,7 @@ impl Directory {
         let layout = match numbers.next()? {
             0 => Layout::Packed,
             1 => Layout::Lines,
+            2 => Layout::Dense,
             _ => return None,
         };
         let family = read_family(numbers)?;

@@ -62,7 +62,7 @@ impl<W: Write> IndexFileWriter<W> {
             page: Vec::with_capacity(PAGE),
             checks: Vec::new(),
         };
-        out.write(&head(scheme, design.bits()))?;
+        out.write(&head(scheme, design.bits(), layout))?;
         Ok(Self {
             out,
             design: design.clone(),

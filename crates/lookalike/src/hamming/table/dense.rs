@@ -1,0 +1,134 @@
+//! The store of a table as bits ([`Layout::Dense`](super::super::layout::Layout)): as `kernel::dense` reads it.
+
+use super::super::code::Word;
+use super::super::kernel::{BitWriter, DENSE_GROUP, DENSE_PADDING, Dense};
+use super::super::section::{HeldBytes, Section};
+use std::ops::Range;
+
+/// The three lists of bits, and what is not written yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DenseStore {
+    counts: Section<[u8; 4]>,
+    marks: Section<u8>,
+    entries: Section<u8>,
+    entry_bits: u32,
+    growing: Growing,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Growing {
+    buckets: usize,
+    entries: u32,
+    marks: BitWriter,
+    bits: BitWriter,
+}
+
+impl DenseStore {
+    pub(super) fn new(entry_bits: u32) -> Self {
+        Self {
+            entry_bits,
+            ..Self::default()
+        }
+    }
+
+    /// Makes room for so many entries in so many buckets.
+    pub(super) fn reserve(&mut self, entries: usize, buckets: usize) {
+        let bytes = |bits: usize| bits.div_ceil(8) + 16 + DENSE_PADDING;
+        let counts = self.counts.growing();
+        counts.reserve_exact(buckets.div_ceil(DENSE_GROUP) + 1);
+        let marks = self.marks.growing();
+        marks.reserve_exact(bytes(buckets + entries));
+        super::kernel::ask_huge_pages(marks);
+        let bits = self.entries.growing();
+        bits.reserve_exact(bytes(entries * self.entry_bits as usize));
+        super::kernel::ask_huge_pages(bits);
+    }
+
+    /// Adds the next bucket.
+    pub(super) fn push<W: Word>(&mut self, rests: &[W]) {
+        let growing = &mut self.growing;
+        if growing.buckets.is_multiple_of(DENSE_GROUP) {
+            let before = growing.entries.to_le_bytes();
+            self.counts.growing().push(before);
+        }
+        growing.buckets += 1;
+        growing.entries += rests.len() as u32;
+        let out = self.entries.growing();
+        for rest in rests {
+            let (low, high) = (
+                rest.low(64).to_u128() as u64,
+                self.entry_bits.saturating_sub(64),
+            );
+            growing.bits.push(low, self.entry_bits.min(64), out);
+            if high > 0 {
+                growing.bits.push((rest.to_u128() >> 64) as u64, high, out);
+            }
+        }
+        let out = self.marks.growing();
+        let mut zeros = rests.len() as u32;
+        while zeros > 0 {
+            growing.marks.push(0, zeros.min(64), out);
+            zeros -= zeros.min(64);
+        }
+        growing.marks.push(1, 1, out);
+    }
+
+    pub(super) fn finish(&mut self) {
+        let all = self.growing.entries.to_le_bytes();
+        self.counts.growing().push(all);
+        self.growing.marks.finish(self.marks.growing());
+        self.growing.bits.finish(self.entries.growing());
+        self.marks.growing().shrink_to_fit();
+        self.entries.growing().shrink_to_fit();
+    }
+
+    pub(super) fn sections(&self) -> [&[u8]; 3] {
+        [
+            self.counts.bytes(),
+            self.marks.bytes(),
+            self.entries.bytes(),
+        ]
+    }
+
+    /// The store that [`DenseStore::sections`] was written from; `None` when the sizes contradict each other.
+    pub(super) fn held(
+        entry_bits: u32,
+        buckets: usize,
+        bytes: &HeldBytes,
+        [counts, marks, entries]: [Range<usize>; 3],
+    ) -> Option<Self> {
+        let store = Self {
+            counts: Section::held(bytes, counts)?,
+            marks: Section::held(bytes, marks)?,
+            entries: Section::held(bytes, entries)?,
+            entry_bits,
+            growing: Growing::default(),
+        };
+        let room = |bits: usize| bits.div_ceil(8) + DENSE_PADDING;
+        let len = store.len();
+        let fits = store.counts.items().len() == buckets.div_ceil(DENSE_GROUP) + 1
+            && store.marks.items().len() == room(buckets + len)
+            && store.entries.items().len() == room(len * entry_bits as usize);
+        fits.then_some(store)
+    }
+
+    #[inline(always)]
+    pub(super) fn view(&self) -> Dense<'_> {
+        Dense {
+            counts: self.counts.items(),
+            marks: self.marks.items(),
+            entries: self.entries.items(),
+            entry_bits: self.entry_bits as usize,
+        }
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        let all = self.counts.items().last();
+        all.map_or(0, |&all| u32::from_le_bytes(all) as usize)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.sections().iter().map(|section| section.len()).sum()
+    }
+}
