@@ -7,12 +7,13 @@
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKFP` |
-//! | 4 | 4 | version, 1 |
-//! | 8 | 8 | scheme id |
-//! | 16 | 4 | 1 when ids follow the fingerprints of each chunk, else 0 |
+//! | 4 | 4 | version: 2 when the ids are texts, else 1 |
+//! | 8 | 8 | scheme id; zero when it is not known |
+//! | 16 | 4 | what follows the fingerprints of each chunk: 0 nothing, 1 ids that are numbers, 2 ids that are texts |
 //! | 20 | 4 | zero |
 //! | 24 | 8 | check of the bytes before |
-//! | 32 | | chunks: number of fingerprints, n, 1 to 2^20 (4); zero (4); the fingerprints (8 n); their ids, if any (8 n); check of the chunk so far, with the chunk's number as seed (8) |
+//! | 32 | | chunks: number of fingerprints, n, 1 to 2^20 (4); zero (4); the fingerprints (8 n); their ids, if any; check of the chunk so far, with the chunk's number as seed (8) |
+//! | | | ids that are numbers: 8 n; that are texts: where each ends within the chunk (8 n), then the texts, UTF-8, back to back, at most 2^27 bytes, and zeros up to a multiple of 8 |
 //! | | 24 | the end: zero (8); number of fingerprints in all (8); check of these sixteen bytes, with the number of chunks as seed (8) |
 
 use super::file_error::{FileError, number, read_or_cut};
@@ -22,11 +23,37 @@ use std::io::{Read, Write};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 const MAGIC: [u8; 4] = *b"LKFP";
-const VERSION: u32 = 1;
+/// The newest version, which begins with ids that are texts; all others are written as version 1.
+const VERSION: u32 = 2;
 const HEADER: usize = 32;
 /// Fingerprints of a chunk, but for the last.
 const CHUNK: usize = 1 << 16;
 const LARGEST_CHUNK: u64 = 1 << 20;
+/// Bytes of ids that end a chunk, and the most of a chunk.
+const CHUNK_TEXTS: usize = 8 << 20;
+const LARGEST_TEXTS: u64 = 1 << 27;
+/// The longest id: a chunk takes it whatever it holds already.
+const LONGEST_ID: usize = LARGEST_TEXTS as usize - CHUNK_TEXTS;
+
+/// What stands beside each fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    Numbers,
+    Texts,
+}
+
+impl Beside {
+    fn of_flags(flags: u64) -> Option<Self> {
+        [Self::Nothing, Self::Numbers, Self::Texts]
+            .into_iter()
+            .find(|&beside| beside as u64 == flags)
+    }
+
+    fn version(self) -> u32 {
+        if self == Self::Texts { VERSION } else { 1 }
+    }
+}
 
 /// Writes a fingerprint file.
 ///
@@ -47,9 +74,11 @@ const LARGEST_CHUNK: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct FingerprintWriter<W: Write> {
     out: W,
-    with_ids: bool,
+    beside: Beside,
     fingerprints: Vec<u64>,
+    /// Ids that are numbers, or where texts end.
     ids: Vec<u64>,
+    texts: String,
     chunks: u64,
     count: u64,
 }
@@ -61,7 +90,7 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// Those of the output.
     pub fn bare(out: W, scheme: SchemeId) -> Result<Self, FileError> {
-        Self::begin(out, scheme, false)
+        Self::begin(out, scheme, Beside::Nothing)
     }
 
     /// Begins a file with an id beside each fingerprint.
@@ -70,39 +99,71 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// Those of the output.
     pub fn with_ids(out: W, scheme: SchemeId) -> Result<Self, FileError> {
-        Self::begin(out, scheme, true)
+        Self::begin(out, scheme, Beside::Numbers)
     }
 
-    fn begin(mut out: W, scheme: SchemeId, with_ids: bool) -> Result<Self, FileError> {
+    /// Begins a file with a text beside each fingerprint as its id; see [`FingerprintWriter::push_text`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn with_texts(out: W, scheme: SchemeId) -> Result<Self, FileError> {
+        Self::begin(out, scheme, Beside::Texts)
+    }
+
+    fn begin(mut out: W, scheme: SchemeId, beside: Beside) -> Result<Self, FileError> {
         let mut header = Vec::with_capacity(HEADER);
         header.extend_from_slice(&MAGIC);
-        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&beside.version().to_le_bytes());
         header.extend_from_slice(&scheme.0.to_le_bytes());
-        header.extend_from_slice(&u64::from(with_ids).to_le_bytes());
+        header.extend_from_slice(&(beside as u64).to_le_bytes());
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
         out.write_all(&header)?;
         let (fingerprints, ids) = (Vec::new(), Vec::new());
         Ok(Self {
             out,
-            with_ids,
+            beside,
             fingerprints,
             ids,
+            texts: String::new(),
             chunks: 0,
             count: 0,
         })
     }
 
-    /// Adds a fingerprint and its id.
+    /// Adds a fingerprint and its id; in a file of texts, the number as a text.
     ///
     /// # Errors
     ///
     /// Those of the output.
     pub fn push(&mut self, fingerprint: Fingerprint, id: u64) -> Result<(), FileError> {
-        self.fingerprints.push(fingerprint.0);
-        if self.with_ids {
-            self.ids.push(id);
+        match self.beside {
+            Beside::Nothing => {}
+            Beside::Numbers => self.ids.push(id),
+            Beside::Texts => return self.push_text(fingerprint, &id.to_string()),
         }
-        if self.fingerprints.len() == CHUNK {
+        self.add(fingerprint)
+    }
+
+    /// Adds a fingerprint and the text that is its id, which is dropped unless the file is one of texts.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::LongId`] and those of the output.
+    pub fn push_text(&mut self, fingerprint: Fingerprint, id: &str) -> Result<(), FileError> {
+        if self.beside == Beside::Texts {
+            if id.len() > LONGEST_ID {
+                return Err(FileError::LongId(id.len()));
+            }
+            self.texts.push_str(id);
+            self.ids.push(self.texts.len() as u64);
+        }
+        self.add(fingerprint)
+    }
+
+    fn add(&mut self, fingerprint: Fingerprint) -> Result<(), FileError> {
+        self.fingerprints.push(fingerprint.0);
+        if self.fingerprints.len() == CHUNK || self.texts.len() >= CHUNK_TEXTS {
             self.end_chunk()
         } else {
             Ok(())
@@ -113,6 +174,8 @@ impl<W: Write> FingerprintWriter<W> {
         let mut chunk = (self.fingerprints.len() as u64).to_le_bytes().to_vec();
         let numbers = self.fingerprints.iter().chain(&self.ids);
         chunk.extend(numbers.flat_map(|number| number.to_le_bytes()));
+        chunk.extend_from_slice(self.texts.as_bytes());
+        chunk.resize(chunk.len().next_multiple_of(8), 0);
         let check = xxh3_64_with_seed(&chunk, self.chunks);
         chunk.extend_from_slice(&check.to_le_bytes());
         self.out.write_all(&chunk)?;
@@ -120,6 +183,7 @@ impl<W: Write> FingerprintWriter<W> {
         self.count += self.fingerprints.len() as u64;
         self.fingerprints.clear();
         self.ids.clear();
+        self.texts.clear();
         Ok(())
     }
 
@@ -146,7 +210,7 @@ impl<W: Write> FingerprintWriter<W> {
 pub struct FingerprintReader<R: Read> {
     input: R,
     scheme: SchemeId,
-    with_ids: bool,
+    beside: Beside,
     offset: u64,
     chunks: u64,
     count: u64,
@@ -161,8 +225,12 @@ pub struct FingerprintReader<R: Read> {
 pub struct Chunk<'a> {
     /// The fingerprints, in the order of the file.
     pub fingerprints: &'a [Fingerprint],
-    /// Their ids; empty in a file without ids.
+    /// Their ids where these are numbers, else empty.
     pub ids: &'a [u64],
+    /// Their ids where these are texts, back to back, else empty.
+    pub texts: &'a str,
+    /// Where each of the texts ends.
+    pub ends: &'a [u64],
 }
 
 impl<R: Read> FingerprintReader<R> {
@@ -181,22 +249,24 @@ impl<R: Read> FingerprintReader<R> {
             });
         }
         let found = number(&header[4..8]) as u32;
-        if found != VERSION {
+        if !(1..=VERSION).contains(&found) {
             return Err(FileError::Version {
                 kind: "fingerprint file",
                 found,
                 known: VERSION,
             });
         }
-        let flags = number(&header[16..24]);
-        if xxh3_64(&header[..24]) != number(&header[24..]) || flags > 1 {
-            let what = "the header does not match its check";
-            return Err(FileError::Damaged { offset: 0, what });
-        }
+        let beside = Beside::of_flags(number(&header[16..24]));
+        let beside = beside.filter(|beside| beside.version() == found);
+        let whole = xxh3_64(&header[..24]) == number(&header[24..]);
+        let what = "the header does not match its check";
+        let beside = beside
+            .filter(|_| whole)
+            .ok_or(FileError::Damaged { offset: 0, what })?;
         Ok(Self {
             input,
             scheme: SchemeId(number(&header[8..16])),
-            with_ids: flags == 1,
+            beside,
             offset: HEADER as u64,
             chunks: 0,
             count: 0,
@@ -214,7 +284,12 @@ impl<R: Read> FingerprintReader<R> {
 
     /// Whether each fingerprint has an id.
     pub fn has_ids(&self) -> bool {
-        self.with_ids
+        self.beside != Beside::Nothing
+    }
+
+    /// Whether each fingerprint has an id that is a text.
+    pub fn has_texts(&self) -> bool {
+        self.beside == Beside::Texts
     }
 
     /// Refuses fingerprints of another scheme than `wanted`.
@@ -254,9 +329,19 @@ impl<R: Read> FingerprintReader<R> {
         let numbers = if count == 0 {
             1
         } else {
-            count * (1 + u64::from(self.with_ids))
+            count * (1 + u64::from(self.has_ids()))
         };
-        self.read(8 * numbers as usize + 8)?;
+        self.read(8 * numbers as usize)?;
+        let texts = if count > 0 && self.has_texts() {
+            let length = number(&self.bytes[self.bytes.len() - 8..]);
+            if length > LARGEST_TEXTS {
+                return Err(damaged("the ids of the chunk have an impossible size"));
+            }
+            length as usize
+        } else {
+            0
+        };
+        self.read(texts.next_multiple_of(8) + 8)?;
         let (body, check) = self.bytes.split_at(self.bytes.len() - 8);
         if xxh3_64_with_seed(body, self.chunks) != number(check) {
             return Err(damaged("the chunk does not match its check"));
@@ -274,13 +359,31 @@ impl<R: Read> FingerprintReader<R> {
         self.fingerprints.clear();
         self.fingerprints
             .extend(numbers.by_ref().take(count as usize).map(Fingerprint));
+        let ids = if self.has_ids() { count as usize } else { 0 };
         self.ids.clear();
-        self.ids.extend(numbers);
+        self.ids.extend(numbers.by_ref().take(ids));
         self.chunks += 1;
         self.count += count;
+        let texts = &self.bytes[8 + 8 * (count as usize + ids)..][..texts];
+        let texts = std::str::from_utf8(texts).map_err(|_| damaged("an id is not UTF-8"))?;
+        let (ids, ends): (&[u64], &[u64]) = match self.beside {
+            Beside::Texts => (&[], &self.ids),
+            _ => (&self.ids, &[]),
+        };
+        let mut start = 0;
+        let whole = ends.iter().all(|&end| {
+            let fits = start <= end && texts.is_char_boundary(end as usize);
+            start = end;
+            fits
+        });
+        if !whole {
+            return Err(damaged("an id ends where none can"));
+        }
         Ok(Some(Chunk {
             fingerprints: &self.fingerprints,
-            ids: &self.ids,
+            ids,
+            texts,
+            ends,
         }))
     }
 

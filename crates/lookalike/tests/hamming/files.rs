@@ -159,13 +159,78 @@ fn no_flipped_or_missing_byte_of_a_fingerprint_file_goes_unseen() {
     }
 }
 
+/// Ids of all lengths, none among them, and letters of several bytes.
+fn text(at: usize) -> String {
+    "\u{e9}".repeat(at % 7) + &"ab"[..at % 3]
+}
+
+fn written_with_texts(codes: &[Fingerprint]) -> Vec<u8> {
+    let mut writer = FingerprintWriter::with_texts(Vec::new(), SCHEME).unwrap();
+    for (at, &code) in codes.iter().enumerate() {
+        writer.push_text(code, &text(at)).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn read_texts(bytes: &[u8]) -> Result<(Vec<Fingerprint>, Vec<String>), FileError> {
+    let mut reader = FingerprintReader::new(bytes)?;
+    let (mut codes, mut ids) = (Vec::new(), Vec::new());
+    while let Some(chunk) = reader.next_chunk()? {
+        codes.extend_from_slice(chunk.fingerprints);
+        let mut start = 0;
+        for &end in chunk.ends {
+            ids.push(chunk.texts[start..end as usize].to_owned());
+            start = end as usize;
+        }
+    }
+    Ok((codes, ids))
+}
+
+#[test]
+fn fingerprint_files_keep_ids_that_are_texts() {
+    for count in [0, 1, 10, 70_000] {
+        let codes = sorted(Shape::Random, count);
+        let ids: Vec<_> = (0..codes.len()).map(text).collect();
+        let read = read_texts(&written_with_texts(&codes)).unwrap();
+        assert_eq!(read, (codes, ids));
+    }
+    // A few long ids end a chunk early.
+    let mut writer = FingerprintWriter::with_texts(Vec::new(), SCHEME).unwrap();
+    let long = "x".repeat(5 << 20);
+    for at in 0..4 {
+        writer.push_text(Fingerprint(at), &long).unwrap();
+    }
+    writer.push(Fingerprint(9), 77).unwrap();
+    let (codes, ids) = read_texts(&writer.finish().unwrap()).unwrap();
+    assert_eq!(codes.len(), 5);
+    assert!(ids[..4].iter().all(|id| *id == long) && ids[4] == "77");
+}
+
+#[test]
+fn no_flipped_or_missing_byte_of_a_file_with_texts_goes_unseen() {
+    let bytes = written_with_texts(&sorted(Shape::Random, 40));
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        assert!(read_texts(&damaged).is_err(), "byte {at}");
+        assert!(read_texts(&bytes[..at]).is_err(), "cut at {at}");
+    }
+}
+
+#[test]
+fn ids_too_long_for_a_file_are_refused() {
+    let mut writer = FingerprintWriter::with_texts(Vec::new(), SCHEME).unwrap();
+    let error = writer.push_text(Fingerprint(1), &"x".repeat(126 << 20));
+    assert!(error.unwrap_err().to_string().contains("too long"));
+}
+
 #[test]
 fn other_files_are_refused_by_name() {
     let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert!(error(&[0; 40]).contains("not a fingerprint file"));
     let mut newer = written(&[], false);
-    newer[4] = 2;
-    assert!(error(&newer).contains("version 2"));
+    newer[4] = 3;
+    assert!(error(&newer).contains("version 3"));
     let mut reader =
         FingerprintReader::new(written(&[], false).as_slice().to_vec().leak() as &[u8]).unwrap();
     let refused = reader.ensure_scheme(SchemeId(1)).unwrap_err().to_string();
