@@ -256,8 +256,56 @@ impl<C: Code> TableIndex<C> {
             visit,
             effort: Effort::default(),
         };
-        search.run();
+        let tables = self.tables.len();
+        let tasks =
+            (0..queries.len()).flat_map(|query| (0..tables).map(move |table| (query, table)));
+        search.run(tasks);
         Ok(search.effort)
+    }
+
+    /// As [`TableIndex::search_group`] for so many queries that they are worth ordering: each table is searched by
+    /// itself, in the order of its buckets, so that probes walk through the memory instead of jumping about in it. What
+    /// is found for one query does not come together. Takes eight bytes a query.
+    ///
+    /// # Errors
+    ///
+    /// [`RadiusTooLarge`] when `radius` is larger than that of the design.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 queries or more.
+    pub fn search_all(
+        &self,
+        queries: &[C],
+        radius: u32,
+        visit: &mut dyn FnMut(usize, C, u32),
+    ) -> Result<Effort, RadiusTooLarge> {
+        RadiusTooLarge::check(radius, self.radius())?;
+        assert!(
+            u32::try_from(queries.len()).is_ok(),
+            "positions have 32 bits"
+        );
+        let mut effort = Effort::default();
+        let mut order: Vec<(u32, u32)> = Vec::with_capacity(queries.len());
+        for (at, table) in self.tables.iter().enumerate() {
+            order.clear();
+            let buckets = queries
+                .iter()
+                .map(|query| table.addressing.bucket(query.word()) as u32);
+            order.extend(buckets.zip(0..));
+            order.sort_unstable();
+            let mut search = Search {
+                index: self,
+                queries,
+                radius,
+                visit,
+                effort: Effort::default(),
+            };
+            search.run(order.iter().map(|&(_, query)| (query as usize, at)));
+            effort.probes += search.effort.probes;
+            effort.candidates += search.effort.candidates;
+        }
+        Ok(effort)
     }
 }
 
@@ -431,7 +479,8 @@ const APART: u64 = 12;
 const RING: usize = 32;
 
 impl<C: Code> Search<'_, '_, C> {
-    fn run(&mut self) {
+    /// Searches each of these tables for each of these queries.
+    fn run(&mut self, tasks: impl Iterator<Item = (usize, usize)>) {
         let none = Task {
             query: 0,
             table: 0,
@@ -442,24 +491,22 @@ impl<C: Code> Search<'_, '_, C> {
         let mut ring = [none; RING];
         let (mut made, mut located, mut compared) = (0_usize, 0_usize, 0_usize);
         let mut probes = 0;
-        for query in 0..self.queries.len() {
-            for table in 0..self.index.tables.len() {
-                let task = self.task(query, table, probes);
-                self.index.tables[table].prefetch_directory(task.bucket);
-                probes = task.probes;
-                ring[made % RING] = task;
-                made += 1;
-                while ring[located % RING].probes + APART <= probes && located < made {
-                    self.locate(ring[located % RING]);
-                    located += 1;
-                }
-                let ready = located
-                    .checked_sub(1)
-                    .map_or(0, |last| ring[last % RING].probes);
-                while compared < located && ring[compared % RING].probes + APART <= ready {
-                    self.compare(ring[compared % RING]);
-                    compared += 1;
-                }
+        for (query, table) in tasks {
+            let task = self.task(query, table, probes);
+            self.index.tables[table].prefetch_directory(task.bucket);
+            probes = task.probes;
+            ring[made % RING] = task;
+            made += 1;
+            while ring[located % RING].probes + APART <= probes && located < made {
+                self.locate(ring[located % RING]);
+                located += 1;
+            }
+            let ready = located
+                .checked_sub(1)
+                .map_or(0, |last| ring[last % RING].probes);
+            while compared < located && ring[compared % RING].probes + APART <= ready {
+                self.compare(ring[compared % RING]);
+                compared += 1;
             }
         }
         (located..made).for_each(|at| self.locate(ring[at % RING]));
