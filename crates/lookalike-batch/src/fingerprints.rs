@@ -4,15 +4,15 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use lookalike::Terms;
 use lookalike::feature::FeatureExtractor;
 use lookalike::scheme::Scheme;
 use lookalike::sketch::Simhash;
+use lookalike::{Fingerprint, Terms};
 use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
 use serde::Serialize;
 
+use crate::codes::{CodeWriter, Name, write_code};
 use crate::error::BatchError;
-use crate::lines::write_line;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
 use crate::summary::{Skipped, SkippedRow, SkippedRows};
@@ -54,14 +54,21 @@ pub struct FingerprintSummary {
 
 struct Printer<'a> {
     job: &'a Fingerprints<'a>,
+    /// Whether lines are wanted, rather than columns.
+    lines: bool,
     parser: Parser<'a>,
     extractor: FeatureExtractor,
 }
 
 /// What one worker made of one chunk.
 #[derive(Default)]
-struct Lines {
+struct Made {
+    /// As lines, where these are wanted.
     bytes: Vec<u8>,
+    /// Else the ids, back to back, where each ends, and the fingerprints.
+    ids: String,
+    ends: Vec<usize>,
+    codes: Vec<Option<Fingerprint>>,
     documents: u64,
     without_features: u64,
     text_bytes: u64,
@@ -69,45 +76,56 @@ struct Lines {
     skipped: Vec<Skipped>,
 }
 
-#[derive(Serialize)]
-struct FingerprintLine<'a> {
-    id: &'a str,
-    fingerprint: Option<String>,
+impl Made {
+    /// Ids and fingerprints.
+    fn columns(&self) -> impl Iterator<Item = (&str, Option<Fingerprint>)> {
+        let mut start = 0;
+        self.ends.iter().zip(&self.codes).map(move |(&end, &code)| {
+            let id = &self.ids[start..end];
+            start = end;
+            (id, code)
+        })
+    }
 }
 
 impl Worker for Printer<'_> {
-    type Output = Lines;
+    type Output = Made;
 
-    fn run(&mut self, chunk: &Chunk) -> Result<Lines, BatchError> {
-        let mut lines = Lines {
+    fn run(&mut self, chunk: &Chunk) -> Result<Made, BatchError> {
+        let mut made = Made {
             disk_bytes: chunk.disk_bytes,
-            ..Lines::default()
+            ..Made::default()
         };
         let Self {
             job,
+            lines,
             parser,
             extractor,
         } = self;
         for skip in &chunk.skips {
-            lines.skipped.push(Skipped::part(skip));
+            made.skipped.push(Skipped::part(skip));
         }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
                 let fingerprint = Simhash::of(&extractor.read(&record.text));
-                lines.documents += 1;
-                lines.without_features += u64::from(fingerprint.is_none());
-                lines.text_bytes += record.text.len() as u64;
-                let line = FingerprintLine {
-                    id: &record.id,
-                    fingerprint: fingerprint.map(|f| f.to_string()),
-                };
-                write_line(&mut lines.bytes, &line).expect("a vector takes every byte");
+                made.documents += 1;
+                made.without_features += u64::from(fingerprint.is_none());
+                made.text_bytes += record.text.len() as u64;
+                if *lines {
+                    let name = Some(Name::Text(&record.id));
+                    write_code(&mut made.bytes, name, fingerprint)
+                        .expect("a vector takes every byte");
+                } else {
+                    made.ids.push_str(&record.id);
+                    made.ends.push(made.ids.len());
+                    made.codes.push(fingerprint);
+                }
             }
             Err(bad) => {
-                lines.skipped.push(Skipped::record(job.inputs, &bad));
+                made.skipped.push(Skipped::record(job.inputs, &bad));
             }
         });
-        Ok(lines)
+        Ok(made)
     }
 }
 
@@ -117,6 +135,31 @@ impl Fingerprints<'_> {
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> Result<FingerprintSummary, BatchError> {
+        self.run(true, &mut |made| {
+            let written = out.write_all(&made.bytes);
+            written.map_err(BatchError::result(Path::new("the output")))
+        })
+    }
+
+    /// Writes a file in the format that its name asks for, whole or not at all.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the input cannot be read, or the file cannot be written.
+    pub fn write_file(&self, path: &Path) -> Result<FingerprintSummary, BatchError> {
+        let mut out = CodeWriter::create(path, Some(self.scheme.id()))?;
+        let summary = self.run(false, &mut |made| {
+            let mut columns = made.columns();
+            columns.try_for_each(|(id, code)| out.push(Some(Name::Text(id)), code))
+        })?;
+        out.commit()?;
+        Ok(summary)
+    }
+
+    fn run(
+        &self,
+        lines: bool,
+        sink: &mut dyn FnMut(&Made) -> Result<(), BatchError>,
+    ) -> Result<FingerprintSummary, BatchError> {
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
         let mut summary = FingerprintSummary {
             scheme: self.scheme.to_string(),
@@ -130,6 +173,7 @@ impl Fingerprints<'_> {
         };
         let printer = || Printer {
             job: self,
+            lines,
             parser: Parser::new(self.inputs, self.options),
             extractor: extractor.clone(),
         };
@@ -142,19 +186,18 @@ impl Fingerprints<'_> {
             self.inputs,
             self.options,
             (0..self.threads).map(|_| printer()).collect(),
-            |lines| {
-                for skipped in lines.skipped {
+            |made| {
+                sink(&made)?;
+                for skipped in made.skipped {
                     if self.strict && skipped.is_loss {
                         return Err(BatchError::Strict(skipped.first));
                     }
                     rows.take(skipped);
                 }
-                out.write_all(&lines.bytes)
-                    .map_err(BatchError::result(Path::new("the output")))?;
-                summary.documents += lines.documents;
-                summary.without_features += lines.without_features;
-                summary.text_bytes += lines.text_bytes;
-                read += lines.disk_bytes;
+                summary.documents += made.documents;
+                summary.without_features += made.without_features;
+                summary.text_bytes += made.text_bytes;
+                read += made.disk_bytes;
                 self.observer.advance(read);
                 Ok(())
             },

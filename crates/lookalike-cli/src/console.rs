@@ -13,6 +13,7 @@ use lookalike_batch::{
     PairsSummary, SkippedRow, Stage, TermsSummary,
 };
 
+use lookalike_batch::codes::ImportSummary;
 use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, OverlapSummary};
 
 use crate::machine;
@@ -286,6 +287,25 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
         "scheme",
         &format!("{} ({})", summary.scheme, summary.scheme_id),
     );
+    cost(measured);
+}
+
+/// What a person wants to know after `fingerprint --import`.
+pub(crate) fn import_summary(summary: &ImportSummary, measured: &Measured) {
+    for input in &summary.inputs {
+        let (count, none) = (grouped(input.fingerprints), grouped(input.without_features));
+        line(
+            "input",
+            &format!("{}: {count} fingerprints, {none} texts without", input.name),
+        );
+        skipped(&input.skipped);
+    }
+    line(
+        "written",
+        &format!("{} fingerprints", grouped(summary.fingerprints)),
+    );
+    let scheme = summary.scheme_id.as_deref().unwrap_or("not known");
+    line("scheme", scheme);
     cost(measured);
 }
 

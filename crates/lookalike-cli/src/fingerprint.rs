@@ -1,11 +1,12 @@
-//! `lookalike fingerprint`: the 64-bit simhash of every document.
+//! `lookalike fingerprint`: the 64-bit simhash of every document, and fingerprints from one format to another.
 
 use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
 
 use lookalike::scheme::{Sketch, Weight};
+use lookalike_batch::codes::CodeImport;
 use lookalike_batch::{Fingerprints, Observer};
-use lookalike_corpus::{AtomicFile, Compression, Inputs};
+use lookalike_corpus::Inputs;
 
 use crate::arguments::{InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
@@ -14,14 +15,27 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints {\"id\":..,\"fingerprint\":\"16 hex digits\"} for each document, in input order; null for a text without features.
-Fingerprints are comparable only under one scheme, which the summary names.")]
+Fingerprints are comparable only under one scheme, which the summary names.
+
+The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, which keeps the scheme and checks itself;
+.u64, little-endian numbers of 64 bits without ids (each also .gz or .zst); .parquet, with the columns id and fingerprint.
+Only .jsonl and .parquet keep texts without features. With --import, any of them is read and written in any other.
+
+Example:
+  lookalike fingerprint crawl.jsonl -o crawl.lkfp
+  lookalike fingerprint --import crawl.lkfp -o crawl.parquet
+  lookalike index build crawl.parquet -o crawl.lkix")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Write to this file (name it .jsonl, .jsonl.gz or .jsonl.zst) instead of standard output
+    /// Write to this file (.jsonl, .lkfp, .u64 or .parquet, see below) instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// INPUT are fingerprints already, in any of the formats of -o or an archive: write them as they are
+    #[arg(long)]
+    import: bool,
 
     /// How features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or yu
     #[arg(
@@ -39,26 +53,10 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
-/// How a file of this name is compressed.
-fn compression(path: &std::path::Path) -> Result<Compression, Failure> {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    [Compression::None, Compression::Gzip, Compression::Zstd]
-        .into_iter()
-        .find(|compression| name.ends_with(&format!(".jsonl{}", compression.suffix())))
-        .ok_or_else(|| {
-            Failure::Usage(format!(
-                "{}: binary fingerprint files are not supported yet: name the file .jsonl, .jsonl.gz or .jsonl.zst",
-                path.display()
-            ))
-        })
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let compression = arguments.output.as_deref().map(compression).transpose()?;
+    if arguments.import {
+        return import(arguments);
+    }
     let (scheme, terms) =
         arguments
             .scheme
@@ -77,24 +75,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         strict: arguments.input.strict,
         observer: &console,
     };
-    let done = match (&arguments.output, compression) {
-        (Some(path), Some(compression)) => {
-            let failed = |error| {
-                Failure::Failed(format!(
-                    "{}: {error}: choose another file with -o",
-                    path.display()
-                ))
-            };
-            let mut file = AtomicFile::create(path, compression).map_err(failed)?;
-            let done = job.write(&mut file)?;
-            file.commit().map_err(failed)?;
-            Ok(done)
-        }
-        _ => {
-            let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
-            job.write(&mut out)
-                .and_then(|done| out.flush().map(|()| done).map_err(job_error))
-        }
+    let done = match &arguments.output {
+        Some(path) => job.write_file(path),
+        None => to_standard_output(|out| job.write(out)),
     };
     console.clear();
     let summary = done?;
@@ -104,6 +87,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         console::fingerprint_summary(&summary, &console.measured());
     }
     Ok(())
+}
+
+/// Fingerprints from one format to another.
+fn import(arguments: &Arguments) -> Result<(), Failure> {
+    let inputs: Vec<PathBuf> = arguments.input.inputs.iter().map(PathBuf::from).collect();
+    let console = Console::new(arguments.run.quiet);
+    let job = CodeImport {
+        inputs: &inputs,
+        output: arguments.output.as_deref(),
+        strict: arguments.input.strict,
+        observer: &console,
+    };
+    let done = to_standard_output(|out| job.run(out));
+    console.clear();
+    let summary = done?;
+    if arguments.run.json {
+        console::json(&summary);
+    } else if !arguments.run.quiet {
+        console::import_summary(&summary, &console.measured());
+    }
+    Ok(())
+}
+
+/// Does a job whose lines go to standard output.
+fn to_standard_output<T>(
+    job: impl FnOnce(&mut dyn Write) -> Result<T, lookalike_batch::BatchError>,
+) -> Result<T, lookalike_batch::BatchError> {
+    let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
+    let done = job(&mut out)?;
+    out.flush().map_err(job_error)?;
+    Ok(done)
 }
 
 fn job_error(source: std::io::Error) -> lookalike_batch::BatchError {

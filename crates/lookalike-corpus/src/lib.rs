@@ -74,4 +74,5 @@ pub use raw::{Part, RawRecord, raw_records};
 pub use record::{BadKind, BadRecord, Record, TextState};
 pub use site::host;
 pub use source::{Inputs, Skip, SkipKind, Source};
+pub use table::{CodeCell, CodeTable, CodeTableWriter};
 pub use tree::FileTree;

@@ -25,6 +25,16 @@ pub enum CodesError {
         /// What is wrong with it, and where.
         source: FileError,
     },
+    /// A table that cannot be read, or holds no fingerprints.
+    #[error(
+        "{name}: {source}: write the table again, with a column named fingerprint and perhaps one named id"
+    )]
+    Table {
+        /// The file.
+        name: String,
+        /// What is wrong with it.
+        source: io::Error,
+    },
     /// The fingerprints of the two sides mean different things.
     #[error(
         "{a} holds fingerprints of scheme {first}, {b} of scheme {second}: they cannot be compared; make both with the \
@@ -45,8 +55,8 @@ pub enum CodesError {
     Strict(String),
     /// Not one line is a fingerprint.
     #[error(
-        "{first}: no line of the file is one; fingerprint files, archives, JSON Lines as of `lookalike fingerprint`, and \
-         raw little-endian numbers in a file named .u64 are read"
+        "{first}: no line of the file is one; fingerprint files, archives, Parquet tables, JSON Lines as of `lookalike \
+         fingerprint`, and raw little-endian numbers in a file named .u64 are read"
     )]
     Unknown {
         /// What is wrong with the first line.
@@ -55,6 +65,20 @@ pub enum CodesError {
 }
 
 impl CodesError {
+    pub(crate) fn table(name: &str, source: io::Error) -> Self {
+        let name = name.to_owned();
+        if name == "-" {
+            let reason =
+                "Parquet is read from its end, which standard input cannot: save it to a file";
+            let source = io::Error::new(io::ErrorKind::Unsupported, reason);
+            return Self::Io { name, source };
+        }
+        match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Self::Io { name, source },
+            _ => Self::Table { name, source },
+        }
+    }
+
     /// For `map_err`: an error of the file of this name.
     pub(crate) fn of(name: &str) -> impl Fn(FileError) -> Self + use<> {
         let name = name.to_owned();

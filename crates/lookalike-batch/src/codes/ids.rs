@@ -10,7 +10,7 @@ pub enum Ids {
     None,
     /// Numbers of a fingerprint file.
     Numbers(Vec<u64>),
-    /// Texts of JSON Lines, back to back, with where each ends.
+    /// Texts of JSON Lines, fingerprint files and tables, back to back, with where each ends.
     Texts {
         /// The texts.
         bytes: String,
@@ -73,6 +73,21 @@ impl Ids {
         match self {
             Self::Numbers(numbers) => numbers.extend_from_slice(more),
             other => *other = Self::Numbers(more.to_vec()),
+        }
+    }
+
+    /// Appends texts, back to back, with where each ends among them.
+    pub(crate) fn extend_texts(&mut self, texts: &str, more: &[u64]) {
+        if !matches!(self, Self::Texts { .. }) {
+            *self = Self::Texts {
+                bytes: String::new(),
+                ends: Vec::new(),
+            };
+        }
+        if let Self::Texts { bytes, ends } = self {
+            let before = bytes.len() as u64;
+            bytes.push_str(texts);
+            ends.extend(more.iter().map(|end| before + end));
         }
     }
 

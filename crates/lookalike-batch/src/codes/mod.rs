@@ -5,18 +5,22 @@
 //!
 //! | format | begins with | ids | scheme |
 //! |---|---|---|---|
-//! | fingerprint file | `LKFP` | numbers, or none | yes |
+//! | fingerprint file | `LKFP` | texts, numbers, or none | yes |
 //! | archive (M6) | `LKAR` | none | yes |
 //! | raw little-endian numbers of 64 bits | named `.u64` | none | no |
+//! | Parquet table with a column `fingerprint` | `PAR1` | texts of a column `id`, or none | no |
 //! | JSON Lines `{"id":..,"fingerprint":..}` | anything else | texts, or none | no |
 //!
-//! Each of them may be packed by gzip or zstd; `-` is standard input.
+//! Each of them may be packed by gzip or zstd, but for Parquet, which must be a file; `-` is standard input.
+//! `write` writes all of them but archives.
 
 mod error;
 mod ids;
 mod json_lines;
 mod open;
 mod raw;
+mod table;
+mod write;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +35,9 @@ pub use ids::{Ids, Name};
 use json_lines::JsonLines;
 use open::{Input, Opened};
 use raw::RawReader;
+use table::TableReader;
+pub(crate) use write::write_code;
+pub use write::{CodeFormat, CodeImport, CodeWriter, ImportSummary};
 
 use crate::summary::{SkippedRow, SkippedRows};
 
@@ -74,6 +81,7 @@ enum Format {
     Archive(ArchiveReader<Input>),
     Raw(RawReader),
     Lines(JsonLines),
+    Table(Box<TableReader>),
 }
 
 /// What was read of a collection.
@@ -108,13 +116,19 @@ impl CodeFile {
         let (format, scheme) = match head {
             Some([b'L', b'K', b'F', b'P']) => {
                 let reader = FingerprintReader::new(input).map_err(wrong)?;
-                let scheme = reader.scheme();
-                (Format::Fingerprints(reader), Some(scheme))
+                // Zero where it was not known.
+                let scheme = Some(reader.scheme()).filter(|scheme| scheme.0 != 0);
+                (Format::Fingerprints(reader), scheme)
             }
             Some([b'L', b'K', b'A', b'R']) => {
                 let reader = ArchiveReader::new(input).map_err(wrong)?;
                 let scheme = reader.scheme();
                 (Format::Archive(reader), Some(scheme))
+            }
+            Some([b'P', b'A', b'R', b'1']) => {
+                let table = TableReader::open(path);
+                let table = table.map_err(|source| CodesError::table(&name, source))?;
+                (Format::Table(Box::new(table)), None)
             }
             None => (Format::Raw(RawReader::new(input)), None),
             Some(_) => (Format::Lines(JsonLines::new(input)), None),
@@ -195,6 +209,22 @@ impl CodeFile {
                         Err(json_lines::Stopped::Io(error)) => Err(error.into()),
                     }
                 }
+                Format::Table(table) => {
+                    let Self { skipped, .. } = self;
+                    let read = table.read(out, &mut self.without, |reason| {
+                        let first = format!("{}, {reason}", self.name);
+                        if self.strict {
+                            return Err(first);
+                        }
+                        skipped.add("malformed", first);
+                        Ok(())
+                    });
+                    match read {
+                        Ok(Ok(more)) => Ok(more),
+                        Ok(Err(row)) => return Err(CodesError::Strict(row)),
+                        Err(source) => return Err(CodesError::table(&self.name, source)),
+                    }
+                }
             }
             .map_err(CodesError::of(&self.name))?;
         }
@@ -235,7 +265,9 @@ fn next_chunk(
         return Ok(false);
     };
     out.codes.extend_from_slice(chunk.fingerprints);
-    if with_ids {
+    if !chunk.ends.is_empty() {
+        out.ids.extend_texts(chunk.texts, chunk.ends);
+    } else if with_ids {
         out.ids.extend_numbers(chunk.ids);
     }
     Ok(true)

@@ -97,6 +97,13 @@ macro_rules! time {
     }};
 }
 
+/// A whole number as text.
+pub(super) fn number_text(array: &ArrayRef, row: usize) -> String {
+    let mut bytes = Vec::new();
+    value(&mut bytes, array, row, 0, &mut false);
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
 fn value(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replaced: &mut bool) {
     if depth > MAX_DEPTH || array.is_null(row) {
         return out.extend_from_slice(b"null");

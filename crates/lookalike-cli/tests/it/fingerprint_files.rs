@@ -1,0 +1,219 @@
+//! Fingerprints in every format and from each to every other, through the real binary.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Finish, Folder, STORY, lookalike};
+
+/// A folder with texts, of which one is without features; and their fingerprints as JSON Lines.
+fn documents() -> (Folder, PathBuf, PathBuf) {
+    let folder = Folder::new();
+    let texts = [
+        ("first", STORY.to_owned()),
+        ("zw\u{f6}lf \"2\"", STORY.replace("the", "a")),
+        ("empty", String::new()),
+        ("last", STORY.to_uppercase() + " and so on"),
+    ];
+    let input = folder.records("in.jsonl", &texts.map(|(id, text)| (id.to_owned(), text)));
+    let lines = folder.path("lines.jsonl");
+    fingerprint(&[&input], &lines, &[]);
+    (folder, input, lines)
+}
+
+#[track_caller]
+fn fingerprint(inputs: &[&Path], output: &Path, flags: &[&str]) -> String {
+    let mut command = lookalike("fingerprint");
+    command.args(inputs).arg("-o").arg(output).args(flags);
+    command.succeed().err
+}
+
+fn import(input: &Path) -> Command {
+    let mut command = lookalike("fingerprint");
+    command.args(["--import", "-q"]).arg(input);
+    command
+}
+
+/// The lines that a collection is printed as.
+#[track_caller]
+fn printed(path: &Path) -> String {
+    import(path).succeed().text().to_owned()
+}
+
+/// Only lines and tables keep texts without features.
+fn with_features(lines: &str) -> String {
+    let kept = lines.lines().filter(|line| !line.contains("null"));
+    kept.map(|line| line.to_owned() + "\n").collect()
+}
+
+#[test]
+fn every_format_becomes_every_other_and_none_loses_an_id() {
+    let (folder, input, lines) = documents();
+    let wanted = with_features(&fs::read_to_string(&lines).unwrap());
+    assert_eq!(wanted.lines().count(), 3);
+    let formats = ["lkfp", "lkfp.gz", "parquet", "jsonl.zst", "ndjson"];
+    for from in formats {
+        let first = folder.path(format!("made.{from}"));
+        fingerprint(&[&input], &first, &[]);
+        assert_eq!(printed(&first), wanted, "{from}");
+        for to in formats {
+            let second = folder.path(format!("{from}.as.{to}"));
+            fingerprint(&[&first], &second, &["--import"]);
+            assert_eq!(printed(&second), wanted, "{from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn raw_numbers_have_neither_ids_nor_texts_without_features() {
+    let (folder, input, lines) = documents();
+    let wanted = with_features(&fs::read_to_string(&lines).unwrap());
+    let codes = |line: &str| serde_json::from_str::<Value>(line).unwrap()["fingerprint"].clone();
+    let wanted: Vec<_> = wanted.lines().map(codes).collect();
+    let raw = folder.path("made.u64");
+    fingerprint(&[&input], &raw, &[]);
+    assert_eq!(fs::metadata(&raw).unwrap().len(), 24);
+    for name in ["lkfp", "parquet", "u64.zst", "jsonl"] {
+        let other = folder.path(format!("raw.{name}"));
+        fingerprint(&[&raw], &other, &["--import"]);
+        let lines = import(&other).succeed().lines();
+        assert!(lines.iter().all(|line| line.get("id").is_none()), "{name}");
+        let found: Vec<_> = lines
+            .iter()
+            .map(|line| line["fingerprint"].clone())
+            .collect();
+        assert_eq!(found, wanted, "{name}");
+    }
+}
+
+#[test]
+fn a_fingerprint_file_keeps_its_scheme_and_is_refused_beside_another() {
+    let (folder, input, _) = documents();
+    let (words, chars) = (folder.path("words.lkfp"), folder.path("chars.lkfp"));
+    let told = fingerprint(&[&input], &words, &[]);
+    fingerprint(&[&input], &chars, &["--shingle", "chars:5"]);
+    let mut command = import(&words);
+    command.arg("--json").arg("-o").arg(folder.path("x.u64"));
+    let summary: Value = serde_json::from_str(&command.succeed().err).unwrap();
+    let scheme = summary["scheme_id"].as_str().unwrap();
+    assert!(told.contains(scheme), "{told}");
+    let both = import(&words).arg(&chars).fail(1);
+    both.says(&["words.lkfp", "chars.lkfp", "cannot be compared"]);
+    // What is read from it joins as the lines do.
+    let alone = lookalike("join")
+        .arg(&words)
+        .args(["--distance", "16"])
+        .succeed();
+    assert!(alone.text().contains("first"), "{}", alone.text());
+    lookalike("join")
+        .arg(&words)
+        .arg(&chars)
+        .fail(1)
+        .says(&["cannot be compared"]);
+}
+
+#[test]
+fn parquet_of_others_is_read_by_its_columns() {
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    use std::sync::Arc;
+
+    let folder = Folder::new();
+    let written = |name: &str, columns: Vec<(&str, ArrayRef)>| {
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns
+                .into_iter()
+                .map(|(name, column)| (name, column, true)),
+        );
+        let batch = batch.unwrap();
+        let path = folder.path(name);
+        let file = fs::File::create(&path).unwrap();
+        let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        path
+    };
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(-1), None, Some(16)]));
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 9]));
+    let path = written(
+        "numbers.parquet",
+        vec![
+            ("x", Arc::clone(&ids)),
+            ("fingerprint", numbers),
+            ("id", ids),
+        ],
+    );
+    let expected = "{\"id\":\"7\",\"fingerprint\":\"ffffffffffffffff\"}\n{\"id\":\"9\",\"fingerprint\":\"0000000000000010\"}\n";
+    assert_eq!(printed(&path), expected);
+
+    let digits: ArrayRef = Arc::new(StringArray::from(vec!["00000000000000ff", "no digits"]));
+    let path = written("digits.parquet", vec![("fingerprint", digits)]);
+    let mut command = lookalike("fingerprint");
+    let found = command.arg("--import").arg(&path).succeed();
+    assert_eq!(found.text(), "{\"fingerprint\":\"00000000000000ff\"}\n");
+    found.says(&["row 2", "16 hexadecimal digits"]);
+    import(&path)
+        .arg("--strict")
+        .fail(1)
+        .says(&["digits.parquet", "row 2"]);
+
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+    let path = written(
+        "texts.parquet",
+        vec![("id", Arc::clone(&texts)), ("text", texts)],
+    );
+    import(&path).fail(1).says(&[
+        "texts.parquet",
+        "no column is named fingerprint: there are id, text",
+    ]);
+    let cut = fs::read(&path).unwrap();
+    let cut = folder.add("cut.parquet", &cut[..cut.len() - 9]);
+    import(&cut).fail(1).says(&["cut.parquet"]);
+    let refused = lookalike("fingerprint")
+        .args(["--import", "-"])
+        .finish_with(&fs::read(&path).unwrap());
+    assert_eq!(refused.status, Some(1));
+    refused.says(&["save it to a file"]);
+}
+
+#[test]
+fn mixtures_and_unknown_names_are_refused_and_leave_no_file() {
+    let (folder, input, lines) = documents();
+    let raw = folder.path("made.u64");
+    fingerprint(&[&input], &raw, &[]);
+    for name in ["mixed.lkfp", "mixed.parquet"] {
+        let output = folder.path(name);
+        let mut command = import(&lines);
+        command
+            .arg(&raw)
+            .arg("-o")
+            .arg(&output)
+            .fail(2)
+            .says(&["some fingerprints have ids and others none"]);
+        assert!(!output.exists());
+    }
+    for name in ["a.txt", "a.parquet.gz", "lkfp"] {
+        let mut command = lookalike("fingerprint");
+        command.arg(&input).arg("-o").arg(folder.path(name));
+        command.fail(2).says(&[name, ".lkfp", ".parquet"]);
+    }
+    let nowhere = folder.path("none/here.lkfp");
+    lookalike("fingerprint")
+        .arg(&input)
+        .arg("-o")
+        .arg(&nowhere)
+        .fail(1)
+        .says(&["here.lkfp"]);
+}
+
+#[test]
+fn an_empty_collection_is_one_in_every_format() {
+    let folder = Folder::new();
+    let empty = folder.add("empty.u64", []);
+    for name in ["e.lkfp", "e.parquet", "e.jsonl", "e.u64.gz"] {
+        let output = folder.path(name);
+        fingerprint(&[&empty], &output, &["--import"]);
+        assert_eq!(printed(&output), "", "{name}");
+    }
+}

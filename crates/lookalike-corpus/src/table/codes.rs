@@ -1,0 +1,203 @@
+//! Parquet tables of fingerprints: a column `fingerprint`, and perhaps a column `id`.
+//!
+//! Fingerprints are numbers of 64 bits (signed ones are taken by their bits) or texts, such as sixteen hexadecimal digits;
+//! ids texts or whole numbers. Other columns are not read.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ArrowWriter, ProjectionMask};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use super::{CodeCell, column, parquet::guarded};
+
+const FINGERPRINT: &str = "fingerprint";
+const ID: &str = "id";
+/// Rows that are decoded, or written, together.
+const ROWS: usize = 1 << 13;
+const ROW_GROUP: usize = 1 << 20;
+
+fn invalid(reason: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason.into())
+}
+
+/// Reads a table of fingerprints.
+pub struct CodeTable {
+    rows: ParquetRecordBatchReader,
+    row: u64,
+}
+
+impl CodeTable {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it is no Parquet file or has no column `fingerprint`.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let builder =
+            guarded(|| ParquetRecordBatchReaderBuilder::try_new(file)).map_err(invalid)?;
+        let names = builder
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str());
+        let wanted = names
+            .enumerate()
+            .filter(|(_, name)| [ID, FINGERPRINT].contains(name));
+        let wanted: Vec<usize> = wanted.map(|(at, _)| at).collect();
+        if builder.schema().column_with_name(FINGERPRINT).is_none() {
+            let names: Vec<_> = builder
+                .schema()
+                .fields()
+                .iter()
+                .map(|field| field.name().clone())
+                .collect();
+            let names = names.join(", ");
+            return Err(invalid(format!(
+                "no column is named {FINGERPRINT}: there are {names}"
+            )));
+        }
+        let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+        let rows = guarded(|| builder.with_projection(mask).with_batch_size(ROWS).build());
+        let rows = rows.map_err(invalid)?;
+        Ok(Self { rows, row: 0 })
+    }
+
+    /// Hands on the next rows, each with its number from one on; false at the end.
+    ///
+    /// # Errors
+    /// When the file is damaged, or a column is of another type.
+    pub fn read(
+        &mut self,
+        each: &mut dyn FnMut(u64, Option<&str>, CodeCell<'_>),
+    ) -> io::Result<bool> {
+        let Some(batch) = guarded(|| self.rows.next().transpose()).map_err(invalid)? else {
+            return Ok(false);
+        };
+        let codes = batch
+            .column_by_name(FINGERPRINT)
+            .ok_or_else(|| invalid("a column is missing"))?;
+        let ids = batch.column_by_name(ID);
+        let mut text = String::new();
+        for row in 0..batch.num_rows() {
+            let id = ids.filter(|ids| ids.is_valid(row));
+            let id = id.map(|ids| id_text(ids, row, &mut text)).transpose()?;
+            self.row += 1;
+            each(self.row, id, cell(codes, row)?);
+        }
+        Ok(true)
+    }
+}
+
+fn cell(codes: &ArrayRef, row: usize) -> io::Result<CodeCell<'_>> {
+    if codes.is_null(row) {
+        return Ok(CodeCell::Null);
+    }
+    Ok(match codes.data_type() {
+        DataType::UInt64 => CodeCell::Number(codes.as_primitive::<UInt64Type>().value(row)),
+        DataType::Int64 => CodeCell::Number(codes.as_primitive::<Int64Type>().value(row) as u64),
+        DataType::Utf8 => CodeCell::Text(codes.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => CodeCell::Text(codes.as_string::<i64>().value(row)),
+        DataType::Utf8View => CodeCell::Text(codes.as_string_view().value(row)),
+        other => {
+            return Err(invalid(format!(
+                "the column {FINGERPRINT} has the type {other}: numbers of 64 bits and texts are read"
+            )));
+        }
+    })
+}
+
+fn id_text<'a>(ids: &'a ArrayRef, row: usize, text: &'a mut String) -> io::Result<&'a str> {
+    match ids.data_type() {
+        DataType::Utf8 => Ok(ids.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => Ok(ids.as_string::<i64>().value(row)),
+        DataType::Utf8View => Ok(ids.as_string_view().value(row)),
+        kind if kind.is_integer() => {
+            *text = column::number_text(ids, row);
+            Ok(text)
+        }
+        other => Err(invalid(format!(
+            "the column {ID} has the type {other}: texts and whole numbers are read"
+        ))),
+    }
+}
+
+/// Writes a table of fingerprints.
+pub struct CodeTableWriter<W: Write + Send> {
+    out: ArrowWriter<W>,
+    with_ids: bool,
+    ids: Vec<Option<String>>,
+    codes: Vec<Option<u64>>,
+}
+
+impl<W: Write + Send> CodeTableWriter<W> {
+    /// Begins a table, with a column of ids or without.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn new(out: W, with_ids: bool) -> io::Result<Self> {
+        let mut fields = vec![Field::new(FINGERPRINT, DataType::UInt64, true)];
+        if with_ids {
+            fields.insert(0, Field::new(ID, DataType::Utf8, true));
+        }
+        let packed = Compression::ZSTD(ZstdLevel::default());
+        let properties = WriterProperties::builder().set_compression(packed);
+        let properties = properties
+            .set_max_row_group_row_count(Some(ROW_GROUP))
+            .build();
+        let schema = Arc::new(Schema::new(fields));
+        let out = ArrowWriter::try_new(out, schema, Some(properties)).map_err(io::Error::other)?;
+        Ok(Self {
+            out,
+            with_ids,
+            ids: Vec::new(),
+            codes: Vec::new(),
+        })
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn push(&mut self, id: Option<&str>, code: Option<u64>) -> io::Result<()> {
+        if self.with_ids {
+            self.ids.push(id.map(str::to_owned));
+        }
+        self.codes.push(code);
+        if self.codes.len() == ROWS {
+            self.write()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let codes: ArrayRef = Arc::new(UInt64Array::from(std::mem::take(&mut self.codes)));
+        let ids = self.with_ids.then(|| {
+            let ids: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.ids)));
+            (ID, ids, true)
+        });
+        let columns = ids.into_iter().chain([(FINGERPRINT, codes, true)]);
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).map_err(io::Error::other)?;
+        self.out.write(&batch).map_err(io::Error::other)
+    }
+
+    /// Ends the table and gives the output back.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(mut self) -> io::Result<W> {
+        if !self.codes.is_empty() {
+            self.write()?;
+        }
+        self.out.into_inner().map_err(io::Error::other)
+    }
+}

@@ -1,0 +1,61 @@
+//! In a build without Parquet: tables of fingerprints are refused by name.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::CodeCell;
+
+fn unsupported() -> io::Error {
+    let reason = "Parquet is not part of this build: build lookalike with the feature parquet";
+    io::Error::new(io::ErrorKind::Unsupported, reason)
+}
+
+/// Reads nothing.
+pub struct CodeTable(std::convert::Infallible);
+
+impl CodeTable {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn open(_: &Path) -> io::Result<Self> {
+        Err(unsupported())
+    }
+
+    /// Never called.
+    ///
+    /// # Errors
+    /// None.
+    pub fn read(&mut self, _: &mut dyn FnMut(u64, Option<&str>, CodeCell<'_>)) -> io::Result<bool> {
+        match self.0 {}
+    }
+}
+
+/// Writes nothing.
+pub struct CodeTableWriter<W>(std::convert::Infallible, W);
+
+impl<W: Write + Send> CodeTableWriter<W> {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn new(_: W, _: bool) -> io::Result<Self> {
+        Err(unsupported())
+    }
+
+    /// Never called.
+    ///
+    /// # Errors
+    /// None.
+    pub fn push(&mut self, _: Option<&str>, _: Option<u64>) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    /// Never called.
+    ///
+    /// # Errors
+    /// None.
+    pub fn finish(self) -> io::Result<W> {
+        match self.0 {}
+    }
+}
