@@ -17,12 +17,15 @@ called by their ids where their file has ids. F streams from disk, Q is kept in 
 With F alone: all pairs in it, {\"a\":..,\"b\":..,\"distance\":..}, a < b; equal fingerprints are one, called by the least
 of their ids, and each other id is a pair with that one only. F is in memory then.
 
-Files are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also .gz or .zst), or raw
-little-endian numbers of 64 bits in a file named .u64; - is standard input.
+F may be an index of `lookalike index build`: Q streams by then, and may be large; it is searched where it lies.
+
+Files are fingerprint files, archives, JSON Lines as of `lookalike fingerprint` (each also .gz or .zst), Parquet tables with
+a column fingerprint, or raw little-endian numbers of 64 bits in a file named .u64; - is standard input.
 
 Example:
   lookalike fingerprint new.jsonl -o new.fp.jsonl
   lookalike join crawl.u64 new.fp.jsonl --distance 3 -o pairs.jsonl
+  lookalike join crawl.lkix new.fp.jsonl        the same against an index
   lookalike join new.fp.jsonl                   all pairs in one file")]
 pub(crate) struct Arguments {
     /// The large collection, which streams by

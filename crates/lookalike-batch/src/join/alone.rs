@@ -78,6 +78,6 @@ impl FingerprintJoin<'_> {
         if let Some(error) = failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
             return Err(BatchError::temporary(self.folder)(error));
         }
-        self.finish(f, None, matches, out)
+        self.finish(f.summary(), None, matches, out)
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! The way of the data: `queries` takes the smaller collection Q into memory; F streams by in chunks, each by one of
 //! the threads, through [`BatchJoin`]; `matches` sorts what is found, on disk when there is much. F is never in
-//! memory: a thread reads its next chunk while the others compare theirs. `alone` joins one collection with itself.
+//! memory: a thread reads its next chunk while the others compare theirs. `alone` joins one collection with itself,
+//! `indexed` searches an F that is an index for each of Q.
 
 mod alone;
+mod indexed;
 mod matches;
 mod queries;
 mod shares;
@@ -81,9 +83,14 @@ impl FingerprintJoin<'_> {
                 "distance {distance} is more than the {LARGEST_DISTANCE} bits up to which fingerprints are compared"
             )));
         }
-        match self.q {
-            Some(q) => self.write_two(q, out),
-            None => self.write_alone(out),
+        match (self.q, indexed::is_index(self.f)) {
+            (Some(q), false) => self.write_two(q, out),
+            (Some(q), true) => self.write_indexed(q, out),
+            (None, false) => self.write_alone(out),
+            (None, true) => Err(BatchError::Settings(format!(
+                "{}: an index is not joined with itself: name the fingerprints that it was built from",
+                self.f.display()
+            ))),
         }
     }
 
@@ -112,13 +119,13 @@ impl FingerprintJoin<'_> {
             .stage(Stage::Join, f.total_bytes().unwrap_or(0));
         let matches = Mutex::new(Matches::new(self.folder, shares.matches, Sides::FQ));
         self.stream(&mut f, &join, &queries, &shares, &matches)?;
-        self.finish(f, Some(q), matches, out)
+        self.finish(f.summary(), Some(q), matches, out)
     }
 
     /// Writes what was found.
     fn finish(
         &self,
-        f: CodeFile,
+        f: CodesSummary,
         q: Option<CodeFile>,
         matches: Mutex<Matches>,
         out: &mut dyn Write,
@@ -130,7 +137,7 @@ impl FingerprintJoin<'_> {
         self.observer.stage(Stage::Write, 0);
         let written = matches.drain(out, BatchError::temporary(self.folder))?;
         Ok(JoinSummary {
-            f: f.summary(),
+            f,
             q: q.map(CodeFile::summary),
             distance: self.distance,
             pairs: written,
@@ -149,7 +156,7 @@ impl FingerprintJoin<'_> {
     ) -> Result<(), BatchError> {
         let counters = [f.bytes_read()];
         let source = Mutex::new(Some(f));
-        let work = || -> Result<(), BatchError> {
+        self.by_all_threads(|| {
             let (mut chunk, mut scratch) = (Codes::default(), JoinScratch::default());
             let mut found = Found::default();
             while next_chunk(&source, &mut chunk, shares.chunk)? {
@@ -167,10 +174,17 @@ impl FingerprintJoin<'_> {
                 self.observer.advance(sum(&counters));
             }
             Ok(())
-        };
+        })
+    }
+
+    /// Does something in each of the threads.
+    fn by_all_threads(
+        &self,
+        work: impl Fn() -> Result<(), BatchError> + Sync,
+    ) -> Result<(), BatchError> {
         std::thread::scope(|scope| {
             let workers: Vec<_> = (1..self.limits.threads)
-                .map(|_| scope.spawn(work))
+                .map(|_| scope.spawn(&work))
                 .collect();
             let done = work();
             workers

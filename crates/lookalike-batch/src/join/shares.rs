@@ -113,6 +113,19 @@ impl Shares {
         }
     }
 
+    /// Where nothing is in memory but what streams by: chunks with eight bytes a fingerprint beside, and pairs.
+    pub(super) fn streaming(self) -> Self {
+        let left = self.left.max(4 * MIB);
+        let matches = (left / 4).clamp(MIB, MOST_MATCHES);
+        let chunk = (left - matches) / self.threads / 3;
+        Self {
+            chunk: chunk.clamp(SMALLEST_CHUNK, LARGEST_CHUNK),
+            matches,
+            left,
+            ..self
+        }
+    }
+
     /// What is left beside queries of so many bytes, shared out.
     pub(super) fn after(
         self,

@@ -425,3 +425,65 @@ fn many_equal_fingerprints_are_a_star_and_without_ids_one() {
         .fail(1);
     refused.says(&["large.u64", "raise --memory", "split the file"]);
 }
+
+/// An index of a collection, in the folder.
+fn index(folder: &Folder, input: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let path = folder.path(name);
+    let mut command = lookalike("index");
+    command.arg("build").arg(input).arg("-o").arg(&path);
+    command.args(flags).succeed();
+    path
+}
+
+#[test]
+fn an_indexed_collection_gives_the_pairs_of_a_linear_scan() {
+    let (f, q) = two();
+    let folder = Folder::new();
+    let named = |at: usize| Value::from(format!("d{at}"));
+    let with_ids = folder.add("f.jsonl", json_lines(&f, |at| format!("d{at}")));
+    let bare = folder.add("f.u64", raw(&f));
+    let queries = folder.add("q.u64", raw(&q));
+    for layout in ["packed", "lines", "dense"] {
+        let flags = ["--layout", layout, "--distance", "4"];
+        let ids = index(&folder, &with_ids, &format!("ids.{layout}"), &flags);
+        let none = index(&folder, &bare, &format!("bare.{layout}"), &flags);
+        for distance in [0, 3, 4] {
+            let text = distance.to_string();
+            let flags = ["--distance", text.as_str(), "--threads", "3"];
+            let found = join(&ids, &queries, &flags);
+            let lines: BTreeSet<String> = found.lines().map(str::to_owned).collect();
+            assert_eq!(
+                lines,
+                expected(&f, &q, distance, named, hex(&q)),
+                "{layout} {distance}"
+            );
+            // Byte by byte what the collection itself gives.
+            assert!(found == join(&with_ids, &queries, &flags[..2]));
+            assert!(join(&none, &queries, &flags) == join(&bare, &queries, &flags[..2]));
+        }
+    }
+}
+
+#[test]
+fn an_index_is_refused_beyond_its_distance_alone_or_of_another_scheme() {
+    let folder = Folder::new();
+    let f = folder.add("f.lkfp", file(&codes(50, 3), SCHEME, true));
+    let index = index(&folder, &f, "f.lkix", &["--distance", "2"]);
+    let other = folder.add("q.lkfp", file(&codes(50, 4), SchemeId(5), true));
+    let mut beyond = lookalike("join");
+    beyond.arg(&index).arg(&f).args(["--distance", "3"]);
+    beyond
+        .fail(2)
+        .says(&["f.lkix", "built for distances up to 2"]);
+    let mut alone = lookalike("join");
+    alone
+        .arg(&index)
+        .args(["--distance", "2"])
+        .fail(2)
+        .says(&["f.lkix", "built from"]);
+    let mut foreign = lookalike("join");
+    foreign.arg(&index).arg(&other).args(["--distance", "2"]);
+    foreign
+        .fail(1)
+        .says(&["f.lkix", "q.lkfp", "cannot be compared"]);
+}
