@@ -241,7 +241,7 @@ impl IndexBuild<'_> {
         self.observer.stage(Stage::Tables, all as u64);
         let limits = BuildLimits {
             scratch_bytes: scratch as usize,
-            threads: 1,
+            threads: self.limits.threads,
         };
         let mut ids: Option<LoadedIds> = None;
         if resumed == 0 && gathering.id_bytes.is_some() {

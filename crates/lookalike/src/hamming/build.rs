@@ -146,12 +146,12 @@ impl Parts {
 /// its distinct codes, ascending.
 ///
 /// `count` is the number of codes of the source; at most `scratch_bytes` are taken beside, if a part
-/// fits in them.
+/// fits in them, and some mebibytes. One of the threads hands buckets on, the others sort them.
 pub(super) fn buckets<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,
     addressing: &Addressing<C::Word>,
-    scratch_bytes: usize,
+    (scratch_bytes, threads): (usize, usize),
     sink: &mut dyn FnMut(&[C::Word]),
 ) -> Result<(), BuildError> {
     let parts = count_parts(source, count, addressing)?;
@@ -160,15 +160,17 @@ pub(super) fn buckets<C: Code>(
     }
     let most = scratch_bytes / size_of::<C::Word>();
     let mut scratch = Vec::new();
-    let mut sorter = PartSorter::default();
+    let mut runs = Runs::new(threads);
     for slice in parts.slices(most) {
         gather(source, addressing, &parts, slice.clone(), &mut scratch)?;
-        let mut rest = scratch.as_mut_slice();
-        for part in slice {
-            let (codes, later) = rest.split_at_mut(parts.counts[part]);
-            sorter.buckets(codes, addressing, parts.below, sink);
+        let mut rest = scratch.as_slice();
+        let codes = slice.map(|part| {
+            let (codes, later) = rest.split_at(parts.counts[part]);
             rest = later;
-        }
+            codes
+        });
+        let codes: Vec<&[C::Word]> = codes.collect();
+        runs.buckets(&codes, addressing, parts.below, sink);
     }
     Ok(())
 }
@@ -237,6 +239,90 @@ fn gather<C: Code>(
         Ok(())
     } else {
         Err(BuildError::Changed)
+    }
+}
+
+/// Sorts parts, several at a time while those before are handed on.
+struct Runs<W> {
+    /// Those that are handed on, and those that are sorted meanwhile.
+    ready: Vec<Run<W>>,
+    busy: Vec<Run<W>>,
+}
+
+/// Parts that a thread sorts at a time.
+const PARTS_AT_ONCE: usize = 8;
+
+/// A few parts, sorted.
+#[derive(Default)]
+struct Run<W> {
+    sorter: PartSorter<W>,
+    rests: Vec<W>,
+    /// Codes of each bucket.
+    sizes: Vec<usize>,
+}
+
+impl<W: Word> Run<W> {
+    fn sort(&mut self, parts: &[&[W]], addressing: &Addressing<W>, below: u32) {
+        let Self {
+            sorter,
+            rests,
+            sizes,
+        } = self;
+        rests.clear();
+        sizes.clear();
+        for codes in parts {
+            sorter.buckets(codes, addressing, below, &mut |bucket| {
+                rests.extend_from_slice(bucket);
+                sizes.push(bucket.len());
+            });
+        }
+    }
+
+    /// Hands the buckets on, and forgets them.
+    fn hand_on(&mut self, sink: &mut dyn FnMut(&[W])) {
+        let mut rests = self.rests.as_slice();
+        for size in self.sizes.drain(..) {
+            let (bucket, later) = rests.split_at(size);
+            sink(bucket);
+            rests = later;
+        }
+    }
+}
+
+impl<W: Word> Runs<W> {
+    fn new(threads: usize) -> Self {
+        let runs = || (1..threads.max(2)).map(|_| Run::default()).collect();
+        let (ready, busy) = (runs(), runs());
+        let alone = threads <= 1;
+        Self {
+            ready,
+            busy: if alone { Vec::new() } else { busy },
+        }
+    }
+
+    fn buckets(
+        &mut self,
+        parts: &[&[W]],
+        addressing: &Addressing<W>,
+        below: u32,
+        sink: &mut dyn FnMut(&[W]),
+    ) {
+        if self.busy.is_empty() {
+            let sorter = &mut self.ready[0].sorter;
+            let mut each = |codes: &&[W]| sorter.buckets(codes, addressing, below, sink);
+            return parts.iter().for_each(&mut each);
+        }
+        for round in parts.chunks(PARTS_AT_ONCE * self.busy.len()) {
+            std::thread::scope(|scope| {
+                let sorted = self.busy.iter_mut().zip(round.chunks(PARTS_AT_ONCE));
+                for (run, parts) in sorted {
+                    scope.spawn(move || run.sort(parts, addressing, below));
+                }
+                self.ready.iter_mut().for_each(|run| run.hand_on(sink));
+            });
+            std::mem::swap(&mut self.ready, &mut self.busy);
+        }
+        self.ready.iter_mut().for_each(|run| run.hand_on(sink));
     }
 }
 

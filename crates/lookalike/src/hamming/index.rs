@@ -381,18 +381,23 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
             return Ok(Vec::new());
         };
         let threads = self.limits.threads.clamp(1, keys.len());
-        let mut tables = vec![self.first_table(first, self.limits.scratch_bytes)?];
+        let limits = self.limits;
+        let mut tables = vec![self.first_table(first, limits)?];
         let distinct = tables[0].len() as u64;
-        let scratch = self.limits.scratch_bytes / threads;
+        // Each table by itself in a thread.
+        let each = BuildLimits {
+            scratch_bytes: limits.scratch_bytes / threads,
+            threads: 1,
+        };
         if threads == 1 {
             for key in others {
-                tables.push(self.table(key, distinct, scratch)?);
+                tables.push(self.table(key, distinct, limits)?);
             }
             return Ok(tables);
         }
         for keys in others.chunks(threads) {
             let built = std::thread::scope(|scope| {
-                let build = |key| scope.spawn(move || self.table(key, distinct, scratch));
+                let build = |key| scope.spawn(move || self.table(key, distinct, each));
                 let running: Vec<_> = keys.iter().map(build).collect();
                 let joined = running.into_iter().map(|thread| {
                     thread
@@ -411,12 +416,12 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
     pub(super) fn first_table(
         &self,
         key: &TableKey,
-        scratch: usize,
+        limits: BuildLimits,
     ) -> Result<Table<C::Word>, BuildError> {
-        let table = self.table(key, self.count as u64, scratch)?;
+        let table = self.table(key, self.count as u64, limits)?;
         let distinct = table.len();
         if distinct < self.count / 4 {
-            self.table(key, distinct as u64, scratch)
+            self.table(key, distinct as u64, limits)
         } else {
             Ok(table)
         }
@@ -426,7 +431,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         &self,
         key: &TableKey,
         distinct: u64,
-        scratch_bytes: usize,
+        limits: BuildLimits,
     ) -> Result<Table<C::Word>, BuildError> {
         let prefix = key.prefix_bits();
         let geometry = Geometry::choose(self.layout, C::Word::BITS, prefix, distinct);
@@ -443,7 +448,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
             self.source,
             self.count,
             &addressing,
-            scratch_bytes,
+            (limits.scratch_bytes, limits.threads),
             &mut push,
         )?;
         table.finish();

@@ -384,3 +384,24 @@ fn fixture_opens(name: &str, layout: Layout) {
         assert!(near.contains(&(code, 2)));
     }
 }
+
+#[test]
+fn a_file_does_not_depend_on_threads_or_memory() {
+    let mut next = words(11);
+    let codes: Vec<u64> = (0..1 << 19).map(|_| next() & !3).collect();
+    for layout in Layout::ALL {
+        let written = |threads, scratch_bytes| {
+            let limits = BuildLimits {
+                scratch_bytes,
+                threads,
+            };
+            let mut writer =
+                IndexFileWriter::new(Vec::new(), Some(SCHEME), &two_tables(), layout).unwrap();
+            while writer.next_table(codes.as_slice(), None, limits).unwrap() {}
+            writer.finish().unwrap()
+        };
+        let alone = written(1, usize::MAX);
+        assert!(alone == written(2, usize::MAX), "{layout}");
+        assert!(alone == written(3, 1 << 20), "{layout}");
+    }
+}

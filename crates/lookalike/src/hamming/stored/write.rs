@@ -160,9 +160,9 @@ impl<W: Write> IndexFileWriter<W> {
         }
         let builder = Builder::look_at(source, self.directory.layout, limits)?;
         let mut table = if at == 0 {
-            builder.first_table(&key, limits.scratch_bytes)?
+            builder.first_table(&key, limits)?
         } else {
-            builder.table(&key, self.directory.distinct, limits.scratch_bytes)?
+            builder.table(&key, self.directory.distinct, limits)?
         };
         if at == 0 {
             self.directory.documents = builder.count() as u64;
