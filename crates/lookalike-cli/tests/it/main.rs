@@ -8,6 +8,7 @@ mod corpora;
 mod design;
 mod evaluate;
 mod explain;
+#[cfg(feature = "parquet")]
 mod fingerprint_files;
 mod hostile;
 mod hostile_files;
