@@ -1,7 +1,7 @@
 //! Prints queries a second, memory and build time of some designs over n random fingerprints, in
 //! processor time of one thread.
 //!
-//! `cargo run --release -p lookalike --example hamming_throughput -- [n] [radius] [queries] [most tables]`
+//! `cargo run --release -p lookalike --example hamming_throughput -- [n] [radius] [queries] [most tables] [least tables]`
 
 #![allow(clippy::print_stdout, reason = "an example prints what it measures")]
 
@@ -60,7 +60,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "tables family                    layout  B/fp  planned | build M/s  k q/s   planned  p50 us  p99 us  found"
     );
     for costed in plan(count as u64, 64, radius, &Limits::default(), &constants) {
-        if worth_a_look(&costed) && costed.design.tables().len() <= argument(4, 64) {
+        let tables = argument(5, 1)..=argument(4, 64);
+        if worth_a_look(&costed) && tables.contains(&costed.design.tables().len()) {
             measure(&costed, &codes, &queries, radius)?;
         }
     }

@@ -349,7 +349,7 @@ impl<W: Word> Table<W> {
     /// Whether [`Table::find`] can tell ranks.
     pub(super) fn has_ranks(&self) -> bool {
         match &self.store {
-            Store::Packed(_) => true,
+            Store::Packed(_) | Store::Dense(_) => true,
             Store::Lines(lines) => !lines.ranks.items().is_empty(),
         }
     }
