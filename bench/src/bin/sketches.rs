@@ -11,7 +11,7 @@ use std::hint::black_box;
 
 use gaoya::minhash::{MinHasher, MinHasher32};
 use gaoya::simhash::{SimHash, SimSipHasher64};
-use lookalike::{FeatureExtractor, MinHash, Scheme, Simhash};
+use lookalike::{FeatureExtractor, MinHash, OnePermutation, Scheme, Simhash};
 use lookalike_bench::measure::{Stopwatch, best_and_median};
 use lookalike_bench::records::{Words, lines, text};
 
@@ -125,6 +125,12 @@ fn race_minhash(course: &Course) -> Result<(), Box<dyn Error>> {
             black_box(ours.signature_into(extractor.features(text), &mut signature));
         }
     });
+    let one = OnePermutation::new(FUNCTIONS, 0);
+    course.time(&job, "lookalike, one permutation", || {
+        for text in &course.texts {
+            black_box(one.signature_into(extractor.features(text), &mut signature));
+        }
+    });
     let (mut words, width) = (Words::default(), course.width);
     let hasher = ahash::RandomState::with_seeds(1, 2, 3, 4);
     let gaoya = MinHasher32::new_with_hasher(FUNCTIONS, hasher);
@@ -145,6 +151,12 @@ fn race_kernel(course: &Course) -> Result<(), Box<dyn Error>> {
     course.time(&job, "lookalike", || {
         for document in &features {
             black_box(ours.signature_into(document, &mut signature));
+        }
+    });
+    let one = OnePermutation::new(FUNCTIONS, 0);
+    course.time(&job, "lookalike, one permutation", || {
+        for document in &features {
+            black_box(one.signature_into(document, &mut signature));
         }
     });
     let gaoya = MinHasher32::new_with_hasher(FUNCTIONS, Ready);

@@ -8,7 +8,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use lookalike::{FeatureExtractor, MinHash, Scheme, Segmenter, Simhash, intersection_size};
+use lookalike::{
+    FeatureExtractor, MinHash, OnePermutation, Scheme, Segmenter, Simhash, intersection_size,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -70,6 +72,10 @@ fn stages(scheme: &Scheme, text: &str, documents: &[&str]) {
     report("features, minhash:128", &mut |text| {
         _ = black_box(minhash.signature_into(extractor.features(text), &mut signature));
     });
+    let one = OnePermutation::new(128, 0);
+    report("features, oph:128", &mut |text| {
+        _ = black_box(one.signature_into(extractor.features(text), &mut signature));
+    });
     let all: Vec<u64> = documents
         .iter()
         .flat_map(|text| extractor.features(text).to_vec())
@@ -94,6 +100,18 @@ fn sketches_alone(features: &[u64], signature: &mut [u32], minhash: &MinHash) {
         "minhash:128 alone",
         best(|| blocks().for_each(|b| _ = black_box(minhash.signature_into(b, signature)))),
     );
+    let one = OnePermutation::new(128, 0);
+    for length in [36, 1600] {
+        let blocks = || features.chunks(length);
+        report(
+            &format!("minhash:128 of {length}"),
+            best(|| blocks().for_each(|b| _ = black_box(minhash.signature_into(b, signature)))),
+        );
+        report(
+            &format!("oph:128 of {length}"),
+            best(|| blocks().for_each(|b| _ = black_box(one.signature_into(b, signature)))),
+        );
+    }
     let (mut sorted, mut scratch) = (Vec::new(), Vec::new());
     for length in [40, 1000] {
         let seconds = best(|| {

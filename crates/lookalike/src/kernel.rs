@@ -9,6 +9,7 @@ mod level;
 
 pub(crate) mod intersect;
 pub(crate) mod minhash;
+pub(crate) mod one_permutation;
 pub(crate) mod settle;
 pub(crate) mod shingle;
 pub(crate) mod simhash;

@@ -4,6 +4,7 @@
 //! by Shrivastava, "Optimal densification for fast and accurate minwise hashing", ICML 2017.
 
 use crate::hash::{GOLDEN, avalanche, splitmix64};
+use crate::kernel::one_permutation;
 use crate::sketch::Signature;
 
 /// Min-hash with so many bins, whose cost is a few operations a feature whatever their number.
@@ -20,18 +21,33 @@ use crate::sketch::Signature;
 pub struct OnePermutation {
     bins: usize,
     factor: u64,
+    /// The donors of all bins at the first [`ROUNDS`] tries, one try after another.
+    donors: Box<[u16]>,
 }
 
 /// No feature has been here: larger than every value.
 const EMPTY: u64 = u64::MAX;
+/// Tries whose donors are kept: short texts ask for many.
+const ROUNDS: usize = 16;
+/// Bins whose minima need no allocation.
+const FEW: usize = 256;
 
 impl OnePermutation {
-    /// So many bins, with the function drawn from `seed`.
+    /// So many bins, at most 65535, with the function drawn from `seed`. Memory: 32 bytes a bin.
+    ///
+    /// # Panics
+    /// When there are more bins.
     #[must_use]
     pub fn new(bins: usize, seed: u64) -> Self {
+        assert!(bins <= usize::from(u16::MAX), "at most 65535 bins");
         let mut state = seed;
         let factor = splitmix64(&mut state) | 1;
-        Self { bins, factor }
+        let donor = |at: usize| donor(bins, factor, at % bins, (at / bins) as u64) as u16;
+        Self {
+            bins,
+            factor,
+            donors: (0..bins * ROUNDS).map(donor).collect(),
+        }
     }
 
     /// Number of bins.
@@ -44,33 +60,71 @@ impl OnePermutation {
     /// and repetitions change nothing. Time is features and bins.
     #[must_use]
     pub fn signature(&self, features: &[u64]) -> Option<Signature> {
+        let mut places = vec![0; self.bins];
+        self.signature_into(features, &mut places)
+            .then(|| places.into())
+    }
+
+    /// The same into `out`; false, and `out` untouched, when there are no features or no bins.
+    ///
+    /// # Panics
+    /// If `out` is not as long as there are bins.
+    pub fn signature_into(&self, features: &[u64], out: &mut [u32]) -> bool {
+        assert_eq!(out.len(), self.bins, "one place a bin");
         if features.is_empty() || self.bins == 0 {
-            return None;
+            return false;
         }
-        let mut minima = vec![EMPTY; self.bins];
-        for &feature in features {
-            let hash = avalanche(feature.wrapping_mul(self.factor));
-            let bin = &mut minima[self.bin(hash)];
-            *bin = (*bin).min(hash & 0xFFFF_FFFF);
-        }
-        let filled = |bin: usize| {
-            let tries = (0..)
-                .map(|round| self.donor(bin, round))
-                .map(|donor| minima[donor]);
-            let own = std::iter::once(minima[bin]);
-            let value = own.chain(tries).find(|&value| value != EMPTY);
-            value.expect("a feature is in some bin, and the tries reach all") as u32
+        let (mut few, mut many) = ([EMPTY; FEW], Vec::new());
+        let (mut few_open, mut many_open) = ([0; FEW], Vec::new());
+        let (minima, open) = match self.bins {
+            0..=FEW => (&mut few[..self.bins], &mut few_open[..self.bins]),
+            _ => {
+                many.resize(self.bins, EMPTY);
+                many_open.resize(self.bins, 0);
+                (&mut many[..], &mut many_open[..])
+            }
         };
-        Some((0..self.bins).map(filled).collect::<Vec<u32>>().into())
+        one_permutation::update(minima, self.factor, features);
+        let mut left = 0;
+        for (bin, (place, &value)) in out.iter_mut().zip(&*minima).enumerate() {
+            *place = value as u32;
+            open[left] = bin as u16;
+            left += usize::from(value == EMPTY);
+        }
+        self.fill(out, minima, &mut open[..left]);
+        true
     }
 
-    /// The place of a hash: its high half scaled to the bins.
-    fn bin(&self, hash: u64) -> usize {
-        (((hash >> 32) * self.bins as u64) >> 32) as usize
+    /// Gives each of the `open` bins the value of the first full one among its donors, all of them
+    /// one try after another: whether a try fails is as good as random, so the loop
+    /// has no branch on it.
+    fn fill(&self, out: &mut [u32], minima: &[u64], open: &mut [u16]) {
+        let (mut left, mut round) = (open.len(), 0);
+        while left > 0 {
+            let mut still = 0;
+            for at in 0..left {
+                let bin = usize::from(open[at]);
+                let value = minima[self.donor(bin, round)];
+                out[bin] = value as u32;
+                open[still] = bin as u16;
+                still += usize::from(value == EMPTY);
+            }
+            (left, round) = (still, round + 1);
+        }
     }
 
-    fn donor(&self, bin: usize, round: u64) -> usize {
-        let number = (bin as u64).wrapping_add((round + 1) << 32) ^ self.factor;
-        self.bin(avalanche(number.wrapping_mul(GOLDEN)))
+    /// Where bin `bin` looks for a value at its try `round`, from 0.
+    fn donor(&self, bin: usize, round: usize) -> usize {
+        match self.donors.get(round * self.bins + bin) {
+            Some(&donor) => donor.into(),
+            None => donor(self.bins, self.factor, bin, round as u64),
+        }
     }
+}
+
+/// Where bin `bin` looks for a value at its try `round`, from 0.
+fn donor(bins: usize, factor: u64, bin: usize, round: u64) -> usize {
+    let number = (bin as u64).wrapping_add((round + 1) << 32) ^ factor;
+    let hash = avalanche(number.wrapping_mul(GOLDEN));
+    (((hash >> 32) * bins as u64) >> 32) as usize
 }
