@@ -50,22 +50,10 @@ pub(crate) struct Head {
     pub(crate) skipped: Vec<SkippedRow>,
 }
 
-/// A writer or reader that hashes what passes.
-pub(crate) struct Hashed<W> {
+/// A writer that hashes what passes.
+struct Hashed<W> {
     inner: W,
     hash: Xxh3,
-}
-
-impl<W> Hashed<W> {
-    pub(crate) fn new(inner: W) -> Self {
-        let hash = Xxh3::new();
-        Self { inner, hash }
-    }
-
-    /// The hash of all that passed.
-    pub(crate) fn digest(&self) -> u64 {
-        self.hash.digest()
-    }
 }
 
 impl<W: Write> Write for Hashed<W> {
@@ -80,20 +68,20 @@ impl<W: Write> Write for Hashed<W> {
 }
 
 impl<R: Read> Hashed<R> {
-    pub(crate) fn take(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+    fn take(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.inner.read_exact(bytes)?;
         self.hash.update(bytes);
         Ok(())
     }
 
-    pub(crate) fn word(&mut self) -> io::Result<u64> {
+    fn word(&mut self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.take(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
     /// A column; `count` comes from the file, so memory is taken only as bytes really arrive.
-    pub(crate) fn column<T: Pod>(&mut self, count: u64) -> io::Result<Vec<T>> {
+    fn column<T: Pod>(&mut self, count: u64) -> io::Result<Vec<T>> {
         const STEP: usize = 1 << 16;
         let count = usize::try_from(count).map_err(|_| damaged())?;
         let mut column = Vec::new();
@@ -104,19 +92,9 @@ impl<R: Read> Hashed<R> {
         }
         Ok(column)
     }
-
-    /// Demands that the hash of all before comes now.
-    pub(crate) fn end(&mut self) -> io::Result<()> {
-        let sum = self.hash.digest();
-        if self.word()? == sum {
-            Ok(())
-        } else {
-            Err(damaged())
-        }
-    }
 }
 
-pub(crate) fn damaged() -> io::Error {
+fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the checkpoint is damaged")
 }
 
@@ -127,7 +105,10 @@ impl Verdicts {
     /// Writes the checkpoint under its final name, all or nothing.
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
         let mut file = AtomicFile::create(path, Compression::None)?;
-        let mut out = Hashed::new(&mut file);
+        let mut out = Hashed {
+            inner: &mut file,
+            hash: Xxh3::new(),
+        };
         let head = serde_json::to_vec(&self.head)?;
         out.write_all(&MAGIC)?;
         out.write_all(&(head.len() as u64).to_le_bytes())?;
@@ -153,7 +134,7 @@ impl Verdicts {
         }
         out.write_all(bytemuck::cast_slice(&self.bad))?;
         out.write_all(bytemuck::cast_slice(&self.records))?;
-        let sum = out.digest();
+        let sum = out.hash.digest();
         file.write_all(&sum.to_le_bytes())?;
         file.commit()
     }
@@ -162,7 +143,10 @@ impl Verdicts {
     /// else, or it is damaged: the job then starts again.
     pub(crate) fn load(path: &Path, settings: &str, input: &str) -> Option<Self> {
         let file = std::fs::File::open(path).ok()?;
-        let mut file = Hashed::new(io::BufReader::new(file));
+        let mut file = Hashed {
+            inner: io::BufReader::new(file),
+            hash: Xxh3::new(),
+        };
         let verdicts = Self::read(&mut file).ok()?;
         (verdicts.head.settings == settings && verdicts.head.input == input).then_some(verdicts)
     }
@@ -192,7 +176,10 @@ impl Verdicts {
         let outcomes: Vec<[u32; 4]> = file.column(documents)?;
         let bad = file.column(bad)?;
         let records = file.column(sources)?;
-        file.end()?;
+        let sum = file.hash.digest();
+        if file.word()? != sum {
+            return Err(damaged());
+        }
         let documents = Documents::from_columns(id_columns, lengths, against as usize);
         let outcomes = outcomes
             .into_iter()

@@ -8,7 +8,7 @@ mod methods;
 
 use hashbrown::HashMap;
 use lookalike::resemblance::{containment, intersection_size, resemblance};
-use lookalike::{FeatureExtractor, Features};
+use lookalike::{DocumentFields, FeatureExtractor, Features};
 use serde::Serialize;
 
 use crate::error::BatchError;
@@ -29,7 +29,7 @@ pub struct Explanation {
     pub scheme: String,
     /// Name of the method.
     pub method: String,
-    /// Whether the texts are equal, byte for byte.
+    /// Whether the texts are equal, byte for byte, and the fields that the scheme looks at.
     pub equal_text: bool,
     /// Distinct features of the first.
     pub features_a: usize,
@@ -102,13 +102,24 @@ pub struct ListedFeature {
     pub times_b: usize,
 }
 
-/// Explains two documents, each a name and a text, listing at most so many features of each kind.
+/// One of the two documents.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'d> {
+    /// What it is called.
+    pub name: &'d str,
+    /// Its text.
+    pub text: &'d str,
+    /// Its anchors and links, at which the scheme may look.
+    pub fields: &'d DocumentFields,
+}
+
+/// Explains two documents, listing at most so many features of each kind.
 ///
 /// # Errors
 /// [`BatchError::Settings`] when the settings name a table of terms that they lack, or bands that
 /// cannot be.
 pub fn explain(
-    [a, b]: [(&str, &str); 2],
+    [a, b]: [Document<'_>; 2],
     settings: &Settings,
     listed: usize,
 ) -> Result<Explanation, BatchError> {
@@ -121,10 +132,17 @@ pub fn explain(
         _ => Ok(FeatureExtractor::new(scheme)),
     };
     let (mut own, mut other) = (extractor()?, extractor()?);
-    let spelling = [own.spelling(a.1), other.spelling(b.1)];
-    let (own, other) = (own.read(a.1), other.read(b.1));
+    let spelling = [
+        own.spelling_with(a.text, a.fields),
+        other.spelling_with(b.text, b.fields),
+    ];
+    let (own, other) = (
+        own.read_with(a.text, a.fields),
+        other.read_with(b.text, b.fields),
+    );
     let similarity = resemblance(own.set, other.set);
-    let equal_text = a.1 == b.1;
+    let looks = !scheme.fields.is_none();
+    let equal_text = a.text == b.text && !(looks && a.fields != b.fields);
     let near_duplicates = similarity >= settings.threshold;
     let mut found = methods::finding(&own, &other, similarity, settings)?;
     found.found =
@@ -156,8 +174,8 @@ pub fn explain(
     let in_own = |feature: u64| own.set.binary_search(&feature).is_ok();
     let in_other = |feature: u64| other.set.binary_search(&feature).is_ok();
     Ok(Explanation {
-        a: a.0.to_owned(),
-        b: b.0.to_owned(),
+        a: a.name.to_owned(),
+        b: b.name.to_owned(),
         scheme: scheme.to_string(),
         method: settings.method.to_string(),
         equal_text,

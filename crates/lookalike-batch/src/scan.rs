@@ -12,9 +12,8 @@ use lookalike::band::Banding;
 use lookalike::feature::FeatureExtractor;
 use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash};
-use lookalike::{Features, Sketcher, Terms};
+use lookalike::{DocumentFields, Features, Sketcher, Terms};
 use lookalike_corpus::{BadRecord, Chunk, InputOptions, Inputs, Parser, Record, Skip, TextState};
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::documents::{ClassId, Classes, Documents};
@@ -64,7 +63,7 @@ pub(crate) struct Scanned {
 }
 
 /// Counts of what was noteworthy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Records without a text, or with white space only.
     pub(crate) empty: u64,
@@ -133,7 +132,9 @@ struct NewClass {
 #[derive(Clone, Copy)]
 struct Placed<'t> {
     text: &'t str,
-    /// Hash of the text alone.
+    /// Anchors and links, where the scheme looks at them.
+    fields: Option<&'t DocumentFields>,
+    /// Hash of the text, and of the fields where the scheme looks at them.
     hash: u128,
     /// Hash of the category; 0 where there is none.
     category: u64,
@@ -371,7 +372,7 @@ fn add_record(
         tally.empty += u64::from(record.text_state != TextState::TooLong);
         None
     } else {
-        let placed = placed(shared.plan.scope, record, tally);
+        let placed = placed(shared.plan, record, tally);
         let hash = placed.class_hash(shared.plan.scope);
         let Some((class, is_new)) = shared.seen.class(hash) else {
             shared.too_many.store(true, Ordering::Relaxed);
@@ -410,8 +411,9 @@ impl Tools<'_> {
         let word = self.words.len();
         let number = class.position() as u32;
         self.words.push(0);
-        let features = match method {
-            Method::Copies => Features::of_set(&[]),
+        let features = match (method, placed.fields) {
+            (Method::Copies, _) => Features::of_set(&[]),
+            (_, Some(fields)) => self.extractor.read_with(text, fields),
             _ if self.sketches.needs_set_only() => {
                 Features::of_set(self.extractor.feature_set(text))
             }
@@ -449,8 +451,8 @@ impl Tools<'_> {
 }
 
 /// A record's text with its category, which is hashed.
-fn placed<'t>(scope: Scope, record: &'t Record<'_>, tally: &mut Tally) -> Placed<'t> {
-    let category = match (scope, &record.category) {
+fn placed<'t>(plan: &ScanPlan<'_>, record: &'t Record<'_>, tally: &mut Tally) -> Placed<'t> {
+    let category = match (plan.scope, &record.category) {
         (Scope::Everything, _) => 0,
         (_, None) => {
             tally.uncategorised += 1;
@@ -458,11 +460,35 @@ fn placed<'t>(scope: Scope, record: &'t Record<'_>, tally: &mut Tally) -> Placed
         }
         (_, Some(category)) => (content_hash(category) as u64).max(1),
     };
+    let text = &*record.text;
+    let fields = (!plan.scheme.fields.is_none()).then_some(&record.fields);
     Placed {
-        text: &record.text,
-        hash: content_hash(&record.text),
+        text,
+        fields,
+        hash: fields.map_or_else(|| content_hash(text), |fields| hash_with(text, fields)),
         category,
     }
+}
+
+/// First 128 bits of the BLAKE3 hash of a text and its fields, each behind its length.
+fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |part: &str| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    };
+    part(text);
+    for anchor in &fields.anchors {
+        part("anchor");
+        part(&anchor.text);
+        part(&anchor.before);
+        part(&anchor.after);
+    }
+    for (name, links) in [("in", &fields.in_links), ("out", &fields.out_links)] {
+        part(name);
+        links.iter().for_each(|link| part(link));
+    }
+    first_128(&hasher.finalize())
 }
 
 impl Placed<'_> {

@@ -383,6 +383,10 @@ impl Settings {
             Some(terms) if scheme.terms.is_some() => terms
                 .ensure_fits(scheme)
                 .map_err(|error| refused(error.to_string())),
+            _ if scheme.shingle.needs_terms() => Err(refused(format!(
+                "the features {} need a table of terms: make one with `lookalike terms` and give it with --terms",
+                scheme.shingle
+            ))),
             _ if scheme.weight.needs_terms() => Err(refused(format!(
                 "the weight {} needs a table of terms: make one with `lookalike terms` and give it with --terms",
                 scheme.weight

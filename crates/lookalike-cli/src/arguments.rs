@@ -8,8 +8,8 @@ use clap::Args;
 use lookalike::Terms;
 use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::{
-    Case, Extraction, HtmlMode, Mask, Normalization, Scheme, Segmentation, Shingle, Sketch,
-    TokenHash, Weight,
+    Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization, Scheme, Segmentation, Shingle,
+    Sketch, TokenHash, Weight,
 };
 use lookalike_batch::{Limits, Method, SPOOL, Scope};
 use lookalike_corpus::{Category, FieldPath, Format, InputOptions, OutputFormat, RankField};
@@ -107,7 +107,8 @@ impl HtmlArguments {
 /// How texts become features.
 #[derive(Args)]
 pub(crate) struct SchemeArguments {
-    /// Features: runs of words (words:5), of several sizes together (words:3+5), or of characters (chars:9)
+    /// Features: runs of words (words:5), of several sizes together (words:3+5), of characters (chars:9), of English
+    /// function words alone (stops:4), or words and phrases that are in at least 5 documents (phrases:5, needs --terms)
     #[arg(
         long,
         value_name = "KIND:N",
@@ -174,6 +175,17 @@ pub(crate) struct SchemeArguments {
     #[arg(long, value_name = "FILE", help_heading = "Features")]
     hash_key: Option<PathBuf>,
 
+    /// What else than the text gives features, with its weight against a word of the text: anchors:3~5 (texts of links to
+    /// the document, 5 words around them fading), in-links:1, out-links:1, with commas between them. Read from the fields
+    /// anchors, in_links and out_links
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    pub(crate) fields: FieldWeights,
+
     /// Table that `lookalike terms` made of the collection, for the weights by rarity and for i-match
     #[arg(long, value_name = "FILE", help_heading = "Features")]
     terms: Option<PathBuf>,
@@ -196,6 +208,26 @@ impl SchemeArguments {
         html: &HtmlArguments,
     ) -> Result<(Scheme, Option<Arc<Terms>>), Failure> {
         let key = self.key()?;
+        let scheme = self.without_table(weight, sketch, html, key)?;
+        if !scheme.needs_terms() {
+            return Ok((scheme, None));
+        }
+        let terms = Arc::new(self.table(&scheme, key)?);
+        let scheme = Scheme {
+            terms: Some(terms.id()),
+            ..scheme
+        };
+        Ok((scheme, Some(terms)))
+    }
+
+    /// The scheme without the table of terms that it may need.
+    fn without_table(
+        &self,
+        weight: Weight,
+        sketch: Sketch,
+        html: &HtmlArguments,
+        key: Option<SipKey>,
+    ) -> Result<Scheme, Failure> {
         let hash = match (self.hash, key) {
             (HashName::Xxh3, _) => TokenHash::Xxh3,
             (HashName::Lookup3, _) => TokenHash::Lookup3,
@@ -213,7 +245,7 @@ impl SchemeArguments {
                 self.shingle
             )));
         }
-        let scheme = Scheme {
+        Ok(Scheme {
             normalization: self.normalize,
             case: self.case,
             segmentation: self.segment,
@@ -224,17 +256,9 @@ impl SchemeArguments {
             sketch,
             html: html.extraction(),
             mask: self.mask,
+            fields: self.fields,
             terms: None,
-        };
-        if !(weight.needs_terms() || sketch.needs_terms()) {
-            return Ok((scheme, None));
-        }
-        let terms = Arc::new(self.table(&scheme, key)?);
-        let scheme = Scheme {
-            terms: Some(terms.id()),
-            ..scheme
-        };
-        Ok((scheme, Some(terms)))
+        })
     }
 
     /// The scheme of an evaluation, which makes the table of terms that it needs from its own
@@ -245,16 +269,19 @@ impl SchemeArguments {
         sketch: Sketch,
         html: &HtmlArguments,
     ) -> Result<Scheme, Failure> {
-        let (base, _) = self.scheme(Weight::Set, Sketch::None, html)?;
-        if weight == Weight::Yu {
-            // Refuses what it does not fit.
-            self.scheme(weight, Sketch::None, html)?;
+        if !self.fields.is_none() {
+            return Err(Failure::Usage(
+                "--fields is not looked at here: evaluations compare texts; use it with dedup, pairs, fingerprint or explain"
+                    .to_owned(),
+            ));
         }
-        Ok(Scheme {
-            weight,
-            sketch,
-            ..base
-        })
+        self.without_table(weight, sketch, html, self.key()?)
+    }
+
+    /// The scheme whose features a table of terms counts.
+    pub(crate) fn counted(&self, html: &HtmlArguments) -> Result<Scheme, Failure> {
+        let scheme = self.without_table(Weight::Set, Sketch::None, html, self.key()?)?;
+        Ok(scheme.counted())
     }
 
     fn key(&self) -> Result<Option<SipKey>, Failure> {
@@ -272,7 +299,9 @@ impl SchemeArguments {
 
     /// The table of terms, which must count the features of the scheme.
     fn table(&self, scheme: &Scheme, key: Option<SipKey>) -> Result<Terms, Failure> {
-        let needs = if scheme.weight.needs_terms() {
+        let needs = if scheme.shingle.needs_terms() {
+            format!("--shingle {}", scheme.shingle)
+        } else if scheme.weight.needs_terms() {
             format!("--weight {}", scheme.weight)
         } else {
             format!("the sketch {}", scheme.sketch)

@@ -208,6 +208,7 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     let limits = arguments.run.limits();
     let options = InputOptions {
         category: arguments.scope.category(),
+        fields: arguments.scheme.fields,
         ..arguments.input.options(rank_field(&arguments.keep)?)
     };
     let spool = arguments.run.spool(arguments.temporary()?)?;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use lookalike::scheme::Extraction;
+use lookalike::DocumentFields;
 use lookalike_batch::Settings;
-use lookalike_batch::explain::{Explanation, Fingerprints, LISTED, Listing, explain};
+use lookalike_batch::explain::{self, Explanation, Fingerprints, LISTED, Listing, explain};
 use lookalike_batch::report::{diff, render_explanation};
 use lookalike_corpus::{AtomicFile, Compression, InputOptions, Inputs, Parser};
 
@@ -70,14 +70,29 @@ pub(crate) struct Arguments {
 struct Document {
     name: String,
     text: String,
+    fields: DocumentFields,
+}
+
+impl Document {
+    fn view(&self) -> explain::Document<'_> {
+        explain::Document {
+            name: &self.name,
+            text: &self.text,
+            fields: &self.fields,
+        }
+    }
 }
 
 impl Arguments {
     fn documents(&self) -> Result<[Document; 2], Failure> {
         let spool = self.run.spool(std::env::temp_dir())?;
-        let html = self.html.extraction();
+        let options = InputOptions {
+            html: self.html.extraction(),
+            fields: self.scheme.fields,
+            ..InputOptions::default()
+        };
         if self.inputs.is_empty() {
-            let file = |path| file(path, html, spool.path());
+            let file = |path| file(path, &options, spool.path());
             return Ok([file(&self.a)?, file(&self.b)?]);
         }
         let wanted = [
@@ -85,12 +100,13 @@ impl Arguments {
             self.b.to_string_lossy().into_owned(),
         ];
         let mut found = [None, None];
-        visit(&self.inputs, html, spool.path(), |id, text| {
+        visit(&self.inputs, &options, spool.path(), |id, text, fields| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
                 if wanted == id && found.is_none() {
                     *found = Some(Document {
                         name: id.to_owned(),
                         text: text.to_owned(),
+                        fields: fields.clone(),
                     });
                 }
             }
@@ -107,14 +123,20 @@ impl Arguments {
 }
 
 /// The one document in a file.
-fn file(path: &OsString, html: Extraction, spool: &Path) -> Result<Document, Failure> {
+fn file(path: &OsString, options: &InputOptions, spool: &Path) -> Result<Document, Failure> {
     let mut documents = Vec::new();
-    visit(std::slice::from_ref(path), html, spool, |id, text| {
-        documents.push(Document {
-            name: id.to_owned(),
-            text: text.to_owned(),
-        });
-    })?;
+    visit(
+        std::slice::from_ref(path),
+        options,
+        spool,
+        |id, text, fields| {
+            documents.push(Document {
+                name: id.to_owned(),
+                text: text.to_owned(),
+                fields: fields.clone(),
+            });
+        },
+    )?;
     let count = documents.len();
     match documents.pop() {
         Some(document) if count == 1 => Ok(document),
@@ -127,21 +149,17 @@ fn file(path: &OsString, html: Extraction, spool: &Path) -> Result<Document, Fai
 
 fn visit(
     inputs: &[OsString],
-    html: Extraction,
+    options: &InputOptions,
     spool: &Path,
-    mut visit: impl FnMut(&str, &str),
+    mut visit: impl FnMut(&str, &str, &DocumentFields),
 ) -> Result<(), Failure> {
-    let options = InputOptions {
-        html,
-        ..InputOptions::default()
-    };
-    let inputs = Inputs::discover(inputs, &options, spool)?;
-    let mut parser = Parser::new(&inputs, &options);
-    for chunk in inputs.chunks(&options) {
+    let inputs = Inputs::discover(inputs, options, spool)?;
+    let mut parser = Parser::new(&inputs, options);
+    for chunk in inputs.chunks(options) {
         let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
         parser.parse(&chunk, &mut |record| {
             if let Ok(record) = record {
-                visit(&record.id, &record.text);
+                visit(&record.id, &record.text, &record.fields);
             }
         });
     }
@@ -321,11 +339,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     settings.check()?;
     let [a, b] = arguments.documents()?;
-    let explanation = explain(
-        [(&a.name, &a.text), (&b.name, &b.text)],
-        &settings,
-        arguments.list,
-    )?;
+    let explanation = explain([a.view(), b.view()], &settings, arguments.list)?;
     if let Some(path) = &arguments.output {
         let page = render_explanation(&explanation, [&a.text, &b.text], &command_line())
             .map_err(|error| Failure::Failed(error.to_string()))?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::codes::CodeImport;
 use lookalike_batch::{Fingerprints, Observer};
-use lookalike_corpus::Inputs;
+use lookalike_corpus::{InputOptions, Inputs};
 
 use crate::arguments::{InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
@@ -62,7 +62,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .scheme
             .scheme(arguments.weight, Sketch::Simhash, &arguments.input.html)?;
     let limits = arguments.run.limits();
-    let options = arguments.input.options(None);
+    let options = InputOptions {
+        fields: arguments.scheme.fields,
+        ..arguments.input.options(None)
+    };
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);

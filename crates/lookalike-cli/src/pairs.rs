@@ -65,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let limits = arguments.run.limits();
     let options = InputOptions {
         category: arguments.scope.category(),
+        fields: arguments.scheme.fields,
         ..arguments.input.options(None)
     };
     let spool = arguments.run.spool(std::env::temp_dir())?;

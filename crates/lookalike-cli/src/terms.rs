@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::{Observer, TermTable};
 use lookalike_corpus::{AtomicFile, Compression, Inputs};
 
@@ -13,8 +12,9 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The table is for --terms: weights by rarity (--weight idf, tf-idf, log-tf-idf) and --method i-match. It counts the
-features of one scheme, and its id becomes part of every scheme that uses it.
+The table is for --terms: weights by rarity (--weight idf, tf-idf, log-tf-idf), --method i-match and --shingle
+phrases:N. It counts the features of one scheme, for phrases the words and pairs of words, and its id becomes part of
+every scheme that uses it.
 
 Example:
   lookalike terms crawl/ --shingle words:1 -o words.terms
@@ -35,9 +35,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (scheme, _) = arguments
-        .scheme
-        .scheme(Weight::Set, Sketch::None, &arguments.input.html)?;
+    let scheme = arguments.scheme.counted(&arguments.input.html)?;
     let limits = arguments.run.limits();
     let options = arguments.input.options(None);
     let spool = arguments.run.spool(std::env::temp_dir())?;

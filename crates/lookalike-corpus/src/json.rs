@@ -21,11 +21,14 @@ pub(crate) enum Slot {
     Url = 1,
     Rank = 2,
     Category = 3,
-    Text = 4,
-    Html = 5,
+    Anchors = 4,
+    InLinks = 5,
+    OutLinks = 6,
+    Text = 7,
+    Html = 8,
 }
 
-const RAW_SLOTS: usize = 4;
+const RAW_SLOTS: usize = 7;
 const TEXT_SLOTS: usize = 2;
 
 /// Which fields to pick, as a tree of names.
@@ -38,11 +41,11 @@ pub(crate) struct Selection {
 struct Node {
     children: Vec<(String, Node)>,
     /// Values that are kept as JSON text: bit i is slot i.
-    raw: u8,
+    raw: u16,
     /// Values that are decoded as text: bit i is slot `RAW_SLOTS + i`.
-    text: u8,
+    text: u16,
     /// All slots here and below.
-    below: u8,
+    below: u16,
 }
 
 impl Selection {
@@ -69,11 +72,21 @@ impl Selection {
         if let Some(category) = &options.category {
             selection.add(&category.path(), Slot::Category);
         }
+        let fields = options.fields;
+        for (name, weight, slot) in [
+            ("anchors", fields.anchors, Slot::Anchors),
+            ("in_links", fields.in_links, Slot::InLinks),
+            ("out_links", fields.out_links, Slot::OutLinks),
+        ] {
+            if weight > 0 {
+                selection.add(&FieldPath::name(name), slot);
+            }
+        }
         selection
     }
 
     fn add(&mut self, path: &FieldPath, slot: Slot) {
-        let bit = 1 << slot as u8;
+        let bit = 1 << slot as u16;
         let mut node = &mut self.root;
         node.below |= bit;
         for name in path.names() {
@@ -176,7 +189,7 @@ impl<'de, 'b> Found<'de, 'b> {
     }
 
     /// Forgets an earlier value of the same name: the last one wins.
-    fn clear(&mut self, slots: u8) {
+    fn clear(&mut self, slots: u16) {
         for (i, raw) in self.raw.iter_mut().enumerate() {
             if slots >> i & 1 == 1 {
                 *raw = None;
@@ -185,7 +198,7 @@ impl<'de, 'b> Found<'de, 'b> {
         self.set_text(slots, Capture::Absent);
     }
 
-    fn set_raw(&mut self, slots: u8, value: &'de str) {
+    fn set_raw(&mut self, slots: u16, value: &'de str) {
         for (i, raw) in self.raw.iter_mut().enumerate() {
             if slots >> i & 1 == 1 {
                 *raw = Some(value);
@@ -193,7 +206,7 @@ impl<'de, 'b> Found<'de, 'b> {
         }
     }
 
-    fn set_text(&mut self, slots: u8, value: Capture<'de>) {
+    fn set_text(&mut self, slots: u16, value: Capture<'de>) {
         for (i, text) in self.text.iter_mut().enumerate() {
             if slots >> (RAW_SLOTS + i) & 1 == 1 {
                 *text = value;
@@ -201,7 +214,7 @@ impl<'de, 'b> Found<'de, 'b> {
         }
     }
 
-    fn set_buffer(&mut self, slots: u8, value: &str) {
+    fn set_buffer(&mut self, slots: u16, value: &str) {
         for (i, buffer) in self.buffers.0.iter_mut().enumerate() {
             if slots >> (RAW_SLOTS + i) & 1 == 1 {
                 buffer.set(value);

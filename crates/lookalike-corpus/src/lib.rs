@@ -45,6 +45,7 @@ mod chunk;
 mod decode;
 mod discover;
 mod error;
+mod fields;
 mod glob;
 mod html;
 mod json;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use lookalike::Extraction;
+use lookalike::{Extraction, FieldWeights};
 
 /// How inputs are read. Built by the caller, the same for discovery, reading and parsing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct InputOptions {
     pub rank_field: Option<RankField>,
     /// What category a record belongs to, if the job asks for one.
     pub category: Option<Category>,
+    /// Which other fields of a record are read: `anchors`, `in_links`, `out_links`.
+    pub fields: FieldWeights,
     /// What becomes of HTML.
     pub html: Extraction,
     /// Largest document in bytes after decompression: a JSONL line without its terminator, or a
@@ -39,6 +41,7 @@ impl Default for InputOptions {
             text_field: None,
             rank_field: None,
             category: None,
+            fields: FieldWeights::default(),
             html: Extraction::default(),
             max_document_bytes: 64 << 20,
             max_decoded_ratio: 1000,

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use lookalike::DocumentFields;
+
 use crate::charset;
 use crate::chunk::{Chunk, FileState, Piece, Span, max_document_bytes};
+use crate::fields::fields_of;
 use crate::html::HtmlText;
 use crate::json::{self, Buffers, Capture, Found, Selection, Slot};
 use crate::lines::Lines;
@@ -23,6 +26,7 @@ pub struct Parser<'i> {
     selection: Selection,
     rank: Option<RankField>,
     category: Option<Category>,
+    has_fields: bool,
     max_bytes: usize,
     buffers: Buffers,
     html: HtmlText,
@@ -67,6 +71,7 @@ impl Place {
             text_state: state,
             rank: None,
             category: None,
+            fields: DocumentFields::default(),
             replaced: false,
             charset: None,
             charset_wrong: false,
@@ -85,6 +90,7 @@ impl<'i> Parser<'i> {
             selection: Selection::new(options),
             rank: options.rank_field.clone(),
             category: options.category.clone(),
+            has_fields: !options.fields.is_none(),
             max_bytes: max_document_bytes(options),
             buffers: Buffers::default(),
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
@@ -221,6 +227,10 @@ impl<'i> Parser<'i> {
             Some(category) => category_of(category, found.raw(Slot::Category), &id),
             None => None,
         };
+        let fields = match self.has_fields {
+            true => fields_of(found).map_err(|reason| place.bad(BadKind::WrongType, reason))?,
+            false => DocumentFields::default(),
+        };
         let text = self
             .text_of(found)
             .map_err(|reason| place.bad(BadKind::WrongType, reason))?;
@@ -233,6 +243,7 @@ impl<'i> Parser<'i> {
             text: Cow::Borrowed(text.unwrap_or("")),
             rank,
             category,
+            fields,
             replaced: replaced || id_mended,
             ..place.record(raw, id, state)
         })

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use lookalike::DocumentFields;
+
 /// One document. Borrows from the chunk and from its parser; copy what must outlive the visit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record<'a> {
@@ -29,6 +31,8 @@ pub struct Record<'a> {
     /// The category, if the job asks for one; none when the field is absent, null, or neither text
     /// nor number nor truth value, or there is no URL.
     pub category: Option<Cow<'a, str>>,
+    /// Anchors and links, where the job asks for any.
+    pub fields: DocumentFields,
     /// Whether broken UTF-8, malformed legacy text or lone surrogates were replaced by U+FFFD.
     pub replaced: bool,
     /// The character set that the file was decoded from; none for JSONL, which is UTF-8.

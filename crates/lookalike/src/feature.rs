@@ -13,14 +13,23 @@
 //! - `words:v+w`: the features of `words:v` and those of `words:w` as one list, for any number of
 //!   sizes. A size that is longer than the text adds nothing; a text shorter than all sizes has
 //!   the one feature of all its words;
+//! - `stops:w`: the features of `words:w` of the text's English function words, all other words
+//!   left out; the list stands in `docs/algorithms.md`;
+//! - `phrases:c`: of words with hashes t_0, t_1, .. from the front: where the table of terms has
+//!   the pair (t_i, t_(i+1)) in n_12 >= c of its N documents, and n_12 N >= 8 n_1 n_2, the feature
+//!   of the pair under `words:2`, and on behind it; else t_i, and on with the next word. A feature
+//!   that the table lacks is in one document;
 //! - with another token hash than XXH3-64 that hash takes its place, in words and in windows of
 //!   characters; `avalanche` stays.
 //!
 //! What the words and characters are is said in [`crate::text`]. A text without any has no
 //! features: it resembles nothing, not even itself.
 
+mod fields;
+mod phrase;
 mod sort;
 mod spelling;
+mod stop;
 mod weight;
 
 use std::sync::Arc;
@@ -29,9 +38,10 @@ use crate::hash::lookup3::lookup3_64;
 use crate::hash::siphash::siphash_2_4;
 use crate::hash::xxh3_64;
 use crate::kernel::{shingle, token_hash};
-use crate::scheme::{Scheme, Shingle, TokenHash, Weight, Widths};
+use crate::scheme::{FieldWeights, Scheme, Shingle, TokenHash, Weight, Widths};
 use crate::terms::{Terms, TermsMismatch};
 use crate::text::{CharBatch, Segmenter};
+pub use fields::{Anchor, DocumentFields};
 pub use sort::sort_dedup;
 pub use spelling::Spelling;
 
@@ -48,9 +58,12 @@ pub struct FeatureExtractor {
     segmenter: Segmenter,
     shingle: Shingle,
     weight: Weight,
+    fields: FieldWeights,
     hash: TokenHash,
     seed: u64,
     terms: Option<Arc<Terms>>,
+    /// Hashes of the function words, ascending; empty unless the shingle is made of them.
+    stops: Vec<u64>,
     tokens: Vec<u64>,
     chars: CharBatch,
     bounds: Vec<u32>,
@@ -105,9 +118,14 @@ impl FeatureExtractor {
             segmenter: Segmenter::new(scheme),
             shingle: scheme.shingle,
             weight: scheme.weight,
+            fields: scheme.fields,
             hash: scheme.hash,
             seed: scheme.seed,
             terms: None,
+            stops: match scheme.shingle {
+                Shingle::Stops(_) => stop::hashes(scheme.hash, scheme.seed),
+                _ => Vec::new(),
+            },
             tokens: Vec::new(),
             chars: CharBatch::default(),
             bounds: Vec::new(),
@@ -149,6 +167,13 @@ impl FeatureExtractor {
         self.features.clear();
         match self.shingle {
             Shingle::Chars(_) => return None,
+            Shingle::Stops(_) | Shingle::Phrases(_) => {
+                self.tokens.clear();
+                self.tokens.extend_from_slice(tokens);
+                self.selected_features();
+                self.weights.clear();
+                return Some(self.gather());
+            }
             Shingle::Words(width) => add_windows(&mut self.features, tokens, width.get()),
             Shingle::WordSizes(widths) => widths
                 .iter()
@@ -187,8 +212,48 @@ impl FeatureExtractor {
             Shingle::Words(width) => self.word_features(text, width.get()),
             Shingle::WordSizes(widths) => self.sizes_features(text, widths),
             Shingle::Chars(width) => self.char_features(text, width.get()),
+            Shingle::Stops(_) | Shingle::Phrases(_) => {
+                let Self {
+                    segmenter,
+                    tokens,
+                    hash,
+                    seed,
+                    ..
+                } = self;
+                tokens.clear();
+                segmenter.batches(text, |batch| {
+                    hash.extend(tokens, batch.bytes(), batch.bounds(), *seed);
+                });
+                self.selected_features();
+            }
         }
         &self.features
+    }
+
+    /// Features of the tokens at hand that are chosen or joined by what they are.
+    fn selected_features(&mut self) {
+        let Self {
+            tokens,
+            features,
+            stops,
+            terms,
+            ..
+        } = self;
+        match self.shingle {
+            Shingle::Stops(width) => {
+                tokens.retain(|token| stops.binary_search(token).is_ok());
+                add_windows(features, tokens, width.get());
+                if features.is_empty() && !tokens.is_empty() {
+                    shingle::extend(features, tokens, tokens.len());
+                }
+            }
+            Shingle::Phrases(least) => {
+                phrase::join(tokens, terms.as_deref(), least.get(), |feature, _| {
+                    features.push(feature);
+                });
+            }
+            Shingle::Words(_) | Shingle::WordSizes(_) | Shingle::Chars(_) => {}
+        }
     }
 
     /// The distinct features of `text`, ascending: the set whose resemblance is computed.

@@ -61,7 +61,7 @@ pub mod text;
 pub use band::Banding;
 pub use chunk::{Chunker, Chunking};
 pub use cluster::{Decision, survivors};
-pub use feature::{FeatureExtractor, Features, sort_dedup};
+pub use feature::{Anchor, DocumentFields, FeatureExtractor, Features, sort_dedup};
 #[doc(hidden)]
 pub use kernel::{force_level, level_name};
 pub use resemblance::{
@@ -69,8 +69,8 @@ pub use resemblance::{
     shared_needed,
 };
 pub use scheme::{
-    Case, Extraction, HtmlMode, Mask, Normalization, Scheme, SchemeId, SchemeMismatch,
-    Segmentation, Shingle, Sketch, TokenHash, Weight, Width,
+    Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization, Scheme, SchemeId,
+    SchemeMismatch, Segmentation, Shingle, Sketch, TokenHash, Weight, Width,
 };
 pub use sketch::{
     Fingerprint, MinHash, OnePermutation, Signature, Simhash, SketchValue, Sketcher, SuperShingles,

@@ -7,6 +7,7 @@
 //! `docs/vectors`.
 
 mod extraction;
+mod fields;
 mod mask;
 mod option;
 mod sketch;
@@ -19,6 +20,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 pub use extraction::{Extraction, HtmlMode};
+pub use fields::FieldWeights;
 pub use mask::Mask;
 pub use option::{
     Case, Normalization, ParseOptionError, Segmentation, Shingle, Weight, Width, Widths,
@@ -46,8 +48,8 @@ pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 /// ```
 ///
 /// What is newer follows `unicode` and stands there only when it is not the default, so that
-/// nothing that a scheme ever meant changes its text: `html` ([`Extraction`]), `mask` ([`Mask`]), and
-/// `terms`, the id of the table of terms that weights or lexicons come from
+/// nothing that a scheme ever meant changes its text: `html` ([`Extraction`]), `mask` ([`Mask`]),
+/// `fields` ([`FieldWeights`]) and `terms`, the id of the table of terms that weights or lexicons come from
 /// ([`Terms`](crate::Terms)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Scheme {
@@ -71,6 +73,8 @@ pub struct Scheme {
     pub html: Extraction,
     /// What is made alike before words are cut.
     pub mask: Mask,
+    /// What else than the text gives features.
+    pub fields: FieldWeights,
     /// The table of terms that weights or lexicons come from.
     pub terms: Option<TermsId>,
 }
@@ -216,6 +220,9 @@ impl fmt::Display for Scheme {
         if self.mask != Mask::default() {
             write!(f, " mask={}", self.mask)?;
         }
+        if !self.fields.is_none() {
+            write!(f, " fields={}", self.fields)?;
+        }
         match self.terms {
             Some(terms) => write!(f, " terms={terms}"),
             None => Ok(()),
@@ -251,6 +258,7 @@ impl Scheme {
         expect_unicode(field("unicode")?)?;
         let html = newer(&mut words, "html")?;
         let mask = newer(&mut words, "mask")?;
+        let fields = newer(&mut words, "fields")?;
         let mut next = words.next();
         let terms = parse_terms(&mut next)?;
         match next.or_else(|| words.next()) {
@@ -268,6 +276,7 @@ impl Scheme {
                 sketch,
                 html,
                 mask,
+                fields,
                 terms,
             }),
         }
@@ -358,7 +367,32 @@ fn expect_unicode(value: &str) -> Result<(), ParseSchemeError> {
 }
 
 impl Scheme {
-    /// The same features, not weighted, without a sketch: what a table of terms is made under.
+    /// Whether features, weights or sketch come from a table of terms.
+    #[must_use]
+    pub const fn needs_terms(&self) -> bool {
+        self.shingle.needs_terms() || self.weight.needs_terms() || self.sketch.needs_terms()
+    }
+
+    /// The scheme whose features a table of terms for this one counts: its own features, or of
+    /// phrases the words and the pairs of words in a row.
+    #[must_use]
+    pub fn counted(&self) -> Self {
+        const ONE: Width = Width::new(1).expect("1 lies between 1 and 64");
+        const TWO: Width = Width::new(2).expect("2 lies between 1 and 64");
+        let own = Self {
+            fields: FieldWeights::default(),
+            ..self.features_only()
+        };
+        match (self.shingle, Widths::new(&[ONE, TWO])) {
+            (Shingle::Phrases(_), Some(sizes)) => Self {
+                shingle: Shingle::WordSizes(sizes),
+                ..own
+            },
+            _ => own,
+        }
+    }
+
+    /// The same features, not weighted, without a sketch.
     #[must_use]
     pub fn features_only(&self) -> Self {
         Self {

@@ -139,7 +139,7 @@ impl Terms {
     /// # Errors
     /// [`TermsMismatch`], which says in what they differ.
     pub fn ensure_fits(&self, scheme: &Scheme) -> Result<(), TermsMismatch> {
-        self.scheme.ensure_same(&scheme.features_only())?;
+        self.scheme.ensure_same(&scheme.counted())?;
         if scheme.terms == Some(self.id) {
             return Ok(());
         }

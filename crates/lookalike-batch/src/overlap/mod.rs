@@ -16,7 +16,6 @@
 //! threads or the memory.
 
 mod atlas;
-mod checkpoint;
 mod coarse;
 mod collection;
 mod count;

@@ -336,7 +336,14 @@ fn the_page_of_an_explanation_allows_its_styles_and_no_script() {
         "one two three four five six seven",
         "one two three four five six eight",
     ];
-    let told = crate::explain::explain([("a", texts[0]), ("b", texts[1])], &settings, 5).unwrap();
+    let fields = lookalike::DocumentFields::default();
+    let document = |name, text| crate::explain::Document {
+        name,
+        text,
+        fields: &fields,
+    };
+    let both = [document("a", texts[0]), document("b", texts[1])];
+    let told = crate::explain::explain(both, &settings, 5).unwrap();
     let page = super::render_explanation(&told, texts, "lookalike explain a b").unwrap();
     for style in [super::page::STYLE, OWN_STYLE] {
         let hash = base64(&Sha256::digest(style));

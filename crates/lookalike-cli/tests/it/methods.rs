@@ -127,3 +127,64 @@ fn secret_keys_make_schemes_of_their_own() {
     assert_eq!(without.status, Some(2));
     without.says(&["--hash-key FILE"]);
 }
+
+/// Phrases come from a table, which the scheme names; without it they are refused.
+#[test]
+fn phrases_come_from_the_collection() {
+    let folder = Folder::new();
+    let rows: Vec<(String, String)> = (0..40)
+        .map(|at| {
+            let place = if at < 4 { "new york" } else { "some place" };
+            (
+                format!("d{at:02}"),
+                format!("a letter from {place} number{at} about nothing{at} at all"),
+            )
+        })
+        .collect();
+    let input = folder.records("in.jsonl", &rows);
+    let table = folder.path("phrases.terms");
+    let mut terms = lookalike("terms");
+    terms
+        .arg(&input)
+        .args(["--shingle", "phrases:4", "--json", "-o"])
+        .arg(&table);
+    terms.succeed().says(&["shingle=words:1+2"]);
+    let explained = |flags: &[&str]| {
+        let mut command = lookalike("explain");
+        command
+            .args(["d01", "d02", "--json", "--shingle", "phrases:4", "--in"])
+            .arg(&input);
+        command.args(flags).finish()
+    };
+    let told = explained(&["--terms", table.to_str().unwrap()]).json();
+    let shared: Vec<&str> = told["shared_features"]["listed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|feature| feature["text"].as_str().unwrap())
+        .collect();
+    assert!(
+        shared.contains(&"new york") && !shared.contains(&"new"),
+        "{shared:?}"
+    );
+    assert!(
+        told["scheme"]
+            .as_str()
+            .unwrap()
+            .contains("shingle=phrases:4")
+    );
+    let refused = explained(&[]);
+    assert_eq!(refused.status, Some(2));
+    refused.says(&["--shingle phrases:4", "lookalike terms"]);
+    let mut pairs = lookalike("pairs");
+    pairs.arg(&input).args([
+        "--shingle",
+        "phrases:4",
+        "--threshold",
+        "0.4",
+        "-q",
+        "--terms",
+    ]);
+    let rows = pairs.arg(&table).succeed().lines();
+    assert_eq!(rows.len(), 4 * 3 / 2 + 36 * 35 / 2);
+}

@@ -373,3 +373,115 @@ fn simhash_of_every_width() {
     );
     assert!(done.count("decisions", "removed_near") > 0);
 }
+
+/// M12: anchors and links are features beside those of the text, in every command that sketches records.
+#[test]
+fn anchors_and_links_are_features() {
+    let folder = Folder::new();
+    let page = |id: &str, text: &str, anchors: Value, links: Value| {
+        json!({ "id": id, "text": text, "anchors": anchors, "in_links": links }).to_string() + "\n"
+    };
+    let ferry =
+        json!([{ "text": "the ferry", "before": "take", "after": "at nine" }, "ferry times"]);
+    let links = json!(["http://a/", "http://b/", "http://c/"]);
+    let input = folder.add(
+        "in.jsonl",
+        page("a", "one two three four five", ferry.clone(), links.clone())
+            + &page(
+                "b",
+                "one two three four five",
+                Value::Null,
+                json!("http://z/"),
+            )
+            + &page(
+                "c",
+                "six seven eight nine ten",
+                ferry.clone(),
+                links.clone(),
+            )
+            + &page("d", "six seven eight nine ten", ferry, links),
+    );
+    let flags = ["--shingle", "words:1", "--fields", "anchors:3~2,in-links:2"];
+    let similarity = |flags: &[&str], a: &str, b: &str| -> Option<f64> {
+        let mut command = lookalike("pairs");
+        command
+            .arg(&input)
+            .args(["-q", "--threshold", "0.05"])
+            .args(flags);
+        let found = pairs_of(&command.succeed().lines(), "similarity");
+        found.get(&(a.to_owned(), b.to_owned())).copied()
+    };
+    // Words of the anchors: the, ferry, times, take, at, nine; three links.
+    assert_eq!(similarity(&flags, "a", "c"), Some(9.0 / 19.0));
+    assert_eq!(similarity(&flags[..2], "a", "c"), None);
+    assert_eq!(
+        similarity(&flags, "a", "b"),
+        Some(5.0 / 15.0),
+        "an equal text, but other anchors"
+    );
+    assert_eq!(similarity(&flags[..2], "a", "b"), Some(1.0));
+    assert_eq!(similarity(&flags, "c", "d"), Some(1.0));
+    let results = folder.dedup(&input, &[&flags[..], &["--threshold", "0.9"]].concat());
+    assert_eq!(results.kept_ids().len(), 3);
+    assert!(
+        results.run["scheme"]
+            .as_str()
+            .unwrap()
+            .contains("fields=anchors:3~2,in-links:2")
+    );
+    let mut explain = lookalike("explain");
+    explain
+        .args(["a", "c", "--json", "--in"])
+        .arg(&input)
+        .args(flags);
+    let told = explain.succeed().json();
+    assert_eq!(told["resemblance"], 9.0 / 19.0);
+    let shared: Vec<&str> = told["shared_features"]["listed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|feature| feature["text"].as_str().unwrap())
+        .collect();
+    assert!(
+        shared.contains(&"anchor: ferry") && shared.contains(&"link from http://b/"),
+        "{shared:?}"
+    );
+    let fingerprints = |flags: &[&str]| {
+        let mut command = lookalike("fingerprint");
+        let rows = command.arg(&input).args(flags).succeed().lines();
+        rows.iter()
+            .map(|row| row["fingerprint"].to_string())
+            .collect::<Vec<_>>()
+    };
+    let (with, without) = (fingerprints(&flags), fingerprints(&flags[..2]));
+    assert_eq!(
+        (without[0] == without[1], with[0] == with[1]),
+        (true, false)
+    );
+    assert_eq!(with[2], with[3]);
+    // What is no anchor costs its record only; what cannot be looked at is refused.
+    let bad = folder.add(
+        "bad.jsonl",
+        "{\"id\":\"a\",\"text\":\"x\",\"anchors\":7}\n{\"id\":\"b\",\"text\":\"y\"}\n",
+    );
+    let mut command = lookalike("pairs");
+    command
+        .arg(&bad)
+        .args(flags)
+        .arg("--json")
+        .succeed()
+        .says(&["\"unreadable\":1"]);
+    command
+        .arg("--strict")
+        .fail(1)
+        .says(&["line 1", "the field anchors holds"]);
+    let mut sweep = lookalike("evaluate");
+    sweep
+        .arg("sweep")
+        .arg(&input)
+        .args(["--fields", "in-links:1"]);
+    sweep.fail(2).says(&["--fields", "dedup"]);
+    let mut wrong = lookalike("pairs");
+    wrong.arg(&input).args(["--fields", "links:1"]);
+    assert_eq!(wrong.finish().status, Some(2));
+}

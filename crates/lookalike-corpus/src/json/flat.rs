@@ -141,7 +141,7 @@ impl<'de> Walk<'de, '_, '_> {
     }
 
     /// A string that is wanted as text: borrowed if it can be, else unescaped.
-    fn text(&mut self, slots: u8) -> Option<()> {
+    fn text(&mut self, slots: u16) -> Option<()> {
         let bytes = self.line.as_bytes();
         let start = self.at + 1;
         let first = next_special(bytes, start)?;
@@ -152,7 +152,7 @@ impl<'de> Walk<'de, '_, '_> {
             return Some(());
         }
         // HTML beside a text is rarely asked for.
-        if slots == 1 << Slot::Html as u8 {
+        if slots == 1 << Slot::Html as u16 {
             let end = string_end(bytes, first)?;
             self.at = end + 1;
             let text = Capture::Escaped(&self.line[start..=end]);
@@ -163,7 +163,7 @@ impl<'de> Walk<'de, '_, '_> {
         self.at = end + 1;
         self.found.set_text(slots, Capture::Buffered);
         // Two text fields at one path would be odd: there is one buffer for each.
-        (slots == 1 << Slot::Text as u8).then_some(())
+        (slots == 1 << Slot::Text as u16).then_some(())
     }
 }
 

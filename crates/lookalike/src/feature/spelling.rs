@@ -1,6 +1,6 @@
 //! What a feature was made of, for people: the words or characters behind each number.
 
-use crate::feature::{CharBatch, FeatureExtractor, Features};
+use crate::feature::{CharBatch, DocumentFields, FeatureExtractor, Features, phrase};
 use crate::scheme::Shingle;
 
 /// The words or characters of a text, as its features see them.
@@ -13,12 +13,19 @@ pub struct Spelling {
     ends: Vec<usize>,
     widths: Vec<usize>,
     words: bool,
+    /// Names of the features behind those of the text.
+    fields: Vec<String>,
+    /// Number of features of the text.
+    of_text: usize,
 }
 
 impl Spelling {
     /// What the feature at this place of [`Features::in_order`] was made of; empty beyond the last.
     #[must_use]
     pub fn name(&self, place: usize) -> &str {
+        if let Some(field) = place.checked_sub(self.of_text) {
+            return self.fields.get(field).map_or("", String::as_str);
+        }
         let mut before = 0;
         for &width in &self.widths {
             let windows = (self.ends.len() + 1).saturating_sub(width);
@@ -62,15 +69,40 @@ impl FeatureExtractor {
                 take(&mut chars);
                 vec![width.get()]
             }
-            Shingle::Words(_) | Shingle::WordSizes(_) => {
-                self.segmenter.words(text, |word| {
-                    copy.push_str(word);
-                    copy.push(' ');
-                    ends.push(copy.len());
+            _ => {
+                let mut tokens = Vec::new();
+                let Self {
+                    segmenter,
+                    hash,
+                    seed,
+                    stops,
+                    ..
+                } = self;
+                let wanted = |token: u64| stops.is_empty() || stops.binary_search(&token).is_ok();
+                segmenter.words(text, |word| {
+                    let token = hash.of(word.as_bytes(), *seed);
+                    if wanted(token) {
+                        copy.push_str(word);
+                        copy.push(' ');
+                        ends.push(copy.len());
+                        tokens.push(token);
+                    }
                 });
                 match self.shingle {
                     Shingle::WordSizes(widths) => widths.iter().collect(),
-                    Shingle::Words(width) | Shingle::Chars(width) => vec![width.get()],
+                    Shingle::Words(width) | Shingle::Chars(width) | Shingle::Stops(width) => {
+                        vec![width.get()]
+                    }
+                    Shingle::Phrases(least) => {
+                        // A phrase is one piece.
+                        let (mut pieces, mut at) = (Vec::new(), 0);
+                        phrase::join(&tokens, self.terms.as_deref(), least.get(), |_, words| {
+                            at += words;
+                            pieces.push(ends[at - 1]);
+                        });
+                        ends = pieces;
+                        vec![1]
+                    }
                 }
             }
         };
@@ -79,6 +111,18 @@ impl FeatureExtractor {
             ends,
             widths,
             words: !matches!(self.shingle, Shingle::Chars(_)),
+            fields: Vec::new(),
+            of_text: usize::MAX,
+        }
+    }
+
+    /// What the features of [`FeatureExtractor::read_with`] were made of.
+    pub fn spelling_with(&mut self, text: &str, fields: &DocumentFields) -> Spelling {
+        let of_text = self.features(text).len();
+        Spelling {
+            fields: self.field_names(fields),
+            of_text,
+            ..self.spelling(text)
         }
     }
 }

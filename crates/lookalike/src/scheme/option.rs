@@ -169,6 +169,12 @@ pub enum Shingle {
     WordSizes(Widths),
     /// So many code points in a row.
     Chars(Width),
+    /// So many English function words in a row, all other words left out: the skeleton of the
+    /// sentences (E. Stamatatos, JASIST 62, 2011).
+    Stops(Width),
+    /// M12: words, of which each two in a row that a table of terms knows as a phrase are one
+    /// feature; they are in at least so many documents together.
+    Phrases(Width),
 }
 
 impl Shingle {
@@ -191,6 +197,14 @@ impl Shingle {
     }
 }
 
+impl Shingle {
+    /// Whether the features come from a table of terms.
+    #[must_use]
+    pub const fn needs_terms(self) -> bool {
+        matches!(self, Self::Phrases(_))
+    }
+}
+
 impl Default for Shingle {
     fn default() -> Self {
         const FIVE: Width = Width::new(5).expect("5 lies between 1 and 64");
@@ -207,6 +221,8 @@ impl fmt::Display for Shingle {
                 write!(f, "words:{}", sizes.join("+"))
             }
             Self::Chars(width) => write!(f, "chars:{}", width.get()),
+            Self::Stops(width) => write!(f, "stops:{}", width.get()),
+            Self::Phrases(least) => write!(f, "phrases:{}", least.get()),
         }
     }
 }
@@ -218,8 +234,8 @@ impl FromStr for Shingle {
         parse_shingle(text).ok_or_else(|| {
             ParseOptionError::new(
                 "shingle",
-                "words:N or chars:N with N from 1 to 64, such as words:5 or chars:9, or sizes \
-                 together, ascending, such as words:3+5",
+                "words:N or chars:N with N from 1 to 64, such as words:5 or chars:9, sizes \
+                 together, ascending, such as words:3+5, stops:N, or phrases:N with N from 2 on",
                 text,
             )
         })
@@ -236,6 +252,11 @@ fn parse_shingle(text: &str) -> Option<Shingle> {
             Widths::new(&sizes?).map(Shingle::WordSizes)
         }
         "words" => width(sizes).map(Shingle::Words),
+        "stops" => width(sizes).map(Shingle::Stops),
+        // What is in one document only is in no table.
+        "phrases" => width(sizes)
+            .filter(|least| least.get() > 1)
+            .map(Shingle::Phrases),
         _ => None,
     }
 }

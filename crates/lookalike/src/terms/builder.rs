@@ -34,7 +34,7 @@ impl TermsBuilder {
     #[must_use]
     pub fn new(scheme: &Scheme) -> Self {
         Self {
-            scheme: scheme.features_only(),
+            scheme: scheme.counted(),
             documents: 0,
             batch: Vec::new(),
             counts: Vec::new(),

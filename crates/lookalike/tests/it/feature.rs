@@ -75,6 +75,9 @@ fn defined(scheme: &Scheme, text: &str) -> Vec<u64> {
             sizes_features(scheme, text, &widths.iter().collect::<Vec<_>>())
         }
         Shingle::Chars(width) => char_features(scheme, text, width.get()),
+        Shingle::Stops(width) => stop_features(scheme, text, width.get()),
+        // Without a table there are no phrases.
+        Shingle::Phrases(_) => word_features(scheme, text, 1),
     }
 }
 
@@ -194,7 +197,7 @@ fn names_spell_their_features() {
         " \n",
         "",
     ];
-    for shingle in ["words:1", "words:3", "words:2+3", "chars:4"] {
+    for shingle in ["words:1", "words:3", "words:2+3", "chars:4", "stops:2"] {
         let scheme = Scheme {
             shingle: shingle.parse().unwrap(),
             ..Scheme::default()
@@ -242,4 +245,218 @@ fn the_cosine_by_hand() {
     assert!((x.cosine(&y) - 0.4).abs() < 1e-12);
     assert!((x.cosine(&x) - 1.0).abs() < 1e-12);
     assert_eq!(x.cosine(&b.read("")), 0.0);
+}
+
+/// The list once more, as `docs/algorithms.md` prints it.
+const STOPS: &str = "the of and a in to is was it for with he be on i that by at you are not his \
+                     this from but had which she they or an were we their been has have will \
+                     would her there can all as if who what said";
+
+fn stop_features(scheme: &Scheme, text: &str, width: usize) -> Vec<u64> {
+    let stops: Vec<&str> = STOPS.split(' ').collect();
+    let mut words = defined_words(scheme, text);
+    words.retain(|word| stops.contains(&&**word));
+    let plain = Scheme {
+        segmentation: Segmentation::Unicode,
+        mask: Mask::default(),
+        ..*scheme
+    };
+    word_features(&plain, &words.join(" "), width)
+}
+
+#[test]
+fn stops_leave_the_skeleton() {
+    let of = |text: &str| {
+        let scheme = Scheme {
+            shingle: "stops:3".parse().unwrap(),
+            ..Scheme::default()
+        };
+        FeatureExtractor::new(&scheme).features(text).to_vec()
+    };
+    let a = of("The ferry was in the harbour of Wendle, and it had to wait.");
+    assert_eq!(a.len(), 7, "the was in the of and it had to");
+    assert_eq!(
+        a,
+        of("The bread was in the oven of Ada and, it had to cool")
+    );
+    assert!(of("ferries harbours").is_empty());
+    assert_eq!(of("the ferry of"), of("the bread of"));
+}
+
+#[test]
+fn phrases_are_learned_from_a_collection() {
+    let scheme = Scheme {
+        shingle: "phrases:3".parse().unwrap(),
+        ..Scheme::default()
+    };
+    let counted = scheme.counted();
+    assert_eq!(counted.shingle.to_string(), "words:1+2");
+    let mut builder = lookalike::TermsBuilder::new(&scheme);
+    let mut extractor = FeatureExtractor::new(&counted);
+    for at in 0..60 {
+        // "new york" in 4 of 60, the words hardly elsewhere; "of the" in all; "rare pair" in 2.
+        let text = match at {
+            0..4 => format!("of the new york {at}"),
+            4 => "of the new house".to_owned(),
+            5 | 6 => format!("of the rare pair {at}"),
+            _ => format!("of the place {at}"),
+        };
+        builder.add(extractor.feature_set(&text));
+    }
+    let terms = std::sync::Arc::new(builder.finish());
+    let named = Scheme {
+        terms: Some(terms.id()),
+        ..scheme
+    };
+    let mut extractor = FeatureExtractor::with_terms(&named, &terms).unwrap();
+    let text = "New York of the rare pair, new";
+    let features = extractor.features(text).to_vec();
+    let names: Vec<String> = {
+        let spelling = extractor.spelling(text);
+        (0..features.len())
+            .map(|place| spelling.name(place).to_owned())
+            .collect()
+    };
+    assert_eq!(names, ["new york", "of", "the", "rare", "pair", "new"]);
+    let one = |text: &str, shingle: &str| {
+        let scheme = Scheme {
+            shingle: shingle.parse().unwrap(),
+            ..Scheme::default()
+        };
+        FeatureExtractor::new(&scheme).features(text)[0]
+    };
+    assert_eq!(features[0], one("new york", "words:2"));
+    assert_eq!(features[5], one("new", "words:1"));
+    // From words that are hashed already the same comes out.
+    let words = Scheme {
+        shingle: "words:1".parse().unwrap(),
+        ..Scheme::default()
+    };
+    let tokens = FeatureExtractor::new(&words).features(text).to_vec();
+    assert_eq!(extractor.read_tokens(&tokens).unwrap().in_order, features);
+    // A table of other features is refused.
+    let other = std::sync::Arc::new(lookalike::TermsBuilder::new(&words).finish());
+    assert!(FeatureExtractor::with_terms(&named, &other).is_err());
+}
+
+/// Weights of anchors, their windows and links, by hand; in 256ths.
+#[test]
+fn fields_weigh_what_they_should() {
+    use lookalike::{Anchor, DocumentFields};
+    let scheme = |fields: &str| Scheme {
+        shingle: "words:1".parse().unwrap(),
+        fields: fields.parse().unwrap(),
+        ..Scheme::default()
+    };
+    let golden = 0x9E37_79B9_7F4A_7C15_u64;
+    let word = |word: &str| xxh3_64(word.as_bytes(), 0);
+    let anchor = |name: &str| avalanche(word(name) ^ golden);
+    let fields = DocumentFields {
+        anchors: vec![
+            Anchor {
+                text: "The ferry".to_owned(),
+                before: "far away old".to_owned(),
+                after: "leaves now".to_owned(),
+            },
+            Anchor {
+                text: "ferry".to_owned(),
+                ..Anchor::default()
+            },
+        ],
+        in_links: vec![
+            "http://b/".to_owned(),
+            "http://a/".to_owned(),
+            "http://b/".to_owned(),
+        ],
+        out_links: vec!["http://a/".to_owned()],
+    };
+    let both = scheme("anchors:3~2,in-links:1,out-links:2");
+    let mut extractor = FeatureExtractor::new(&both);
+    let names: Vec<String> = {
+        let spelling = extractor.spelling_with("harbour", &fields);
+        (0..12)
+            .map(|place| spelling.name(place).to_owned())
+            .collect()
+    };
+    let mut expected = vec![
+        (word("harbour"), 256),
+        (anchor("the"), 768),
+        (anchor("ferry"), 2 * 768),
+        (anchor("old"), 512),
+        (anchor("away"), 256),
+        (anchor("leaves"), 512),
+        (anchor("now"), 256),
+        (avalanche(word("http://a/") ^ golden.wrapping_mul(2)), 256),
+        (avalanche(word("http://b/") ^ golden.wrapping_mul(2)), 256),
+        (avalanche(word("http://a/") ^ golden.wrapping_mul(3)), 512),
+    ];
+    expected.sort_unstable();
+    let features = extractor.read_with("harbour", &fields);
+    assert_eq!(features.weights, expected);
+    let set: Vec<u64> = expected.iter().map(|entry| entry.0).collect();
+    assert_eq!(features.set, set);
+    let told = [
+        "harbour",
+        "anchor: the",
+        "anchor: ferry",
+        "anchor: old",
+        "anchor: away",
+        "anchor: leaves",
+    ];
+    assert_eq!(names[..6], told);
+    assert_eq!(
+        names[9..],
+        ["link from http://b/", "link to http://a/", ""].map(str::to_owned)
+    );
+    // Without a window, without a field, and without a wish for any.
+    let mut narrow = FeatureExtractor::new(&scheme("anchors:3"));
+    assert_eq!(narrow.read_with("harbour", &fields).weights.len(), 3);
+    let mut none = FeatureExtractor::new(&scheme("none"));
+    let plain = none.read_with("harbour", &fields).set.to_vec();
+    assert_eq!(plain, [word("harbour")]);
+    // A text without fields weighs alike under both units: the fingerprint is that of the text.
+    for weight in ["set", "tf", "log-tf"] {
+        let base = Scheme {
+            weight: weight.parse().unwrap(),
+            ..scheme("none")
+        };
+        let wide = Scheme {
+            fields: both.fields,
+            ..base
+        };
+        let text = "one two two three three three four";
+        let (mut a, mut b) = (FeatureExtractor::new(&base), FeatureExtractor::new(&wide));
+        let nothing = DocumentFields::default();
+        assert_eq!(
+            lookalike::Simhash::of(&a.read(text)),
+            lookalike::Simhash::of(&b.read_with(text, &nothing)),
+            "{weight}"
+        );
+    }
+}
+
+#[test]
+fn lists_of_fields_are_canonical() {
+    for good in [
+        "none",
+        "anchors:1",
+        "anchors:255~64",
+        "in-links:2",
+        "anchors:3~5,out-links:1",
+    ] {
+        let fields: lookalike::FieldWeights = good.parse().unwrap();
+        assert_eq!(fields.to_string(), good);
+    }
+    for bad in [
+        "",
+        "anchors",
+        "anchors:0",
+        "anchors:1~0",
+        "anchors:1~65",
+        "out-links:1,in-links:1",
+        "in-links:256",
+        "none,anchors:1",
+    ] {
+        assert!(bad.parse::<lookalike::FieldWeights>().is_err(), "{bad}");
+    }
 }

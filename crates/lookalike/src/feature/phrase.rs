@@ -1,0 +1,41 @@
+//! Two words that belong together, by what a table of terms has counted (M12).
+
+use crate::kernel::shingle;
+use crate::terms::Terms;
+
+/// How many times as often as by chance the words of a phrase stand beside each other.
+const LIFT: u128 = 8;
+
+/// Shows `visit` the feature of each word or phrase of `tokens`, and how many words it has.
+pub(super) fn join(
+    tokens: &[u64],
+    terms: Option<&Terms>,
+    least: usize,
+    mut visit: impl FnMut(u64, usize),
+) {
+    let mut pairs = Vec::new();
+    if terms.is_some() {
+        shingle::extend(&mut pairs, tokens, 2);
+    }
+    let mut at = 0;
+    while at < tokens.len() {
+        let pair = pairs.get(at).copied();
+        match terms.zip(pair) {
+            Some((terms, pair)) if is_phrase(terms, pair, &tokens[at..at + 2], least) => {
+                visit(pair, 2);
+                at += 2;
+            }
+            _ => {
+                visit(tokens[at], 1);
+                at += 1;
+            }
+        }
+    }
+}
+
+fn is_phrase(terms: &Terms, pair: u64, words: &[u64], least: usize) -> bool {
+    let count = |feature: u64| u128::from(terms.count(feature));
+    let both = count(pair);
+    both >= least as u128
+        && both * u128::from(terms.documents()) >= LIFT * count(words[0]) * count(words[1])
+}

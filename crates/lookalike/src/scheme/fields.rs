@@ -1,0 +1,98 @@
+//! What else than the text gives a document features, and how much it weighs (M12).
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::ParseOptionError;
+use super::option::parse_number;
+
+/// Weights of a document's other fields against one occurrence of a feature of its text; 0 where a
+/// field is not looked at. None by default.
+///
+/// ```
+/// use lookalike::scheme::FieldWeights;
+/// let fields: FieldWeights = "anchors:3~5,in-links:1".parse().unwrap();
+/// assert_eq!((fields.anchors, fields.window, fields.in_links, fields.out_links), (3, 5, 1, 0));
+/// assert_eq!(fields.to_string(), "anchors:3~5,in-links:1");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FieldWeights {
+    /// Weight of a word in the text of a link to the document.
+    pub anchors: u8,
+    /// How many words before and behind such a text count as well, the less the farther away, at
+    /// most 64; 0 without anchors.
+    pub window: u8,
+    /// Weight of a page that links to the document.
+    pub in_links: u8,
+    /// Weight of a page that the document links to.
+    pub out_links: u8,
+}
+
+/// The widest window around an anchor text.
+const MOST: u8 = 64;
+
+impl FieldWeights {
+    /// Whether no field is looked at.
+    #[must_use]
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl fmt::Display for FieldWeights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        match (self.anchors, self.window) {
+            (0, _) => {}
+            (weight, 0) => parts.push(format!("anchors:{weight}")),
+            (weight, window) => parts.push(format!("anchors:{weight}~{window}")),
+        }
+        for (name, weight) in [("in-links", self.in_links), ("out-links", self.out_links)] {
+            if weight > 0 {
+                parts.push(format!("{name}:{weight}"));
+            }
+        }
+        match parts.is_empty() {
+            true => f.pad("none"),
+            false => f.pad(&parts.join(",")),
+        }
+    }
+}
+
+impl FromStr for FieldWeights {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        parse(text)
+            .filter(|fields| fields.to_string() == text)
+            .ok_or_else(|| {
+                ParseOptionError::new(
+                    "list of fields",
+                    "none, or in this order anchors:W or anchors:W~N, in-links:W, out-links:W with commas \
+                     between them; weights W from 1 to 255, N words of window from 1 to 64",
+                    text,
+                )
+            })
+    }
+}
+
+fn parse(text: &str) -> Option<FieldWeights> {
+    let mut fields = FieldWeights::default();
+    if text == "none" {
+        return Some(fields);
+    }
+    for part in text.split(',') {
+        let (name, weight) = part.split_once(':')?;
+        match name {
+            "anchors" => {
+                let (weight, window) = weight.split_once('~').unwrap_or((weight, "0"));
+                fields.anchors = parse_number(weight)?;
+                fields.window = parse_number(window).filter(|window| *window <= MOST)?;
+            }
+            "in-links" => fields.in_links = parse_number(weight)?,
+            "out-links" => fields.out_links = parse_number(weight)?,
+            _ => return None,
+        }
+    }
+    Some(fields)
+}
