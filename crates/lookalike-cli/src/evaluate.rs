@@ -103,6 +103,14 @@ fn collection(input: &InputArguments, run: &RunArguments) -> Result<Collection, 
     Collection::new(documents).map_err(|error| Failure::Failed(error.to_string()))
 }
 
+/// A share above 0 and at most 1.
+fn share(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 1.0)
+        .ok_or_else(|| format!("{text:?} is no share above 0 and at most 1"))
+}
+
 /// A share and its limits: `0.950 [0.912, 0.973]`.
 fn shown(estimate: &Estimate) -> String {
     format!(

@@ -14,6 +14,7 @@ use lookalike::{Banding, FeatureExtractor, Simhash};
 use serde::Serialize;
 
 use crate::interval::Estimate;
+use crate::sweep::close_lengths;
 
 /// Draws a sample of documents: those whose ids have the smallest hashes under a seed. The sample
 /// does not depend on the order in which they come.
@@ -78,6 +79,7 @@ pub enum Rule {
 /// One document as the audit sees it.
 struct Seen {
     size: usize,
+    bytes: usize,
     keys: Vec<u64>,
     fingerprint: Option<u128>,
 }
@@ -88,6 +90,7 @@ pub struct Audit {
     sketcher: Sketcher,
     rule: Rule,
     threshold: f64,
+    lengths: Option<f64>,
     ids: Vec<String>,
     sample: Vec<Seen>,
     by_feature: HashMap<u64, Vec<u32>>,
@@ -128,20 +131,22 @@ pub struct AuditReport {
 }
 
 impl Audit {
-    /// An audit of a sample, whose ids are distinct.
+    /// An audit of a sample, whose ids are distinct. Pairs whose shorter text has less than the
+    /// share `lengths` of the longer one's bytes are not proposed.
     #[must_use]
     pub fn new(
         mut extractor: FeatureExtractor,
         sketcher: Sketcher,
         rule: Rule,
         threshold: f64,
+        lengths: Option<f64>,
         sample: &[(String, String)],
     ) -> Self {
         let (mut by_feature, mut by_key) = (HashMap::new(), HashMap::new());
         let mut seen = Vec::new();
         for (at, (_, text)) in sample.iter().enumerate() {
             let features = extractor.read(text);
-            let document = Seen::new(&features, &sketcher, rule);
+            let document = Seen::new(text, &features, &sketcher, rule);
             for &feature in features.set {
                 by_feature
                     .entry(feature)
@@ -158,6 +163,7 @@ impl Audit {
             sketcher,
             rule,
             threshold,
+            lengths,
             ids: sample.iter().map(|document| document.0.clone()).collect(),
             shared: vec![0; seen.len()],
             common_keys: vec![0; seen.len()],
@@ -174,7 +180,7 @@ impl Audit {
     pub fn add(&mut self, id: &str, text: &str) {
         self.documents += 1;
         let features = self.extractor.read(text);
-        let own = Seen::new(&features, &self.sketcher, self.rule);
+        let own = Seen::new(text, &features, &self.sketcher, self.rule);
         count(&self.by_feature, features.set, &mut self.shared);
         count(&self.by_key, &own.keys, &mut self.common_keys);
         let position = self.ids.binary_search_by(|other| (**other).cmp(id)).ok();
@@ -186,7 +192,8 @@ impl Audit {
                 shared > 0 && resemblance_of(shared, own.size, other.size) >= self.threshold;
             let is_proposed = self
                 .rule
-                .proposes(common, own.fingerprint, other.fingerprint);
+                .proposes(common, own.fingerprint, other.fingerprint)
+                && close_lengths(self.lengths, own.bytes, other.bytes);
             let tally = &mut self.tallies[at];
             tally.true_pairs += u64::from(is_true);
             tally.found_true += u64::from(is_true && is_proposed);
@@ -245,7 +252,12 @@ fn count(index: &HashMap<u64, Vec<u32>>, values: &[u64], counts: &mut [u32]) {
 }
 
 impl Seen {
-    fn new(features: &lookalike::Features<'_>, sketcher: &Sketcher, rule: Rule) -> Self {
+    fn new(
+        text: &str,
+        features: &lookalike::Features<'_>,
+        sketcher: &Sketcher,
+        rule: Rule,
+    ) -> Self {
         let (banding, bits) = match rule {
             Rule::Keys(_, banding) => (banding, false),
             Rule::Distance(_) | Rule::KeysAndDistance(..) => (None, true),
@@ -261,6 +273,7 @@ impl Seen {
         keys.dedup();
         Self {
             size: features.set.len(),
+            bytes: text.len(),
             keys,
             fingerprint: fingerprint.filter(|_| bits),
         }

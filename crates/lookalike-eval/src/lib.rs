@@ -9,6 +9,7 @@
 //!    precision, recall and their limits of confidence ([`curve`], [`interval`]);
 //! 4. [`sweep`](sweep()) does that for many settings and advises; [`Audit`] asks on a sample what
 //!    one method would miss; [`cluster`] compares clusters, [`core_rule`] by published rules;
+//!    [`mod@two_tests`] asks which two of the settings agree best with labels together;
 //! 5. [`mod@draw`] picks pairs for people to judge, equally from each band of similarity, and [`strata`]
 //!    weighs their labels again;
 //! 6. [`page`] shows a sweep as one self-contained page.
@@ -28,6 +29,7 @@ mod plot;
 pub mod score;
 pub mod strata;
 pub mod sweep;
+pub mod two_tests;
 
 pub use audit::{Audit, AuditReport, Sampler};
 pub use collection::{Collection, CollectionError};
@@ -35,6 +37,7 @@ pub use curve::{Curve, Point};
 pub use draw::{Draw, DrawnPair, Stratum, draw};
 pub use interval::Estimate;
 pub use label::{LabelError, Labels, PairLabel};
-pub use score::{Scored, scored_pairs};
+pub use score::{Measure, Scored, scored_pairs};
 pub use strata::Strata;
-pub use sweep::{Advice, Sweep, SweepRow, Truth, Wish, sweep};
+pub use sweep::{Advice, Setting, Sweep, SweepRow, Truth, Wish, sweep};
+pub use two_tests::{TwoTests, two_tests};

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::collection::Collection;
 use crate::curve::{Curve, Point};
-use crate::score::{Scored, scored_pairs};
+use crate::score::{Measure, Scored, scored_pairs};
 
 /// What is true.
 #[derive(Debug, Clone)]
@@ -43,6 +43,51 @@ impl Truth {
         let sketches = tokens.sketches(&scheme);
         let pairs = scored_pairs(&sketches, threshold);
         Self::Complete(pairs.into_iter().map(|pair| (pair.a, pair.b)).collect())
+    }
+}
+
+/// A scheme and how its sketches are compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setting {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// Measure of sets; other sketches have their own. Only [`Truth::Judged`] can be held against
+    /// another one than resemblance.
+    pub measure: Measure,
+    /// Second test (M13A): least share of the longer text's bytes that the shorter one has.
+    pub lengths: Option<f64>,
+}
+
+impl From<Scheme> for Setting {
+    fn from(scheme: Scheme) -> Self {
+        Self {
+            scheme,
+            measure: Measure::default(),
+            lengths: None,
+        }
+    }
+}
+
+impl Setting {
+    /// Whether the lengths of two documents let them be a pair.
+    pub(crate) fn allows(&self, collection: &Collection, a: u32, b: u32) -> bool {
+        let length = |at| collection.text(at).len();
+        close_lengths(self.lengths, length(a), length(b))
+    }
+
+    /// The sketch, and the measure where it is not the sketch's own.
+    pub(crate) fn sketch_name(&self) -> String {
+        match self.measure {
+            Measure::Resemblance => self.scheme.sketch.to_string(),
+            measure => format!("{} ({measure})", self.scheme.sketch),
+        }
+    }
+
+    pub(crate) fn cut_name(&self, cut: f64) -> String {
+        match self.measure {
+            Measure::Resemblance => cut_name(self.scheme.sketch, cut),
+            measure => format!("{measure} >= {cut:.3}"),
+        }
     }
 }
 
@@ -101,14 +146,14 @@ pub struct Advice {
 }
 
 /// The words of all documents, as hashes: made once, used by every setting.
-struct Tokens<'a> {
+pub(crate) struct Tokens<'a> {
     collection: &'a Collection,
     words: Scheme,
     hashes: Vec<Vec<u64>>,
 }
 
 impl<'a> Tokens<'a> {
-    fn new(collection: &'a Collection, scheme: &Scheme) -> Self {
+    pub(crate) fn new(collection: &'a Collection, scheme: &Scheme) -> Self {
         let words = Scheme {
             shingle: lookalike::Shingle::words(1).unwrap_or_default(),
             ..scheme.features_only()
@@ -125,7 +170,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Whether these words are those of the scheme.
-    fn fit(&self, scheme: &Scheme) -> bool {
+    pub(crate) fn fit(&self, scheme: &Scheme) -> bool {
         let own = Scheme {
             shingle: scheme.shingle,
             ..self.words
@@ -149,15 +194,14 @@ impl<'a> Tokens<'a> {
 
     fn terms(&self, scheme: &Scheme) -> Arc<Terms> {
         let mut builder = TermsBuilder::new(scheme);
-        let extractor = FeatureExtractor::new(&scheme.features_only());
+        let extractor = FeatureExtractor::new(&scheme.counted());
         self.each(extractor, |features| builder.add(features.set));
         Arc::new(builder.finish())
     }
 
     /// The sketches under a scheme, with a table of terms of this collection where it needs one.
-    fn sketches(&self, scheme: &Scheme) -> Vec<Option<SketchValue>> {
-        let needs = scheme.weight.needs_terms() || scheme.sketch.needs_terms();
-        let terms = needs.then(|| self.terms(scheme));
+    pub(crate) fn sketches(&self, scheme: &Scheme) -> Vec<Option<SketchValue>> {
+        let terms = scheme.needs_terms().then(|| self.terms(scheme));
         let scheme = Scheme {
             terms: terms.as_ref().map(|terms| terms.id()),
             ..*scheme
@@ -235,15 +279,27 @@ fn mean_bytes(sketches: &[Option<SketchValue>], sketch: Sketch) -> f64 {
     sum / count.max(1) as f64
 }
 
+/// Whether the shorter of two lengths is at least this share of the longer.
+pub(crate) fn close_lengths(least: Option<f64>, a: usize, b: usize) -> bool {
+    least.is_none_or(|share| a.min(b) as f64 >= share * a.max(b) as f64)
+}
+
 /// The scores that count, each with its truth.
-fn judge(truth: &Truth, sketches: &[Option<SketchValue>], least: f64) -> Vec<(f64, bool)> {
+fn judge(
+    truth: &Truth,
+    sketches: &[Option<SketchValue>],
+    measure: Measure,
+    least: f64,
+    close: impl Fn(u32, u32) -> bool,
+) -> Vec<(f64, bool)> {
     match truth {
         Truth::Judged(pairs) => pairs
             .iter()
+            .filter(|pair| close(pair.0, pair.1))
             .filter_map(|&(a, b, is_true)| {
                 let (a, b) = (&sketches[a as usize], &sketches[b as usize]);
                 let (a, b) = a.as_ref().zip(b.as_ref())?;
-                Some((a.score(b), is_true)).filter(|pair| pair.0 > 0.0)
+                Some((measure.score(a, b), is_true)).filter(|pair| pair.0 > 0.0)
             })
             .collect(),
         Truth::Complete(pairs) => {
@@ -251,13 +307,15 @@ fn judge(truth: &Truth, sketches: &[Option<SketchValue>], least: f64) -> Vec<(f6
             let found = scored_pairs(sketches, least);
             found
                 .iter()
+                .filter(|pair| close(pair.a, pair.b))
                 .map(|pair| (pair.score, is_true(pair)))
                 .collect()
         }
     }
 }
 
-fn row(tokens: &Tokens<'_>, scheme: &Scheme, truth: &Truth) -> SweepRow {
+fn row(tokens: &Tokens<'_>, setting: &Setting, truth: &Truth) -> SweepRow {
+    let scheme = &setting.scheme;
     let sketches = tokens.sketches(scheme);
     // Judged pairs show what lies far out as well; all pairs of a collection within a large
     // distance would be nearly all pairs.
@@ -270,12 +328,13 @@ fn row(tokens: &Tokens<'_>, scheme: &Scheme, truth: &Truth) -> SweepRow {
         most_bits * scheme.sketch.fingerprint_bits() / 64,
     );
     let least = cuts.last().copied().unwrap_or(1.0);
-    let scores = judge(truth, &sketches, least);
-    let name = |cut| cut_name(scheme.sketch, cut);
+    let close = |a, b| setting.allows(tokens.collection, a, b);
+    let scores = judge(truth, &sketches, setting.measure, least, close);
+    let name = |cut| setting.cut_name(cut);
     SweepRow {
         features: scheme.shingle.to_string(),
         weight: scheme.weight.to_string(),
-        sketch: scheme.sketch.to_string(),
+        sketch: setting.sketch_name(),
         scheme: scheme.to_string(),
         bytes: mean_bytes(&sketches, scheme.sketch),
         without_sketch: sketches.iter().filter(|sketch| sketch.is_none()).count() as u64,
@@ -288,13 +347,13 @@ fn row(tokens: &Tokens<'_>, scheme: &Scheme, truth: &Truth) -> SweepRow {
 #[must_use]
 pub fn sweep(
     collection: &Collection,
-    settings: &[Scheme],
+    settings: &[Setting],
     truth: &Truth,
     threads: usize,
     done: impl Fn(usize) + Sync,
 ) -> Sweep {
     let mut tokens: Vec<Tokens<'_>> = Vec::new();
-    for scheme in settings {
+    for Setting { scheme, .. } in settings {
         if tokens.iter().all(|tokens| !tokens.fit(scheme)) {
             tokens.push(Tokens::new(collection, scheme));
         }
@@ -302,14 +361,11 @@ pub fn sweep(
     let next = AtomicUsize::new(0);
     let rows = Mutex::new(BTreeMap::new());
     let work = || {
-        while let Some(scheme) = settings.get(next.load(Ordering::Relaxed)) {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let scheme = settings.get(at).unwrap_or(scheme);
-            if at >= settings.len() {
-                return;
-            }
-            let tokens = tokens.iter().find(|tokens| tokens.fit(scheme));
-            let row = row(tokens.expect("made for every setting"), scheme, truth);
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(setting) = settings.get(at)
+        {
+            let tokens = tokens.iter().find(|tokens| tokens.fit(&setting.scheme));
+            let row = row(tokens.expect("made for every setting"), setting, truth);
             let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
             rows.insert(at, row);
             done(rows.len());

@@ -30,6 +30,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     method: MethodArguments,
 
+    /// Second test: least share of the longer text's bytes that the shorter one has, above 0 and at most 1
+    #[arg(long, value_name = "SHARE", value_parser = super::share, help_heading = "Method")]
+    lengths: Option<f64>,
+
     #[command(flatten)]
     scheme: SchemeArguments,
 
@@ -90,6 +94,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let sketch = method.sketch();
     let rule = rule(method, sketch)?;
+    // Refuses what an evaluation does not look at.
+    arguments
+        .scheme
+        .measured(method.weight, sketch, &arguments.input.html)?;
     let (scheme, terms) = arguments
         .scheme
         .scheme(method.weight, sketch, &arguments.input.html)?;
@@ -112,7 +120,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             grouped(sample.len() as u64)
         ));
     }
-    let mut audit = Audit::new(extractor, sketcher, rule, method.threshold, &sample);
+    let mut audit = Audit::new(
+        extractor,
+        sketcher,
+        rule,
+        method.threshold,
+        arguments.lengths,
+        &sample,
+    );
     visit(&arguments.input, &arguments.run, |id, text| {
         audit.add(id, text)
     })?;

@@ -10,7 +10,7 @@ use lookalike_eval::core_rule::{CoreFigures, core_figures};
 use lookalike_eval::label::{Labels, judged, strata};
 use lookalike_eval::strata::{BandPoint, Strata};
 use lookalike_eval::sweep::{Truth, cut_name, sketches_of};
-use lookalike_eval::{Collection, Point, SweepRow, scored_pairs, sweep};
+use lookalike_eval::{Collection, Measure, Point, Setting, SweepRow, scored_pairs, sweep};
 use serde::Serialize;
 
 use super::{collection, print, print_json, shown};
@@ -44,6 +44,10 @@ pub(crate) struct Arguments {
     /// How features weigh in a simhash
     #[arg(long, value_name = "WEIGHT", default_value = "set")]
     weight: Weight,
+
+    /// With --sketch none: resemblance, containment (shared features over the smaller set) or coverage (over the larger)
+    #[arg(long, value_name = "MEASURE", default_value = "resemblance")]
+    measure: Measure,
 
     /// Least score of a pair, for clusters: a resemblance, bits that agree, hashes that agree
     #[arg(long, value_name = "SCORE", default_value_t = 0.8)]
@@ -153,6 +157,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments
             .scheme
             .measured(arguments.weight, arguments.sketch, &arguments.input.html)?;
+    if arguments.measure != Measure::Resemblance
+        && !(arguments.sketch == Sketch::None && matches!(labels, Labels::Pairs(_)))
+    {
+        return Err(Failure::Usage(format!(
+            "--measure {} is one of the features themselves against labelled pairs: use it with --sketch none",
+            arguments.measure
+        )));
+    }
     let failed = |error: lookalike_eval::LabelError| {
         Failure::Failed(format!("{}: {error}", arguments.labels.display()))
     };
@@ -160,7 +172,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Labels::Pairs(pairs) => {
             let (known, unknown) = judged(&pairs, arguments.positive).map_err(failed)?;
             let labelled = known.len() as u64;
-            let swept = sweep(&collection, &[scheme], &Truth::Judged(known), 1, |_| ());
+            let setting = Setting {
+                measure: arguments.measure,
+                ..Setting::from(scheme)
+            };
+            let swept = sweep(&collection, &[setting], &Truth::Judged(known), 1, |_| ());
             let row = swept.rows.into_iter().next();
             let row = Box::new(row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))?);
             Answer::Pairs {

@@ -10,7 +10,9 @@ use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_eval::label::{Labels, judged};
 use lookalike_eval::page::{self, PageHead};
 use lookalike_eval::sweep::Sensitivity;
-use lookalike_eval::{Advice, Collection, Sweep, Truth, Wish, sweep};
+use lookalike_eval::{
+    Advice, Collection, Measure, Setting, Sweep, Truth, TwoTests, Wish, sweep, two_tests,
+};
 use serde::Serialize;
 
 use super::labels::read_labels;
@@ -70,6 +72,25 @@ pub(crate) struct Arguments {
     )]
     sketches: Vec<Sketch>,
 
+    /// With --labels: measures of the features themselves, with commas between them: resemblance, containment (shared
+    /// features over the smaller set) and coverage (over the larger)
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "resemblance"
+    )]
+    measures: Vec<Measure>,
+
+    /// With --labels: also find the two settings that agree best with the labels when both must pass
+    #[arg(long, requires = "labels")]
+    two_tests: bool,
+
+    /// Second test for every setting: least share of the longer text's bytes that the shorter one has, above 0 and at
+    /// most 1
+    #[arg(long, value_name = "SHARE", value_parser = super::share)]
+    lengths: Option<f64>,
+
     /// Precision that you want at least
     #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
     precision: f64,
@@ -91,7 +112,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// All settings: every weight for simhash, the set for the other sketches.
-    fn settings(&self, base: &Scheme) -> Vec<Scheme> {
+    fn settings(&self, base: &Scheme) -> Vec<Setting> {
         let weights = |sketch: Sketch| match sketch.fingerprint_bits() {
             0 => &[Weight::Set][..],
             _ => &self.weights,
@@ -105,12 +126,23 @@ impl Arguments {
                 let wanted = weights(sketch)
                     .iter()
                     .filter(|&&weight| fits(shingle, weight));
-                all.extend(wanted.map(|&weight| Scheme {
+                let schemes = wanted.map(|&weight| Scheme {
                     shingle,
                     weight,
                     sketch,
                     ..*base
-                }));
+                });
+                let measures = match sketch {
+                    Sketch::None => &self.measures[..],
+                    _ => &[Measure::Resemblance],
+                };
+                for scheme in schemes {
+                    all.extend(measures.iter().map(|&measure| Setting {
+                        scheme,
+                        measure,
+                        lengths: self.lengths,
+                    }));
+                }
             }
         }
         all
@@ -152,6 +184,8 @@ struct Answer<'a> {
     wish: Wish,
     advice: Vec<Advice>,
     sensitivity: Vec<Sensitivity>,
+    #[serde(skip_serializing_if = "<[TwoTests]>::is_empty")]
+    two_tests: &'a [TwoTests],
     #[serde(flatten)]
     sweep: &'a Sweep,
 }
@@ -164,9 +198,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             arguments.threshold
         )));
     }
-    let (base, _) = arguments
+    if arguments.labels.is_none() && arguments.measures != [Measure::Resemblance] {
+        return Err(Failure::Usage(
+            "--measures are held against labelled pairs: give --labels".to_owned(),
+        ));
+    }
+    let base = arguments
         .scheme
-        .scheme(Weight::Set, Sketch::None, &arguments.input.html)?;
+        .measured(Weight::Set, Sketch::None, &arguments.input.html)?;
     let collection = collection(&arguments.input, &arguments.run)?;
     let (truth, words) = arguments.truth(&collection, &base)?;
     if truth.true_pairs() == 0 {
@@ -177,6 +216,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let settings = arguments.settings(&base);
     let swept = sweep(&collection, &settings, &truth, limits.threads, |_| ());
+    let together = match (&truth, arguments.two_tests) {
+        (Truth::Judged(judged), true) => two_tests(&collection, &settings, judged, MOST_TOGETHER),
+        _ => Vec::new(),
+    };
     let wish = Wish {
         precision: arguments.precision,
         recall: arguments.recall,
@@ -206,10 +249,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             wish,
             advice: swept.advice(wish),
             sensitivity: swept.sensitivity(),
+            two_tests: &together,
             sweep: &swept,
         });
     }
-    print(&describe(&swept, &words, wish))
+    print(&(describe(&swept, &words, wish) + &describe_together(&together)))
+}
+
+/// Combinations of two tests that are told.
+const MOST_TOGETHER: usize = 10;
+
+fn describe_together(together: &[TwoTests]) -> String {
+    let mut text = String::new();
+    if !together.is_empty() {
+        text.push_str("\nTwo tests, both of which must pass; the best:\n");
+    }
+    for two in together {
+        let _ = writeln!(
+            text,
+            "  {} and {}: precision {}, recall {}, F1 {:.4} ({:.4} on labels that had no say in the cuts)",
+            two.first,
+            two.second,
+            shown(&two.precision),
+            shown(&two.recall),
+            two.f1,
+            two.held_out_f1
+        );
+    }
+    text
 }
 
 fn describe(swept: &Sweep, words: &str, wish: Wish) -> String {

@@ -32,7 +32,14 @@ fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
     );
     let sketcher = Sketcher::new(&scheme(), None).unwrap();
     let extractor = FeatureExtractor::new(&scheme());
-    let mut audit = Audit::new(extractor, sketcher, Rule::Distance(distance), 0.5, &sample);
+    let mut audit = Audit::new(
+        extractor,
+        sketcher,
+        Rule::Distance(distance),
+        0.5,
+        None,
+        &sample,
+    );
     documents().for_each(|(id, text)| audit.add(id, text));
     audit.finish()
 }

@@ -8,6 +8,7 @@ mod label;
 mod s3;
 mod score;
 mod sweep;
+mod two_tests;
 
 use lookalike_eval::Collection;
 

@@ -2,7 +2,7 @@
 
 use lookalike::{Scheme, Sketch, Weight};
 use lookalike_eval::page::{PageHead, render};
-use lookalike_eval::{Sweep, Truth, Wish, sweep};
+use lookalike_eval::{Setting, Sweep, Truth, Wish, sweep};
 
 use crate::families;
 
@@ -26,7 +26,8 @@ fn swept(threads: usize) -> Sweep {
     let truth = Truth::exact(&collection, &settings()[0], 0.5);
     // Members of a family share 6 of 7 words: three pairs in each of eight families.
     assert_eq!(truth.true_pairs(), 24);
-    sweep(&collection, &settings(), &truth, threads, |_| ())
+    let settings: Vec<Setting> = settings().into_iter().map(Setting::from).collect();
+    sweep(&collection, &settings, &truth, threads, |_| ())
 }
 
 #[test]

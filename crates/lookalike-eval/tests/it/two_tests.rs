@@ -1,0 +1,111 @@
+//! Two tests together against every pair of cuts, tried one by one.
+
+use lookalike::Scheme;
+use lookalike::sketch::SketchValue;
+use lookalike_eval::sweep::sketches_of;
+use lookalike_eval::{Collection, Measure, Setting, two_tests};
+
+fn setting(shingle: &str, measure: Measure) -> Setting {
+    let scheme = Scheme {
+        shingle: shingle.parse().unwrap(),
+        ..Scheme::default()
+    };
+    Setting {
+        measure,
+        ..Setting::from(scheme)
+    }
+}
+
+/// Texts with words and function words of their own families, so that two tests know more than one.
+fn crossed() -> (Collection, Vec<(u32, u32, bool)>) {
+    let stops = ["the", "of", "and", "a", "in", "to", "is"];
+    let text = |words: usize, skeleton: usize, own: usize| -> String {
+        let word = |at: usize| match at % 2 {
+            0 if at / 2 % 9 == own % 9 => format!("own{own} "),
+            0 => format!("w{words}x{at} "),
+            _ => format!(
+                "{} ",
+                stops[(at * (skeleton + 2) / 2 + at / 7 * skeleton) % 7]
+            ),
+        };
+        (0..120).map(word).collect()
+    };
+    let mut documents = Vec::new();
+    for at in 0..36 {
+        documents.push((format!("d{at:02}"), text(at % 4, at / 4 % 3, at)));
+    }
+    let collection = Collection::new(documents).unwrap();
+    let mut judged = Vec::new();
+    for a in 0..36_u32 {
+        for b in a + 1..36 {
+            let alike = a % 4 == b % 4 && a / 4 % 3 == b / 4 % 3;
+            // A few labels are wrong, as labels are.
+            judged.push((a, b, alike != ((a * 7 + b) % 41 == 0)));
+        }
+    }
+    (collection, judged)
+}
+
+#[test]
+fn the_best_cuts_are_the_best_of_all_cuts() {
+    let (collection, judged) = crossed();
+    let settings = [
+        setting("words:1", Measure::Resemblance),
+        setting("stops:3", Measure::Coverage),
+    ];
+    let found = two_tests(&collection, &settings, &judged, 10);
+    assert_eq!(found.len(), 1);
+    let scores = settings.map(|setting| {
+        let sketches = sketches_of(&collection, &setting.scheme);
+        let score = |&(a, b, _): &(u32, u32, bool)| {
+            let both = sketches[a as usize]
+                .as_ref()
+                .zip(sketches[b as usize].as_ref());
+            both.map_or(0.0, |(a, b)| setting.measure.score(a, b))
+        };
+        judged.iter().map(score).collect::<Vec<f64>>()
+    });
+    let trues = judged.iter().filter(|pair| pair.2).count();
+    let mut best: f64 = 0.0;
+    for &x in &scores[0] {
+        for &y in &scores[1] {
+            let passing = (0..judged.len()).filter(|&at| scores[0][at] >= x && scores[1][at] >= y);
+            let (mut count, mut correct) = (0, 0);
+            for at in passing {
+                count += 1;
+                correct += usize::from(judged[at].2);
+            }
+            if x > 0.0 && y > 0.0 {
+                best = best.max(2.0 * correct as f64 / (trues + count) as f64);
+            }
+        }
+    }
+    assert!((found[0].f1 - best).abs() < 1e-12, "{} {best}", found[0].f1);
+    assert!(found[0].held_out_f1 <= found[0].f1 + 1e-12);
+    // Better than either alone.
+    for setting in settings {
+        let doubled = two_tests(&collection, &[setting, setting], &judged, 1);
+        assert!(doubled[0].f1 < found[0].f1);
+    }
+}
+
+#[test]
+fn measures_of_sets_by_hand() {
+    let set = |features: &[u64]| SketchValue::Set(features.into());
+    let (a, b) = (set(&[1, 2, 3, 4]), set(&[3, 4, 5, 6, 7, 8, 9, 10]));
+    for (measure, expected) in [
+        (Measure::Resemblance, 0.2),
+        (Measure::Containment, 0.5),
+        (Measure::Coverage, 0.25),
+    ] {
+        assert!((measure.score(&a, &b) - expected).abs() < 1e-12);
+        assert!((measure.score(&b, &a) - expected).abs() < 1e-12);
+        assert_eq!(measure.to_string().parse(), Ok(measure));
+    }
+    assert!(
+        "jaccard"
+            .parse::<Measure>()
+            .unwrap_err()
+            .contains("coverage")
+    );
+}
