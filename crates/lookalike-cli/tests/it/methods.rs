@@ -181,7 +181,7 @@ fn phrases_come_from_the_collection() {
         "--shingle",
         "phrases:4",
         "--threshold",
-        "0.4",
+        "0.6",
         "-q",
         "--terms",
     ]);
