@@ -82,10 +82,12 @@ impl Memory {
         if let Some(code) = document.fingerprint {
             let (group, new) = self.near.insert(code.0);
             if new {
-                self.chains.push((slot, slot));
-            } else {
-                let last = std::mem::replace(&mut self.chains[group as usize].1, slot);
-                self.next[last as usize] = slot;
+                self.chains.push((END, END));
+            }
+            let (first, last) = &mut self.chains[group as usize];
+            match std::mem::replace(last, slot) {
+                END => *first = slot,
+                last => self.next[last as usize] = slot,
             }
         }
         for &paragraph in &document.paragraphs {
@@ -109,8 +111,32 @@ impl Memory {
         found.copied()
     }
 
+    /// Marks a document as deleted or replaced, while others may read.
     pub(crate) fn kill(&self, slot: u32) {
         self.dead.set(slot as usize);
+    }
+
+    /// As [`Memory::kill`], and no lookup meets the document again: one id may be replaced a million times.
+    pub(crate) fn remove(&mut self, slot: u32) {
+        self.kill(slot);
+        let found = self
+            .by_id
+            .find_entry(self.hashes[slot as usize], |&other| other == slot);
+        if let Ok(entry) = found {
+            entry.remove();
+        }
+        let Some(code) = self.documents[slot as usize].fingerprint else {
+            return;
+        };
+        if let Some(group) = self.near.find(code.0) {
+            let (first, last) = &mut self.chains[group as usize];
+            while *first != END && self.dead.get(*first as usize) {
+                *first = self.next[*first as usize];
+            }
+            if *first == END {
+                *last = END;
+            }
+        }
     }
 
     /// Visits every code within `radius`, with its distance and a name for [`Memory::slots`].

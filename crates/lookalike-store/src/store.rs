@@ -166,6 +166,8 @@ impl Store {
                 });
             }
         };
+        fs.sync_dir(folder)
+            .map_err(StoreError::io(folder, "syncing the folder"))?;
         let mut collections = BTreeMap::new();
         for (name, &identity) in &catalog.collections {
             let opened = open_collection(&fs, folder, (name, identity), options.tuning);

@@ -79,6 +79,9 @@ impl Engine {
             time,
             ..
         } = opened;
+        // A killed process may have left names that are not durable yet: none of what they replaced may go before.
+        fs.sync_dir(folder)
+            .map_err(StoreError::io(folder, "syncing the folder"))?;
         recovery.removed = remove_orphans(&*fs, folder, &manifest);
         let path = file_path(folder, last.header.file, "log");
         let log = LogWriter::resume(&*fs, &path, &last, tuning.log_step)?;

@@ -47,7 +47,7 @@ impl Stage {
 
     pub(crate) fn push(&mut self, staged: Staged, hasher: &IdHasher) {
         match staged.old {
-            Some(Location { part: STAGE, place }) => self.memory.kill(place),
+            Some(Location { part: STAGE, place }) => self.memory.remove(place),
             Some(location) => {
                 self.gone.insert(location);
             }

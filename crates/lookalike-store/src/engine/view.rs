@@ -230,10 +230,10 @@ impl View {
     }
 
     /// Marks a document as deleted or replaced.
-    pub(crate) fn kill(&self, location: Location) {
+    pub(crate) fn kill(&mut self, location: Location) {
         let Location { part, place } = location;
         if part == self.log {
-            return self.active.kill(place);
+            return self.active.remove(place);
         }
         if let Some(frozen) = self.frozen.iter().find(|frozen| frozen.log == part) {
             return frozen.memory.kill(place);

@@ -245,6 +245,11 @@ impl SimulatedFs {
 }
 
 impl Crash {
+    /// The medium when only the process was killed here: all that it wrote is there, but not durable.
+    pub fn kill(&self) -> SimulatedFs {
+        SimulatedFs::of(self.state.clone())
+    }
+
     /// The medium after the power was cut here.
     pub fn cut(&self, seed: u64) -> SimulatedFs {
         self.state.clone().cut(seed)

@@ -11,6 +11,8 @@ use crate::seal::Seal;
 #[derive(Debug)]
 pub(crate) struct LogContents {
     pub(crate) header: LogHeader,
+    /// The last frame, header included.
+    pub(crate) last: Vec<u8>,
     /// Where its frames end.
     pub(crate) end: u64,
     /// Where what is not zero ends: beyond `end` when a group was torn.
@@ -34,13 +36,14 @@ pub(crate) fn read_log(
     let bytes = read_whole(fs, path).map_err(StoreError::io(path, "reading the log"))?;
     let header = LogHeader::read(path, &bytes, identity.0, identity.1)?;
     let seal = header.seal();
-    let (mut at, mut next) = (LOG_HEADER, header.first);
+    let (mut at, mut next, mut last) = (LOG_HEADER, header.first, LOG_HEADER);
     while let Some((number, payload)) = frame_at(&bytes[at..], seal, at as u64) {
         if number != next {
             let what = format!("frame {number} stands where frame {next} belongs");
             return Err(StoreError::damaged(path, at as u64, what));
         }
         each(at as u64, payload)?;
+        last = at;
         at += FRAME_HEADER + payload.len();
         next += 1;
     }
@@ -61,6 +64,7 @@ pub(crate) fn read_log(
     }
     Ok(LogContents {
         header,
+        last: bytes[last..at].to_vec(),
         end: at as u64,
         dirty: dirty as u64,
         length: bytes.len() as u64,

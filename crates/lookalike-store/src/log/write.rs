@@ -66,7 +66,11 @@ impl LogWriter {
         let file = fs
             .open(path, true)
             .map_err(StoreError::io(path, "opening the log to write"))?;
-        // What a killed process had written is read, but may not be durable yet.
+        // What a killed process had written is read, but may not be durable yet; and after a sync that failed the system
+        // may believe that it is. So the last frame, the only one this can be true of, is written again.
+        let start = contents.end - contents.last.len() as u64;
+        write_all(&*file, &contents.last, start)
+            .map_err(StoreError::io(path, "writing the log"))?;
         file.sync()
             .map_err(StoreError::io(path, "syncing the log"))?;
         Ok(Self {

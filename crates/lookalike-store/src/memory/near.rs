@@ -79,13 +79,15 @@ impl Near {
         }
     }
 
+    /// The number of a code.
+    pub(super) fn find(&self, code: u64) -> Option<u32> {
+        let same = |&number: &u32| self.codes[number as usize] == code;
+        self.numbers.find(mix(code), same).copied()
+    }
+
     /// The number of a code, and whether it is new.
     pub(super) fn insert(&mut self, code: u64) -> (u32, bool) {
-        let codes = &self.codes;
-        let known = self
-            .numbers
-            .find(mix(code), |&number| codes[number as usize] == code);
-        if let Some(&number) = known {
+        if let Some(number) = self.find(code) {
             return (number, false);
         }
         let number = self.codes.len() as u32;

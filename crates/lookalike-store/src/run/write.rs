@@ -22,6 +22,8 @@ use crate::seal::Seal;
 
 /// Bytes of documents that are put into one block.
 const BLOCK: usize = 4096;
+/// Fingerprints below which no design is worth the milliseconds of planning.
+const FEW: usize = 1 << 14;
 /// Documents beyond which tables take as little memory as they can.
 const MANY: usize = 1 << 20;
 
@@ -50,6 +52,9 @@ pub(super) fn small_design(radius: u32) -> Design {
 
 /// The fastest design of packed tables, of as few as the radius needs when there are many fingerprints.
 fn large_design(radius: u32, codes: usize) -> Design {
+    if codes < FEW {
+        return small_design(radius);
+    }
     let fewest = radius as usize / 2 + 1;
     let most = if codes > MANY { fewest } else { fewest.max(4) };
     let plans = plan(

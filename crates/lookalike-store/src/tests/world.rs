@@ -54,7 +54,8 @@ impl World {
             memory_documents: [4, 20, 100][self.dice.below(3) as usize],
             log_step: [256, 1024, 4096][self.dice.below(3) as usize],
             fan_out: 2 + self.dice.below(3) as usize,
-            small_run: [0, 30, 1000][self.dice.below(3) as usize],
+            // Tables in files take long to plan.
+            small_run: [0, 30, 60, 60, 200, 1000, 1000, 1000][self.dice.below(8) as usize],
             scratch_bytes: 1 << 16,
         }
     }

@@ -1,0 +1,288 @@
+//! The medium fails at the n-th call of a fixed script, for every n: what was acknowledged stays, reads go on, and nothing
+//! half done is ever seen.
+
+use std::path::Path;
+
+use super::model::Model;
+use super::peace::{FOLDER, commit, create, open};
+use super::world::World;
+use crate::engine::{Engine, Tuning};
+use crate::error::StoreError;
+use crate::fs::{Fault, SimulatedFs};
+
+/// How a script went.
+struct Story {
+    model: Model,
+    /// What may stand instead, when writing stopped within a group.
+    maybe: Option<Model>,
+    refused: u32,
+}
+
+const TUNING: Tuning = Tuning {
+    memory_bytes: 1 << 20,
+    memory_documents: 6,
+    log_step: 512,
+    fan_out: 2,
+    small_run: 10,
+    scratch_bytes: 1 << 16,
+};
+
+fn world() -> World {
+    let mut world = World::new(8, 30);
+    world.settings.radius = 3;
+    world
+}
+
+/// The script: groups of writes, with runs made and merged between them. Failures are borne.
+fn play(fs: &SimulatedFs, full: bool) -> Story {
+    let mut world = world();
+    let mut story = Story {
+        model: Model::new(&world.settings),
+        maybe: None,
+        refused: 0,
+    };
+    let mut engine: Option<Engine> = None;
+    for step in 0..24 {
+        world.pass_time();
+        let group: Vec<_> = (0..2).map(|_| world.batch()).collect();
+        if step == 12 {
+            // An end and a new start in between.
+            if let Some(engine) = engine.take() {
+                let _ = engine.close();
+            }
+        }
+        if engine.is_none() {
+            engine = open(fs, TUNING).ok();
+            if let Some(engine) = &engine {
+                story.settle(engine);
+            }
+        }
+        let Some(engine) = &engine else {
+            continue;
+        };
+        story.group(engine, &group, &world, full);
+        let _ = engine.flush();
+        let _ = engine.merge();
+        story.reads_go_on(engine);
+    }
+    story
+}
+
+impl Story {
+    fn group(
+        &mut self,
+        engine: &Engine,
+        group: &[Vec<crate::answer::Write>],
+        world: &World,
+        full: bool,
+    ) {
+        let mut after = self.model.clone();
+        let now = after.now(world.now);
+        self.model.time = now;
+        let heard = commit(engine, group.to_vec(), now, 2);
+        let stopped = heard
+            .iter()
+            .any(|heard| matches!(heard, Err(StoreError::Stopped(_))));
+        for (batch, heard) in group.iter().zip(heard) {
+            match heard {
+                Ok(outcomes) => {
+                    let expected = after.write(batch, 2);
+                    assert_eq!(outcomes, expected);
+                    self.model = after.clone();
+                }
+                Err(error) => {
+                    self.refused += 1;
+                    assert!(!full || error.is_disk_full(), "{error}");
+                    if stopped {
+                        after.write(batch, 2);
+                    }
+                }
+            }
+        }
+        if stopped && self.maybe.is_none() {
+            self.maybe = Some(after);
+        }
+    }
+
+    fn reads_go_on(&self, engine: &Engine) {
+        let mut all = Vec::new();
+        let read = engine.for_each(self.model.time, &mut |document| {
+            all.push(document);
+            Ok(())
+        });
+        // The one call that fails may be a read.
+        if read.is_ok() {
+            assert_eq!(all, self.model.all());
+        }
+    }
+
+    /// After a new start it is known what became of the group that stopped the writing.
+    fn settle(&mut self, engine: &Engine) {
+        let Some(maybe) = self.maybe.take() else {
+            return;
+        };
+        let stands = || {
+            let mut all = Vec::new();
+            engine.for_each(maybe.time, &mut |document| {
+                all.push(document);
+                Ok(())
+            })?;
+            Ok::<_, StoreError>(all == maybe.all())
+        };
+        // Only one call fails.
+        if stands()
+            .or_else(|_| stands())
+            .expect("all documents are read")
+        {
+            self.model = maybe;
+        }
+    }
+
+    /// What stands after a new start is what was acknowledged, or that and the group that stopped it.
+    fn stands(&self, engine: &Engine) -> bool {
+        [Some(&self.model), self.maybe.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|model| {
+                let mut all = Vec::new();
+                let read = engine.for_each(model.time, &mut |document| {
+                    all.push(document);
+                    Ok(())
+                });
+                read.expect("all documents are read");
+                all == model.all()
+            })
+    }
+}
+
+/// Plays the script with a fault at each call; how many there were.
+fn every_call(fault: Fault) -> u64 {
+    let mut call = 0;
+    loop {
+        let fs = SimulatedFs::new();
+        create(&fs, &world(), &TUNING).expect("a collection");
+        let before = fs.calls();
+        fs.fail_at(before + call, fault);
+        let story = play(&fs, false);
+        let calls = fs.calls() - before;
+        if call >= calls {
+            assert_eq!(story.refused, 0);
+            return calls;
+        }
+        fs.heal();
+        // A new start finds it, and so it does after the power failed.
+        for fs in [fs.copy(), fs.cut(call), fs.cut(call ^ 77)] {
+            let engine = open(&fs, TUNING)
+                .unwrap_or_else(|error| panic!("{fault:?} at call {call}: {error}"));
+            assert!(story.stands(&engine), "{fault:?} at call {call}");
+        }
+        call += 1;
+    }
+}
+
+#[test]
+fn an_input_or_output_error_at_any_call_loses_nothing() {
+    assert!(every_call(Fault::Io) > 300);
+}
+
+#[test]
+fn a_short_write_at_any_call_loses_nothing() {
+    every_call(Fault::ShortWrite);
+}
+
+#[test]
+fn a_failed_sync_at_any_call_loses_nothing() {
+    every_call(Fault::FailedSync);
+}
+
+#[test]
+fn a_full_disk_at_any_call_refuses_and_goes_on_when_there_is_room() {
+    let calls = {
+        let fs = SimulatedFs::new();
+        create(&fs, &world(), &TUNING).expect("a collection");
+        let before = fs.calls();
+        play(&fs, false);
+        fs.calls() - before
+    };
+    for call in 0..calls {
+        let fs = SimulatedFs::new();
+        create(&fs, &world(), &TUNING).expect("a collection");
+        fs.fail_at(fs.calls() + call, Fault::Full);
+        let mut story = play(&fs, true);
+        assert!(story.maybe.is_none(), "a full disk stops nothing for good");
+        // It opens without any room, and then there is some.
+        let engine =
+            open(&fs, TUNING).unwrap_or_else(|error| panic!("full at call {call}: {error}"));
+        assert!(story.stands(&engine), "full at call {call}");
+        fs.heal();
+        let mut world = world();
+        world.now = story.model.time;
+        story.refused = 0;
+        for _ in 0..3 {
+            let group = vec![world.batch()];
+            story.group(&engine, &group, &world, true);
+        }
+        assert_eq!(story.refused, 0);
+        drop(engine);
+        let engine = open(&fs, TUNING).expect("it opens");
+        assert!(story.stands(&engine), "full at call {call}, then not");
+    }
+}
+
+#[test]
+fn deletes_go_on_for_a_while_on_a_full_disk() {
+    use crate::answer::{Outcome, Write};
+    use crate::document::Document;
+    use lookalike::Fingerprint;
+    let fs = SimulatedFs::new();
+    let world = world();
+    create(
+        &fs,
+        &world,
+        &Tuning {
+            log_step: 8192,
+            ..TUNING
+        },
+    )
+    .expect("a collection");
+    let engine = open(
+        &fs,
+        Tuning {
+            log_step: 8192,
+            memory_documents: 1000,
+            ..TUNING
+        },
+    )
+    .expect("it opens");
+    fs.fill();
+    let mut inserted = 0;
+    loop {
+        let document = Document::new(format!("{inserted}"), Fingerprint(inserted));
+        let heard = commit(&engine, vec![vec![Write::Insert(document)]], world.now, 0).remove(0);
+        match heard {
+            Ok(_) => inserted += 1,
+            Err(error) => {
+                assert!(error.is_disk_full());
+                assert!(error.to_string().contains("free some space"), "{error}");
+                break;
+            }
+        }
+    }
+    assert!(inserted > 10);
+    for id in 0..10 {
+        // Beside an insert that is refused.
+        let insert = Write::Insert(Document::new("new", Fingerprint(7)));
+        let group = vec![vec![insert], vec![Write::Delete(format!("{id}"))]];
+        let heard = commit(&engine, group, world.now, 0);
+        assert!(heard[0].as_ref().is_err_and(StoreError::is_disk_full));
+        assert_eq!(
+            heard[1].as_ref().expect("a delete"),
+            &[Outcome::Deleted { existed: true }]
+        );
+    }
+    drop(engine);
+    let engine = open(&fs, TUNING).expect("it opens");
+    assert_eq!(engine.get("3", world.now).expect("a read"), None);
+    assert!(engine.get("11", world.now).expect("a read").is_some());
+    assert!(fs.files().contains_key(&Path::new(FOLDER).join("MANIFEST")));
+}

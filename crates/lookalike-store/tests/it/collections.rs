@@ -1,0 +1,334 @@
+//! Collections, their settings, snapshots, and saving what is left.
+
+use std::fs::{self as files, OpenOptions as FileOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lookalike::{Fingerprint, Scheme};
+use lookalike_store::fs::{Fs, RealFs};
+use lookalike_store::{
+    CollectionSettings, Document, Keep, OpenOptions, Store, StoreError, StoredScheme, Time, Tuning,
+    Verdict, Write, restore, salvage, verify,
+};
+
+const NOW: Time = Time(1000);
+
+fn options() -> OpenOptions {
+    OpenOptions {
+        create: true,
+        ..OpenOptions::default()
+    }
+}
+
+fn settings() -> CollectionSettings {
+    CollectionSettings::new(&Scheme::default())
+}
+
+fn insert(id: &str, code: u64) -> Write {
+    Write::Insert(Document::new(id, Fingerprint(code)))
+}
+
+fn file_of(folder: &Path, kind: &str) -> PathBuf {
+    let entries = files::read_dir(folder).expect("a folder");
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    paths.sort();
+    let found = paths
+        .into_iter()
+        .rfind(|path| path.extension().is_some_and(|extension| extension == kind));
+    found.expect("there is one")
+}
+
+fn flip(path: &Path, at: u64) {
+    let file = FileOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .expect("a file");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("a byte");
+    file.write_all_at(&[byte[0] ^ 4], at).expect("a byte");
+}
+
+#[test]
+fn settings_are_kept_and_others_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refused = Store::open(&folder.path().join("none"), OpenOptions::default());
+    assert!(matches!(refused, Err(StoreError::NoStore { .. })));
+    let mut made = settings();
+    made.radius = 5;
+    made.time_to_live = Some(Duration::from_secs(7));
+    made.keep = Keep {
+        texts: true,
+        ..Keep::default()
+    };
+    {
+        let store = Store::open(folder.path(), options()).expect("it opens");
+        store
+            .create_collection("pages", &made)
+            .expect("a collection");
+        store.close().expect("an end");
+    }
+    let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
+    let pages = store.collection("pages").expect("it is there");
+    assert_eq!(pages.settings(), &made);
+    assert!(pages.recovery().clean);
+    store.create_collection("pages", &made).expect("the same");
+    let told = store
+        .create_collection("pages", &settings())
+        .expect_err("another")
+        .to_string();
+    assert!(
+        told.contains("radius (5 and 3)") && told.contains("time to live"),
+        "{told}"
+    );
+    for name in ["", "../x", "A", "a b", &"x".repeat(65)] {
+        assert!(
+            matches!(
+                store.create_collection(name, &made),
+                Err(StoreError::BadName(_))
+            ),
+            "{name}"
+        );
+    }
+    assert!(matches!(
+        store.collection("none"),
+        Err(StoreError::NoCollection(_))
+    ));
+    let other = Scheme {
+        shingle: "words:3".parse().expect("a shingle"),
+        ..Scheme::default()
+    };
+    let told = pages
+        .ensure_scheme(&StoredScheme::from(&other))
+        .expect_err("another scheme")
+        .to_string();
+    assert!(told.contains("shingle (words:5 and words:3)"), "{told}");
+    pages
+        .ensure_scheme_id(Scheme::default().id())
+        .expect("its own");
+    assert!(pages.ensure_scheme_id(other.id()).is_err());
+    drop(pages);
+    store.drop_collection("pages").expect("it goes");
+    assert!(store.collection("pages").is_err());
+    store
+        .create_collection("pages", &settings())
+        .expect("a new one of that name");
+}
+
+#[test]
+fn a_second_process_is_told_who_has_the_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let _store = Store::open(folder.path(), options()).expect("it opens");
+    let told = Store::open(folder.path(), options())
+        .expect_err("it is open")
+        .to_string();
+    assert!(
+        told.contains(&format!("process {}", std::process::id())),
+        "{told}"
+    );
+    assert!(verify(&RealFs, folder.path()).is_err());
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_and_harm_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path(), options()).expect("it opens");
+    let pages = store
+        .create_collection("pages", &settings())
+        .expect("a collection");
+    let bad = [insert("", 1), insert(&"x".repeat(5000), 1)];
+    for write in bad {
+        // What stands beside it in the batch is not done either.
+        let refused = pages.write(vec![insert("a", 1), write], NOW, 0);
+        assert!(
+            matches!(refused, Err(StoreError::Invalid(_))),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(pages.get("a", NOW).expect("a read"), None);
+    assert!(pages.check(Fingerprint(1), 4, NOW).is_err());
+    assert!(pages.paragraphs(&[1], NOW, 1).is_err());
+    pages.write(vec![insert("a", 1)], NOW, 0).expect("a write");
+    assert_eq!(
+        pages.check(Fingerprint(0), 3, NOW).expect("a check"),
+        Verdict::Near { distance: 1 }
+    );
+    store.close().expect("an end");
+    assert!(matches!(
+        pages.write(vec![insert("b", 1)], NOW, 0),
+        Err(StoreError::Closed)
+    ));
+}
+
+#[test]
+fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tuning = Tuning {
+        memory_documents: 100,
+        ..Tuning::default()
+    };
+    let store = Store::open(
+        folder.path(),
+        OpenOptions {
+            tuning,
+            ..options()
+        },
+    )
+    .expect("it opens");
+    for name in ["good", "bad"] {
+        let collection = store
+            .create_collection(name, &settings())
+            .expect("a collection");
+        for id in 0..500_u64 {
+            collection
+                .write(vec![insert(&format!("{id}"), id << 20)], NOW, 0)
+                .expect("a write");
+        }
+        collection.flush().expect("a run");
+        collection.compact().expect("a run");
+        collection
+            .write(vec![insert("last", 3)], NOW, 0)
+            .expect("a write");
+    }
+    store.close().expect("an end");
+    // In the first block of documents, which is read when it is asked for.
+    let bad = folder.path().join("collections/bad");
+    let run = file_of(&bad, "run");
+    flip(&run, 100);
+    let found = verify(&RealFs, folder.path()).expect("a store");
+    assert!(found["good"].is_ok());
+    let told = found["bad"].as_ref().expect_err("damaged").to_string();
+    assert!(
+        told.contains(run.to_str().expect("a name")) && told.contains("byte 32"),
+        "{told}"
+    );
+    // In the log, which is read at the start.
+    flip(&file_of(&bad, "log"), 70);
+    let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
+    assert!(store.collection("bad").is_err());
+    let good = store.collection("good").expect("it is whole");
+    assert!(good.get("499", NOW).expect("a read").is_some());
+    drop(good);
+    store.close().expect("an end");
+
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let target = tempfile::tempdir().expect("a folder");
+    let target = target.path().join("saved");
+    let saved =
+        salvage(&fs, folder.path(), &target, OpenOptions::default()).expect("something is left");
+    assert_eq!(saved.lost.len(), 2, "{:?}", saved.lost);
+    let store = Store::open(&target, OpenOptions::default()).expect("it opens");
+    let good = store.collection("good").expect("whole");
+    assert_eq!(good.stats().documents, 501);
+    let bad = store.collection("bad").expect("what is left");
+    let left = bad.stats().documents;
+    assert!((100..500).contains(&left), "{left}");
+    assert!(bad.get("499", NOW).expect("a read").is_some());
+    assert!(bad.get("last", NOW).expect("a read").is_none());
+}
+
+#[test]
+fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tuning = Tuning {
+        memory_documents: 50,
+        ..Tuning::default()
+    };
+    let store = Store::open(
+        &folder.path().join("store"),
+        OpenOptions {
+            tuning,
+            ..options()
+        },
+    )
+    .expect("it opens");
+    let pages = store
+        .create_collection("pages", &settings())
+        .expect("a collection");
+    let target = folder.path().join("snapshot");
+    let before = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for id in 0..1000_u64 {
+                pages
+                    .write(vec![insert(&format!("{id}"), id << 16)], NOW, 0)
+                    .expect("a write");
+            }
+        });
+        while pages.stats().documents < 300 {
+            std::thread::yield_now();
+        }
+        let before = pages.stats().documents;
+        let summary = store.snapshot(&target).expect("a snapshot");
+        assert_eq!(summary.collections, 1);
+        writer.join().expect("it writes");
+        before
+    });
+    assert!(store.snapshot(&target).is_err(), "there is one");
+    let restored = folder.path().join("restored");
+    restore(&RealFs, &target, &restored).expect("it is whole");
+    let copy = Store::open(&restored, OpenOptions::default()).expect("it opens");
+    let old = copy.collection("pages").expect("it is there");
+    let count = old.stats().documents;
+    assert!((before..1000).contains(&count), "{before} {count}");
+    for id in 0..count {
+        assert!(
+            old.get(&format!("{id}"), NOW).expect("a read").is_some(),
+            "{id} of {count}"
+        );
+    }
+    old.write(vec![insert("new", 9)], NOW, 0).expect("a write");
+    copy.close().expect("an end");
+    // What was written there changed neither the snapshot nor the store.
+    restore(&RealFs, &target, &folder.path().join("again")).expect("it is whole");
+    assert_eq!(pages.get("new", NOW).expect("a read"), None);
+    let run = file_of(&target.join("collections/pages"), "run");
+    let copied = files::read(&run).expect("a run");
+    files::remove_file(&run).expect("its own name");
+    files::write(&run, copied).expect("its own file");
+    flip(&run, 50);
+    let told = restore(&RealFs, &target, &folder.path().join("third")).expect_err("damaged");
+    assert!(
+        matches!(&told, StoreError::Damaged { path, .. } if *path == run),
+        "{told}"
+    );
+    assert!(!folder.path().join("third").exists());
+}
+
+#[test]
+fn time_never_goes_backwards_not_even_over_a_new_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path(), options()).expect("it opens");
+    let pages = store
+        .create_collection("pages", &settings())
+        .expect("a collection");
+    let document = Document {
+        expires: Some(Time(2000)),
+        ..Document::new("a", Fingerprint(1))
+    };
+    pages
+        .write(vec![Write::Insert(document)], NOW, 0)
+        .expect("a write");
+    let check = |pages: &lookalike_store::Collection, now| {
+        pages.check(Fingerprint(1), 0, now).expect("a check")
+    };
+    assert_eq!(check(&pages, Time(1999)), Verdict::Exact);
+    assert_eq!(check(&pages, Time(2000)), Verdict::New);
+    assert_eq!(
+        check(&pages, Time(1500)),
+        Verdict::New,
+        "the clock went back"
+    );
+    drop(pages);
+    store.close().expect("an end");
+    let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
+    let pages = store.collection("pages").expect("it is there");
+    assert_eq!(
+        check(&pages, NOW),
+        Verdict::New,
+        "the clock went back while it was closed"
+    );
+}

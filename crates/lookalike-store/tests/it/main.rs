@@ -1,0 +1,5 @@
+//! The store through its public interface, on the real file system.
+
+mod collections;
+mod kill;
+mod threads;

@@ -1,0 +1,157 @@
+//! Many threads at once.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use lookalike::{Fingerprint, Scheme};
+use lookalike_store::{
+    CollectionSettings, Document, InsertWhen, OpenOptions, Outcome, Store, Time, Tuning, Verdict,
+    Write,
+};
+
+const NOW: Time = Time(5000);
+
+fn options() -> OpenOptions {
+    let tuning = Tuning {
+        memory_documents: 500,
+        fan_out: 3,
+        small_run: 1000,
+        ..Tuning::default()
+    };
+    OpenOptions {
+        create: true,
+        tuning,
+        seed: None,
+    }
+}
+
+#[test]
+fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path(), options()).expect("it opens");
+    let settings = CollectionSettings::new(&Scheme::default());
+    let pages = store
+        .create_collection("pages", &settings)
+        .expect("a collection");
+    let new = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (pages, new) = (&pages, &new);
+            scope.spawn(move || {
+                for page in 0..200_u64 {
+                    let code = Fingerprint(page.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                    let document = Document::new(format!("{thread}/{page}"), code);
+                    let (radius, insert) = (3, InsertWhen::New);
+                    let check = Write::CheckAndInsert {
+                        document,
+                        radius,
+                        insert,
+                    };
+                    let outcomes = pages.write(vec![check], NOW, 1).expect("a write");
+                    let [
+                        Outcome::Checked {
+                            answer, inserted, ..
+                        },
+                    ] = &outcomes[..]
+                    else {
+                        panic!("{outcomes:?}");
+                    };
+                    assert_eq!(*inserted, answer.verdict == Verdict::New);
+                    new.fetch_add(u64::from(*inserted), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(new.into_inner(), 200);
+    store.close().expect("an end");
+}
+
+/// Every lookup would pass all earlier versions: quadratic, minutes instead of a moment.
+#[test]
+fn one_page_replaced_many_times_stays_quick() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tuning = Tuning {
+        memory_documents: 200_000,
+        ..Tuning::default()
+    };
+    let store = Store::open(
+        folder.path(),
+        OpenOptions {
+            tuning,
+            ..options()
+        },
+    )
+    .expect("it opens");
+    let settings = CollectionSettings::new(&Scheme::default());
+    let pages = store
+        .create_collection("pages", &settings)
+        .expect("a collection");
+    let begun = std::time::Instant::now();
+    for _ in 0..10 {
+        let writes = (0..10_000).map(|_| Write::Insert(Document::new("same", Fingerprint(7))));
+        pages.write(writes.collect(), NOW, 0).expect("a write");
+        assert_eq!(
+            pages.check(Fingerprint(7), 3, NOW).expect("a check"),
+            Verdict::Exact
+        );
+    }
+    let taken = begun.elapsed();
+    assert!(taken.as_secs() < 20, "{taken:?}");
+    assert_eq!(pages.stats().documents, 1);
+    store.close().expect("an end");
+}
+
+#[test]
+fn readers_see_whole_batches_while_others_write_and_merge() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path(), options()).expect("it opens");
+    let settings = CollectionSettings::new(&Scheme::default());
+    let pages = store
+        .create_collection("pages", &settings)
+        .expect("a collection");
+    let ended = AtomicBool::new(false);
+    let code = |version: u64, at: u64| Fingerprint(version << 32 | 0xffff_0000 | at);
+    std::thread::scope(|scope| {
+        let (pages, ended) = (&pages, &ended);
+        scope.spawn(move || {
+            for version in 0..3000_u64 {
+                // Two pages change at once: whoever sees one of a version sees both.
+                let inserts = (0..2).map(|at| {
+                    Write::Insert(Document::new(format!("{at}"), code(version, at * 15)))
+                });
+                let filler = Write::Insert(Document::new(
+                    format!("f{version}"),
+                    Fingerprint(!version << 40),
+                ));
+                pages
+                    .write(inserts.chain([filler]).collect(), NOW, 0)
+                    .expect("a write");
+            }
+            ended.store(true, Ordering::Release);
+        });
+        for _ in 0..2 {
+            scope.spawn(move || {
+                let mut version = 0;
+                while !ended.load(Ordering::Acquire) {
+                    let Some(first) = pages.get("0", NOW).expect("a read") else {
+                        continue;
+                    };
+                    let seen = first.fingerprint.expect("a number").0 >> 32;
+                    assert!(seen >= version, "back from {version} to {seen}");
+                    version = seen;
+                    // Both of this version, or, when it is replaced already, neither.
+                    let codes = [code(version, 0), code(version, 15)];
+                    let verdicts = pages.check_many(&codes, 0, NOW).expect("a check");
+                    assert_eq!(verdicts[0], verdicts[1]);
+                }
+            });
+        }
+    });
+    assert!(pages.stats().runs.len() > 1, "{:?}", pages.stats());
+    pages.compact().expect("one run");
+    let stats = pages.stats();
+    assert_eq!(
+        (stats.runs.len(), stats.documents, stats.dead),
+        (1, 3002, 0)
+    );
+    store.close().expect("an end");
+}
