@@ -62,24 +62,17 @@ impl<'a> Dense<'a> {
     #[inline(always)]
     fn range_with(&self, bucket: usize, select: impl Fn(u64, u32) -> u32) -> (usize, usize) {
         let kept = low_ones(WORD_BITS);
-        let base = self.count(bucket / GROUP) + bucket / GROUP * GROUP;
-        let left = (bucket % GROUP) as u32;
-        let mut bit = base;
-        if left > 0 {
-            // The words of most groups at once, and without a branch: which of them has the mark is chance.
-            let words = [0, 1, 2, 3].map(|at| word(self.marks, base + at * WORD_BITS) & kept);
-            let ones = words.map(u64::count_ones);
-            let first = u32::from(ones[0] < left);
-            let second = u32::from(ones[0] + ones[1] < left);
-            let third = u32::from(ones[0] + ones[1] + ones[2] < left);
-            let skipped = (first + second + third) as usize;
-            let before = first * ones[0] + second * ones[1] + third * ones[2];
-            bit += skipped * WORD_BITS;
-            bit += if left - before <= ones[skipped] {
-                select(words[skipped], left - before - 1) as usize + 1
-            } else {
-                self.skip(bit + WORD_BITS, left - before - ones[skipped], select) - bit
-            };
+        let mut bit = self.count(bucket / GROUP) + bucket / GROUP * GROUP;
+        let mut left = (bucket % GROUP) as u32;
+        while left > 0 {
+            let word = word(self.marks, bit) & kept;
+            let ones = word.count_ones();
+            if ones >= left {
+                bit += select(word, left - 1) as usize + 1;
+                break;
+            }
+            left -= ones;
+            bit += WORD_BITS;
         }
         let first = bit;
         loop {
@@ -89,20 +82,6 @@ impl<'a> Dense<'a> {
                 // Damaged marks may promise more bits than there are.
                 return (first.saturating_sub(bucket), bit - first);
             }
-            bit += WORD_BITS;
-        }
-    }
-
-    /// Where the `left`-th one from `bit` on ends, however far.
-    #[cold]
-    fn skip(&self, mut bit: usize, mut left: u32, select: impl Fn(u64, u32) -> u32) -> usize {
-        loop {
-            let word = word(self.marks, bit) & low_ones(WORD_BITS);
-            let ones = word.count_ones();
-            if ones >= left {
-                return bit + select(word, left - 1) as usize + 1;
-            }
-            left -= ones;
             bit += WORD_BITS;
         }
     }
@@ -161,16 +140,6 @@ pub(super) fn probe_with(
     for (bucket, left) in probes.probes() {
         let (start, count) = table.range_with(bucket as usize, select);
         compared += count as u64;
-        // Nearly all buckets have at most two entries, none of them near: how many is chance, and no branch.
-        if count <= 2 && table.entry_bits <= WORD_BITS {
-            let near = |rank: usize| {
-                let entry = word(table.entries, rank * table.entry_bits) & kept;
-                (entry ^ needle).count_ones() <= left
-            };
-            if !((near(start) & (count > 0)) | (near(start + 1) & (count > 1))) {
-                continue;
-            }
-        }
         for rank in start..start + count {
             let entry = if table.entry_bits <= WORD_BITS {
                 word(table.entries, rank * table.entry_bits) & kept
