@@ -16,6 +16,9 @@ use crate::index;
 use crate::observer::Stage;
 use crate::spool::lock;
 
+/// Bytes of a chunk below which another thread brings nothing.
+const LEAST_PART: u64 = 64 << 10;
+
 /// Whether a file begins as an index does. What cannot be opened is somebody else's error.
 pub(super) fn is_index(path: &Path) -> bool {
     let mut head = [0; 4];
@@ -58,7 +61,13 @@ impl FingerprintJoin<'_> {
             .stage(Stage::Join, q.total_bytes().unwrap_or(0));
         let shares = Shares::new(self.limits).streaming();
         let matches = Mutex::new(Matches::new(self.folder, shares.matches, Sides::FQ));
-        self.look_up(&f, &mut q, shares.chunk, &matches)?;
+        // Each thread has its part, however small Q is.
+        let part = q
+            .total_bytes()
+            .unwrap_or(u64::MAX)
+            .div_ceil(self.limits.threads as u64);
+        let chunk = shares.chunk.min(part.max(LEAST_PART));
+        self.look_up(&f, &mut q, chunk, &matches)?;
         let summary = CodesSummary {
             name: self.f.display().to_string(),
             fingerprints: f.documents(),
