@@ -296,6 +296,11 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
             clusters: decisions.clusters,
             empty: counts.empty,
             without_features: counts.without_features,
+            boilerplate_lines: counts.boilerplate.as_ref().map_or(0, |taken| taken.lines),
+            boilerplate_records: counts
+                .boilerplate
+                .as_ref()
+                .map_or(0, |taken| taken.documents),
             skipped: summary.skipped.iter().map(|row| row.count).sum(),
             input_bytes: report.counts.kept_bytes + report.counts.removed_bytes,
             ..report.counts

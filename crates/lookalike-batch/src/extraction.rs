@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
+use lookalike::Language;
 use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser, Record, TextState};
 use serde::Serialize;
 
+use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::error::BatchError;
 use crate::lines::write_line;
 use crate::observer::{Observer, Stage};
@@ -47,6 +49,8 @@ pub struct TextExtraction<'a> {
     pub format: TextFormat,
     /// Worker threads, at least 1.
     pub threads: usize,
+    /// Tells the language of a text, where that is wished.
+    pub language: Option<fn(&str) -> Option<Language>>,
     /// Stop at the first unreadable record.
     pub strict: bool,
     /// Who hears of progress.
@@ -68,6 +72,12 @@ pub struct ExtractionSummary {
     pub charset_wrong: u64,
     /// Documents by character set, where it is not given by the format.
     pub charsets: BTreeMap<Cow<'static, str>, u64>,
+    /// Documents by language, where that was wished; `unknown` where it could not be told.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub languages: BTreeMap<&'static str, u64>,
+    /// What was taken out of texts, where something was to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boilerplate: Option<BoilerplateCounts>,
     /// Bytes of input as stored.
     pub input_bytes: u64,
     /// Bytes of records as read: decompressed, before extraction.
@@ -101,6 +111,9 @@ impl ExtractionSummary {
         self.input_bytes += part.input_bytes;
         self.record_bytes += part.record_bytes;
         self.text_bytes += part.text_bytes;
+        for (language, count) in part.languages {
+            *self.languages.entry(language).or_default() += count;
+        }
         for (charset, count) in part.charsets {
             *self.charsets.entry(charset).or_default() += count;
         }
@@ -116,6 +129,9 @@ struct TextLine<'a> {
     offset: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     charset: Option<&'static str>,
+    /// Its code of two letters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rank: Option<f64>,
     /// Why there is no text.
@@ -129,6 +145,7 @@ struct TextLine<'a> {
 struct Texts {
     bytes: Vec<u8>,
     summary: ExtractionSummary,
+    removed: RemovedTally,
     skipped: Vec<Skipped>,
 }
 
@@ -148,7 +165,9 @@ impl Worker for Writer<'_> {
         self.parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
                 texts.summary.add_record(&record);
-                job.write_record(&record, &mut texts.bytes);
+                texts.removed.count(&record.removed);
+                let language = job.language_of(&record, &mut texts.summary);
+                job.write_record(&record, language, &mut texts.bytes);
             }
             Err(bad) => texts.skipped.push(Skipped::record(job.inputs, &bad)),
         });
@@ -164,6 +183,7 @@ impl TextExtraction<'_> {
     pub fn write(&self, out: &mut dyn Write) -> Result<ExtractionSummary, BatchError> {
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
         let mut summary = ExtractionSummary::default();
+        let mut removed = RemovedTally::default();
         let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
             rows.take(Skipped::part(skip));
@@ -183,14 +203,31 @@ impl TextExtraction<'_> {
             out.write_all(&texts.bytes)
                 .map_err(BatchError::result(Path::new("the output")))?;
             summary.merge(texts.summary);
+            removed.add(&texts.removed);
             self.observer.advance(summary.input_bytes);
             Ok(())
         })?;
         summary.skipped = rows.finish();
+        summary.boilerplate = removed.counts(self.options);
         Ok(summary)
     }
 
-    fn write_record(&self, record: &Record<'_>, out: &mut Vec<u8>) {
+    /// The language of a record's text, which is counted.
+    fn language_of(
+        &self,
+        record: &Record<'_>,
+        summary: &mut ExtractionSummary,
+    ) -> Option<&'static str> {
+        let detect = self.language.filter(|_| !record.text.trim().is_empty())?;
+        let code = detect(&record.text).map(Language::code);
+        *summary
+            .languages
+            .entry(code.unwrap_or("unknown"))
+            .or_default() += 1;
+        code
+    }
+
+    fn write_record(&self, record: &Record<'_>, language: Option<&'static str>, out: &mut Vec<u8>) {
         if self.format == TextFormat::Text {
             out.extend_from_slice(record.text.as_bytes());
             return out.extend_from_slice(b"\n\x0c\n");
@@ -207,6 +244,7 @@ impl TextExtraction<'_> {
             record: record.number + 1,
             offset: record.offset,
             charset: record.charset,
+            language,
             rank: record.rank,
             without,
             text: without.is_none().then_some(&*record.text),

@@ -11,6 +11,7 @@ use lookalike::{Fingerprint, Terms};
 use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
 use serde::Serialize;
 
+use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::codes::{CodeWriter, Name, write_code};
 use crate::error::BatchError;
 use crate::observer::{Observer, Stage};
@@ -44,6 +45,9 @@ pub struct FingerprintSummary {
     pub without_features: u64,
     /// Bytes of text.
     pub text_bytes: u64,
+    /// What was taken out of texts, where something was to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boilerplate: Option<BoilerplateCounts>,
     /// Canonical text of the scheme.
     pub scheme: String,
     /// Its id.
@@ -72,6 +76,7 @@ struct Made {
     documents: u64,
     without_features: u64,
     text_bytes: u64,
+    removed: RemovedTally,
     disk_bytes: u64,
     skipped: Vec<Skipped>,
 }
@@ -111,6 +116,7 @@ impl Worker for Printer<'_> {
                 made.documents += 1;
                 made.without_features += u64::from(fingerprint.is_none());
                 made.text_bytes += record.text.len() as u64;
+                made.removed.count(&record.removed);
                 if *lines {
                     let name = Some(Name::Text(&record.id));
                     write_code(&mut made.bytes, name, fingerprint)
@@ -177,7 +183,7 @@ impl Fingerprints<'_> {
             parser: Parser::new(self.inputs, self.options),
             extractor: extractor.clone(),
         };
-        let mut read = 0;
+        let (mut read, mut removed) = (0, RemovedTally::default());
         let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
             rows.take(Skipped::part(skip));
@@ -197,12 +203,14 @@ impl Fingerprints<'_> {
                 summary.documents += made.documents;
                 summary.without_features += made.without_features;
                 summary.text_bytes += made.text_bytes;
+                removed.add(&made.removed);
                 read += made.disk_bytes;
                 self.observer.advance(read);
                 Ok(())
             },
         )?;
         summary.skipped = rows.finish();
+        summary.boilerplate = removed.counts(self.options);
         Ok(summary)
     }
 }

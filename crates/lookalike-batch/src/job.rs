@@ -92,7 +92,7 @@ impl Job<'_> {
     fn prepare(&self) -> Result<Prepared, BatchError> {
         self.settings.check()?;
         let temporary = BatchError::temporary(self.folder);
-        let mut budget = Budget::new(self.limits);
+        let mut budget = Budget::new(self.limits, &self.settings.scheme, self.options);
         let sink = KeySink::new(self.folder, budget.keys()).map_err(&temporary)?;
         let plan = ScanPlan {
             inputs: self.inputs,
@@ -270,7 +270,7 @@ impl Job<'_> {
         let documents = &prepared.scanned.documents;
         let spool = PairSpool::new(
             self.folder,
-            Budget::new(self.limits).keys(),
+            Budget::new(self.limits, &self.settings.scheme, self.options).keys(),
             documents.len(),
         )?;
         let copies = Copies::new(documents, &prepared.ranking, &prepared.rank_of);
@@ -345,7 +345,12 @@ impl Job<'_> {
         written
             .and_then(|()| out.flush())
             .map_err(BatchError::result(Path::new("standard output")))?;
-        let counts = crate::summary::Counts::of_scan(scanned, self.inputs, prepared.repeated_ids);
+        let counts = crate::summary::Counts::of_scan(
+            scanned,
+            self.inputs,
+            self.options,
+            prepared.repeated_ids,
+        );
         let skipped = crate::summary::skipped(self.inputs, scanned);
         Ok(PairsSummary {
             pairs,

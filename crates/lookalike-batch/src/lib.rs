@@ -18,6 +18,7 @@
 //! temporary files when the [`Limits`] are reached.
 
 mod arrange;
+mod boilerplate;
 mod chance;
 mod checkpoint;
 pub mod codes;
@@ -51,6 +52,7 @@ mod survivors;
 mod terms;
 mod verify;
 
+pub use boilerplate::{BoilerplateCounts, Learning};
 pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fingerprints::{FingerprintSummary, Fingerprints};

@@ -5,6 +5,9 @@
 //! by doubling, so a sixth may become a third), and the tables of documents and groups take what they need: when that
 //! is more than there is, the job stops and says how much would do, instead of breaking its promise.
 
+use lookalike::Scheme;
+use lookalike_corpus::InputOptions;
+
 use crate::error::BatchError;
 use crate::groups::Groups;
 use crate::scan::Scanned;
@@ -20,8 +23,11 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        let fixed = 16 * MIB + limits.threads as u64 * 10 * MIB;
+    /// The budget of a job whose texts are read so: dictionaries and learned lines are resident all the while.
+    pub(crate) fn new(limits: &Limits, scheme: &Scheme, options: &InputOptions) -> Self {
+        let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
+        let data = scheme.dictionary_bytes() + 26 * lines as u64;
+        let fixed = 16 * MIB + limits.threads as u64 * 10 * MIB + data;
         Self {
             limit: limits.memory,
             fixed,

@@ -3,6 +3,8 @@
 /// A part of a job, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
+    /// Reading all records to learn which lines recur; progress in bytes of input.
+    Learn,
     /// Reading all records; progress in bytes of input.
     Scan,
     /// Ordering ids and classes.
@@ -27,6 +29,7 @@ impl Stage {
     /// A word for progress lines and tables.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Learn => "learn",
             Self::Scan => "read",
             Self::Rank => "rank",
             Self::Keys => "keys",
@@ -41,7 +44,7 @@ impl Stage {
 
     /// Whether progress counts bytes.
     pub fn counts_bytes(self) -> bool {
-        matches!(self, Self::Scan | Self::Queries | Self::Join)
+        matches!(self, Self::Learn | Self::Scan | Self::Queries | Self::Join)
     }
 }
 

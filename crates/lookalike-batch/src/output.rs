@@ -361,7 +361,7 @@ impl Job<'_> {
         let head = Head {
             settings: identity.settings,
             input: identity.input,
-            counts: Counts::of_scan(&scanned, self.inputs, repeated_ids),
+            counts: Counts::of_scan(&scanned, self.inputs, self.options, repeated_ids),
             decisions: Decisions::new(&scanned.documents, &outcomes, clusters),
             skipped: skipped(self.inputs, &scanned),
         };
@@ -719,7 +719,12 @@ impl Output<'_> {
         inputs: &Inputs,
     ) -> Result<RecordFile, BatchError> {
         let file = self.open_file(name, compression)?;
-        let budget = crate::memory::Budget::new(self.job.limits).keys();
+        let budget = crate::memory::Budget::new(
+            self.job.limits,
+            &self.job.settings.scheme,
+            self.job.options,
+        )
+        .keys();
         // Compressed input may be many times larger once it is read; the text is the better guess then.
         let bytes = inputs
             .total_bytes()

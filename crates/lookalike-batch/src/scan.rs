@@ -16,6 +16,7 @@ use lookalike::{DocumentFields, Features, Sketcher, Terms};
 use lookalike_corpus::{BadRecord, Chunk, InputOptions, Inputs, Parser, Record, Skip, TextState};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::boilerplate::RemovedTally;
 use crate::documents::{ClassId, Classes, Documents};
 use crate::error::BatchError;
 use crate::frequency::Frequency;
@@ -81,6 +82,8 @@ pub(crate) struct Tally {
     pub(crate) generated_ids: u64,
     /// Bytes of text.
     pub(crate) text_bytes: u64,
+    /// What was taken out of texts.
+    pub(crate) removed: RemovedTally,
 }
 
 impl Tally {
@@ -93,6 +96,7 @@ impl Tally {
         self.replaced += other.replaced;
         self.generated_ids += other.generated_ids;
         self.text_bytes += other.text_bytes;
+        self.removed.add(&other.removed);
     }
 }
 
@@ -368,6 +372,7 @@ fn add_record(
     tally.too_long += u64::from(record.text_state == TextState::TooLong);
     tally.replaced += u64::from(record.replaced);
     tally.generated_ids += u64::from(record.id_generated);
+    tally.removed.count(&record.removed);
     let class = if text.trim().is_empty() {
         tally.empty += u64::from(record.text_state != TextState::TooLong);
         None

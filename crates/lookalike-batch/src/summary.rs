@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lookalike_corpus::{BadRecord, Inputs, Skip};
+use lookalike_corpus::{BadRecord, InputOptions, Inputs, Skip};
 use serde::{Deserialize, Serialize};
 
+use crate::boilerplate::BoilerplateCounts;
 use crate::documents::Documents;
 use crate::outcome::Outcome;
 use crate::scan::Scanned;
@@ -43,10 +44,18 @@ pub struct Counts {
     pub text_bytes: u64,
     /// Distinct features of all different texts, in temporary storage on disk.
     pub spilled_bytes: u64,
+    /// What was taken out of texts, where something was to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boilerplate: Option<BoilerplateCounts>,
 }
 
 impl Counts {
-    pub(crate) fn of_scan(scanned: &Scanned, inputs: &Inputs, repeated_ids: u64) -> Self {
+    pub(crate) fn of_scan(
+        scanned: &Scanned,
+        inputs: &Inputs,
+        options: &InputOptions,
+        repeated_ids: u64,
+    ) -> Self {
         let tally = &scanned.tally;
         Self {
             documents: scanned.documents.len() as u64,
@@ -64,6 +73,7 @@ impl Counts {
             input_bytes: inputs.total_bytes(),
             text_bytes: tally.text_bytes,
             spilled_bytes: scanned.sets.spilled(),
+            boilerplate: tally.removed.counts(options),
         }
     }
 }

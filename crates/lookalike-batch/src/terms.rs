@@ -6,6 +6,7 @@ use lookalike::{Terms, TermsBuilder};
 use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
 use serde::Serialize;
 
+use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::error::BatchError;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
@@ -35,6 +36,9 @@ pub struct TermsSummary {
     pub documents: u64,
     /// Features that two or more of them have: the rows of the table.
     pub terms: u64,
+    /// What was taken out of texts, where something was to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boilerplate: Option<BoilerplateCounts>,
     /// The id of the table.
     pub id: String,
     /// Canonical text of the scheme whose features were counted.
@@ -54,6 +58,7 @@ struct Counter<'a> {
 struct Sets {
     features: Vec<u64>,
     ends: Vec<usize>,
+    removed: RemovedTally,
     disk_bytes: u64,
     skipped: Vec<Skipped>,
 }
@@ -79,6 +84,7 @@ impl Worker for Counter<'_> {
                 sets.features
                     .extend_from_slice(extractor.feature_set(&record.text));
                 sets.ends.push(sets.features.len());
+                sets.removed.count(&record.removed);
             }
             Err(bad) => {
                 sets.skipped.push(Skipped::record(job.inputs, &bad));
@@ -105,7 +111,7 @@ impl TermTable<'_> {
         for skip in &self.inputs.skips {
             rows.take(Skipped::part(skip));
         }
-        let mut read = 0;
+        let (mut read, mut removed) = (0, RemovedTally::default());
         let workers = (0..self.limits.threads).map(|_| counter()).collect();
         run_in_order(self.inputs, self.options, workers, |sets| {
             for skipped in sets.skipped {
@@ -120,6 +126,7 @@ impl TermTable<'_> {
                 start = end;
             }
             read += sets.disk_bytes;
+            removed.add(&sets.removed);
             self.observer.advance(read);
             self.ensure_fits(&builder)
         })?;
@@ -127,6 +134,7 @@ impl TermTable<'_> {
         let summary = TermsSummary {
             documents: terms.documents(),
             terms: terms.len() as u64,
+            boilerplate: removed.counts(self.options),
             id: terms.id().to_string(),
             scheme: terms.scheme().to_string(),
             skipped: rows.finish(),

@@ -1,21 +1,24 @@
 //! Arguments that several subcommands share: what to read, how texts become features, what to use of the machine.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use lookalike::Terms;
 use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::{
-    Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization, Scheme, Segmentation, Shingle,
-    Sketch, TokenHash, Weight,
+    Boilerplate, BoilerplateScope, Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization,
+    Nouns, Scheme, Segmentation, Shingle, Sketch, Stemming, StopWords, TokenHash, Weight,
 };
-use lookalike_batch::{Limits, Method, SPOOL, Scope};
-use lookalike_corpus::{Category, FieldPath, Format, InputOptions, OutputFormat, RankField};
+use lookalike_batch::{Learning, Limits, Method, SPOOL, Scope};
+use lookalike_corpus::{
+    Category, FieldPath, Format, InputOptions, Inputs, OutputFormat, RankField,
+};
 
 use tempfile::{Builder, TempDir};
 
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::{console, machine, size};
 
@@ -64,6 +67,71 @@ impl InputArguments {
             max_document_bytes: self.max_document,
             ..InputOptions::default()
         }
+    }
+}
+
+/// Lines that recur on many pages.
+#[derive(Args)]
+pub(crate) struct BoilerplateArguments {
+    /// Take lines that recur on many pages out before comparing: those of the page's site (by URL), of the whole
+    /// collection, or none (off)
+    #[arg(
+        long,
+        value_name = "WHERE",
+        default_value = "off",
+        help_heading = "Features"
+    )]
+    boilerplate: BoilerplateWhere,
+
+    /// A line is boilerplate on this share of the pages or more, and on five at least
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.1,
+        help_heading = "Features"
+    )]
+    boilerplate_share: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum BoilerplateWhere {
+    Site,
+    Collection,
+    Off,
+}
+
+impl BoilerplateArguments {
+    /// Whether texts stay as they are.
+    pub(crate) fn is_off(&self) -> bool {
+        self.boilerplate == BoilerplateWhere::Off
+    }
+
+    /// Learns the lines from everything that is to be read, and puts them into the options.
+    pub(crate) fn learn(
+        &self,
+        inputs: &Inputs,
+        options: &mut InputOptions,
+        limits: &Limits,
+        folder: &Path,
+        console: &Console,
+    ) -> Result<(), Failure> {
+        let scope = match self.boilerplate {
+            BoilerplateWhere::Off => return Ok(()),
+            BoilerplateWhere::Site => BoilerplateScope::Site,
+            BoilerplateWhere::Collection => BoilerplateScope::Collection,
+        };
+        let learning = Learning {
+            inputs,
+            options,
+            scope,
+            share: self.boilerplate_share,
+            limits,
+            folder,
+            observer: console,
+        };
+        let learned = learning.learn().inspect_err(|_| console.clear())?;
+        options.boilerplate = Some(Arc::new(learned));
+        Ok(())
     }
 }
 
@@ -117,7 +185,8 @@ pub(crate) struct SchemeArguments {
     )]
     shingle: Shingle,
 
-    /// What a word is: unicode (by the rules of Unicode) or word-chars (runs of letters, digits and _, as \w+)
+    /// What a word is: unicode (by the rules of Unicode), word-chars (runs of letters, digits and _, as \w+), or
+    /// languages (as unicode, but Chinese, Japanese, Thai, Lao, Khmer and Burmese by dictionaries)
     #[arg(
         long,
         value_name = "RULE",
@@ -152,6 +221,33 @@ pub(crate) struct SchemeArguments {
         help_heading = "Features"
     )]
     mask: Mask,
+
+    /// Leave stop words out: of languages (en or de,en), of the one each text is in (auto), or none
+    #[arg(
+        long,
+        value_name = "LANGUAGES",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    stop: StopWords,
+
+    /// Reduce words to their stems: of a language (en), of the one each text is in (auto), or none
+    #[arg(
+        long,
+        value_name = "LANGUAGE",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    stem: Stemming,
+
+    /// Weight yu: nouns weigh more, by part-of-speech tags of English and Chinese (tagged), or not (none)
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    nouns: Nouns,
 
     /// Seed of all hashes: sketches of different seeds cannot be compared
     #[arg(
@@ -200,15 +296,15 @@ pub(crate) enum HashName {
 }
 
 impl SchemeArguments {
-    /// The scheme with a sketch, and the table of terms that it names, if it needs one.
+    /// The scheme with a sketch for texts that are read so, and the table of terms that it names, if it needs one.
     pub(crate) fn scheme(
         &self,
         weight: Weight,
         sketch: Sketch,
-        html: &HtmlArguments,
+        read: &InputOptions,
     ) -> Result<(Scheme, Option<Arc<Terms>>), Failure> {
         let key = self.key()?;
-        let scheme = self.without_table(weight, sketch, html, key)?;
+        let scheme = self.without_table(weight, sketch, read, key)?;
         if !scheme.needs_terms() {
             return Ok((scheme, None));
         }
@@ -225,7 +321,7 @@ impl SchemeArguments {
         &self,
         weight: Weight,
         sketch: Sketch,
-        html: &HtmlArguments,
+        read: &InputOptions,
         key: Option<SipKey>,
     ) -> Result<Scheme, Failure> {
         let hash = match (self.hash, key) {
@@ -245,6 +341,7 @@ impl SchemeArguments {
                 self.shingle
             )));
         }
+        self.check_words(weight)?;
         Ok(Scheme {
             normalization: self.normalize,
             case: self.case,
@@ -254,9 +351,16 @@ impl SchemeArguments {
             hash,
             seed: self.seed,
             sketch,
-            html: html.extraction(),
+            html: read.html,
             mask: self.mask,
             fields: self.fields,
+            stop: self.stop,
+            stem: self.stem,
+            nouns: self.nouns,
+            boilerplate: read
+                .boilerplate
+                .as_ref()
+                .map_or(Boilerplate::Kept, |lines| lines.scheme()),
             terms: None,
         })
     }
@@ -267,7 +371,7 @@ impl SchemeArguments {
         &self,
         weight: Weight,
         sketch: Sketch,
-        html: &HtmlArguments,
+        read: &InputOptions,
     ) -> Result<Scheme, Failure> {
         if !self.fields.is_none() {
             return Err(Failure::Usage(
@@ -275,13 +379,31 @@ impl SchemeArguments {
                     .to_owned(),
             ));
         }
-        self.without_table(weight, sketch, html, self.key()?)
+        self.without_table(weight, sketch, read, self.key()?)
     }
 
     /// The scheme whose features a table of terms counts.
-    pub(crate) fn counted(&self, html: &HtmlArguments) -> Result<Scheme, Failure> {
-        let scheme = self.without_table(Weight::Set, Sketch::None, html, self.key()?)?;
+    pub(crate) fn counted(&self, read: &InputOptions) -> Result<Scheme, Failure> {
+        let scheme = self.without_table(Weight::Set, Sketch::None, read, self.key()?)?;
         Ok(scheme.counted())
+    }
+
+    /// Refuses choices about words that would have no effect.
+    fn check_words(&self, weight: Weight) -> Result<(), Failure> {
+        let filtered = (self.stop, self.stem) != (StopWords::NONE, Stemming::NONE);
+        if filtered && matches!(self.shingle, Shingle::Chars(_)) {
+            return Err(Failure::Usage(format!(
+                "stop words and stems are those of words, and {} is made of characters: leave --stop and --stem out, or \
+                 use --shingle words:N",
+                self.shingle
+            )));
+        }
+        if self.nouns != Nouns::NONE && weight != Weight::Yu {
+            return Err(Failure::Usage(
+                "--nouns belongs to --weight yu: other weights know no nouns".to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     fn key(&self) -> Result<Option<SipKey>, Failure> {

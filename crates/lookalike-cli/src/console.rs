@@ -9,8 +9,8 @@ use std::time::Instant;
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
-    Counts, DedupSummary, ExtractionSummary, FingerprintSummary, JoinSummary, Measured, Observer,
-    PairsSummary, SkippedRow, Stage, TermsSummary,
+    BoilerplateCounts, Counts, DedupSummary, ExtractionSummary, FingerprintSummary, JoinSummary,
+    Measured, Observer, PairsSummary, SkippedRow, Stage, TermsSummary,
 };
 
 use lookalike_batch::codes::ImportSummary;
@@ -259,6 +259,16 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
         line("note", &format!("{} {note}", grouped(count)));
     }
+    let mut languages: Vec<_> = summary.languages.iter().collect();
+    languages.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let languages = languages.iter().take(12);
+    let languages: Vec<String> = languages
+        .map(|(name, count)| format!("{} {name}", grouped(**count)))
+        .collect();
+    if !languages.is_empty() {
+        line("languages", &languages.join(", "));
+    }
+    boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
     let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
     if wall > 0.0 {
@@ -282,6 +292,7 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
         "none",
         &format!("{} without features", grouped(summary.without_features)),
     );
+    boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
     line(
         "scheme",
@@ -346,6 +357,7 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &Measured) {
         "terms",
         &format!("{} in two records or more", grouped(summary.terms)),
     );
+    boilerplate(summary.boilerplate.as_ref());
     skipped(&summary.skipped);
     line("table", &summary.id);
     line("scheme", &summary.scheme);
@@ -493,8 +505,37 @@ pub(crate) fn json(summary: &impl serde::Serialize) {
     }
 }
 
+/// What became of lines that recur on many pages, where they were looked for.
+fn boilerplate(counts: Option<&BoilerplateCounts>) {
+    let Some(counts) = counts else { return };
+    line(
+        "template",
+        &format!(
+            "{} lines learned; {} ({}) taken out of {} records",
+            grouped(counts.learned),
+            grouped(counts.lines),
+            show(counts.bytes),
+            grouped(counts.documents)
+        ),
+    );
+    let notes = [
+        (
+            counts.kept_whole,
+            "that are next to nothing but template: kept it",
+        ),
+        (
+            counts.without_site,
+            "of no site, for they have no URL: kept all lines",
+        ),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+}
+
 /// Counts that are usually zero.
 pub(crate) fn noteworthy(counts: &Counts) {
+    boilerplate(counts.boilerplate.as_ref());
     let notes = [
         (counts.empty, "without any text: kept, equal to nothing"),
         (

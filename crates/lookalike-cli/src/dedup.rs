@@ -10,8 +10,8 @@ use lookalike_batch::{
 use lookalike_corpus::{Compression, InputOptions, Inputs, OutputFormat, RankField};
 
 use crate::arguments::{
-    InputArguments, MethodArguments, RunArguments, SchemeArguments, ScopeArguments, command_line,
-    output_format,
+    BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
+    ScopeArguments, command_line, output_format,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     scheme: SchemeArguments,
+
+    #[command(flatten)]
+    boilerplate: BoilerplateArguments,
 
     /// Which document of a cluster survives: longest, shortest, first, max:FIELD, min:FIELD or newest:FIELD
     #[arg(
@@ -119,10 +122,10 @@ fn rank_field(keep: &Keep) -> Result<Option<RankField>, Failure> {
 }
 
 impl Arguments {
-    fn settings(&self) -> Result<Settings, Failure> {
-        let (scheme, terms) =
-            self.scheme
-                .scheme(self.method.weight, self.method.sketch(), &self.input.html)?;
+    fn settings(&self, read: &InputOptions) -> Result<Settings, Failure> {
+        let (scheme, terms) = self
+            .scheme
+            .scheme(self.method.weight, self.method.sketch(), read)?;
         Ok(Settings {
             scheme,
             terms,
@@ -201,19 +204,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     arguments.method.check()?;
-    let settings = arguments.settings()?;
-    if settings.method == Method::Copies && settings.pairs == PairList::All {
-        console::warning("--pairs all lists every pair of equal texts with --method copies");
-    }
-    let limits = arguments.run.limits();
-    let options = InputOptions {
+    let mut options = InputOptions {
         category: arguments.scope.category(),
         fields: arguments.scheme.fields,
         ..arguments.input.options(rank_field(&arguments.keep)?)
     };
+    let boilerplate = &arguments.boilerplate;
+    // Before anything is read where that can be: wrong settings should not cost time.
+    let early = match boilerplate.is_off() {
+        true => Some(arguments.settings(&options)?),
+        false => None,
+    };
+    if arguments.method.method == Method::Copies && arguments.pairs == PairList::All {
+        console::warning("--pairs all lists every pair of equal texts with --method copies");
+    }
+    let limits = arguments.run.limits();
     let spool = arguments.run.spool(arguments.temporary()?)?;
     let (inputs, against_sources) = arguments.inputs(&options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
+    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
+    let settings = match early {
+        Some(settings) => settings,
+        None => arguments.settings(&options)?,
+    };
     let job = Job {
         settings: &settings,
         limits: &limits,

@@ -323,10 +323,13 @@ fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let method = &arguments.method;
     method.check()?;
-    let (scheme, terms) =
-        arguments
-            .scheme
-            .scheme(method.weight, method.sketch(), &arguments.html)?;
+    let read = InputOptions {
+        html: arguments.html.extraction(),
+        ..InputOptions::default()
+    };
+    let (scheme, terms) = arguments
+        .scheme
+        .scheme(method.weight, method.sketch(), &read)?;
     let settings = Settings {
         scheme,
         terms,

@@ -3,10 +3,11 @@
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
+use lookalike::Language;
 use lookalike_batch::{BatchError, ExtractionSummary, Observer, TextExtraction, TextFormat};
 use lookalike_corpus::{AtomicFile, Compression, Inputs};
 
-use crate::arguments::{InputArguments, RunArguments};
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -14,7 +15,7 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Example: lookalike extract crawl.warc.gz -o texts.jsonl.zst
 
-Prints {\"id\":..,\"source\":..,\"record\":..,\"offset\":..,\"charset\":..,\"text\":..} for each document, in input order; where
+Prints {\"id\":..,\"source\":..,\"record\":..,\"offset\":..,\"charset\":..,\"language\":..,\"text\":..} for each document, in input order; where
 there is no text, null and the reason in \"without\". With --output-format text only texts, each ended by a line with
 a form feed.")]
 pub(crate) struct Arguments {
@@ -34,8 +35,35 @@ pub(crate) struct Arguments {
     )]
     output_format: TextFormat,
 
+    /// Tell which language each text is in, where that is clear: a code of two letters in the field `language`
+    #[arg(long, help_heading = "Output")]
+    language: bool,
+
+    #[command(flatten)]
+    boilerplate: BoilerplateArguments,
+
     #[command(flatten)]
     run: RunArguments,
+}
+
+/// Tells the language of a text.
+type Detect = fn(&str) -> Option<Language>;
+
+/// What tells the language of a text, if that is wished.
+#[cfg(feature = "languages")]
+fn language_of(wished: bool) -> Result<Option<Detect>, Failure> {
+    Ok(wished.then_some(lookalike::language::detect))
+}
+
+#[cfg(not(feature = "languages"))]
+fn language_of(wished: bool) -> Result<Option<Detect>, Failure> {
+    match wished {
+        true => Err(Failure::Usage(
+            "this build cannot tell languages: build with the Cargo feature `languages`, or leave --language out"
+                .to_owned(),
+        )),
+        false => Ok(None),
+    }
 }
 
 /// How a file of this name is compressed.
@@ -48,15 +76,20 @@ fn compression(path: &Path) -> Compression {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let options = arguments.input.options(None);
+    let language = language_of(arguments.language)?;
+    let mut options = arguments.input.options(None);
+    let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
+    let boilerplate = &arguments.boilerplate;
+    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let job = TextExtraction {
         inputs: &inputs,
         options: &options,
         format: arguments.output_format,
-        threads: arguments.run.limits().threads,
+        threads: limits.threads,
+        language,
         strict: arguments.input.strict,
         observer: &console,
     };

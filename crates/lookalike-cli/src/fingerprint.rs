@@ -8,7 +8,7 @@ use lookalike_batch::codes::CodeImport;
 use lookalike_batch::{Fingerprints, Observer};
 use lookalike_corpus::{InputOptions, Inputs};
 
-use crate::arguments::{InputArguments, RunArguments, SchemeArguments};
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -50,6 +50,9 @@ pub(crate) struct Arguments {
     scheme: SchemeArguments,
 
     #[command(flatten)]
+    boilerplate: BoilerplateArguments,
+
+    #[command(flatten)]
     run: RunArguments,
 }
 
@@ -57,18 +60,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.import {
         return import(arguments);
     }
-    let (scheme, terms) =
-        arguments
-            .scheme
-            .scheme(arguments.weight, Sketch::Simhash, &arguments.input.html)?;
-    let limits = arguments.run.limits();
-    let options = InputOptions {
+    let mut options = InputOptions {
         fields: arguments.scheme.fields,
         ..arguments.input.options(None)
     };
+    let boilerplate = &arguments.boilerplate;
+    let scheme = |options: &InputOptions| {
+        arguments
+            .scheme
+            .scheme(arguments.weight, Sketch::Simhash, options)
+    };
+    // Before anything is read where that can be: wrong settings should not cost time.
+    let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
+    let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
+    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
+    let (scheme, terms) = match early {
+        Some(scheme) => scheme,
+        None => scheme(&options)?,
+    };
     let job = Fingerprints {
         inputs: &inputs,
         options: &options,

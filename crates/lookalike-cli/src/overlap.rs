@@ -10,7 +10,9 @@ use lookalike_batch::overlap::{
 use lookalike_batch::{Folder, Observer, RepeatedIds};
 use lookalike_corpus::{Inputs, OutputFormat};
 
-use crate::arguments::{InputArguments, RunArguments, command_line, output_format};
+use crate::arguments::{
+    BoilerplateArguments, InputArguments, RunArguments, command_line, output_format,
+};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -146,6 +148,9 @@ pub(crate) struct Arguments {
     repeated_ids: RepeatedIds,
 
     #[command(flatten)]
+    boilerplate: BoilerplateArguments,
+
+    #[command(flatten)]
     run: RunArguments,
 }
 
@@ -260,10 +265,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let task = arguments.task()?;
     let settings = arguments.settings();
     let limits = arguments.run.limits();
-    let options = arguments.input.options(None);
+    let mut options = arguments.input.options(None);
     let spool = arguments.run.spool(arguments.temporary()?)?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
+    let boilerplate = &arguments.boilerplate;
+    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let job = Overlap {
         settings: &settings,
         limits: &limits,

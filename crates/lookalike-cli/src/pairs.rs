@@ -6,7 +6,8 @@ use lookalike_batch::{Job, Observer, RepeatedIds, Settings};
 use lookalike_corpus::{InputOptions, Inputs};
 
 use crate::arguments::{
-    InputArguments, MethodArguments, RunArguments, SchemeArguments, ScopeArguments,
+    BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
+    ScopeArguments,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -28,6 +29,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     scheme: SchemeArguments,
 
+    #[command(flatten)]
+    boilerplate: BoilerplateArguments,
+
     /// Records that repeat an id: number (ID#2, ID#3, ...) or refuse
     #[arg(
         long,
@@ -41,36 +45,49 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
+impl Arguments {
+    fn settings(&self, read: &InputOptions) -> Result<Settings, Failure> {
+        let method = &self.method;
+        let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
+        Ok(Settings {
+            scheme,
+            terms,
+            agree: method.agree,
+            method: method.method,
+            threshold: method.threshold,
+            distance: method.distance,
+            recall: method.recall,
+            scope: self.scope.scope(),
+            lengths: self.scope.lengths,
+            repeated_ids: self.repeated_ids,
+            strict: self.input.strict,
+            ..Settings::default()
+        })
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.method.check()?;
-    let method = &arguments.method;
-    let (scheme, terms) =
-        arguments
-            .scheme
-            .scheme(method.weight, method.sketch(), &arguments.input.html)?;
-    let settings = Settings {
-        scheme,
-        terms,
-        agree: method.agree,
-        method: method.method,
-        threshold: method.threshold,
-        distance: method.distance,
-        recall: method.recall,
-        scope: arguments.scope.scope(),
-        lengths: arguments.scope.lengths,
-        repeated_ids: arguments.repeated_ids,
-        strict: arguments.input.strict,
-        ..Settings::default()
-    };
-    let limits = arguments.run.limits();
-    let options = InputOptions {
+    let mut options = InputOptions {
         category: arguments.scope.category(),
         fields: arguments.scheme.fields,
         ..arguments.input.options(None)
     };
+    let boilerplate = &arguments.boilerplate;
+    // Before anything is read where that can be: wrong settings should not cost time.
+    let early = match boilerplate.is_off() {
+        true => Some(arguments.settings(&options)?),
+        false => None,
+    };
+    let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
+    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
+    let settings = match early {
+        Some(settings) => settings,
+        None => arguments.settings(&options)?,
+    };
     let job = Job {
         settings: &settings,
         limits: &limits,

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lookalike_batch::{Observer, TermTable};
-use lookalike_corpus::{AtomicFile, Compression, Inputs};
+use lookalike_corpus::{AtomicFile, Compression, InputOptions, Inputs};
 
-use crate::arguments::{InputArguments, RunArguments, SchemeArguments};
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -31,16 +31,27 @@ pub(crate) struct Arguments {
     scheme: SchemeArguments,
 
     #[command(flatten)]
+    boilerplate: BoilerplateArguments,
+
+    #[command(flatten)]
     run: RunArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let scheme = arguments.scheme.counted(&arguments.input.html)?;
+    let mut options = arguments.input.options(None);
+    let boilerplate = &arguments.boilerplate;
+    let scheme = |options: &InputOptions| arguments.scheme.counted(options);
+    // Before anything is read where that can be: wrong settings should not cost time.
+    let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
     let limits = arguments.run.limits();
-    let options = arguments.input.options(None);
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
+    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
+    let scheme = match early {
+        Some(scheme) => scheme,
+        None => scheme(&options)?,
+    };
     let job = TermTable {
         inputs: &inputs,
         options: &options,

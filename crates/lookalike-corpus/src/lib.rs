@@ -40,6 +40,7 @@
 mod archive;
 mod atomic;
 mod block;
+mod boilerplate;
 pub mod charset;
 mod chunk;
 mod decode;
@@ -66,6 +67,7 @@ mod table;
 mod tree;
 
 pub use atomic::{AtomicFile, OutputFormat, remove_leftovers};
+pub use boilerplate::{BoilerplateLines, Removed, line_keys, site_key};
 pub use chunk::{Chunk, ChunkReader};
 pub use error::{InputError, ReadError};
 pub use html::{HtmlText, UnsupportedHtml};
@@ -73,7 +75,7 @@ pub use options::{Category, Compression, FieldPath, Format, InputOptions, Option
 pub use parser::Parser;
 pub use raw::{Part, RawRecord, raw_records};
 pub use record::{BadKind, BadRecord, Record, TextState};
-pub use site::host;
+pub use site::{field_of, host, server_of};
 pub use source::{Inputs, Skip, SkipKind, Source};
 pub use table::{CodeCell, CodeTable, CodeTableWriter};
 pub use tree::FileTree;

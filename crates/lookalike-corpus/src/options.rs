@@ -2,8 +2,11 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use lookalike::{Extraction, FieldWeights};
+
+use crate::boilerplate::BoilerplateLines;
 
 /// How inputs are read. Built by the caller, the same for discovery, reading and parsing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct InputOptions {
     pub fields: FieldWeights,
     /// What becomes of HTML.
     pub html: Extraction,
+    /// Lines that are taken out of texts.
+    pub boilerplate: Option<Arc<BoilerplateLines>>,
     /// Largest document in bytes after decompression: a JSONL line without its terminator, or a
     /// whole file. Longer ones become records without text, see [`crate::TextState::TooLong`].
     pub max_document_bytes: u64,
@@ -43,6 +48,7 @@ impl Default for InputOptions {
             category: None,
             fields: FieldWeights::default(),
             html: Extraction::default(),
+            boilerplate: None,
             max_document_bytes: 64 << 20,
             max_decoded_ratio: 1000,
             chunk_bytes: 1 << 20,

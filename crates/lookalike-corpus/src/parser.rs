@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use lookalike::DocumentFields;
 
+use crate::boilerplate::{BoilerplateLines, Removed};
 use crate::charset;
 use crate::chunk::{Chunk, FileState, Piece, Span, max_document_bytes};
 use crate::fields::fields_of;
@@ -31,6 +33,7 @@ pub struct Parser<'i> {
     buffers: Buffers,
     html: HtmlText,
     html_text: String,
+    boilerplate: Option<Arc<BoilerplateLines>>,
 }
 
 /// What the callers of [`Parser::parse`] pass.
@@ -75,6 +78,7 @@ impl Place {
             replaced: false,
             charset: None,
             charset_wrong: false,
+            removed: Removed::default(),
         }
     }
 }
@@ -95,11 +99,26 @@ impl<'i> Parser<'i> {
             buffers: Buffers::default(),
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
             html_text: String::new(),
+            boilerplate: options.boilerplate.clone(),
         }
     }
 
     /// Visits the chunk's records in order: exactly [`Chunk::records`] of them.
     pub fn parse(&mut self, chunk: &Chunk, visit: &mut Visit<'_>) {
+        let Some(lines) = self.boilerplate.clone() else {
+            return self.pieces(chunk, visit);
+        };
+        let inputs = self.inputs;
+        self.pieces(chunk, &mut |record| {
+            visit(record.map(|mut record| {
+                let format = inputs.sources[record.source as usize].format;
+                lines.strip(&mut record, format);
+                record
+            }));
+        });
+    }
+
+    fn pieces(&mut self, chunk: &Chunk, visit: &mut Visit<'_>) {
         for piece in &chunk.pieces {
             match &piece.span {
                 Span::Lines => self.lines(chunk, piece, visit),

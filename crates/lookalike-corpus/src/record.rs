@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use lookalike::DocumentFields;
 
+use crate::boilerplate::Removed;
+
 /// One document. Borrows from the chunk and from its parser; copy what must outlive the visit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record<'a> {
@@ -39,6 +41,8 @@ pub struct Record<'a> {
     pub charset: Option<&'static str>,
     /// Whether a header or the page declares another character set than the bytes are in.
     pub charset_wrong: bool,
+    /// What was taken out of the text as boilerplate.
+    pub removed: Removed,
 }
 
 /// Whether a record has a text.

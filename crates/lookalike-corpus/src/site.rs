@@ -1,10 +1,22 @@
-//! The server that a URL names.
+//! Where a document comes from: its URL and the server in it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use crate::options::{FieldPath, Format};
+use crate::record::Record;
 
 /// The host of an absolute URL, lower-cased, without user, port and a final dot; none if there is none.
 ///
 /// Only the parts that name a server are looked at: what is wrong in a path harms nothing here.
+///
+/// ```
+/// use lookalike_corpus::host;
+/// assert_eq!(host("https://Example.org:8080/a").as_deref(), Some("example.org"));
+/// assert_eq!(host("docs/a.html"), None);
+/// ```
 pub fn host(url: &str) -> Option<Cow<'_, str>> {
     let (scheme, rest) = url.split_once("://")?;
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -29,6 +41,39 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
     })
 }
 
+/// Whether the records of a format are JSON objects as the parser sees them: lines, and rows of tables
+/// and archives, which are written as such.
+fn has_fields(format: Format) -> bool {
+    !matches!(format, Format::Text | Format::Html)
+}
+
+/// A string or number in the fields of a record whose format has some.
+pub fn field_of(record: &Record<'_>, path: &FieldPath) -> Option<String> {
+    field(record.raw, path)
+}
+
+/// The server of a record: the host of its id if that is a URL, else of its field `url`.
+pub fn server_of<'r>(record: &'r Record<'_>, format: Format) -> Option<Cow<'r, str>> {
+    host(&record.id).or_else(|| {
+        let url = has_fields(format).then(|| field_of(record, &FieldPath::name("url")))??;
+        host(&url).map(|host| Cow::Owned(host.into_owned()))
+    })
+}
+
+/// A string or number in a JSON object.
+fn field(raw: &[u8], path: &FieldPath) -> Option<String> {
+    let mut object = std::str::from_utf8(raw).ok()?;
+    for name in path.names() {
+        let fields: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(object).ok()?;
+        object = fields.get(name.as_str())?.get();
+    }
+    match object.as_bytes().first()? {
+        b'"' => serde_json::from_str(object).ok(),
+        b'0'..=b'9' | b'-' => Some(object.to_owned()),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +96,20 @@ mod tests {
         ] {
             assert_eq!(host(url).as_deref(), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn fields_of_objects() {
+        let path = "meta.host".parse().unwrap();
+        assert_eq!(
+            field(br#"{"meta":{"host":"h\n"}}"#, &path).as_deref(),
+            Some("h\n")
+        );
+        assert_eq!(
+            field(br#"{"meta":{"host":7}}"#, &path).as_deref(),
+            Some("7")
+        );
+        assert_eq!(field(br#"{"meta":{"host":null}}"#, &path), None);
+        assert_eq!(field(b"no json", &path), None);
     }
 }

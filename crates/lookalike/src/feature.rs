@@ -38,7 +38,7 @@ use crate::hash::lookup3::lookup3_64;
 use crate::hash::siphash::siphash_2_4;
 use crate::hash::xxh3_64;
 use crate::kernel::{shingle, token_hash};
-use crate::scheme::{FieldWeights, Scheme, Shingle, TokenHash, Weight, Widths};
+use crate::scheme::{FieldWeights, Nouns, Scheme, Shingle, TokenHash, Weight, Widths};
 use crate::terms::{Terms, TermsMismatch};
 use crate::text::{CharBatch, Segmenter};
 pub use fields::{Anchor, DocumentFields};
@@ -59,6 +59,7 @@ pub struct FeatureExtractor {
     shingle: Shingle,
     weight: Weight,
     fields: FieldWeights,
+    nouns: Nouns,
     hash: TokenHash,
     seed: u64,
     terms: Option<Arc<Terms>>,
@@ -119,6 +120,7 @@ impl FeatureExtractor {
             shingle: scheme.shingle,
             weight: scheme.weight,
             fields: scheme.fields,
+            nouns: scheme.nouns,
             hash: scheme.hash,
             seed: scheme.seed,
             terms: None,

@@ -40,6 +40,13 @@
 //! Which pairs are truly alike is decided by the exact [`resemblance`](resemblance()), whatever the
 //! sketch. Texts without words or characters have no features and no sketch: they resemble nothing.
 //!
+//! # Languages
+//!
+//! With the Cargo feature `languages` there are schemes that know words of single languages
+//! ([`Segmentation`], [`StopWords`], [`Stemming`], [`Nouns`]) and a way to tell which language a
+//! text is in ([`mod@language`]). Without it such schemes are refused by name. Dictionaries are part
+//! of the build and of the schemes' texts.
+//!
 //! # Instructions of the processor
 //!
 //! The hot loops use AVX-512 or AVX2 where the processor has them, which is found out at run time,
@@ -52,6 +59,7 @@ pub mod feature;
 pub mod hamming;
 pub mod hash;
 mod kernel;
+pub mod language;
 pub mod resemblance;
 pub mod scheme;
 pub mod sketch;
@@ -64,13 +72,15 @@ pub use cluster::{Decision, survivors};
 pub use feature::{Anchor, DocumentFields, FeatureExtractor, Features, sort_dedup};
 #[doc(hidden)]
 pub use kernel::{force_level, level_name};
+pub use language::Language;
 pub use resemblance::{
     containment, intersection_at_least, intersection_size, prefix_len, resemblance, resemblance_of,
     shared_needed,
 };
 pub use scheme::{
-    Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization, Scheme, SchemeId,
-    SchemeMismatch, Segmentation, Shingle, Sketch, TokenHash, Weight, Width,
+    Boilerplate, Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization, Nouns, Scheme,
+    SchemeId, SchemeMismatch, Segmentation, Shingle, Sketch, Stemming, StopWords, TokenHash,
+    Weight, Width,
 };
 pub use sketch::{
     Fingerprint, MinHash, OnePermutation, Signature, Simhash, SketchValue, Sketcher, SuperShingles,

@@ -6,8 +6,10 @@
 //! [`crate::text`], [`crate::feature`] and [`crate::sketch`]; published values for it in
 //! `docs/vectors`.
 
+mod boilerplate;
 mod extraction;
 mod fields;
+mod language;
 mod mask;
 mod option;
 mod sketch;
@@ -19,8 +21,10 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+pub use boilerplate::{Boilerplate, BoilerplateScope};
 pub use extraction::{Extraction, HtmlMode};
 pub use fields::FieldWeights;
+pub use language::{Nouns, Stemming, StopWords};
 pub use mask::Mask;
 pub use option::{
     Case, Normalization, ParseOptionError, Segmentation, Shingle, Weight, Width, Widths,
@@ -49,6 +53,7 @@ pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 ///
 /// What is newer follows `unicode` and stands there only when it is not the default, so that
 /// nothing that a scheme ever meant changes its text: `html` ([`Extraction`]), `mask` ([`Mask`]),
+/// `stop` ([`StopWords`]), `stem` ([`Stemming`]), `nouns` ([`Nouns`]), `boilerplate` ([`Boilerplate`]),
 /// `fields` ([`FieldWeights`]) and `terms`, the id of the table of terms that weights or lexicons come from
 /// ([`Terms`](crate::Terms)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -73,6 +78,14 @@ pub struct Scheme {
     pub html: Extraction,
     /// What is made alike before words are cut.
     pub mask: Mask,
+    /// Words that are left out.
+    pub stop: StopWords,
+    /// Whether words are reduced to their stems.
+    pub stem: Stemming,
+    /// Whether nouns weigh more.
+    pub nouns: Nouns,
+    /// What became of lines that recur on many pages.
+    pub boilerplate: Boilerplate,
     /// What else than the text gives features.
     pub fields: FieldWeights,
     /// The table of terms that weights or lexicons come from.
@@ -154,6 +167,14 @@ pub enum ParseSchemeError {
     /// A field has a value that means nothing.
     #[error(transparent)]
     Value(#[from] ParseOptionError),
+    /// A value in a form that is not that of a scheme.
+    #[error("{found:?} stands in no scheme: write {expected:?}, which names the data as well")]
+    Short {
+        /// What stood there.
+        found: String,
+        /// The same as a scheme says it.
+        expected: String,
+    },
     /// The token hash is none of this build.
     #[error(
         "token hash {found:?} is unknown to this build: expected xxh3-64, lookup3 or siphash-2-4:ID"
@@ -220,6 +241,18 @@ impl fmt::Display for Scheme {
         if self.mask != Mask::default() {
             write!(f, " mask={}", self.mask)?;
         }
+        if self.stop != StopWords::NONE {
+            write!(f, " stop={}", self.stop)?;
+        }
+        if self.stem != Stemming::NONE {
+            write!(f, " stem={}", self.stem)?;
+        }
+        if self.nouns != Nouns::NONE {
+            write!(f, " nouns={}", self.nouns)?;
+        }
+        if self.boilerplate != Boilerplate::Kept {
+            write!(f, " boilerplate={}", self.boilerplate)?;
+        }
         if !self.fields.is_none() {
             write!(f, " fields={}", self.fields)?;
         }
@@ -249,7 +282,7 @@ impl Scheme {
         let mut field = |name| field(words.next(), name);
         let normalization = field("normalize")?.parse()?;
         let case = field("case")?.parse()?;
-        let segmentation = field("segment")?.parse()?;
+        let segmentation = canonical(field("segment")?)?;
         let shingle = field("shingle")?.parse()?;
         let weight = field("weight")?.parse()?;
         let hash = parse_hash(field("hash")?, key)?;
@@ -258,6 +291,10 @@ impl Scheme {
         expect_unicode(field("unicode")?)?;
         let html = newer(&mut words, "html")?;
         let mask = newer(&mut words, "mask")?;
+        let stop = newer(&mut words, "stop")?;
+        let stem = newer(&mut words, "stem")?;
+        let nouns = newer(&mut words, "nouns")?;
+        let boilerplate = newer(&mut words, "boilerplate")?;
         let fields = newer(&mut words, "fields")?;
         let mut next = words.next();
         let terms = parse_terms(&mut next)?;
@@ -276,6 +313,10 @@ impl Scheme {
                 sketch,
                 html,
                 mask,
+                stop,
+                stem,
+                nouns,
+                boilerplate,
                 fields,
                 terms,
             }),
@@ -289,19 +330,36 @@ fn newer<'a, T>(
     name: &'static str,
 ) -> Result<T, ParseSchemeError>
 where
-    T: FromStr<Err = ParseOptionError> + Default + PartialEq,
+    T: FromStr<Err = ParseOptionError> + fmt::Display + Default + PartialEq,
 {
     let is_it = |word: &&str| word.split_once('=').is_some_and(|field| field.0 == name);
     let Some((_, value)) = words.next_if(is_it).and_then(|word| word.split_once('=')) else {
         return Ok(T::default());
     };
-    let parsed: T = value.parse()?;
+    let parsed: T = canonical(value)?;
     if parsed == T::default() {
         return Err(ParseSchemeError::Trailing {
             found: format!("{name}={value}"),
         });
     }
     Ok(parsed)
+}
+
+/// A value in the one form that a scheme has for it: short forms are for people.
+fn canonical<T>(value: &str) -> Result<T, ParseSchemeError>
+where
+    T: FromStr<Err = ParseOptionError> + fmt::Display,
+{
+    let parsed: T = value.parse()?;
+    let text = parsed.to_string();
+    if text == value {
+        Ok(parsed)
+    } else {
+        Err(ParseSchemeError::Short {
+            found: value.to_owned(),
+            expected: text,
+        })
+    }
 }
 
 fn expect_version(word: Option<&str>) -> Result<(), ParseSchemeError> {
@@ -398,8 +456,22 @@ impl Scheme {
         Self {
             weight: Weight::Set,
             sketch: Sketch::None,
+            nouns: Nouns::NONE,
             terms: None,
             ..*self
+        }
+    }
+
+    /// Bytes of dictionaries that are held in memory, once for all threads, when texts are made to
+    /// features under this scheme; 0 for most.
+    #[must_use]
+    pub fn dictionary_bytes(&self) -> u64 {
+        match self.segmentation {
+            #[cfg(feature = "languages")]
+            Segmentation::Languages => crate::language::dictionary::CHINESE_BYTES,
+            #[cfg(feature = "languages")]
+            _ if self.nouns.are_tagged() => crate::language::dictionary::CHINESE_BYTES,
+            _ => 0,
         }
     }
 

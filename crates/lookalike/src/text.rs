@@ -6,6 +6,10 @@
 //!    says so (full mapping; a final sigma is judged within its piece).
 //! 2. [`Segmentation::Unicode`]: the words of a piece are those of UAX #29, that is the segments
 //!    between word boundaries that hold at least one alphanumeric character.
+//!    `languages`: the same, but for runs of at most 1,024 Han, kana, Thai, Lao, Khmer or Burmese
+//!    characters (Han and kana in one run), which dictionaries cut: Han alone by jieba with its
+//!    hidden Markov model, all others by ICU's dictionaries; of the segments, words are those
+//!    that hold an alphanumeric.
 //! 3. [`Segmentation::WordChars`]: the words of a piece are the maximal runs of characters of
 //!    general category L* or N*, or `_`. This is `\w+` of Python's `re`, and not
 //!    `char::is_alphanumeric`, which takes in combining marks.
@@ -13,20 +17,33 @@
 //!    (`Unicode`), or over the word characters alone, joined without anything (`WordChars`;
 //!    Python's `''.join(re.findall(r'\w', text.lower()))` when nothing is normalised).
 //!
-//! Every step looks at one piece only, so a text can be worked on in parts of any size.
+//! 5. Words on the lists of [`Scheme::stop`] are left out, and the others, if they are of at most 64
+//!    bytes and their stem is not empty, replaced by their stems ([`Scheme::stem`]). Character shingles
+//!    know nothing of either.
+//!
+//! Every step looks at one piece only, so a text can be worked on in parts of any size; but where a
+//! list or stemmer is chosen by the text's language, that is decided first ([`mod@crate::language`]).
 //! Pieces of ASCII take a vector kernel, all others the Unicode tables; both give the same words.
 
 mod batch;
 mod chars;
 mod class;
+#[cfg(not(feature = "languages"))]
+mod filter;
 mod mask;
 mod piece;
 
+use std::borrow::Cow;
+
 use crate::kernel::Level;
 use crate::kernel::tokenise::{self, Rules};
+#[cfg(feature = "languages")]
+use crate::language::words::WordFilter;
 use crate::scheme::{Case, Mask, Normalization, Scheme, Segmentation};
 pub(crate) use batch::{Batch, Room};
 pub(crate) use chars::CharBatch;
+#[cfg(not(feature = "languages"))]
+use filter::WordFilter;
 use mask::mask;
 use piece::PieceReader;
 
@@ -46,7 +63,7 @@ impl TextRules {
     fn ascii(self) -> Rules {
         Rules {
             lower: self.case == Case::Lower,
-            join: self.segmentation == Segmentation::Unicode,
+            join: !self.segmentation.is_word_chars(),
         }
     }
 }
@@ -70,6 +87,7 @@ pub struct Segmenter {
     reader: PieceReader,
     mask: Mask,
     masked: String,
+    filter: Option<WordFilter>,
 }
 
 impl Segmenter {
@@ -87,6 +105,7 @@ impl Segmenter {
             reader: PieceReader::new(rules),
             mask: scheme.mask,
             masked: String::new(),
+            filter: WordFilter::new(scheme),
         }
     }
 
@@ -97,6 +116,32 @@ impl Segmenter {
 
     /// Shows `full` the words of `text` in batches of some thousand.
     pub(crate) fn batches(&mut self, text: &str, mut full: impl FnMut(&Batch)) {
+        let Some(mut filter) = self.filter.take() else {
+            return self.plain_batches(text, full);
+        };
+        filter.begin(text);
+        self.plain_batches(text, |batch| full(filter.apply(batch)));
+        self.filter = Some(filter);
+    }
+
+    /// What becomes of a word of a text that was last cut by [`Segmenter::batches`] or
+    /// [`Segmenter::begin`]: its stem, or nothing.
+    pub(crate) fn filtered<'w>(&self, word: &'w str) -> Option<Cow<'w, str>> {
+        match &self.filter {
+            Some(filter) => filter.word(word),
+            None => Some(Cow::Borrowed(word)),
+        }
+    }
+
+    /// Turns to the stop words and stems of a text.
+    pub(crate) fn begin(&mut self, text: &str) {
+        if let Some(filter) = &mut self.filter {
+            filter.begin(text);
+        }
+    }
+
+    /// Shows `full` the words of `text` before any is left out or reduced to its stem.
+    pub(crate) fn plain_batches(&mut self, text: &str, mut full: impl FnMut(&Batch)) {
         self.masked(text, |segmenter, text| {
             let mut rest = text;
             segmenter.batch.clear();

@@ -232,6 +232,7 @@ impl Overlap<'_> {
                 input_bytes: self.inputs.total_bytes(),
                 text_bytes: tally.text_bytes,
                 spilled_bytes: chunks,
+                boilerplate: tally.removed.counts(self.options),
                 ..Counts::default()
             },
             exact_sets: sets.count() as u64,

@@ -206,6 +206,7 @@ impl Batch {
         tally.too_long += u64::from(record.text_state == TextState::TooLong);
         tally.replaced += u64::from(record.replaced);
         tally.generated_ids += u64::from(record.id_generated);
+        tally.removed.count(&record.removed);
         let class = if text.trim().is_empty() {
             tally.empty += u64::from(record.text_state != TextState::TooLong);
             None

@@ -1,26 +1,10 @@
 //! Where a document comes from: its URL and its server.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use lookalike_corpus::{FieldPath, Record, host};
-use serde_json::value::RawValue;
+use lookalike_corpus::{FieldPath, Record, field_of, host};
 
 use super::settings::ServerName;
-
-/// A string or number in a record's JSON object.
-fn field(raw: &[u8], path: &FieldPath) -> Option<String> {
-    let mut object = std::str::from_utf8(raw).ok()?;
-    for name in path.names() {
-        let fields: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(object).ok()?;
-        object = fields.get(name.as_str())?.get();
-    }
-    match object.as_bytes().first()? {
-        b'"' => serde_json::from_str(object).ok(),
-        b'0'..=b'9' | b'-' => Some(object.to_owned()),
-        _ => None,
-    }
-}
 
 /// What is known of a document's place.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -39,7 +23,7 @@ impl Site {
         name: &ServerName,
         url_field: &FieldPath,
     ) -> Self {
-        let named = |path: &FieldPath| has_fields.then(|| field(record.raw, path)).flatten();
+        let named = |path: &FieldPath| has_fields.then(|| field_of(record, path)).flatten();
         let id_is_url = host(&record.id).is_some();
         let url = if id_is_url { None } else { named(url_field) };
         let server = match name {
@@ -68,22 +52,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_and_fields_name_servers() {
+    fn paths_name_servers() {
         assert_eq!(
             leading("/srv/./docs/a.html", 2).as_deref(),
             Some("srv/docs")
         );
         assert_eq!(leading("docs/a.html", 2), None);
-        let path = "meta.host".parse().unwrap();
-        assert_eq!(
-            field(br#"{"meta":{"host":"h\n"}}"#, &path).as_deref(),
-            Some("h\n")
-        );
-        assert_eq!(
-            field(br#"{"meta":{"host":7}}"#, &path).as_deref(),
-            Some("7")
-        );
-        assert_eq!(field(br#"{"meta":{"host":null}}"#, &path), None);
-        assert_eq!(field(b"no json", &path), None);
     }
 }

@@ -77,6 +77,10 @@ pub struct Counts {
     pub without_features: u64,
     /// Records that could not be used; not among `records`.
     pub skipped: u64,
+    /// Lines that recur on many pages and were taken out before anything was compared.
+    pub boilerplate_lines: u64,
+    /// Records they were taken from.
+    pub boilerplate_records: u64,
     /// Bytes of all records.
     pub input_bytes: u64,
     /// Bytes of the kept records.

@@ -97,6 +97,13 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
             "without words to compare",
         ));
     }
+    if counts.boilerplate_lines > 0 {
+        caveats.push(format!(
+            "Lines that recur on many pages are no text: {} were taken out of {} records before anything was compared, and the texts below are without them.",
+            count(counts.boilerplate_lines),
+            count(counts.boilerplate_records)
+        ));
+    }
     if counts.skipped > 0 {
         let (verb, them) = if counts.skipped == 1 {
             ("was", "it is")

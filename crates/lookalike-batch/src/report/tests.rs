@@ -50,6 +50,7 @@ fn data() -> ReportData {
             input_bytes: 5 << 20,
             kept_bytes: 4 << 20,
             removed_bytes: 1 << 20,
+            ..Counts::default()
         },
         timings: vec![
             ("read".to_owned(), 1.5, 2.5),

@@ -97,10 +97,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Refuses what an evaluation does not look at.
     arguments
         .scheme
-        .measured(method.weight, sketch, &arguments.input.html)?;
-    let (scheme, terms) = arguments
-        .scheme
-        .scheme(method.weight, sketch, &arguments.input.html)?;
+        .measured(method.weight, sketch, &arguments.input.options(None))?;
+    let (scheme, terms) =
+        arguments
+            .scheme
+            .scheme(method.weight, sketch, &arguments.input.options(None))?;
     let refused = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let sketcher = Sketcher::new(&scheme, terms.as_ref()).map_err(|error| refused(&error))?;
     let extractor = match &terms {

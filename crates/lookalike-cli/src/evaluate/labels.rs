@@ -153,10 +153,11 @@ pub(super) fn read_labels(path: &Path, collection: &Collection) -> Result<Labels
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let collection = collection(&arguments.input, &arguments.run)?;
     let labels = read_labels(&arguments.labels, &collection)?;
-    let scheme =
-        arguments
-            .scheme
-            .measured(arguments.weight, arguments.sketch, &arguments.input.html)?;
+    let scheme = arguments.scheme.measured(
+        arguments.weight,
+        arguments.sketch,
+        &arguments.input.options(None),
+    )?;
     if arguments.measure != Measure::Resemblance
         && !(arguments.sketch == Sketch::None && matches!(labels, Labels::Pairs(_)))
     {

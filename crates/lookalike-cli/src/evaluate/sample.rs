@@ -87,10 +87,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let bands = draw::bands(arguments.sketch, &numbers)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let scheme =
-        arguments
-            .scheme
-            .measured(arguments.weight, arguments.sketch, &arguments.input.html)?;
+    let scheme = arguments.scheme.measured(
+        arguments.weight,
+        arguments.sketch,
+        &arguments.input.options(None),
+    )?;
     let collection = collection(&arguments.input, &arguments.run)?;
     let sketches = sketches_of(&collection, &scheme);
     let least = bands.last().map_or(1.0, |band| band.low);

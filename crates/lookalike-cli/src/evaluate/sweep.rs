@@ -203,9 +203,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "--measures are held against labelled pairs: give --labels".to_owned(),
         ));
     }
-    let base = arguments
-        .scheme
-        .measured(Weight::Set, Sketch::None, &arguments.input.html)?;
+    let base =
+        arguments
+            .scheme
+            .measured(Weight::Set, Sketch::None, &arguments.input.options(None))?;
     let collection = collection(&arguments.input, &arguments.run)?;
     let (truth, words) = arguments.truth(&collection, &base)?;
     if truth.true_pairs() == 0 {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod archives;
+mod boilerplate;
 mod choices;
 mod corpora;
 mod design;
@@ -19,6 +20,7 @@ mod index;
 mod invariance;
 mod join;
 mod label;
+mod languages;
 mod methods;
 mod oracle;
 mod overlap;

@@ -1,7 +1,7 @@
 //! How much each feature of a text weighs in a simhash (M2, Y1), in integers.
 
 use crate::feature::FeatureExtractor;
-use crate::scheme::Weight;
+use crate::scheme::{Nouns, Weight};
 use crate::terms::{Terms, log2_256};
 
 /// Occurrences beyond this many count as this many, so that no product overflows.
@@ -33,20 +33,54 @@ pub(super) fn weigh(
     }));
 }
 
+/// A word of a text as Y1 sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct YuWord {
+    hash: u64,
+    /// Whether it has four characters or more.
+    long: bool,
+    noun: bool,
+}
+
 /// Y1: `W = Score / max Score` in 1024ths, `Score = n + lambda * (Len + Pos)`; Len is 1 for words
-/// of 4 characters or more. Pos, which is 1 for nouns, is 0 throughout: no tagger is built in.
-/// The source leaves open how lambda depends on the document's length; here it is
-/// 1 + floor(log2(1 + words / 64)), so that it keeps pace with the frequencies of longer texts.
-pub(super) fn yu(words: &mut [(u64, bool)], out: &mut Vec<(u64, i32)>) {
+/// of 4 characters or more, Pos 1 for words that are nouns at least as often as not, where the scheme
+/// has nouns told from other words. The source leaves open how lambda depends on the document's
+/// length; here it is 1 + floor(log2(1 + words / 64)), so that it keeps pace with the frequencies of
+/// longer texts.
+pub(super) fn yu(words: &mut [YuWord], out: &mut Vec<(u64, i32)>) {
     words.sort_unstable();
     let lambda = 1 + u64::from((1 + words.len() as u64 / 64).ilog2());
-    let scores = |words: &[(u64, bool)]| words.len() as u64 + lambda * u64::from(words[0].1);
-    let equal = || words.chunk_by(|a, b| a.0 == b.0);
+    let scores = |words: &[YuWord]| {
+        let nouns = words.iter().filter(|word| word.noun).count();
+        let pos = 2 * nouns >= words.len();
+        words.len() as u64 + lambda * (u64::from(words[0].long) + u64::from(pos))
+    };
+    let equal = || words.chunk_by(|a, b| a.hash == b.hash);
     let most = equal().map(scores).max().unwrap_or(1);
     out.extend(equal().map(|equal| {
         let weight = (scores(equal) * 1024 + most / 2) / most;
-        (equal[0].0, weight as i32)
+        (equal[0].hash, weight as i32)
     }));
+}
+
+/// The words of a text, one after another.
+#[derive(Default)]
+struct Words {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Words {
+    fn push(&mut self, word: &str) {
+        self.text.push_str(word);
+        self.ends.push(self.text.len());
+    }
+
+    fn list(&self) -> Vec<&str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let bounds = starts.zip(&self.ends);
+        bounds.map(|(start, &end)| &self.text[start..end]).collect()
+    }
 }
 
 impl FeatureExtractor {
@@ -57,15 +91,40 @@ impl FeatureExtractor {
             hash,
             seed,
             weights,
+            nouns,
             ..
         } = self;
-        let mut words = Vec::new();
-        segmenter.words(text, |word| {
-            let long = word.chars().nth(3).is_some();
-            words.push((hash.of(word.as_bytes(), *seed), long));
+        // Tags are those of the words as they stand, not of stems.
+        let mut words = Words::default();
+        segmenter.plain_batches(text, |batch| {
+            batch.words().for_each(|word| words.push(word))
         });
-        yu(&mut words, weights);
+        segmenter.begin(text);
+        let words = words.list();
+        let nouns = nouns_among(*nouns, text, &words);
+        let weighed = words.iter().zip(nouns).filter_map(|(word, noun)| {
+            let word = segmenter.filtered(word)?;
+            Some(YuWord {
+                hash: hash.of(word.as_bytes(), *seed),
+                long: word.chars().nth(3).is_some(),
+                noun,
+            })
+        });
+        yu(&mut weighed.collect::<Vec<_>>(), weights);
     }
+}
+
+#[cfg(feature = "languages")]
+fn nouns_among(nouns: Nouns, text: &str, words: &[&str]) -> Vec<bool> {
+    match nouns.are_tagged() {
+        true => crate::language::nouns::nouns(text, words),
+        false => vec![false; words.len()],
+    }
+}
+
+#[cfg(not(feature = "languages"))]
+fn nouns_among(_: Nouns, _: &str, words: &[&str]) -> Vec<bool> {
+    vec![false; words.len()]
 }
 
 #[cfg(test)]
@@ -76,11 +135,26 @@ mod tests {
     fn y1_by_hand() {
         // "data" three times, "of" five times, "the" once: 9 words, so lambda is 1. Scores:
         // data 3 + 1 = 4, of 5 + 0 = 5, the 1 + 0 = 1; the largest is 5.
-        let mut words = [(1, true); 3].to_vec();
-        words.extend([(2, false); 5]);
-        words.push((3, false));
+        let word = |hash, long, noun| YuWord { hash, long, noun };
+        let mut words = vec![word(1, true, false); 3];
+        words.extend([word(2, false, false); 5]);
+        words.push(word(3, false, false));
         let mut out = Vec::new();
         yu(&mut words, &mut out);
         assert_eq!(out, [(1, 819), (2, 1024), (3, 205)]); // 4/5, 1 and 1/5 of 1024
+    }
+
+    #[test]
+    fn y1_by_hand_with_nouns() {
+        // As above, "data" a noun twice of three times, "of" never, "the" by mistake: scores are
+        // 3 + 1 + 1 = 5, 5 and 1 + 1 = 2.
+        let word = |hash, long, noun| YuWord { hash, long, noun };
+        let mut words = vec![word(1, true, true); 2];
+        words.push(word(1, true, false));
+        words.extend([word(2, false, false); 5]);
+        words.push(word(3, false, true));
+        let mut out = Vec::new();
+        yu(&mut words, &mut out);
+        assert_eq!(out, [(1, 1024), (2, 1024), (3, 410)]); // 1, 1 and 2/5 of 1024
     }
 }

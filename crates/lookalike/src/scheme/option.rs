@@ -19,7 +19,7 @@ pub struct ParseOptionError {
 }
 
 impl ParseOptionError {
-    pub(super) fn new(option: &'static str, expected: &'static str, found: &str) -> Self {
+    pub(crate) fn new(option: &'static str, expected: &'static str, found: &str) -> Self {
         Self {
             option,
             found: found.to_owned(),
@@ -79,14 +79,62 @@ word_option! {
     Lower = "lower",
 }
 
-word_option! {
-    /// What a word is.
-    Segmentation, "segmentation", "unicode or word-chars",
+/// What a word is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Segmentation {
     /// The words of UAX #29: segments between word boundaries that hold an alphanumeric.
     #[default]
-    Unicode = "unicode",
+    Unicode,
     /// Maximal runs of letters (L*), numbers (N*) and `_`: Python's `\w+`.
-    WordChars = "word-chars",
+    WordChars,
+    /// As `Unicode`, but Chinese, Japanese, Thai, Lao, Khmer and Burmese by dictionaries.
+    #[cfg(feature = "languages")]
+    Languages,
+}
+
+impl Segmentation {
+    /// Whether words are maximal runs of word characters, and nothing else counts.
+    pub(crate) fn is_word_chars(self) -> bool {
+        self == Self::WordChars
+    }
+}
+
+/// In a scheme the dictionaries have their versions.
+#[cfg(feature = "languages")]
+const DICTIONARIES: &str = "languages/jieba-0.11.0/icu-2.4.0";
+
+impl fmt::Display for Segmentation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Unicode => "unicode",
+            Self::WordChars => "word-chars",
+            #[cfg(feature = "languages")]
+            Self::Languages => DICTIONARIES,
+        })
+    }
+}
+
+impl FromStr for Segmentation {
+    type Err = ParseOptionError;
+
+    /// Takes the text of a scheme, and `languages` for the dictionaries of this build.
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let expected = if cfg!(feature = "languages") {
+            "unicode, word-chars or languages, in a scheme languages/jieba-0.11.0/icu-2.4.0"
+        } else if text.starts_with("languages") {
+            super::language::LACKING
+        } else {
+            "unicode or word-chars"
+        };
+        match text {
+            "unicode" => Ok(Self::Unicode),
+            "word-chars" => Ok(Self::WordChars),
+            #[cfg(feature = "languages")]
+            "languages" | DICTIONARIES => Ok(Self::Languages),
+            _ => Err(ParseOptionError::new("segmentation", expected, text)),
+        }
+    }
 }
 
 word_option! {

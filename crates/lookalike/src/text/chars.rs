@@ -3,7 +3,7 @@
 
 use super::piece::is_word_char;
 use super::{CHUNK, Segmenter, first_piece, is_space, piece_start};
-use crate::scheme::{Case, Segmentation};
+use crate::scheme::Case;
 
 /// Bytes that can be read from any character on.
 const PADDING: usize = 8;
@@ -135,7 +135,7 @@ impl Segmenter {
         full: &mut impl FnMut(&mut CharBatch),
     ) -> &'a str {
         let ascii = ascii_pieces(rest);
-        if self.rules.segmentation == Segmentation::Unicode && !ascii.is_empty() {
+        if !self.rules.segmentation.is_word_chars() && !ascii.is_empty() {
             batch.push_ascii(ascii, self.rules.case == Case::Lower);
             hand_on(batch, full);
             return &rest[ascii.len()..];
@@ -153,7 +153,7 @@ impl Segmenter {
         batch: &mut CharBatch,
         full: &mut impl FnMut(&mut CharBatch),
     ) {
-        let spaced = self.rules.segmentation == Segmentation::Unicode;
+        let spaced = !self.rules.segmentation.is_word_chars();
         if spaced && batch.begun {
             batch.push(' ');
         }

@@ -9,6 +9,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::TextRules;
 use super::class::{self, Class};
+#[cfg(feature = "languages")]
+use crate::language::dictionary;
 use crate::scheme::{Case, Normalization, Segmentation};
 
 /// Normalises and cuts pieces, with buffers that are used again.
@@ -34,16 +36,20 @@ impl PieceReader {
     /// Shows `visit` the words of `piece`.
     pub(super) fn words(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
         let segmentation = self.rules.segmentation;
-        if segmentation == Segmentation::Unicode && self.fold_common(piece) {
+        #[cfg(feature = "languages")]
+        if segmentation == Segmentation::Languages && dictionary::has_runs(piece) {
+            return dictionary::words(self.fold(piece), visit);
+        }
+        if !segmentation.is_word_chars() && self.fold_common(piece) {
             return common_words(&self.lower, &self.steps, visit);
         }
         let folded = self.fold(piece);
         match segmentation {
-            Segmentation::Unicode => folded.unicode_words().for_each(&mut visit),
             Segmentation::WordChars => folded
                 .split(|c| !is_word_char(c))
                 .filter(|word| !word.is_empty())
                 .for_each(&mut visit),
+            _ => folded.unicode_words().for_each(&mut visit),
         }
     }
 

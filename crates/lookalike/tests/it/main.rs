@@ -7,6 +7,8 @@ mod band;
 mod chunk;
 mod cluster;
 mod feature;
+#[cfg(feature = "languages")]
+mod languages;
 mod resemblance;
 mod scheme;
 mod sketch;

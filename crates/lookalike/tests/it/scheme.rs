@@ -1,10 +1,10 @@
 //! The text form of schemes: canonical, complete, refusing what it does not mean.
 
 use lookalike::hash::siphash::SipKey;
-use lookalike::scheme::{ParseSchemeError, UNICODE_MAJOR, Widths};
+use lookalike::scheme::{BoilerplateScope, ParseSchemeError, UNICODE_MAJOR, Widths};
 use lookalike::{
-    Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization, Scheme, Segmentation, Shingle,
-    Sketch, TermsId, TokenHash, Weight, Width,
+    Boilerplate, Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization, Nouns, Scheme,
+    Segmentation, Shingle, Sketch, Stemming, StopWords, TermsId, TokenHash, Weight, Width,
 };
 use proptest::prelude::*;
 
@@ -39,7 +39,12 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         Normalization::Nfkc,
     ]);
     let case = prop::sample::select(vec![Case::Keep, Case::Lower]);
-    let segmentation = prop::sample::select(vec![Segmentation::Unicode, Segmentation::WordChars]);
+    let segmentation = prop::sample::select(vec![
+        Segmentation::Unicode,
+        Segmentation::WordChars,
+        #[cfg(feature = "languages")]
+        Segmentation::Languages,
+    ]);
     let weight = prop::sample::select(vec![
         Weight::Set,
         Weight::Tf,
@@ -68,6 +73,12 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         in_links,
         out_links,
     });
+    let scope = prop::sample::select(vec![BoilerplateScope::Site, BoilerplateScope::Collection]);
+    let boilerplate = prop_oneof![
+        Just(Boilerplate::Kept),
+        (scope, any::<u64>()).prop_map(|(scope, id)| Boilerplate::Removed { scope, id }),
+    ];
+    let words = any_words();
     let terms = prop::option::of(any::<u64>().prop_map(TermsId));
     (
         normalization,
@@ -77,7 +88,7 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         weight,
         (hash, any::<u64>()),
         sketch,
-        (html, mask, fields, terms),
+        (html, mask, fields, words, (boilerplate, terms)),
     )
         .prop_map(
             |(
@@ -88,7 +99,7 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
                 weight,
                 (hash, seed),
                 sketch,
-                (html, mask, fields, terms),
+                (html, mask, fields, (stop, stem, nouns), (boilerplate, terms)),
             )| {
                 Scheme {
                     normalization,
@@ -102,10 +113,60 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
                     html,
                     mask,
                     fields,
+                    stop,
+                    stem,
+                    nouns,
+                    boilerplate,
                     terms,
                 }
             },
         )
+}
+
+/// Schemes that know nothing of single languages.
+pub(crate) fn any_plain_scheme() -> impl Strategy<Value = Scheme> {
+    any_scheme().prop_map(|scheme| Scheme {
+        segmentation: match scheme.segmentation {
+            Segmentation::WordChars => Segmentation::WordChars,
+            _ => Segmentation::Unicode,
+        },
+        stop: StopWords::NONE,
+        stem: Stemming::NONE,
+        ..scheme
+    })
+}
+
+#[cfg(feature = "languages")]
+fn any_words() -> impl Strategy<Value = (StopWords, Stemming, Nouns)> {
+    let stop = prop::sample::select(vec!["none", "auto", "en", "de,en", "ar,fr,zh"]);
+    let stem = prop::sample::select(vec!["none", "auto", "en", "ru"]);
+    let nouns = prop::sample::select(vec![Nouns::NONE, Nouns::TAGGED]);
+    (stop, stem, nouns)
+        .prop_map(|(stop, stem, nouns)| (stop.parse().unwrap(), stem.parse().unwrap(), nouns))
+}
+
+#[cfg(not(feature = "languages"))]
+fn any_words() -> impl Strategy<Value = (StopWords, Stemming, Nouns)> {
+    Just((StopWords::NONE, Stemming::NONE, Nouns::NONE))
+}
+
+#[cfg(not(feature = "languages"))]
+#[test]
+fn schemes_that_need_a_feature_are_refused_by_name() {
+    let refused = |text: String| text.parse::<Scheme>().unwrap_err().to_string();
+    let base = Scheme::default().to_string();
+    for text in [
+        base.replace(
+            "segment=unicode",
+            "segment=languages/jieba-0.11.0/icu-2.4.0",
+        ),
+        format!("{base} stop=en/stop-words-0.10.1"),
+        format!("{base} stem=en/frostem-2.20261016.1"),
+        format!("{base} nouns=harper-brill-3.0.0/jieba-0.11.0/whatlang-0.18.0"),
+    ] {
+        let message = refused(text);
+        assert!(message.contains("Cargo feature `languages`"), "{message}");
+    }
 }
 
 proptest! {

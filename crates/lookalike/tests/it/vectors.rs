@@ -90,6 +90,54 @@ fn super_shingles_stay() {
     check("supershingle.jsonl", "super_shingles", sketch);
 }
 
+#[cfg(feature = "languages")]
+#[test]
+fn features_of_languages_stay() {
+    check("languages.jsonl", "features", features);
+}
+
+/// Texts in which dictionaries, stop words or stems have something to say; beside [`TEXTS`].
+#[cfg(feature = "languages")]
+const LANGUAGE_TEXTS: &[&str] = &[
+    "\u{6211}\u{4eec}\u{6765}\u{5230}\u{5317}\u{4eac}\u{6e05}\u{534e}\u{5927}\u{5b66}\u{ff0c}\u{5f00}\u{6e90}\u{6709}\u{4e00}\u{4e2a}\u{597d}\u{5904}\u{3002}",
+    "\u{7528}Python3\u{7f16}\u{5199}\u{7a0b}\u{5e8f}\u{3005} ABC\u{516c}\u{53f8}",
+    "\u{6771}\u{4eac}\u{90fd}\u{306b}\u{4f4f}\u{3093}\u{3067}\u{3044}\u{307e}\u{3059}\u{3002}\u{30b3}\u{30f3}\u{30d4}\u{30e5}\u{30fc}\u{30bf}",
+    "\u{e01}\u{e0e}\u{e2b}\u{e21}\u{e32}\u{e22}\u{e44}\u{e17}\u{e22} \u{e9e}\u{eb2}\u{eaa}\u{eb2}\u{ea5}\u{eb2}\u{ea7}",
+    "\u{1797}\u{17b6}\u{179f}\u{17b6}\u{1781}\u{17d2}\u{1798}\u{17c2}\u{179a} \u{1019}\u{103c}\u{1014}\u{103a}\u{1019}\u{102c}\u{1018}\u{102c}\u{101e}\u{102c}",
+    "The runners were running through the connected forests of their villages, and nobody stopped them.",
+    "Die verbundenen W\u{e4}lder sind alles, was den D\u{f6}rfern dieses Landes noch geblieben ist.",
+];
+
+#[cfg(feature = "languages")]
+const LANGUAGE_SCHEMES: &[&str] = &[
+    "normalize=nfc case=lower segment=languages/jieba-0.11.0/icu-2.4.0 shingle=words:1 weight=set hash=xxh3-64 seed=0 \
+     sketch=none unicode=17",
+    "normalize=nfkc case=keep segment=languages/jieba-0.11.0/icu-2.4.0 shingle=words:3 weight=set hash=xxh3-64 seed=7 \
+     sketch=none unicode=17",
+    "normalize=nfc case=lower segment=unicode shingle=words:1 weight=set hash=xxh3-64 seed=0 sketch=none unicode=17 \
+     stop=de,en/stop-words-0.10.1",
+    "normalize=nfc case=lower segment=unicode shingle=words:2 weight=set hash=xxh3-64 seed=0 sketch=none unicode=17 \
+     stop=auto/whatlang-0.18.0/stop-words-0.10.1 stem=auto/whatlang-0.18.0/frostem-2.20261016.1",
+    "normalize=nfc case=lower segment=languages/jieba-0.11.0/icu-2.4.0 shingle=words:1 weight=set hash=xxh3-64 seed=0 \
+     sketch=none unicode=17 stem=en/frostem-2.20261016.1",
+];
+
+#[cfg(feature = "languages")]
+#[test]
+#[ignore = "writes the file that another test compares with"]
+fn write_vectors_of_languages() {
+    let mut out = String::new();
+    for scheme in LANGUAGE_SCHEMES {
+        let scheme: Scheme = format!("lookalike/1 {scheme}").parse().unwrap();
+        for text in TEXTS.iter().chain(LANGUAGE_TEXTS) {
+            let features = features(&scheme, text);
+            let row = json!({"scheme": scheme.to_string(), "text": text, "features": features});
+            out += &format!("{row}\n");
+        }
+    }
+    std::fs::write(path("languages.jsonl"), out).unwrap();
+}
+
 const TEXTS: &[&str] = &[
     "",
     " \t\r\n",

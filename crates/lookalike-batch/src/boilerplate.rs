@@ -1,0 +1,293 @@
+//! Which lines recur on many pages: the pass before the first one of a job with `--boilerplate`.
+//!
+//! Every line of every page becomes a key; keys are scattered to disk, grouped, and those that stand
+//! on enough different pages of their site are learned. Pages of equal text count once, so that
+//! copies of a page do not make a template of it. The result is a set: it depends on no order.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lookalike::scheme::BoilerplateScope;
+use lookalike_corpus::{
+    BoilerplateLines, Chunk, InputOptions, Inputs, Parser, Record, Removed, line_keys, site_key,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::documents::ClassId;
+use crate::error::BatchError;
+use crate::groups::{KeySink, KeyWriter};
+use crate::observer::{Observer, Stage};
+use crate::pipeline::{Worker, run_in_order};
+use crate::scan::{Seen, content_hash};
+use crate::settings::Limits;
+use crate::spool::PARTS;
+
+/// Fewer pages than this are no evidence of a template.
+const FEWEST_PAGES: u64 = 5;
+
+/// What to learn from.
+pub struct Learning<'a> {
+    /// What to read.
+    pub inputs: &'a Inputs,
+    /// How to read it; their own `boilerplate` is not applied.
+    pub options: &'a InputOptions,
+    /// Among which pages a line must recur.
+    pub scope: BoilerplateScope,
+    /// On which share of these, in (0, 1]; but never on fewer than five.
+    pub share: f64,
+    /// What to use of the machine; changes no result.
+    pub limits: &'a Limits,
+    /// Where temporary files go.
+    pub folder: &'a Path,
+    /// Who hears of progress.
+    pub observer: &'a dyn Observer,
+}
+
+/// What became of the lines that were learned.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoilerplateCounts {
+    /// Among which pages they recur, and their id, as in the scheme.
+    pub lines_of: String,
+    /// Lines that were learned.
+    pub learned: u64,
+    /// Documents from which lines were taken.
+    pub documents: u64,
+    /// Lines that were taken.
+    pub lines: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Documents that kept all lines because next to nothing would have been left.
+    pub kept_whole: u64,
+    /// Documents of no site, which kept all lines.
+    pub without_site: u64,
+}
+
+/// The same while it is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RemovedTally {
+    documents: u64,
+    lines: u64,
+    bytes: u64,
+    kept_whole: u64,
+    without_site: u64,
+}
+
+impl RemovedTally {
+    /// One document more.
+    pub(crate) fn count(&mut self, removed: &Removed) {
+        self.documents += u64::from(removed.lines > 0);
+        self.lines += removed.lines;
+        self.bytes += removed.bytes;
+        self.kept_whole += u64::from(removed.kept_whole);
+        self.without_site += u64::from(removed.without_site);
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.documents += other.documents;
+        self.lines += other.lines;
+        self.bytes += other.bytes;
+        self.kept_whole += other.kept_whole;
+        self.without_site += other.without_site;
+    }
+
+    /// The counts for a summary; none where nothing was to be taken out.
+    pub(crate) fn counts(&self, options: &InputOptions) -> Option<BoilerplateCounts> {
+        let lines = options.boilerplate.as_ref()?;
+        Some(BoilerplateCounts {
+            lines_of: lines.scheme().to_string(),
+            learned: lines.len() as u64,
+            documents: self.documents,
+            lines: self.lines,
+            bytes: self.bytes,
+            kept_whole: self.kept_whole,
+            without_site: self.without_site,
+        })
+    }
+}
+
+/// A text of a site that was not seen before.
+struct Page {
+    class: ClassId,
+    site: u64,
+}
+
+struct Reader<'a> {
+    learning: &'a Learning<'a>,
+    parser: Parser<'a>,
+    seen: &'a Seen,
+    too_many: &'a AtomicBool,
+    lines: KeyWriter<'a>,
+    keys: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Pages {
+    new: Vec<Page>,
+    disk_bytes: u64,
+}
+
+impl Worker for Reader<'_> {
+    type Output = Pages;
+
+    fn run(&mut self, chunk: &Chunk) -> Result<Pages, BatchError> {
+        let mut pages = Pages {
+            disk_bytes: chunk.disk_bytes,
+            ..Pages::default()
+        };
+        let mut failed = Ok(());
+        let Self {
+            learning,
+            parser,
+            seen,
+            too_many,
+            lines,
+            keys,
+        } = self;
+        parser.parse(chunk, &mut |record| {
+            // What cannot be read is counted by the pass that follows.
+            let Ok(record) = record else { return };
+            let Some((site, hash)) = learning.page(&record) else {
+                return;
+            };
+            match seen.class(hash) {
+                None => too_many.store(true, Ordering::Relaxed),
+                Some((_, false)) => {}
+                Some((class, true)) => {
+                    line_keys(site, &record.text, keys);
+                    let number = class.position() as u32;
+                    let pushed = keys.iter().try_for_each(|&key| lines.push(key, number));
+                    if failed.is_ok() {
+                        failed = pushed;
+                    }
+                    pages.new.push(Page { class, site });
+                }
+            }
+        });
+        failed.map_err(BatchError::temporary(learning.folder))?;
+        Ok(pages)
+    }
+}
+
+/// Sites of the pages, and how many pages each has.
+#[derive(Default)]
+struct Sites {
+    of: Vec<u64>,
+    pages: HashMap<u64, u64>,
+}
+
+impl Sites {
+    fn add(&mut self, page: &Page) {
+        let position = page.class.position();
+        if self.of.len() <= position {
+            self.of.resize(position + 1, 0);
+        }
+        self.of[position] = page.site;
+        *self.pages.entry(page.site).or_default() += 1;
+    }
+}
+
+impl Learning<'_> {
+    /// Site and identity of a page; none if it has no text or no site.
+    fn page(&self, record: &Record<'_>) -> Option<(u64, u128)> {
+        if record.text.trim().is_empty() {
+            return None;
+        }
+        let format = self.inputs.sources[record.source as usize].format;
+        let site = site_key(self.scope, record, format)?;
+        let spread = u128::from(site) << 64 | u128::from(site);
+        Some((site, content_hash(&record.text) ^ spread))
+    }
+
+    /// Reads everything and learns the lines.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the share means nothing, no page has a site, input that cannot be read, or more
+    /// lines than a quarter of the memory holds.
+    pub fn learn(&self) -> Result<BoilerplateLines, BatchError> {
+        if !(self.share > 0.0 && self.share <= 1.0) {
+            return Err(BatchError::Settings(format!(
+                "boilerplate share {} is not above 0 and at most 1: write for example 0.1",
+                self.share
+            )));
+        }
+        self.observer.stage(Stage::Learn, self.inputs.total_bytes());
+        let temporary = BatchError::temporary(self.folder);
+        let sink = KeySink::new(self.folder, self.limits.memory / 6).map_err(&temporary)?;
+        let sites = self.read(&sink)?;
+        if sites.pages.is_empty() && self.scope == BoilerplateScope::Site {
+            return Err(BatchError::Settings(
+                "no document has a site: --boilerplate site wants URLs as ids or in a field `url`; use \
+                 --boilerplate collection for pages of one site without URLs"
+                    .to_owned(),
+            ));
+        }
+        let keys = self.recurring(&sink, &sites)?;
+        Ok(BoilerplateLines::new(self.scope, keys))
+    }
+
+    fn read(&self, sink: &KeySink) -> Result<Sites, BatchError> {
+        let (seen, too_many) = (Seen::new(), AtomicBool::new(false));
+        let options = InputOptions {
+            boilerplate: None,
+            ..self.options.clone()
+        };
+        let reader = || Reader {
+            learning: self,
+            parser: Parser::new(self.inputs, &options),
+            seen: &seen,
+            too_many: &too_many,
+            lines: sink.writer(),
+            keys: Vec::new(),
+        };
+        let (mut sites, mut read) = (Sites::default(), 0);
+        let readers = (0..self.limits.threads).map(|_| reader()).collect();
+        let readers = run_in_order(self.inputs, &options, readers, |pages: Pages| {
+            pages.new.iter().for_each(|page| sites.add(page));
+            read += pages.disk_bytes;
+            self.observer.advance(read);
+            Ok(())
+        })?;
+        if too_many.load(Ordering::Relaxed) {
+            return Err(BatchError::TooMany);
+        }
+        for reader in readers {
+            let finished: io::Result<()> = reader.lines.finish();
+            finished.map_err(BatchError::temporary(self.folder))?;
+        }
+        Ok(sites)
+    }
+
+    /// On how many pages of a site a line must stand.
+    fn least(&self, pages: u64) -> u64 {
+        FEWEST_PAGES.max((self.share * pages as f64).ceil() as u64)
+    }
+
+    fn recurring(&self, sink: &KeySink, sites: &Sites) -> Result<Vec<u64>, BatchError> {
+        let mut learned = Vec::new();
+        for part in 0..PARTS {
+            let mut records = sink
+                .take(part)
+                .map_err(BatchError::temporary(self.folder))?;
+            records.sort_unstable();
+            for lines in records.chunk_by(|a, b| a[..2] == b[..2]) {
+                let [high, low, class] = lines[0];
+                let pages = sites.pages[&sites.of[class as usize]];
+                if lines.len() as u64 >= self.least(pages) {
+                    learned.push(u64::from(high) << 32 | u64::from(low));
+                }
+            }
+            let needed = 26 * learned.len() as u64;
+            if needed > self.limits.memory / 4 {
+                return Err(BatchError::Memory {
+                    what: "the lines that recur",
+                    needed,
+                    left: self.limits.memory / 4,
+                    least: 5 * needed,
+                });
+            }
+        }
+        Ok(learned)
+    }
+}

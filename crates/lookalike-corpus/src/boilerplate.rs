@@ -1,0 +1,225 @@
+//! Lines that recur on many pages of one site, taken out of texts (M13 D).
+//!
+//! Menus, footers and notices of a template make different pages look alike and the same page on two
+//! sites look different. Which lines are a template's is learned from the collection: `learn` in
+//! `lookalike-batch` counts on how many pages each stands. Here is what a line is, and how learned
+//! lines leave a text. A line is one of the text as extracted, without white space at its ends.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use lookalike::scheme::{Boilerplate, BoilerplateScope};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
+
+use crate::options::Format;
+use crate::record::Record;
+use crate::site::server_of;
+
+/// A text of which less than so many bytes would be left keeps all its lines: what little is its own
+/// would make it equal to others that have as little.
+const LEAST_LEFT: usize = 100;
+
+/// The lines that were learned, by hash.
+///
+/// Memory: some 18 bytes a line.
+#[derive(Clone)]
+pub struct BoilerplateLines {
+    scope: BoilerplateScope,
+    keys: HashSet<u64, Hashed>,
+    id: u64,
+}
+
+/// What was taken out of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Removed {
+    /// Lines.
+    pub lines: u64,
+    /// Bytes of these lines, with their ends.
+    pub bytes: u64,
+    /// Whether the text kept all its lines because next to nothing would have been left.
+    pub kept_whole: bool,
+    /// Whether the document belongs to no site, so that nothing was known of it.
+    pub without_site: bool,
+}
+
+/// Keys are hashes already.
+#[derive(Clone, Copy, Default)]
+struct Hashed(u64);
+
+impl std::hash::Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64(bytes);
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+impl std::hash::BuildHasher for Hashed {
+    type Hasher = Self;
+
+    fn build_hasher(&self) -> Self {
+        Self(0)
+    }
+}
+
+/// The site of a record as a number; none if it belongs to none.
+pub fn site_key(scope: BoilerplateScope, record: &Record<'_>, format: Format) -> Option<u64> {
+    match scope {
+        BoilerplateScope::Collection => Some(0),
+        BoilerplateScope::Site => server_of(record, format).map(|host| xxh3_64(host.as_bytes())),
+    }
+}
+
+/// The keys of the distinct lines of a text on a site, ascending. Blank lines have none.
+pub fn line_keys(site: u64, text: &str, keys: &mut Vec<u64>) {
+    keys.clear();
+    keys.extend(text.lines().filter_map(|line| line_key(site, line)));
+    keys.sort_unstable();
+    keys.dedup();
+}
+
+fn line_key(site: u64, line: &str) -> Option<u64> {
+    let line = line.trim();
+    (!line.is_empty()).then(|| xxh3_64_with_seed(line.as_bytes(), site))
+}
+
+impl BoilerplateLines {
+    /// The lines with these keys, see [`line_keys`].
+    pub fn new(scope: BoilerplateScope, mut keys: Vec<u64>) -> Self {
+        keys.sort_unstable();
+        keys.dedup();
+        let mut hash = Xxh3::new();
+        hash.update(scope.to_string().as_bytes());
+        for key in &keys {
+            hash.update(&key.to_le_bytes());
+        }
+        Self {
+            scope,
+            id: hash.digest(),
+            keys: keys.into_iter().collect(),
+        }
+    }
+
+    /// What a scheme says of texts without these lines.
+    pub fn scheme(&self) -> Boilerplate {
+        Boilerplate::Removed {
+            scope: self.scope,
+            id: self.id,
+        }
+    }
+
+    /// Number of lines.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is no line.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Takes the lines out of a record's text.
+    pub(crate) fn strip(&self, record: &mut Record<'_>, format: Format) {
+        let Some(site) = site_key(self.scope, record, format) else {
+            record.removed.without_site = true;
+            return;
+        };
+        let (left, removed) = self.split(site, &record.text);
+        record.removed = removed;
+        if let Cow::Owned(left) = left {
+            record.text = Cow::Owned(left);
+        }
+    }
+
+    /// What is left of a text, and what is not.
+    fn split<'t>(&self, site: u64, text: &'t str) -> (Cow<'t, str>, Removed) {
+        let is_learned =
+            |line: &str| line_key(site, line).is_some_and(|key| self.keys.contains(&key));
+        let mut removed = Removed::default();
+        for line in text.split_inclusive('\n').filter(|line| is_learned(line)) {
+            removed.lines += 1;
+            removed.bytes += line.len() as u64;
+        }
+        if removed.lines == 0 {
+            return (Cow::Borrowed(text), removed);
+        }
+        let mut left = String::with_capacity(text.len() - removed.bytes as usize);
+        for line in text.split_inclusive('\n').filter(|line| !is_learned(line)) {
+            // No more than one blank line between others, and none in front.
+            let doubled = line.trim().is_empty() && (left.is_empty() || left.ends_with("\n\n"));
+            if !doubled {
+                left.push_str(line);
+            }
+        }
+        left.truncate(left.trim_end().len());
+        if left.len() < LEAST_LEFT {
+            let kept = Removed {
+                kept_whole: true,
+                ..Removed::default()
+            };
+            return (Cow::Borrowed(text), kept);
+        }
+        (Cow::Owned(left), removed)
+    }
+}
+
+impl PartialEq for BoilerplateLines {
+    fn eq(&self, other: &Self) -> bool {
+        self.scheme() == other.scheme()
+    }
+}
+
+impl Eq for BoilerplateLines {}
+
+impl fmt::Debug for BoilerplateLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.scheme())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learned(lines: &[&str]) -> BoilerplateLines {
+        let keys = lines.iter().filter_map(|line| line_key(7, line)).collect();
+        BoilerplateLines::new(BoilerplateScope::Site, keys)
+    }
+
+    #[test]
+    fn learned_lines_leave_and_the_rest_stays_in_order() {
+        let own = "What this page says by itself is long enough to be compared. ".repeat(2);
+        let text = format!("Home\n\n  Menu \n\n{own}\n\nHome\n\n{own}\nFooter");
+        let (left, removed) = learned(&["Home", "Menu", "Footer"]).split(7, &text);
+        assert_eq!(left, format!("{own}\n\n{}", own.trim_end()));
+        assert_eq!((removed.lines, removed.bytes), (4, 5 + 8 + 5 + 6));
+        // Another site has other lines.
+        let (left, removed) = learned(&["Home"]).split(8, &text);
+        assert_eq!((left, removed), (Cow::Borrowed(&*text), Removed::default()));
+    }
+
+    #[test]
+    fn a_page_that_is_all_template_keeps_it() {
+        let (left, removed) = learned(&["Home", "Menu"]).split(7, "Home\nMenu\nfew words");
+        assert_eq!(left, "Home\nMenu\nfew words");
+        assert!(removed.kept_whole && removed.lines == 0);
+    }
+
+    #[test]
+    fn the_id_is_that_of_the_lines_whatever_their_order() {
+        let (a, b) = (learned(&["x", "y", "x"]), learned(&["y", "x"]));
+        assert_eq!(a, b);
+        assert_ne!(a, learned(&["x"]));
+        let keys = vec![1, 2];
+        let [site, all] = [BoilerplateScope::Site, BoilerplateScope::Collection]
+            .map(|scope| BoilerplateLines::new(scope, keys.clone()).scheme());
+        assert_ne!(site, all);
+    }
+}

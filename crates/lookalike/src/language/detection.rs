@@ -1,0 +1,38 @@
+//! Which language a text is in.
+
+use super::Language;
+
+/// Bytes from the beginning of a text that are looked at: enough to be sure, and an upper bound on
+/// the time a long text takes.
+const FRONT: usize = 8 << 10;
+
+/// The language of the first 8 KiB of a text, by whatlang 0.18.0 where that is sure of it (a
+/// confidence above 0.9), and Lao by its script. `None` where it is not, or knows no such language.
+///
+/// A function of the text alone. About 50 microseconds.
+///
+/// ```
+/// use lookalike::language::detect;
+/// let text = "Alle Menschen sind frei und gleich an W\u{fc}rde und Rechten geboren.";
+/// assert_eq!(detect(text).map(|language| language.code()), Some("de"));
+/// assert_eq!(detect("1234"), None);
+/// ```
+#[must_use]
+pub fn detect(text: &str) -> Option<Language> {
+    let front = &text[..text.floor_char_boundary(FRONT)];
+    match whatlang::detect(front) {
+        Some(found) if found.is_reliable() => Language::of_code3(found.lang().code()),
+        Some(_) => None,
+        None => is_lao(front).then(|| Language::of_code3("lao")).flatten(),
+    }
+}
+
+/// Whether half of the letters are Lao.
+fn is_lao(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphabetic());
+    let (all, lao) = letters.fold((0_usize, 0), |(all, lao), c| {
+        let is_lao = ('\u{e80}'..='\u{eff}').contains(&c);
+        (all + 1, lao + usize::from(is_lao))
+    });
+    lao > 0 && 2 * lao >= all
+}

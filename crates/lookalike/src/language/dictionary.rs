@@ -1,0 +1,164 @@
+//! Words of scripts that put no spaces between them, from dictionaries (point 2b of the definition
+//! in [`crate::text`]).
+//!
+//! Which dictionary cuts a run is decided by the run, not by the document: a run with kana is
+//! Japanese, one of Han alone Chinese. So a sentence has the same words wherever it stands, and a
+//! near-duplicate that gained a paragraph in another language keeps its features.
+
+use std::sync::LazyLock;
+
+use icu_segmenter::WordSegmenter;
+use icu_segmenter::WordSegmenterBorrowed;
+use jieba_rs::Jieba;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Longer runs are cut after so many characters: the cutters' memory grows with a run.
+const LONGEST_RUN: usize = 1024;
+
+/// What [`CHINESE`] takes in memory at most, while it is read and later.
+pub(crate) const CHINESE_BYTES: u64 = 64 << 20;
+
+/// Chinese words and their parts of speech, read at first use.
+pub(crate) static CHINESE: LazyLock<Jieba> = LazyLock::new(Jieba::new);
+
+/// Words of Japanese, Thai, Lao, Khmer and Burmese: dictionaries, and not the neural networks of the
+/// same library, whose arithmetic is in floating point.
+static OTHERS: LazyLock<WordSegmenterBorrowed<'static>> =
+    LazyLock::new(|| WordSegmenter::new_dictionary(Default::default()));
+
+/// What a character does to a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Script {
+    /// Not ours: the rules of Unicode.
+    Other,
+    Han,
+    Kana,
+    Thai,
+    Lao,
+    Burmese,
+    Khmer,
+}
+
+impl Script {
+    fn of(c: char) -> Self {
+        match c {
+            '\0'..'\u{e01}' => Self::Other,
+            '\u{e01}'..='\u{e7f}' => Self::Thai,
+            '\u{e80}'..='\u{eff}' => Self::Lao,
+            '\u{1000}'..='\u{109f}' | '\u{a9e0}'..='\u{a9ff}' | '\u{aa60}'..='\u{aa7f}' => {
+                Self::Burmese
+            }
+            '\u{1780}'..='\u{17ff}' => Self::Khmer,
+            '\u{3041}'..='\u{309f}'
+            | '\u{30a1}'..='\u{30fa}'
+            | '\u{30fc}'..='\u{30ff}'
+            | '\u{31f0}'..='\u{31ff}'
+            | '\u{ff66}'..='\u{ff9f}' => Self::Kana,
+            '\u{3005}'..='\u{3007}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}' => Self::Han,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether characters of both stand in one run.
+    fn joins(self, other: Self) -> bool {
+        let east = |script| matches!(script, Self::Han | Self::Kana);
+        self == other || east(self) && east(other)
+    }
+}
+
+/// Whether a dictionary has something to say about this piece.
+pub(crate) fn has_runs(piece: &str) -> bool {
+    piece.chars().any(|c| Script::of(c) != Script::Other)
+}
+
+/// Shows `visit` the words of a piece: runs of our scripts by dictionary, all else by Unicode's rules.
+pub(crate) fn words(piece: &str, mut visit: impl FnMut(&str)) {
+    let mut rest = piece;
+    while let Some(first) = rest.chars().next() {
+        let script = Script::of(first);
+        let longest = match script {
+            Script::Other => usize::MAX,
+            _ => LONGEST_RUN,
+        };
+        let mut kana = false;
+        let end = rest
+            .char_indices()
+            .enumerate()
+            .find(|&(number, (_, c))| {
+                let other = Script::of(c);
+                kana |= other == Script::Kana && script.joins(other);
+                number == longest || !script.joins(other)
+            })
+            .map_or(rest.len(), |(_, (at, _))| at);
+        let (run, after) = rest.split_at(end);
+        match script {
+            Script::Other => run.unicode_words().for_each(&mut visit),
+            Script::Han | Script::Kana if !kana => chinese_words(run, &mut visit),
+            _ => other_words(run, &mut visit),
+        }
+        rest = after;
+    }
+}
+
+fn is_word(segment: &str) -> bool {
+    segment.chars().any(char::is_alphanumeric)
+}
+
+fn chinese_words(run: &str, visit: &mut impl FnMut(&str)) {
+    let tokens = CHINESE.cut(run, true);
+    let words = tokens.iter().map(|token| token.word);
+    words.filter(|word| is_word(word)).for_each(visit);
+}
+
+fn other_words(run: &str, visit: &mut impl FnMut(&str)) {
+    let mut start = 0;
+    for end in OTHERS.segment_str(run) {
+        let segment = &run[start..end];
+        if is_word(segment) {
+            visit(segment);
+        }
+        start = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(piece: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        words(piece, |word| found.push(word.to_owned()));
+        found
+    }
+
+    #[test]
+    fn each_script_is_cut_by_its_dictionary() {
+        let expected = [
+            ("plain words, 3.14", "plain|words|3.14"),
+            ("我们来到北京清华大学。", "我们|来到|北京|清华大学"),
+            ("用Python编写程序", "用|python|编写程序"),
+            ("東京都に住んでいます", "東京|都|に|住|んで|いま|す"),
+            ("กฎหมายไทย", "กฎหมาย|ไทย"),
+            ("ພາສາລາວ", "ພາສາ|ລາວ"),
+            ("ភាសាខ្មែរ", "ភាសាខ្មែរ"),
+            ("မြန်မာဘာသာ", "မြန်မာဘာသာ"),
+        ];
+        let found = expected.map(|(piece, _)| (piece, cut(&piece.to_lowercase()).join("|")));
+        assert_eq!(
+            found,
+            expected.map(|(piece, words)| (piece, words.to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_run_without_end_is_cut() {
+        let run = "\u{4e00}".repeat(3 * LONGEST_RUN + 1);
+        let found = cut(&run);
+        assert_eq!(found.concat(), run);
+        assert!(found.len() > 3);
+    }
+}

@@ -1,0 +1,108 @@
+//! Stop words and stems: what becomes of words after they are cut.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use frostem::{Algorithm, Stemmer};
+
+use super::{Language, detect};
+use crate::scheme::{Scheme, Stemming, StopWords};
+use crate::text::Batch;
+
+/// Longer words are no words of a language: they stay as they are.
+const LONGEST_WORD: usize = 64;
+
+type List = HashSet<&'static str>;
+
+/// The stop words of a language, if there is a list.
+pub(crate) fn stop_words(language: Language) -> Option<&'static List> {
+    static LISTS: [OnceLock<Option<List>>; 128] = [const { OnceLock::new() }; 128];
+    let list = LISTS[usize::from(language.0)].get_or_init(|| {
+        let words = stop_words::lookup(language.code())?;
+        Some(words.iter().copied().collect())
+    });
+    list.as_ref()
+}
+
+/// The stemmer of a language, if there is one.
+pub(crate) fn stemmer(language: Language) -> Option<Stemmer> {
+    let algorithm = Algorithm::from_name(language.code()).ok()?;
+    Some(Stemmer::new(algorithm))
+}
+
+/// Leaves stop words out and reduces the others to their stems. One a thread.
+#[derive(Clone)]
+pub(crate) struct WordFilter {
+    stop: StopWords,
+    stem: Stemming,
+    lists: Vec<&'static List>,
+    stemmer: Option<Stemmer>,
+    out: Batch,
+}
+
+impl std::fmt::Debug for WordFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WordFilter")
+            .field("stop", &self.stop)
+            .field("stem", &self.stem)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WordFilter {
+    /// The filter of a scheme; `None` when nothing is to be done.
+    pub(crate) fn new(scheme: &Scheme) -> Option<Self> {
+        let (stop, stem) = (scheme.stop, scheme.stem);
+        if (stop, stem) == (StopWords::NONE, Stemming::NONE) {
+            return None;
+        }
+        let lists = stop.languages().filter_map(stop_words).collect();
+        Some(Self {
+            stop,
+            stem,
+            lists,
+            stemmer: stem.language().and_then(stemmer),
+            out: Batch::default(),
+        })
+    }
+
+    /// Turns to a new text.
+    pub(crate) fn begin(&mut self, text: &str) {
+        if !(self.stop.is_auto() || self.stem.is_auto()) {
+            return;
+        }
+        let language = detect(text);
+        if self.stop.is_auto() {
+            self.lists = language.and_then(stop_words).into_iter().collect();
+        }
+        if self.stem.is_auto() {
+            self.stemmer = language.and_then(stemmer);
+        }
+    }
+
+    /// What becomes of a word; `None` when it is left out.
+    pub(crate) fn word<'w>(&self, word: &'w str) -> Option<Cow<'w, str>> {
+        if self.lists.iter().any(|list| list.contains(word)) {
+            return None;
+        }
+        let stemmer = self.stemmer.filter(|_| word.len() <= LONGEST_WORD);
+        let stem = stemmer.map(|stemmer| stemmer.stem(word));
+        // A stemmer that leaves nothing has cut too much.
+        let stem = stem.filter(|stem| !stem.is_empty());
+        Some(stem.unwrap_or(Cow::Borrowed(word)))
+    }
+
+    /// What becomes of the words of a batch.
+    pub(crate) fn apply(&mut self, batch: &Batch) -> &Batch {
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        for word in batch.words() {
+            if let Some(word) = self.word(word) {
+                out.push(&word);
+            }
+        }
+        self.out = out;
+        &self.out
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether lines that recur on many pages are taken out of texts before anything else.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::ParseOptionError;
+
+/// Among which pages a line must recur.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BoilerplateScope {
+    /// Those of its site.
+    Site,
+    /// All of the collection.
+    Collection,
+}
+
+impl fmt::Display for BoilerplateScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Site => "site",
+            Self::Collection => "collection",
+        })
+    }
+}
+
+/// What became of lines that recur on many pages (M13 D); they stay by default.
+///
+/// In a scheme: `boilerplate=site/1:0123456789abcdef`, with the version of the rules and the id of the
+/// lines, which were learned from one collection: texts without other lines are not comparable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Boilerplate {
+    /// They stay.
+    #[default]
+    Kept,
+    /// They were taken out.
+    Removed {
+        /// Among which pages they recur.
+        scope: BoilerplateScope,
+        /// The id of the lines.
+        id: u64,
+    },
+}
+
+impl fmt::Display for Boilerplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kept => f.write_str("kept"),
+            Self::Removed { scope, id } => write!(f, "{scope}/1:{id:016x}"),
+        }
+    }
+}
+
+impl FromStr for Boilerplate {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let parsed = match text.split_once("/1:") {
+            None => (text == "kept").then_some(Self::Kept),
+            Some((scope, id)) => {
+                let scopes = [BoilerplateScope::Site, BoilerplateScope::Collection];
+                let scope = scopes.into_iter().find(|known| known.to_string() == scope);
+                let id = u64::from_str_radix(id, 16).ok();
+                scope.zip(id).map(|(scope, id)| Self::Removed { scope, id })
+            }
+        };
+        parsed
+            .filter(|parsed| parsed.to_string() == text)
+            .ok_or_else(|| {
+                ParseOptionError::new(
+                    "boilerplate of this build",
+                    "kept, or site/1: or collection/1: and 16 hexadecimal digits",
+                    text,
+                )
+            })
+    }
+}

@@ -1,0 +1,244 @@
+//! What a scheme does to the words of single languages: stop words, stems, nouns.
+//!
+//! Each has a short form for a person, which is also what the command line takes, and in a scheme
+//! the versions of its data behind it. Builds without the Cargo feature `languages` have only the
+//! defaults, so that no scheme they know needs what they lack.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::ParseOptionError;
+use crate::language::{Language, LanguageSet};
+
+const DETECTION: &str = "whatlang-0.18.0";
+const STOP_WORDS: &str = "stop-words-0.10.1";
+const STEMMERS: &str = "frostem-2.20261016.1";
+const TAGGERS: &str = "harper-brill-3.0.0/jieba-0.11.0";
+
+/// What a build without the data may say instead of what it expects.
+pub(super) const LACKING: &str =
+    "what a build without the Cargo feature `languages` has: build with it, or leave this out";
+
+/// Of which language the words are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+enum Of {
+    /// Of none: nothing is done.
+    #[default]
+    None,
+    /// Of that which the text is found to be in.
+    #[cfg_attr(not(feature = "languages"), expect(dead_code, reason = "has no data"))]
+    Detected,
+    /// Of these.
+    #[cfg_attr(not(feature = "languages"), expect(dead_code, reason = "has no data"))]
+    These(LanguageSet),
+}
+
+impl Of {
+    fn languages(self) -> impl Iterator<Item = Language> {
+        let set = match self {
+            Self::These(set) => Some(set),
+            Self::None | Self::Detected => None,
+        };
+        set.into_iter().flat_map(LanguageSet::iter)
+    }
+
+    /// The scheme's text, with the name of the data.
+    fn write(self, f: &mut fmt::Formatter<'_>, data: &str) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Detected => write!(f, "auto/{DETECTION}/{data}"),
+            Self::These(set) => {
+                let codes: Vec<&str> = set.iter().map(Language::code).collect();
+                write!(f, "{}/{data}", codes.join(","))
+            }
+        }
+    }
+
+    /// Reads a text with the versions of this build behind it, or without any.
+    #[cfg(feature = "languages")]
+    fn parse(text: &str, data: &str, known: impl Fn(Language) -> bool) -> Option<Self> {
+        let (short, versions) = text.split_once('/').unwrap_or((text, ""));
+        let (of, expected) = match short {
+            "none" => (Self::None, String::new()),
+            "auto" => (Self::Detected, format!("{DETECTION}/{data}")),
+            codes => {
+                let languages: Result<Vec<Language>, _> =
+                    codes.split(',').map(str::parse).collect();
+                let languages = languages.ok()?;
+                let set = LanguageSet::new(languages.iter().copied())?;
+                if !languages.into_iter().all(known) {
+                    return None;
+                }
+                (Self::These(set), data.to_owned())
+            }
+        };
+        (versions.is_empty() || versions == expected).then_some(of)
+    }
+
+    #[cfg(not(feature = "languages"))]
+    fn parse(text: &str, _: &str, _: impl Fn(Language) -> bool) -> Option<Self> {
+        (text == "none").then_some(Self::None)
+    }
+}
+
+/// Words that are left out before shingles are made; none by default.
+///
+/// Short forms are `none`, `auto` (the list of the language the text is found to be in) and codes
+/// of languages such as `en` or `de,en`; a scheme has the versions of lists and detection as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct StopWords(Of);
+
+/// Words are reduced to their stems by the Snowball algorithm of a language; not by default.
+///
+/// Short forms are `none`, `auto` and the code of one language, as for [`StopWords`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Stemming(Of);
+
+/// Whether nouns weigh more with [`Weight::Yu`](super::Weight::Yu): Y1's Pos, by part-of-speech tags
+/// of English and Chinese. Off by default: Pos is 0 then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Nouns(bool);
+
+impl StopWords {
+    /// Nothing is left out.
+    pub const NONE: Self = Self(Of::None);
+
+    /// The languages whose lists are used whatever the text is in, ascending by code.
+    pub fn languages(self) -> impl Iterator<Item = Language> {
+        self.0.languages()
+    }
+
+    /// Whether the list is that of the text's language.
+    #[must_use]
+    pub const fn is_auto(self) -> bool {
+        matches!(self.0, Of::Detected)
+    }
+}
+
+impl Stemming {
+    /// Words stay as they are.
+    pub const NONE: Self = Self(Of::None);
+
+    /// The language whose stems are made whatever the text is in.
+    #[must_use]
+    pub fn language(self) -> Option<Language> {
+        self.0.languages().next()
+    }
+
+    /// Whether stems are those of the text's language.
+    #[must_use]
+    pub const fn is_auto(self) -> bool {
+        matches!(self.0, Of::Detected)
+    }
+}
+
+impl Nouns {
+    /// Pos is 0.
+    pub const NONE: Self = Self(false);
+
+    /// Nouns are told from other words.
+    #[cfg(feature = "languages")]
+    pub const TAGGED: Self = Self(true);
+
+    /// Whether nouns are told from other words.
+    #[must_use]
+    pub const fn are_tagged(self) -> bool {
+        self.0
+    }
+}
+
+impl fmt::Display for StopWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, STOP_WORDS)
+    }
+}
+
+impl fmt::Display for Stemming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, STEMMERS)
+    }
+}
+
+impl fmt::Display for Nouns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            true => write!(f, "{TAGGERS}/{DETECTION}"),
+            false => f.write_str("none"),
+        }
+    }
+}
+
+#[cfg(feature = "languages")]
+fn has_stop_words(language: Language) -> bool {
+    crate::language::words::stop_words(language).is_some()
+}
+
+#[cfg(feature = "languages")]
+fn has_stemmer(language: Language) -> bool {
+    crate::language::words::stemmer(language).is_some()
+}
+
+#[cfg(not(feature = "languages"))]
+fn has_stop_words(_: Language) -> bool {
+    false
+}
+
+#[cfg(not(feature = "languages"))]
+fn has_stemmer(_: Language) -> bool {
+    false
+}
+
+impl FromStr for StopWords {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let expected = if cfg!(feature = "languages") {
+            "none, auto, or codes of languages with a list: ar, az, be, bn, ca, da, de, el, en, es, \
+             eu, fi, fr, he, hu, id, it, kk, ne, nl, no, pt, ro, ru, sl, sq, sv, ta, tg, tr, uz, zh"
+        } else {
+            LACKING
+        };
+        let parsed = Of::parse(text, STOP_WORDS, has_stop_words);
+        parsed
+            .map(Self)
+            .ok_or_else(|| ParseOptionError::new("list of stop words", expected, text))
+    }
+}
+
+impl FromStr for Stemming {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let expected = if cfg!(feature = "languages") {
+            "none, auto, or one of ar, ca, da, de, el, en, es, fi, fr, hu, id, it, nl, no, pl, pt, \
+             ro, ru, sv, tr"
+        } else {
+            LACKING
+        };
+        let parsed = Of::parse(text, STEMMERS, has_stemmer);
+        parsed
+            .filter(|of| of.languages().count() <= 1)
+            .map(Self)
+            .ok_or_else(|| ParseOptionError::new("stemmer", expected, text))
+    }
+}
+
+impl FromStr for Nouns {
+    type Err = ParseOptionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        #[cfg(feature = "languages")]
+        if text == "tagged" || text == Self::TAGGED.to_string() {
+            return Ok(Self::TAGGED);
+        }
+        let expected = if cfg!(feature = "languages") {
+            "none or tagged, or in a scheme harper-brill-3.0.0/jieba-0.11.0/whatlang-0.18.0"
+        } else {
+            LACKING
+        };
+        match text {
+            "none" => Ok(Self::NONE),
+            _ => Err(ParseOptionError::new("way to find nouns", expected, text)),
+        }
+    }
+}

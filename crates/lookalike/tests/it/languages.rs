@@ -1,0 +1,262 @@
+//! What is known of single languages: dictionaries, stop words, stems, nouns, detection.
+
+use std::collections::HashSet;
+
+use lookalike::language::detect;
+use lookalike::{
+    FeatureExtractor, Language, Nouns, Scheme, Segmentation, Segmenter, Shingle, Stemming,
+    StopWords, Weight,
+};
+use proptest::prelude::*;
+
+fn words(scheme: &Scheme, text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    Segmenter::new(scheme).words(text, |word| words.push(word.to_owned()));
+    words
+}
+
+fn by_dictionary() -> Scheme {
+    Scheme {
+        segmentation: Segmentation::Languages,
+        ..Scheme::default()
+    }
+}
+
+fn with_filter(stop: &str, stem: &str) -> Scheme {
+    Scheme {
+        stop: stop.parse().unwrap(),
+        stem: stem.parse().unwrap(),
+        ..Scheme::default()
+    }
+}
+
+#[test]
+fn schemes_name_the_data_of_this_build() {
+    let lock = include_str!("../../../../Cargo.lock");
+    let help =
+        "new data move features: raise the version in the schemes with it, publish new vectors";
+    for (name, version) in [
+        ("jieba-rs", "0.11.0"),
+        ("icu_segmenter", "2.4.0"),
+        ("icu_segmenter_data", "2.4.0"),
+        ("stop-words", "0.10.1"),
+        ("frostem", "2.20261016.1"),
+        ("whatlang", "0.18.0"),
+    ] {
+        let package = format!("name = \"{name}\"\nversion = \"{version}\"\n");
+        assert!(lock.contains(&package), "{name}: {help}");
+    }
+    let scheme = Scheme {
+        segmentation: Segmentation::Languages,
+        weight: Weight::Yu,
+        shingle: Shingle::words(1).unwrap(),
+        stop: "de,en".parse().unwrap(),
+        stem: "auto".parse().unwrap(),
+        nouns: Nouns::TAGGED,
+        ..Scheme::default()
+    };
+    let text = "lookalike/1 normalize=nfc case=lower segment=languages/jieba-0.11.0/icu-2.4.0 \
+                shingle=words:1 weight=yu hash=xxh3-64 seed=0 sketch=none unicode=17 \
+                stop=de,en/stop-words-0.10.1 stem=auto/whatlang-0.18.0/frostem-2.20261016.1 \
+                nouns=harper-brill-3.0.0/jieba-0.11.0/whatlang-0.18.0";
+    assert_eq!(scheme.to_string(), text);
+    assert_eq!(text.parse(), Ok(scheme));
+}
+
+#[test]
+fn short_forms_and_other_versions_stand_in_no_scheme() {
+    let text = format!("{} stop=en/stop-words-0.10.1", by_dictionary());
+    assert!(text.parse::<Scheme>().is_ok());
+    for (from, to, part) in [
+        ("/jieba-0.11.0/icu-2.4.0", "", "stands in no scheme"),
+        ("jieba-0.11.0", "jieba-0.10.0", "use unicode, word-chars"),
+        ("/stop-words-0.10.1", "", "stands in no scheme"),
+        ("stop=en", "stop=en,de", "stands in no scheme"),
+        ("0.10.1", "0.10.0", "codes of languages with a list"),
+        ("stop=en", "stop=ja", "codes of languages with a list"),
+    ] {
+        let refused = text.replace(from, to).parse::<Scheme>().unwrap_err();
+        assert!(refused.to_string().contains(part), "{to}: {refused}");
+    }
+}
+
+#[test]
+fn every_language_that_an_error_names_can_be_had() {
+    let named = |error: String| -> Vec<String> {
+        let codes = error.rsplit(": ").next().unwrap_or_default();
+        let codes = codes.rsplit("one of ").next().unwrap_or_default();
+        codes.split(", ").map(str::to_owned).collect()
+    };
+    let lists = named("xx".parse::<StopWords>().unwrap_err().to_string());
+    let stems = named("xx".parse::<Stemming>().unwrap_err().to_string());
+    for language in Language::all() {
+        let code = language.code();
+        let has = |codes: &[String]| codes.iter().any(|named| named == code);
+        assert_eq!(code.parse::<StopWords>().is_ok(), has(&lists), "{code}");
+        assert_eq!(code.parse::<Stemming>().is_ok(), has(&stems), "{code}");
+    }
+    assert!(lists.len() > 30 && stems.len() == 20);
+}
+
+#[test]
+fn sentences_have_the_same_words_wherever_they_stand() {
+    let scheme = by_dictionary();
+    let chinese = "\u{4e2d}\u{534e}\u{4eba}\u{6c11}\u{5171}\u{548c}\u{56fd}";
+    let japanese = "\u{6771}\u{4eac}\u{306b}\u{4f4f}\u{3093}\u{3067}\u{3044}\u{307e}\u{3059}";
+    let alone = words(&scheme, chinese);
+    assert_eq!(alone, [chinese]);
+    let mixed = format!("{japanese}\u{3002}{chinese}\u{ff0c}and English {japanese}");
+    let found = words(&scheme, &mixed);
+    let japanese = words(&scheme, japanese);
+    let expected: Vec<String> = japanese
+        .iter()
+        .chain(&alone)
+        .cloned()
+        .chain(["and".to_owned(), "english".to_owned()])
+        .chain(japanese.iter().cloned())
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn stop_words_are_left_out_and_stems_are_made() {
+    let text = "The runners were running in the connected forests";
+    assert_eq!(
+        words(&with_filter("en", "none"), text),
+        ["runners", "running", "connected", "forests"]
+    );
+    assert_eq!(
+        words(&with_filter("en", "en"), text),
+        ["runner", "run", "connect", "forest"]
+    );
+    assert_eq!(
+        words(&with_filter("de", "none"), text).len(),
+        7,
+        "in is German too"
+    );
+    // Shingles are made of what is left.
+    let scheme = Scheme {
+        shingle: Shingle::words(2).unwrap(),
+        ..with_filter("en", "en")
+    };
+    let mut extractor = FeatureExtractor::new(&scheme);
+    let features = extractor.features(text).to_vec();
+    assert_eq!(
+        features,
+        extractor.features("The runner runs: connect a forest!")
+    );
+}
+
+#[test]
+fn lists_and_stems_follow_the_language_of_the_text() {
+    let scheme = with_filter("auto", "auto");
+    let english =
+        "The connected forests are all that the villages of this country have left to sell";
+    let german = "Die verbundenen W\u{e4}lder sind alles, was den D\u{f6}rfern dieses Landes noch geblieben ist";
+    assert_eq!(
+        words(&scheme, english),
+        words(&with_filter("en", "en"), english)
+    );
+    assert_eq!(
+        words(&scheme, german),
+        words(&with_filter("de", "de"), german)
+    );
+    assert!(words(&scheme, german).contains(&"wald".to_owned()));
+    // No known language: nothing is done.
+    assert_eq!(words(&scheme, "qwx zzv 17"), ["qwx", "zzv", "17"]);
+}
+
+#[test]
+fn nouns_weigh_more() {
+    let scheme = |nouns| Scheme {
+        weight: Weight::Yu,
+        shingle: Shingle::words(1).unwrap(),
+        nouns,
+        ..Scheme::default()
+    };
+    let text = "The old engineers quickly repaired every bridge that the rivers had destroyed during spring";
+    let weight_of = |nouns, word: &str| {
+        let scheme = scheme(nouns);
+        let mut extractor = FeatureExtractor::new(&scheme);
+        let feature = extractor.features(word)[0];
+        let weights = extractor.read(text).weights.to_vec();
+        let found = weights.iter().find(|weight| weight.0 == feature);
+        found
+            .map(|weight| weight.1)
+            .expect("the word is in the text")
+    };
+    assert_eq!(
+        weight_of(Nouns::NONE, "bridge"),
+        weight_of(Nouns::NONE, "quickly")
+    );
+    assert!(weight_of(Nouns::TAGGED, "bridge") > weight_of(Nouns::TAGGED, "quickly"));
+    assert!(weight_of(Nouns::TAGGED, "rivers") > weight_of(Nouns::TAGGED, "destroyed"));
+}
+
+#[test]
+fn texts_without_a_known_language_have_features() {
+    for scheme in [by_dictionary(), with_filter("auto", "auto")] {
+        let mut extractor = FeatureExtractor::new(&scheme);
+        for text in [
+            "zzv",
+            "\u{1980}\u{1981}",
+            "\u{13a0}\u{13a1}",
+            "\u{a000} \u{a001}",
+            "7",
+        ] {
+            assert!(!extractor.features(text).is_empty(), "{text}");
+        }
+    }
+}
+
+proptest! {
+    /// What the dictionaries cut off is never lost, doubled or moved.
+    #[test]
+    fn words_are_parts_of_the_text_in_order(
+        text in "[a-z0-9 ,.\u{4e00}-\u{4e40}\u{3040}-\u{30ff}\u{e01}-\u{e5b}\u{e81}-\u{edf}\u{1000}-\u{1050}\u{1780}-\u{17e9}\u{fe0f}]{0,80}"
+    ) {
+        let scheme = Scheme { normalization: "none".parse().unwrap(), ..by_dictionary() };
+        let mut rest = text.as_str();
+        for word in words(&scheme, &text) {
+            let at = rest.find(&word);
+            prop_assert!(at.is_some(), "{word:?} in {text:?}");
+            let skipped = &rest[..at.unwrap_or_default()];
+            let lost = skipped.chars().any(|c| c.is_ascii_alphanumeric() || c.is_alphabetic());
+            prop_assert!(!lost, "{skipped:?} before {word:?} in {text:?}");
+            rest = &rest[at.unwrap_or_default() + word.len()..];
+        }
+    }
+
+    /// Where no script of a dictionary occurs, the words are those of Unicode.
+    #[test]
+    fn other_scripts_keep_the_rules_of_unicode(text in "[a-zA-Z0-9\u{a0}-\u{dff} '.,_]{0,60}") {
+        prop_assert_eq!(words(&by_dictionary(), &text), words(&Scheme::default(), &text));
+    }
+
+    /// Stemmers take whatever comes.
+    #[test]
+    fn stems_are_words_again(text in "\\PC{0,60}") {
+        for language in Language::all() {
+            let Ok(stem) = language.code().parse::<Stemming>() else { continue };
+            let scheme = Scheme { stem, ..Scheme::default() };
+            let stems = words(&scheme, &text);
+            prop_assert_eq!(stems.len(), words(&Scheme::default(), &text).len());
+            prop_assert!(stems.iter().all(|stem| !stem.is_empty()));
+        }
+    }
+}
+
+#[test]
+fn detection_looks_at_the_front_and_says_when_it_does_not_know() {
+    let french =
+        "Tous les \u{ea}tres humains naissent libres et \u{e9}gaux en dignit\u{e9} et en droits. ";
+    assert_eq!(detect(&french.repeat(200)).map(Language::code), Some("fr"));
+    assert_eq!(
+        detect("\u{e9e}\u{eb0}\u{e99}\u{eb1}\u{e81}").map(Language::code),
+        Some("lo")
+    );
+    assert_eq!(detect(""), None);
+    assert_eq!(detect("0x17 ... 42"), None);
+    let known: HashSet<&str> = Language::all().map(Language::code).collect();
+    assert_eq!(known.len(), Language::all().count());
+}
