@@ -50,10 +50,22 @@ pub(crate) struct Head {
     pub(crate) skipped: Vec<SkippedRow>,
 }
 
-/// A writer that hashes what passes.
-struct Hashed<W> {
+/// A writer or reader that hashes what passes.
+pub(crate) struct Hashed<W> {
     inner: W,
     hash: Xxh3,
+}
+
+impl<W> Hashed<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        let hash = Xxh3::new();
+        Self { inner, hash }
+    }
+
+    /// The hash of all that passed.
+    pub(crate) fn digest(&self) -> u64 {
+        self.hash.digest()
+    }
 }
 
 impl<W: Write> Write for Hashed<W> {
@@ -68,20 +80,20 @@ impl<W: Write> Write for Hashed<W> {
 }
 
 impl<R: Read> Hashed<R> {
-    fn take(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn take(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.inner.read_exact(bytes)?;
         self.hash.update(bytes);
         Ok(())
     }
 
-    fn word(&mut self) -> io::Result<u64> {
+    pub(crate) fn word(&mut self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.take(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
     /// A column; `count` comes from the file, so memory is taken only as bytes really arrive.
-    fn column<T: Pod>(&mut self, count: u64) -> io::Result<Vec<T>> {
+    pub(crate) fn column<T: Pod>(&mut self, count: u64) -> io::Result<Vec<T>> {
         const STEP: usize = 1 << 16;
         let count = usize::try_from(count).map_err(|_| damaged())?;
         let mut column = Vec::new();
@@ -92,9 +104,19 @@ impl<R: Read> Hashed<R> {
         }
         Ok(column)
     }
+
+    /// Demands that the hash of all before comes now.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        let sum = self.hash.digest();
+        if self.word()? == sum {
+            Ok(())
+        } else {
+            Err(damaged())
+        }
+    }
 }
 
-fn damaged() -> io::Error {
+pub(crate) fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the checkpoint is damaged")
 }
 
@@ -105,10 +127,7 @@ impl Verdicts {
     /// Writes the checkpoint under its final name, all or nothing.
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
         let mut file = AtomicFile::create(path, Compression::None)?;
-        let mut out = Hashed {
-            inner: &mut file,
-            hash: Xxh3::new(),
-        };
+        let mut out = Hashed::new(&mut file);
         let head = serde_json::to_vec(&self.head)?;
         out.write_all(&MAGIC)?;
         out.write_all(&(head.len() as u64).to_le_bytes())?;
@@ -134,7 +153,7 @@ impl Verdicts {
         }
         out.write_all(bytemuck::cast_slice(&self.bad))?;
         out.write_all(bytemuck::cast_slice(&self.records))?;
-        let sum = out.hash.digest();
+        let sum = out.digest();
         file.write_all(&sum.to_le_bytes())?;
         file.commit()
     }
@@ -143,10 +162,7 @@ impl Verdicts {
     /// else, or it is damaged: the job then starts again.
     pub(crate) fn load(path: &Path, settings: &str, input: &str) -> Option<Self> {
         let file = std::fs::File::open(path).ok()?;
-        let mut file = Hashed {
-            inner: io::BufReader::new(file),
-            hash: Xxh3::new(),
-        };
+        let mut file = Hashed::new(io::BufReader::new(file));
         let verdicts = Self::read(&mut file).ok()?;
         (verdicts.head.settings == settings && verdicts.head.input == input).then_some(verdicts)
     }
@@ -176,10 +192,7 @@ impl Verdicts {
         let outcomes: Vec<[u32; 4]> = file.column(documents)?;
         let bad = file.column(bad)?;
         let records = file.column(sources)?;
-        let sum = file.hash.digest();
-        if file.word()? != sum {
-            return Err(damaged());
-        }
+        file.end()?;
         let documents = Documents::from_columns(id_columns, lengths, against as usize);
         let outcomes = outcomes
             .into_iter()

@@ -116,6 +116,9 @@ pub(crate) struct Identity {
 /// same output folder.
 pub const SPOOL: &str = "spool.tmp-";
 
+/// What a job that was interrupted can be resumed from.
+const STATES: [&str; 2] = ["decided.bin", "read.bin"];
+
 const RESULTS: [&str; 19] = [
     "kept.parquet",
     "removed.parquet",
@@ -184,7 +187,7 @@ impl Workplace<'_> {
         spool: &Path,
     ) -> Result<(), BatchError> {
         let failed = BatchError::result(self.folder);
-        let decided = self.state("decided.bin").exists();
+        let decided = STATES.iter().any(|name| self.state(name).exists());
         // The state of a job that failed before it had decided anything is in nobody's way.
         let counts = |name: &&str| **name != *".lookalike" || decided || mode != Folder::New;
         let present = self

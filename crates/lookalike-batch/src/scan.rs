@@ -14,6 +14,7 @@ use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash};
 use lookalike::{DocumentFields, Features, Sketcher, Terms};
 use lookalike_corpus::{BadRecord, Chunk, InputOptions, Inputs, Parser, Record, Skip, TextState};
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::boilerplate::RemovedTally;
@@ -64,7 +65,7 @@ pub(crate) struct Scanned {
 }
 
 /// Counts of what was noteworthy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     /// Records without a text, or with white space only.
     pub(crate) empty: u64,

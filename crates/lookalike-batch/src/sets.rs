@@ -42,6 +42,19 @@ pub(crate) fn split(header: u64) -> (u32, usize) {
     ((header >> 32) as u32, (header & 0xffff_ffff) as usize)
 }
 
+/// Whether words are whole sets of classes below `classes`, with their headers.
+pub(crate) fn is_whole(words: &[u64], classes: usize) -> bool {
+    let mut at = 0;
+    while at < words.len() {
+        let (class, length) = split(words[at]);
+        if class as usize >= classes {
+            return false;
+        }
+        at += 1 + length;
+    }
+    at == words.len()
+}
+
 impl SetStore {
     pub(crate) fn new(budget: u64) -> Self {
         Self {
@@ -100,6 +113,15 @@ impl SetStore {
         self.end
     }
 
+    /// The words of a segment, as they were pushed.
+    pub(crate) fn segment<'a>(
+        &'a self,
+        segment: usize,
+        buffer: &'a mut Vec<u64>,
+    ) -> io::Result<&'a [u64]> {
+        self.words(segment, 0, self.segments[segment].length, buffer)
+    }
+
     /// Visits every set of a segment, in the order of writing: class, its place, its features.
     pub(crate) fn walk(
         &self,
@@ -107,7 +129,7 @@ impl SetStore {
         buffer: &mut Vec<u64>,
         mut visit: impl FnMut(u32, &[u64]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let words = self.words(segment, 0, self.segments[segment].length, buffer)?;
+        let words = self.segment(segment, buffer)?;
         let mut at = 0;
         while at < words.len() {
             let (class, length) = split(words[at]);

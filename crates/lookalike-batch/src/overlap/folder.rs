@@ -21,6 +21,7 @@ use lookalike_corpus::{AtomicFile, Compression, OutputFormat};
 use serde::Serialize;
 
 use super::atlas;
+use super::checkpoint::Kept;
 use super::job::{Count, Overlap, OverlapSummary, Prepared};
 use super::mirrors::{Mirrors, mirrors};
 use super::replicas::{Level, Replicas};
@@ -100,6 +101,8 @@ pub struct AtlasSummary {
     pub skip_chunking: Option<String>,
     /// Limits of the job.
     pub limits: Limits,
+    /// Whether what an interrupted job had read was taken over.
+    pub resumed: bool,
     /// What it cost.
     pub measured: Measured,
 }
@@ -137,7 +140,12 @@ impl Overlap<'_> {
         };
         let settings = identity.settings.clone();
         place.enter(options.folder, &identity, self.folder)?;
-        let mut prepared = self.prepare(true)?;
+        let kept = Kept {
+            path: &place.state("read.bin"),
+            identity: &identity,
+        };
+        let mut prepared = self.prepare(true, Some(kept))?;
+        let resumed = prepared.resumed;
         let (levels, best) = self.pairs(&mut prepared, &place, options)?;
         let (server_rows, map) = self.servers(&prepared, &place, options.format)?;
         self.observer.stage(Stage::Write, 1);
@@ -159,6 +167,7 @@ impl Overlap<'_> {
             skip,
             skip_chunking: best.map(|best| self.settings.chunkings[best.chunking].to_string()),
             limits: self.limits.clone(),
+            resumed,
             measured: self.observer.measured(),
         };
         let page = atlas::page(&summary, &mirrors, map, &prepared.collection)

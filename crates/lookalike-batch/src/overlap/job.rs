@@ -8,6 +8,7 @@ use lookalike_corpus::{InputOptions, Inputs};
 use serde::Serialize;
 
 use super::Row;
+use super::checkpoint::Kept;
 use super::coarse::{Coarse, Course};
 use super::collection::{Collection, View};
 use super::count::{self, Index};
@@ -118,6 +119,8 @@ pub(crate) struct Prepared {
     pub(crate) skipped: Vec<SkippedLine>,
     /// Bytes left to work with.
     pub(crate) left: u64,
+    /// Whether an interrupted job had read it.
+    pub(crate) resumed: bool,
 }
 
 impl Overlap<'_> {
@@ -132,7 +135,7 @@ impl Overlap<'_> {
                 "standard output takes the rows of one chunking: name one with --chunk, or a directory with -o".to_owned(),
             ));
         }
-        let mut prepared = self.prepare(self.settings.by == By::Server)?;
+        let mut prepared = self.prepare(self.settings.by == By::Server, None)?;
         let count = Count {
             number: 0,
             by: self.settings.by,
@@ -149,7 +152,13 @@ impl Overlap<'_> {
     }
 
     /// Reads and orders everything.
-    pub(crate) fn prepare(&self, sites: bool) -> Result<Prepared, BatchError> {
+    ///
+    /// What was read is taken over from `kept` if that is there, else kept there.
+    pub(crate) fn prepare(
+        &self,
+        sites: bool,
+        kept: Option<Kept<'_>>,
+    ) -> Result<Prepared, BatchError> {
         self.settings.check()?;
         let left = self.left();
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
@@ -162,7 +171,15 @@ impl Overlap<'_> {
             sets_budget: left / 3,
             folder: self.folder,
         };
-        let mut read = read(&plan, self.observer)?;
+        let old = kept.and_then(|kept| kept.load(&plan));
+        let resumed = old.is_some();
+        let mut read = match old {
+            Some(old) => old,
+            None => read(&plan, self.observer)?,
+        };
+        if let Some(kept) = kept.filter(|_| !resumed) {
+            kept.save(&read).map_err(BatchError::result(kept.path))?;
+        }
         self.observer.stage(Stage::Rank, 1);
         let distinct = read.classes.len() as u64;
         let collection = Collection::new(&mut read, self.settings.repeated_ids)?;
@@ -180,6 +197,7 @@ impl Overlap<'_> {
             summary,
             skipped: read.lines,
             left,
+            resumed,
         })
     }
 

@@ -16,6 +16,7 @@
 //! threads or the memory.
 
 mod atlas;
+mod checkpoint;
 mod coarse;
 mod collection;
 mod count;

@@ -1,5 +1,6 @@
 //! The first stage: every record once; its id, site and text's class, and once a class its chunks under every chunking.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -9,7 +10,7 @@ use lookalike::chunk::Chunker;
 use lookalike_corpus::{
     BadRecord, Chunk, FieldPath, InputOptions, Inputs, Parser, Record, Skip, TextState,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::settings::OverlapSettings;
@@ -49,9 +50,9 @@ pub(crate) struct ReadOut {
 }
 
 /// Something that could not be read.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SkippedLine {
-    kind: &'static str,
+    kind: Cow<'static, str>,
     reason: String,
 }
 
@@ -87,6 +88,25 @@ impl Sites {
             })
         });
         self.servers.push(server);
+    }
+
+    /// URLs, their ends, and numbers of servers.
+    pub(crate) fn columns(&self) -> (&str, &[u64], &[Option<NonZeroU32>]) {
+        (&self.urls, &self.url_ends, &self.servers)
+    }
+
+    /// From its columns, without the names of servers; nothing can be added.
+    pub(crate) fn from_columns(
+        urls: String,
+        url_ends: Vec<u64>,
+        servers: Vec<Option<NonZeroU32>>,
+    ) -> Self {
+        Self {
+            urls,
+            url_ends,
+            servers,
+            ..Self::default()
+        }
     }
 
     /// The URL of a document, if it has one that is not its id.
@@ -243,7 +263,8 @@ impl Batch {
 }
 
 impl ReadOut {
-    fn new(plan: &ReadPlan<'_>) -> Self {
+    /// Nothing yet.
+    pub(crate) fn new(plan: &ReadPlan<'_>) -> Self {
         let share = plan.sets_budget / plan.settings.chunkings.len() as u64;
         let chunks = plan.settings.chunkings.iter();
         Self {
@@ -323,7 +344,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn Observer) -> Result<ReadO
         let (kind, first) = skip_line(skip);
         rows.add(kind, first.clone());
         out.lines.push(SkippedLine {
-            kind,
+            kind: kind.into(),
             reason: first,
         });
     }
@@ -339,7 +360,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn Observer) -> Result<ReadO
                 }
                 rows.add(kind, first.clone());
                 out.lines.push(SkippedLine {
-                    kind,
+                    kind: kind.into(),
                     reason: first,
                 });
             }

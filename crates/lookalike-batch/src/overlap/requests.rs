@@ -120,7 +120,7 @@ impl Overlap<'_> {
                 "single documents are compared by one chunking: name one with --chunk, and leave --by server away".to_owned(),
             ));
         }
-        self.prepare(true)
+        self.prepare(true, None)
     }
 
     /// Visits the chunks of every exact set.

@@ -363,6 +363,57 @@ fn many(folder: &Folder) -> PathBuf {
     folder.records("many.jsonl", &records)
 }
 
+/// Starts the job of [`many`] and kills it once what was read is on disk, or soon after.
+fn killed_after_reading(folder: &Folder, input: &Path, name: &str) -> PathBuf {
+    let out = folder.path(name);
+    let read = out.join(".lookalike/read.bin");
+    let mut command = lookalike("overlap");
+    command.arg(input).arg("-o").arg(&out);
+    command.args(["--quiet", "--engine", "sort", "--min-shared", "1"]);
+    command.args(["--chunk", "lines:1"]);
+    let mut child = command.spawn().unwrap();
+    while !read.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(read.exists() && !out.join("run.json").exists());
+    out
+}
+
+#[test]
+fn what_was_read_is_taken_over_and_never_believed_when_damaged() {
+    let folder = Folder::new();
+    let input = many(&folder);
+    let run = |out: &Path, flags: &[&str]| {
+        let mut command = lookalike("overlap");
+        command.arg(&input).arg("-o").arg(out).args(flags);
+        command.args(["--quiet", "--engine", "sort", "--min-shared", "1"]);
+        command.args(["--chunk", "lines:1"]);
+        command
+    };
+    let whole = folder.path("whole");
+    run(&whole, &[]).succeed();
+    let resumed = |out: &Path| {
+        let run: Value = serde_json::from_slice(&contents(&out.join("run.json"))).unwrap();
+        run["resumed"].as_bool().unwrap()
+    };
+    assert!(!resumed(&whole));
+    let taken = killed_after_reading(&folder, &input, "taken");
+    run(&taken, &[]).fail(1).says(&["--resume"]);
+    run(&taken, &["--resume", "--memory", "48M"]).succeed();
+    assert!(resumed(&taken) && stable(&taken) == stable(&whole));
+
+    let damaged = killed_after_reading(&folder, &input, "damaged");
+    let read = damaged.join(".lookalike/read.bin");
+    let mut bytes = contents(&read);
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    std::fs::write(&read, bytes).unwrap();
+    run(&damaged, &["--resume"]).succeed();
+    assert!(!resumed(&damaged) && stable(&damaged) == stable(&whole));
+}
+
 #[test]
 fn a_killed_job_leaves_nothing_half_and_resumes_to_the_same_bytes() {
     let folder = Folder::new();

@@ -1,0 +1,196 @@
+//! What was read, on disk, so that a job that was killed later need not read and chunk everything again.
+//!
+//! One file, `read.bin`, replaced atomically. Little-endian:
+//!
+//! ```text
+//! 8 bytes   "LOOKOVL1"
+//! u64       length of a JSON object: settings, input, counts, what was skipped, names of servers
+//! ...       that object
+//! u64 x 6   numbers of id bytes, documents, URL bytes, sites, classes, chunkings
+//! ...       id bytes; id starts (u64); id lengths (u32); classes (u32, one more than their position, or 0);
+//!           text lengths (u64); record hashes (u64); URL bytes; URL ends (u64); servers (u32, one more than their
+//!           position, or 0); text hashes of classes (u128)
+//! ...       for each chunking: number of segments (u64), and of each its words (u64) and the words themselves
+//! u64       XXH3-64 of all before
+//! ```
+
+use std::io::{self, Read, Write};
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use bytemuck::cast_slice;
+use lookalike_corpus::{AtomicFile, Compression};
+use serde::{Deserialize, Serialize};
+
+use super::read::{ReadOut, ReadPlan, Sites, SkippedLine};
+use crate::checkpoint::{Hashed, damaged};
+use crate::documents::{ClassId, Documents};
+use crate::output::Identity;
+use crate::scan::Tally;
+use crate::summary::SkippedRow;
+
+const MAGIC: [u8; 8] = *b"LOOKOVL1";
+
+/// Where what was read is kept, and what job it belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) identity: &'a Identity,
+}
+
+/// The small part.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    settings: String,
+    input: String,
+    tally: Tally,
+    skipped: Vec<SkippedRow>,
+    lines: Vec<SkippedLine>,
+    unreadable: u64,
+    servers: Vec<String>,
+}
+
+impl Kept<'_> {
+    /// Writes what was read under its final name, all or nothing.
+    pub(crate) fn save(&self, read: &ReadOut) -> io::Result<()> {
+        let mut file = AtomicFile::create(self.path, Compression::None)?;
+        let mut out = Hashed::new(&mut file);
+        let head = serde_json::to_vec(&self.head(read))?;
+        out.write_all(&MAGIC)?;
+        out.write_all(&(head.len() as u64).to_le_bytes())?;
+        out.write_all(&head)?;
+        write_columns(&mut out, read)?;
+        let mut buffer = Vec::new();
+        for chunks in &read.chunks {
+            let segments = chunks.sets.segments();
+            out.write_all(&(segments as u64).to_le_bytes())?;
+            for segment in 0..segments {
+                let words = chunks.sets.segment(segment, &mut buffer)?;
+                out.write_all(&(words.len() as u64).to_le_bytes())?;
+                out.write_all(cast_slice(words))?;
+            }
+        }
+        let sum = out.digest();
+        file.write_all(&sum.to_le_bytes())?;
+        file.commit()
+    }
+
+    fn head(&self, read: &ReadOut) -> Head {
+        Head {
+            settings: self.identity.settings.clone(),
+            input: self.identity.input.clone(),
+            tally: read.tally,
+            skipped: read.skipped.clone(),
+            lines: read.lines.clone(),
+            unreadable: read.unreadable,
+            servers: read.sites.names.clone(),
+        }
+    }
+
+    /// Reads back what the same job read. `None` when there is nothing, it belongs to another job, or it is damaged: then
+    /// everything is read again.
+    pub(crate) fn load(&self, plan: &ReadPlan<'_>) -> Option<ReadOut> {
+        let file = std::fs::File::open(self.path).ok()?;
+        self.read(
+            Hashed::new(io::BufReader::with_capacity(1 << 18, file)),
+            plan,
+        )
+        .ok()
+    }
+
+    fn read(&self, mut file: Hashed<impl Read>, plan: &ReadPlan<'_>) -> io::Result<ReadOut> {
+        let mut magic = [0; 8];
+        file.take(&mut magic)?;
+        let length = if magic == MAGIC {
+            file.word()?
+        } else {
+            return Err(damaged());
+        };
+        let head: Head = serde_json::from_slice(&file.column::<u8>(length)?)?;
+        if head.settings != self.identity.settings || head.input != self.identity.input {
+            return Err(damaged());
+        }
+        let mut read = ReadOut::new(plan);
+        let chunkings = read_columns(&mut file, &mut read)?;
+        if chunkings != read.chunks.len() as u64 {
+            return Err(damaged());
+        }
+        for chunks in &mut read.chunks {
+            for _ in 0..file.word()? {
+                let length = file.word()?;
+                let words = file.column(length)?;
+                if !crate::sets::is_whole(&words, read.classes.len()) {
+                    return Err(damaged());
+                }
+                chunks.push(words, plan.folder)?;
+            }
+        }
+        file.end()?;
+        read.sites.names = head.servers;
+        read.tally = head.tally;
+        read.skipped = head.skipped;
+        read.lines = head.lines;
+        read.unreadable = head.unreadable;
+        Ok(read)
+    }
+}
+
+fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
+    let documents = &read.documents;
+    let (id_bytes, id_starts, id_lengths) = documents.id_columns();
+    let (urls, url_ends, servers) = read.sites.columns();
+    let sizes = [
+        id_bytes.len(),
+        documents.len(),
+        urls.len(),
+        url_ends.len(),
+        read.classes.len(),
+        read.chunks.len(),
+    ];
+    for size in sizes {
+        out.write_all(&(size as u64).to_le_bytes())?;
+    }
+    let class = |class: &Option<ClassId>| class.map_or(0, |class| class.position() as u32 + 1);
+    let classes: Vec<u32> = documents.classes.iter().map(class).collect();
+    let server = |server: &Option<NonZeroU32>| server.map_or(0, NonZeroU32::get);
+    let servers: Vec<u32> = servers.iter().map(server).collect();
+    out.write_all(id_bytes)?;
+    out.write_all(cast_slice(id_starts))?;
+    out.write_all(cast_slice(id_lengths))?;
+    out.write_all(cast_slice(&classes))?;
+    out.write_all(cast_slice(&documents.lengths))?;
+    out.write_all(cast_slice(&documents.record_hashes))?;
+    out.write_all(urls.as_bytes())?;
+    out.write_all(cast_slice(url_ends))?;
+    out.write_all(cast_slice(&servers))?;
+    out.write_all(cast_slice(&read.classes.hashes))
+}
+
+/// Fills in all columns; the number of chunkings.
+fn read_columns(file: &mut Hashed<impl Read>, read: &mut ReadOut) -> io::Result<u64> {
+    let mut sizes = [0; 6];
+    for size in &mut sizes {
+        *size = file.word()?;
+    }
+    let [id_bytes, documents, url_bytes, sites, classes, chunkings] = sizes;
+    let ids = (
+        file.column(id_bytes)?,
+        file.column(documents)?,
+        file.column(documents)?,
+    );
+    let of: Vec<u32> = file.column(documents)?;
+    read.documents = Documents::from_columns(ids, file.column(documents)?, 0);
+    let class = |&number: &u32| (number as usize).checked_sub(1).and_then(ClassId::new);
+    read.documents.classes = of.iter().map(class).collect();
+    read.documents.record_hashes = file.column(documents)?;
+    let urls = String::from_utf8(file.column(url_bytes)?).map_err(|_| damaged())?;
+    let url_ends = file.column(sites)?;
+    let servers: Vec<u32> = file.column(sites)?;
+    let servers = servers.into_iter().map(NonZeroU32::new).collect();
+    read.sites = Sites::from_columns(urls, url_ends, servers);
+    for (position, hash) in file.column::<u128>(classes)?.into_iter().enumerate() {
+        let class = ClassId::new(position).ok_or_else(damaged)?;
+        read.classes.set(class, hash, 0, 0);
+    }
+    Ok(chunkings)
+}
