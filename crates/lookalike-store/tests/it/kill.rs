@@ -19,7 +19,7 @@ const KEPT: u64 = 200;
 
 fn open(folder: &Path) -> Store {
     let tuning = Tuning {
-        memory_documents: 60,
+        memory_documents: 16,
         log_step: 4096,
         fan_out: 2,
         small_run: 100,
