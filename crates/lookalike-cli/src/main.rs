@@ -19,6 +19,7 @@ mod join;
 mod machine;
 mod overlap;
 mod pairs;
+mod serve;
 mod size;
 mod terms;
 
@@ -40,6 +41,7 @@ Examples:
   lookalike dedup crawl.jsonl.gz -o out         one record a line; fields id and text
   lookalike pairs news.jsonl --threshold 0.5    all pairs that resemble each other, on standard output
   lookalike join crawl.u64 new.jsonl            all pairs of two files of fingerprints within 3 bits
+  lookalike serve --data store                  the online service, on this machine
   lookalike explain a.html b.html               why two documents match, or do not
 
 Every near-duplicate that is reported was verified by exact resemblance.";
@@ -66,6 +68,8 @@ enum Command {
     Evaluate(evaluate::Arguments),
     /// Count the chunks that every two documents, or servers, share
     Overlap(overlap::Arguments),
+    /// Serve verdicts on documents over HTTP: seen before, or new?
+    Serve(serve::Arguments),
     /// Show why two documents match or do not
     Explain(explain::Arguments),
     /// Print the completion script of a shell
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
         Command::Index(arguments) => index::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
         Command::Overlap(arguments) => overlap::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::manual(&arguments),

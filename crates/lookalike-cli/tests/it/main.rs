@@ -30,6 +30,8 @@ mod refusals;
 mod results;
 mod resume;
 mod scope;
+#[cfg(unix)]
+mod serve;
 mod support;
 mod surface;
 #[cfg(feature = "parquet")]

@@ -1,0 +1,167 @@
+//! Every request passes here: who asks, how long it took, what became of it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+
+use crate::app::App;
+use crate::host;
+use crate::log::{Entry, Level};
+use crate::operation::Operation;
+use crate::problem::{Problem, Told};
+
+/// Lets a request through to its operation, and counts what becomes of it.
+pub(crate) async fn pass(
+    State((app, operation)): State<(Arc<App>, Operation)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let response = match admit(&app, operation, &request) {
+        Err(problem) => problem.into_response(),
+        Ok(()) => AssertUnwindSafe(next.run(request))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Problem::panic().into_response()),
+    };
+    let (status, took) = (response.status(), started.elapsed());
+    app.metrics.request(operation, status.as_u16(), took);
+    let told = response.extensions().get::<Told>();
+    if let Some(told) = told {
+        app.metrics.refused(told.code);
+    }
+    let is_failure = told.is_some_and(|told| told.secret.is_some())
+        || (status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE);
+    let level = if is_failure {
+        Level::Error
+    } else {
+        Level::Debug
+    };
+    if app.log.wants(level) {
+        let mut entry = Entry::new(level, "request")
+            .with("operation", operation.name())
+            .with("status", status.as_u16())
+            .with("micros", took.as_micros() as u64);
+        if let Some(told) = told {
+            entry = entry.with("code", told.code);
+            if let Some(secret) = &told.secret {
+                entry = entry.with("reason", secret.as_str());
+            }
+        }
+        app.log.say(&entry);
+    }
+    response
+}
+
+/// Refuses whoever may not ask for an operation.
+fn admit(app: &App, operation: Operation, request: &Request) -> Result<(), Problem> {
+    let Some(needed) = operation.role() else {
+        return Ok(());
+    };
+    if app.keys.is_empty() {
+        return if host::is_local(request) {
+            Ok(())
+        } else {
+            Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "host",
+                "this service has no keys and answers to localhost only",
+                "send the request to localhost, or start the service with --keys",
+            ))
+        };
+    }
+    let secret = request
+        .headers()
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, secret)| secret.trim());
+    let unknown = || {
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "key",
+            "the request has no key, or one that is not known here",
+            "send the header `Authorization: Bearer KEY`",
+        )
+    };
+    let role = secret
+        .and_then(|secret| app.keys.role_of(secret))
+        .ok_or_else(unknown)?;
+    if role >= needed {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::FORBIDDEN,
+        "role",
+        format!(
+            "{} needs a key with the role {needed}; this one has {role}",
+            operation.name()
+        ),
+        "use another key",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use axum::{Router, http};
+    use lookalike_store::{OpenOptions, Store, Time};
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::{Keys, Limits, Log};
+
+    #[tokio::test]
+    async fn a_panic_is_answered_counted_and_logged_without_its_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = OpenOptions {
+            create: true,
+            ..OpenOptions::default()
+        };
+        let store = Store::open(folder.path(), options).expect("a store");
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&said);
+        let log = Log::new(Level::Error, move |entry| {
+            heard.lock().expect("whole").push_str(&format!("{entry:?}"));
+        });
+        let clock = Arc::new(|| Time(0));
+        let app = App::new(store, Keys::default(), Limits::default(), clock, log).expect("an app");
+        let app = Arc::new(app);
+        let gate = from_fn_with_state((Arc::clone(&app), Operation::Check), pass);
+        async fn fail() -> Response {
+            panic!("secret words")
+        }
+        let router: Router = Router::new().route("/", get(fail)).layer(gate);
+        let request = http::Request::get("/")
+            .body(Body::empty())
+            .expect("a request");
+        let response = router.oneshot(request).await.expect("an answer");
+        assert_eq!(response.status(), 500);
+        let said = said.lock().expect("whole");
+        assert!(
+            said.contains("internal") && !said.contains("secret words"),
+            "{said}"
+        );
+        let text = app.metrics.text(&crate::metric::Gauges {
+            waiting: 0,
+            request_memory: 0,
+            collections: &[],
+        });
+        assert!(
+            text.contains("operation=\"check\",status=\"500\"} 1"),
+            "{text}"
+        );
+    }
+}

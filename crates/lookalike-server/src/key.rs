@@ -1,0 +1,208 @@
+//! API keys: who may do what.
+//!
+//! A key is 32 bytes of chance, so its plain BLAKE3 hash can be stored: nothing can be guessed from it. The file has one key a
+//! line, `ROLE NAME HASH`; `#` begins a comment.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What the holder of a key may do; each role may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Check, query, get, list, metrics.
+    Read,
+    /// Insert and delete documents.
+    Write,
+    /// Make and remove collections.
+    Admin,
+}
+
+/// Why there are no keys.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// No role of this name.
+    #[error("{0:?} is no role: use read, write or admin")]
+    Role(String),
+    /// A name that would not fit a line.
+    #[error("{0:?} is no name of a key: 1 to 64 of a-z, A-Z, 0-9, - and _")]
+    Name(String),
+    /// A line of the file that says something else.
+    #[error(
+        "line {line}: {what}; each line is ROLE NAME HASH: make them with --make-key ROLE:NAME"
+    )]
+    Line {
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// A key as it is stored.
+#[derive(Clone)]
+pub struct Key {
+    role: Role,
+    name: String,
+    hash: blake3::Hash,
+}
+
+/// All keys; none of them: no key is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    keys: Vec<Key>,
+}
+
+/// A key that was just made.
+#[derive(Clone)]
+pub struct NewKey {
+    /// What its holder sends; shown once, stored nowhere.
+    pub secret: String,
+    /// Its line in the file, with the line's end.
+    pub line: String,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({} {})", self.role, self.name)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        })
+    }
+}
+
+impl FromStr for Role {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        [Self::Read, Self::Write, Self::Admin]
+            .into_iter()
+            .find(|role| role.to_string() == text)
+            .ok_or_else(|| KeyError::Role(text.to_owned()))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), KeyError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(KeyError::Name(name.to_owned()))
+}
+
+impl NewKey {
+    /// A key of a role, of 32 bytes that nobody can guess.
+    ///
+    /// # Errors
+    /// [`KeyError::Name`].
+    pub fn make(role: Role, name: &str, chance: [u8; 32]) -> Result<Self, KeyError> {
+        check_name(name)?;
+        let digits: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+        let secret = format!("lk_{digits}");
+        let hash = blake3::hash(secret.as_bytes());
+        Ok(Self {
+            line: format!("{role} {name} {hash}\n"),
+            secret,
+        })
+    }
+}
+
+impl FromStr for Keys {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let mut keys = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let wrong = |what: String| KeyError::Line {
+                line: number + 1,
+                what,
+            };
+            match words[..] {
+                [] => {}
+                [role, name, hash] => keys.push(Key {
+                    role: role
+                        .parse()
+                        .map_err(|error: KeyError| wrong(error.to_string()))?,
+                    name: name.to_owned(),
+                    hash: hash
+                        .parse()
+                        .map_err(|_| wrong("the hash is not 64 hexadecimal digits".to_owned()))?,
+                }),
+                _ => return Err(wrong(format!("{} words instead of three", words.len()))),
+            }
+        }
+        Ok(Self { keys })
+    }
+}
+
+impl Keys {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The role of a key. Takes as long whichever key it is, and whether it is one.
+    pub(crate) fn role_of(&self, secret: &str) -> Option<Role> {
+        let hash = blake3::hash(secret.as_bytes());
+        let mut found = None;
+        for key in &self.keys {
+            // Equality of hashes takes constant time.
+            if key.hash == hash {
+                found = found.max(Some(key.role));
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_opens_what_its_line_says() {
+        let made = NewKey::make(Role::Write, "crawler", [7; 32]).expect("a name");
+        assert!(
+            !made.line.contains(&made.secret[3..]),
+            "the file holds the hash only"
+        );
+        let file = format!("# keys\n\n{}", made.line);
+        let keys: Keys = file.parse().expect("a file of keys");
+        assert_eq!(
+            (keys.len(), keys.role_of(&made.secret)),
+            (1, Some(Role::Write))
+        );
+        assert_eq!(keys.role_of(&made.secret[1..]), None);
+        assert_eq!(keys.role_of(""), None);
+        assert!(Role::Admin > Role::Write && Role::Write > Role::Read);
+    }
+
+    #[test]
+    fn lines_that_are_no_keys_are_named() {
+        for (line, said) in [
+            ("root me 00", "no role"),
+            ("read me 00", "64 hexadecimal"),
+            ("read 00", "2 words"),
+        ] {
+            let error = format!("# first\n{line}")
+                .parse::<Keys>()
+                .expect_err("no key")
+                .to_string();
+            assert!(error.contains(said) && error.contains("line 2"), "{error}");
+        }
+        assert!(NewKey::make(Role::Read, "a b", [0; 32]).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! The online service: whether a page was seen before, over HTTP.
+//!
+//! [`app`] makes the routes over an [`App`], which holds the [`Store`](lookalike_store::Store) and all that bounds the work;
+//! [`serve`] accepts connections for it. The way of a request: `listen` accepts and watches the connection, `gate` asks for
+//! the key and counts, `request` reads the body within its bounds, `worker` parses and hashes on threads of its own, the
+//! store answers, `endpoint` says it in JSON. What goes wrong anywhere is a [`Problem`].
+//!
+//! Nothing here prints, exits or reads the environment: the clock and the log are given by whoever starts it. Timeouts use the
+//! system's monotonic clock.
+
+mod app;
+mod config;
+mod endpoint;
+mod gate;
+mod host;
+mod judgement;
+mod key;
+mod listen;
+mod log;
+mod memory;
+mod metric;
+mod operation;
+mod problem;
+mod request;
+mod route;
+mod sketch;
+mod worker;
+
+pub use app::{App, Clock};
+pub use config::{ConfigError, Limits, check_address};
+pub use key::{Key, KeyError, Keys, NewKey, Role};
+pub use listen::serve;
+pub use log::{Entry, Level, Log};
+pub use problem::Problem;
+pub use route::app;

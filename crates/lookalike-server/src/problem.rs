@@ -1,0 +1,223 @@
+//! What goes wrong, in one shape: `application/problem+json` (RFC 9457) with a code for programs and a remedy for people.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use lookalike_store::StoreError;
+use serde_json::json;
+
+/// A refusal or a failure.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    pub(crate) status: StatusCode,
+    /// One of few words, for programs.
+    pub(crate) code: &'static str,
+    detail: String,
+    remedy: Cow<'static, str>,
+    /// Which item of a batch it was, from 0.
+    item: Option<usize>,
+    retry_after: Option<u32>,
+    /// What only the operator is told.
+    pub(crate) secret: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: &'static str,
+        detail: impl Into<String>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            status,
+            code,
+            detail: detail.into(),
+            remedy: remedy.into(),
+            item: None,
+            retry_after: None,
+            secret: None,
+        }
+    }
+
+    /// A body that is not what the operation takes.
+    pub(crate) fn malformed(detail: impl Into<String>) -> Self {
+        let remedy = "see docs/operations.md for what each operation takes";
+        Self::new(StatusCode::BAD_REQUEST, "malformed", detail, remedy)
+    }
+
+    /// A request that is well formed and means nothing.
+    pub(crate) fn invalid(detail: impl Into<String>, remedy: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail, remedy)
+    }
+
+    /// Too much for now; `code` says of what.
+    pub(crate) fn busy(code: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            retry_after: Some(1),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                code,
+                detail,
+                "nothing was done: send the request again after the time in Retry-After",
+            )
+        }
+    }
+
+    /// Something that is too large.
+    pub(crate) fn too_large(detail: impl Into<String>) -> Self {
+        let remedy = "send it in parts, or raise the limit of the service";
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail, remedy)
+    }
+
+    /// A panic that took this request with it and no other.
+    pub(crate) fn panic() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "an error of the program; other requests are not concerned",
+            "report it with the log of the service; this request will fail again",
+        )
+    }
+
+    /// The item of a batch that it was, in a batch.
+    pub(crate) fn at(mut self, item: Option<usize>) -> Self {
+        self.item = item;
+        self
+    }
+
+    fn told_to_operator(mut self, secret: String) -> Self {
+        self.secret = Some(secret);
+        self
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let said = error.to_string();
+        match error {
+            StoreError::NoCollection(_) => Self::new(
+                StatusCode::NOT_FOUND,
+                "no-collection",
+                said,
+                "make it with PUT /v1/collections/NAME; GET /v1/collections lists them",
+            ),
+            StoreError::BadName(_) => Self::new(
+                StatusCode::BAD_REQUEST,
+                "bad-name",
+                said,
+                "choose another name",
+            ),
+            StoreError::Exists { .. } => Self::new(
+                StatusCode::CONFLICT,
+                "exists",
+                said,
+                "choose another name, or remove the collection first",
+            ),
+            StoreError::OtherScheme { .. } => Self::new(
+                StatusCode::CONFLICT,
+                "other-scheme",
+                said,
+                "make the fingerprints with the collection's scheme: GET /v1/collections/NAME shows it",
+            ),
+            StoreError::Invalid(_) => Self::invalid(said, "change the request"),
+            StoreError::DiskFull { .. } => Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "disk-full",
+                "the disk of the service is full: nothing was written; reads and deletes go on",
+                "free some space and send the request again; no restart is needed",
+            )
+            .told_to_operator(said),
+            StoreError::Stopped(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "stopped",
+                "the collection takes no writes since its disk failed; reads go on",
+                "repair the cause and start the service again",
+            )
+            .told_to_operator(said),
+            StoreError::Closed => Self::busy("closed", "the collection is being closed"),
+            // Damage, other files, other versions, failures of the medium: paths are not for clients.
+            _ => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "storage",
+                "the files of the collection could not be read or written",
+                "see the log of the service; docs/operations.md says how to restore a snapshot",
+            )
+            .told_to_operator(said),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason(),
+            "status": self.status.as_u16(),
+            "code": self.code,
+            "detail": self.detail,
+            "remedy": self.remedy,
+        });
+        if let Some(item) = self.item {
+            body["item"] = item.into();
+        }
+        let mut response = Response::new(Body::from(body.to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        let kind = HeaderValue::from_static("application/problem+json");
+        headers.insert(CONTENT_TYPE, kind);
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // What the operator alone is told goes to the log with the response.
+        response.extensions_mut().insert(Told {
+            code: self.code,
+            secret: self.secret,
+        });
+        response
+    }
+}
+
+/// What a response that tells of a problem carries for metrics and the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) code: &'static str,
+    pub(crate) secret: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_the_store_have_their_statuses_and_keep_paths_to_themselves() {
+        let path = || "/data/secret".into();
+        let full = StoreError::DiskFull { path: path() };
+        let missing = StoreError::Missing {
+            path: path(),
+            named_by: "x",
+        };
+        for (error, status, code) in [
+            (full, 507, "disk-full"),
+            (missing, 500, "storage"),
+            (StoreError::Stopped("/data/secret".into()), 503, "stopped"),
+            (StoreError::Closed, 503, "closed"),
+        ] {
+            let is_secret = error.to_string().contains("secret");
+            let problem = Problem::from(error);
+            assert_eq!((problem.status.as_u16(), problem.code), (status, code));
+            assert_eq!(problem.secret.is_some(), is_secret);
+            assert!(!problem.detail.contains("secret"), "{problem:?}");
+            // Only what time mends is to be tried again.
+            assert_eq!(
+                problem.into_response().headers().contains_key(RETRY_AFTER),
+                code == "closed"
+            );
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Who may ask.
+
+use axum::body::Body;
+use axum::http::Request;
+use lookalike_server::{Keys, Limits, NewKey, Role};
+
+use crate::service::{Answer, Service};
+
+fn keys() -> (Service, Vec<String>) {
+    let roles = [Role::Read, Role::Write, Role::Admin];
+    let made: Vec<NewKey> = roles
+        .into_iter()
+        .zip(1..)
+        .map(|(role, chance)| NewKey::make(role, "test", [chance; 32]).unwrap())
+        .collect();
+    let file: String = made.iter().map(|key| key.line.as_str()).collect();
+    let keys: Keys = file.parse().unwrap();
+    let secrets = made.into_iter().map(|key| key.secret).collect();
+    (Service::with(Limits::default(), keys), secrets)
+}
+
+async fn ask(
+    service: &Service,
+    method: &str,
+    path: &str,
+    authorization: Option<&str>,
+    body: &str,
+) -> Answer {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
+    if let Some(authorization) = authorization {
+        request = request.header("authorization", authorization);
+    }
+    service
+        .send(request.body(Body::from(body.to_owned())).unwrap())
+        .await
+}
+
+#[tokio::test]
+async fn each_role_does_what_it_may() {
+    let (service, secrets) = keys();
+    let bearer: Vec<String> = secrets
+        .iter()
+        .map(|secret| format!("Bearer {secret}"))
+        .collect();
+    let pages = "/v1/collections/pages";
+    ask(&service, "PUT", pages, Some(&bearer[2]), "{}")
+        .await
+        .is(201);
+    let cases = [
+        ("PUT", pages.to_owned(), "{}", 2),
+        (
+            "POST",
+            format!("{pages}/insert"),
+            "{\"id\":\"a\",\"text\":\"a\"}",
+            1,
+        ),
+        (
+            "POST",
+            format!("{pages}/check-and-insert"),
+            "{\"id\":\"a\",\"text\":\"a\"}",
+            1,
+        ),
+        ("POST", format!("{pages}/delete"), "{\"id\":\"a\"}", 1),
+        ("POST", format!("{pages}/check"), "{\"text\":\"a\"}", 0),
+        ("POST", format!("{pages}/query"), "{\"text\":\"a\"}", 0),
+        ("POST", format!("{pages}/get"), "[{\"id\":\"a\"}]", 0),
+        ("GET", pages.to_owned(), "", 0),
+        ("GET", "/v1/collections".to_owned(), "", 0),
+        ("GET", "/metrics".to_owned(), "", 0),
+        ("DELETE", pages.to_owned(), "", 2),
+    ];
+    for (method, path, body, least) in &cases {
+        for wrong in [
+            None,
+            Some("Bearer lk_0"),
+            Some("Basic YTpi"),
+            Some(&*secrets[2]),
+        ] {
+            let answer = ask(&service, method, path, wrong, body).await;
+            answer.refuses(401, "key");
+            assert_eq!(answer.headers["www-authenticate"], "Bearer");
+        }
+        for (role, authorization) in bearer.iter().enumerate() {
+            let answer = ask(&service, method, path, Some(authorization), body).await;
+            if role < *least {
+                answer.refuses(403, "role");
+            } else {
+                assert!(answer.status < 300, "{method} {path}: {}", answer.text);
+            }
+        }
+    }
+    for open in ["/healthz", "/readyz"] {
+        ask(&service, "GET", open, None, "").await.is(200);
+    }
+    assert!(
+        !service.log.lock().unwrap().contains(&secrets[0][3..]),
+        "keys are never logged"
+    );
+}
+
+#[tokio::test]
+async fn without_keys_only_names_of_this_machine_are_answered() {
+    let service = Service::new();
+    for (host, status) in [
+        ("localhost:7280", 200),
+        ("127.0.0.1", 200),
+        ("rebound.example:7280", 403),
+    ] {
+        let request = Request::get("/v1/collections").header("host", host);
+        let answer = service.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(answer.status, status, "{host}");
+    }
+}

@@ -1,0 +1,9 @@
+//! Requests against the routes, without a socket. One module a theme.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod keys;
+mod refusals;
+mod service;
+mod telemetry;
+mod verdicts;

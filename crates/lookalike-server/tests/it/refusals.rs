@@ -1,0 +1,250 @@
+//! What is refused, with which status and code.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use bytes::Bytes;
+use http_body_util::StreamBody;
+use lookalike_server::{Keys, Limits};
+use serde_json::json;
+
+use crate::service::Service;
+
+#[tokio::test]
+async fn wrong_requests_are_told_what_is_wrong() {
+    let service = Service::with_pages().await;
+    let code = "0123456789abcdef";
+    for (operation, body, status, problem) in [
+        ("check", "{", 400, "malformed"),
+        ("check", "", 400, "malformed"),
+        ("check", "{\"text\":\"\\ud800\"}", 400, "malformed"),
+        ("check", "\"text\"", 422, "invalid"),
+        ("check", "{}", 422, "invalid"),
+        ("check", "{\"text\":\"a\",\"html\":\"b\"}", 422, "invalid"),
+        ("check", "{\"texts\":\"a\"}", 422, "invalid"),
+        ("check", "{\"fingerprint\":\"12\"}", 422, "invalid"),
+        ("check", "{\"fingerprint\":12}", 422, "invalid"),
+        ("check?radius=4", "{\"text\":\"a\"}", 422, "invalid"),
+        ("check?radius=x", "{\"text\":\"a\"}", 400, "malformed"),
+        ("check?limit=1", "{\"text\":\"a\"}", 400, "malformed"),
+        ("check?scheme=1", "{\"text\":\"a\"}", 400, "malformed"),
+        (
+            "check?scheme=0000000000000001",
+            "{\"text\":\"a\"}",
+            409,
+            "other-scheme",
+        ),
+        ("query?limit=101", "{\"text\":\"a\"}", 422, "invalid"),
+        (
+            "check-and-insert?insert=never",
+            "{\"id\":\"a\",\"text\":\"a\"}",
+            400,
+            "malformed",
+        ),
+        ("insert", "{\"text\":\"a\"}", 422, "invalid"),
+        (
+            "insert",
+            "{\"id\":\"a\",\"text\":\"a\",\"ttl_seconds\":0}",
+            422,
+            "invalid",
+        ),
+        (
+            "insert",
+            "{\"id\":\"a\",\"text\":\"a\",\"ttl_seconds\":-1}",
+            422,
+            "invalid",
+        ),
+        (
+            "insert",
+            "{\"id\":\"a\",\"text\":\"a\",\"ttl_seconds\":9223372036854775808}",
+            422,
+            "invalid",
+        ),
+        ("delete", "{\"id\":\"\"}", 422, "invalid"),
+        ("get", "[{\"id\":7}]", 422, "invalid"),
+    ] {
+        let answer = service
+            .post(
+                &format!("/v1/collections/pages/{operation}"),
+                body.to_owned(),
+            )
+            .await;
+        assert_eq!(answer.status, status, "{operation} {body}: {}", answer.text);
+        answer.refuses(status, problem);
+    }
+    let long = json!({"id": "x".repeat(2049), "fingerprint": code});
+    service.ask("insert", long).await.refuses(422, "invalid");
+    let heavy = json!({"id": "x", "fingerprint": code, "metadata": "x".repeat(1024)});
+    service.ask("insert", heavy).await.refuses(422, "invalid");
+    // A nest of arrays is refused by the parser, not by the stack.
+    let nest = "[".repeat(100_000);
+    let nested = format!("{{\"id\":\"a\",\"text\":\"a\",\"metadata\":{nest}");
+    let insert = "/v1/collections/pages/insert";
+    service.post(insert, nested).await.refuses(400, "malformed");
+    service
+        .post("/v1/collections/pages/check", nest)
+        .await
+        .refuses(422, "invalid");
+}
+
+#[tokio::test]
+async fn other_paths_methods_types_and_names_are_refused() {
+    let service = Service::with_pages().await;
+    service.get("/nowhere").await.refuses(404, "no-route");
+    service
+        .get("/v1/collections/pages/check")
+        .await
+        .refuses(405, "method");
+    service
+        .get("/v1/collections/none")
+        .await
+        .refuses(404, "no-collection");
+    service
+        .post("/v1/collections/none/check", "{\"text\":\"a\"}".to_owned())
+        .await
+        .refuses(404, "no-collection");
+    for name in ["UPPER", "%2e%2e", "..%2f..%2fetc", "a%00b", &"x".repeat(65)] {
+        service
+            .create(name, json!({}))
+            .await
+            .refuses(400, "bad-name");
+    }
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/jsonp",
+    ] {
+        let request = Request::post("/v1/collections/pages/check").header("content-type", kind);
+        let answer = service
+            .send(request.body(Body::from("{\"text\":\"a\"}")).unwrap())
+            .await;
+        answer.refuses(415, "media-type");
+    }
+    let request = Request::post("/v1/collections/pages/check")
+        .header("content-type", "application/JSON; charset=utf-8");
+    service
+        .send(request.body(Body::from("{\"text\":\"a\"}")).unwrap())
+        .await
+        .is(200);
+}
+
+#[tokio::test]
+async fn schemes_that_make_no_64_bit_fingerprints_are_refused() {
+    let service = Service::new();
+    let minhash = lookalike::Scheme::default().to_string();
+    let simhash = minhash.replace("sketch=none", "sketch=simhash");
+    let learned = format!("{simhash} boilerplate=site/1:0123456789abcdef");
+    for scheme in [&*minhash, &*learned, "lookalike/2", ""] {
+        service
+            .create("pages", json!({"scheme": scheme}))
+            .await
+            .refuses(422, "invalid");
+    }
+    service
+        .create("pages", json!({"radius": 17}))
+        .await
+        .refuses(422, "invalid");
+    service
+        .create("pages", json!({"ttl_seconds": 0}))
+        .await
+        .refuses(422, "invalid");
+    service
+        .create("pages", json!({"keep": {}}))
+        .await
+        .refuses(422, "invalid");
+}
+
+#[tokio::test]
+async fn bodies_and_batches_beyond_the_limits_are_refused() {
+    let limits = Limits {
+        body_bytes: 1000,
+        batch: 3,
+        collections: 1,
+        ..Limits::default()
+    };
+    let service = Service::with(limits, Keys::default());
+    service.create("pages", json!({})).await.is(201);
+    service
+        .create("more", json!({}))
+        .await
+        .refuses(409, "too-many-collections");
+    service
+        .ask(
+            "check",
+            json!([{"text": "a"}, {"text": "b"}, {"text": "c"}]),
+        )
+        .await
+        .is(200);
+    service
+        .ask(
+            "check",
+            json!([{"text": "a"}, {"text": "b"}, {"text": "c"}, {"text": "d"}]),
+        )
+        .await
+        .refuses(413, "too-large");
+    service
+        .ask("check", json!({"text": "x".repeat(1000)}))
+        .await
+        .refuses(413, "too-large");
+    // Without a declared length the body is refused while it is read.
+    let endless = futures_util::stream::repeat_with(|| {
+        Ok::<_, std::convert::Infallible>(hyper::body::Frame::data(Bytes::from_static(
+            &[b' '; 100],
+        )))
+    });
+    let request =
+        Request::post("/v1/collections/pages/check").header("content-type", "application/json");
+    let answer = service
+        .send(request.body(Body::new(StreamBody::new(endless))).unwrap())
+        .await;
+    answer.refuses(413, "too-large");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    let limits = Limits {
+        body_timeout: Duration::from_millis(30),
+        ..Limits::default()
+    };
+    let service = Service::with(limits, Keys::default());
+    let never = futures_util::stream::pending::<
+        Result<hyper::body::Frame<Bytes>, std::convert::Infallible>,
+    >();
+    let request =
+        Request::post("/v1/collections/pages/check").header("content-type", "application/json");
+    let answer = service
+        .send(request.body(Body::new(StreamBody::new(never))).unwrap())
+        .await;
+    answer.refuses(408, "slow-body");
+}
+
+#[tokio::test]
+async fn when_memory_is_taken_requests_are_told_to_come_again() {
+    let limits = Limits {
+        request_memory: 1 << 20,
+        body_bytes: 1 << 20,
+        patience: Duration::from_millis(30),
+        ..Limits::default()
+    };
+    let service = Service::with(limits, Keys::default());
+    service.create("pages", json!({})).await.is(201);
+    let never = futures_util::stream::pending::<
+        Result<hyper::body::Frame<Bytes>, std::convert::Infallible>,
+    >();
+    let request =
+        Request::post("/v1/collections/pages/check").header("content-type", "application/json");
+    let hog = service.send(request.body(Body::new(StreamBody::new(never))).unwrap());
+    let next = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let answer = service.ask("check", json!({"text": "a"})).await;
+        answer.refuses(503, "memory");
+        assert_eq!(answer.headers["retry-after"], "1");
+    };
+    tokio::select! {
+        _ = hog => unreachable!("its body never ends"),
+        () = next => {}
+    }
+    // What was cut off has given its share back.
+    service.ask("check", json!({"text": "a"})).await.is(200);
+}

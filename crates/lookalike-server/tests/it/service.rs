@@ -1,0 +1,142 @@
+//! A service on a store of its own, with a clock and a log that tests see.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request};
+use http_body_util::BodyExt as _;
+use lookalike_server::{App, Keys, Level, Limits, Log, app};
+use lookalike_store::{OpenOptions, Store, Time};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+
+/// When tests begin, in milliseconds since 1970.
+pub(crate) const BEGIN: u64 = 1_800_000_000_000;
+
+pub(crate) struct Service {
+    router: Router,
+    clock: Arc<AtomicU64>,
+    /// What was logged at any level.
+    pub(crate) log: Arc<Mutex<String>>,
+    _folder: TempDir,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    /// Demands a status and gives the JSON.
+    #[track_caller]
+    pub(crate) fn is(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        self.json()
+    }
+
+    /// Demands a problem in its shape.
+    #[track_caller]
+    pub(crate) fn refuses(&self, status: u16, code: &str) -> Value {
+        let problem = self.is(status);
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        assert_eq!(
+            (&problem["code"], &problem["status"]),
+            (&json!(code), &json!(status))
+        );
+        for field in ["type", "title", "detail", "remedy"] {
+            assert!(
+                problem[field].as_str().is_some_and(|text| !text.is_empty()),
+                "{problem}"
+            );
+        }
+        problem
+    }
+}
+
+impl Service {
+    pub(crate) fn new() -> Self {
+        Self::with(Limits::default(), Keys::default())
+    }
+
+    pub(crate) fn with(limits: Limits, keys: Keys) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = OpenOptions {
+            create: true,
+            ..OpenOptions::default()
+        };
+        let store = Store::open(folder.path(), options).unwrap();
+        let clock = Arc::new(AtomicU64::new(BEGIN));
+        let log = Arc::new(Mutex::new(String::new()));
+        let (told, said) = (Arc::clone(&clock), Arc::clone(&log));
+        let log_sink = Log::new(Level::Debug, move |entry| {
+            let line = format!("{} {} {}\n", entry.level, entry.event, json!(entry.fields));
+            said.lock().unwrap().push_str(&line);
+        });
+        let now = move || Time(told.load(Ordering::Relaxed));
+        let service = App::new(store, keys, limits, Arc::new(now), log_sink).unwrap();
+        Self {
+            router: app(&Arc::new(service)),
+            clock,
+            log,
+            _folder: folder,
+        }
+    }
+
+    /// With the collection `pages`.
+    pub(crate) async fn with_pages() -> Self {
+        let service = Self::new();
+        service.create("pages", json!({})).await.is(201);
+        service
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, seconds: u64) {
+        self.clock.fetch_add(seconds * 1000, Ordering::Relaxed);
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Answer {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Request::get(path).body(Body::empty()).unwrap())
+            .await
+    }
+
+    pub(crate) async fn create(&self, name: &str, settings: Value) -> Answer {
+        let path = format!("/v1/collections/{name}");
+        let request = Request::put(path).header("content-type", "application/json");
+        self.send(request.body(Body::from(settings.to_string())).unwrap())
+            .await
+    }
+
+    /// Asks something of the collection `pages`.
+    pub(crate) async fn ask(&self, operation: &str, body: Value) -> Answer {
+        self.post(
+            &format!("/v1/collections/pages/{operation}"),
+            body.to_string(),
+        )
+        .await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: String) -> Answer {
+        let request = Request::post(path).header("content-type", "application/json");
+        self.send(request.body(Body::from(body)).unwrap()).await
+    }
+}
