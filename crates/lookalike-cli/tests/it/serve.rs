@@ -110,6 +110,15 @@ fn until_it_listens(log: &mut impl BufRead) -> (Vec<Value>, SocketAddr) {
     }
 }
 
+/// A test that fails leaves no service behind.
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It has mostly ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Reads an answer to its end.
 fn answer(stream: &mut TcpStream) -> (u16, Value) {
     let mut bytes = Vec::new();
