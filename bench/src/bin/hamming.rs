@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use lookalike::hamming::{
-    Constants, HammingIndex, Layout, Limits, SelfJoinLimits, TableIndex, plan, self_join,
+    Constants, Layout, Limits, SelfJoinLimits, TableIndex, plan, self_join,
 };
 use lookalike_bench::measure::Stopwatch;
 
