@@ -15,6 +15,8 @@ const MOST_BLOCKS: u32 = 4;
 pub(super) struct Near {
     codes: Vec<u64>,
     numbers: HashTable<u32>,
+    radius: u32,
+    /// Empty while there are few codes: listing what the blocks are probed at takes longer than comparing all of those.
     blocks: Vec<Block>,
     /// Of each block, of each value, the codes; empty while there are few.
     buckets: Vec<Vec<Vec<(u64, u32)>>>,
@@ -74,7 +76,8 @@ impl Near {
         Self {
             codes: Vec::new(),
             numbers: HashTable::new(),
-            blocks: blocks(radius),
+            radius,
+            blocks: Vec::new(),
             buckets: Vec::new(),
         }
     }
@@ -98,6 +101,7 @@ impl Near {
         if !self.buckets.is_empty() {
             self.file(code, number);
         } else if self.codes.len() == FEW {
+            self.blocks = blocks(self.radius);
             self.buckets = vec![vec![Vec::new(); 1 << 16]; self.blocks.len()];
             (0..FEW as u32).for_each(|number| self.file(self.codes[number as usize], number));
         }
