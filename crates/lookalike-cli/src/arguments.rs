@@ -20,7 +20,7 @@ use tempfile::{Builder, TempDir};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::{console, machine, size};
+use crate::{console, interrupt, machine, size};
 
 /// What to read.
 #[derive(Args)]
@@ -637,20 +637,20 @@ pub(crate) struct RunArguments {
 }
 
 impl RunArguments {
-    /// A folder for temporary files in `--tmp`, else in `default`; it vanishes with the job.
+    /// A folder for temporary files in `--tmp`, else in `default`; it vanishes with the job, interrupted or not.
     pub(crate) fn spool(&self, default: PathBuf) -> Result<TempDir, Failure> {
         let parent = self.tmp.clone().unwrap_or(default);
-        Builder::new()
-            .prefix(SPOOL)
-            .tempdir_in(&parent)
-            .map_err(|error| {
-                let reason = error.to_string();
-                let reason = reason.split(" at path").next().unwrap_or_default();
-                Failure::Failed(format!(
-                    "{}: {reason}: temporary files go there; name another directory with --tmp",
-                    parent.display()
-                ))
-            })
+        let made = Builder::new().prefix(SPOOL).tempdir_in(&parent);
+        let spool = made.map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.split(" at path").next().unwrap_or_default();
+            Failure::Failed(format!(
+                "{}: {reason}: temporary files go there; name another directory with --tmp",
+                parent.display()
+            ))
+        })?;
+        interrupt::remove_folder(spool.path());
+        Ok(spool)
     }
 
     pub(crate) fn limits(&self) -> Limits {

@@ -15,6 +15,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::interrupt;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -220,6 +221,7 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     }
     let limits = arguments.run.limits();
     let spool = arguments.run.spool(arguments.temporary()?)?;
+    interrupt::remove_unfinished(&arguments.output);
     let (inputs, against_sources) = arguments.inputs(&options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;

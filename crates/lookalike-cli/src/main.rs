@@ -15,6 +15,7 @@ mod extract;
 mod failure;
 mod fingerprint;
 mod index;
+mod interrupt;
 mod join;
 mod machine;
 mod overlap;

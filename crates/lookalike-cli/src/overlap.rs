@@ -15,6 +15,7 @@ use crate::arguments::{
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::interrupt;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -267,6 +268,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let limits = arguments.run.limits();
     let mut options = arguments.input.options(None);
     let spool = arguments.run.spool(arguments.temporary()?)?;
+    if let Some(output) = &arguments.output {
+        interrupt::remove_unfinished(output);
+    }
     let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
     let boilerplate = &arguments.boilerplate;

@@ -194,6 +194,38 @@ fn killed_while_resuming() {
     is_complete(&out, reference);
 }
 
+/// Interrupted as by Ctrl-C, before and after its decisions are made: what is left is what `--resume` goes on with.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_job_removes_its_temporary_files() {
+    let reference = reference();
+    for (attempt, wanted) in ["job.json", "decided.bin"].into_iter().enumerate() {
+        let out = reference.folder.path(format!("interrupted-{attempt}"));
+        let mut child = job(&reference.input, &out, &[])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for(&out.join(".lookalike").join(wanted), &mut child);
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(
+            ended.status.code(),
+            Some(130),
+            "the job was to be interrupted"
+        );
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(said.contains("lookalike: error: interrupted\n"), "{said}");
+        let left = names(&out);
+        assert!(left.iter().all(|name| !name.contains("tmp-")), "{left:?}");
+        nothing_is_half(&out, reference);
+        job(&reference.input, &out, &["--resume"]).succeed();
+        is_complete(&out, reference);
+    }
+}
+
 /// Starts a job into `out` and kills it once its decisions are made.
 fn interrupted(out: &Path) -> &'static Reference {
     let reference = reference();

@@ -1,0 +1,85 @@
+//! What an interrupted command leaves behind: results under their final names and what `--resume` goes on with, no temporary files.
+//!
+//! Temporary folders vanish with the command that made them, but a signal ends it before. So SIGINT and SIGTERM remove
+//! them first, and then end the command with the status that shells give such an end. After SIGKILL the next job in the
+//! same output folder does it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lookalike_corpus::remove_leftovers;
+
+/// What is to be removed.
+static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
+
+enum Watched {
+    /// A folder with all that is in it.
+    Folder(PathBuf),
+    /// Unfinished files in a folder.
+    Unfinished(PathBuf),
+}
+
+/// Has `folder` removed when the command is interrupted.
+pub(crate) fn remove_folder(folder: &Path) {
+    watch(Watched::Folder(folder.to_owned()));
+}
+
+/// Has unfinished results in `folder` removed when the command is interrupted.
+pub(crate) fn remove_unfinished(folder: &Path) {
+    watch(Watched::Unfinished(folder.to_owned()));
+}
+
+fn watch(watched: Watched) {
+    let mut all = watched_so_far();
+    if all.is_empty() {
+        // Without a thread to wait for signals they do what they always did.
+        let _ = std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(wait);
+    }
+    all.push(watched);
+}
+
+fn watched_so_far() -> MutexGuard<'static, Vec<Watched>> {
+    WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for a signal, removes what is watched and ends the process.
+fn wait() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(Some(status)) = runtime.map(|runtime| runtime.block_on(signal())) else {
+        return;
+    };
+    for watched in &*watched_so_far() {
+        // Whoever still writes there finds out by itself, or is gone in a moment.
+        let _ = match watched {
+            Watched::Folder(folder) => std::fs::remove_dir_all(folder),
+            Watched::Unfinished(folder) => remove_leftovers(folder).map(|_| ()),
+        };
+    }
+    crate::console::error("interrupted");
+    #[expect(
+        clippy::exit,
+        reason = "the other threads are at work and would not hear of it"
+    )]
+    std::process::exit(status);
+}
+
+/// The exit status for the signal that came; `None` when signals cannot be waited for.
+#[cfg(unix)]
+async fn signal() -> Option<i32> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt()).ok()?;
+    let mut terminate = signal(SignalKind::terminate()).ok()?;
+    Some(tokio::select! {
+        _ = interrupt.recv() => 130,
+        _ = terminate.recv() => 143,
+    })
+}
+
+#[cfg(not(unix))]
+async fn signal() -> Option<i32> {
+    tokio::signal::ctrl_c().await.ok().map(|()| 130)
+}
