@@ -2,10 +2,11 @@
 
 Covers every line whose scheme has segment=word-chars; UAX #29 words need a Unicode library.
 """
-import json, pathlib, re, unicodedata
+import json, pathlib, re, struct, unicodedata
 from xxhash import xxh3_64_intdigest as xxh3
 
 M = (1 << 64) - 1
+GOLDEN = 0x9E3779B97F4A7C15
 
 def avalanche(x):
     x = (x ^ x >> 33) * 0xC2B2AE3D27D4EB4F & M
@@ -26,24 +27,108 @@ def fold(piece, s):
     piece = piece if s["normalize"] == "none" else unicodedata.normalize(s["normalize"].upper(), piece)
     return piece.lower() if s["case"] == "lower" else piece
 
-def features(text, s):
-    pieces = [fold(piece, s) for piece in re.split("[ \t\n\r\x0b\x0c]+", text) if piece]
-    kind, width = s["shingle"].split(":")
-    width, seed = int(width), int(s["seed"])
-    if kind == "chars":
-        chars = "".join(re.findall(r"\w", "".join(pieces)))
-        width = min(width, len(chars))
-        return [xxh3(chars[i:i + width].encode(), seed) for i in range(len(chars) - width + 1) if chars]
-    tokens = [xxh3(word.encode(), seed) for piece in pieces for word in re.findall(r"\w+", piece)]
-    if width == 1 or not tokens:
-        return tokens
-    m, made = min(width, len(tokens)), []
+def pieces_of(text, s):
+    return [fold(piece, s) for piece in re.split("[ \t\n\r\x0b\x0c]+", text) if piece]
+
+def words(text, s):
+    """The hashes of all words of a text."""
+    seed = int(s["seed"])
+    return [xxh3(word.encode(), seed) for piece in pieces_of(text, s) for word in re.findall(r"\w+", piece)]
+
+def windows(tokens, m):
+    """The features of all runs of m words, as words:w has them for w of 2 and more."""
+    made = []
     for i in range(len(tokens) - m + 1):
-        mix = m * 0x9E3779B97F4A7C15 & M
+        mix = m * GOLDEN & M
         for j in range(m):
             mix ^= rotl(tokens[i + j], m - 1 - j)
         made.append(avalanche(mix))
     return made
+
+STOPS = """the of and a in to is was it for with he be on i that by at you are not his this from but had which she
+they or an were we their been has have will would her there can all as if who what said""".split()
+
+def features(text, s, collection=()):
+    kind, width = s["shingle"].split(":")
+    width, seed = int(width), int(s["seed"])
+    if kind == "chars":
+        chars = "".join(re.findall(r"\w", "".join(pieces_of(text, s))))
+        width = min(width, len(chars))
+        return [xxh3(chars[i:i + width].encode(), seed) for i in range(len(chars) - width + 1) if chars]
+    tokens = words(text, s)
+    if kind == "phrases":
+        return phrases(tokens, width, table(s, collection))
+    if kind == "stops":
+        stops = {xxh3(word.encode(), seed) for word in STOPS}
+        tokens = [token for token in tokens if token in stops]
+    return windows(tokens, min(width, len(tokens))) if width > 1 and tokens else tokens
+
+def table(s, collection):
+    """In how many texts each word and each pair of words occurs, where in two or more, and in how many all in all."""
+    counts = {}
+    for text in collection:
+        tokens = words(text, s)
+        for feature in set(tokens + windows(tokens, 2)):
+            counts[feature] = counts.get(feature, 0) + 1
+    counts = {feature: count for feature, count in counts.items() if count > 1}
+    scheme = ("lookalike/1 normalize={normalize} case={case} segment={segment} shingle=words:1+2 weight=set "
+              "hash={hash} seed={seed} sketch=none unicode={unicode}").format(**s).encode()
+    order = sorted(counts)
+    file = (b"LKTERM\0\1" + struct.pack("<I", len(scheme)) + scheme + struct.pack("<QQ", len(collection), len(order))
+            + struct.pack(f"<{len(order)}Q", *order) + struct.pack(f"<{len(order)}I", *map(counts.get, order)))
+    assert "%016x" % xxh3(file, 0) == s["terms"], "another table of terms"
+    return counts, len(collection)
+
+def phrases(tokens, least, counted):
+    counts, documents = counted
+    pairs, made, at = windows(tokens, 2), [], 0
+    while at < len(tokens):
+        both, first, second = (counts.get(feature, 1) for feature in
+                               (pairs[at] if at < len(pairs) else None, tokens[at], tokens[min(at + 1, len(tokens) - 1)]))
+        joined = at < len(pairs) and both >= least and both * documents >= 8 * first * second
+        made.append(pairs[at] if joined else tokens[at])
+        at += 2 if joined else 1
+    return made
+
+def weights(text, fields, s):
+    """Features of a text and of other fields with their weights in 256ths, no sum above 2^23."""
+    wanted = dict(part.split(":") for part in s["fields"].split(","))
+    own = words(text, s)
+    weighed = [(feature, 256) for feature in (own if s["weight"] == "tf" else set(own))]
+    if "anchors" in wanted:
+        weight, _, window = wanted["anchors"].partition("~")
+        full, window = 256 * int(weight), int(window or 0)
+        of = lambda text: [avalanche(hash ^ GOLDEN) for hash in words(text, s)]
+        for anchor in fields["anchors"]:
+            weighed += [(feature, full) for feature in of(anchor["text"])]
+            for near in of(anchor["before"])[::-1][:window], of(anchor["after"])[:window]:
+                weighed += [(feature, full * (window - d) // (window + 1)) for d, feature in enumerate(near)]
+    for number, name, field in (2, "in-links", "in_links"), (3, "out-links", "out_links"):
+        links = set(fields[field]) if name in wanted else ()
+        weighed += [(avalanche(xxh3(link.encode(), int(s["seed"])) ^ number * GOLDEN & M), 256 * int(wanted[name]))
+                    for link in links]
+    total = {}
+    for feature, weight in weighed:
+        total[feature] = total.get(feature, 0) + weight
+    return sorted((feature, min(weight, 1 << 23)) for feature, weight in total.items())
+
+def weighted_simhash(weighed):
+    bits = (sum(weight if value >> bit & 1 else -weight for value, weight in weighed) for bit in range(64))
+    return "%016x" % sum(1 << bit for bit, total in enumerate(bits) if total > 0) if weighed else None
+
+def one_permutation(values, bins, seed):
+    factor, least = next(splitmix64(seed)) | 1, {}
+    for value in values:
+        hash = avalanche(value * factor & M)
+        bin = (hash >> 32) * bins >> 32
+        least[bin] = min(least.get(bin, M), hash & 0xFFFFFFFF)
+    def filled(bin, tries=0):
+        at = bin
+        while at not in least:
+            tries += 1
+            at = (avalanche((((bin + (tries << 32)) & M) ^ factor) * GOLDEN & M) >> 32) * bins >> 32
+        return least[at]
+    return [filled(bin) for bin in range(bins)]
 
 def simhash(values):
     bits = (sum(1 if value >> bit & 1 else -1 for value in values) for bit in range(64))
@@ -63,6 +148,8 @@ def sketch(values, s):
         return None
     if kind == "simhash":
         return simhash(values)
+    if kind == "oph":
+        return ["%08x" % least for least in one_permutation(values, int(size), int(s["seed"]))]
     if kind == "minhash":
         return ["%08x" % least for least in signature(values, int(size), int(s["seed"]))]
     groups, rows = map(int, size.split("x"))
@@ -70,13 +157,23 @@ def sketch(values, s):
     cut = [b"".join(v.to_bytes(4, "little") for v in minima[g * rows:(g + 1) * rows]) for g in range(groups)]
     return ["%016x" % xxh3(part, g) for g, part in enumerate(cut)]
 
+def expected(row, s):
+    """Each value of a row, by its name."""
+    if "fields" in row:
+        weighed = weights(row["text"], row["fields"], s)
+        yield "weights", [["%016x" % feature, weight] for feature, weight in weighed]
+        yield "fingerprint", weighted_simhash(weighed)
+    else:
+        key, = set(row) - {"scheme", "text", "collection"}
+        yield key, sketch(features(row["text"], s, row.get("collection", ())), s)
+
 checked = 0
-for name in ("features", "simhash", "minhash", "supershingle"):
+for name in "features", "simhash", "minhash", "supershingle", "stops", "phrases", "fields", "oph":
     for line in (pathlib.Path(__file__).parent / f"{name}.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         s = dict(part.split("=") for part in row["scheme"].split()[1:])
         if s["segment"] == "word-chars":
-            key = (set(row) - {"scheme", "text"}).pop()
-            assert sketch(features(row["text"], s), s) == row[key], (name, row)
+            for key, value in expected(row, s):
+                assert value == row[key], (name, key, row)
             checked += 1
 print(checked, "vectors agree")

@@ -11,6 +11,7 @@ mod feature;
 mod languages;
 mod resemblance;
 mod scheme;
+mod scheme_vectors;
 mod sketch;
 mod sketcher;
 mod sources;

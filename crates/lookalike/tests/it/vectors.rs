@@ -9,27 +9,27 @@ use std::path::PathBuf;
 use lookalike::{FeatureExtractor, MinHash, Scheme, Simhash, Sketch};
 use serde_json::{Value, json};
 
-fn path(name: &str) -> PathBuf {
+pub(crate) fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs/vectors")
         .join(name)
 }
 
-fn rows(name: &str) -> Vec<Value> {
+pub(crate) fn rows(name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(path(name)).unwrap();
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
 
-fn hex(values: impl IntoIterator<Item = impl Display>) -> Value {
+pub(crate) fn hex(values: impl IntoIterator<Item = impl Display>) -> Value {
     values
         .into_iter()
         .map(|value| json!(value.to_string()))
         .collect()
 }
 
-fn features(scheme: &Scheme, text: &str) -> Value {
+pub(crate) fn features(scheme: &Scheme, text: &str) -> Value {
     let mut extractor = FeatureExtractor::new(scheme);
     hex(extractor
         .features(text)
@@ -138,7 +138,7 @@ fn write_vectors_of_languages() {
     std::fs::write(path("languages.jsonl"), out).unwrap();
 }
 
-const TEXTS: &[&str] = &[
+pub(crate) const TEXTS: &[&str] = &[
     "",
     " \t\r\n",
     "!?",
