@@ -190,6 +190,35 @@ fn two_tests_agree_with_people() {
     );
 }
 
+/// Copied answers of 250 words: with case kept, runs of words and of function words tell them together.
+#[test]
+fn two_tests_tell_copied_answers() {
+    let (Some(documents), Some(labels)) = (
+        corpus("clough-short-answers/docs.jsonl"),
+        corpus("clough-short-answers/pairs.jsonl"),
+    ) else {
+        return;
+    };
+    let mut command = lookalike("evaluate");
+    command
+        .arg("sweep")
+        .arg(documents)
+        .arg("--labels")
+        .arg(labels);
+    command.args(["--positive", "2", "--case", "keep", "--sketches", "none"]);
+    command.args(["--measures", "resemblance,containment", "--two-tests"]);
+    command.args(["--shingles", "words:4,words:5,stops:2", "--json"]);
+    let answer = command.succeed().json();
+    let two = answer["two_tests"].as_array().unwrap();
+    let both = two.iter().find(|both| {
+        let name = |side: &str| both[side].as_str().unwrap().to_owned();
+        name("first").starts_with("containment") && name("second").starts_with("resemblance")
+    });
+    let both = both.unwrap();
+    assert!(both["f1"].as_f64().unwrap() >= 0.86, "{both}");
+    assert!(both["held_out_f1"].as_f64().unwrap() >= 0.84, "{both}");
+}
+
 #[test]
 fn measures_and_two_tests_want_labels() {
     let folder = Folder::new();
