@@ -111,6 +111,8 @@ pub struct Document<'d> {
     pub text: &'d str,
     /// Its anchors and links, at which the scheme may look.
     pub fields: &'d DocumentFields,
+    /// Its site, the host of its URL, where it is known.
+    pub site: Option<&'d str>,
 }
 
 /// Explains two documents, listing at most so many features of each kind.
@@ -144,7 +146,7 @@ pub fn explain(
     let looks = !scheme.fields.is_none();
     let equal_text = a.text == b.text && !(looks && a.fields != b.fields);
     let near_duplicates = similarity >= settings.threshold;
-    let mut found = methods::finding(&own, &other, similarity, settings)?;
+    let mut found = methods::finding(&own, &other, similarity, [a.site, b.site], settings)?;
     found.found =
         equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
     let times = [times(&own), times(&other)];

@@ -107,6 +107,7 @@ impl Job<'_> {
                 .filter(|_| self.settings.scheme.terms.is_some()),
             against_sources: self.against_sources,
             scope: self.settings.scope,
+            by_category: self.settings.by_category(),
             wants_values: matches!(
                 self.settings.keep,
                 Keep::Max(_) | Keep::Min(_) | Keep::Newest(_)
@@ -306,9 +307,11 @@ impl Job<'_> {
             rule: match self.settings.method {
                 Method::AllPairs | Method::Copies => Rule::Prefix,
                 Method::Simhash => Rule::Distance(self.settings.distance),
-                Method::Henzinger => {
-                    Rule::SharedWithin(self.settings.agree(), self.settings.distance)
-                }
+                Method::Henzinger => Rule::SharedWithin(
+                    self.settings.agree(),
+                    self.settings.distance,
+                    self.settings.distance_for,
+                ),
                 Method::MinHash | Method::Oph | Method::BBit => Rule::Shared(1),
                 Method::SuperShingle
                 | Method::ModP

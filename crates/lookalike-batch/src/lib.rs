@@ -60,6 +60,8 @@ pub use job::{Job, PairsSummary};
 pub use join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
 pub use observer::{Measured, Observer, Quiet, Stage};
 pub use output::{DedupSummary, Folder, OutputOptions, SPOOL};
-pub use settings::{Keep, Limits, Method, Order, PairList, RepeatedIds, Scope, Settings};
+pub use settings::{
+    DistanceFor, Keep, Limits, Method, Order, PairList, RepeatedIds, Scope, Settings,
+};
 pub use summary::{Counts, Decisions, SkippedRow};
 pub use terms::{TermTable, TermsSummary};

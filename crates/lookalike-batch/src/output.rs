@@ -71,6 +71,9 @@ pub struct DedupSummary {
     /// Largest distance, for simhash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<u32>,
+    /// For which candidates of Henzinger's combination the distance counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distance_for: Option<crate::settings::DistanceFor>,
     /// Which pairs count: all, or those within a category or across categories.
     pub scope: crate::settings::Scope,
     /// What the category is.
@@ -400,6 +403,8 @@ impl Job<'_> {
             method: settings.method.to_string(),
             threshold: settings.threshold,
             distance: simhash.then_some(settings.distance),
+            distance_for: (settings.method == crate::settings::Method::Henzinger)
+                .then_some(settings.distance_for),
             scope: settings.scope,
             category: self.options.category.as_ref().map(ToString::to_string),
             lengths: settings.lengths,

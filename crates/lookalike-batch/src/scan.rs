@@ -42,6 +42,8 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) against_sources: usize,
     /// Which pairs count.
     pub(crate) scope: Scope,
+    /// Whether a class is a text in a category, not a text.
+    pub(crate) by_category: bool,
     /// Whether a field decides who survives.
     pub(crate) wants_values: bool,
     pub(crate) strict: bool,
@@ -379,7 +381,7 @@ fn add_record(
         None
     } else {
         let placed = placed(shared.plan, record, tally);
-        let hash = placed.class_hash(shared.plan.scope);
+        let hash = placed.class_hash(shared.plan.by_category);
         let Some((class, is_new)) = shared.seen.class(hash) else {
             shared.too_many.store(true, Ordering::Relaxed);
             return Ok(());
@@ -438,7 +440,7 @@ impl Tools<'_> {
         let fingerprint = self
             .sketches
             .sketch(number, &features, &mut self.keys, salt)?;
-        if plan.scope == Scope::Across {
+        if plan.by_category && plan.scope != Scope::Within {
             // Equal texts of different categories are different classes, and must meet.
             let key = lookalike::hash::avalanche(placed.hash as u64);
             self.keys.push(key, number)?;
@@ -458,8 +460,8 @@ impl Tools<'_> {
 
 /// A record's text with its category, which is hashed.
 fn placed<'t>(plan: &ScanPlan<'_>, record: &'t Record<'_>, tally: &mut Tally) -> Placed<'t> {
-    let category = match (plan.scope, &record.category) {
-        (Scope::Everything, _) => 0,
+    let category = match (plan.by_category, &record.category) {
+        (false, _) => 0,
         (_, None) => {
             tally.uncategorised += 1;
             0
@@ -499,8 +501,8 @@ fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
 
 impl Placed<'_> {
     /// What tells classes apart: the text, and the category where it matters.
-    fn class_hash(&self, scope: Scope) -> u128 {
-        if scope == Scope::Everything {
+    fn class_hash(&self, by_category: bool) -> u128 {
+        if !by_category {
             return self.hash;
         }
         let mut hasher = blake3::Hasher::new();
@@ -601,7 +603,7 @@ impl Collector<'_> {
                 };
                 classes.set_fingerprint(class.class, class.fingerprint, bits);
             }
-            if self.plan.scope != Scope::Everything {
+            if self.plan.by_category {
                 classes.set_category(class.class, class.category, class.text);
             }
         }

@@ -36,7 +36,7 @@ pub enum Method {
     /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (M1, H1).
     Simhash,
     /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within
-    /// a distance.
+    /// a distance, of all pairs or of those of one site ([`DistanceFor`]).
     Henzinger,
     /// A common shingle among those that are zero modulo p (M11).
     ModP,
@@ -196,6 +196,39 @@ impl Scope {
     }
 }
 
+/// For which candidates [`Method::Henzinger`] looks at the distance of the fingerprints.
+///
+/// Henzinger found super-shingles right for pairs of different sites and wrong for most of one site, where pages share a
+/// template: those are the ones that a second opinion helps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DistanceFor {
+    /// All of them.
+    #[default]
+    All,
+    /// Pairs of one site, the host of the URL, and pairs of which one site is not known. Super-shingles alone decide
+    /// about the others.
+    Site,
+}
+
+impl DistanceFor {
+    /// Whether the distance counts for documents of these sites.
+    pub fn counts<S: PartialEq>(self, a: Option<S>, b: Option<S>) -> bool {
+        self == Self::All || a.is_none() || b.is_none() || a == b
+    }
+}
+
+impl FromStr for DistanceFor {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            "site" => Ok(Self::Site),
+            _ => Err(format!("unknown choice {text:?}: use all or site")),
+        }
+    }
+}
+
 /// The order of the records in `kept.jsonl` and `removed.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -282,6 +315,8 @@ pub struct Settings {
     pub threshold: f64,
     /// Largest Hamming distance of a candidate, for [`Method::Simhash`] and [`Method::Henzinger`].
     pub distance: u32,
+    /// For which candidates of [`Method::Henzinger`] the distance counts.
+    pub distance_for: DistanceFor,
     /// Super-shingles, checksums or selected shingles that candidates share; `None` for
     /// [`Method::default_agree`].
     pub agree: Option<u32>,
@@ -313,6 +348,7 @@ impl Default for Settings {
             method: Method::AllPairs,
             threshold: 0.8,
             distance: 3,
+            distance_for: DistanceFor::default(),
             agree: None,
             terms: None,
             recall: 0.999,
@@ -341,6 +377,12 @@ impl Settings {
         }
     }
 
+    /// Whether equal texts of different categories are told apart, so that each pair can be judged by where its
+    /// documents stand.
+    pub fn by_category(&self) -> bool {
+        self.scope != Scope::Everything || self.distance_for == DistanceFor::Site
+    }
+
     /// Refuses numbers that mean nothing, and a scheme without its table of terms.
     ///
     /// # Errors
@@ -361,6 +403,9 @@ impl Settings {
                 self.fingerprint_bits()
             )));
         }
+        if self.distance_for == DistanceFor::Site {
+            self.check_sites()?;
+        }
         if let Some(share) = self
             .lengths
             .filter(|share| !(*share > 0.0 && *share <= 1.0))
@@ -371,6 +416,21 @@ impl Settings {
             )));
         }
         self.check_terms()
+    }
+
+    /// Refuses what has no meaning where the distance counts for pairs of one site only.
+    fn check_sites(&self) -> Result<(), BatchError> {
+        let refused = |reason: &str| Err(BatchError::Settings(reason.to_owned()));
+        match (self.method, self.scope) {
+            (Method::Henzinger, Scope::Everything) => Ok(()),
+            (Method::Henzinger, _) => refused(
+                "--distance-for site tells pairs of one site from the others, and --within and --across leave one kind \
+                 out: within a site the distance counts for all pairs, across sites --method supershingle is the same rule",
+            ),
+            _ => refused(
+                "--distance-for site belongs to --method henzinger: no other method has super-shingles and a distance",
+            ),
+        }
     }
 
     /// Refuses a scheme whose table of terms is missing or another one.
@@ -397,8 +457,13 @@ impl Settings {
 
     /// The settings in one line: what a resumed job must agree on.
     pub fn canonical(&self) -> String {
+        // Told where it is not the default, so that older jobs can be resumed.
+        let distance_for = match self.distance_for {
+            DistanceFor::All => "",
+            DistanceFor::Site => " distance-for=site",
+        };
         format!(
-            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={:?} strict={}",
+            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={:?} strict={}{distance_for}",
             self.scheme,
             self.method,
             self.threshold,

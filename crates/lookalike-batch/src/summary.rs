@@ -17,7 +17,7 @@ pub struct Counts {
     pub documents: u64,
     /// Of these, given with `--against`.
     pub against: u64,
-    /// Different texts; with `--within` or `--across` those of each category.
+    /// Different texts; with `--within`, `--across` or `--distance-for site` those of each category.
     pub distinct_texts: u64,
     /// Records without a text, or with white space only: they equal nothing.
     pub empty: u64,

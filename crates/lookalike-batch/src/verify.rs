@@ -11,7 +11,7 @@ use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, 
 
 use crate::groups::Groups;
 use crate::sets::{Place, SetStore};
-use crate::settings::Scope;
+use crate::settings::{DistanceFor, Scope};
 
 /// What a method asks of a candidate before it is verified.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,8 @@ pub(crate) enum Rule {
     Shared(u32),
     /// Fingerprints within this distance.
     Distance(u32),
-    /// At least so many shared groups, and fingerprints within this distance.
-    SharedWithin(u32, u32),
+    /// At least so many shared groups, and fingerprints within this distance where it counts.
+    SharedWithin(u32, u32, DistanceFor),
 }
 
 /// All that verification needs to know of the classes, by rank.
@@ -113,6 +113,12 @@ impl Verifier<'_> {
             true => of(self.fingerprints),
             false => of(self.fingerprints) + of(self.high_fingerprints),
         }
+    }
+
+    /// The category of a rank, which is its site where the distance depends on it; none where it is not known.
+    fn site(&self, rank: u32) -> Option<u64> {
+        let category = self.categories.get(rank as usize).copied();
+        category.filter(|&category| category != 0)
     }
 
     /// Whether two classes have equal texts: they do when their categories tell them apart.
@@ -288,8 +294,10 @@ impl Verifier<'_> {
             }
             Rule::Shared(least) => shared_groups >= least,
             Rule::Distance(radius) => self.distance(x, y) <= radius,
-            Rule::SharedWithin(least, radius) => {
-                shared_groups >= least && self.distance(x, y) <= radius
+            Rule::SharedWithin(least, radius, counts_for) => {
+                shared_groups >= least
+                    && (!counts_for.counts(self.site(x), self.site(y))
+                        || self.distance(x, y) <= radius)
             }
         }
     }

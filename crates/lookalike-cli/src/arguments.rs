@@ -11,7 +11,7 @@ use lookalike::scheme::{
     Boilerplate, BoilerplateScope, Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization,
     Nouns, Scheme, Segmentation, Shingle, Sketch, Stemming, StopWords, TokenHash, Weight,
 };
-use lookalike_batch::{Learning, Limits, Method, SPOOL, Scope};
+use lookalike_batch::{DistanceFor, Learning, Limits, Method, SPOOL, Scope};
 use lookalike_corpus::{
     Category, FieldPath, Format, InputOptions, Inputs, OutputFormat, RankField,
 };
@@ -373,12 +373,6 @@ impl SchemeArguments {
         sketch: Sketch,
         read: &InputOptions,
     ) -> Result<Scheme, Failure> {
-        if !self.fields.is_none() {
-            return Err(Failure::Usage(
-                "--fields is not looked at here: evaluations compare texts; use it with dedup, pairs, fingerprint or explain"
-                    .to_owned(),
-            ));
-        }
         self.without_table(weight, sketch, read, self.key()?)
     }
 
@@ -478,6 +472,16 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) distance: u32,
 
+    /// henzinger: for which candidates --distance counts: all, or pairs of one site, the host of the URL, where pages share
+    /// a template (site); super-shingles alone then decide about pairs of two sites
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "all",
+        help_heading = "Method"
+    )]
+    pub(crate) distance_for: DistanceFor,
+
     /// simhash: bits of a fingerprint, 32, 64 or 128
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["32", "64", "128"], help_heading = "Method")]
     bits: String,
@@ -554,6 +558,11 @@ impl MethodArguments {
         }
     }
 
+    /// What the method wants to know of each record besides its text.
+    pub(crate) fn category(&self) -> Option<Category> {
+        (self.distance_for == DistanceFor::Site).then_some(Category::Site)
+    }
+
     /// Refuses numbers that mean nothing.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.recall > 0.0 && self.recall < 1.0 {
@@ -597,15 +606,21 @@ impl ScopeArguments {
         }
     }
 
-    pub(crate) fn category(&self) -> Option<Category> {
-        self.within.as_ref().or(self.across.as_ref()).cloned()
+    /// The category that is read of each record: of the scope, or what a method wants to know.
+    pub(crate) fn category(&self, method: &MethodArguments) -> Option<Category> {
+        let scope = self.within.as_ref().or(self.across.as_ref()).cloned();
+        scope.or(method.category())
     }
 
     /// Says how many records have no category.
-    pub(crate) fn warn(&self, without: u64) {
-        if let (Some(category), 1..) = (self.category(), without) {
+    pub(crate) fn warn(&self, without: u64, method: &MethodArguments) {
+        let meaning = match self.scope() {
+            Scope::Everything => "the distance counts for all their pairs",
+            _ => "they form a category of their own",
+        };
+        if let (Some(category), 1..) = (self.category(method), without) {
             console::warning(&format!(
-                "{} records have no {category}: they form a category of their own",
+                "{} records have no {category}: {meaning}",
                 console::grouped(without)
             ));
         }
@@ -627,7 +642,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     pub(crate) tmp: Option<PathBuf>,
 
-    /// Print the summary as one JSON object
+    /// Print the summary as one JSON object: on standard output, or on standard error where results are
     #[arg(long, help_heading = "Running")]
     pub(crate) json: bool,
 

@@ -3,6 +3,7 @@
 //! A reader of standard error that has gone is no failure: what cannot be said is left unsaid.
 
 use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -141,7 +142,7 @@ fn line(name: &str, value: &str) {
 }
 
 /// What a person wants to know after `dedup`.
-pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &std::path::Path) {
+pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
     let records = counts.documents - counts.against;
     let removed = decisions.removed_exact + decisions.removed_near;
@@ -433,7 +434,7 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &Measured) {
 }
 
 /// What a person wants to know after `overlap -o`.
-pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &std::path::Path) {
+pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
     let documents = summary.overlap.counts.documents;
     for level in &summary.levels {
         line(
@@ -497,11 +498,32 @@ fn chunking_summary(chunking: &ChunkingSummary) {
     }
 }
 
-/// A summary as JSON, beside results on standard output.
-pub(crate) fn json(summary: &impl serde::Serialize) {
-    match serde_json::to_string(summary) {
+/// A JSON object as one line on standard error: beside results on standard output, or of a log.
+pub(crate) fn json_beside(object: &impl serde::Serialize) {
+    match serde_json::to_string(object) {
         Ok(text) => say(&text),
         Err(reason) => error(&reason.to_string()),
+    }
+}
+
+/// A JSON object as one line on standard output.
+pub(crate) fn json(object: &impl serde::Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(object)?;
+    line.push(b'\n');
+    std::io::stdout().lock().write_all(&line)
+}
+
+/// A summary as JSON: on standard output, unless the results are there because no `output` was named.
+pub(crate) fn json_summary(
+    summary: &impl serde::Serialize,
+    output: Option<&Path>,
+) -> std::io::Result<()> {
+    match output {
+        Some(_) => json(summary),
+        None => {
+            json_beside(summary);
+            Ok(())
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! `lookalike dedup`: the main job.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::{
@@ -134,6 +133,7 @@ impl Arguments {
             method: self.method.method,
             threshold: self.method.threshold,
             distance: self.method.distance,
+            distance_for: self.method.distance_for,
             recall: self.method.recall,
             scope: self.scope.scope(),
             lengths: self.scope.lengths,
@@ -206,7 +206,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     arguments.method.check()?;
     let mut options = InputOptions {
-        category: arguments.scope.category(),
+        category: arguments.scope.category(&arguments.method),
         fields: arguments.scheme.fields,
         ..arguments.input.options(rank_field(&arguments.keep)?)
     };
@@ -253,12 +253,12 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     console.clear();
     let summary = done?;
     if !arguments.run.quiet {
-        arguments.scope.warn(summary.counts.without_category);
+        arguments
+            .scope
+            .warn(summary.counts.without_category, &arguments.method);
     }
     if arguments.run.json {
-        let mut line = serde_json::to_vec(&summary).map_err(std::io::Error::from)?;
-        line.push(b'\n');
-        std::io::stdout().write_all(&line)?;
+        console::json(&summary)?;
     } else if !arguments.run.quiet {
         console::dedup_summary(&summary, &arguments.output);
     }

@@ -9,11 +9,13 @@ mod sweep;
 use std::ffi::OsString;
 
 use clap::Subcommand;
-use lookalike_corpus::{InputOptions, Inputs, Parser};
-use lookalike_eval::{Collection, Estimate};
+use lookalike::DocumentFields;
+use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
+use lookalike_eval::{Collection, Document, Estimate};
+use tempfile::TempDir;
 
-use crate::arguments::{InputArguments, RunArguments};
-use crate::console;
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
+use crate::console::{self, Console};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -46,61 +48,139 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Shows `visit` the id and text of every readable record; records that cannot be read are counted
-/// and told, or stop the command under `--strict`.
-fn visit(
-    input: &InputArguments,
-    run: &RunArguments,
-    mut visit: impl FnMut(&str, &str),
-) -> Result<(), Failure> {
-    let options: InputOptions = input.options(None);
-    let spool = run.spool(std::env::temp_dir())?;
-    let names: &[OsString] = &input.inputs;
-    let inputs = Inputs::discover(names, &options, spool.path())?;
-    let mut parser = Parser::new(&inputs, &options);
-    let (mut unreadable, mut first) = (0_u64, None);
-    for chunk in inputs.chunks(&options) {
-        let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
-        parser.parse(&chunk, &mut |record| match record {
-            Ok(record) => visit(&record.id, &record.text),
-            Err(bad) => {
-                let name = inputs.sources[bad.source as usize].name();
-                unreadable += 1;
-                first.get_or_insert(format!("{name}: line {}: {}", bad.line, bad.reason));
-            }
-        });
+/// What an evaluation reads, and how: it can be read again and again.
+struct Reading<'a> {
+    input: &'a InputArguments,
+    run: &'a RunArguments,
+    options: InputOptions,
+    inputs: Inputs,
+    /// Holds what came from standard input.
+    _spool: TempDir,
+}
+
+impl<'a> Reading<'a> {
+    fn new(
+        input: &'a InputArguments,
+        run: &'a RunArguments,
+        options: InputOptions,
+    ) -> Result<Self, Failure> {
+        let spool = run.spool(std::env::temp_dir())?;
+        let names: &[OsString] = &input.inputs;
+        Ok(Self {
+            inputs: Inputs::discover(names, &options, spool.path())?,
+            input,
+            run,
+            options,
+            _spool: spool,
+        })
     }
-    match first {
-        Some(reason) if input.strict => Err(Failure::Failed(reason)),
-        Some(reason) => {
-            console::warning(&format!(
-                "{unreadable} records left out, the first: {reason}"
-            ));
-            Ok(())
+
+    /// The same with the fields that the scheme looks at, and without the lines that are to be taken out.
+    fn of_scheme(
+        input: &'a InputArguments,
+        run: &'a RunArguments,
+        scheme: &SchemeArguments,
+        boilerplate: &BoilerplateArguments,
+    ) -> Result<Self, Failure> {
+        let options = InputOptions {
+            fields: scheme.fields,
+            ..input.options(None)
+        };
+        let mut reading = Self::new(input, run, options)?;
+        reading.learn(boilerplate)?;
+        Ok(reading)
+    }
+
+    /// Reads everything once to learn the lines that are to be taken out, if any are.
+    fn learn(&mut self, boilerplate: &BoilerplateArguments) -> Result<(), Failure> {
+        let Self {
+            inputs,
+            options,
+            run,
+            _spool: spool,
+            ..
+        } = self;
+        let console = Console::new(run.quiet);
+        boilerplate.learn(inputs, options, &run.limits(), spool.path(), &console)?;
+        console.clear();
+        Ok(())
+    }
+
+    /// Shows `visit` every readable record; records that cannot be read are counted and told, or stop the command
+    /// under `--strict`.
+    fn visit(&self, mut visit: impl FnMut(&Record<'_>)) -> Result<(), Failure> {
+        let (inputs, options) = (&self.inputs, &self.options);
+        let mut parser = Parser::new(inputs, options);
+        let (mut unreadable, mut first) = (0_u64, None);
+        for chunk in inputs.chunks(options) {
+            let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
+            parser.parse(&chunk, &mut |record| match record {
+                Ok(record) => visit(&record),
+                Err(bad) => {
+                    let name = inputs.sources[bad.source as usize].name();
+                    unreadable += 1;
+                    first.get_or_insert(format!("{name}: {}: {}", bad.place(), bad.reason));
+                }
+            });
         }
-        None => Ok(()),
+        match first {
+            Some(reason) if self.input.strict => Err(Failure::Failed(reason)),
+            Some(reason) => {
+                console::warning(&format!(
+                    "{unreadable} records left out, the first: {reason}"
+                ));
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// All documents in memory.
+    fn collection(&self) -> Result<Collection, Failure> {
+        let limit = self.run.limits().memory;
+        let (mut documents, mut bytes) = (Vec::new(), 0_u64);
+        self.visit(|record| {
+            let document = document(record);
+            bytes += bytes_of(&document);
+            if bytes <= limit {
+                documents.push(document);
+            }
+        })?;
+        if bytes > limit {
+            return Err(Failure::Failed(format!(
+                "the documents have {} and --memory allows {}: give a part of them, or use `evaluate audit`, which \
+                 holds a sample only",
+                crate::size::show(bytes),
+                crate::size::show(limit)
+            )));
+        }
+        Collection::of(documents).map_err(|error| Failure::Failed(error.to_string()))
     }
 }
 
-/// All documents in memory.
-fn collection(input: &InputArguments, run: &RunArguments) -> Result<Collection, Failure> {
-    let limit = run.limits().memory;
-    let (mut documents, mut bytes) = (Vec::new(), 0_u64);
-    visit(input, run, |id, text| {
-        bytes += (id.len() + text.len()) as u64;
-        if bytes <= limit {
-            documents.push((id.to_owned(), text.to_owned()));
-        }
-    })?;
-    if bytes > limit {
-        return Err(Failure::Failed(format!(
-            "the documents have {} and --memory allows {}: give a part of them, or use `evaluate audit`, which \
-             holds a sample only",
-            crate::size::show(bytes),
-            crate::size::show(limit)
-        )));
+/// A record as the evaluation sees it.
+fn document(record: &Record<'_>) -> Document {
+    Document {
+        id: record.id.clone().into_owned(),
+        text: record.text.clone().into_owned(),
+        fields: record.fields.clone(),
+        site: record.category.as_deref().map(str::to_owned),
     }
-    Collection::new(documents).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// Bytes of the texts of a document.
+fn bytes_of(document: &Document) -> u64 {
+    let DocumentFields {
+        anchors,
+        in_links,
+        out_links,
+    } = &document.fields;
+    let anchors = anchors
+        .iter()
+        .flat_map(|anchor| [&anchor.text, &anchor.before, &anchor.after]);
+    let texts = [&document.id, &document.text].into_iter().chain(anchors);
+    let texts = texts.chain(in_links).chain(out_links);
+    texts.map(|text| text.len() as u64).sum()
 }
 
 /// A share above 0 and at most 1.
@@ -123,9 +203,4 @@ fn shown(estimate: &Estimate) -> String {
 fn print(text: &str) -> Result<(), Failure> {
     use std::io::Write;
     Ok(std::io::stdout().lock().write_all(text.as_bytes())?)
-}
-
-/// A result as one JSON object on standard output.
-fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    print(&(serde_json::to_string(value).map_err(std::io::Error::from)? + "\n"))
 }

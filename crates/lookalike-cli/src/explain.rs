@@ -9,7 +9,7 @@ use lookalike::DocumentFields;
 use lookalike_batch::Settings;
 use lookalike_batch::explain::{self, Explanation, Fingerprints, LISTED, Listing, explain};
 use lookalike_batch::report::{diff, render_explanation};
-use lookalike_corpus::{AtomicFile, Compression, InputOptions, Inputs, Parser};
+use lookalike_corpus::{AtomicFile, Compression, InputOptions, Inputs, Parser, Record};
 
 use crate::arguments::{
     Color, HtmlArguments, MethodArguments, RunArguments, SchemeArguments, command_line,
@@ -71,14 +71,25 @@ struct Document {
     name: String,
     text: String,
     fields: DocumentFields,
+    site: Option<String>,
 }
 
 impl Document {
+    fn new(record: &Record<'_>) -> Self {
+        Self {
+            name: record.id.clone().into_owned(),
+            text: record.text.clone().into_owned(),
+            fields: record.fields.clone(),
+            site: record.category.as_deref().map(str::to_owned),
+        }
+    }
+
     fn view(&self) -> explain::Document<'_> {
         explain::Document {
             name: &self.name,
             text: &self.text,
             fields: &self.fields,
+            site: self.site.as_deref(),
         }
     }
 }
@@ -89,6 +100,7 @@ impl Arguments {
         let options = InputOptions {
             html: self.html.extraction(),
             fields: self.scheme.fields,
+            category: self.method.category(),
             ..InputOptions::default()
         };
         if self.inputs.is_empty() {
@@ -100,14 +112,10 @@ impl Arguments {
             self.b.to_string_lossy().into_owned(),
         ];
         let mut found = [None, None];
-        visit(&self.inputs, &options, spool.path(), |id, text, fields| {
+        visit(&self.inputs, &options, spool.path(), |record| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
-                if wanted == id && found.is_none() {
-                    *found = Some(Document {
-                        name: id.to_owned(),
-                        text: text.to_owned(),
-                        fields: fields.clone(),
-                    });
+                if *wanted == record.id && found.is_none() {
+                    *found = Some(Document::new(record));
                 }
             }
         })?;
@@ -125,18 +133,9 @@ impl Arguments {
 /// The one document in a file.
 fn file(path: &OsString, options: &InputOptions, spool: &Path) -> Result<Document, Failure> {
     let mut documents = Vec::new();
-    visit(
-        std::slice::from_ref(path),
-        options,
-        spool,
-        |id, text, fields| {
-            documents.push(Document {
-                name: id.to_owned(),
-                text: text.to_owned(),
-                fields: fields.clone(),
-            });
-        },
-    )?;
+    visit(std::slice::from_ref(path), options, spool, |record| {
+        documents.push(Document::new(record))
+    })?;
     let count = documents.len();
     match documents.pop() {
         Some(document) if count == 1 => Ok(document),
@@ -151,7 +150,7 @@ fn visit(
     inputs: &[OsString],
     options: &InputOptions,
     spool: &Path,
-    mut visit: impl FnMut(&str, &str, &DocumentFields),
+    mut visit: impl FnMut(&Record<'_>),
 ) -> Result<(), Failure> {
     let inputs = Inputs::discover(inputs, options, spool)?;
     let mut parser = Parser::new(&inputs, options);
@@ -159,7 +158,7 @@ fn visit(
         let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
         parser.parse(&chunk, &mut |record| {
             if let Ok(record) = record {
-                visit(&record.id, &record.text, &record.fields);
+                visit(&record);
             }
         });
     }
@@ -337,6 +336,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         method: method.method,
         threshold: method.threshold,
         distance: method.distance,
+        distance_for: method.distance_for,
         recall: method.recall,
         ..Settings::default()
     };

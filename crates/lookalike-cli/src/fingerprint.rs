@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     console.clear();
     let summary = done?;
     if arguments.run.json {
-        console::json(&summary);
+        console::json_summary(&summary, arguments.output.as_deref())?;
     } else if !arguments.run.quiet {
         console::fingerprint_summary(&summary, &console.measured());
     }
@@ -118,7 +118,7 @@ fn import(arguments: &Arguments) -> Result<(), Failure> {
     console.clear();
     let summary = done?;
     if arguments.run.json {
-        console::json(&summary);
+        console::json_summary(&summary, arguments.output.as_deref())?;
     } else if !arguments.run.quiet {
         console::import_summary(&summary, &console.measured());
     }

@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     console.clear();
     let summary = done?;
     if arguments.run.json {
-        console::json(&summary);
+        console::json_summary(&summary, arguments.output.as_deref())?;
     } else if !arguments.run.quiet {
         console::join_summary(&summary, &console.measured());
     }

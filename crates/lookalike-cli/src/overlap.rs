@@ -296,7 +296,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let summary = done?;
     out.flush()?;
     if arguments.run.json {
-        console::json(&summary);
+        console::json_beside(&summary);
     } else if !arguments.run.quiet {
         console::overlap_summary(&summary, &console.measured());
     }
@@ -319,9 +319,7 @@ fn atlas(
     console.clear();
     let summary = done?;
     if arguments.run.json {
-        let mut line = serde_json::to_vec(&summary).map_err(std::io::Error::from)?;
-        line.push(b'\n');
-        stdout().write_all(&line)?;
+        console::json(&summary)?;
     } else if !arguments.run.quiet {
         console::atlas_summary(&summary, folder);
     }

@@ -56,6 +56,7 @@ impl Arguments {
             method: method.method,
             threshold: method.threshold,
             distance: method.distance,
+            distance_for: method.distance_for,
             recall: method.recall,
             scope: self.scope.scope(),
             lengths: self.scope.lengths,
@@ -69,7 +70,7 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.method.check()?;
     let mut options = InputOptions {
-        category: arguments.scope.category(),
+        category: arguments.scope.category(&arguments.method),
         fields: arguments.scheme.fields,
         ..arguments.input.options(None)
     };
@@ -101,10 +102,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     console.clear();
     let summary = done?;
     if !arguments.run.quiet {
-        arguments.scope.warn(summary.counts.without_category);
+        arguments
+            .scope
+            .warn(summary.counts.without_category, &arguments.method);
     }
     if arguments.run.json {
-        console::json(&summary);
+        console::json_beside(&summary);
     } else if !arguments.run.quiet {
         console::pairs_summary(&summary, &console.measured());
     }

@@ -305,7 +305,7 @@ impl Arguments {
             if let Some(object) = line.as_object_mut() {
                 object.extend(entry.fields.clone());
             }
-            console::json(&line);
+            console::json_beside(&line);
         })
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     file.write_all(&terms.to_bytes()).map_err(failed)?;
     file.commit().map_err(failed)?;
     if arguments.run.json {
-        console::json(&summary);
+        console::json(&summary)?;
     } else if !arguments.run.quiet {
         console::terms_summary(&summary, &console.measured());
     }

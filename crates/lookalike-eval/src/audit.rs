@@ -4,6 +4,7 @@
 //! by the method. So a sample sees the pairs it is part of, however rare pairs are; a sample on
 //! both sides would hardly ever hold one.
 
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use hashbrown::HashMap;
@@ -13,6 +14,7 @@ use lookalike::sketch::{SketchValue, Sketcher};
 use lookalike::{Banding, FeatureExtractor, Simhash};
 use serde::Serialize;
 
+use crate::collection::Document;
 use crate::interval::Estimate;
 use crate::sweep::close_lengths;
 
@@ -22,7 +24,32 @@ use crate::sweep::close_lengths;
 pub struct Sampler {
     size: usize,
     seed: u64,
-    chosen: BinaryHeap<(u64, String, String)>,
+    chosen: BinaryHeap<Chosen>,
+}
+
+/// A document of the sample so far, ordered by the hash of its id, then by id and text.
+#[derive(Debug, PartialEq, Eq)]
+struct Chosen {
+    hash: u64,
+    document: Document,
+}
+
+impl Chosen {
+    fn key(&self) -> (u64, &str, &str) {
+        (self.hash, &self.document.id, &self.document.text)
+    }
+}
+
+impl Ord for Chosen {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Chosen {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Sampler {
@@ -37,15 +64,14 @@ impl Sampler {
     }
 
     /// Looks at one document.
-    pub fn add(&mut self, id: &str, text: &str) {
-        let hash = xxh3_64(id.as_bytes(), self.seed);
+    pub fn add(&mut self, document: &Document) {
+        let hash = xxh3_64(document.id.as_bytes(), self.seed);
+        let key = (hash, &*document.id, &*document.text);
         let wanted = self.chosen.len() < self.size
-            || self
-                .chosen
-                .peek()
-                .is_some_and(|last| (hash, id) < (last.0, &*last.1));
+            || self.chosen.peek().is_some_and(|last| key < last.key());
         if wanted && self.size > 0 {
-            self.chosen.push((hash, id.to_owned(), text.to_owned()));
+            let document = document.clone();
+            self.chosen.push(Chosen { hash, document });
             if self.chosen.len() > self.size {
                 self.chosen.pop();
             }
@@ -54,13 +80,10 @@ impl Sampler {
 
     /// The sample, by id.
     #[must_use]
-    pub fn finish(self) -> Vec<(String, String)> {
-        let mut sample: Vec<_> = self
-            .chosen
-            .into_iter()
-            .map(|(_, id, text)| (id, text))
-            .collect();
-        sample.sort_unstable();
+    pub fn finish(self) -> Vec<Document> {
+        let chosen = self.chosen.into_iter();
+        let mut sample: Vec<Document> = chosen.map(|chosen| chosen.document).collect();
+        sample.sort_unstable_by(|a, b| (&a.id, &a.text).cmp(&(&b.id, &b.text)));
         sample
     }
 }
@@ -74,6 +97,8 @@ pub enum Rule {
     Distance(u32),
     /// Both: Henzinger's combination.
     KeysAndDistance(u32, u32),
+    /// So many keys, and within the distance where they stand on one site or a site is not known.
+    KeysAndDistanceOnSite(u32, u32),
 }
 
 /// One document as the audit sees it.
@@ -82,6 +107,7 @@ struct Seen {
     bytes: usize,
     keys: Vec<u64>,
     fingerprint: Option<u128>,
+    site: Option<String>,
 }
 
 /// Compares a sample with all documents, one document after another.
@@ -140,13 +166,13 @@ impl Audit {
         rule: Rule,
         threshold: f64,
         lengths: Option<f64>,
-        sample: &[(String, String)],
+        sample: &[Document],
     ) -> Self {
         let (mut by_feature, mut by_key) = (HashMap::new(), HashMap::new());
         let mut seen = Vec::new();
-        for (at, (_, text)) in sample.iter().enumerate() {
-            let features = extractor.read(text);
-            let document = Seen::new(text, &features, &sketcher, rule);
+        for (at, document) in sample.iter().enumerate() {
+            let features = extractor.read_with(&document.text, &document.fields);
+            let document = Seen::new(document, &features, &sketcher, rule);
             for &feature in features.set {
                 by_feature
                     .entry(feature)
@@ -164,7 +190,7 @@ impl Audit {
             rule,
             threshold,
             lengths,
-            ids: sample.iter().map(|document| document.0.clone()).collect(),
+            ids: sample.iter().map(|document| document.id.clone()).collect(),
             shared: vec![0; seen.len()],
             common_keys: vec![0; seen.len()],
             tallies: vec![Tally::default(); seen.len()],
@@ -177,22 +203,23 @@ impl Audit {
 
     /// Compares one document of the collection with the sample. Time: its features, and the
     /// documents of the sample that share one, or all of them for fingerprints.
-    pub fn add(&mut self, id: &str, text: &str) {
+    pub fn add(&mut self, document: &Document) {
         self.documents += 1;
-        let features = self.extractor.read(text);
-        let own = Seen::new(text, &features, &self.sketcher, self.rule);
+        let features = self.extractor.read_with(&document.text, &document.fields);
+        let own = Seen::new(document, &features, &self.sketcher, self.rule);
         count(&self.by_feature, features.set, &mut self.shared);
         count(&self.by_key, &own.keys, &mut self.common_keys);
-        let position = self.ids.binary_search_by(|other| (**other).cmp(id)).ok();
+        let position = self
+            .ids
+            .binary_search_by(|other| other.cmp(&document.id))
+            .ok();
         for at in (0..self.sample.len()).filter(|&at| Some(at) != position) {
             let other = &self.sample[at];
             let shared = std::mem::take(&mut self.shared[at]) as usize;
             let common = std::mem::take(&mut self.common_keys[at]);
             let is_true =
                 shared > 0 && resemblance_of(shared, own.size, other.size) >= self.threshold;
-            let is_proposed = self
-                .rule
-                .proposes(common, own.fingerprint, other.fingerprint)
+            let is_proposed = self.rule.proposes(common, &own, other)
                 && close_lengths(self.lengths, own.bytes, other.bytes);
             let tally = &mut self.tallies[at];
             tally.true_pairs += u64::from(is_true);
@@ -253,14 +280,16 @@ fn count(index: &HashMap<u64, Vec<u32>>, values: &[u64], counts: &mut [u32]) {
 
 impl Seen {
     fn new(
-        text: &str,
+        document: &Document,
         features: &lookalike::Features<'_>,
         sketcher: &Sketcher,
         rule: Rule,
     ) -> Self {
         let (banding, bits) = match rule {
             Rule::Keys(_, banding) => (banding, false),
-            Rule::Distance(_) | Rule::KeysAndDistance(..) => (None, true),
+            Rule::Distance(_) | Rule::KeysAndDistance(..) | Rule::KeysAndDistanceOnSite(..) => {
+                (None, true)
+            }
         };
         let sketch = sketcher.sketch(features);
         // Henzinger's rule looks at a fingerprint beside its sketch.
@@ -273,20 +302,26 @@ impl Seen {
         keys.dedup();
         Self {
             size: features.set.len(),
-            bytes: text.len(),
+            bytes: document.text.len(),
             keys,
             fingerprint: fingerprint.filter(|_| bits),
+            site: document.site.clone(),
         }
     }
 }
 
 impl Rule {
-    fn proposes(self, common: u32, a: Option<u128>, b: Option<u128>) -> bool {
-        let within = |most: u32| a.zip(b).is_some_and(|(a, b)| (a ^ b).count_ones() <= most);
+    fn proposes(self, common: u32, a: &Seen, b: &Seen) -> bool {
+        let both = a.fingerprint.zip(b.fingerprint);
+        let within = |most: u32| both.is_some_and(|(a, b)| (a ^ b).count_ones() <= most);
+        let on_two_sites = || a.site.is_some() && b.site.is_some() && a.site != b.site;
         match self {
             Self::Keys(least, _) => common >= least,
             Self::Distance(most) => within(most),
             Self::KeysAndDistance(least, most) => common >= least && within(most),
+            Self::KeysAndDistanceOnSite(least, most) => {
+                common >= least && (on_two_sites() || within(most))
+            }
         }
     }
 }

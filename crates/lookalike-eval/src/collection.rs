@@ -1,11 +1,25 @@
 //! The documents that are evaluated, in the order of their ids.
 
+use lookalike::DocumentFields;
 use thiserror::Error;
+
+/// One document, with all that a scheme or a rule may look at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Document {
+    /// Its id.
+    pub id: String,
+    /// Its text.
+    pub text: String,
+    /// Its anchors and links; empty where no scheme looks at them.
+    pub fields: DocumentFields,
+    /// Its site, the host of its URL, where that is asked for and known.
+    pub site: Option<String>,
+}
 
 /// Documents with their texts, ascending by id: positions do not depend on the order of the input.
 #[derive(Debug, Clone, Default)]
 pub struct Collection {
-    documents: Vec<(String, String)>,
+    documents: Vec<Document>,
 }
 
 /// Why documents are no collection.
@@ -32,10 +46,23 @@ impl Collection {
     ///
     /// # Errors
     /// [`CollectionError`] for repeated ids and for fewer than two documents.
-    pub fn new(mut documents: Vec<(String, String)>) -> Result<Self, CollectionError> {
-        documents.sort_unstable();
-        if let Some(pair) = documents.array_windows::<2>().find(|[a, b]| a.0 == b.0) {
-            let id = pair[0].0.clone();
+    pub fn new(documents: Vec<(String, String)>) -> Result<Self, CollectionError> {
+        let document = |(id, text)| Document {
+            id,
+            text,
+            ..Document::default()
+        };
+        Self::of(documents.into_iter().map(document).collect())
+    }
+
+    /// The collection of these documents.
+    ///
+    /// # Errors
+    /// [`CollectionError`] for repeated ids and for fewer than two documents.
+    pub fn of(mut documents: Vec<Document>) -> Result<Self, CollectionError> {
+        documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        if let Some([same, _]) = documents.array_windows().find(|[a, b]| a.id == b.id) {
+            let id = same.id.clone();
             return Err(CollectionError::RepeatedId { id });
         }
         if documents.len() < 2 {
@@ -60,18 +87,24 @@ impl Collection {
     /// The id at a position.
     #[must_use]
     pub fn id(&self, position: u32) -> &str {
-        &self.documents[position as usize].0
+        &self.documents[position as usize].id
     }
 
     /// The text at a position.
     #[must_use]
     pub fn text(&self, position: u32) -> &str {
-        &self.documents[position as usize].1
+        &self.documents[position as usize].text
     }
 
     /// The texts, in order.
     pub fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.documents.iter().map(|document| &*document.1)
+        self.documents.iter().map(|document| &*document.text)
+    }
+
+    /// The documents, in order.
+    #[must_use]
+    pub fn documents(&self) -> &[Document] {
+        &self.documents
     }
 
     /// The position of an id.
@@ -79,7 +112,7 @@ impl Collection {
     pub fn position(&self, id: &str) -> Option<u32> {
         let found = self
             .documents
-            .binary_search_by(|document| (*document.0).cmp(id));
+            .binary_search_by(|document| (*document.id).cmp(id));
         found.ok().map(|position| position as u32)
     }
 }

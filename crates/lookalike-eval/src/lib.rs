@@ -32,7 +32,7 @@ pub mod sweep;
 pub mod two_tests;
 
 pub use audit::{Audit, AuditReport, Sampler};
-pub use collection::{Collection, CollectionError};
+pub use collection::{Collection, CollectionError, Document};
 pub use curve::{Curve, Point};
 pub use draw::{Draw, DrawnPair, Stratum, draw};
 pub use interval::Estimate;

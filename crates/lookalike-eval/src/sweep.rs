@@ -178,24 +178,30 @@ impl<'a> Tokens<'a> {
         own == scheme.features_only()
     }
 
-    /// Shows `visit` the features of each document.
+    /// Shows `visit` the features of each document under the scheme of the extractor.
     fn each(
         &self,
+        scheme: &Scheme,
         mut extractor: FeatureExtractor,
         mut visit: impl FnMut(&lookalike::Features<'_>),
     ) {
-        for (tokens, text) in self.hashes.iter().zip(self.collection.texts()) {
+        for (tokens, document) in self.hashes.iter().zip(self.collection.documents()) {
+            if !scheme.fields.is_none() {
+                visit(&extractor.read_with(&document.text, &document.fields));
+                continue;
+            }
             match extractor.read_tokens(tokens) {
                 Some(features) => visit(&features),
-                None => visit(&extractor.read(text)),
+                None => visit(&extractor.read(&document.text)),
             }
         }
     }
 
     fn terms(&self, scheme: &Scheme) -> Arc<Terms> {
         let mut builder = TermsBuilder::new(scheme);
-        let extractor = FeatureExtractor::new(&scheme.counted());
-        self.each(extractor, |features| builder.add(features.set));
+        let counted = scheme.counted();
+        let extractor = FeatureExtractor::new(&counted);
+        self.each(&counted, extractor, |features| builder.add(features.set));
         Arc::new(builder.finish())
     }
 
@@ -214,7 +220,7 @@ impl<'a> Tokens<'a> {
         let sketcher =
             Sketcher::new(&scheme, terms.as_ref()).expect("the table was made for the scheme");
         let mut sketches = Vec::with_capacity(self.hashes.len());
-        self.each(extractor, |features| {
+        self.each(&scheme, extractor, |features| {
             sketches.push(sketcher.sketch(features))
         });
         sketches

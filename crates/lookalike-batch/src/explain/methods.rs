@@ -159,8 +159,10 @@ pub(super) fn finding(
     a: &Features<'_>,
     b: &Features<'_>,
     resemblance: f64,
+    [site_a, site_b]: [Option<&str>; 2],
     settings: &Settings,
 ) -> Result<Finding, BatchError> {
+    let by_distance = settings.distance_for.counts(site_a, site_b);
     let keys = shared_keys(a, b, settings)?;
     let distance = fingerprints(a, b, settings).map(|both| (both.distance, both.bits));
     let within = distance.is_some_and(|(distance, _)| distance <= settings.distance);
@@ -184,6 +186,14 @@ pub(super) fn finding(
             format!("they agree in {keys} bands, 1 is needed"),
         ),
         Method::Simhash => (within, apart()),
+        Method::Henzinger if !by_distance => (
+            keys >= agree,
+            format!(
+                "{}; their sites differ, so the {} do not count",
+                shared("super-shingles"),
+                apart()
+            ),
+        ),
         Method::Henzinger => (
             keys >= agree && within,
             format!("{}; {}", shared("super-shingles"), apart()),
@@ -194,7 +204,7 @@ pub(super) fn finding(
         Method::IMatch => (keys >= agree, shared("lexicon hashes")),
         Method::Buckets => (keys >= agree, shared("bucket checksums")),
     };
-    let (chance, chance_of) = chance(a, b, resemblance, settings)?;
+    let (chance, chance_of) = chance(a, b, resemblance, by_distance, settings)?;
     Ok(Finding {
         found: false,
         proposed,
@@ -209,6 +219,7 @@ fn chance(
     a: &Features<'_>,
     b: &Features<'_>,
     resemblance: f64,
+    by_distance: bool,
     settings: &Settings,
 ) -> Result<(Option<f64>, String), BatchError> {
     if let Some(chance) = settings.chance(resemblance)? {
@@ -236,13 +247,16 @@ fn chance(
             (Some(chance), words)
         }
         (Method::Henzinger, Sketch::SuperShingle { groups, rows }) => {
-            let (near, words) = apart();
             let agreeing = resemblance.powi(rows.into());
-            let chance = near * at_least(settings.agree(), groups.into(), agreeing);
-            (
-                Some(chance),
-                format!("at resemblance {resemblance:.4} and {words}"),
-            )
+            let chance = at_least(settings.agree(), groups.into(), agreeing);
+            match by_distance {
+                true => {
+                    let (near, words) = apart();
+                    let words = format!("at resemblance {resemblance:.4} and {words}");
+                    (Some(near * chance), words)
+                }
+                false => (Some(chance), format!("at resemblance {resemblance:.4}")),
+            }
         }
         (Method::ModP, Sketch::ModP { modulus }) => {
             let shared = lookalike::resemblance::intersection_size(a.set, b.set);

@@ -3,12 +3,15 @@
 use std::fmt::Write;
 
 use lookalike::{Banding, FeatureExtractor, Sketch, Sketcher};
-use lookalike_batch::Method;
+use lookalike_batch::{DistanceFor, Method};
+use lookalike_corpus::InputOptions;
 use lookalike_eval::audit::Rule;
 use lookalike_eval::{Audit, AuditReport, Sampler};
 
-use super::{print, print_json, shown, visit};
-use crate::arguments::{InputArguments, MethodArguments, RunArguments, SchemeArguments};
+use super::{Reading, document, print, shown};
+use crate::arguments::{
+    BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
+};
 use crate::console::{self, grouped};
 use crate::failure::Failure;
 
@@ -38,6 +41,9 @@ pub(crate) struct Arguments {
     scheme: SchemeArguments,
 
     #[command(flatten)]
+    boilerplate: BoilerplateArguments,
+
+    #[command(flatten)]
     run: RunArguments,
 }
 
@@ -59,8 +65,14 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<Rule, Failure> {
             "--method {} is exact: an audit asks what an approximate method misses, name one of the others",
             method.method
         ))),
+        (Method::Henzinger, _) => Ok(match method.distance_for {
+            DistanceFor::All => Rule::KeysAndDistance(agree, method.distance),
+            DistanceFor::Site => Rule::KeysAndDistanceOnSite(agree, method.distance),
+        }),
+        _ if method.distance_for == DistanceFor::Site => Err(Failure::Usage(
+            "--distance-for site belongs to --method henzinger: leave it out".to_owned(),
+        )),
         (Method::Simhash, _) => Ok(Rule::Distance(method.distance)),
-        (Method::Henzinger, _) => Ok(Rule::KeysAndDistance(agree, method.distance)),
         (_, Sketch::BBit { functions, bits }) => {
             let chance = 0.5_f64.powi(bits.into());
             let agreement = method.threshold + (1.0 - method.threshold) * chance;
@@ -94,14 +106,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let sketch = method.sketch();
     let rule = rule(method, sketch)?;
-    // Refuses what an evaluation does not look at.
-    arguments
+    let options = InputOptions {
+        fields: arguments.scheme.fields,
+        category: method.category(),
+        ..arguments.input.options(None)
+    };
+    let mut reading = Reading::new(&arguments.input, &arguments.run, options)?;
+    reading.learn(&arguments.boilerplate)?;
+    let (scheme, terms) = arguments
         .scheme
-        .measured(method.weight, sketch, &arguments.input.options(None))?;
-    let (scheme, terms) =
-        arguments
-            .scheme
-            .scheme(method.weight, sketch, &arguments.input.options(None))?;
+        .scheme(method.weight, sketch, &reading.options)?;
     let refused = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let sketcher = Sketcher::new(&scheme, terms.as_ref()).map_err(|error| refused(&error))?;
     let extractor = match &terms {
@@ -111,9 +125,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => FeatureExtractor::new(&scheme),
     };
     let mut sampler = Sampler::new(arguments.sample as usize, scheme.seed);
-    visit(&arguments.input, &arguments.run, |id, text| {
-        sampler.add(id, text)
-    })?;
+    reading.visit(|record| sampler.add(&document(record)))?;
     let sample = sampler.finish();
     if (sample.len() as u64) < arguments.sample && !arguments.run.quiet {
         console::warning(&format!(
@@ -129,9 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.lengths,
         &sample,
     );
-    visit(&arguments.input, &arguments.run, |id, text| {
-        audit.add(id, text)
-    })?;
+    reading.visit(|record| audit.add(&document(record)))?;
     let answer = Answer {
         method: method.method.to_string(),
         scheme: scheme.to_string(),
@@ -139,7 +149,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         report: audit.finish(),
     };
     if arguments.run.json {
-        print_json(&answer)
+        Ok(console::json(&answer)?)
     } else {
         print(&describe(&answer))
     }

@@ -16,8 +16,9 @@ use lookalike_batch::report::diff;
 use lookalike_eval::DrawnPair;
 use serde::Serialize;
 
-use super::{print, print_json, visit};
+use super::{Reading, print};
 use crate::arguments::{Color, InputArguments, RunArguments};
+use crate::console;
 use crate::failure::Failure;
 use tags::{Counts, TagFile};
 
@@ -166,11 +167,13 @@ fn read_pairs(path: &Path) -> Result<Vec<DrawnPair>, Failure> {
 fn texts(arguments: &Arguments, pairs: &[DrawnPair]) -> Result<HashMap<String, String>, Failure> {
     let wanted: HashSet<&str> = pairs.iter().flat_map(|pair| [&*pair.a, &*pair.b]).collect();
     let mut texts = HashMap::new();
-    visit(&arguments.input, &arguments.run, |id, text| {
-        if wanted.contains(id) {
+    let options = arguments.input.options(None);
+    let reading = Reading::new(&arguments.input, &arguments.run, options)?;
+    reading.visit(|record| {
+        if wanted.contains(&*record.id) {
             texts
-                .entry(id.to_owned())
-                .or_insert_with(|| text.to_owned());
+                .entry(record.id.clone().into_owned())
+                .or_insert_with(|| record.text.clone().into_owned());
         }
     })?;
     let missing: Vec<&DrawnPair> = pairs
@@ -216,7 +219,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         counts,
     };
     match (arguments.run.json, arguments.run.quiet) {
-        (true, _) => print_json(&answer),
+        (true, _) => Ok(console::json(&answer)?),
         (_, true) => Ok(()),
         _ => print(&describe(&answer, &arguments.output)),
     }

@@ -13,8 +13,9 @@ use lookalike_eval::sweep::{Truth, cut_name, sketches_of};
 use lookalike_eval::{Collection, Measure, Point, Setting, SweepRow, scored_pairs, sweep};
 use serde::Serialize;
 
-use super::{collection, print, print_json, shown};
-use crate::arguments::{InputArguments, RunArguments, SchemeArguments};
+use super::{Reading, print, shown};
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
+use crate::console;
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -55,6 +56,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     scheme: SchemeArguments,
+
+    #[command(flatten)]
+    boilerplate: BoilerplateArguments,
 
     #[command(flatten)]
     run: RunArguments,
@@ -151,13 +155,17 @@ pub(super) fn read_labels(path: &Path, collection: &Collection) -> Result<Labels
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let collection = collection(&arguments.input, &arguments.run)?;
-    let labels = read_labels(&arguments.labels, &collection)?;
-    let scheme = arguments.scheme.measured(
-        arguments.weight,
-        arguments.sketch,
-        &arguments.input.options(None),
+    let reading = Reading::of_scheme(
+        &arguments.input,
+        &arguments.run,
+        &arguments.scheme,
+        &arguments.boilerplate,
     )?;
+    let scheme = arguments
+        .scheme
+        .measured(arguments.weight, arguments.sketch, &reading.options)?;
+    let collection = reading.collection()?;
+    let labels = read_labels(&arguments.labels, &collection)?;
     if arguments.measure != Measure::Resemblance
         && !(arguments.sketch == Sketch::None && matches!(labels, Labels::Pairs(_)))
     {
@@ -206,7 +214,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     if arguments.run.json {
-        print_json(&answer)
+        Ok(console::json(&answer)?)
     } else {
         print(&describe(&answer, &scheme))
     }

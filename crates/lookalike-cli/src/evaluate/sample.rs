@@ -11,8 +11,8 @@ use lookalike_eval::scored_pairs;
 use lookalike_eval::sweep::sketches_of;
 use serde::Serialize;
 
-use super::{collection, print, print_json};
-use crate::arguments::{InputArguments, RunArguments, SchemeArguments};
+use super::{Reading, print};
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, grouped};
 use crate::failure::Failure;
 
@@ -61,6 +61,9 @@ pub(crate) struct Arguments {
     scheme: SchemeArguments,
 
     #[command(flatten)]
+    boilerplate: BoilerplateArguments,
+
+    #[command(flatten)]
     run: RunArguments,
 }
 
@@ -87,12 +90,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let bands = draw::bands(arguments.sketch, &numbers)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let scheme = arguments.scheme.measured(
-        arguments.weight,
-        arguments.sketch,
-        &arguments.input.options(None),
+    let reading = Reading::of_scheme(
+        &arguments.input,
+        &arguments.run,
+        &arguments.scheme,
+        &arguments.boilerplate,
     )?;
-    let collection = collection(&arguments.input, &arguments.run)?;
+    let scheme = arguments
+        .scheme
+        .measured(arguments.weight, arguments.sketch, &reading.options)?;
+    let collection = reading.collection()?;
     let sketches = sketches_of(&collection, &scheme);
     let least = bands.last().map_or(1.0, |band| band.low);
     let scored = scored_pairs(&sketches, least).into_iter();
@@ -120,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         bands: drawn.bands.iter().map(row).collect(),
     };
     match (arguments.run.json, arguments.run.quiet) {
-        (true, _) => print_json(&answer),
+        (true, _) => Ok(console::json(&answer)?),
         (_, true) => Ok(()),
         _ => print(&describe(&answer, arguments)),
     }

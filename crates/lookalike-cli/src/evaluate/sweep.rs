@@ -16,8 +16,11 @@ use lookalike_eval::{
 use serde::Serialize;
 
 use super::labels::read_labels;
-use super::{collection, print, print_json, shown};
-use crate::arguments::{InputArguments, RunArguments, SchemeArguments, command_line};
+use super::{Reading, print, shown};
+use crate::arguments::{
+    BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, command_line,
+};
+use crate::console;
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -105,6 +108,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     scheme: SchemeArguments,
+
+    #[command(flatten)]
+    boilerplate: BoilerplateArguments,
 
     #[command(flatten)]
     run: RunArguments,
@@ -203,11 +209,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "--measures are held against labelled pairs: give --labels".to_owned(),
         ));
     }
-    let base =
-        arguments
-            .scheme
-            .measured(Weight::Set, Sketch::None, &arguments.input.options(None))?;
-    let collection = collection(&arguments.input, &arguments.run)?;
+    let reading = Reading::of_scheme(
+        &arguments.input,
+        &arguments.run,
+        &arguments.scheme,
+        &arguments.boilerplate,
+    )?;
+    let base = arguments
+        .scheme
+        .measured(Weight::Set, Sketch::None, &reading.options)?;
+    let collection = reading.collection()?;
     let (truth, words) = arguments.truth(&collection, &base)?;
     if truth.true_pairs() == 0 {
         return Err(Failure::Failed(format!(
@@ -245,14 +256,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         file.commit().map_err(|error| failed(&error))?;
     }
     if arguments.run.json {
-        return print_json(&Answer {
+        return Ok(console::json(&Answer {
             truth: &words,
             wish,
             advice: swept.advice(wish),
             sensitivity: swept.sensitivity(),
             two_tests: &together,
             sweep: &swept,
-        });
+        })?);
     }
     print(&(describe(&swept, &words, wish) + &describe_together(&together)))
 }

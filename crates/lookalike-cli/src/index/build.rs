@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     console.clear();
     let summary = done?;
     if arguments.run.json {
-        console::json(&summary);
+        console::json(&summary)?;
     } else if !arguments.run.quiet {
         console::index_summary(&summary, &console.measured());
     }

@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     search.out.flush()?;
     if arguments.json {
-        console::json(&search.summary);
+        console::json_beside(&search.summary);
     } else if !arguments.quiet {
         for input in &search.summary.inputs {
             console::skipped(&input.skipped);

@@ -121,8 +121,7 @@ fn neither_order_nor_threads_nor_memory_nor_copies_change_what_is_learned() {
             .arg(input)
             .args(["--boilerplate", "site", "--json", "-o"]);
         let done = command.arg(folder.path("f.jsonl")).args(flags).succeed();
-        let summary: Value = serde_json::from_str(&done.err).unwrap();
-        summary["scheme"].as_str().unwrap().to_owned()
+        done.json()["scheme"].as_str().unwrap().to_owned()
     };
     let first = scheme(&pages, &["--threads", "1"]);
     Numbers(1).shuffle(&mut pages);

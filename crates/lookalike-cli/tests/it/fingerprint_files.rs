@@ -96,7 +96,7 @@ fn a_fingerprint_file_keeps_its_scheme_and_is_refused_beside_another() {
     fingerprint(&[&input], &chars, &["--shingle", "chars:5"]);
     let mut command = import(&words);
     command.arg("--json").arg("-o").arg(folder.path("x.u64"));
-    let summary: Value = serde_json::from_str(&command.succeed().err).unwrap();
+    let summary = command.succeed().json();
     let scheme = summary["scheme_id"].as_str().unwrap();
     assert!(told.contains(scheme), "{told}");
     let both = import(&words).arg(&chars).fail(1);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::{Finish, Folder, json_lines, lookalike, pairs_of};
+use crate::support::{Finish, Folder, lookalike, pairs_of};
 
 const MENU: &str = "<nav><ul><li><a href=/>Home and harbour news of today</a><li><a href=/w>Weather at \
                     sea and on the islands</a><li><a href=/t>Tide tables of the whole coast</a></ul></nav>";
@@ -73,10 +73,7 @@ fn the_scheme_names_the_mode() {
             .arg("--json")
             .args(flags)
             .succeed();
-        json_lines(done.err.as_bytes())[0]["scheme"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        done.json()["scheme"].as_str().unwrap().to_owned()
     };
     assert!(scheme(&[]).ends_with(" unicode=17 html=main/1"));
     assert!(scheme(&["--html", "visible"]).ends_with(" unicode=17"));

@@ -197,8 +197,8 @@ fn many_pairs_are_sorted_on_disk() {
     let finished = command
         .args(["--memory", "32M", "--threads", "1", "--json"])
         .succeed();
-    let summary: Value = serde_json::from_str(finished.err.trim()).unwrap();
-    assert!(finished.out.is_empty());
+    let summary = finished.json();
+    assert!(finished.err.is_empty());
     assert_eq!(summary["pairs"], 409_600);
     assert!(summary["spilled_bytes"].as_u64().unwrap() > 0);
     let lines = fs::read_to_string(output).unwrap();

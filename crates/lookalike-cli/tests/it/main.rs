@@ -8,9 +8,11 @@ mod choices;
 mod corpora;
 mod design;
 mod evaluate;
+mod evaluate_input;
 mod explain;
 #[cfg(feature = "parquet")]
 mod fingerprint_files;
+mod henzinger;
 mod hostile;
 mod hostile_files;
 mod hostile_lines;

@@ -9,7 +9,7 @@ use crate::results::Results;
 use crate::support::{Finish, Folder, Numbers, Pairs, STORY, corpus, lookalike, pairs_of};
 
 /// Families of near copies and equal texts, in four languages and on five sites, some without.
-fn mixed(folder: &Folder) -> (PathBuf, BTreeMap<String, Value>) {
+pub(crate) fn mixed(folder: &Folder) -> (PathBuf, BTreeMap<String, Value>) {
     let mut numbers = Numbers(77);
     let (mut lines, mut documents) = (Vec::new(), BTreeMap::new());
     for at in 0..240 {
@@ -43,13 +43,13 @@ fn language(record: &Value) -> String {
     record["meta"]["lang"].to_string()
 }
 
-fn site(record: &Value) -> String {
+pub(crate) fn site(record: &Value) -> String {
     let url = record["url"].as_str().unwrap_or_default();
     let host = url.split('/').nth(2).unwrap_or_default();
     host.to_lowercase().trim_end_matches(":80").to_owned()
 }
 
-fn pairs(input: &Path, flags: &[&str]) -> Pairs {
+pub(crate) fn pairs(input: &Path, flags: &[&str]) -> Pairs {
     let mut command = lookalike("pairs");
     command
         .arg(input)
@@ -475,12 +475,6 @@ fn anchors_and_links_are_features() {
         .arg("--strict")
         .fail(1)
         .says(&["line 1", "the field anchors holds"]);
-    let mut sweep = lookalike("evaluate");
-    sweep
-        .arg("sweep")
-        .arg(&input)
-        .args(["--fields", "in-links:1"]);
-    sweep.fail(2).says(&["--fields", "dedup"]);
     let mut wrong = lookalike("pairs");
     wrong.arg(&input).args(["--fields", "links:1"]);
     assert_eq!(wrong.finish().status, Some(2));

@@ -161,6 +161,59 @@ fn json_summaries_have_their_shape() {
     );
 }
 
+/// The summary stands on standard output where nothing else does, and beside the results, on standard error, where they
+/// are there; only one of the two ever speaks.
+#[test]
+fn a_json_summary_goes_where_the_results_do_not() {
+    let (folder, input) = two();
+    let out = |name: &str| folder.path(name);
+    let with_file = [
+        ("terms", "w.terms"),
+        ("fingerprint", "f.jsonl"),
+        ("extract", "t.jsonl"),
+        ("overlap", "atlas"),
+        ("dedup", "kept"),
+    ];
+    for (subcommand, name) in with_file {
+        let mut command = lookalike(subcommand);
+        command.arg(&input).arg("--json").arg("-o").arg(out(name));
+        let done = command.succeed();
+        assert!(done.json().is_object(), "{subcommand}");
+        assert!(done.err.is_empty(), "{subcommand}: {}", done.err);
+    }
+    let fingerprints = out("f.jsonl");
+    let mut import = lookalike("fingerprint");
+    import.arg("--import").arg(&fingerprints);
+    import.arg("--json").arg("-o").arg(out("f.lkfp"));
+    let mut join = lookalike("join");
+    join.arg(&fingerprints).arg("--json");
+    join.arg("-o").arg(out("pairs.jsonl"));
+    let mut build = lookalike("index");
+    build.arg("build").arg(&fingerprints);
+    build.arg("--json").arg("-o").arg(out("f.lkix"));
+    for command in [&mut import, &mut join, &mut build] {
+        let done = command.succeed();
+        assert!(
+            done.json().is_object() && done.err.is_empty(),
+            "{command:?}"
+        );
+    }
+    for subcommand in ["fingerprint", "extract", "overlap", "pairs"] {
+        let done = lookalike(subcommand).arg(&input).arg("--json").succeed();
+        assert!(!done.lines().is_empty(), "{subcommand}");
+        let summary: Value = serde_json::from_str(&done.err).unwrap();
+        let documents = summary
+            .get("documents")
+            .unwrap_or(&summary["counts"]["documents"]);
+        assert_eq!(documents, 2, "{subcommand}");
+    }
+    let mut search = lookalike("index");
+    search.arg("search").arg(out("f.lkix")).arg(&fingerprints);
+    let done = search.arg("--json").succeed();
+    let summary: Value = serde_json::from_str(&done.err).unwrap();
+    assert_eq!((done.lines().len(), &summary["queries"]), (4, &json!(2)));
+}
+
 #[test]
 fn quiet_is_silent_and_loud_is_readable() {
     let (folder, input) = two();

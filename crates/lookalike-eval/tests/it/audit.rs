@@ -16,15 +16,14 @@ fn scheme() -> Scheme {
 
 fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
     let collection = families(30, 4);
-    let documents =
-        || (0..collection.len() as u32).map(|at| (collection.id(at), collection.text(at)));
+    let documents = || collection.documents().iter();
     let mut sampler = Sampler::new(size, seed);
-    documents().for_each(|(id, text)| sampler.add(id, text));
+    documents().for_each(|document| sampler.add(document));
     let sample = sampler.finish();
     let mut backwards = Sampler::new(size, seed);
     documents()
         .rev()
-        .for_each(|(id, text)| backwards.add(id, text));
+        .for_each(|document| backwards.add(document));
     assert_eq!(
         sample,
         backwards.finish(),
@@ -40,7 +39,7 @@ fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
         None,
         &sample,
     );
-    documents().for_each(|(id, text)| audit.add(id, text));
+    documents().for_each(|document| audit.add(document));
     audit.finish()
 }
 

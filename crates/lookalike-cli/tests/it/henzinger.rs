@@ -1,0 +1,199 @@
+//! Henzinger's combination where the distance counts for pairs of one site only, against what it is made of.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::scope::{mixed, pairs, site};
+use crate::support::{Finish, Folder, Pairs, lookalike};
+
+/// Few shingles must agree and few bits may differ, so that both tests leave something out.
+const FLAGS: [&str; 8] = [
+    "--method",
+    "henzinger",
+    "--distance",
+    "2",
+    "--agree",
+    "1",
+    "--shingle",
+    "words:2",
+];
+
+fn with(flags: &[&'static str]) -> Vec<&'static str> {
+    [&FLAGS[..], flags].concat()
+}
+
+/// What the rule says, from the two methods that it joins.
+fn expected(input: &Path, is_one_site: impl Fn(&str, &str) -> bool) -> (Pairs, Pairs, Pairs) {
+    let shingles = pairs(
+        input,
+        &[
+            "--method",
+            "supershingle",
+            "--agree",
+            "1",
+            "--shingle",
+            "words:2",
+        ],
+    );
+    let both = pairs(input, &FLAGS);
+    let rule = shingles
+        .iter()
+        .filter(|(pair, _)| both.contains_key(*pair) || !is_one_site(&pair.0, &pair.1));
+    let rule = rule.map(|(pair, similarity)| (pair.clone(), *similarity));
+    (rule.collect(), shingles.clone(), both)
+}
+
+#[test]
+fn the_distance_counts_for_pairs_of_one_site() {
+    let folder = Folder::new();
+    let (input, documents) = mixed(&folder);
+    let place = |id: &str| Some(site(&documents[id])).filter(|site| !site.is_empty());
+    let is_one_site = |a: &str, b: &str| match (place(a), place(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    };
+    let (rule, shingles, both) = expected(&input, is_one_site);
+    let found = pairs(&input, &with(&["--distance-for", "site"]));
+    assert_eq!(found, rule);
+    assert!(both.len() < rule.len() && rule.len() < shingles.len());
+    assert_eq!(pairs(&input, &with(&["--distance-for", "all"])), both);
+    assert_eq!(
+        pairs(
+            &input,
+            &with(&[
+                "--distance-for",
+                "site",
+                "--threads",
+                "1",
+                "--memory",
+                "64M"
+            ])
+        ),
+        rule
+    );
+    // Records without a site are told of.
+    let mut told = lookalike("pairs");
+    told.arg(&input).args(with(&["--distance-for", "site"]));
+    told.succeed()
+        .says(&["records have no site: the distance counts for all their pairs"]);
+    // Equal texts of two sites are copies as ever, and what is removed was verified.
+    let results = folder.dedup(
+        &input,
+        &with(&["--distance-for", "site", "--threshold", "0.7"]),
+    );
+    assert_eq!(results.run["distance_for"], "site");
+    let all = pairs(&input, &["--shingle", "words:2"]);
+    let mut reasons = BTreeSet::new();
+    for cluster in &results.clusters {
+        let survivor = &cluster.survivor;
+        for member in cluster
+            .members
+            .iter()
+            .filter(|member| member.id != *survivor)
+        {
+            let id = &member.id;
+            let pair = (id.min(survivor).clone(), id.max(survivor).clone());
+            assert_eq!(Some(&member.similarity), all.get(&pair), "{pair:?}");
+            let equal = documents[id]["text"] == documents[survivor]["text"];
+            assert_eq!(member.exact, equal, "{pair:?}");
+            reasons.insert(member.exact);
+        }
+    }
+    assert_eq!(reasons.len(), 2);
+    // No text is kept twice, wherever it stands.
+    let kept: Vec<&Value> = results
+        .kept_ids()
+        .iter()
+        .map(|id| &documents[id]["text"])
+        .collect();
+    let different: BTreeSet<String> = kept.iter().map(|text| text.to_string()).collect();
+    assert_eq!(kept.len(), different.len());
+}
+
+#[test]
+fn explain_and_audit_know_the_rule() {
+    let folder = Folder::new();
+    let (input, documents) = mixed(&folder);
+    let found = pairs(&input, &with(&["--distance-for", "site"]));
+    let only_by_site: Vec<_> = {
+        let both = pairs(&input, &FLAGS);
+        found
+            .keys()
+            .filter(|pair| !both.contains_key(*pair))
+            .take(3)
+            .cloned()
+            .collect()
+    };
+    assert!(!only_by_site.is_empty());
+    for (a, b) in only_by_site {
+        let explain = |flags: &[&'static str]| {
+            let mut command = lookalike("explain");
+            command
+                .args([&a, &b])
+                .args(with(flags))
+                .args(["--threshold", "0.7", "--json", "--in"]);
+            command.arg(&input).succeed().json()
+        };
+        let told = explain(&["--distance-for", "site"]);
+        assert_eq!(told["found"]["found"], true, "{told}");
+        let because = told["found"]["because"].as_str().unwrap();
+        assert!(because.contains("their sites differ"), "{because}");
+        let plain = explain(&[]);
+        assert_eq!(plain["found"]["found"], false);
+        let chance = |told: &Value| told["found"]["chance"].as_f64().unwrap();
+        assert!(chance(&plain) < chance(&told));
+    }
+    // A sample of all documents sees every pair twice; texts without words are compared by no method.
+    let mut audit = lookalike("evaluate");
+    audit
+        .arg("audit")
+        .arg(&input)
+        .args(with(&["--distance-for", "site"]));
+    audit.args([
+        "--threshold",
+        "0.7",
+        "--sample",
+        "1000",
+        "--json",
+        "--quiet",
+    ]);
+    let report = audit.succeed().json();
+    let with_words = |(a, _): &&(String, String)| documents[a]["text"] != "...";
+    assert_eq!(report["found"], 2 * found.keys().filter(with_words).count());
+}
+
+#[test]
+fn the_rule_is_refused_where_it_has_no_meaning() {
+    let folder = Folder::new();
+    let (input, _) = mixed(&folder);
+    for (flags, words) in [
+        (vec!["--distance-for", "site"], "--method henzinger"),
+        (
+            vec!["--distance-for", "site", "--method", "supershingle"],
+            "--method henzinger",
+        ),
+        (
+            with(&["--distance-for", "site", "--within", "site"]),
+            "--within",
+        ),
+        (
+            with(&["--distance-for", "site", "--across", "meta.lang"]),
+            "--across",
+        ),
+        (with(&["--distance-for", "host"]), "all or site"),
+    ] {
+        lookalike("pairs")
+            .arg(&input)
+            .args(flags)
+            .fail(2)
+            .says(&[words]);
+    }
+    let mut audit = lookalike("evaluate");
+    audit
+        .arg("audit")
+        .arg(&input)
+        .args(["--method", "simhash", "--distance-for", "site"]);
+    audit.fail(2).says(&["--method henzinger"]);
+}
