@@ -185,6 +185,38 @@ fn pages_of_manuals_exactly() {
     }
 }
 
+/// The reading view takes one table of such a page for the article, which many pages share: `main/1` finds 0.407 of
+/// the pairs, and 111 of different pages.
+#[test]
+fn pages_of_reference_in_the_default_mode() {
+    let folder = "java-api-html";
+    let (Some(documents), Some(versions)) = (
+        corpus(&format!("{folder}/docs.jsonl.gz")),
+        corpus(&format!("{folder}/versions.jsonl.gz")),
+    ) else {
+        return;
+    };
+    let mut same = json_lines(&contents(&versions));
+    same.retain(|row| row["j"].as_f64().is_some_and(|j| j >= 0.8));
+    let same = pairs_of(&same, "j");
+    let rows = lookalike("pairs")
+        .arg(documents)
+        .args(["--text", "html", "--threshold", "0.8", "--quiet"])
+        .args(TRUTH)
+        .succeed()
+        .lines();
+    let found = pairs_of(&rows, "similarity");
+    let right = same.keys().filter(|two| found.contains_key(*two)).count();
+    assert!(
+        right as f64 >= 0.97 * same.len() as f64,
+        "{right} of {}",
+        same.len()
+    );
+    let page = |id: &str| id.split_once(':').map(|(_, page)| page.to_owned());
+    let other = found.keys().filter(|(a, b)| page(a) != page(b)).count();
+    assert!(other <= 4, "{other} pairs of different pages");
+}
+
 #[test]
 fn the_ten_planted_articles() {
     let set = Set {

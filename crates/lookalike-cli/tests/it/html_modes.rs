@@ -75,8 +75,9 @@ fn the_scheme_names_the_mode() {
             .succeed();
         done.json()["scheme"].as_str().unwrap().to_owned()
     };
-    assert!(scheme(&[]).ends_with(" unicode=17 html=main/1"));
+    assert!(scheme(&[]).ends_with(" unicode=17 html=main/2"));
     assert!(scheme(&["--html", "visible"]).ends_with(" unicode=17"));
+    assert!(scheme(&["--html", "main/1"]).ends_with(" html=main/1"));
     let all = scheme(&[
         "--html",
         "fast",
@@ -114,8 +115,59 @@ fn an_unknown_mode_and_one_not_built_in_are_refused() {
         let mut command = lookalike("pairs");
         command.arg(&pages).args(["--html", mode]).fail(status)
     };
-    fail("best", 2).says(&["visible, fast, main or quality"]);
+    fail("best", 2).says(&["visible, fast, main, quality or main/1"]);
     if !cfg!(feature = "quality") {
         fail("quality", 1).says(&["Cargo feature `quality`"]);
     }
+}
+
+/// A page that documents a class: its own entries, then what many classes inherit, told in more words.
+fn reference(class: &str, version: &str, verbs: [&str; 6]) -> String {
+    let entry = |verb: &str, told: String| {
+        format!("<tr><td><code>{verb}</code></td><td><div>{told}</div></td></tr>")
+    };
+    let own = verbs.map(|verb| {
+        let told = format!(
+            "{verb}s what the {class} was given, and tells how often the {class} had to {verb} since it was made."
+        );
+        entry(verb, told)
+    });
+    let inherited = ["clone", "compare", "finish", "hash", "notify", "wait"].map(|verb| {
+        let told = format!(
+            "To {verb} an object is to ask it for what it was before others came to {verb} it, which takes time, and \
+             the time to {verb} is not bounded, so that whoever must {verb} many of them should not {verb} in a hurry."
+        );
+        entry(verb, told)
+    });
+    format!(
+        "<html><body><div><h1>Class {class} {version}</h1><p>Since {version}.</p><table>{}</table></div>\
+         <div><h2>Inherited</h2><table>{}</table></div></body></html>",
+        own.concat(),
+        inherited.concat()
+    )
+}
+
+#[test]
+fn different_pages_of_reference_are_not_one_because_of_what_they_inherit() {
+    let folder = Folder::new();
+    let shelf = ["put", "take", "count", "sort", "find", "dust"];
+    folder.add("pages/a.html", reference("shelf", "8", shelf));
+    folder.add("pages/b.html", reference("shelf", "9", shelf));
+    let engine = ["start", "stop", "fuel", "cool", "turn", "oil"];
+    folder.add("pages/c.html", reference("engine", "9", engine));
+    let pairs = |mode: &str| {
+        let mut command = lookalike("pairs");
+        let flags = ["--quiet", "--threshold", "0.7", "--html", mode];
+        let rows = command
+            .arg(folder.path("pages"))
+            .args(flags)
+            .succeed()
+            .lines();
+        let names = pairs_of(&rows, "similarity").into_keys();
+        let letter = |name: String| name.chars().rev().nth(5).unwrap();
+        names
+            .map(|(a, b)| (letter(a), letter(b)))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(pairs("main"), [('a', 'b')]);
 }

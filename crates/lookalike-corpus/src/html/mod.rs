@@ -7,7 +7,7 @@
 //!
 //! The first two come out of one walk through the page ([`page`]) without a tree. The others build trees, so the page
 //! is measured first ([`shape`]) and one that is made to hurt gets the text of *fast*, as does one in which they find
-//! next to nothing. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
+//! next to nothing, and with *main* a page of reference, which has no one element that it is about. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
 //! elements begin a line, paragraphs and the like are set off by a blank line, `pre` is kept.
 //!
 //! Not seen: `script`, `style`, `noscript`, `template`, `iframe`, comments; title and attributes unless asked for
@@ -32,6 +32,7 @@ use blocks::words;
 use fast::Fast;
 use notes::Notes;
 use page::Target;
+use shape::Kind;
 use sink::Sink;
 
 /// Turns HTML into text. Keeps nothing but buffers from one page to the next.
@@ -91,7 +92,7 @@ impl HtmlText {
         let title = match self.extraction.mode {
             HtmlMode::Visible => self.visible(html, out),
             HtmlMode::Fast => self.fast(html, out),
-            HtmlMode::Main | HtmlMode::Quality => self.chosen(html, out),
+            HtmlMode::Main | HtmlMode::Quality | HtmlMode::Main1 => self.chosen(html, out),
         };
         if let Some(title) = title.filter(|title| !title.is_empty()) {
             let gap = if out.len() == start { "" } else { "\n\n" };
@@ -133,7 +134,7 @@ impl HtmlText {
     /// The text of the element that a library chooses, else that of the fast mode.
     fn chosen(&mut self, html: &str, out: &mut String) -> Option<String> {
         let start = out.len();
-        if shape::is_tame(html)
+        if self.has_content(html)
             && let Some(content) = self.content(html)
         {
             self.visible(&content, out);
@@ -151,6 +152,15 @@ impl HtmlText {
         }
         self.plain = plain;
         title
+    }
+
+    /// Whether a library is to look for the main content.
+    fn has_content(&self, html: &str) -> bool {
+        match shape::kind(html) {
+            Kind::Tame => true,
+            Kind::Reference => self.extraction.mode != HtmlMode::Main,
+            Kind::Wild => false,
+        }
     }
 
     #[cfg(feature = "quality")]

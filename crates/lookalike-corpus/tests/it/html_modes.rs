@@ -29,7 +29,7 @@ fn page() -> String {
 
 #[test]
 fn fast_and_main_leave_furniture_out_and_keep_paragraphs() {
-    for mode in ["fast/1", "main/1"] {
+    for mode in ["fast/1", "main/2"] {
         let text = text(mode, &page());
         for absent in ["Home", "Older story", "Imprint", "Ferry & harbour"] {
             assert!(!text.contains(absent), "{mode}: {absent} in {text}");
@@ -47,7 +47,7 @@ fn fast_and_main_leave_furniture_out_and_keep_paragraphs() {
 
 #[test]
 fn notes_count_when_asked_for() {
-    for mode in ["visible", "fast/1", "main/1"] {
+    for mode in ["visible", "fast/1", "main/2"] {
         let plain = text(mode, &page());
         assert!(
             !plain.contains("a white ferry") && !plain.contains("/tides"),
@@ -71,7 +71,7 @@ fn a_list_of_links_is_not_lost() {
         .map(|i| format!("<li><a href=/{i}>Harbour number {i}</a>"))
         .collect();
     let page = format!("<nav><a href=/>Home</a></nav><ul>{links}</ul>");
-    for mode in ["fast/1", "main/1"] {
+    for mode in ["fast/1", "main/2"] {
         let text = text(mode, &page);
         assert!(
             text.contains("Harbour number 0") && text.contains("Harbour number 39"),
@@ -117,7 +117,7 @@ fn hostile_pages_fall_back_to_the_fast_mode() {
             (format!("<a {}>", "b=c ".repeat(250)).repeat(400), false),
         ] {
             let page = format!("{story}{hostile}");
-            let (main, fast) = (text("main/1", &page), text("fast/1", &page));
+            let (main, fast) = (text("main/2", &page), text("fast/1", &page));
             assert!(
                 main.contains("The ferry left the harbour"),
                 "{}",

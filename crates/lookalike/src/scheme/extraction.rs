@@ -13,15 +13,23 @@ pub enum HtmlMode {
     Visible,
     /// Blocks that are text rather than links and labels; one pass, no tree.
     Fast,
-    /// The main content, by the rules of the browsers' reading views.
+    /// The main content, by the rules of the browsers' reading views; of reference pages what `Fast` finds.
     Main,
     /// The main content, by several extractors of which the best answer is taken.
     Quality,
+    /// `Main` as it was before reference pages were told apart: for sketches made with it.
+    Main1,
 }
 
 impl HtmlMode {
-    /// Every mode, from the plainest to the slowest.
-    pub const ALL: [Self; 4] = [Self::Visible, Self::Fast, Self::Main, Self::Quality];
+    /// Every mode, from the plainest to the slowest, then those of former versions.
+    pub const ALL: [Self; 5] = [
+        Self::Visible,
+        Self::Fast,
+        Self::Main,
+        Self::Quality,
+        Self::Main1,
+    ];
 
     /// The name on the command line.
     #[must_use]
@@ -31,6 +39,7 @@ impl HtmlMode {
             Self::Fast => "fast",
             Self::Main => "main",
             Self::Quality => "quality",
+            Self::Main1 => "main/1",
         }
     }
 
@@ -39,8 +48,9 @@ impl HtmlMode {
         match self {
             Self::Visible => "visible",
             Self::Fast => "fast/1",
-            Self::Main => "main/1",
+            Self::Main => "main/2",
             Self::Quality => "quality/1",
+            Self::Main1 => "main/1",
         }
     }
 }
@@ -57,21 +67,21 @@ impl FromStr for HtmlMode {
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         let known = Self::ALL.into_iter().find(|mode| mode.name() == text);
         known.ok_or_else(|| {
-            ParseOptionError::new("HTML mode", "visible, fast, main or quality", text)
+            ParseOptionError::new("HTML mode", "visible, fast, main, quality or main/1", text)
         })
     }
 }
 
 /// What becomes of HTML: the mode, and what else of the page is text (V5).
 ///
-/// In a scheme: `html=main/1+title+alt+links`, with the version of the rules where rules choose.
+/// In a scheme: `html=main/2+title+alt+links`, with the version of the rules where rules choose.
 /// `html=visible` is what every scheme meant before there were modes, so it is left out.
 ///
 /// ```
 /// use lookalike::scheme::{Extraction, HtmlMode};
 /// let main = Extraction { mode: HtmlMode::Main, title: true, ..Extraction::default() };
-/// assert_eq!(main.to_string(), "main/1+title");
-/// assert_eq!("main/1+title".parse(), Ok(main));
+/// assert_eq!(main.to_string(), "main/2+title");
+/// assert_eq!("main/2+title".parse(), Ok(main));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extraction {
@@ -125,7 +135,7 @@ impl FromStr for Extraction {
             .ok_or_else(|| {
                 ParseOptionError::new(
                     "HTML extraction of this build",
-                    "visible, fast/1, main/1 or quality/1, then +title, +alt, +links where wanted",
+                    "visible, fast/1, main/1, main/2 or quality/1, then +title, +alt, +links where wanted",
                     text,
                 )
             })
