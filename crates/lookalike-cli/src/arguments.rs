@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use lookalike::Terms;
@@ -13,7 +14,8 @@ use lookalike::scheme::{
 };
 use lookalike_batch::{DistanceFor, Learning, Limits, Method, SPOOL, Scope};
 use lookalike_corpus::{
-    Category, FieldPath, Format, InputOptions, Inputs, OutputFormat, RankField,
+    Category, Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OutputFormat,
+    RankField,
 };
 
 use tempfile::{Builder, TempDir};
@@ -48,6 +50,9 @@ pub(crate) struct InputArguments {
     max_document: u64,
 
     #[command(flatten)]
+    pub(crate) convert: ConvertArguments,
+
+    #[command(flatten)]
     pub(crate) html: HtmlArguments,
 
     /// Stop at the first record that cannot be read, instead of counting and listing it
@@ -58,7 +63,7 @@ pub(crate) struct InputArguments {
 impl InputArguments {
     /// How sources are read, with the field that ranks survivors.
     pub(crate) fn options(&self, rank_field: Option<RankField>) -> InputOptions {
-        InputOptions {
+        let mut options = InputOptions {
             format: self.format,
             id_field: self.id.clone(),
             text_field: self.text.clone(),
@@ -66,7 +71,61 @@ impl InputArguments {
             html: self.html.extraction(),
             max_document_bytes: self.max_document,
             ..InputOptions::default()
+        };
+        self.convert.apply(&mut options);
+        options
+    }
+}
+
+/// Commands that turn other formats into text.
+#[derive(Args)]
+pub(crate) struct ConvertArguments {
+    /// Take what COMMAND writes for the text of files whose names end so: '.ps=ps2ascii'. It gets the file on standard
+    /// input, or as a path in place of {}. No shell, unless it is one: ".doc=sh -c '...'". May be repeated
+    #[arg(
+        long = "convert",
+        value_name = "ENDING=COMMAND",
+        value_parser = converter,
+        help_heading = "Input"
+    )]
+    pub(crate) converters: Vec<Converter>,
+
+    /// Seconds that such a command may take for a file; then it is ended, and the file counted as not converted
+    #[arg(
+        long = "convert-limit",
+        value_name = "SECONDS",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(1..=86_400),
+        help_heading = "Input"
+    )]
+    pub(crate) limit: u64,
+}
+
+impl ConvertArguments {
+    pub(crate) fn apply(&self, options: &mut InputOptions) {
+        options.converters.clone_from(&self.converters);
+        options.convert_limit = Duration::from_secs(self.limit);
+    }
+}
+
+/// A converter whose program is there.
+fn converter(text: &str) -> Result<Converter, String> {
+    let converter: Converter = text
+        .parse()
+        .map_err(|error: OptionError| error.to_string())?;
+    let program = &converter.words()[0];
+    let is_there = match program.contains('/') {
+        true => Path::new(program).is_file(),
+        false => {
+            let folders = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
         }
+    };
+    match is_there || cfg!(not(unix)) {
+        true => Ok(converter),
+        false => Err(format!(
+            "there is no program `{program}`: install it, or name it with its path"
+        )),
     }
 }
 
@@ -138,8 +197,9 @@ impl BoilerplateArguments {
 /// Which text of HTML counts.
 #[derive(Args)]
 pub(crate) struct HtmlArguments {
-    /// Text of HTML: visible (all of it), fast (blocks of text, no menus), main (the main content) or quality (the
-    /// same, slower and better; needs a build with the feature quality)
+    /// Text of HTML: visible (all of it), fast (blocks of text, no menus), main (the main content; of pages of reference
+    /// as fast), quality (the same, slower and better; needs a build with the feature quality) or main/1 (main as it was
+    /// first)
     #[arg(
         long,
         value_name = "MODE",

@@ -12,7 +12,8 @@ use lookalike_batch::report::{diff, render_explanation};
 use lookalike_corpus::{AtomicFile, Compression, InputOptions, Inputs, Parser, Record};
 
 use crate::arguments::{
-    Color, HtmlArguments, MethodArguments, RunArguments, SchemeArguments, command_line,
+    Color, ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments,
+    command_line,
 };
 use crate::failure::Failure;
 
@@ -53,6 +54,9 @@ pub(crate) struct Arguments {
         help_heading = "Running"
     )]
     color: Color,
+
+    #[command(flatten)]
+    convert: ConvertArguments,
 
     #[command(flatten)]
     html: HtmlArguments,
@@ -97,12 +101,13 @@ impl Document {
 impl Arguments {
     fn documents(&self) -> Result<[Document; 2], Failure> {
         let spool = self.run.spool(std::env::temp_dir())?;
-        let options = InputOptions {
+        let mut options = InputOptions {
             html: self.html.extraction(),
             fields: self.scheme.fields,
             category: self.method.category(),
             ..InputOptions::default()
         };
+        self.convert.apply(&mut options);
         if self.inputs.is_empty() {
             let file = |path| file(path, &options, spool.path());
             return Ok([file(&self.a)?, file(&self.b)?]);

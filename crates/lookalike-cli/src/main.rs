@@ -79,7 +79,20 @@ enum Command {
     Man(completions::ManArguments),
 }
 
+/// Damaged PDF makes its reader panic now and then: that is told with the document, and is no error of the program.
+#[cfg(feature = "pdf")]
+fn mute_pdf() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().name() != Some(lookalike_corpus::PDF_THREAD) {
+            tell(panic);
+        }
+    }));
+}
+
 fn main() -> ExitCode {
+    #[cfg(feature = "pdf")]
+    mute_pdf();
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Dedup(arguments) => dedup::run(&arguments),

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lookalike::{Extraction, FieldWeights};
 
 use crate::boilerplate::BoilerplateLines;
+use crate::convert::Converter;
 
 /// How inputs are read. Built by the caller, the same for discovery, reading and parsing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,10 @@ pub struct InputOptions {
     pub fields: FieldWeights,
     /// What becomes of HTML.
     pub html: Extraction,
+    /// Commands that make text of files with names of some endings, whatever is in them.
+    pub converters: Vec<Converter>,
+    /// How long such a command may take for one file.
+    pub convert_limit: Duration,
     /// Lines that are taken out of texts.
     pub boilerplate: Option<Arc<BoilerplateLines>>,
     /// Largest document in bytes after decompression: a JSONL line without its terminator, or a
@@ -48,6 +54,8 @@ impl Default for InputOptions {
             category: None,
             fields: FieldWeights::default(),
             html: Extraction::default(),
+            converters: Vec::new(),
+            convert_limit: Duration::from_secs(60),
             boilerplate: None,
             max_document_bytes: 64 << 20,
             max_decoded_ratio: 1000,
@@ -65,6 +73,10 @@ pub enum Format {
     Text,
     /// One document a file, of which the visible text counts.
     Html,
+    /// One document a file: PDF.
+    Pdf,
+    /// One document a file, of which a command of the user makes the text: see [`InputOptions::converters`].
+    Converted,
     /// WARC 0.17 to 1.1, WET and WAT among them: pages of a web archive, one record each.
     Warc,
     /// ARC 1 and 2, the older web archive.
@@ -85,6 +97,8 @@ impl fmt::Display for Format {
             Format::Jsonl => "jsonl",
             Format::Text => "text",
             Format::Html => "html",
+            Format::Pdf => "pdf",
+            Format::Converted => "converted",
             Format::Warc => "warc",
             Format::Arc => "arc",
             Format::Csv => "csv",
@@ -103,6 +117,7 @@ impl FromStr for Format {
             "jsonl" | "ndjson" => Ok(Format::Jsonl),
             "text" => Ok(Format::Text),
             "html" => Ok(Format::Html),
+            "pdf" => Ok(Format::Pdf),
             "warc" | "wet" | "wat" => Ok(Format::Warc),
             "arc" => Ok(Format::Arc),
             "csv" => Ok(Format::Csv),
@@ -110,7 +125,7 @@ impl FromStr for Format {
             "parquet" => Ok(Format::Parquet),
             "arrow" => Ok(Format::Arrow),
             _ => Err(OptionError(format!(
-                "unknown format `{s}`: use jsonl, text, html, warc, arc, csv, tsv, parquet or arrow"
+                "unknown format `{s}`: use jsonl, text, html, pdf, warc, arc, csv, tsv, parquet or arrow"
             ))),
         }
     }

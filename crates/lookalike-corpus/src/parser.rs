@@ -3,22 +3,27 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lookalike::DocumentFields;
 
 use crate::boilerplate::{BoilerplateLines, Removed};
 use crate::charset;
 use crate::chunk::{Chunk, FileState, Piece, Span, max_document_bytes};
+use crate::convert::{Converted, Converter};
 use crate::fields::fields_of;
 use crate::html::HtmlText;
 use crate::json::{self, Buffers, Capture, Found, Selection, Slot};
 use crate::lines::Lines;
 use crate::options::{Category, Format, InputOptions, RankField};
+#[cfg(feature = "pdf")]
+use crate::pdf::{self, PdfText};
 use crate::rank;
 use crate::record::{BadKind, BadRecord, Record, TextState};
 use crate::row::{Row, RowState};
 use crate::site::host;
-use crate::source::Inputs;
+use crate::sniff;
+use crate::source::{Inputs, Source};
 use crate::surrogate;
 
 /// Turns chunks into records. The result depends on the chunk and the options only, not on what
@@ -33,6 +38,8 @@ pub struct Parser<'i> {
     buffers: Buffers,
     html: HtmlText,
     html_text: String,
+    converters: Vec<Converter>,
+    convert_limit: Duration,
     boilerplate: Option<Arc<BoilerplateLines>>,
 }
 
@@ -99,6 +106,8 @@ impl<'i> Parser<'i> {
             buffers: Buffers::default(),
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
             html_text: String::new(),
+            converters: options.converters.clone(),
+            convert_limit: options.convert_limit,
             boilerplate: options.boilerplate.clone(),
         }
     }
@@ -298,25 +307,85 @@ impl<'i> Parser<'i> {
             FileState::TooLong | FileState::Unread => {
                 visit(Ok(place.record(b"", source.name(), TextState::TooLong)));
             }
-            FileState::Whole => {
-                let html = source.format == Format::Html;
-                let decoded = charset::decode(raw, html);
-                let mut text = decoded.text;
-                if html {
-                    self.html_text.clear();
-                    self.html.extract(&text, &mut self.html_text);
-                    text = Cow::Borrowed(&self.html_text);
+            FileState::Whole if source.format == Format::Converted => {
+                let record = place.record(raw, source.name(), TextState::TooLong);
+                match self.convert(source, raw) {
+                    Ok(Converted::Whole(bytes)) => {
+                        self.decoded(&bytes, sniff::is_html(&bytes), record, visit);
+                    }
+                    Ok(Converted::TooLong) => visit(Ok(Record { raw: b"", ..record })),
+                    Err(reason) => visit(Err(place.bad(BadKind::Conversion, reason))),
                 }
-                visit(Ok(Record {
-                    text,
-                    replaced: decoded.replaced,
-                    charset: Some(decoded.charset),
-                    charset_wrong: decoded.wrong_declaration,
-                    ..place.record(raw, source.name(), TextState::Present)
-                }));
+            }
+            FileState::Whole if source.format == Format::Pdf => {
+                visit(pdf_record(raw, &place, source, self.max_bytes));
+            }
+            FileState::Whole => {
+                let record = place.record(raw, source.name(), TextState::Present);
+                self.decoded(raw, source.format == Format::Html, record, visit);
             }
         }
     }
+
+    /// What the user's command makes of a file.
+    fn convert(&self, source: &Source, raw: &[u8]) -> Result<Converted, String> {
+        let converter = source
+            .path()
+            .and_then(|path| sniff::converter(path, &self.converters));
+        // Sources are found with the same options as they are parsed with.
+        let converter = converter.ok_or("no converter for it")?;
+        converter.convert(raw, self.max_bytes, self.convert_limit)
+    }
+
+    /// Visits a record with the text that `bytes` are, in whatever character set.
+    fn decoded(&mut self, bytes: &[u8], html: bool, record: Record<'_>, visit: &mut Visit<'_>) {
+        let decoded = charset::decode(bytes, html);
+        let mut text = decoded.text;
+        if html {
+            self.html_text.clear();
+            self.html.extract(&text, &mut self.html_text);
+            text = Cow::Borrowed(&self.html_text);
+        }
+        visit(Ok(Record {
+            text: Cow::Borrowed(&text),
+            text_state: TextState::Present,
+            replaced: decoded.replaced,
+            charset: Some(decoded.charset),
+            charset_wrong: decoded.wrong_declaration,
+            ..record
+        }));
+    }
+}
+
+/// A PDF as a record, or the reason why it is none.
+#[cfg(feature = "pdf")]
+fn pdf_record<'r>(
+    raw: &'r [u8],
+    place: &Place,
+    source: &'r Source,
+    most: usize,
+) -> Result<Record<'r>, BadRecord> {
+    match pdf::text(raw, most) {
+        Ok(PdfText::Whole(text)) => Ok(Record {
+            text: Cow::Owned(text),
+            ..place.record(raw, source.name(), TextState::Present)
+        }),
+        Ok(PdfText::TooLong) => Ok(place.record(b"", source.name(), TextState::TooLong)),
+        Err(error) => Err(place.bad(error.kind, error.reason)),
+    }
+}
+
+#[cfg(not(feature = "pdf"))]
+fn pdf_record<'r>(
+    _: &'r [u8],
+    place: &Place,
+    _: &'r Source,
+    _: usize,
+) -> Result<Record<'r>, BadRecord> {
+    Err(place.bad(
+        BadKind::Conversion,
+        "this build does not read PDF".to_owned(),
+    ))
 }
 
 const JSON_BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];

@@ -104,6 +104,8 @@ pub enum BadKind {
     Bomb,
     /// A record of an archive that ends early, or whose length is wrong.
     Broken,
+    /// A file that could not be turned into text.
+    Conversion,
     /// A row with another number of fields than the table has columns.
     Fields,
 }
@@ -118,6 +120,7 @@ impl BadKind {
             BadKind::Damaged => "damaged",
             BadKind::Bomb => "bomb",
             BadKind::Broken => "broken",
+            BadKind::Conversion => "conversion",
             BadKind::Fields => "fields",
         }
     }

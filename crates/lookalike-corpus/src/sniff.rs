@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::convert::{Converter, converter_of};
 use crate::decode;
 use crate::options::{Compression, Format, InputOptions};
 use crate::source::SkipKind;
@@ -24,18 +25,27 @@ pub(crate) struct Refusal {
     pub(crate) remedy: &'static str,
 }
 
+/// The converter of a file of this path.
+pub(crate) fn converter<'c>(path: &Path, converters: &'c [Converter]) -> Option<&'c Converter> {
+    converter_of(converters, inner_name(&lower_name(path)))
+}
+
+fn lower_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().to_lowercase()
+}
+
 /// Decides by name and head. `head` is the beginning of the file as it lies on disk.
 pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Verdict {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
+    let name = lower_name(path);
     let compression = compression(&name, head);
     let inner = inner_name(&name);
+    if converter_of(&options.converters, inner).is_some() {
+        return Verdict::Read(Format::Converted, compression);
+    }
     let head = decode::peek(head, compression, HEAD_BYTES);
     if let Some(format) = options.format {
-        return match binary(&head, format).or_else(|| packed_table(format, compression)) {
+        return match refusal(&head, format, compression) {
             Some(refusal) => Verdict::Refuse(refusal),
             None => Verdict::Read(format, compression),
         };
@@ -47,10 +57,23 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Verdict
         return Verdict::Refuse(not_yet(what));
     }
     let format = format(extension, &head);
-    match binary(&head, format).or_else(|| packed_table(format, compression)) {
+    match refusal(&head, format, compression) {
         Some(refusal) => Verdict::Refuse(refusal),
         None => Verdict::Read(format, compression),
     }
+}
+
+/// Why a file of this format is not read, if it is not.
+fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<Refusal> {
+    let no_pdf = format == Format::Pdf && cfg!(not(feature = "pdf"));
+    let refusal = no_pdf.then(|| Refusal {
+        kind: SkipKind::Unsupported,
+        reason: "a PDF, which this build does not read".to_owned(),
+        remedy: "build lookalike with the feature pdf, or name a command that does: --convert '.pdf=pdftotext - -'",
+    });
+    refusal
+        .or_else(|| binary(head, format))
+        .or_else(|| packed_table(format, compression))
 }
 
 /// Tables that are read by their footer cannot be compressed as a whole.
@@ -113,6 +136,8 @@ fn format(extension: &str, head: &[u8]) -> Format {
         "arrow" | "arrows" | "feather" => Format::Arrow,
         "jsonl" | "ndjson" | "jl" => Format::Jsonl,
         "html" | "htm" | "xhtml" => Format::Html,
+        "pdf" => Format::Pdf,
+        _ if head.starts_with(b"%PDF-") => Format::Pdf,
         "json" | "" => by_content(head),
         _ if is_html(head) => Format::Html,
         _ => Format::Text,
@@ -191,14 +216,13 @@ fn not_yet(what: &str) -> Refusal {
     Refusal {
         kind: SkipKind::Unsupported,
         reason: format!("{what} not supported yet"),
-        remedy: "convert it to JSON Lines, or pass --format text to take the file as plain text",
+        remedy: "convert it to JSON Lines, name a command that makes text of it (--convert), or pass --format text to take the file as plain text",
     }
 }
 
 /// Formats that are recognised by their extension and not read.
 fn unsupported(extension: &str) -> Option<&'static str> {
     Some(match extension {
-        "pdf" => "PDF is",
         "lz4" | "br" | "lzma" => "this compression is",
         "zip" | "tar" | "tgz" | "7z" | "rar" | "jar" => "archives of files are",
         "orc" | "avro" => "this table format is",

@@ -64,7 +64,10 @@ impl Source {
 
     /// Whether the file is one document, not a sequence of records.
     pub fn is_document(&self) -> bool {
-        matches!(self.format, Format::Text | Format::Html)
+        matches!(
+            self.format,
+            Format::Text | Format::Html | Format::Pdf | Format::Converted
+        )
     }
 
     /// The file that is opened: the source's own, or the copy of standard input.

@@ -5,6 +5,8 @@
 mod archives;
 mod boilerplate;
 mod choices;
+#[cfg(unix)]
+mod convert;
 mod corpora;
 mod design;
 mod evaluate;
@@ -27,6 +29,8 @@ mod methods;
 mod oracle;
 mod overlap;
 mod overlap_atlas;
+#[cfg(feature = "pdf")]
+mod pdf;
 mod promises;
 mod refusals;
 mod results;

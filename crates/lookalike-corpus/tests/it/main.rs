@@ -9,10 +9,15 @@ mod columns;
 mod containers;
 mod discovery;
 mod extraction;
+mod fuzzed;
+#[path = "../fuzzing/mod.rs"]
+mod fuzzing;
 mod html;
 mod html_modes;
 mod laws;
 mod output;
+#[cfg(feature = "pdf")]
+mod pdf;
 mod reading;
 mod support;
 mod tables;

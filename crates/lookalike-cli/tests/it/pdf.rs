@@ -1,0 +1,78 @@
+//! PDF through the binary.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{Finish, Folder, json_lines, lookalike, pairs_of};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../lookalike-corpus/tests/fixtures")
+        .join(name)
+}
+
+#[test]
+fn the_same_document_by_different_producers_is_a_pair_and_leaves_as_it_came() {
+    let folder = Folder::new();
+    for name in ["story.pdf", "packed.pdf", "scripts.pdf", "locked.pdf"] {
+        folder.add(
+            Path::new("in").join(name),
+            std::fs::read(fixture(name)).unwrap(),
+        );
+    }
+    let text = lookalike("extract")
+        .arg(fixture("story.pdf"))
+        .args(["--quiet", "--output-format", "text"])
+        .succeed();
+    let lines = text.text().replace("\n\n", "|").replace('\n', " ");
+    let words = lines.replace(['|', '\u{c}'], " ");
+    folder.add("in/story.txt", words);
+    let rows = lookalike("pairs")
+        .arg(folder.path("in"))
+        .arg("--quiet")
+        .succeed()
+        .lines();
+    assert_eq!(pairs_of(&rows, "similarity").len(), 3, "{rows:?}");
+    let out = folder.path("out");
+    lookalike("dedup")
+        .arg(folder.path("in"))
+        .arg("-o")
+        .arg(&out)
+        .succeed()
+        .says(&["conversion"]);
+    let skipped = json_lines(&std::fs::read(out.join("skipped.jsonl")).unwrap());
+    assert_eq!(skipped.len(), 1);
+    assert!(
+        skipped[0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("encrypted with a password")
+    );
+    let removed = json_lines(&std::fs::read(out.join("removed.jsonl")).unwrap());
+    assert_eq!(removed.len(), 2, "{removed:?}");
+    let file = removed
+        .iter()
+        .filter_map(|row| row["file"].as_str())
+        .find(|file| file.ends_with(".pdf"));
+    let copied = std::fs::read(out.join(file.unwrap())).unwrap();
+    assert!(
+        ["story.pdf", "packed.pdf"]
+            .iter()
+            .any(|name| std::fs::read(fixture(name)).unwrap() == copied)
+    );
+}
+
+#[test]
+fn damage_is_told_without_a_panic_and_strict_stops_at_it() {
+    let folder = Folder::new();
+    folder.add("in/a.pdf", "%PDF-1.7 and nothing else");
+    folder.add("in/b.txt", "a text");
+    let done = lookalike("pairs").arg(folder.path("in")).succeed();
+    done.says(&["conversion", "a.pdf", "no PDF, or damaged"]);
+    assert!(!done.err.contains("panicked"), "{}", done.err);
+    let mut strict = lookalike("pairs");
+    strict
+        .arg(folder.path("in"))
+        .arg("--strict")
+        .fail(1)
+        .says(&["a.pdf", "no PDF, or damaged"]);
+}

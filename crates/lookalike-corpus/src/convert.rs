@@ -1,0 +1,387 @@
+//! Files of other formats, turned into text by a command that the user names.
+//!
+//! The command gets the file on standard input, or as a path where one of its words holds `{}`, and writes the text to
+//! standard output. There is no shell, unless the command is one. What it writes, how long it takes and what it
+//! leaves running are bounded; what goes wrong costs this one document, with the reason.
+
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::str::FromStr;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::options::OptionError;
+
+/// Stands for the path of the file.
+const PATH: &str = "{}";
+
+/// How much of a command's complaints is read.
+const COMPLAINT_BYTES: usize = 4096;
+
+/// How often is looked whether a command that wrote everything has ended.
+const POLL: Duration = Duration::from_millis(2);
+
+/// How long complaints are waited for once the command has ended: what it left running may hold them open.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// A command that turns files with names of some ending into text: `.ps=ps2ascii`.
+///
+/// ```
+/// use lookalike_corpus::Converter;
+/// let converter: Converter = ".tex=sed 's/%.*//' {}".parse()?;
+/// assert_eq!(converter.suffix(), ".tex");
+/// assert_eq!(converter.words(), ["sed", "s/%.*//", "{}"]);
+/// # Ok::<(), lookalike_corpus::OptionError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Converter {
+    suffix: String,
+    words: Vec<String>,
+}
+
+/// What a command wrote.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Converted {
+    Whole(Vec<u8>),
+    /// More than the longest document.
+    TooLong,
+}
+
+impl FromStr for Converter {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Converter, OptionError> {
+        let wrong = |why: &str| {
+            OptionError(format!(
+                "`{text}`: {why}: write .ps=ps2ascii, or '.doc=antiword {{}}'"
+            ))
+        };
+        let (suffix, command) = text.split_once('=').ok_or_else(|| wrong("no `=`"))?;
+        if suffix.len() < 2 || !suffix.starts_with('.') || suffix.contains('/') {
+            return Err(wrong("the ending of names begins with a dot"));
+        }
+        let words = shlex::split(command).ok_or_else(|| wrong("a quotation that does not end"))?;
+        if words.first().is_none_or(String::is_empty) {
+            return Err(wrong("no command"));
+        }
+        Ok(Converter {
+            suffix: suffix.to_lowercase(),
+            words,
+        })
+    }
+}
+
+impl Converter {
+    /// How names end of which the files are converted, in lower case.
+    pub fn suffix(&self) -> &str {
+        &self.suffix
+    }
+
+    /// The program and its arguments; never empty.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// Runs the command on a file. At most `most` bytes are taken of what it writes, and it may run for `limit`.
+    ///
+    /// # Errors
+    /// The reason, to be read after the name of the file: the command is not there, took too long, or ended with
+    /// another status than success.
+    pub(crate) fn convert(
+        &self,
+        bytes: &[u8],
+        most: usize,
+        limit: Duration,
+    ) -> Result<Converted, String> {
+        let copy = match self.words.iter().any(|word| word.contains(PATH)) {
+            true => Some(
+                self.copy(bytes)
+                    .map_err(|error| format!("cannot be copied for {}: {error}", self.name()))?,
+            ),
+            false => None,
+        };
+        let path = copy.as_ref().map(|copy| copy.path().to_string_lossy());
+        let words = self.words.iter().map(|word| match &path {
+            Some(path) => word.replace(PATH, path),
+            None => word.clone(),
+        });
+        let words: Vec<String> = words.collect();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        let input = copy.is_none().then(|| bytes.to_vec());
+        let mut running = Running::start(command, input, most)
+            .map_err(|error| format!("{} cannot be started: {error}", self.name()))?;
+        running
+            .finish(limit)
+            .map_err(|error| self.reason(error, limit))
+    }
+
+    /// The file where the command can find it, with the ending that it may go by.
+    fn copy(&self, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
+        let mut file = tempfile::Builder::new().suffix(&self.suffix).tempfile()?;
+        file.write_all(bytes)?;
+        file.flush()?;
+        Ok(file)
+    }
+
+    fn name(&self) -> String {
+        format!("the converter `{}`", self.words[0])
+    }
+
+    fn reason(&self, failure: Failure, limit: Duration) -> String {
+        let name = self.name();
+        match failure {
+            Failure::Late => format!(
+                "{name} took longer than {} s and was ended",
+                limit.as_secs_f64()
+            ),
+            Failure::Status(status, words) if words.is_empty() => {
+                format!("{name} failed: {status}")
+            }
+            Failure::Status(status, words) => format!("{name} failed: {status}: {words}"),
+            Failure::Io(error) => format!("{name}: {error}"),
+        }
+    }
+}
+
+/// The converter for a name without the suffix of its compression, in lower case: of those that fit the longest
+/// ending, and of equal ones the last.
+pub(crate) fn converter_of<'c>(converters: &'c [Converter], name: &str) -> Option<&'c Converter> {
+    let fitting = converters
+        .iter()
+        .filter(|converter| name.ends_with(&converter.suffix));
+    fitting.max_by_key(|converter| converter.suffix.len())
+}
+
+enum Failure {
+    /// It took too long.
+    Late,
+    /// It ended so, with this complaint.
+    Status(ExitStatus, String),
+    Io(io::Error),
+}
+
+/// A command that runs. Its pipes are served by threads of their own, for it may stop anywhere; what it leaves
+/// running may hold the pipes for ever, so these threads are not waited for.
+struct Running {
+    child: Child,
+    output: Receiver<io::Result<Vec<u8>>>,
+    complaint: Receiver<io::Result<Vec<u8>>>,
+    most: usize,
+}
+
+impl Running {
+    fn start(mut command: Command, input: Option<Vec<u8>>, most: usize) -> io::Result<Running> {
+        let stdin = if input.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        own_group(&mut command);
+        let mut child = command.spawn()?;
+        if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
+            // A command need not read all of its input.
+            thread::spawn(move || drop(pipe.write_all(&input)));
+        }
+        let output = read(child.stdout.take(), most.saturating_add(1));
+        let complaint = read(child.stderr.take(), COMPLAINT_BYTES);
+        Ok(Running {
+            child,
+            output,
+            complaint,
+            most,
+        })
+    }
+
+    fn finish(&mut self, limit: Duration) -> Result<Converted, Failure> {
+        let start = Instant::now();
+        let finished = self.output(start, limit);
+        if !matches!(finished, Ok(Converted::Whole(_))) {
+            end_group(&mut self.child);
+            // Reaps it; it is gone, or going.
+            let _ = self.child.wait();
+        }
+        finished
+    }
+
+    fn output(&mut self, start: Instant, limit: Duration) -> Result<Converted, Failure> {
+        let output = self.output.recv_timeout(limit).map_err(|_| Failure::Late)?;
+        let output = output.map_err(Failure::Io)?;
+        if output.len() > self.most {
+            return Ok(Converted::TooLong);
+        }
+        let status = loop {
+            match self.child.try_wait().map_err(Failure::Io)? {
+                Some(status) => break status,
+                None if start.elapsed() > limit => return Err(Failure::Late),
+                None => thread::sleep(POLL),
+            }
+        };
+        if status.success() {
+            return Ok(Converted::Whole(output));
+        }
+        let words = self
+            .complaint
+            .recv_timeout(LAST_WORDS)
+            .ok()
+            .and_then(Result::ok);
+        let words = String::from_utf8_lossy(&words.unwrap_or_default()).into_owned();
+        let line = words.lines().map(str::trim).find(|line| !line.is_empty());
+        Err(Failure::Status(status, line.unwrap_or_default().to_owned()))
+    }
+}
+
+/// Reads up to `most` bytes of a pipe on a thread; complaints beyond are passed over, so that the command goes on.
+fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> Receiver<io::Result<Vec<u8>>> {
+    let (send, receive) = channel();
+    if let Some(mut pipe) = pipe {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let read = (&mut pipe).take(most as u64).read_to_end(&mut bytes);
+            let full = bytes.len() >= most;
+            // Nobody listens any more once the command was given up.
+            let _ = send.send(read.map(|_| bytes));
+            if full && most == COMPLAINT_BYTES {
+                let _ = io::copy(&mut pipe, &mut io::sink());
+            }
+        });
+    }
+    receive
+}
+
+/// Puts the command into a process group of its own, so that all it starts can be ended with it.
+#[cfg(unix)]
+fn own_group(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    command.process_group(0);
+}
+
+#[cfg(not(unix))]
+fn own_group(_: &mut Command) {}
+
+/// Ends the command and what it started.
+#[cfg(unix)]
+fn end_group(child: &mut Child) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    // Fails when nothing of it is left.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+}
+
+#[cfg(not(unix))]
+fn end_group(child: &mut Child) {
+    let _ = child.kill();
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn convert(
+        command: &str,
+        input: &[u8],
+        most: usize,
+        limit: Duration,
+    ) -> Result<Converted, String> {
+        let converter: Converter = format!(".x={command}").parse().unwrap();
+        converter.convert(input, most, limit)
+    }
+
+    fn text(bytes: &[u8]) -> Result<Converted, String> {
+        Ok(Converted::Whole(bytes.to_vec()))
+    }
+
+    #[test]
+    fn by_standard_input_and_by_path() {
+        assert_eq!(convert("tr a-z A-Z", b"some", 100, LONG), text(b"SOME"));
+        assert_eq!(convert("tail -n 1 {}", b"a\nb\n", 100, LONG), text(b"b\n"));
+        assert_eq!(
+            convert("sh -c 'tr a b | tr b c'", b"a", 100, LONG),
+            text(b"c")
+        );
+        // More than a pipe holds, both ways.
+        let long = b"0123456789abcdef".repeat(1 << 16);
+        assert_eq!(convert("cat", &long, 1 << 21, LONG), text(&long));
+        // It need not read what it is given.
+        assert_eq!(convert("echo no", &long, 100, LONG), text(b"no\n"));
+    }
+
+    #[test]
+    fn failures_say_why() {
+        let failed = |command| convert(command, b"a", 100, LONG).unwrap_err();
+        assert_eq!(
+            failed("sh -c 'echo; echo bad font >&2; echo more >&2; exit 3'"),
+            "the converter `sh` failed: exit status: 3: bad font"
+        );
+        assert!(
+            failed("no-such-program-here").contains("`no-such-program-here` cannot be started")
+        );
+        assert!(failed("sh -c 'kill -9 $$'").contains("signal: 9"));
+        // Complaints without end hold nothing up.
+        assert!(
+            failed("sh -c 'yes 2>/dev/null | head -c 300000 >&2; exit 1'")
+                .ends_with("exit status: 1: y")
+        );
+    }
+
+    #[test]
+    fn output_and_time_are_bounded() {
+        assert_eq!(convert("cat", b"12345", 5, LONG), text(b"12345"));
+        assert_eq!(convert("cat", b"123456", 5, LONG), Ok(Converted::TooLong));
+        assert_eq!(convert("yes", b"", 1000, LONG), Ok(Converted::TooLong));
+        let short = Duration::from_millis(300);
+        let start = Instant::now();
+        for command in [
+            "sleep 60",
+            "sh -c 'sleep 60 | cat'",
+            "sh -c 'exec >&-; sleep 60'",
+            "sh -c 'sleep 60 & echo a'",
+        ] {
+            let late = convert(command, b"a", 100, short).unwrap_err();
+            assert!(late.contains("took longer than 0.3 s"), "{command}: {late}");
+        }
+        assert!(start.elapsed() < LONG);
+    }
+
+    #[test]
+    fn commands_are_words_not_shell() {
+        let words = |text: &str| text.parse::<Converter>().map(|converter| converter.words);
+        assert_eq!(
+            words(".x=a 'b c' \"d\" e\\ f").unwrap(),
+            ["a", "b c", "d", "e f"]
+        );
+        assert_eq!(words(".x=a $HOME *").unwrap(), ["a", "$HOME", "*"]);
+        for (wrong, why) in [
+            ("ps2ascii", "no `=`"),
+            ("ps=ps2ascii", "begins with a dot"),
+            (".=a", "begins with a dot"),
+            (".ps=", "no command"),
+            (".ps='a", "quotation"),
+        ] {
+            let error = words(wrong).unwrap_err().to_string();
+            assert!(
+                error.contains(why) && error.contains(".ps=ps2ascii"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_longest_ending_wins_then_the_last() {
+        let converters: Vec<Converter> = [".x=a", ".y.x=b", ".x=c"]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        let program =
+            |name| converter_of(&converters, name).map(|converter| converter.words[0].as_str());
+        assert_eq!(program("1.x"), Some("c"));
+        assert_eq!(program("1.y.x"), Some("b"));
+        assert_eq!(program("1.z"), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! Text of PDF, by a library in this process, kept apart from the rest of the job.
+//!
+//! What a file may do to the one who reads it, and what stands against it:
+//!
+//! - it swells to gigabytes when unpacked: all its streams are measured first ([`swell`]);
+//! - it makes the library panic or recurse: each file is read on a thread of its own, with a stack of its own;
+//! - it never ends: the thread is told to stop after a minute, and left behind if it does not hear;
+//! - it prints more text than a document may have: what is drawn is counted ([`page`]).
+//!
+//! Each costs this one document, with the reason.
+
+mod page;
+mod swell;
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
+use hayro_interpret::kurbo::Rect;
+use hayro_interpret::{
+    Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page,
+};
+
+use crate::record::BadKind;
+use page::Writer;
+
+/// Name of the threads that read PDF, for whoever reports panics: those in it are no errors of the program.
+pub const PDF_THREAD: &str = "lookalike-pdf";
+
+/// The library recurses into what is nested, up to limits of its own.
+const STACK_BYTES: usize = 16 << 20;
+
+/// What a file may take. The largest of real ones take seconds.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a file says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PdfText {
+    Whole(String),
+    /// More than the longest document.
+    TooLong,
+}
+
+/// Why a file says nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PdfError {
+    pub(crate) kind: BadKind,
+    /// To be read after the name of the file.
+    pub(crate) reason: String,
+}
+
+impl PdfError {
+    fn new(reason: &str) -> PdfError {
+        PdfError {
+            kind: BadKind::Conversion,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+type Outcome = Result<PdfText, PdfError>;
+
+/// The text of a file, at most `most` bytes: lines in the order in which they are drawn, a blank line between
+/// paragraphs, as far as they stand apart, and between pages.
+pub(crate) fn text(bytes: &[u8], most: usize) -> Outcome {
+    swell::measure(bytes).map_err(|reason| PdfError {
+        kind: BadKind::Bomb,
+        reason,
+    })?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (send, receive) = channel();
+    let (bytes, heard) = (bytes.to_vec(), Arc::clone(&stop));
+    let reader = thread::Builder::new()
+        .name(PDF_THREAD.to_owned())
+        .stack_size(STACK_BYTES);
+    let reader = reader.spawn(move || read(bytes, most, &heard, &send));
+    let reader =
+        reader.map_err(|error| PdfError::new(&format!("no thread to read it: {error}")))?;
+    match receive.recv_timeout(LIMIT) {
+        Ok(outcome) => outcome,
+        Err(RecvTimeoutError::Timeout) => {
+            stop.store(true, Ordering::Relaxed);
+            Err(PdfError::new(&format!(
+                "the PDF takes longer than {} s",
+                LIMIT.as_secs()
+            )))
+        }
+        Err(RecvTimeoutError::Disconnected) => {
+            // It panicked: of its own accord, or because there was too much to draw.
+            match reader.join() {
+                Err(panic) if panic.is::<page::Full>() => Ok(PdfText::TooLong),
+                _ => Err(PdfError::new(
+                    "the PDF is damaged in a way that its reader does not bear",
+                )),
+            }
+        }
+    }
+}
+
+fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<Outcome>) {
+    let outcome = match Pdf::new(bytes) {
+        Ok(pdf) => Ok(PdfText::Whole(draw(&pdf, most, stop))),
+        Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)) => {
+            Err(PdfError::new("the PDF is encrypted with a password"))
+        }
+        Err(LoadPdfError::Decryption(_)) => Err(PdfError::new(
+            "the PDF is encrypted in a way that is not known",
+        )),
+        Err(LoadPdfError::Invalid) => Err(PdfError::new("no PDF, or damaged beyond reading")),
+    };
+    // Nobody listens any more when it took too long.
+    let _ = send.send(outcome);
+}
+
+/// Draws all pages into text.
+fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> String {
+    let cache = InterpreterCache::new();
+    let mut writer = Writer::new(most, stop);
+    for page in pdf.pages().iter() {
+        let (width, height) = page.render_dimensions();
+        let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+        let upright = page.initial_transform(true).to_kurbo();
+        let settings = InterpreterSettings::default();
+        let mut context = Context::new(upright, area, &cache, pdf.xref(), settings);
+        interpret_page(page, &mut context, &mut writer);
+        writer.end_page();
+    }
+    writer.finish()
+}
+
+/// Ends the thread without a message.
+fn leave<T: Send + 'static>(why: T) -> ! {
+    resume_unwind(Box::new(why))
+}

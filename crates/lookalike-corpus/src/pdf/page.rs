@@ -1,0 +1,194 @@
+//! What is drawn on a page, as text: glyphs in the order in which they are drawn, with spaces, line ends and
+//! paragraphs where their places say so.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hayro_interpret::font::{Glyph, GlyphRun};
+use hayro_interpret::hayro_cmap::BfString;
+use hayro_interpret::kurbo::{Affine, BezPath, Point, Vec2};
+use hayro_interpret::{
+    BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask,
+};
+
+/// There is more text than a document may have.
+pub(super) struct Full;
+
+/// Nobody waits for the text any more.
+pub(super) struct Stopped;
+
+/// Units of a glyph's own measures in its height.
+const UNITS: f64 = 1000.0;
+
+/// All in heights of a glyph. A gap of this width parts words; fonts have spaces of 0.2 and more.
+const WORD_GAP: f64 = 0.16;
+/// A glyph that stands this far behind its place, or before it, begins a line.
+const COLUMN_GAP: f64 = 8.0;
+/// A glyph that stands this far above or below the last one is in another line.
+const LINE_GAP: f64 = 0.6;
+/// Lines farther apart than this are of different paragraphs.
+const PARAGRAPH_GAP: f64 = 1.9;
+
+/// Collects the text of pages.
+pub(super) struct Writer<'s> {
+    text: String,
+    most: usize,
+    stop: &'s AtomicBool,
+    /// Where the next glyph stands if it goes on with the word.
+    last: Option<Place>,
+    /// Beginning and text of the run drawn last: bold print draws twice in one place.
+    run: Option<(Point, String)>,
+}
+
+/// Where a glyph ends, and which way it is written.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    end: Point,
+    /// Along the line, of the length of a glyph's height.
+    along: Vec2,
+}
+
+impl<'s> Writer<'s> {
+    pub(super) fn new(most: usize, stop: &'s AtomicBool) -> Writer<'s> {
+        Writer {
+            text: String::new(),
+            most,
+            stop,
+            last: None,
+            run: None,
+        }
+    }
+
+    /// Pages are apart as paragraphs are.
+    pub(super) fn end_page(&mut self) {
+        self.break_line(2);
+        self.last = None;
+        self.run = None;
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.text.truncate(self.text.trim_end().len());
+        self.text
+    }
+
+    /// Looks whether the work is still wanted, and not too much.
+    fn check(&self) {
+        if self.text.len() > self.most {
+            super::leave(Full);
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            super::leave(Stopped);
+        }
+    }
+
+    /// Ends the text with so many line ends, none at its beginning.
+    fn break_line(&mut self, ends: usize) {
+        self.text.truncate(self.text.trim_end_matches(' ').len());
+        let there = self.text.len() - self.text.trim_end_matches('\n').len();
+        if !self.text.is_empty() {
+            self.text
+                .extend(std::iter::repeat_n('\n', ends.saturating_sub(there)));
+        }
+    }
+
+    fn space(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
+            self.text.push(' ');
+        }
+    }
+
+    /// What stands between the last glyph and one here.
+    fn gap(&mut self, here: Point, along: Vec2) {
+        let Some(last) = self.last else { return };
+        let height = last.along.hypot().max(along.hypot());
+        let line = last.along / last.along.hypot();
+        let moved = here - last.end;
+        let (on, across) = (moved.dot(line) / height, moved.cross(line).abs() / height);
+        let turned = line.cross(along).abs() > 0.1 * along.hypot();
+        if !(on.is_finite() && across.is_finite()) || turned || across > PARAGRAPH_GAP {
+            self.break_line(2);
+        } else if across > LINE_GAP || on.abs() > COLUMN_GAP {
+            self.break_line(1);
+        } else if on > WORD_GAP || on < -0.5 {
+            self.space();
+        }
+    }
+
+    fn glyph(&mut self, text: &str, place: Affine, advance: f64) {
+        let (origin, along) = (place * Point::ZERO, vector(place, UNITS));
+        if !(along.hypot() > 0.0 && along.is_finite() && origin.is_finite()) {
+            return;
+        }
+        self.gap(origin, along);
+        for c in text.chars() {
+            match c {
+                c if c.is_whitespace() => self.space(),
+                // Soft hyphens are drawn where a line ends.
+                '\u{ad}' => self.text.push('-'),
+                c if c.is_control() => {}
+                c => self.text.push(c),
+            }
+        }
+        let end = origin + vector(place, advance);
+        self.last = Some(Place { end, along });
+    }
+}
+
+/// What the transform makes of so many units along the line.
+fn vector(place: Affine, units: f64) -> Vec2 {
+    place * Point::new(units, 0.0) - place * Point::ZERO
+}
+
+fn advance(glyph: &Glyph<'_>) -> f64 {
+    let width = match glyph {
+        Glyph::Outline(glyph) => glyph.advance_width(),
+        Glyph::Type3(glyph) => glyph.advance_width(),
+    };
+    width.map_or(UNITS / 2.0, f64::from)
+}
+
+fn unicode(glyph: &Glyph<'_>) -> String {
+    match glyph.as_unicode() {
+        Some(BfString::Char(c)) => c.to_string(),
+        Some(BfString::String(text)) => text,
+        None => char::REPLACEMENT_CHARACTER.to_string(),
+    }
+}
+
+impl Device<'_> for Writer<'_> {
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, '_>, props: DrawProps<'_>, _: &DrawMode) {
+        self.check();
+        let glyphs = run.glyphs();
+        let Some(first) = glyphs.first() else { return };
+        let start = props.transform * first.transform() * Point::ZERO;
+        let texts: Vec<String> = glyphs.iter().map(|glyph| unicode(glyph)).collect();
+        let all = texts.concat();
+        let again = |(at, text): &(Point, String)| at.distance(start) < 1.0 && *text == all;
+        if self.run.as_ref().is_some_and(again) {
+            return;
+        }
+        self.run = Some((start, all));
+        for (glyph, text) in glyphs.iter().zip(&texts) {
+            self.glyph(text, props.transform * glyph.transform(), advance(glyph));
+        }
+    }
+
+    fn draw_path(&mut self, _: &BezPath, _: DrawProps<'_>, _: &DrawMode) {
+        self.check();
+    }
+
+    fn push_clip_path(&mut self, _: &ClipPath) {
+        self.check();
+    }
+
+    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'_>>, _: BlendMode) {
+        self.check();
+    }
+
+    fn draw_image(&mut self, _: Image<'_, '_>, _: ImageDrawProps<'_>) {
+        self.check();
+    }
+
+    fn pop_clip(&mut self) {}
+
+    fn pop_transparency_group(&mut self) {}
+}

@@ -1,0 +1,168 @@
+//! What the readers and HTML to text must bear: any bytes whatever.
+//!
+//! [`run`] gives bytes to one target and demands what holds for all input: no panic, every record told once, both
+//! readings agree, and where chunks are cut changes nothing. Two programs feed it: the tests, with a mutator that
+//! draws the same inputs every time ([`mutate`]), and libFuzzer (`fuzz/` of the repository), which watches which code is
+//! reached, and the time and memory of every input.
+
+pub(crate) mod mutate;
+pub(crate) mod seeds;
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use lookalike::Extraction;
+use lookalike_corpus::{
+    Chunk, Format, HtmlText, InputOptions, Inputs, Parser, ReadError, charset, raw_records,
+};
+
+/// What bytes are given to.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    /// The name of the file that they are read as; none where there is no file.
+    file: Option<(&'static str, Option<Format>)>,
+}
+
+const fn file(name: &'static str, file: &'static str, format: Option<Format>) -> Target {
+    Target {
+        name,
+        file: Some((file, format)),
+    }
+}
+
+/// All targets.
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "html",
+        file: None,
+    },
+    Target {
+        name: "main",
+        file: None,
+    },
+    Target {
+        name: "charset",
+        file: None,
+    },
+    // Anything: name and content decide.
+    file("sniff", "anything", None),
+    file("jsonl", "a.jsonl", Some(Format::Jsonl)),
+    file("csv", "a.csv", Some(Format::Csv)),
+    file("warc", "a.warc", Some(Format::Warc)),
+    file("arc", "a.arc", Some(Format::Arc)),
+    file("packed", "a.warc.gz", Some(Format::Warc)),
+    #[cfg(feature = "pdf")]
+    file("pdf", "a.pdf", Some(Format::Pdf)),
+    #[cfg(feature = "parquet")]
+    file("parquet", "a.parquet", Some(Format::Parquet)),
+    #[cfg(feature = "parquet")]
+    file("arrow", "a.arrow", Some(Format::Arrow)),
+];
+
+/// Gives the bytes to a target. `folder` is for the file that they are read from.
+///
+/// # Panics
+/// If a promise is broken: that is what it is for.
+pub(crate) fn run(target: Target, bytes: &[u8], folder: &Path) {
+    match (target.name, target.file) {
+        (_, Some((name, format))) => read(&folder.join(name), format, bytes),
+        ("charset", _) => decode(bytes),
+        ("main", _) => extract(bytes, &["main/2", "main/2+title+alt+links"]),
+        _ => extract(bytes, &["visible", "fast/1", "fast/1+title+alt+links"]),
+    }
+}
+
+/// A page in some modes: the text is valid, and the same again.
+fn extract(bytes: &[u8], modes: &[&str]) {
+    let page = String::from_utf8_lossy(bytes);
+    for mode in modes {
+        let extraction: Extraction = mode.parse().expect("a mode");
+        let mut extractor = HtmlText::new(extraction).expect("built in");
+        let (mut once, mut again) = (String::new(), String::from("before"));
+        extractor.extract(&page, &mut once);
+        extractor.extract(&page, &mut again);
+        assert_eq!(again.strip_prefix("before"), Some(once.as_str()), "{mode}");
+    }
+}
+
+fn decode(bytes: &[u8]) {
+    for html in [false, true] {
+        let decoded = charset::decode(bytes, html);
+        assert_eq!(charset::decode(bytes, html), decoded);
+        if let Some(declared) = charset::declared(bytes) {
+            charset::decode_declared(bytes, html, Some(declared));
+        }
+    }
+}
+
+/// A file in small chunks and in large ones: both parsed, the first also as raw records.
+fn read(path: &Path, format: Option<Format>, bytes: &[u8]) {
+    fs::write(path, bytes).expect("a file of our own");
+    let options = InputOptions {
+        format,
+        max_document_bytes: 1 << 16,
+        chunk_bytes: 1 << 10,
+        ..InputOptions::default()
+    };
+    let folder = path.parent().expect("in a folder");
+    let Ok(inputs) = Inputs::discover(&[path.into()], &options, folder) else {
+        return;
+    };
+    let small = parse(&inputs, &options);
+    let mut raw = 0;
+    raw_records::<ReadError>(&inputs, &options, &mut |record| {
+        raw += u64::from(record.part.begins());
+        Ok(())
+    })
+    .expect("nothing but damage");
+    assert_eq!(raw, small.records, "both readings number alike");
+    let large = InputOptions {
+        chunk_bytes: 1 << 20,
+        ..options
+    };
+    assert_eq!(parse(&inputs, &large), small, "chunks change nothing");
+}
+
+/// What a reading came to.
+#[derive(Debug, PartialEq, Eq)]
+struct Reading {
+    records: u64,
+    hash: u64,
+}
+
+fn parse(inputs: &Inputs, options: &InputOptions) -> Reading {
+    let mut parser = Parser::new(inputs, options);
+    let (mut records, mut hasher) = (0, hasher());
+    for chunk in inputs.chunks(options) {
+        let chunk: Chunk = chunk.expect("nothing but damage");
+        let before = records;
+        parser.parse(&chunk, &mut |record| {
+            records += 1;
+            match record {
+                Ok(record) => {
+                    assert_eq!(record.number + 1, records);
+                    (record.offset, &record.id, &record.text).hash(&mut hasher);
+                }
+                Err(bad) => {
+                    assert_eq!(bad.number + 1, records);
+                    (bad.offset, bad.kind, &bad.reason).hash(&mut hasher);
+                }
+            }
+        });
+        assert_eq!(records - before, chunk.records, "every record is told");
+    }
+    Reading {
+        records,
+        hash: hasher.finish(),
+    }
+}
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "two readings within one run are compared"
+)]
+fn hasher() -> DefaultHasher {
+    DefaultHasher::new()
+}

@@ -1,0 +1,254 @@
+//! Inputs to begin with: small, and together with something of everything that a format has.
+
+use std::io::Write;
+
+/// The inputs that a target begins with.
+pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
+    match target {
+        "html" | "main" => pages(),
+        "charset" => charsets(),
+        "jsonl" => lines(),
+        "csv" => tables(),
+        "warc" => vec![warc(), revisits()],
+        "arc" => vec![arc()],
+        "packed" => packed(),
+        #[cfg(feature = "pdf")]
+        "pdf" => pdf(),
+        #[cfg(feature = "parquet")]
+        "parquet" => columns::parquet(),
+        #[cfg(feature = "parquet")]
+        "arrow" => columns::arrow(),
+        _ => {
+            let all = [pages(), charsets(), lines(), packed(), vec![warc(), arc()]];
+            all.concat()
+        }
+    }
+}
+
+fn pages() -> Vec<Vec<u8>> {
+    let story = "<p>The ferry left the harbour at nine with forty people on board and came back before noon.</p>";
+    let article = format!(
+        "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>Ferry &amp; tide</title>\
+         <style>p{{}}</style><script>if (a<b) {{ \"<p>\" }}</script></head><body><nav><ul><li><a href=/>Home</a>\
+         <li><a href='/x?a=1&b=2'>News</a></ul></nav><main><article><h1>The ferry</h1>{}<pre>\n a\r\n  b</pre>\
+         <blockquote>caf&eacute;&#233;&#xE9;&notit;<br><br>x</blockquote></article></main><aside>ad</aside>\
+         <footer hidden>end</footer></body></html>",
+        story.repeat(3)
+    );
+    let odd = "<svg><title>t</title><![CDATA[a<b]]></svg><math><mi>x</mi></math><template><p>no</template>\
+               <noscript>no</noscript><textarea>a&lt;</textarea><xmp><b></xmp><table><tr><td>1<td>2<tr><th>3</table>\
+               <dl><dt>a<dd>b</dl><img src=a alt=\"an &amp; image\"><area alt=x href=y><!-- c --><!-- d --!><?php?>\
+               <a =b c='d\" e=f/><p style=\"display:none\">x<select><option>1</select><plaintext><p>"
+        .to_owned();
+    let listing: String = (0..30)
+        .map(|i| format!("<li><a href=/{i}>Harbour {i}</a> <code>void f{i}(int a)</code></li>"))
+        .collect();
+    let script =
+        "<script><!-- <script> </script> --></script><style></style></p></b><b><i></b></i>"
+            .to_owned();
+    [article, odd, format!("<ul>{listing}</ul>"), script]
+        .into_iter()
+        .map(String::into_bytes)
+        .collect()
+}
+
+fn charsets() -> Vec<Vec<u8>> {
+    vec![
+        b"\xef\xbb\xbfplain".to_vec(),
+        b"\xff\xfea\0b\0".to_vec(),
+        b"<meta charset=windows-1252>caf\xe9 \x93x\x94".to_vec(),
+        b"<meta http-equiv=content-type content='text/html; charset=shift_jis'>\x82\xa0\x82\xa2"
+            .to_vec(),
+        b"\x1b$B$\"\x1b(B".to_vec(),
+        "gr\u{fc}\u{df}e \u{4f60}\u{597d} \u{420}\u{443}\u{441}\u{441}"
+            .as_bytes()
+            .to_vec(),
+        b"\xc4\xe3\xba\xc3\xca\xc0\xbd\xe7 GB".to_vec(),
+    ]
+}
+
+fn lines() -> Vec<Vec<u8>> {
+    vec![
+        b"{\"id\":1,\"text\":\"one\"}\r\n\n{\"url\":\"http://a.example/\",\"html\":\"<p>two\"}\n{\"text\":null}\n[1]\n{".to_vec(),
+        b"\xef\xbb\xbf{\"text\":\"\\ud83d\\ude00 \\ud800 \\u0000\",\"a\":{\"b\":[1.5e300,true,null]},\"text\":\"again\"}".to_vec(),
+        "{\"id\":\"\u{e9}\",\"text\":\"\u{4f60}\u{597d}\"}\n \t\n{\"id\":{},\"text\":5}\n".as_bytes().to_vec(),
+    ]
+}
+
+fn tables() -> Vec<Vec<u8>> {
+    vec![
+        b"id,text\n1,one\n2,\"two, \"\"quoted\"\"\nand broken\"\n3\n4,a,b\n".to_vec(),
+        b"\xef\xbb\xbftext;x\r\na;b\r\n".to_vec(),
+        b"a,a,\n,,\n\"".to_vec(),
+    ]
+}
+
+/// An HTTP response with this head beyond its first lines.
+fn response(head: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n{head}\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+fn record(kind: &str, block: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a.example/1\r\nWARC-Date: 2024-01-01T00:00:00Z\r\n\
+         WARC-Record-ID: <urn:uuid:1>\r\nContent-Type: application/http; msgtype={kind}\r\nContent-Length: {}\r\n\r\n",
+        block.len()
+    );
+    [head.as_bytes(), block, b"\r\n\r\n"].concat()
+}
+
+fn warc() -> Vec<u8> {
+    let page = b"<html><p>a page of the archive";
+    [
+        record("warcinfo", b"software: x\r\n"),
+        record("response", &response("", page)),
+        record(
+            "response",
+            &response(
+                "Transfer-Encoding: chunked\r\n",
+                b"1e\r\n<html><p>a page of the archive\r\n0\r\n\r\n",
+            ),
+        ),
+        record(
+            "response",
+            &response("Content-Encoding: gzip\r\n", &gzip(page)),
+        ),
+        record("conversion", b"plain text of a page"),
+    ]
+    .concat()
+}
+
+fn revisits() -> Vec<u8> {
+    [
+        record("request", b"GET / HTTP/1.1\r\n\r\n"),
+        record("revisit", b"HTTP/1.1 304 Not Modified\r\n\r\n"),
+        record("metadata", b"{\"Container\":{}}"),
+        record("resource", b"\x89PNG\r\n\x1a\n\0"),
+        record(
+            "response",
+            b"HTTP/1.1 404 Not Found\nContent-Type: text/html\n\n<p>no",
+        ),
+    ]
+    .concat()
+}
+
+fn arc() -> Vec<u8> {
+    let block = response("", b"<html><p>an old page");
+    let version = "1 0 Crawler\nURL IP-address Archive-date Content-type Archive-length\n\n";
+    let mut bytes = format!(
+        "filedesc://a.arc 0.0.0.0 20080101000000 text/plain {}\n{version}\nhttp://a.example/ 192.0.2.1 20080102000000 text/html {}\n",
+        version.len(),
+        block.len()
+    )
+    .into_bytes();
+    bytes.extend(block);
+    bytes.push(b'\n');
+    bytes
+}
+
+fn packed() -> Vec<Vec<u8>> {
+    let members: Vec<Vec<u8>> = [
+        record("response", &response("", b"<p>one")),
+        record("response", &response("", b"<p>two")),
+    ]
+    .iter()
+    .map(|record| gzip(record))
+    .collect();
+    let frames = [zstd(&warc()), zstd(&revisits())].concat();
+    vec![members.concat(), gzip(&warc()), frames]
+}
+
+#[cfg(feature = "pdf")]
+fn pdf() -> Vec<Vec<u8>> {
+    let page = b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n2 0 obj\n<< /Type /Pages /Count 1 /Kids [3 0 R] >>\n\
+        endobj\n3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>\n\
+        endobj\n4 0 obj\n<< /Length 70 >>\nstream\nq 1 0 0 1 5 5 cm BT /F1 9 Tf 10 10 Td (some text) Tj T* [(a) -500 (b)] TJ ET Q\n\
+        endstream\nendobj\n5 0 obj\n<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>\nendobj\ntrailer << /Root 1 0 R >>\n";
+    vec![
+        page.to_vec(),
+        include_bytes!("../fixtures/story.pdf").to_vec(),
+        include_bytes!("../fixtures/packed.pdf").to_vec(),
+        include_bytes!("../fixtures/owned.pdf").to_vec(),
+    ]
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).expect("memory")
+}
+
+#[cfg(feature = "parquet")]
+mod columns {
+    use std::sync::Arc;
+
+    use arrow_array::types::Int8Type;
+    use arrow_array::{
+        ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StringViewArray,
+    };
+    use arrow_ipc::writer::{FileWriter, StreamWriter};
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::Compression;
+    use parquet::file::properties::WriterProperties;
+
+    fn batch() -> RecordBatch {
+        let columns: [(&str, ArrayRef); 4] = [
+            (
+                "id",
+                Arc::new(Int64Array::from(vec![Some(1), None, Some(3)])),
+            ),
+            (
+                "text",
+                Arc::new(StringArray::from(vec![Some("one"), None, Some("three")])),
+            ),
+            (
+                "view",
+                Arc::new(StringViewArray::from(vec![
+                    "a",
+                    "b",
+                    "a longer text than fits inline",
+                ])),
+            ),
+            (
+                "kind",
+                Arc::new(
+                    ["x", "y", "x"]
+                        .into_iter()
+                        .collect::<DictionaryArray<Int8Type>>(),
+                ),
+            ),
+        ];
+        RecordBatch::try_from_iter(columns).expect("columns of one length")
+    }
+
+    pub(super) fn parquet() -> Vec<Vec<u8>> {
+        let pack = |compression| {
+            let properties = WriterProperties::builder()
+                .set_compression(compression)
+                .set_max_row_group_row_count(Some(2))
+                .build();
+            let mut writer = ArrowWriter::try_new(Vec::new(), batch().schema(), Some(properties))
+                .expect("a schema");
+            writer.write(&batch()).expect("memory");
+            writer.into_inner().expect("memory")
+        };
+        vec![pack(Compression::UNCOMPRESSED), pack(Compression::SNAPPY)]
+    }
+
+    pub(super) fn arrow() -> Vec<Vec<u8>> {
+        let schema = batch().schema();
+        let mut file = FileWriter::try_new(Vec::new(), &schema).expect("a schema");
+        file.write(&batch()).expect("memory");
+        let mut stream = StreamWriter::try_new(Vec::new(), &schema).expect("a schema");
+        stream.write(&batch()).expect("memory");
+        vec![
+            file.into_inner().expect("memory"),
+            stream.into_inner().expect("memory"),
+        ]
+    }
+}
