@@ -70,6 +70,8 @@ pub struct ExtractionSummary {
     pub characters_replaced: u64,
     /// Of these, declared to be in another character set than they are in.
     pub charset_wrong: u64,
+    /// Of these, with text that was decoded wrongly before: read as it is.
+    pub mojibake: u64,
     /// Documents by character set, where it is not given by the format.
     pub charsets: BTreeMap<Cow<'static, str>, u64>,
     /// Documents by language, where that was wished; `unknown` where it could not be told.
@@ -95,6 +97,7 @@ impl ExtractionSummary {
         self.too_long += u64::from(record.text_state == TextState::TooLong);
         self.characters_replaced += u64::from(record.replaced);
         self.charset_wrong += u64::from(record.charset_wrong);
+        self.mojibake += u64::from(record.mojibake);
         self.record_bytes += record.raw.len() as u64;
         self.text_bytes += record.text.len() as u64;
         if let Some(charset) = record.charset {
@@ -108,6 +111,7 @@ impl ExtractionSummary {
         self.too_long += part.too_long;
         self.characters_replaced += part.characters_replaced;
         self.charset_wrong += part.charset_wrong;
+        self.mojibake += part.mojibake;
         self.input_bytes += part.input_bytes;
         self.record_bytes += part.record_bytes;
         self.text_bytes += part.text_bytes;

@@ -81,6 +81,8 @@ pub(crate) struct Tally {
     pub(crate) featureless: u64,
     /// Records in which broken characters were replaced.
     pub(crate) replaced: u64,
+    /// Records with text that was decoded wrongly before.
+    pub(crate) mojibake: u64,
     /// Records that were given an id.
     pub(crate) generated_ids: u64,
     /// Bytes of text.
@@ -97,6 +99,7 @@ impl Tally {
         self.uncategorised += other.uncategorised;
         self.featureless += other.featureless;
         self.replaced += other.replaced;
+        self.mojibake += other.mojibake;
         self.generated_ids += other.generated_ids;
         self.text_bytes += other.text_bytes;
         self.removed.add(&other.removed);
@@ -374,6 +377,7 @@ fn add_record(
     tally.missing += u64::from(record.text_state == TextState::Missing);
     tally.too_long += u64::from(record.text_state == TextState::TooLong);
     tally.replaced += u64::from(record.replaced);
+    tally.mojibake += u64::from(record.mojibake);
     tally.generated_ids += u64::from(record.id_generated);
     tally.removed.count(&record.removed);
     let class = if text.trim().is_empty() {

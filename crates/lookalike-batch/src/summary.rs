@@ -29,6 +29,9 @@ pub struct Counts {
     pub without_features: u64,
     /// Records in which broken characters were replaced.
     pub characters_replaced: u64,
+    /// Records with text that was decoded wrongly before it came here.
+    #[serde(default)]
+    pub mojibake: u64,
     /// With `--within` or `--across`: records without a category, which form one of their own.
     #[serde(default)]
     pub without_category: u64,
@@ -67,6 +70,7 @@ impl Counts {
             without_features: tally.featureless,
             without_category: tally.uncategorised,
             characters_replaced: tally.replaced,
+            mojibake: tally.mojibake,
             ids_generated: tally.generated_ids,
             ids_repeated: repeated_ids,
             unreadable: scanned.bad.len() as u64,

@@ -224,6 +224,10 @@ pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &Measured) {
     cost(measured);
 }
 
+/// The note on texts that came in damaged.
+const MOJIBAKE: &str =
+    "with text that was decoded wrongly before (such as \u{c3}\u{a9} for \u{e9}): read as it is";
+
 /// What a person wants to know after `extract`.
 pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measured) {
     line(
@@ -256,6 +260,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
             summary.characters_replaced,
             "with broken characters, read as U+FFFD",
         ),
+        (summary.mojibake, MOJIBAKE),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
         line("note", &format!("{} {note}", grouped(count)));
@@ -572,6 +577,7 @@ pub(crate) fn noteworthy(counts: &Counts) {
             counts.characters_replaced,
             "with broken characters, read as U+FFFD",
         ),
+        (counts.mojibake, MOJIBAKE),
         (counts.ids_repeated, "with the id of another: numbered"),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use lookalike::Language;
 use lookalike_batch::{BatchError, ExtractionSummary, Observer, TextExtraction, TextFormat};
-use lookalike_corpus::{AtomicFile, Compression, Inputs};
+use lookalike_corpus::{AtomicFile, Compression, Inputs, OutputFormat};
 
-use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments};
+use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, output_format};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Write to this file (compressed if it is called .gz or .zst) instead of standard output
+    /// Write to this file instead of standard output: compressed if it is called .gz or .zst, as a table if .parquet
     #[arg(long, short, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
@@ -75,7 +75,26 @@ fn compression(path: &Path) -> Compression {
         .unwrap_or(Compression::None)
 }
 
+/// A line with the fields that every table of texts has.
+const TABLE: &str = r#"{"id":"","source":"","record":0,"offset":0,"charset":"","text":""}"#;
+
+/// Whether a file of this name is a table of Parquet.
+fn is_table(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
+}
+
+fn table() -> Result<OutputFormat, Failure> {
+    output_format("parquet").map_err(Failure::Usage)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.output.as_deref().is_some_and(is_table)
+        && arguments.output_format == TextFormat::Text
+    {
+        let why = "a .parquet file holds texts and where they come from: leave --output-format text out, or choose another name";
+        return Err(Failure::Usage(why.to_owned()));
+    }
     let language = language_of(arguments.language)?;
     let mut options = arguments.input.options(None);
     let limits = arguments.run.limits();
@@ -121,7 +140,11 @@ fn write(job: &TextExtraction<'_>, path: Option<&Path>) -> Result<ExtractionSumm
             path.display()
         ))
     };
-    let mut file = AtomicFile::create(path, compression(path)).map_err(failed)?;
+    let mut file = match is_table(path) {
+        true => AtomicFile::lines(path, table()?, TABLE),
+        false => AtomicFile::create(path, compression(path)),
+    }
+    .map_err(failed)?;
     let summary = job.write(&mut file)?;
     file.commit().map_err(failed)?;
     Ok(summary)

@@ -53,6 +53,7 @@ mod html;
 mod json;
 mod lines;
 mod member;
+mod mojibake;
 mod name;
 mod options;
 mod parser;

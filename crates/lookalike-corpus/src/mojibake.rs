@@ -59,10 +59,10 @@ fn continuation(c: char) -> Option<u8> {
 
 /// What windows-1252 has from 0x80 to 0x9f; a space where it has nothing.
 const WINDOWS_1252: [char; 32] = [
-    '\u{20ac}', ' ', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}', '\u{2030}',
-    '\u{160}', '\u{2039}', '\u{152}', ' ', '\u{17d}', ' ', ' ', '\u{2018}', '\u{2019}', '\u{201c}', '\u{201d}',
-    '\u{2022}', '\u{2013}', '\u{2014}', '\u{2dc}', '\u{2122}', '\u{161}', '\u{203a}', '\u{153}', ' ', '\u{17e}',
-    '\u{178}',
+    '\u{20ac}', ' ', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}',
+    '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', ' ', '\u{17d}', ' ', ' ', '\u{2018}',
+    '\u{2019}', '\u{201c}', '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}', '\u{2dc}', '\u{2122}',
+    '\u{161}', '\u{203a}', '\u{153}', ' ', '\u{17e}', '\u{178}',
 ];
 
 #[cfg(test)]
@@ -71,7 +71,10 @@ mod tests {
 
     /// The text as a program shows it that takes its UTF-8 for windows-1252.
     fn misread(text: &str) -> String {
-        encoding_rs::WINDOWS_1252.decode_without_bom_handling(text.as_bytes()).0.into_owned()
+        encoding_rs::WINDOWS_1252
+            .decode_without_bom_handling(text.as_bytes())
+            .0
+            .into_owned()
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::fields::fields_of;
 use crate::html::HtmlText;
 use crate::json::{self, Buffers, Capture, Found, Selection, Slot};
 use crate::lines::Lines;
+use crate::mojibake::is_mojibake;
 use crate::options::{Category, Format, InputOptions, RankField};
 #[cfg(feature = "pdf")]
 use crate::pdf::{self, PdfText};
@@ -85,6 +86,7 @@ impl Place {
             replaced: false,
             charset: None,
             charset_wrong: false,
+            mojibake: false,
             removed: Removed::default(),
         }
     }
@@ -114,6 +116,12 @@ impl<'i> Parser<'i> {
 
     /// Visits the chunk's records in order: exactly [`Chunk::records`] of them.
     pub fn parse(&mut self, chunk: &Chunk, visit: &mut Visit<'_>) {
+        let visit: &mut Visit<'_> = &mut |record| {
+            visit(record.map(|record| Record {
+                mojibake: is_mojibake(&record.text),
+                ..record
+            }));
+        };
         let Some(lines) = self.boilerplate.clone() else {
             return self.pieces(chunk, visit);
         };

@@ -41,6 +41,8 @@ pub struct Record<'a> {
     pub charset: Option<&'static str>,
     /// Whether a header or the page declares another character set than the bytes are in.
     pub charset_wrong: bool,
+    /// Whether the text was decoded wrongly before it came here: `cafÃ©` for `café` in three places or more. It is left so.
+    pub mojibake: bool,
     /// What was taken out of the text as boilerplate.
     pub removed: Removed,
 }

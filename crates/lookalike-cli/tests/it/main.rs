@@ -12,6 +12,7 @@ mod design;
 mod evaluate;
 mod evaluate_input;
 mod explain;
+mod extract;
 #[cfg(feature = "parquet")]
 mod fingerprint_files;
 mod henzinger;

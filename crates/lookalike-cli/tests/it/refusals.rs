@@ -54,7 +54,10 @@ fn wrong_usage_is_status_2_and_names_what_would_be_right() {
             &["--method", "minhash", "--functions", "1"],
             &["--functions", "allpairs"],
         ),
-        (&["--format", "docx"], &["docx", "jsonl, text, html, warc"]),
+        (
+            &["--format", "docx"],
+            &["docx", "jsonl, text, html, pdf, warc"],
+        ),
         (&["--text", "a..b"], &["a..b", "empty name"]),
         (&["--thresold", "0.9"], &["--thresold", "--threshold"]),
     ];

@@ -9,13 +9,14 @@ pub(crate) mod mutate;
 pub(crate) mod seeds;
 
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use lookalike::Extraction;
 use lookalike_corpus::{
     Chunk, Format, HtmlText, InputOptions, Inputs, Parser, ReadError, charset, raw_records,
 };
+use xxhash_rust::xxh3::Xxh3;
 
 /// What bytes are given to.
 #[derive(Clone, Copy)]
@@ -134,7 +135,7 @@ struct Reading {
 
 fn parse(inputs: &Inputs, options: &InputOptions) -> Reading {
     let mut parser = Parser::new(inputs, options);
-    let (mut records, mut hasher) = (0, hasher());
+    let (mut records, mut hasher) = (0, Xxh3::new());
     for chunk in inputs.chunks(options) {
         let chunk: Chunk = chunk.expect("nothing but damage");
         let before = records;
@@ -157,12 +158,4 @@ fn parse(inputs: &Inputs, options: &InputOptions) -> Reading {
         records,
         hash: hasher.finish(),
     }
-}
-
-#[expect(
-    clippy::disallowed_types,
-    reason = "two readings within one run are compared"
-)]
-fn hasher() -> DefaultHasher {
-    DefaultHasher::new()
 }

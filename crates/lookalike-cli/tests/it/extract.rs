@@ -1,0 +1,78 @@
+//! `extract`: what it counts, and texts as a table.
+
+use crate::support::{Finish, Folder, STORY, lookalike};
+
+#[test]
+fn text_that_was_decoded_wrongly_before_is_counted_and_left() {
+    let folder = Folder::new();
+    let wrong = "Die GrÃ¶ÃŸe des CafÃ©s, und das MaÃŸ der Ãœbungen";
+    let input = folder.records(
+        "a.jsonl",
+        &[
+            ("wrong", wrong),
+            ("right", "Größe, Café, Maß, Übung"),
+            ("plain", STORY),
+        ],
+    );
+    let done = lookalike("extract").arg(&input).arg("--json").succeed();
+    let summary: serde_json::Value =
+        serde_json::from_str(done.err.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["mojibake"], 1);
+    assert_eq!(done.lines()[0]["text"], wrong);
+    let done = lookalike("extract").arg(&input).succeed();
+    done.says(&["1 with text that was decoded wrongly before"]);
+    let results = folder.dedup(&input, &[]);
+    assert_eq!(results.count("counts", "mojibake"), 1);
+    assert_eq!(results.kept.len(), 3);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn texts_as_a_table_are_those_that_are_printed() {
+    let folder = Folder::new();
+    let input = folder.add(
+        "a.jsonl",
+        format!("{{\"id\":\"a\",\"text\":\"{STORY}\"}}\n{{\"id\":\"b\"}}\n{{\"id\":\"c\",\"html\":\"<p>x<p>y\"}}\n"),
+    );
+    let printed = lookalike("extract")
+        .arg(&input)
+        .arg("--quiet")
+        .succeed()
+        .lines();
+    let table = folder.path("texts.parquet");
+    lookalike("extract")
+        .arg(&input)
+        .arg("-o")
+        .arg(&table)
+        .succeed();
+    let read = lookalike("extract")
+        .arg(&table)
+        .arg("--quiet")
+        .succeed()
+        .lines();
+    assert_eq!(read.len(), 3);
+    for (read, printed) in read.iter().zip(&printed) {
+        assert_eq!(
+            (&read["id"], &read["text"]),
+            (&printed["id"], &printed["text"])
+        );
+    }
+    // What is there of columns is what is there of fields.
+    let rows = lookalike("dedup")
+        .arg(&table)
+        .arg("-o")
+        .arg(folder.path("out"))
+        .succeed();
+    rows.says(&["3 records"]);
+    let kept = crate::support::json_lines(&std::fs::read(folder.path("out/kept.jsonl")).unwrap());
+    assert_eq!(kept[1]["without"], "missing");
+    assert_eq!(kept[0]["record"], 1);
+    let mut both = lookalike("extract");
+    let flags = ["--output-format", "text"];
+    both.arg(&input)
+        .arg("-o")
+        .arg(&table)
+        .args(flags)
+        .fail(2)
+        .says(&[".parquet", "another name"]);
+}
