@@ -277,7 +277,8 @@ fn end_group(child: &mut Child) {
     let _ = child.kill();
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

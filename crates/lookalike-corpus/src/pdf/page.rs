@@ -108,7 +108,7 @@ impl<'s> Writer<'s> {
             self.break_line(2);
         } else if across > LINE_GAP || on.abs() > COLUMN_GAP {
             self.break_line(1);
-        } else if on > WORD_GAP || on < -0.5 {
+        } else if !(-0.5..=WORD_GAP).contains(&on) {
             self.space();
         }
     }
