@@ -91,7 +91,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queries: Vec<u64> = words(1 << 20).take(queries).collect();
     let mut join = None;
     measure("queries", queries.len(), || {
-        join = BatchJoin::new(&queries, radius, BatchLimits::default()).ok();
+        let limits = BatchLimits {
+            threads,
+            ..BatchLimits::default()
+        };
+        join = BatchJoin::new(&queries, radius, limits).ok();
         join.as_ref().map_or(0, |join| join.bytes() as u64)
     });
     let join = join.ok_or("too many queries")?;

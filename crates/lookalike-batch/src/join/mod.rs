@@ -113,6 +113,7 @@ impl FingerprintJoin<'_> {
         let limits = BatchLimits {
             memory_bytes: shares.tables,
             stream_codes: f.expected().unwrap_or(UNKNOWN),
+            threads: self.limits.threads,
         };
         let join = BatchJoin::new(queries.codes(), self.distance, limits)?;
         self.observer

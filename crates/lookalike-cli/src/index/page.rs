@@ -9,7 +9,8 @@ use crate::size::show;
 
 const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}svg{width:100%;height:auto;background:#f7f7f9}\
+h1{font-size:1.5rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}.wide{overflow-x:auto}\
+svg{width:100%;min-width:36rem;height:auto;background:#f7f7f9}\
 .seen{fill:#3566a8}.even{fill:none;stroke:#d1662b;stroke-width:2}.spike{fill:#b3261e}\
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
 td,th{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}td.t,th.t{text-align:left;overflow-wrap:anywhere}\
@@ -56,6 +57,7 @@ fn plots(page: &mut String, distribution: &Distribution) {
         .collect();
     let last = seen.len().saturating_sub(1);
     page.push_str(&chart(
+        "Bars: highest bit in which neighbours differ",
         &top_first(&seen),
         &top_first(&distribution.expected_gaps),
         &|at| (last - at).to_string(),
@@ -68,9 +70,9 @@ fn plots(page: &mut String, distribution: &Distribution) {
         .map(|&count| count as f64)
         .collect();
     let share = ranges.iter().sum::<f64>() / ranges.len().max(1) as f64;
-    page.push_str(&chart(&ranges, &vec![share; ranges.len()], &|at| {
-        at.to_string()
-    }));
+    let even = vec![share; ranges.len()];
+    let name = "Bars: fingerprints in each of 128 ranges";
+    page.push_str(&chart(name, &ranges, &even, &|at| at.to_string()));
     let spikes = distribution.spikes.iter().map(|spike| {
         let range = format!("range {}: {}", spike.range, grouped(spike.count));
         (range, &spike.commonest)
@@ -81,7 +83,7 @@ fn plots(page: &mut String, distribution: &Distribution) {
         .iter()
         .map(|repeated| (String::new(), repeated));
     rows(page, "Most repeated", repeated);
-    page.push_str("<h2>Tables</h2>\n<table><tr><th>table<th>key bits<th>errors forgiven<th>address bits<th>candidates a probe\
+    page.push_str("<h2>Tables</h2>\n<div class=\"wide\"><table><tr><th>table<th>key bits<th>errors forgiven<th>address bits<th>candidates a probe\
         <th>if even<th>fullest bucket</tr>\n");
     for (at, table) in (1..).zip(&distribution.tables) {
         let _ = writeln!(
@@ -95,7 +97,7 @@ fn plots(page: &mut String, distribution: &Distribution) {
             grouped(table.fullest_bucket as u64)
         );
     }
-    page.push_str("</table>\n");
+    page.push_str("</table></div>\n");
 }
 
 /// A table of fingerprints; nothing when there are none.
@@ -110,7 +112,7 @@ fn rows<'a>(
     }
     let _ = writeln!(
         page,
-        "<h2>{title}</h2>\n<table><tr><th class=\"t\"><th class=\"t\">fingerprint<th>copies<th class=\"t\">such as</tr>"
+        "<h2>{title}</h2>\n<div class=\"wide\"><table><tr><th class=\"t\"><th class=\"t\">fingerprint<th>copies<th class=\"t\">such as</tr>"
     );
     for (label, repeated) in all {
         let _ = writeln!(
@@ -121,18 +123,18 @@ fn rows<'a>(
             escaped(&repeated.ids.join(", "))
         );
     }
-    page.push_str("</table>\n");
+    page.push_str("</table></div>\n");
 }
 
-/// Bars with a line over them, labelled below at every eighth.
-fn chart(bars: &[f64], line: &[f64], label: &dyn Fn(usize) -> String) -> String {
+/// Bars with a line over them, labelled below at every eighth; scrolled where the screen is too narrow to read them.
+fn chart(name: &str, bars: &[f64], line: &[f64], label: &dyn Fn(usize) -> String) -> String {
     const WIDTH: f64 = 960.0;
     const HEIGHT: f64 = 220.0;
     let most = bars.iter().chain(line).copied().fold(1.0, f64::max);
     let step = WIDTH / bars.len().max(1) as f64;
     let y = |value: f64| HEIGHT * (1.0 - value / most);
     let mut svg = format!(
-        "<svg viewBox=\"0 -16 {WIDTH} {}\" role=\"img\">",
+        "<div class=\"wide\"><svg viewBox=\"0 -16 {WIDTH} {}\" role=\"img\" aria-label=\"{name}\">",
         HEIGHT + 36.0
     );
     for (at, &value) in bars.iter().enumerate() {
@@ -168,7 +170,7 @@ fn chart(bars: &[f64], line: &[f64], label: &dyn Fn(usize) -> String) -> String 
     let points: Vec<String> = points.collect();
     let _ = writeln!(
         svg,
-        "<polyline class=\"even\" points=\"{}\"/><text x=\"2\" y=\"-3\">{}</text></svg>",
+        "<polyline class=\"even\" points=\"{}\"/><text x=\"2\" y=\"-3\">{}</text></svg></div>",
         points.join(" "),
         grouped(most as u64)
     );

@@ -126,6 +126,40 @@ fn constants_are_read_from_a_file() {
 }
 
 #[test]
+fn constants_are_measured_kept_and_read_back() {
+    let folder = Folder::new();
+    let path = folder.path("here.json");
+    let run = |flags: &[&str]| {
+        lookalike("design")
+            .args(["--json", "--fingerprints", "2^27", "--constants"])
+            .arg(&path)
+            .args(flags)
+            .succeed()
+            .json()
+    };
+    let measured = run(&["--calibrate"]);
+    assert_eq!(measured["constants_from"], "measured on this machine");
+    let constants = measured["constants"].as_object().unwrap();
+    for (name, value) in constants {
+        let told = value.as_f64().is_none_or(|ns| ns.is_finite() && ns >= 0.0);
+        assert!(told, "{name}: {value}");
+    }
+    let lines = constants["line_ns"].as_array().unwrap();
+    let ns = |at: usize| lines[at][1].as_f64().unwrap();
+    assert!(lines.len() > 4 && ns(0) > 0.0, "{lines:?}");
+    assert!(
+        ns(lines.len() - 1) > ns(0),
+        "memory is no faster than a cache: {lines:?}"
+    );
+    // The file says what was printed, and plans from it are the same plans.
+    let kept: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(kept, measured["constants"]);
+    let again = run(&[]);
+    assert_eq!(again["designs"], measured["designs"]);
+    assert_eq!(again["constants_from"], path.display().to_string());
+}
+
+#[test]
 fn nonsense_is_refused() {
     for flags in [
         &["--fingerprints", "many"][..],

@@ -36,6 +36,8 @@ pub struct BatchLimits {
     pub memory_bytes: u64,
     /// About how many codes will stream by: large filters pay for themselves on many only.
     pub stream_codes: u64,
+    /// Threads that take the queries in: with two, the filters are made side by side.
+    pub threads: usize,
 }
 
 impl Default for BatchLimits {
@@ -43,6 +45,7 @@ impl Default for BatchLimits {
         Self {
             memory_bytes: u64::MAX,
             stream_codes: u64::MAX,
+            threads: 1,
         }
     }
 }
@@ -94,13 +97,30 @@ impl<C: Code> BatchJoin<C> {
         let left = limits.memory_bytes.saturating_sub(index.bytes() as u64);
         let most = left.min(stream.saturating_mul(BITMAP_BYTES));
         let balance = BitBalance::sample(queries, 1 << 16);
-        let filters = half_budgets(bits, radius).into_iter();
-        let filters = filters.map(|(half, budget)| {
+        let shapes = half_budgets(bits, radius).into_iter();
+        let shapes = shapes.map(|(half, budget)| {
             let address_bits = filter_bits(distinct, budget, bits / 2, most)?;
             let marks = distinct.saturating_mul(neighbours(address_bits, budget));
-            (marks <= stream).then(|| Filter::new(queries, &balance, half, address_bits, budget))
+            (marks <= stream).then_some((half, address_bits, budget))
         });
-        let filters = filters.collect::<Option<Vec<_>>>().unwrap_or_default();
+        let shapes: Vec<_> = shapes.collect::<Option<_>>().unwrap_or_default();
+        let made = |(half, address_bits, budget)| {
+            Filter::new(queries, &balance, half, address_bits, budget)
+        };
+        let filters = if limits.threads > 1 {
+            std::thread::scope(|scope| {
+                let made = &made;
+                let start = |shape| scope.spawn(move || made(shape));
+                let running: Vec<_> = shapes.into_iter().map(start).collect();
+                let joined = running.into_iter().map(|filter| filter.join());
+                let again = std::panic::resume_unwind;
+                joined
+                    .map(|made| made.unwrap_or_else(|panic| again(panic)))
+                    .collect()
+            })
+        } else {
+            shapes.into_iter().map(made).collect()
+        };
         Ok(Self {
             index,
             radius,

@@ -4,7 +4,7 @@
 //! [`Fingerprint`] of 64 bits, or a bare `u32` or `u128` of a scheme with another width), a
 //! [`Word`] the machine integer that tables pack and compare.
 
-use super::kernel::{self, Dense, Flipped, Line, LineVisitor};
+use super::kernel::{self, Dense, Flipped, Line, LineVisitor, Located};
 use crate::sketch::Fingerprint;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -79,26 +79,20 @@ pub trait Word:
     fn scan_packed(bytes: &[u8], width: usize, count: usize, needle: Self, radius: u32) -> u64 {
         scan_slowly(bytes, width, count, needle, radius)
     }
-    /// Probes buckets of packed entries, of which `starts` numbers the first of each; `entries` has
-    /// eight bytes more. Calls `hit` with bucket and value of each entry near `needle`, and returns
-    /// how many were compared.
+    /// Compares the entries of probes that lie back to back in `entries`, which has eight bytes more. Calls `hit` with
+    /// bucket and value of each entry near `needle`, and returns how many were compared.
     fn probe_packed(
-        (starts, entries): (&[[u8; 4]], &[u8]),
+        entries: &[u8],
         width: usize,
-        probes: Flipped<'_>,
+        probes: Located<'_>,
         needle: Self,
         hit: &mut dyn FnMut(u32, Self),
     ) -> u64 {
         let mut compared = 0;
-        for &flip in probes.flips {
-            let Some(left) = probes.radius.checked_sub(flip.count_ones()) else {
-                continue;
-            };
-            let bucket = probes.bucket ^ flip;
-            let ends = [bucket, bucket + 1]
-                .map(|bucket| u32::from_le_bytes(starts[bucket as usize]) as usize);
-            compared += (ends[1] - ends[0]) as u64;
-            for at in ends[0]..ends[1] {
+        for (bucket, left, extent) in probes.each() {
+            compared += u64::from(extent.count);
+            let first = extent.first as usize;
+            for at in first..first + extent.count as usize {
                 let entry = Self::read(&entries[at * width..(at + 1) * width]);
                 if (entry ^ needle).ones() <= left {
                     hit(bucket, entry);
@@ -107,22 +101,18 @@ pub trait Word:
         }
         compared
     }
-    /// As [`Word::probe_packed`] for a table as bits.
+    /// As [`Word::probe_packed`] for a table as bits, and in any order.
     fn probe_dense(
         table: Dense<'_>,
-        probes: Flipped<'_>,
+        probes: Located<'_>,
         needle: Self,
         hit: &mut dyn FnMut(u32, Self),
     ) -> u64 {
         let mut compared = 0;
-        for &flip in probes.flips {
-            let Some(left) = probes.radius.checked_sub(flip.count_ones()) else {
-                continue;
-            };
-            let bucket = probes.bucket ^ flip;
-            let (start, count) = table.range(bucket as usize);
-            compared += count as u64;
-            for rank in start..start + count {
+        for (bucket, left, extent) in probes.each() {
+            compared += u64::from(extent.count);
+            let first = extent.first as usize;
+            for rank in first..first + extent.count as usize {
                 let entry = Self::from_u128(table.entry(rank));
                 if (entry ^ needle).ones() <= left {
                     hit(bucket, entry);
@@ -318,18 +308,18 @@ word!(u64, kernel::extract, kernel::deposit, {
     }
 
     fn probe_packed(
-        table: (&[[u8; 4]], &[u8]),
+        entries: &[u8],
         width: usize,
-        probes: Flipped<'_>,
+        probes: Located<'_>,
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
-        kernel::probe_packed(table, width, probes, needle, hit)
+        kernel::probe_packed(entries, width, probes, needle, hit)
     }
 
     fn probe_dense(
         table: Dense<'_>,
-        probes: Flipped<'_>,
+        probes: Located<'_>,
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {

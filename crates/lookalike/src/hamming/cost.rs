@@ -5,7 +5,8 @@
 
 use super::design::{Design, TableKey};
 use super::family::choose;
-use super::layout::{Geometry, Layout, overflow};
+use super::kernel::DENSE_GROUP;
+use super::layout::{Geometry, LINE_BYTES, Layout, line_capacity, overflow};
 
 mod calibrate;
 
@@ -18,9 +19,11 @@ pub struct Constants {
     pub query_ns: f64,
     /// Cost of a table of a query, beside its probes.
     pub table_ns: f64,
-    /// Cost of making a probe, beside its memory accesses.
+    /// Cost of making a probe of a packed table, beside its memory accesses and entries.
     pub probe_ns: f64,
-    /// Cost of finding a bucket among the marks of a dense table, beside.
+    /// Cost of making a probe of a table in lines, alike.
+    pub line_probe_ns: f64,
+    /// What a probe of a dense table costs more than one of a packed table: its bucket is found among marks.
     pub select_ns: f64,
     /// Cost of comparing one entry.
     pub entry_ns: f64,
@@ -28,6 +31,8 @@ pub struct Constants {
     pub scanned_code_ns: f64,
     /// Cost of one entry of one table when it is built.
     pub build_entry_ns: f64,
+    /// What a query costs more than the sum of these parts: branches that go astray, memory that is late.
+    pub beyond_parts: f64,
     /// Throughput cost of a random cache line with prefetch, at ascending sizes of what is accessed
     /// in bytes; logarithmic between them.
     pub line_ns: Vec<(f64, f64)>,
@@ -51,10 +56,12 @@ impl Default for Constants {
             query_ns: 60.0,
             table_ns: 40.0,
             probe_ns: 20.0,
+            line_probe_ns: 15.0,
             select_ns: 12.0,
             entry_ns: 1.2,
             scanned_code_ns: 0.5,
             build_entry_ns: 38.0,
+            beyond_parts: 1.4,
             line_ns: line_ns.map(|(size, ns)| (size * MIB, ns)).to_vec(),
         }
     }
@@ -119,9 +126,10 @@ impl Costs {
             candidates_per_query: 0.0,
             bytes_per_fingerprint: 0.0,
             lines_per_query: 0.0,
-            query_ns: constants.query_ns,
+            query_ns: 0.0,
             build_ns_per_fingerprint: 0.0,
         };
+        let mut reads = Reads::default();
         // Keys of one length, which most are, have one geometry.
         let mut last = None;
         for key in design.tables() {
@@ -132,54 +140,113 @@ impl Costs {
                 .map(|(_, geometry)| geometry);
             let geometry = known.unwrap_or_else(choose);
             last = Some((prefix, geometry));
-            costs.add(key, geometry, layout);
+            costs.add(key, geometry);
+            reads.add(key, geometry, layout);
         }
-        costs.price(layout, fingerprints, constants);
+        costs.lines_per_query = reads.0.iter().map(|read| read.lines).sum();
+        costs.price(layout, &reads, constants);
         costs
     }
 
-    fn add(&mut self, key: &TableKey, geometry: Geometry, layout: Layout) {
+    fn add(&mut self, key: &TableKey, geometry: Geometry) {
         let probes = neighbours(geometry.address_bits, key.budget) as f64;
         self.address_bits.push(geometry.address_bits);
         self.probes += probes;
         self.candidates_per_query += probes * geometry.load;
         self.bytes_per_fingerprint += geometry.bytes;
-        self.lines_per_query += probes * lines_per_probe(geometry, layout);
     }
 
-    fn price(&mut self, layout: Layout, fingerprints: u64, constants: &Constants) {
+    fn price(&mut self, layout: Layout, reads: &Reads, constants: &Constants) {
         let tables = self.address_bits.len() as f64;
         self.build_ns_per_fingerprint = tables * constants.build_entry_ns;
         if self.address_bits.iter().all(|&bits| bits == 0) {
-            self.query_ns += constants.scanned_code_ns * self.candidates_per_query;
+            let scanned = constants.scanned_code_ns * self.candidates_per_query;
+            self.query_ns = constants.query_ns + scanned;
             return;
         }
-        let size = self.bytes_per_fingerprint * fingerprints as f64;
-        let select_ns = match layout {
-            Layout::Dense => constants.select_ns,
-            Layout::Packed | Layout::Lines => 0.0,
+        let probe_ns = match layout {
+            Layout::Packed => constants.probe_ns,
+            Layout::Lines => constants.line_probe_ns,
+            Layout::Dense => constants.probe_ns + constants.select_ns,
         };
-        self.query_ns += tables * constants.table_ns
-            + self.probes * (constants.probe_ns + select_ns)
+        let parts = constants.query_ns
+            + tables * constants.table_ns
+            + self.probes * probe_ns
             + self.candidates_per_query * constants.entry_ns
-            + self.lines_per_query * constants.line_ns(size);
+            + reads.0.iter().map(|read| read.ns(constants)).sum::<f64>();
+        self.query_ns = parts * constants.beyond_parts;
     }
 }
 
-/// Lines of one probe. A bucket that begins anywhere in a line reaches into the next as often as it
-/// is long; long buckets are read in sequence, which is an eighth of the cost.
-fn lines_per_probe(geometry: Geometry, layout: Layout) -> f64 {
-    let sequential = |bytes: f64| bytes.min(64.0) / 64.0 + (bytes - 64.0).max(0.0) / 512.0;
-    let bytes = geometry.load * geometry.width as f64;
-    match layout {
-        // The counts beside the marks are few, and mostly in a cache.
-        Layout::Packed | Layout::Dense => 2.0 + sequential(bytes),
-        Layout::Lines => {
-            let capacity = super::layout::line_capacity(geometry.width);
-            let (spilled, spills) = overflow(geometry.load, capacity);
-            1.0 + 2.0 * spills + sequential(spilled * geometry.width as f64)
+/// Cache lines that a query reads of one part of all tables, and the size of that part.
+#[derive(Clone, Copy, Debug, Default)]
+struct Read {
+    lines: f64,
+    bytes: f64,
+}
+
+impl Read {
+    fn ns(&self, constants: &Constants) -> f64 {
+        self.lines * constants.line_ns(self.bytes)
+    }
+}
+
+/// Directory, marks, and entries.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reads([Read; 3]);
+
+impl Reads {
+    fn add(&mut self, key: &TableKey, geometry: Geometry, layout: Layout) {
+        let Self([directory, marks, entries]) = self;
+        let address_bits = geometry.address_bits;
+        let buckets = 2_f64.powi(address_bits as i32);
+        let probes = neighbours(address_bits, key.budget) as f64;
+        // Buckets whose numbers differ in low bits only stand in one line.
+        let apart = |together: f64| {
+            let shared = together.max(1.0).log2() as u32;
+            neighbours(address_bits.saturating_sub(shared), key.budget) as f64
+        };
+        let line = LINE_BYTES as f64;
+        let load = geometry.load;
+        match layout {
+            Layout::Packed => {
+                directory.lines += apart(line / 4.0);
+                directory.bytes += 4.0 * buckets;
+                let bytes = load * geometry.width as f64;
+                entries.lines += probes * lines_of_run(bytes);
+                entries.bytes += buckets * bytes;
+            }
+            Layout::Lines => {
+                let (spilled, spills) = overflow(load, line_capacity(geometry.width));
+                let beside = spilled * geometry.width as f64;
+                entries.lines +=
+                    probes * (1.0 + spills * lines_of_run(4.0 + beside / spills.max(1e-9)));
+                entries.bytes += buckets * (line + beside + 16.0 * spills);
+            }
+            Layout::Dense => {
+                let group = DENSE_GROUP as f64;
+                directory.lines += apart(line / 4.0 * group);
+                directory.bytes += 4.0 * buckets / group;
+                let mark_bytes = (1.0 + load) / 8.0;
+                // A group reaches into the next line as often as it is long.
+                marks.lines += apart(line / mark_bytes) * (1.0 + group * mark_bytes / line);
+                marks.bytes += buckets * mark_bytes;
+                let bytes = load * geometry.entry_bits / 8.0;
+                // Empty buckets are not read.
+                let filled = 1.0 - (-load).exp();
+                let runs = 1.0 + (apart(line / bytes.max(1.0)) - 1.0) * filled;
+                entries.lines += runs * lines_of_run(bytes / filled.max(1e-9));
+                entries.bytes += buckets * bytes;
+            }
         }
     }
+}
+
+/// Lines of so many bytes that begin anywhere. Those after the second are asked for by the processor by itself: a third.
+fn lines_of_run(bytes: f64) -> f64 {
+    let line = LINE_BYTES as f64;
+    let few = (bytes - 1.0).clamp(0.0, 2.0 * line);
+    1.0 + few / line + (bytes - 1.0 - few).max(0.0) / (3.0 * line)
 }
 
 #[cfg(test)]

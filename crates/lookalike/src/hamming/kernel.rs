@@ -26,7 +26,7 @@ pub enum Level {
     Portable,
     /// NEON, which every aarch64 processor has.
     Neon,
-    /// AVX2, BMI2 and POPCNT.
+    /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
     Avx2,
     /// AVX-512 F and BW besides.
     Avx512,
@@ -68,7 +68,9 @@ fn detect() -> Level {
 #[cfg(target_arch = "x86_64")]
 fn detect() -> Level {
     let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
         && is_x86_feature_detected!("popcnt");
     let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
     match (avx2, avx512, is_x86_feature_detected!("avx512vpopcntdq")) {
@@ -232,6 +234,43 @@ impl Flipped<'_> {
     }
 }
 
+/// Where the entries of a bucket are: the rank of the first, and how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Entries of the table before the bucket.
+    pub first: u32,
+    /// Entries of the bucket.
+    pub count: u32,
+}
+
+/// Probes whose entries have been found.
+#[derive(Clone, Copy, Debug)]
+pub struct Located<'a> {
+    /// The probes.
+    pub probes: Flipped<'a>,
+    /// The entries of each.
+    pub extents: &'a [Extent],
+}
+
+impl Located<'_> {
+    /// Bucket, errors left, and entries of each probe.
+    #[inline(always)]
+    pub(super) fn each(&self) -> impl Iterator<Item = (u32, u32, Extent)> + '_ {
+        let Flipped {
+            bucket,
+            flips,
+            radius,
+        } = self.probes;
+        flips
+            .iter()
+            .zip(self.extents)
+            .filter_map(move |(&flip, &extent)| {
+                let left = radius.checked_sub(flip.count_ones())?;
+                Some((bucket ^ flip, left, extent))
+            })
+    }
+}
+
 /// A cache line of entries.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
@@ -313,74 +352,113 @@ fn visit_line(
 /// Entries up to which a bucket is compared one by one.
 const FEW: usize = 24;
 
-/// Probes buckets of entries that lie back to back: `starts` numbers the first entry of each, and
-/// `entries` has eight bytes more than its entries. Calls `hit` with bucket and value of each entry
-/// near `needle`, and returns how many were compared.
+/// Compares the entries of probes that lie back to back in `entries`, which has eight bytes more. Calls `hit` with bucket
+/// and value of each entry near `needle`, and returns how many were compared.
 pub(super) fn probe_packed(
-    (starts, entries): (&[[u8; 4]], &[u8]),
+    entries: &[u8],
     width: usize,
-    probes: Flipped<'_>,
+    probes: Located<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
-    match Level::detected() {
-        Level::Portable => probe_packed_portably((starts, entries), width, probes, needle, hit),
+    probe_packed_at(Level::detected(), entries, width, probes, needle, hit)
+}
+
+fn probe_packed_at(
+    level: Level,
+    entries: &[u8],
+    width: usize,
+    probes: Located<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    match level {
+        Level::Portable => probe_packed_portably(entries, width, probes, needle, hit),
         #[cfg(target_arch = "x86_64")]
-        _ => x86::probe_packed((starts, entries), width, probes, needle, hit),
+        _ => x86::probe_packed(level, entries, width, probes, needle, hit),
         #[cfg(not(target_arch = "x86_64"))]
-        _ => probe_packed_portably((starts, entries), width, probes, needle, hit),
+        _ => probe_packed_portably(entries, width, probes, needle, hit),
     }
 }
 
 #[inline(always)]
 fn probe_packed_portably(
-    (starts, entries): (&[[u8; 4]], &[u8]),
+    entries: &[u8],
     width: usize,
-    probes: Flipped<'_>,
+    probes: Located<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
     let mut compared = 0;
-    for (bucket, left) in probes.probes() {
-        let [start, end] = [bucket as usize, bucket as usize + 1]
-            .map(|bucket| u32::from_le_bytes(starts[bucket]) as usize);
-        let count = end - start;
-        compared += count as u64;
-        let bytes = &entries[start * width..end * width + 8];
+    for (bucket, left, extent) in probes.each() {
+        compared += u64::from(extent.count);
         let mut hit = |entry| hit(bucket, entry);
-        match width {
-            _ if count > FEW => scan_many(bytes, width, count, needle, left, &mut hit),
-            5 => scan_few::<5>(bytes, count, needle, left, &mut hit),
-            6 => scan_few::<6>(bytes, count, needle, left, &mut hit),
-            _ => scan_many(bytes, width, count, needle, left, &mut hit),
-        }
+        scan_bucket(entries, width, extent, needle, left, &mut hit);
     }
     compared
 }
 
-/// Probes buckets of a table as bits. Calls `hit` with bucket and value of each entry near `needle`, and returns how many
-/// were compared.
-pub(super) fn probe_dense(
-    table: Dense<'_>,
-    probes: Flipped<'_>,
+/// Visits the entries of a bucket within `radius` of `needle`.
+#[inline(always)]
+fn scan_bucket(
+    entries: &[u8],
+    width: usize,
+    extent: Extent,
     needle: u64,
-    hit: &mut dyn FnMut(u32, u64),
-) -> u64 {
-    match Level::detected() {
-        #[cfg(target_arch = "x86_64")]
-        level if level >= Level::Avx2 => x86::probe_dense(table, probes, needle, hit),
-        _ => probe_dense_portably(table, probes, needle, hit),
+    radius: u32,
+    hit: &mut impl FnMut(u64),
+) {
+    let (start, count) = (extent.first as usize, extent.count as usize);
+    let bytes = &entries[start * width..(start + count) * width + 8];
+    match width {
+        _ if count > FEW => scan_many(bytes, width, count, needle, radius, hit),
+        5 => scan_few::<5>(bytes, count, needle, radius, hit),
+        6 => scan_few::<6>(bytes, count, needle, radius, hit),
+        _ => scan_many(bytes, width, count, needle, radius, hit),
     }
 }
 
-fn probe_dense_portably(
+/// Finds the entries of the buckets at each of `flips` from `bucket` in a table as bits.
+pub(super) fn locate_dense(table: Dense<'_>, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+    locate_dense_at(Level::detected(), table, bucket, flips, out);
+}
+
+fn locate_dense_at(level: Level, table: Dense<'_>, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        _ if level >= Level::Avx2 => x86::locate_dense(table, bucket, flips, out),
+        _ => locate_dense_portably(table, bucket, flips, out),
+    }
+}
+
+fn locate_dense_portably(table: Dense<'_>, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+    let select = |word: u64, n: u32| deposit_portably(1 << n, word).trailing_zeros();
+    dense::locate_with(table, bucket, flips, out, select);
+}
+
+/// Compares the entries of probes of a table as bits. Calls `hit` with bucket and value of each entry near `needle`, in any
+/// order, and returns how many were compared.
+pub(super) fn probe_dense(
     table: Dense<'_>,
-    probes: Flipped<'_>,
+    probes: Located<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
-    let select = |word: u64, n: u32| deposit_portably(1 << n, word).trailing_zeros();
-    dense::probe_with(table, probes, needle, select, hit)
+    probe_dense_at(Level::detected(), table, probes, needle, hit)
+}
+
+fn probe_dense_at(
+    level: Level,
+    table: Dense<'_>,
+    probes: Located<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        _ if level >= Level::Avx2 => x86::probe_dense(level, table, probes, needle, hit),
+        _ => dense::probe_with(table, probes, needle, hit),
+    }
 }
 
 /// Entries of a width that is known beforehand, each read as eight bytes.
@@ -623,6 +701,7 @@ fn near_in_window(
 }
 
 /// Asks for the cache line that holds `items[index]`; does nothing when there is no such item.
+#[inline(always)]
 pub(super) fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     x86::prefetch(items, index);

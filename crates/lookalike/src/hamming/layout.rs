@@ -51,6 +51,7 @@ pub(super) fn entry_bytes(code_bits: u32, address_bits: u32) -> usize {
 }
 
 /// Entries of this width in a line; an entry without bytes counts as one byte.
+#[inline]
 pub(super) fn line_capacity(width: usize) -> usize {
     LINE_DATA / width.max(1)
 }
@@ -62,6 +63,8 @@ pub(super) struct Geometry {
     pub(super) address_bits: u32,
     /// Bytes of an entry.
     pub(super) width: usize,
+    /// Bits of an entry.
+    pub(super) entry_bits: f64,
     /// Entries of a bucket, on average.
     pub(super) load: f64,
     /// Bytes a fingerprint, directory included, for fingerprints that are spread evenly.
@@ -103,6 +106,7 @@ impl Geometry {
         Self {
             address_bits,
             width,
+            entry_bits: f64::from(code_bits - address_bits),
             load,
             bytes,
         }

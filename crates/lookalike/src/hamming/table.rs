@@ -6,7 +6,7 @@
 use super::build::Addressing;
 use super::code::Word;
 use super::design::TableKey;
-use super::kernel::{self, Dense, Flipped, Line, LineVisitor};
+use super::kernel::{self, Dense, Extent, Flipped, Line, LineVisitor, Located};
 use super::layout::{LINE_DATA, Layout, entry_bytes, line_capacity};
 use super::section::{HeldBytes, Section};
 use dense::DenseStore;
@@ -50,6 +50,24 @@ struct Lines {
     spilled: Section<u8>,
     /// Rank of the first entry of each bucket; empty until asked for.
     ranks: Section<[u8; 4]>,
+}
+
+/// Flips of a table that are searched together: a table that forgives several errors has thousands, whose memory would
+/// be gone from the cache before it is read.
+pub(super) const PIECE: usize = 32;
+/// Directory entries of four bytes in a cache line.
+const LINE_STARTS: usize = 16;
+
+/// Calls `each` with the first bucket of every run of buckets of one unit, a power of two.
+#[inline(always)]
+fn once_each(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl FnMut(usize)) {
+    let mut last = usize::MAX;
+    for at in buckets {
+        if at / unit != last {
+            last = at / unit;
+            each(at);
+        }
+    }
 }
 
 /// Where the entries of a bucket are.
@@ -230,13 +248,31 @@ impl<W: Word> Table<W> {
         stored + self.flips.len() * 4
     }
 
-    /// Asks for the memory that the probes of `bucket` read first.
-    pub(super) fn prefetch_directory(&self, bucket: u32) {
-        let buckets = self.flips.iter().map(|flip| (bucket ^ flip) as usize);
+    /// Pieces that the flips are searched in.
+    pub(super) fn pieces(&self) -> usize {
+        self.flips.len().div_ceil(PIECE)
+    }
+
+    /// The flips of a piece.
+    #[inline(always)]
+    pub(super) fn piece(&self, piece: usize) -> &[u32] {
+        let start = piece * PIECE;
+        &self.flips[start..self.flips.len().min(start + PIECE)]
+    }
+
+    /// Whether there are marks between directory and entries.
+    #[inline(always)]
+    pub(super) fn has_marks(&self) -> bool {
+        matches!(self.store, Store::Dense(_))
+    }
+
+    /// Asks for the memory that the probes at these flips from `bucket` read first.
+    pub(super) fn prefetch_directory(&self, bucket: u32, flips: &[u32]) {
+        let buckets = flips.iter().map(|flip| (bucket ^ flip) as usize);
         match &self.store {
             Store::Packed(packed) => {
                 let starts = packed.starts.items();
-                buckets.for_each(|at| kernel::prefetch(starts, at));
+                once_each(buckets, LINE_STARTS, |at| kernel::prefetch(starts, at));
             }
             Store::Lines(lines) => {
                 let lines = lines.lines.items();
@@ -244,23 +280,42 @@ impl<W: Word> Table<W> {
             }
             Store::Dense(dense) => {
                 let counts = dense.view().counts;
-                buckets.for_each(|at| kernel::prefetch(counts, at / kernel::DENSE_GROUP));
+                once_each(buckets, kernel::DENSE_GROUP * LINE_STARTS, |at| {
+                    kernel::prefetch(counts, at / kernel::DENSE_GROUP);
+                });
             }
         }
     }
 
-    /// Asks for the memory of the entries, once the directory is there.
-    pub(super) fn prefetch_entries(&self, bucket: u32) {
-        let buckets = self.flips.iter().map(|flip| (bucket ^ flip) as usize);
+    /// Asks for the marks of a dense table, once the directory is there.
+    pub(super) fn prefetch_marks(&self, bucket: u32, flips: &[u32]) {
+        if let Store::Dense(dense) = &self.store {
+            let view = dense.view();
+            let buckets = flips.iter().map(|flip| (bucket ^ flip) as usize);
+            once_each(buckets, kernel::DENSE_GROUP, |at| {
+                let place = view.place_of_marks(at);
+                kernel::prefetch(view.marks, place);
+                // Those of most groups are sixteen bytes.
+                kernel::prefetch(view.marks, place + 16);
+            });
+        }
+    }
+
+    /// Finds the entries of the probes, once directory and marks are there, and asks for their memory.
+    pub(super) fn locate(&self, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+        let buckets = flips.iter().map(|flip| (bucket ^ flip) as usize);
         match &self.store {
             Store::Packed(packed) => {
                 let (starts, entries) = (packed.starts.items(), packed.entries.items());
-                buckets.for_each(|at| {
-                    let [start, end] =
-                        [starts[at], starts[at + 1]].map(|rank| u32::from_le_bytes(rank) as usize);
+                for (at, out) in buckets.zip(out) {
+                    let (start, end) = range(starts, at);
                     kernel::prefetch(entries, start * self.width);
                     kernel::prefetch(entries, (end * self.width).saturating_sub(1));
-                });
+                    *out = Extent {
+                        first: start as u32,
+                        count: end.saturating_sub(start) as u32,
+                    };
+                }
             }
             Store::Lines(lines) => {
                 let (all, spilled) = (lines.lines.items(), lines.spilled.items());
@@ -272,36 +327,32 @@ impl<W: Word> Table<W> {
             }
             Store::Dense(dense) => {
                 let view = dense.view();
-                buckets.for_each(|at| {
-                    kernel::prefetch(view.marks, view.place_of_marks(at));
-                    // Entries are some bytes from where they would be if they were spread evenly.
-                    let place = view.place(at);
-                    kernel::prefetch(view.entries, place.saturating_sub(16));
-                    kernel::prefetch(view.entries, place + 24);
-                });
+                kernel::locate_dense(view, bucket, flips, out);
+                for &extent in out.iter() {
+                    let (first, last) = view.place(extent);
+                    if extent.count > 0 {
+                        kernel::prefetch(view.entries, first);
+                        kernel::prefetch(view.entries, last);
+                    }
+                }
             }
         }
     }
 
-    /// Visits bucket and stored bits of each entry within `radius` of `needle`, the bits flipped in
-    /// the number of its bucket included; how many were compared.
+    /// Visits bucket and stored bits of each entry within the radius of `needle`, the bits flipped in
+    /// the number of its bucket included; how many were compared. `extents` is what [`Table::locate`] found.
     pub(super) fn probe(
         &self,
-        bucket: u32,
+        probes: Flipped<'_>,
+        extents: &[Extent],
         needle: W,
-        radius: u32,
         hit: &mut dyn FnMut(u32, W),
     ) -> u64 {
         let width = self.width;
-        let probes = Flipped {
-            bucket,
-            flips: &self.flips,
-            radius,
-        };
+        let located = Located { probes, extents };
         match &self.store {
             Store::Packed(packed) => {
-                let table = (packed.starts.items(), packed.entries.items());
-                W::probe_packed(table, width, probes, needle, hit)
+                W::probe_packed(packed.entries.items(), width, located, needle, hit)
             }
             Store::Lines(lines) => {
                 let shape = (width, line_capacity(width) as u32);
@@ -313,7 +364,7 @@ impl<W: Word> Table<W> {
                 };
                 W::probe_lines(lines.lines.items(), shape, probes, needle, &mut visitor)
             }
-            Store::Dense(dense) => W::probe_dense(dense.view(), probes, needle, hit),
+            Store::Dense(dense) => W::probe_dense(dense.view(), located, needle, hit),
         }
     }
 
@@ -452,16 +503,22 @@ fn append<W: Word>(entries: &mut Vec<u8>, rests: &[W], width: usize) {
 }
 
 impl Packed {
+    #[inline]
     fn range(&self, bucket: usize) -> (usize, usize) {
-        let starts = self.starts.items();
-        let rank = |at: usize| u32::from_le_bytes(starts[at]) as usize;
-        (rank(bucket), rank(bucket + 1))
+        range(self.starts.items(), bucket)
     }
 
     fn len(&self) -> usize {
         let end = self.starts.items().last();
         end.map_or(0, |&end| u32::from_le_bytes(end) as usize)
     }
+}
+
+/// First rank of a bucket, and of the next.
+#[inline(always)]
+fn range(starts: &[[u8; 4]], bucket: usize) -> (usize, usize) {
+    let rank = |at: usize| u32::from_le_bytes(starts[at]) as usize;
+    (rank(bucket), rank(bucket + 1))
 }
 
 impl Lines {
@@ -520,6 +577,7 @@ impl Lines {
 }
 
 /// Where beside the lines the rest of a bucket is, if it has any there.
+#[inline]
 fn spill(line: &Line, width: usize) -> Option<usize> {
     let unit = (line.tail() as usize).checked_sub(line_capacity(width) + 1)?;
     Some(unit * SPILL_UNIT)

@@ -37,9 +37,9 @@ impl Buckets {
         self.capacity = (items / buckets * 5 / 4 + 8 * LINE).next_multiple_of(LINE);
         let wanted = buckets * self.capacity + LINE;
         if self.items.len() < wanted {
-            self.items = Vec::with_capacity(wanted);
+            // Fresh pages are zero already: nothing is written before the advice, or twice.
+            self.items = vec![0; wanted];
             kernel::ask_huge_pages(&mut self.items);
-            self.items.resize(wanted, 0);
         }
         let beyond_line = self.items.as_ptr().addr() % 64 / size_of::<u64>();
         self.from = (LINE - beyond_line) % LINE;

@@ -70,10 +70,9 @@ impl<W: Word> Filter<W> {
         budget: u32,
     ) -> Self {
         let addressing = Addressing::new(balance.best(half, address_bits));
-        let mut marks = Vec::new();
-        marks.reserve_exact(1 << (address_bits - 6));
+        // Fresh pages are zero already: nothing is written before the advice, or twice.
+        let mut marks = vec![0_u64; 1 << (address_bits - 6)];
         kernel::ask_huge_pages(&mut marks);
-        marks.resize(1 << (address_bits - 6), 0_u64);
         let flips = flips(address_bits, budget);
         let near = queries.iter().flat_map(|query| {
             let address = addressing.bucket(query.word()) as u32;

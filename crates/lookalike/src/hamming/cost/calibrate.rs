@@ -1,8 +1,12 @@
 //! Measures [`Constants`] on this machine, with a clock that the caller brings.
 
 use super::super::code::Word;
-use super::super::kernel::{self, BitWriter, DENSE_GROUP, Dense, Flipped};
-use super::Constants;
+use super::super::design::Design;
+use super::super::family::{Family, Group};
+use super::super::index::TableIndex;
+use super::super::kernel::{self, Extent, Flipped, Located};
+use super::super::layout::Layout;
+use super::{Constants, Costs};
 use std::hint::black_box;
 
 /// Measures the constants of one core; takes a second or two, and the memory of the largest working
@@ -15,57 +19,191 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
         .map(|&size| (size as f64, random_line(clock, size)));
     let line_ns = line_ns.collect();
     let scanned_code_ns = scan(clock);
-    let default = Constants::default();
-    // Twice the entries cost the difference.
-    let (shorter, longer) = (probe(clock, 8), probe(clock, 16));
-    let entry_ns = ((longer - shorter) / 8.0).clamp(0.0, shorter / 8.0);
-    let probe_ns = shorter - 8.0 * entry_ns;
-    let select_ns = (dense_probe(clock) - probe_ns - entry_ns).max(0.0);
-    // The rest is arithmetic as well, and scales with a probe.
-    let scale = shorter / (default.probe_ns + 8.0 * default.entry_ns);
-    Constants {
-        query_ns: default.query_ns * scale,
-        table_ns: default.table_ns * scale,
-        probe_ns,
-        select_ns,
+    let (shorter, longer) = (probe(clock, 64), probe(clock, 128));
+    let entry_ns = ((longer - shorter) / 64.0).clamp(0.0, shorter / 64.0);
+    let [packed, lines, dense] = [Layout::Packed, Layout::Lines, Layout::Dense]
+        .map(|layout| table_and_probe(clock, layout, entry_ns));
+    let parts = Constants {
+        query_ns: packed.0,
+        table_ns: packed.0,
+        probe_ns: packed.1,
+        line_probe_ns: lines.1,
+        select_ns: (dense.1 - packed.1).max(0.0),
         entry_ns,
         scanned_code_ns,
-        build_entry_ns: default.build_entry_ns * scale,
+        build_entry_ns: build(clock),
+        beyond_parts: 1.0,
         line_ns,
+    };
+    Constants {
+        beyond_parts: beyond_parts(clock, &parts),
+        ..parts
     }
 }
 
-/// Shortest of five timings, in nanoseconds for each of `units`.
-fn best(clock: &mut dyn FnMut() -> f64, units: usize, work: &mut dyn FnMut()) -> f64 {
-    let timings = (0..5).map(|_| {
-        let start = clock();
-        work();
-        clock() - start
-    });
-    timings.fold(f64::INFINITY, f64::min) * 1e9 / units as f64
+/// Codes of an index that is larger than the nearest caches.
+const UNCACHED_CODES: u64 = 1 << 18;
+
+/// What real queries cost, beside the sum of their parts: the mean of all layouts, and of many and few probes.
+fn beyond_parts(clock: &mut dyn FnMut() -> f64, parts: &Constants) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for layout in Layout::ALL {
+        for family in [forgiving(), exact()] {
+            let Ok(design) = Design::new(family, 64, 3) else {
+                continue;
+            };
+            let expected = Costs::of(&design, layout, UNCACHED_CODES, parts).query_ns;
+            if let Some(ns) = search(clock, &design, layout, UNCACHED_CODES) {
+                sum += (ns / expected).clamp(0.5, 4.0).ln();
+                count += 1.0;
+            }
+        }
+    }
+    if count > 0.0 {
+        (sum / count).exp()
+    } else {
+        1.0
+    }
 }
 
-fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
-    const PROBES: usize = 200_000;
-    const AHEAD: u64 = 16;
-    let mut lines = Vec::with_capacity((bytes as usize / 64).max(1));
-    kernel::ask_huge_pages(&mut lines);
-    lines.resize(lines.capacity(), [1_u64; 8]);
-    let count = lines.len() as u64;
-    let at = |i: u64| {
-        let mixed = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i.wrapping_mul(0xc2b2_ae3d) << 32;
-        ((u128::from(mixed.wrapping_mul(0xff51_afd7_ed55_8ccd)) * u128::from(count)) >> 64) as usize
+/// An entry of a table that is built.
+fn build(clock: &mut dyn FnMut() -> f64) -> f64 {
+    const CODES: u64 = 1 << 20;
+    let codes: Vec<u64> = (1..=CODES).map(random).collect();
+    let Ok(design) = Design::new(forgiving(), 64, 3) else {
+        return Constants::default().build_entry_ns;
     };
-    let mut from = 0;
-    best(clock, PROBES, &mut || {
+    let entries = codes.len() * design.tables().len();
+    best(clock, entries, &mut || {
+        let built = TableIndex::build(&codes, &design, Layout::Packed);
+        black_box(built.is_ok());
+    })
+}
+
+fn random(i: u64) -> u64 {
+    let mixed = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+/// Codes of an index that fits the nearest caches with all it is searched with.
+const CACHED_CODES: u64 = 1 << 12;
+
+/// Two tables that forgive an error each.
+fn forgiving() -> Family {
+    let half = Group {
+        errors: 1,
+        blocks: 1,
+        chosen: 1,
+    };
+    Family::Groups(vec![half; 2])
+}
+
+/// Eight tables that are probed once each.
+fn exact() -> Family {
+    Family::exact_groups(&[(1, 4), (1, 4)])
+}
+
+/// Costs of a table of a query and of a probe, beside the entries, out of two searches: one with many probes of few
+/// tables, one with one probe of each of many. A query is taken to cost as much as a table beside.
+fn table_and_probe(clock: &mut dyn FnMut() -> f64, layout: Layout, entry_ns: f64) -> (f64, f64) {
+    let [forgiving, exact] = [forgiving(), exact()].map(|family| {
+        let design = Design::new(family, 64, 3).ok()?;
+        let costs = Costs::of(&design, layout, CACHED_CODES, &Constants::default());
+        let ns =
+            search(clock, &design, layout, CACHED_CODES)? - costs.candidates_per_query * entry_ns;
+        Some((1.0 + design.tables().len() as f64, costs.probes, ns))
+    });
+    let (Some((few, many_probes, a)), Some((many, few_probes, b))) = (forgiving, exact) else {
+        let default = Constants::default();
+        return (default.table_ns, default.probe_ns);
+    };
+    // a = few t + many_probes p, b = many t + few_probes p.
+    let probe_ns = (a * many - b * few) / (many_probes * many - few_probes * few);
+    let probe_ns = probe_ns.clamp(0.0, a.max(0.0) / many_probes);
+    let table_ns = (a - many_probes * probe_ns) / few;
+    (table_ns.max(0.0), probe_ns)
+}
+
+/// Nanoseconds of a query of an index over so many codes, at least [`CACHED_CODES`].
+fn search(
+    clock: &mut dyn FnMut() -> f64,
+    design: &Design,
+    layout: Layout,
+    count: u64,
+) -> Option<f64> {
+    const QUERIES: usize = 4096;
+    const GROUP: usize = 64;
+    let codes: Vec<u64> = (1..=count).map(random).collect();
+    let index = TableIndex::build(&codes, design, layout).ok()?;
+    // Every second query finds something, which takes its time as well.
+    let near = |i: usize| codes[i * (count as usize / QUERIES)] ^ 1 << 5 ^ 1 << 40;
+    let queries: Vec<u64> = (0..QUERIES)
+        .map(|i| {
+            if i % 2 == 0 {
+                near(i)
+            } else {
+                random(1 << 40 | i as u64)
+            }
+        })
+        .collect();
+    Some(best(clock, QUERIES, &mut || {
         let mut sum = 0;
-        for i in from..from + PROBES as u64 {
-            kernel::prefetch(&lines, at(i + AHEAD));
-            sum += lines[at(i)][0];
+        for group in queries.chunks(GROUP) {
+            let searched = index.search_group(group, 3, &mut |_, code, _| sum ^= code);
+            black_box(searched.is_ok());
         }
-        from += PROBES as u64;
+        black_box(sum);
+    }))
+}
+
+/// Shortest of five timings.
+fn best(clock: &mut dyn FnMut() -> f64, units: usize, work: &mut dyn FnMut()) -> f64 {
+    timings(clock, units, work).fold(f64::INFINITY, f64::min)
+}
+
+/// Five timings, in nanoseconds for each of `units`.
+fn timings(
+    clock: &mut dyn FnMut() -> f64,
+    units: usize,
+    work: &mut dyn FnMut(),
+) -> impl Iterator<Item = f64> {
+    (0..5).map(move |_| {
+        let start = clock();
+        work();
+        (clock() - start) * 1e9 / units as f64
+    })
+}
+
+/// A line of a query that probes at every flip of one bit: its lines are powers of two apart, which crowds the sets of
+/// caches and page tables more than lines anywhere, and asked for one query before they are read.
+fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
+    const QUERIES: usize = 8_000;
+    let bits = (bytes / 64).max(2).ilog2();
+    let mut lines = vec![[0_u64; 8]; 1 << bits];
+    kernel::ask_huge_pages(&mut lines);
+    lines.iter_mut().for_each(|line| line[0] = 1);
+    let flips: Vec<usize> = std::iter::once(0)
+        .chain((0..bits).map(|bit| 1 << bit))
+        .collect();
+    let base = |query: usize| (random(query as u64 + 1) >> (64 - bits)) as usize;
+    let mut from = 0;
+    let mut timings: Vec<f64> = timings(clock, QUERIES * flips.len(), &mut || {
+        let mut sum = 0;
+        for query in from..from + QUERIES {
+            let next = base(query + 1);
+            flips
+                .iter()
+                .for_each(|flip| kernel::prefetch(&lines, next ^ flip));
+            let own = base(query);
+            sum += flips.iter().map(|flip| lines[own ^ flip][0]).sum::<u64>();
+        }
+        from += QUERIES;
         black_box(sum);
     })
+    .collect();
+    // Not the shortest: other users of the memory are there when it is searched, too.
+    timings.sort_by(f64::total_cmp);
+    timings[timings.len() / 2]
 }
 
 fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
@@ -82,72 +220,28 @@ fn scan(clock: &mut dyn FnMut() -> f64) -> f64 {
 
 /// A probe of a bucket of `load` entries of five bytes, in the nearest caches.
 fn probe(clock: &mut dyn FnMut() -> f64, load: u32) -> f64 {
-    const BUCKETS: u32 = 512;
+    const BUCKETS: u32 = 64;
     const ROUNDS: u32 = 4_000;
-    let starts = (0..=BUCKETS).map(|bucket| (bucket * load).to_le_bytes());
-    let starts: Vec<_> = starts.collect();
     let bytes = 0..BUCKETS * load * 5 + 8;
     let bytes: Vec<u8> = bytes
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    let flips: Vec<u32> = std::iter::once(0)
-        .chain((0..9).map(|bit| 1 << bit))
-        .collect();
-    best(clock, (ROUNDS * 10) as usize, &mut || {
+    best(clock, ROUNDS as usize, &mut || {
         let mut sum = 0;
         for round in 0..ROUNDS {
             let bucket = round.wrapping_mul(2_654_435_761) % BUCKETS;
-            let flips = flips.as_slice();
             let probes = Flipped {
                 bucket,
-                flips,
+                flips: &[0],
                 radius: 3,
             };
+            let extents = &[Extent {
+                first: bucket * load,
+                count: load,
+            }];
             let hit = &mut |_, entry| sum += entry;
-            u64::probe_packed((&starts, &bytes), 5, probes, u64::from(round) << 8, hit);
-        }
-        black_box(sum);
-    })
-}
-
-/// A probe of a dense table, one entry of 37 bits a bucket, in the nearest caches.
-fn dense_probe(clock: &mut dyn FnMut() -> f64) -> f64 {
-    const BUCKETS: u32 = 1024;
-    const ROUNDS: u32 = 4_000;
-    let (mut marks, mut bits) = (BitWriter::default(), BitWriter::default());
-    let (mut mark_bytes, mut entries, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    for bucket in 0..BUCKETS {
-        if bucket % DENSE_GROUP as u32 == 0 {
-            counts.push(bucket.to_le_bytes());
-        }
-        bits.push(
-            u64::from(bucket.wrapping_mul(2_654_435_761)),
-            37,
-            &mut entries,
-        );
-        // A zero, the entry, below a one, the end.
-        marks.push(0b10, 2, &mut mark_bytes);
-    }
-    counts.push(BUCKETS.to_le_bytes());
-    bits.finish(&mut entries);
-    marks.finish(&mut mark_bytes);
-    let table = Dense::new((&counts, &mark_bytes, &entries), 37);
-    let flips: Vec<u32> = std::iter::once(0)
-        .chain((0..10).map(|bit| 1 << bit))
-        .collect();
-    let probes = ROUNDS as usize * flips.len();
-    best(clock, probes, &mut || {
-        let mut sum = 0;
-        for round in 0..ROUNDS {
-            let bucket = round.wrapping_mul(2_654_435_761) % BUCKETS;
-            let flips = flips.as_slice();
-            let probes = Flipped {
-                bucket,
-                flips,
-                radius: 3,
-            };
-            let hit = &mut |_, entry| sum += entry;
-            u64::probe_dense(table, probes, u64::from(round) << 8, hit);
+            let located = Located { probes, extents };
+            u64::probe_packed(&bytes, 5, located, u64::from(round) << 8, hit);
         }
         black_box(sum);
     })
@@ -166,18 +260,20 @@ mod tests {
         };
         let constants = calibrate(&mut clock, &[1 << 12, 1 << 16]);
         // Every work takes a millisecond by this clock.
-        let per_line = 1e6 / 200_000.0;
+        let per_line = |bits: u32| 1e6 / (8_000.0 * f64::from(1 + bits));
         assert_eq!(constants.line_ns.len(), 2);
         assert!(
             constants
                 .line_ns
                 .iter()
-                .all(|(_, ns)| (ns - per_line).abs() < 1e-6)
+                .all(|(size, ns)| (ns - per_line((size / 64.0).log2() as u32)).abs() < 1e-6)
         );
         assert!((constants.scanned_code_ns - 1e6 / f64::from(1 << 20)).abs() < 1e-6);
-        // Long and short probes took the same time.
+        // Long and short probes took the same time, and so did searches with many and few of them.
         assert!(constants.entry_ns.abs() < 1e-6);
-        assert!((constants.probe_ns - 1e6 / 40_000.0).abs() < 1e-6);
-        assert!(constants.query_ns < Constants::default().query_ns);
+        let search = 1e6 / 4096.0;
+        assert!(constants.probe_ns >= 0.0 && constants.probe_ns < search);
+        assert!(constants.table_ns > 0.0 && constants.table_ns < search);
+        assert_eq!(constants.query_ns, constants.table_ns);
     }
 }

@@ -5,14 +5,14 @@
 //! beside; with it, a bucket is found by passing over at most 63 ones. That is Elias and Fano's code of the bucket
 //! starts, 1 + 1 / load bits an entry and half a bit a bucket (Elias 1974; Fano 1971).
 
-use super::{Flipped, low_ones};
+use super::{Extent, Located, low_ones};
 
 /// Buckets between two counts of entries.
 pub(in super::super) const GROUP: usize = 64;
 /// Bytes that may be read beyond the last mark or entry.
 pub(in super::super) const PADDING: usize = 24;
 /// Bits of a word that begins at any bit of eight bytes.
-const WORD_BITS: usize = 57;
+pub(super) const WORD_BITS: usize = 57;
 
 /// A table as bits.
 #[derive(Clone, Copy, Debug)]
@@ -36,20 +36,7 @@ fn word(bytes: &[u8], bit: usize) -> u64 {
     }
 }
 
-impl<'a> Dense<'a> {
-    /// A table out of counts, marks and entries, as [`BitWriter`] wrote them.
-    pub(in super::super) fn new(
-        (counts, marks, entries): (&'a [[u8; 4]], &'a [u8], &'a [u8]),
-        entry_bits: usize,
-    ) -> Self {
-        Self {
-            counts,
-            marks,
-            entries,
-            entry_bits,
-        }
-    }
-
+impl Dense<'_> {
     /// Entries before the group of a bucket.
     #[inline(always)]
     fn count(&self, group: usize) -> usize {
@@ -57,12 +44,49 @@ impl<'a> Dense<'a> {
         u32::from_le_bytes(count) as usize
     }
 
-    /// Rank of the first entry of a bucket, and how many it has. `select` tells where the n-th one of a word is, from
-    /// zero on.
+    /// The entries of a bucket. `select` tells where the n-th one of a word is, from zero on, 64 when it has fewer.
+    ///
+    /// The marks of most groups are 128 bits or less, so two words from the beginning of the group on hold the end of the
+    /// bucket and of the one before; no branch depends on which of the two it is.
     #[inline(always)]
-    fn range_with(&self, bucket: usize, select: impl Fn(u64, u32) -> u32) -> (usize, usize) {
+    fn extent_with(&self, bucket: usize, select: impl Fn(u64, u32) -> u32) -> Extent {
+        let group = bucket / GROUP;
+        let base = self.count(group) + group * GROUP;
+        let nth = (bucket % GROUP) as u32;
+        let Some(bytes) = self.marks.get(base / 8..).and_then(<[u8]>::first_chunk) else {
+            return self.walk(base, bucket, select);
+        };
+        let (low, high) = two_words(bytes, base % 8);
+        let below = low.count_ones();
+        let (word, nth, before) = if nth < below {
+            (low, nth, 0)
+        } else {
+            (high, nth - below, 64)
+        };
+        let end = select(word, nth);
+        if end >= 64 {
+            return self.walk(base, bucket, select);
+        }
+        let earlier = word & low_ones(end as usize);
+        let count = if earlier != 0 {
+            end + earlier.leading_zeros() - 64
+        } else if before > 0 {
+            end + low.leading_zeros()
+        } else {
+            end
+        };
+        let first = base + (before + end - count) as usize - bucket;
+        Extent {
+            first: first as u32,
+            count,
+        }
+    }
+
+    /// As [`Dense::extent_with`] from the marks of the group on, which begin at bit `base`, word by word.
+    #[cold]
+    fn walk(&self, base: usize, bucket: usize, select: impl Fn(u64, u32) -> u32) -> Extent {
         let kept = low_ones(WORD_BITS);
-        let mut bit = self.count(bucket / GROUP) + bucket / GROUP * GROUP;
+        let mut bit = base;
         let mut left = (bucket % GROUP) as u32;
         while left > 0 {
             let word = word(self.marks, bit) & kept;
@@ -80,7 +104,10 @@ impl<'a> Dense<'a> {
             if word != 0 {
                 bit += word.trailing_zeros() as usize;
                 // Damaged marks may promise more bits than there are.
-                return (first.saturating_sub(bucket), bit - first);
+                return Extent {
+                    first: first.saturating_sub(bucket) as u32,
+                    count: (bit - first) as u32,
+                };
             }
             bit += WORD_BITS;
         }
@@ -88,9 +115,9 @@ impl<'a> Dense<'a> {
 
     /// Rank of the first entry of a bucket, and how many it has.
     pub(in super::super) fn range(&self, bucket: usize) -> (usize, usize) {
-        self.range_with(bucket, |word, n| {
-            super::deposit(1 << n, word).trailing_zeros()
-        })
+        let select = |word, n: u32| super::deposit(1 << n, word).trailing_zeros();
+        let found = self.extent_with(bucket, select);
+        (found.first as usize, found.count as usize)
     }
 
     /// An entry by its rank, zero beyond the end.
@@ -112,46 +139,88 @@ impl<'a> Dense<'a> {
         }
     }
 
-    /// About where the entries of a bucket are: by the entries of its group, as if they were spread evenly.
-    pub(in super::super) fn place(&self, bucket: usize) -> usize {
-        let [start, end] = [0, 1].map(|next| self.count(bucket / GROUP + next));
-        let rank = start + end.saturating_sub(start) * (bucket % GROUP) / GROUP;
-        rank * self.entry_bits / 8
+    /// The byte in which the marks of the group of a bucket begin.
+    #[inline(always)]
+    pub(in super::super) fn place_of_marks(&self, bucket: usize) -> usize {
+        let group = bucket / GROUP;
+        (self.count(group) + group * GROUP) / 8
     }
 
-    /// Where the marks of a bucket are, alike.
-    pub(in super::super) fn place_of_marks(&self, bucket: usize) -> usize {
-        let [start, end] = [0, 1].map(|next| self.count(bucket / GROUP + next));
-        (start + end.saturating_sub(start) * (bucket % GROUP) / GROUP + bucket) / 8
+    /// The first and the last byte of some entries; the same when there are none.
+    #[inline(always)]
+    pub(in super::super) fn place(&self, extent: Extent) -> (usize, usize) {
+        let start = extent.first as usize * self.entry_bits;
+        let end = start + extent.count as usize * self.entry_bits;
+        (start / 8, end.saturating_sub(1).max(start) / 8)
     }
 }
 
-/// Probes buckets; see [`super::probe_dense`].
+/// 128 bits from a bit of the first byte on.
+#[inline(always)]
+fn two_words(bytes: &[u8; 24], bit: usize) -> (u64, u64) {
+    let (words, _) = bytes.as_chunks::<8>();
+    let (a, b) = (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]));
+    let c = u64::from_le_bytes(words[2]);
+    // Shifted in two steps, since one of 64 bits would be too far.
+    (
+        a >> bit | b << 1 << (63 - bit),
+        b >> bit | c << 1 << (63 - bit),
+    )
+}
+
+/// Finds the entries of the buckets at each of `flips` from one; see [`super::locate_dense`].
+#[inline(always)]
+pub(super) fn locate_with(
+    table: Dense<'_>,
+    bucket: u32,
+    flips: &[u32],
+    out: &mut [Extent],
+    select: impl Fn(u64, u32) -> u32 + Copy,
+) {
+    for (&flip, out) in flips.iter().zip(out) {
+        *out = table.extent_with((bucket ^ flip) as usize, select);
+    }
+}
+
+/// Compares entries one by one; see [`super::probe_dense`].
 #[inline(always)]
 pub(super) fn probe_with(
     table: Dense<'_>,
-    probes: Flipped<'_>,
+    probes: Located<'_>,
     needle: u64,
-    select: impl Fn(u64, u32) -> u32 + Copy,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
-    let kept = low_ones(table.entry_bits);
     let mut compared = 0;
-    for (bucket, left) in probes.probes() {
-        let (start, count) = table.range_with(bucket as usize, select);
-        compared += count as u64;
-        for rank in start..start + count {
-            let entry = if table.entry_bits <= WORD_BITS {
-                word(table.entries, rank * table.entry_bits) & kept
+    for (bucket, left, extent) in probes.each() {
+        compared += u64::from(extent.count);
+        table.compare(extent, needle, left, &mut |entry| hit(bucket, entry));
+    }
+    compared
+}
+
+impl Dense<'_> {
+    /// Visits the entries of an extent within `left` of `needle`.
+    #[inline(always)]
+    pub(super) fn compare(
+        &self,
+        extent: Extent,
+        needle: u64,
+        left: u32,
+        hit: &mut impl FnMut(u64),
+    ) {
+        let kept = low_ones(self.entry_bits);
+        let first = extent.first as usize;
+        for rank in first..first + extent.count as usize {
+            let entry = if self.entry_bits <= WORD_BITS {
+                word(self.entries, rank * self.entry_bits) & kept
             } else {
-                table.entry(rank) as u64
+                self.entry(rank) as u64
             };
             if (entry ^ needle).count_ones() <= left {
-                hit(bucket, entry);
+                hit(entry);
             }
         }
     }
-    compared
 }
 
 /// Gathers bits in whole bytes.

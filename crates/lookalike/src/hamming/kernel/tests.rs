@@ -36,14 +36,22 @@ proptest! {
         }
         let probes = Flipped { bucket: 5, flips: &[0, 1, 2, 4], radius };
         let needle = 0x0101_0200_0201_0001 & low_ones(8 * width);
-        let (mut found, mut expected) = (Vec::new(), Vec::new());
-        let starts: Vec<_> = starts.into_iter().map(u32::to_le_bytes).collect();
-        let table = (starts.as_slice(), bytes.as_slice());
-        let visit = &mut |bucket, entry| found.push((bucket, entry));
-        let compared = probe_packed(table, width, probes, needle, visit);
+        let extent = |flip: &u32| {
+            let at = (probes.bucket ^ flip) as usize;
+            Extent { first: starts[at], count: starts[at + 1] - starts[at] }
+        };
+        let extents: Vec<Extent> = probes.flips.iter().map(extent).collect();
+        let located = Located { probes, extents: &extents };
+        let entries = &bytes[..starts[8] as usize * width + 8];
+        let mut expected = Vec::new();
         let visit = &mut |bucket, entry| expected.push((bucket, entry));
-        let portably = probe_packed_portably(table, width, probes, needle, visit);
-        prop_assert_eq!((compared, found), (portably, expected));
+        let portably = probe_packed_portably(entries, width, located, needle, visit);
+        for level in Level::available() {
+            let mut found = Vec::new();
+            let visit = &mut |bucket, entry| found.push((bucket, entry));
+            let compared = probe_packed_at(level, entries, width, located, needle, visit);
+            prop_assert_eq!((compared, &found), (portably, &expected), "{:?}", level);
+        }
         probe_some_lines(&bytes, width, probes, needle)?;
     }
 
@@ -138,15 +146,43 @@ proptest! {
         for rank in 0..rank {
             prop_assert_eq!(table.entry(rank), u128::from(value(rank)));
         }
-        let probes = Flipped { bucket: bucket % sizes.len() as u32, flips: &[0], radius };
-        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        // As many flips of one bit as stay inside, and more than are gathered together.
+        let whole = sizes.len().ilog2();
+        let bucket = bucket & low_ones(whole as usize) as u32;
+        let flips: Vec<u32> = (0..1 << whole).filter(|flip: &u32| flip.count_ones() <= 2).collect();
+        let mut extents = vec![Extent::default(); flips.len()];
+        locate_dense_portably(table, bucket, &flips, &mut extents);
+        for (flip, extent) in flips.iter().zip(&extents) {
+            let at = (bucket ^ flip) as usize;
+            let first = sizes[..at].iter().sum::<usize>() as u32;
+            prop_assert_eq!(*extent, Extent { first, count: sizes[at] as u32 });
+        }
         let needle = value(3);
-        let hit = &mut |bucket, entry| found.push((bucket, entry));
-        let compared = probe_dense(table, probes, needle, hit);
-        let hit = &mut |bucket, entry| expected.push((bucket, entry));
-        prop_assert_eq!(compared, probe_dense_portably(table, probes, needle, hit));
-        prop_assert_eq!(compared, sizes[probes.bucket as usize] as u64);
-        prop_assert_eq!(found, expected);
+        let probes = Flipped { bucket, flips: &flips, radius };
+        let located = Located { probes, extents: &extents };
+        let mut expected = Vec::new();
+        for (flip, extent) in flips.iter().zip(&extents).filter(|(flip, _)| flip.count_ones() <= radius) {
+            for rank in extent.first..extent.first + extent.count {
+                let entry = value(rank as usize);
+                if (entry ^ needle).count_ones() + flip.count_ones() <= radius {
+                    expected.push((bucket ^ flip, entry));
+                }
+            }
+        }
+        expected.sort_unstable();
+        let within = |flip: &&u32| flip.count_ones() <= radius;
+        let sizes = flips.iter().filter(within).map(|flip| sizes[(bucket ^ flip) as usize] as u64);
+        let compared: u64 = sizes.sum();
+        for level in Level::available() {
+            let mut again = vec![Extent::default(); flips.len()];
+            locate_dense_at(level, table, bucket, &flips, &mut again);
+            prop_assert_eq!(&again, &extents, "{:?}", level);
+            let mut found = Vec::new();
+            let hit = &mut |bucket, entry| found.push((bucket, entry));
+            prop_assert_eq!(probe_dense_at(level, table, located, needle, hit), compared, "{:?}", level);
+            found.sort_unstable();
+            prop_assert_eq!(&found, &expected, "{:?}", level);
+        }
     }
 }
 

@@ -5,9 +5,9 @@
 
 use super::dense::{self, Dense};
 use super::{
-    Flipped, Level, Line, LineVisitor, WINDOW, close_pairs_portably, low_ones,
-    near_windows_portably, probe_packed_portably, scan_packed_portably, scan_words_portably,
-    visit_line,
+    Extent, Flipped, Level, Line, LineVisitor, Located, WINDOW, close_pairs_portably, low_ones,
+    near_windows_portably, probe_packed_portably, scan_bucket, scan_packed_portably,
+    scan_words_portably, visit_line,
 };
 use std::arch::x86_64::*;
 
@@ -42,6 +42,7 @@ pub(super) fn permute(words: &[u64], address: u64, out: &mut [u64]) {
     unsafe { by_pext(words, address, out) }
 }
 
+#[inline(always)]
 pub(super) fn prefetch<T>(items: &[T], index: usize) {
     let address = items.as_ptr().wrapping_add(index);
     // SAFETY: a prefetch never faults, whatever the address; SSE is part of x86-64.
@@ -85,44 +86,172 @@ pub(super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
 }
 
 pub(super) fn probe_packed(
-    table: (&[[u8; 4]], &[u8]),
+    level: Level,
+    entries: &[u8],
     width: usize,
-    probes: Flipped<'_>,
+    probes: Located<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
     #[target_feature(enable = "popcnt,bmi2")]
     fn by_popcnt(
-        table: (&[[u8; 4]], &[u8]),
+        entries: &[u8],
         width: usize,
-        probes: Flipped<'_>,
+        probes: Located<'_>,
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
-        probe_packed_portably(table, width, probes, needle, hit)
+        probe_packed_portably(entries, width, probes, needle, hit)
     }
-    // SAFETY: every level above portable includes POPCNT and BMI2.
-    unsafe { by_popcnt(table, width, probes, needle, hit) }
+    match level {
+        // SAFETY: the level was detected.
+        Level::Avx512Popcnt if (4..=8).contains(&width) => unsafe {
+            probe_packed_popcnt(entries, width, probes, needle, hit)
+        },
+        // SAFETY: the level was detected.
+        Level::Avx512 if (4..=8).contains(&width) => unsafe {
+            probe_packed_avx512(entries, width, probes, needle, hit)
+        },
+        // SAFETY: every level above portable includes POPCNT and BMI2.
+        _ => unsafe { by_popcnt(entries, width, probes, needle, hit) },
+    }
+}
+
+pub(super) fn locate_dense(table: Dense<'_>, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+    #[target_feature(enable = "popcnt,bmi1,bmi2,lzcnt")]
+    fn by_pdep(table: Dense<'_>, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+        let select = |word: u64, n: u32| _pdep_u64(1 << n, word).trailing_zeros();
+        dense::locate_with(table, bucket, flips, out, select);
+    }
+    // SAFETY: every level above portable includes POPCNT, BMI1, BMI2 and LZCNT.
+    unsafe { by_pdep(table, bucket, flips, out) }
 }
 
 pub(super) fn probe_dense(
+    level: Level,
     table: Dense<'_>,
-    probes: Flipped<'_>,
+    probes: Located<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
     #[target_feature(enable = "popcnt,bmi1,bmi2")]
-    fn by_pdep(
+    fn by_popcnt(
         table: Dense<'_>,
-        probes: Flipped<'_>,
+        probes: Located<'_>,
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
-        let select = |word: u64, n: u32| _pdep_u64(1 << n, word).trailing_zeros();
-        dense::probe_with(table, probes, needle, select, hit)
+        dense::probe_with(table, probes, needle, hit)
     }
-    // SAFETY: every level above portable includes POPCNT and BMI2, and no processor has BMI2 without BMI1.
-    unsafe { by_pdep(table, probes, needle, hit) }
+    let bits = 1..=dense::WORD_BITS;
+    match level {
+        Level::Avx512Popcnt if bits.contains(&table.entry_bits) && table.entries.len() >= 8 => {
+            // SAFETY: the level was detected.
+            unsafe { probe_dense_popcnt(table, probes, needle, hit) }
+        }
+        // SAFETY: every level above portable includes POPCNT, BMI1 and BMI2.
+        _ => unsafe { by_popcnt(table, probes, needle, hit) },
+    }
+}
+
+/// Probes whose entries are gathered at a time.
+const TOGETHER: usize = 32;
+/// Entries of a bucket that are gathered; those beyond are compared one by one.
+const GATHERED: usize = 4;
+
+/// The entries of all probes in one list, of which eight at a time are gathered and compared: buckets hold one entry on
+/// average, and a loop over so few would be mispredicted at every second bucket.
+///
+/// The table has entries of 1 to 57 bits, and eight bytes of them at least.
+#[target_feature(enable = "avx512f,avx512vpopcntdq,avx2,popcnt,bmi1,bmi2")]
+fn probe_dense_popcnt(
+    table: Dense<'_>,
+    probes: Located<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    let Flipped {
+        bucket,
+        flips,
+        radius,
+    } = probes.probes;
+    let mut compared = 0;
+    let groups = flips.chunks(TOGETHER).zip(probes.extents.chunks(TOGETHER));
+    for (flips, extents) in groups {
+        let mut ranks = [0_u32; TOGETHER * GATHERED + 8];
+        let mut owners = [0_u8; TOGETHER * GATHERED + 8];
+        let mut listed = 0;
+        for (at, (&flip, extent)) in flips.iter().zip(extents).enumerate() {
+            let Some(left) = radius.checked_sub(flip.count_ones()) else {
+                continue;
+            };
+            let first = extent.first;
+            compared += u64::from(extent.count);
+            // All four are written, and those that there are kept.
+            // Not by `map`: a closure here has the features of this function, which keep it from being inlined there.
+            let (second, third) = (first.wrapping_add(1), first.wrapping_add(2));
+            let four = [first, second, third, first.wrapping_add(3)];
+            ranks[listed..listed + GATHERED].copy_from_slice(&four);
+            owners[listed..listed + GATHERED].copy_from_slice(&[at as u8; GATHERED]);
+            listed += extent.count.min(GATHERED as u32) as usize;
+            if extent.count > GATHERED as u32 {
+                let rest = Extent {
+                    first: first + GATHERED as u32,
+                    count: extent.count - GATHERED as u32,
+                };
+                table.compare(rest, needle, left, &mut |entry| hit(bucket ^ flip, entry));
+            }
+        }
+        for start in (0..listed).step_by(8) {
+            let eight = ranks[start..].first_chunk().unwrap_or(&[0; 8]);
+            let (mut near, entries) = near_entries_popcnt(table, eight, needle, radius);
+            near &= low_ones(listed - start) as u8;
+            while near != 0 {
+                let lane = near.trailing_zeros() as usize;
+                near &= near - 1;
+                let (flip, entry) = (flips[owners[start + lane] as usize], entries[lane]);
+                // By now without what the flip costs.
+                if (entry ^ needle).count_ones() + flip.count_ones() <= radius {
+                    hit(bucket ^ flip, entry);
+                }
+            }
+        }
+    }
+    compared
+}
+
+/// Which of eight entries are within `radius` of `needle`, and these entries. Ranks beyond the table are taken for its
+/// last entry. The table has entries of 1 to 57 bits, and eight bytes of them at least.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn near_entries_popcnt(
+    table: Dense<'_>,
+    ranks: &[u32; 8],
+    needle: u64,
+    radius: u32,
+) -> (u8, [u64; 8]) {
+    let bits = table.entry_bits;
+    // Its eight bytes are the last, or before.
+    let last = ((table.entries.len() - 8) * 8 / bits).min(u32::MAX as usize);
+    // SAFETY: the list is 32 bytes.
+    let ranks = unsafe { _mm256_loadu_si256(ranks.as_ptr().cast()) };
+    let ranks = _mm512_min_epu64(_mm512_cvtepu32_epi64(ranks), _mm512_set1_epi64(last as i64));
+    let places = _mm512_mul_epu32(ranks, _mm512_set1_epi64(bits as i64));
+    let shifts = _mm512_and_si512(places, _mm512_set1_epi64(7));
+    let bytes = _mm512_srli_epi64::<3>(places);
+    // SAFETY: rank <= last, so that the first byte of an entry is no more than eight bytes before the end.
+    let found = unsafe { _mm512_i64gather_epi64::<1>(bytes, table.entries.as_ptr().cast()) };
+    let kept = _mm512_set1_epi64(low_ones(bits) as i64);
+    let entries = _mm512_and_si512(_mm512_srlv_epi64(found, shifts), kept);
+    let apart = _mm512_xor_si512(entries, _mm512_set1_epi64(needle as i64));
+    let limit = _mm512_set1_epi64(i64::from(radius));
+    let near = _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(apart), limit);
+    let mut out = [0; 8];
+    if near != 0 {
+        // SAFETY: the list is 64 bytes.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), entries) };
+    }
+    (near, out)
 }
 
 /// Entries from which the vector kernels pay; below, one POPCNT each is as fast.
@@ -276,10 +405,30 @@ fn ones_by_instruction(x: __m512i) -> __m512i {
     _mm512_popcnt_epi64(x)
 }
 
+/// Entries of a bucket that two vectors compare.
+const TWO_GROUPS: usize = 16;
+
+/// Visits the entries of a bucket, which begins at byte `start`, that `near` has a bit for.
+#[inline]
+fn visit_packed(
+    entries: &[u8],
+    start: usize,
+    width: usize,
+    mut near: u64,
+    hit: &mut impl FnMut(u64),
+) {
+    while near != 0 {
+        let at = start + near.trailing_zeros() as usize * width;
+        hit(super::read_short(&entries[at..at + width]));
+        near &= near - 1;
+    }
+}
+
 /// The AVX-512 kernels once for each way to count ones.
 macro_rules! avx512_kernels {
-    ($features:literal, $ones:ident, $groups:ident, $line:ident, $lines:ident, $words:ident, $pairs:ident) => {
+    ($features:literal, $ones:ident, $groups:ident, $packed:ident, $line:ident, $lines:ident, $words:ident, $pairs:ident) => {
         /// `bytes` holds whole groups of eight entries, at most eight of them.
+        #[inline]
         #[target_feature(enable = $features)]
         fn $groups(bytes: &[u8], width: usize, needle: u64, radius: u32) -> u64 {
             let how = &GROUP_SPREADS[width - 4];
@@ -302,6 +451,32 @@ macro_rules! avx512_kernels {
                 hits |= u64::from(_mm512_cmple_epu64_mask(apart, limit)) << (8 * i);
             }
             hits
+        }
+
+        /// Entries are of 4 to 8 bytes. Two groups are compared even where one would do: how many a bucket has is not
+        /// known beforehand, and a wrong guess costs more.
+        #[target_feature(enable = $features)]
+        fn $packed(
+            entries: &[u8],
+            width: usize,
+            probes: Located<'_>,
+            needle: u64,
+            hit: &mut dyn FnMut(u32, u64),
+        ) -> u64 {
+            let mut compared = 0;
+            for (bucket, left, extent) in probes.each() {
+                compared += u64::from(extent.count);
+                let (start, count) = (extent.first as usize * width, extent.count as usize);
+                let mut hit = |entry| hit(bucket, entry);
+                match entries.get(start..start + TWO_GROUPS * width) {
+                    Some(bytes) if count <= TWO_GROUPS => {
+                        let near = $groups(bytes, width, needle, left) & low_ones(count);
+                        visit_packed(entries, start, width, near, &mut hit);
+                    }
+                    _ => scan_bucket(entries, width, extent, needle, left, &mut hit),
+                }
+            }
+            compared
         }
 
         #[inline]
@@ -399,6 +574,7 @@ avx512_kernels!(
     "avx512f,avx512bw,avx2,popcnt,bmi2",
     ones_by_nibbles,
     scan_groups_avx512,
+    probe_packed_avx512,
     scan_line_avx512,
     probe_lines_avx512,
     scan_words_avx512,
@@ -408,6 +584,7 @@ avx512_kernels!(
     "avx512f,avx512bw,avx512vpopcntdq,avx2,popcnt,bmi2",
     ones_by_instruction,
     scan_groups_popcnt,
+    probe_packed_popcnt,
     scan_line_popcnt,
     probe_lines_popcnt,
     scan_words_popcnt,

@@ -36,6 +36,7 @@ impl DenseStore {
         let bytes = |bits: usize| bits.div_ceil(8) + 16 + DENSE_PADDING;
         let counts = self.counts.growing();
         counts.reserve_exact(buckets.div_ceil(DENSE_GROUP) + 1);
+        super::kernel::ask_huge_pages(counts);
         let marks = self.marks.growing();
         marks.reserve_exact(bytes(buckets + entries));
         super::kernel::ask_huge_pages(marks);

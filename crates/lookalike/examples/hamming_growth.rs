@@ -1,0 +1,282 @@
+//! How the cost of a query grows with the collection, for each design beside what the planner expects; and a plot of it.
+//!
+//! `cargo run --release -p lookalike --example hamming_growth -- measure FROM TO STEP GIB` prints a row for each design
+//! over 2^FROM, 2^(FROM + STEP) ... 2^TO random fingerprints, distance 3, as far as GIB gibibytes hold the tables;
+//! `... -- plot FILE` draws the rows of a file as SVG.
+
+#![allow(clippy::print_stdout, reason = "an example prints what it measures")]
+
+mod measuring;
+
+use lookalike::hamming::{
+    BuildLimits, CodeSource, Constants, Costs, Design, Family, Group, Layout, TableIndex,
+};
+use measuring::{argument, calibrated, seconds, speed, word};
+use std::fmt::Write;
+use std::io;
+use std::time::Instant;
+
+const RADIUS: u32 = 3;
+const QUERIES: usize = 200_000;
+/// Number of the first random fingerprint.
+const FIRST: u64 = 1 << 40;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    match std::env::args().nth(1).as_deref() {
+        Some("measure") => measure(),
+        Some("plot") => {
+            let path = std::env::args().nth(2).ok_or("plot FILE")?;
+            print!("{}", plot(&std::fs::read_to_string(path)?)?);
+            Ok(())
+        }
+        _ => Err("measure FROM TO STEP GIB, or plot FILE".into()),
+    }
+}
+
+/// Random fingerprints that are made again whenever they are read.
+struct Random(u64);
+
+impl CodeSource<u64> for Random {
+    fn replay(&self, sink: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+        let mut chunk = Vec::new();
+        for start in (0..self.0).step_by(1 << 16) {
+            chunk.clear();
+            chunk.extend((start..self.0.min(start + (1 << 16))).map(|i| word(FIRST + i)));
+            sink(&chunk);
+        }
+        Ok(())
+    }
+}
+
+fn designs() -> Result<Vec<(Design, Layout)>, Box<dyn std::error::Error>> {
+    let group = |errors, blocks, chosen| {
+        let group = Group {
+            errors,
+            blocks,
+            chosen,
+        };
+        Design::new(Family::Groups(vec![group; 2]), 64, RADIUS)
+    };
+    let (two, six, eight) = (group(1, 1, 1)?, group(1, 3, 2)?, group(1, 4, 3)?);
+    Ok(vec![
+        (two.clone(), Layout::Dense),
+        (two.clone(), Layout::Packed),
+        (two, Layout::Lines),
+        (six, Layout::Packed),
+        (eight.clone(), Layout::Packed),
+        (eight, Layout::Lines),
+    ])
+}
+
+fn measure() -> Result<(), Box<dyn std::error::Error>> {
+    let (from, to, step) = (argument(2, 20), argument(3, 24), argument(4, 2));
+    let memory = (argument(5, 8) as u64) << 30;
+    let constants = calibrated(memory.min(70 << to));
+    eprintln!("{constants:.2?}");
+    println!("log2\ttables\tlayout\tbytes\tbuild\tplanned\tmeasured\tmedian\tlate");
+    for log in (from..=to).step_by(step.max(1)) {
+        for (design, layout) in designs()? {
+            let count = 1_u64 << log;
+            let costs = Costs::of(&design, layout, count, &constants);
+            if costs.bytes_per_fingerprint * count as f64 <= memory as f64 * 0.9 {
+                row(log, &design, layout, &constants, memory)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row(
+    log: usize,
+    design: &Design,
+    layout: Layout,
+    constants: &Constants,
+    memory: u64,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let count = 1_u64 << log;
+    let costs = Costs::of(design, layout, count, constants);
+    let tables = design.tables().len();
+    let left = memory as f64 - costs.bytes_per_fingerprint * count as f64;
+    let limits = BuildLimits {
+        scratch_bytes: left.max(256e6) as usize,
+        threads: 1,
+    };
+    let started = Instant::now();
+    let before = seconds(started);
+    let index = TableIndex::build_from(&Random(count), design, layout, limits)?;
+    let built = seconds(started) - before;
+    // Every second query has a neighbour at the distance 2.
+    let far = |i: u64| word(i) ^ 0x5555;
+    let near =
+        |i: u64| word(FIRST + i * (count / QUERIES as u64).max(1) % count) ^ 1 << 5 ^ 1 << 40;
+    let queries: Vec<u64> = (0..QUERIES as u64)
+        .map(|i| if i % 2 == 0 { far(i) } else { near(i) })
+        .collect();
+    let speed = speed(&index, &queries, RADIUS)?;
+    if speed.found < QUERIES / 2 {
+        return Err(format!("2^{log}, {tables} tables, {layout}: {} found", speed.found).into());
+    }
+    println!(
+        "{log}\t{tables}\t{layout}\t{:.2}\t{:.1}\t{:.0}\t{:.0}\t{:.2}\t{:.2}",
+        index.bytes() as f64 / count as f64,
+        count as f64 * tables as f64 / built / 1e6,
+        1e6 / costs.query_ns,
+        speed.queries / 1e3,
+        speed.median,
+        speed.late,
+    );
+    Ok(())
+}
+
+/// A row of the table.
+struct Row {
+    log: f64,
+    design: String,
+    planned: f64,
+    measured: f64,
+}
+
+fn rows(text: &str) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
+    let rows = text
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let number = |at: usize| -> Result<f64, Box<dyn std::error::Error>> {
+            Ok(fields.get(at).ok_or("a row is too short")?.parse()?)
+        };
+        Ok(Row {
+            log: number(0)?,
+            design: format!("{} tables, {}", number(1)?, fields[2]),
+            planned: number(5)?,
+            measured: number(6)?,
+        })
+    };
+    rows.map(row).collect()
+}
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 460.0;
+const LEFT: f64 = 60.0;
+const RIGHT: f64 = 170.0;
+const TOP: f64 = 20.0;
+const BOTTOM: f64 = 45.0;
+const COLOURS: [&str; 6] = [
+    "#c0392b", "#d98200", "#2471a3", "#148f77", "#7d3c98", "#616a6b",
+];
+
+fn plot(text: &str) -> Result<String, Box<dyn std::error::Error>> {
+    let rows = rows(text)?;
+    let speeds = || rows.iter().flat_map(|row| [row.planned, row.measured]);
+    let low = speeds().fold(f64::INFINITY, f64::min).log10().floor();
+    let high = speeds().fold(1.0, f64::max).log10().ceil();
+    let (first, last) = rows.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), row| {
+        (a.min(row.log), b.max(row.log))
+    });
+    let x = |log: f64| LEFT + (log - first) / (last - first).max(1.0) * (WIDTH - LEFT - RIGHT);
+    let y =
+        |speed: f64| TOP + (high - speed.log10()) / (high - low).max(1.0) * (HEIGHT - TOP - BOTTOM);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <title>Queries a second by size of the collection</title>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+    );
+    axes(&mut svg, (first, last), (low, high), &x, &y)?;
+    let mut designs: Vec<&str> = Vec::new();
+    for row in &rows {
+        if !designs.contains(&row.design.as_str()) {
+            designs.push(&row.design);
+        }
+    }
+    for (number, (design, colour)) in designs.iter().zip(COLOURS.iter().cycle()).enumerate() {
+        let own: Vec<&Row> = rows.iter().filter(|row| row.design == *design).collect();
+        for (speed, dashes) in [
+            (
+                own.iter().map(|row| row.planned).collect::<Vec<_>>(),
+                " stroke-dasharray=\"4 4\"",
+            ),
+            (own.iter().map(|row| row.measured).collect(), ""),
+        ] {
+            let points: Vec<String> = own
+                .iter()
+                .zip(&speed)
+                .map(|(row, &speed)| format!("{:.1},{:.1}", x(row.log), y(speed)))
+                .collect();
+            writeln!(
+                svg,
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>",
+                points.join(" ")
+            )?;
+        }
+        for row in &own {
+            let (x, y) = (x(row.log), y(row.measured));
+            writeln!(
+                svg,
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"
+            )?;
+        }
+        let (at, from) = (TOP + 14.0 + 20.0 * number as f64, WIDTH - RIGHT + 14.0);
+        writeln!(
+            svg,
+            "<line x1=\"{from}\" x2=\"{}\" y1=\"{at}\" y2=\"{at}\" stroke=\"{colour}\" stroke-width=\"2\"/>\n\
+             <text x=\"{}\" y=\"{}\">{design}</text>",
+            from + 22.0,
+            from + 28.0,
+            at + 4.0,
+        )?;
+    }
+    let at = TOP + 14.0 + 20.0 * (designs.len() as f64 + 0.5);
+    writeln!(
+        svg,
+        "<text x=\"{0}\" y=\"{at}\" fill=\"#555\">solid: measured</text>\n\
+         <text x=\"{0}\" y=\"{1}\" fill=\"#555\">dashed: planned</text>\n</svg>",
+        WIDTH - RIGHT + 14.0,
+        at + 18.0,
+    )?;
+    Ok(svg)
+}
+
+/// Lines and numbers at powers of two below, and of ten and three in them on the left.
+fn axes(
+    svg: &mut String,
+    (first, last): (f64, f64),
+    (low, high): (f64, f64),
+    x: &impl Fn(f64) -> f64,
+    y: &impl Fn(f64) -> f64,
+) -> std::fmt::Result {
+    let grid = "stroke=\"#ddd\"";
+    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+    for log in (first as u32..=last as u32).step_by(2) {
+        let at = x(f64::from(log));
+        writeln!(
+            svg,
+            "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{bottom}\" {grid}/>\n\
+             <text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">2<tspan dy=\"-5\" font-size=\"9\">{log}</tspan></text>",
+            bottom + 18.0,
+        )?;
+    }
+    for power in low as i32..=high as i32 {
+        for digit in [1.0, 3.0] {
+            let speed = digit * 10_f64.powi(power);
+            if speed.log10() > high {
+                continue;
+            }
+            let at = y(speed);
+            writeln!(
+                svg,
+                "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\" {grid}/>\n\
+                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{speed}</text>",
+                LEFT - 6.0,
+                at + 4.0,
+            )?;
+        }
+    }
+    writeln!(
+        svg,
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">fingerprints</text>\n\
+         <text transform=\"translate(14 {}) rotate(-90)\" text-anchor=\"middle\">thousand queries a second, one core</text>",
+        f64::midpoint(LEFT, right),
+        HEIGHT - 8.0,
+        f64::midpoint(TOP, bottom),
+    )
+}
