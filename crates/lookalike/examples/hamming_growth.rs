@@ -4,7 +4,11 @@
 //! over 2^FROM, 2^(FROM + STEP) ... 2^TO random fingerprints, distance 3, as far as GIB gibibytes hold the tables;
 //! `... -- plot FILE` draws the rows of a file as SVG.
 
-#![allow(clippy::print_stdout, reason = "an example prints what it measures")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints what it measures"
+)]
 
 mod measuring;
 
