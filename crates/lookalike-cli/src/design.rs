@@ -81,25 +81,29 @@ fn width(text: &str) -> Result<u32, String> {
 struct ConstantsFile {
     query_ns: f64,
     table_ns: f64,
+    /// Absent, as others below, in files of before it was told apart.
+    #[serde(default = "default_line_table_ns")]
+    line_table_ns: f64,
+    #[serde(default = "default_dense_table_ns")]
+    dense_table_ns: f64,
     probe_ns: f64,
-    /// Absent in files of before it was told apart.
     #[serde(default = "default_line_probe_ns")]
     line_probe_ns: f64,
-    /// Absent in files of before there were dense tables.
     #[serde(default = "default_select_ns")]
     select_ns: f64,
     entry_ns: f64,
     scanned_code_ns: f64,
     build_entry_ns: f64,
-    /// A factor; absent in files of before it was measured.
-    #[serde(default = "default_beyond_parts")]
-    beyond_parts: f64,
     /// Bytes of a working set, and the cost of a random cache line in it.
     line_ns: Vec<(f64, f64)>,
 }
 
-fn default_beyond_parts() -> f64 {
-    Constants::default().beyond_parts
+fn default_line_table_ns() -> f64 {
+    Constants::default().line_table_ns
+}
+
+fn default_dense_table_ns() -> f64 {
+    Constants::default().dense_table_ns
 }
 
 fn default_line_probe_ns() -> f64 {
@@ -115,13 +119,14 @@ impl From<&Constants> for ConstantsFile {
         Self {
             query_ns: constants.query_ns,
             table_ns: constants.table_ns,
+            line_table_ns: constants.line_table_ns,
+            dense_table_ns: constants.dense_table_ns,
             probe_ns: constants.probe_ns,
             line_probe_ns: constants.line_probe_ns,
             select_ns: constants.select_ns,
             entry_ns: constants.entry_ns,
             scanned_code_ns: constants.scanned_code_ns,
             build_entry_ns: constants.build_entry_ns,
-            beyond_parts: constants.beyond_parts,
             line_ns: constants.line_ns.clone(),
         }
     }
@@ -132,13 +137,14 @@ impl From<ConstantsFile> for Constants {
         Self {
             query_ns: file.query_ns,
             table_ns: file.table_ns,
+            line_table_ns: file.line_table_ns,
+            dense_table_ns: file.dense_table_ns,
             probe_ns: file.probe_ns,
             line_probe_ns: file.line_probe_ns,
             select_ns: file.select_ns,
             entry_ns: file.entry_ns,
             scanned_code_ns: file.scanned_code_ns,
             build_entry_ns: file.build_entry_ns,
-            beyond_parts: file.beyond_parts,
             line_ns: file.line_ns,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p lookalike --example hamming_growth -- measure FROM TO STEP GIB` prints a row for each design
 //! over 2^FROM, 2^(FROM + STEP) ... 2^TO random fingerprints, distance 3, as far as GIB gibibytes hold the tables;
-//! `... -- plot FILE` draws the rows of a file as SVG.
+//! `... -- replan FILE` prints the rows of a file with what the planner expects after one calibration;
+//! `... -- plot FILE` draws them as SVG.
 
 #![allow(
     clippy::print_stdout,
@@ -28,12 +29,16 @@ const FIRST: u64 = 1 << 40;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     match std::env::args().nth(1).as_deref() {
         Some("measure") => measure(),
+        Some("replan") => {
+            let path = std::env::args().nth(2).ok_or("replan FILE")?;
+            replan(&std::fs::read_to_string(path)?)
+        }
         Some("plot") => {
             let path = std::env::args().nth(2).ok_or("plot FILE")?;
             print!("{}", plot(&std::fs::read_to_string(path)?)?);
             Ok(())
         }
-        _ => Err("measure FROM TO STEP GIB, or plot FILE".into()),
+        _ => Err("measure FROM TO STEP GIB, replan FILE, or plot FILE".into()),
     }
 }
 
@@ -86,6 +91,27 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
                 row(log, &design, layout, &constants, memory)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// The rows of a table, planned with the constants of this moment.
+fn replan(text: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let constants = calibrated(8 << 30);
+    eprintln!("{constants:.2?}");
+    for line in text.lines() {
+        let mut fields: Vec<String> = line.split('\t').map(str::to_owned).collect();
+        let Some(log) = fields[0].parse::<u32>().ok() else {
+            println!("{line}");
+            continue;
+        };
+        let own = designs()?.into_iter().find(|(design, layout)| {
+            design.tables().len().to_string() == fields[1] && layout.name() == fields[2]
+        });
+        let (design, layout) = own.ok_or("a row of no known design")?;
+        let costs = Costs::of(&design, layout, 1 << log, &constants);
+        fields[5] = format!("{:.0}", 1e6 / costs.query_ns);
+        println!("{}", fields.join("\t"));
     }
     Ok(())
 }

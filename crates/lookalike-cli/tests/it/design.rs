@@ -141,7 +141,11 @@ fn constants_are_measured_kept_and_read_back() {
     assert_eq!(measured["constants_from"], "measured on this machine");
     let constants = measured["constants"].as_object().unwrap();
     for (name, value) in constants {
-        let told = value.as_f64().is_none_or(|ns| ns.is_finite() && ns >= 0.0);
+        // A dense probe may cost less than a packed one.
+        let least = if name == "select_ns" { -1e3 } else { 0.0 };
+        let told = value
+            .as_f64()
+            .is_none_or(|ns| ns.is_finite() && ns >= least);
         assert!(told, "{name}: {value}");
     }
     let lines = constants["line_ns"].as_array().unwrap();

@@ -17,13 +17,18 @@ pub use calibrate::calibrate;
 pub struct Constants {
     /// Fixed cost of a query.
     pub query_ns: f64,
-    /// Cost of a table of a query, beside its probes.
+    /// Cost of a packed table of a query, beside its probes.
     pub table_ns: f64,
+    /// The same of a table in lines.
+    pub line_table_ns: f64,
+    /// The same of a dense table.
+    pub dense_table_ns: f64,
     /// Cost of making a probe of a packed table, beside its memory accesses and entries.
     pub probe_ns: f64,
     /// Cost of making a probe of a table in lines, alike.
     pub line_probe_ns: f64,
-    /// What a probe of a dense table costs more than one of a packed table: its bucket is found among marks.
+    /// What a probe of a dense table costs more than one of a packed table, if not less: its bucket is found among marks, but
+    /// fewer entries are compared.
     pub select_ns: f64,
     /// Cost of comparing one entry.
     pub entry_ns: f64,
@@ -31,8 +36,6 @@ pub struct Constants {
     pub scanned_code_ns: f64,
     /// Cost of one entry of one table when it is built.
     pub build_entry_ns: f64,
-    /// What a query costs more than the sum of these parts: branches that go astray, memory that is late.
-    pub beyond_parts: f64,
     /// Throughput cost of a random cache line with prefetch, at ascending sizes of what is accessed
     /// in bytes; logarithmic between them.
     pub line_ns: Vec<(f64, f64)>,
@@ -55,13 +58,14 @@ impl Default for Constants {
         Self {
             query_ns: 60.0,
             table_ns: 40.0,
+            line_table_ns: 40.0,
+            dense_table_ns: 50.0,
             probe_ns: 20.0,
             line_probe_ns: 15.0,
             select_ns: 12.0,
             entry_ns: 1.2,
             scanned_code_ns: 0.5,
             build_entry_ns: 38.0,
-            beyond_parts: 1.4,
             line_ns: line_ns.map(|(size, ns)| (size * MIB, ns)).to_vec(),
         }
     }
@@ -164,17 +168,19 @@ impl Costs {
             self.query_ns = constants.query_ns + scanned;
             return;
         }
-        let probe_ns = match layout {
-            Layout::Packed => constants.probe_ns,
-            Layout::Lines => constants.line_probe_ns,
-            Layout::Dense => constants.probe_ns + constants.select_ns,
+        let (table_ns, probe_ns) = match layout {
+            Layout::Packed => (constants.table_ns, constants.probe_ns),
+            Layout::Lines => (constants.line_table_ns, constants.line_probe_ns),
+            Layout::Dense => (
+                constants.dense_table_ns,
+                constants.probe_ns + constants.select_ns,
+            ),
         };
-        let parts = constants.query_ns
-            + tables * constants.table_ns
+        self.query_ns = constants.query_ns
+            + tables * table_ns
             + self.probes * probe_ns
             + self.candidates_per_query * constants.entry_ns
             + reads.0.iter().map(|read| read.ns(constants)).sum::<f64>();
-        self.query_ns = parts * constants.beyond_parts;
     }
 }
 
