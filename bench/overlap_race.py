@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """All-pairs overlap: lookalike against DuckDB, polars and SetSimilaritySearch, on the same two-line chunks, one thread each.
 
-usage: overlap_race.py LOOKALIKE DOCS.jsonl [--least 25] [--memory 4G] [--limit N]
+usage: overlap_race.py LOOKALIKE DOCS.jsonl [--least 25] [--memory 4G] [--limit N] [--cap N] [--containment 0.8]
+                       [--peers duckdb,polars,setsimilarity]
 
 The records (fingerprint, document) are made here, by the definition in docs/overlap.md and not by lookalike; making them is not
 in the peers' time. lookalike starts from the text: its stages "group" and "compare" are its time for the same job, "read" is
-reading and chunking. All must give the same number of pairs and the same sum of shared chunks. Needs: duckdb polars numpy xxhash
-SetSimilaritySearch.
+reading and chunking, "write" is making and writing the lines of the rows, which no peer does. All must give the same number of
+pairs and the same sum of shared chunks. --cap leaves chunks out that more documents share (the engines then count little else than
+rare chunks). SetSimilaritySearch knows no counts: it finds the pairs of which one set holds the given share of the other, on the
+first documents. Needs: duckdb polars numpy xxhash SetSimilaritySearch.
 """
-import argparse, json, os, resource, subprocess, sys, time
+import argparse, collections, importlib.metadata, json, os, resource, subprocess, sys, tempfile, time
 
 os.environ["POLARS_MAX_THREADS"] = "1"
 import numpy as np
@@ -74,16 +77,60 @@ def polar(prints, documents, least):
     return work
 
 
-def lookalike(binary, path, least, memory, extra):
-    command = [binary, "overlap", path, "--chunk", "lines:2", "--min-shared", str(least), "--copies", "apart", "--threads", "1",
-               "--memory", memory, "-o", "/tmp/overlap-race", "--overwrite", "--json", *extra]
+def set_similarity(prints, documents, share):
+    from SetSimilaritySearch import all_pairs
+    sets = collections.defaultdict(list)
+    for print_, document in zip(prints.tolist(), documents.tolist()):
+        sets[document].append(print_)
+    sets = list(sets.values())
+
+    def work():
+        found = list(all_pairs(sets, similarity_func_name="containment_min", similarity_threshold=share))
+        return len(found), 0
+    return work
+
+
+def capped(prints, documents, cap):
+    """The records without the chunks that more than `cap` documents share."""
+    _, places, counts = np.unique(prints, return_inverse=True, return_counts=True)
+    kept = counts[places] <= cap
+    return prints[kept], documents[kept]
+
+
+def write_records(prints, documents, path):
+    """A document a line whose lines are its chunks and one of its own, so that no two texts are equal: --chunk lines:1 makes the
+    same records of it."""
+    with open(path, "w") as out:
+        starts = np.flatnonzero(np.diff(documents.astype(np.int64), prepend=-1))
+        for start, end in zip(starts, [*starts[1:], len(documents)]):
+            text = "\n".join(["document %d" % documents[start], *("%016x" % value for value in prints[start:end])])
+            out.write(json.dumps({"id": "%08d" % documents[start], "text": text}) + "\n")
+
+
+def lookalike(binary, path, chunk, least, memory, extra):
+    folder = tempfile.mkdtemp(prefix="overlap-race-")
+    command = [binary, "overlap", path, "--chunk", chunk, "--min-shared", str(least), "--copies", "apart", "--threads", "1",
+               "--memory", memory, "-o", folder, "--overwrite", "--json", *extra]
     run = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    stages, chunking = run["measured"]["stages"], run["chunkings"][0]
-    # The first group and compare are those of documents, later ones of servers.
-    cpu = lambda name: next((stage[2] for stage in stages if stage[0] == name), 0.0)
-    with open("/tmp/overlap-race/pairs.jsonl") as rows:
+    # The first entries of a name are those of documents, later ones of servers.
+    stages = {}
+    for name, _, cpu in run["measured"]["stages"]:
+        stages.setdefault(name, cpu)
+    with open(os.path.join(folder, "pairs.jsonl")) as rows:
         total = sum(json.loads(row)["shared"] for row in rows)
-    return cpu("read"), cpu("group") + cpu("compare"), chunking, total, run
+    subprocess.run(["rm", "-r", folder], check=True)
+    return stages, run["chunkings"][0], total, run
+
+
+def show(name, result):
+    stages, chunking, total, run = result
+    records, text = chunking["chunk_records"], run["counts"]["text_bytes"]
+    counting = stages["group"] + stages["compare"]
+    print(f"lookalike {name} ({chunking['engine']}): read {stages['read']:.2f} s ({text / stages['read'] / 1e6:.0f} MB/s of text), "
+          f"group {stages['group']:.2f} s, count {stages['compare']:.2f} s ({records / counting / 1e6:.1f} M records/s), rows written "
+          f"{stages.get('write', 0):.2f} s ({records / (counting + stages.get('write', 0)) / 1e6:.1f} M records/s with them), "
+          f"{chunking['rows']} pairs, {total} shared, {run['measured']['peak_memory'] / 2**20:.0f} MiB; "
+          f"{chunking['pairs_counted']} pairs counted, {chunking['pairs_spared']} spared", flush=True)
 
 
 def main():
@@ -93,23 +140,36 @@ def main():
     parser.add_argument("--least", type=int, default=25)
     parser.add_argument("--memory", default="4G")
     parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument("--cap", type=int, default=0)
+    parser.add_argument("--containment", type=float, default=0.8)
     parser.add_argument("--peers", default="duckdb,polars")
     options = parser.parse_args()
-    for memory in [options.memory, "256M"]:
-        for engine in ["count", "sort"] if memory == options.memory else ["auto"]:
-            read, cpu, chunking, total, run = lookalike(options.binary, options.docs, options.least, memory, ["--engine", engine])
-            size = chunking["chunk_records"]
-            text = run["counts"]["text_bytes"]
-            print(f"lookalike {engine} --memory {memory} ({chunking['engine']}): read {read:.2f} s ({text / read / 1e6:.0f} MB/s of text), overlap {cpu:.2f} s "
-                  f"({size / cpu / 1e6:.1f} M records/s), {chunking['rows']} pairs, {total} shared, "
-                  f"{run['measured']['peak_memory'] / 2**20:.0f} MiB; {chunking['common_chunks']} common chunks", flush=True)
+    peers = options.peers.split(",")
     prints, documents, count = records(options.docs, options.limit)
-    print(f"{len(prints)} records of {count} documents")
+    docs, chunk = options.docs, "lines:2"
+    with tempfile.TemporaryDirectory() as folder:
+        if options.cap or options.limit:
+            if options.cap:
+                prints, documents = capped(prints, documents, options.cap)
+            docs, chunk = os.path.join(folder, "records.jsonl"), "lines:1"
+            write_records(prints, documents, docs)
+        print(f"{len(prints)} records of {count} documents")
+        for engine, memory in [("count", options.memory), ("sort", options.memory), ("auto", "256M"), ("sort", "256M")]:
+            result = lookalike(options.binary, docs, chunk, options.least, memory, ["--engine", engine])
+            show(f"--engine {engine} --memory {memory}", result)
+        if "setsimilarity" in peers:
+            flags = ["--min-containment", str(options.containment)]
+            result = lookalike(options.binary, docs, chunk, 1, options.memory, flags)
+            show(f"--min-shared 1 --min-containment {options.containment}", result)
     results = []
-    for name, make in [("duckdb", duck), ("polars", polar)]:
-        if name in options.peers:
-            timed(name, make(prints, documents, options.least), results)
-            print(f"{results[-1][0]}: {results[-1][1]:.2f} s CPU, {results[-1][2]:.2f} s wall, {results[-1][3]} pairs, {results[-1][4]} shared", flush=True)
+    for name, package, make in [("duckdb", "duckdb", duck), ("polars", "polars", polar),
+                                ("setsimilarity", "SetSimilaritySearch", set_similarity)]:
+        if name in peers:
+            wanted = options.containment if name == "setsimilarity" else options.least
+            timed(name, make(prints, documents, wanted), results)
+            _, cpu, wall, pairs, total = results[-1]
+            print(f"{package} {importlib.metadata.version(package)}: {cpu:.2f} s CPU, {wall:.2f} s wall, {pairs} pairs, "
+                  f"{total} shared", flush=True)
 
 
 if __name__ == "__main__":

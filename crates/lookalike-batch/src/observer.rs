@@ -67,6 +67,8 @@ pub trait Observer: Sync {
     fn stage(&self, stage: Stage, total: u64);
     /// `done` units of the stage's work are behind.
     fn advance(&self, done: u64);
+    /// What comes, within the stage, is writing results (`true`), or the stage's own work again.
+    fn writing(&self, _is_writing: bool) {}
 }
 
 /// An observer that does not care.

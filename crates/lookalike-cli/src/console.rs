@@ -42,7 +42,10 @@ pub(crate) struct Console {
 
 struct State {
     stages: Vec<(&'static str, f64, f64)>,
-    running: Option<(Stage, Instant, ProcessTime)>,
+    /// Entries from here on are of the stage that runs: its own, and what it wrote.
+    first: usize,
+    /// The stage, and what its time goes to since when.
+    running: Option<(Stage, Stage, Instant, ProcessTime)>,
 }
 
 impl Console {
@@ -57,6 +60,7 @@ impl Console {
             bar,
             state: Mutex::new(State {
                 stages: Vec::new(),
+                first: 0,
                 running: None,
             }),
         }
@@ -78,9 +82,15 @@ impl State {
     /// Stages with the running one up to now.
     fn stages(&self) -> Vec<(&'static str, f64, f64)> {
         let mut stages = self.stages.clone();
-        if let Some((stage, wall, cpu)) = &self.running {
-            let cpu = cpu.try_elapsed().map_or(0.0, |cpu| cpu.as_secs_f64());
-            stages.push((stage.name(), wall.elapsed().as_secs_f64(), cpu));
+        let Some((_, what, wall, cpu)) = &self.running else {
+            return stages;
+        };
+        let wall = wall.elapsed().as_secs_f64();
+        let cpu = cpu.try_elapsed().map_or(0.0, |cpu| cpu.as_secs_f64());
+        let mut own = stages[self.first..].iter_mut();
+        match own.find(|entry| entry.0 == what.name()) {
+            Some(entry) => *entry = (entry.0, entry.1 + wall, entry.2 + cpu),
+            None => stages.push((what.name(), wall, cpu)),
         }
         stages
     }
@@ -90,7 +100,8 @@ impl Observer for Console {
     fn stage(&self, stage: Stage, total: u64) {
         let mut state = self.state();
         state.stages = state.stages();
-        state.running = Some((stage, Instant::now(), ProcessTime::now()));
+        state.first = state.stages.len();
+        state.running = Some((stage, stage, Instant::now(), ProcessTime::now()));
         let counts = if stage.counts_bytes() {
             "{binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}"
         } else {
@@ -109,6 +120,16 @@ impl Observer for Console {
 
     fn advance(&self, done: u64) {
         self.bar.set_position(done);
+    }
+
+    fn writing(&self, is_writing: bool) {
+        let mut state = self.state();
+        let Some((stage, ..)) = state.running else {
+            return;
+        };
+        let what = if is_writing { Stage::Write } else { stage };
+        state.stages = state.stages();
+        state.running = Some((stage, what, Instant::now(), ProcessTime::now()));
     }
 
     fn measured(&self) -> Measured {

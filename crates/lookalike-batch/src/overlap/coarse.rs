@@ -97,9 +97,11 @@ fn key(a: u32, b: u32) -> u64 {
 }
 
 impl Coarse<'_> {
-    /// Hands over the rows of all pairs, in order. `done` hears how many units are behind.
+    /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many units are
+    /// behind.
     pub(crate) fn rows(
         &self,
+        from: u32,
         emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
         temporary: &dyn Fn(io::Error) -> BatchError,
         done: &dyn Fn(u64),
@@ -109,6 +111,10 @@ impl Coarse<'_> {
         let pilot = self.pilot(&work, total).map_err(temporary)?;
         let (mut course, load) = self.choose(&pilot, total);
         let mut waiting: Vec<Range<u32>> = ranges(&work, load);
+        waiting.retain_mut(|range| {
+            range.start = range.start.max(from);
+            range.start < range.end
+        });
         waiting.reverse();
         while let Some(range) = waiting.pop() {
             let Some(rows) = self.range(range.clone(), &mut course).map_err(temporary)? else {
@@ -293,8 +299,7 @@ impl Coarse<'_> {
         if self.deferral.is_empty() {
             return Ok(());
         }
-        let held = self.deferral.held();
-        let mut wanted = vec![false; held.len()];
+        let mut wanted = vec![false; self.postings.sizes.len()];
         let mut rest = rows;
         while !rest.is_empty() {
             wanted.fill(false);
@@ -303,7 +308,7 @@ impl Coarse<'_> {
             while take < rest.len() && bytes < self.budget / 2 {
                 for unit in [rest[take].a, rest[take].b] {
                     if !std::mem::replace(&mut wanted[unit as usize], true) {
-                        bytes += 4 * u64::from(held[unit as usize]);
+                        bytes += 4 * u64::from(self.deferral.held_by(unit));
                     }
                 }
                 take += 1;

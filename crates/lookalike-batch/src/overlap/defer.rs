@@ -20,18 +20,25 @@ const EASY: u64 = 16;
 /// Chunks that so few units share are never common.
 const LEAST_CUT: u32 = 16;
 
+/// What is known of the common chunks of one unit: in one place, for it is asked for together.
+#[derive(Clone, Copy, Default)]
+struct PutOff {
+    /// Chunks that it defers.
+    deferred: u32,
+    /// One more than the rank of the last that it defers, 0 for none.
+    last: u32,
+    /// Common chunks that it has.
+    held: u32,
+}
+
 /// The common chunks, and what each unit defers of them.
 pub(crate) struct Deferral {
     /// Chunks that more units share are common.
     pub(crate) cut: u32,
     /// Common chunks, most common first: units, and the position of their list.
     pub(crate) common: Vec<(u32, u64)>,
-    /// Chunks that each unit defers; empty when there are no common chunks.
-    counts: Vec<u32>,
-    /// One more than the rank of the last that it defers, 0 for none.
-    last: Vec<u32>,
-    /// Common chunks of each unit.
-    held: Vec<u32>,
+    /// What each unit puts off; empty when there are no common chunks.
+    units: Vec<PutOff>,
     /// Units that do not defer a common chunk, chunk by chunk.
     pub(crate) remainder: Lists,
     /// Pairs that need not be counted.
@@ -84,9 +91,7 @@ impl Deferral {
         let mut deferral = Self {
             cut,
             common: Vec::new(),
-            counts: Vec::new(),
-            last: Vec::new(),
-            held: Vec::new(),
+            units: Vec::new(),
             remainder: Lists::new(budget),
             spared: 0,
             pairs: 0,
@@ -116,17 +121,16 @@ impl Deferral {
 
     /// Lets every unit defer its first `most` common chunks.
     fn walk(&mut self, postings: &Postings, most: u32, folder: &Path) -> io::Result<()> {
-        let units = postings.sizes.len();
-        (self.counts, self.last, self.held) = (vec![0; units], vec![0; units], vec![0; units]);
+        self.units = vec![PutOff::default(); postings.sizes.len()];
         let (mut buffer, mut active) = (Vec::new(), Vec::new());
         for (rank, &(length, position)) in self.common.iter().enumerate() {
             active.clear();
             for &unit in postings.lists.get(position, length, &mut buffer)? {
-                let at = unit as usize;
-                self.held[at] += 1;
-                if self.counts[at] < most {
-                    self.counts[at] += 1;
-                    self.last[at] = rank as u32 + 1;
+                let own = &mut self.units[unit as usize];
+                own.held += 1;
+                if own.deferred < most {
+                    own.deferred += 1;
+                    own.last = rank as u32 + 1;
                 } else {
                     active.push(unit);
                 }
@@ -149,7 +153,7 @@ impl Deferral {
     /// Of a pair, the unit whose deferred chunks decide, and the other one.
     #[inline]
     pub(crate) fn late(&self, a: u32, b: u32) -> (u32, u32) {
-        if self.last[a as usize] >= self.last[b as usize] {
+        if self.units[a as usize].last >= self.units[b as usize].last {
             (a, b)
         } else {
             (b, a)
@@ -159,12 +163,17 @@ impl Deferral {
     /// Number of chunks that a unit defers.
     #[inline]
     pub(crate) fn deferred(&self, unit: u32) -> u32 {
-        self.counts[unit as usize]
+        self.units[unit as usize].deferred
     }
 
-    /// Number of common chunks that each unit has.
-    pub(crate) fn held(&self) -> &[u32] {
-        &self.held
+    /// Number of common chunks that a unit has; only where there are any.
+    pub(crate) fn held_by(&self, unit: u32) -> u32 {
+        self.units[unit as usize].held
+    }
+
+    /// Number of common chunks that each unit has; of no unit when there are none.
+    pub(crate) fn held(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.units.iter().map(|unit| unit.held)
     }
 
     /// The most that the deferred chunks can add to what was counted for a pair.
@@ -173,8 +182,11 @@ impl Deferral {
         if self.is_empty() {
             return 0;
         }
-        let (late, other) = self.late(a, b);
-        self.deferred(late).min(self.held[other as usize])
+        let [a, b] = [a, b].map(|unit| self.units[unit as usize]);
+        match a.last >= b.last {
+            true => a.deferred.min(b.held),
+            false => b.deferred.min(a.held),
+        }
     }
 
     /// Visits every list in which pairs are counted: the rare chunks and what remains of the common ones.
@@ -202,6 +214,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// Bytes that the common chunks of all units need.
+    pub(crate) fn bytes(deferral: &Deferral) -> u64 {
+        deferral.held().map(|held| 16 + 4 * u64::from(held)).sum()
+    }
+
     /// The common chunks of those units that are `wanted`.
     pub(crate) fn new(
         postings: &Postings,
@@ -209,7 +226,7 @@ impl Common {
         wanted: impl Fn(u32) -> bool,
     ) -> io::Result<Self> {
         let mut starts = vec![0_u64];
-        for (unit, &held) in deferral.held.iter().enumerate() {
+        for (unit, held) in deferral.held().enumerate() {
             let held = if wanted(unit as u32) {
                 u64::from(held)
             } else {
@@ -231,7 +248,8 @@ impl Common {
         Ok(Self { starts, ranks })
     }
 
-    fn of(&self, unit: u32) -> &[u32] {
+    /// Ranks of the common chunks of a unit, ascending.
+    pub(crate) fn of(&self, unit: u32) -> &[u32] {
         &self.ranks[self.starts[unit as usize] as usize..self.starts[unit as usize + 1] as usize]
     }
 
@@ -253,5 +271,28 @@ impl Common {
             }
         }
         shared
+    }
+    /// The same for a unit whose common chunks are marked, a bit each, and another one: no merging of two lists.
+    #[inline]
+    pub(crate) fn uncounted_by(
+        &self,
+        marks: &[u64],
+        deferral: &Deferral,
+        marked: u32,
+        other: u32,
+    ) -> u32 {
+        let ranks = self.of(other);
+        let (own, others) = (
+            deferral.units[marked as usize],
+            deferral.units[other as usize],
+        );
+        let is_marked = |rank: u32| (marks[rank as usize / 64] >> (rank % 64) & 1) as u32;
+        if own.last >= others.last {
+            // A marked chunk is deferred if it is not behind the last one that is.
+            let before = ranks.iter().take_while(|&&rank| rank < own.last);
+            return before.map(|&rank| is_marked(rank)).sum();
+        }
+        let deferred = &ranks[..others.deferred as usize];
+        deferred.iter().map(|&rank| is_marked(rank)).sum()
     }
 }

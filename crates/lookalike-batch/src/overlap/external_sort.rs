@@ -11,15 +11,25 @@ use bytemuck::Pod;
 
 /// Bytes that each run is read by while runs are merged.
 const STEP: usize = 16 << 10;
+/// Bytes that are written at once.
+const WRITTEN: usize = 128 << 10;
 
 /// Takes values in any order; see the module's header.
 pub(crate) struct ExternalSort<T> {
     values: Vec<T>,
     /// Values that fit the budget.
     capacity: usize,
+    runs: Runs<T>,
+}
+
+/// Sorted runs in a temporary file.
+pub(crate) struct Runs<T> {
     runs: Vec<Run>,
     file: Option<File>,
     folder: PathBuf,
+    /// Runs that are merged at once.
+    ways: usize,
+    block: Vec<T>,
 }
 
 /// Sorted values in the file, by position.
@@ -31,13 +41,11 @@ struct Run {
 
 impl<T: Pod + Ord> ExternalSort<T> {
     pub(crate) fn new(budget: u64, folder: &Path) -> Self {
-        let capacity = (budget as usize).max(2 * STEP) / size_of::<T>();
+        let bytes = (budget as usize).max(2 * STEP);
         Self {
             values: Vec::new(),
-            capacity,
-            runs: Vec::new(),
-            file: None,
-            folder: folder.to_owned(),
+            capacity: bytes / size_of::<T>(),
+            runs: Runs::new(budget, folder),
         }
     }
 
@@ -52,61 +60,92 @@ impl<T: Pod + Ord> ExternalSort<T> {
 
     fn spill(&mut self) -> io::Result<()> {
         self.values.sort_unstable();
-        if self.file.is_none() {
-            self.file = Some(tempfile::tempfile_in(&self.folder)?);
-        }
-        let start = self.runs.last().map_or(0, |run| run.end);
-        let end = start + self.values.len() as u64;
-        write(
-            self.file.as_ref().expect("opened above"),
-            &self.values,
-            start,
-        )?;
-        self.runs.push(Run { start, end });
-        self.values.clear();
-        Ok(())
+        self.runs.add(self.values.drain(..))
     }
 
     /// Visits all values in ascending order.
     pub(crate) fn drain<E: From<io::Error>>(
         mut self,
-        mut visit: impl FnMut(T) -> Result<(), E>,
+        visit: impl FnMut(T) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.runs.is_empty() {
             self.values.sort_unstable();
             return self.values.into_iter().try_for_each(visit);
         }
         self.spill()?;
-        self.values = Vec::new();
-        let ways = (self.capacity * size_of::<T>() / STEP).clamp(2, 1024);
-        let file = self.file.take().expect("there are runs");
-        while self.runs.len() > ways {
-            self.shorten(&file, ways)?;
+        let Self { runs, .. } = self;
+        runs.merge(visit)
+    }
+}
+
+impl<T: Pod + Ord> Runs<T> {
+    /// Memory: the budget while they are merged, and a block for each run.
+    pub(crate) fn new(budget: u64, folder: &Path) -> Self {
+        Self {
+            runs: Vec::new(),
+            file: None,
+            folder: folder.to_owned(),
+            ways: (budget as usize / STEP).clamp(2, 1024),
+            block: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Writes one run, which is sorted.
+    pub(crate) fn add(&mut self, values: impl Iterator<Item = T>) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = Some(tempfile::tempfile_in(&self.folder)?);
+        }
+        let file = self.file.as_ref().expect("opened above");
+        let start = self.runs.last().map_or(0, |run| run.end);
+        let run = write_run(file, start, &mut self.block, values.map(Ok))?;
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// Visits the values of all runs in ascending order.
+    pub(crate) fn merge<E: From<io::Error>>(
+        mut self,
+        mut visit: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(file) = self.file.take() else {
+            return Ok(());
+        };
+        while self.runs.len() > self.ways {
+            let first: Vec<Run> = self.runs.drain(..self.ways).collect();
+            let start = self.runs.last().map_or(0, |run| run.end);
+            let merged = Merge::new(&file, &first)?;
+            let run = write_run(&file, start, &mut self.block, merged)?;
+            self.runs.push(run);
         }
         Merge::new(&file, &self.runs)?.try_for_each(|value| visit(value?))
     }
+}
 
-    /// Merges the first runs into one at the end of the file.
-    fn shorten(&mut self, file: &File, ways: usize) -> io::Result<()> {
-        let first: Vec<Run> = self.runs.drain(..ways).collect();
-        let start = self.runs.last().expect("more runs than ways").end;
-        let mut end = start;
-        let mut block = Vec::with_capacity(STEP / size_of::<T>());
-        for value in Merge::<T>::new(file, &first)? {
-            block.push(value?);
-            if block.len() == block.capacity() {
-                write(file, &block, end)?;
-                end += block.len() as u64;
-                block.clear();
-            }
+/// Writes sorted values at a position, block by block.
+fn write_run<T: Pod>(
+    file: &File,
+    start: u64,
+    block: &mut Vec<T>,
+    values: impl Iterator<Item = io::Result<T>>,
+) -> io::Result<Run> {
+    let most = WRITTEN / size_of::<T>();
+    let mut end = start;
+    block.clear();
+    for value in values {
+        block.push(value?);
+        if block.len() == most {
+            write(file, block, end)?;
+            end += block.len() as u64;
+            block.clear();
         }
-        write(file, &block, end)?;
-        self.runs.push(Run {
-            start,
-            end: end + block.len() as u64,
-        });
-        Ok(())
     }
+    write(file, block, end)?;
+    let end = end + block.len() as u64;
+    Ok(Run { start, end })
 }
 
 fn write<T: Pod>(file: &File, values: &[T], position: u64) -> io::Result<()> {

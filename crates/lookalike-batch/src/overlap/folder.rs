@@ -200,10 +200,12 @@ impl Overlap<'_> {
             let collection = &prepared.collection;
             let mut replicas = Replicas::new(collection.exact.len(), options.copy_containment);
             let by_document = self.settings.by == By::Document;
+            let log = place.state(&format!("rows-{number}.bin"));
             let count = Count {
                 number,
                 by: self.settings.by,
                 path: &path,
+                log: Some(&log),
             };
             let (summary, sizes) =
                 self.chunking(prepared, &count, &mut out, &mut |row, sizes| {
@@ -246,10 +248,12 @@ impl Overlap<'_> {
         let mut out = AtomicFile::lines(&path, format, ROW).map_err(&failed)?;
         let mut rows = Vec::new();
         for number in 0..self.settings.chunkings.len() {
+            let log = place.state(&format!("server-rows-{number}.bin"));
             let count = Count {
                 number,
                 by: By::Server,
                 path: &path,
+                log: Some(&log),
             };
             let hear = &mut |row, sizes: &[u32]| map.row(number, row, sizes);
             let (summary, _) = self.chunking(prepared, &count, &mut out, hear)?;

@@ -1,6 +1,6 @@
 //! The job: read, order, and for one chunking after another group, count and write.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::path::Path;
 
@@ -16,11 +16,12 @@ use super::defer::Deferral;
 use super::plan::{Plan, Way};
 use super::postings::{Means, Postings, collect};
 use super::read::{ChunkSets, ReadOut, ReadPlan, SkippedLine, read};
+use super::row_log::RowLog;
 use super::rows::RowWriter;
 use super::settings::{By, OverlapSettings};
-use super::sort;
+use super::sort::{Failure, Sorted};
 use crate::error::BatchError;
-use crate::observer::{Observer, Stage};
+use crate::observer::{Observer, Quiet, Stage};
 use crate::settings::Limits;
 use crate::summary::{Counts, SkippedRow};
 
@@ -78,6 +79,8 @@ pub struct ChunkingSummary {
     pub pairs_counted: u64,
     /// Ranges of units that were counted one after another: 1 when memory is ample.
     pub passes: u64,
+    /// Units whose rows an interrupted job had counted.
+    pub units_resumed: u64,
     /// Rows written.
     pub rows: u64,
 }
@@ -108,6 +111,9 @@ pub(crate) struct Count<'a> {
     pub(crate) by: By,
     /// Where the rows go, for messages.
     pub(crate) path: &'a Path,
+    /// Where rows are kept as they are counted, for a later run; those of an earlier one count if what it read was
+    /// taken over.
+    pub(crate) log: Option<&'a Path>,
 }
 
 /// Everything known before the first chunk is counted.
@@ -140,6 +146,7 @@ impl Overlap<'_> {
             number: 0,
             by: self.settings.by,
             path: Path::new("the output"),
+            log: None,
         };
         let (summary, _) = self.chunking(&prepared, &count, out, &mut |_, _| ())?;
         prepared.summary.chunkings.push(summary);
@@ -301,17 +308,37 @@ impl Overlap<'_> {
             ranges: 1,
             ..Course::default()
         });
-        let rows = writer.write(out, what.path, |emit| {
-            let mut emit = |row| {
-                if writer.wants(&row) {
-                    hear(row, &postings.sizes);
+        let sorted = Sorted {
+            postings: &postings,
+            deferral: &deferral,
+            min_shared,
+            budget: left / 2,
+            folder: self.folder,
+        };
+        let resumed = Cell::new(0);
+        let defers = plan.way != Way::Sort || sorted.defers();
+        let rows = writer.write(
+            (out, what.path),
+            &mut |row| hear(row, &postings.sizes),
+            self.observer_of_rows(),
+            |emit| {
+                let count = |from, emit: &mut Emit<'_>| {
+                    self.count(&sorted, (plan.way, from, left), emit, &course)
+                };
+                match what.log {
+                    None => count(0, emit),
+                    Some(path) => logged(
+                        (path, prepared.resumed),
+                        view.units(),
+                        emit,
+                        |from, emit| {
+                            resumed.set(from);
+                            count(from, emit)
+                        },
+                    ),
                 }
-                emit(row)
-            };
-            let lists = (&postings, &deferral);
-            self.count(lists, (plan.way, min_shared, left), &mut emit, &course)
-        })?;
-        let sorted = plan.way == Way::Sort;
+            },
+        )?;
         let summary = ChunkingSummary {
             min_shared,
             units: view.units() as u64,
@@ -321,19 +348,18 @@ impl Overlap<'_> {
             expected_collisions: self.settings.bits.expected_collisions(postings.distinct),
             engine: plan.way.name(),
             why: plan.why,
-            common_chunks: if sorted {
-                0
-            } else {
-                deferral.common.len() as u64
+            common_chunks: match defers {
+                true => deferral.common.len() as u64,
+                false => 0,
             },
-            common_above: if sorted || deferral.is_empty() {
-                0
-            } else {
-                deferral.cut
+            common_above: match defers && !deferral.is_empty() {
+                true => deferral.cut,
+                false => 0,
             },
-            pairs_spared: if sorted { 0 } else { deferral.spared },
-            pairs_counted: deferral.pairs + if sorted { deferral.spared } else { 0 },
+            pairs_spared: if defers { deferral.spared } else { 0 },
+            pairs_counted: deferral.pairs + if defers { 0 } else { deferral.spared },
             passes: course.into_inner().ranges,
+            units_resumed: resumed.get().into(),
             rows,
             chunking,
         };
@@ -361,14 +387,28 @@ impl Overlap<'_> {
         Ok((postings, deferral))
     }
 
+    /// Who hears that rows are being written: with more threads than one they are while others count.
+    fn observer_of_rows(&self) -> &dyn Observer {
+        match self.limits.threads {
+            1 => self.observer,
+            _ => &Quiet,
+        }
+    }
+
     fn count(
         &self,
-        (postings, deferral): (&Postings, &Deferral),
-        (way, min_shared, left): (Way, u32, u64),
-        emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
+        sorted: &Sorted<'_>,
+        (way, from, left): (Way, u32, u64),
+        emit: &mut Emit<'_>,
         course: &RefCell<Course>,
     ) -> Result<(), BatchError> {
         let temporary = BatchError::temporary(self.folder);
+        let &Sorted {
+            postings,
+            deferral,
+            min_shared,
+            ..
+        } = sorted;
         let done = |units| self.observer.advance(units);
         let total = match way {
             Way::Sort => postings.histogram.values().sum(),
@@ -376,10 +416,10 @@ impl Overlap<'_> {
         };
         self.observer.stage(Stage::Compare, total);
         match way {
-            Way::Sort => sort::rows(postings, min_shared, left / 2, self.folder, emit, &done),
+            Way::Sort => sorted.rows(from, emit, &done),
             Way::InMemory => {
                 let index = Index::new(postings, deferral, min_shared).map_err(&temporary)?;
-                index.rows(self.limits.threads, emit, &done)
+                index.rows(from, self.limits.threads, emit, &done)
             }
             Way::Coarse => {
                 let coarse = Coarse {
@@ -388,9 +428,35 @@ impl Overlap<'_> {
                     min_shared,
                     budget: left / 2,
                 };
-                *course.borrow_mut() = coarse.rows(emit, &temporary, &done)?;
+                *course.borrow_mut() = coarse.rows(from, emit, &temporary, &done)?;
                 Ok(())
             }
         }
     }
+}
+
+/// Takes the rows of an engine.
+type Emit<'a> = dyn FnMut(Row) -> Result<(), BatchError> + 'a;
+
+/// Rows of an earlier run first, then those that `count` makes from there on, which are kept for a later one.
+fn logged(
+    (path, is_believed): (&Path, bool),
+    units: usize,
+    emit: &mut Emit<'_>,
+    count: impl FnOnce(u32, &mut Emit<'_>) -> Result<(), BatchError>,
+) -> Result<(), BatchError> {
+    let failed = BatchError::result(path);
+    let mut log = RowLog::open(path, is_believed).map_err(&failed)?;
+    let units = units as u32;
+    let from = log
+        .replay(units, |row| emit(row).map_err(Failure::There))
+        .map_err(|failure| match failure {
+            Failure::Here(error) => failed(error),
+            Failure::There(error) => error,
+        })?;
+    count(from, &mut |row| {
+        log.push(row).map_err(&failed)?;
+        emit(row)
+    })?;
+    log.finish(units).map_err(&failed)
 }

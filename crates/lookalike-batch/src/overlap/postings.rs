@@ -260,6 +260,21 @@ fn scatter(
     })
 }
 
+/// Sorts the few records of a bucket, mostly one or two.
+#[inline]
+fn settle(bucket: &mut [(u64, u32)]) {
+    if bucket.len() > 12 {
+        return bucket.sort_unstable();
+    }
+    for next in 1..bucket.len() {
+        let mut at = next;
+        while at > 0 && bucket[at] < bucket[at - 1] {
+            bucket.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+}
+
 /// Groups the records of one part after another; one a thread.
 struct Grouper {
     sizes: Vec<u32>,
@@ -323,7 +338,7 @@ impl Grouper {
         // Each place has moved on to the end of its bucket.
         let mut start = 0;
         for &end in &self.places[..1 << bits] {
-            self.records[start as usize..end as usize].sort_unstable();
+            settle(&mut self.records[start as usize..end as usize]);
             start = end;
         }
         self.records.dedup();

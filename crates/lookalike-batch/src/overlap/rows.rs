@@ -10,6 +10,7 @@ use super::collection::View;
 use super::external_sort::ExternalSort;
 use super::settings::ExactCopies;
 use crate::error::BatchError;
+use crate::observer::Observer;
 
 /// One row of the result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -107,6 +108,9 @@ fn string(line: &mut Vec<u8>, text: &str) -> io::Result<()> {
     Ok(serde_json::to_writer(line, text)?)
 }
 
+/// Rows that are written at once.
+const BATCH: usize = 4096;
+
 /// What is between an engine and the file.
 pub(crate) struct RowWriter<'a> {
     pub(crate) view: View<'a>,
@@ -140,18 +144,20 @@ impl RowWriter<'_> {
         f64::from(row.shared) / f64::from(smaller) >= self.min_containment
     }
 
-    /// Writes what `engine` hands over; the number of lines.
+    /// Writes what `engine` hands over and tells `hear` of it; the number of lines. The observer hears when it is rows that
+    /// take the time.
     pub(crate) fn write(
         &self,
-        out: &mut dyn Write,
-        path: &Path,
+        (out, path): (&mut dyn Write, &Path),
+        hear: &mut dyn FnMut(Row),
+        observer: &dyn Observer,
         engine: impl FnOnce(&mut dyn FnMut(Row) -> Result<(), BatchError>) -> Result<(), BatchError>,
     ) -> Result<u64, BatchError> {
         let result = BatchError::result(path);
         let mut lines = 0;
         let mut line = Vec::new();
         if self.copies == ExactCopies::Listed && self.view.has_copies() {
-            let sort = self.expand(engine)?;
+            let sort = self.expand(hear, engine)?;
             let done = sort.drain(|[a, b, shared]: [u32; 3]| {
                 lines += 1;
                 self.row_of_documents(a, b, shared)
@@ -165,24 +171,39 @@ impl RowWriter<'_> {
             })?;
             return Ok(lines);
         }
+        let mut flush = |batch: &mut Vec<Row>| {
+            observer.writing(true);
+            let done = batch.drain(..).try_for_each(|row| {
+                hear(row);
+                lines += 1;
+                let names = [row.a, row.b].map(|unit| self.view.name(unit));
+                let chunks = [row.a, row.b].map(|unit| self.sizes[unit as usize]);
+                OverlapRow::new(names, self.chunking, row.shared, chunks)
+                    .write_to(&mut line)
+                    .and_then(|()| out.write_all(&line))
+                    .map_err(&result)
+            });
+            observer.writing(false);
+            done
+        };
+        let mut batch = Vec::with_capacity(BATCH);
         engine(&mut |row| {
-            if !self.wants(&row) {
-                return Ok(());
+            if self.wants(&row) {
+                batch.push(row);
             }
-            lines += 1;
-            let names = [row.a, row.b].map(|unit| self.view.name(unit));
-            let chunks = [row.a, row.b].map(|unit| self.sizes[unit as usize]);
-            OverlapRow::new(names, self.chunking, row.shared, chunks)
-                .write_to(&mut line)
-                .and_then(|()| out.write_all(&line))
-                .map_err(&result)
+            match batch.len() {
+                BATCH => flush(&mut batch),
+                _ => Ok(()),
+            }
         })?;
+        flush(&mut batch)?;
         Ok(lines)
     }
 
     /// Rows of sets to rows of documents, by their ranks.
     fn expand(
         &self,
+        hear: &mut dyn FnMut(Row),
         engine: impl FnOnce(&mut dyn FnMut(Row) -> Result<(), BatchError>) -> Result<(), BatchError>,
     ) -> Result<ExternalSort<[u32; 3]>, BatchError> {
         let temporary = BatchError::temporary(self.folder);
@@ -194,6 +215,7 @@ impl RowWriter<'_> {
             if !self.wants(&row) {
                 return Ok(());
             }
+            hear(row);
             for a in self.view.collection.ranks_of_set(row.a) {
                 self.view
                     .collection

@@ -1,48 +1,30 @@
 //! The sort engine (S4): every pair of units in every list, sorted, counted.
 //!
-//! Disk is its price: eight bytes for each chunk of each pair, the very common ones included.
+//! Its price is eight bytes for each chunk of each pair at a time, and disk for what does not fit. Very common chunks are
+//! put off as the count engine does ([`crate::overlap::defer`]) where the lists of who has them fit the memory, and
+//! paired like all others where not.
 
 use std::io;
 use std::path::Path;
 
 use super::Row;
-use super::external_sort::ExternalSort;
+use super::defer::{Common, Deferral};
+use super::pair_sort::PairSort;
 use super::postings::Postings;
 use crate::error::BatchError;
 
-/// Hands over the rows of all pairs, in order. `done` hears how many lists are behind.
-pub(crate) fn rows(
-    postings: &Postings,
-    min_shared: u32,
-    budget: u64,
-    folder: &Path,
-    emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
-    done: &dyn Fn(u64),
-) -> Result<(), BatchError> {
-    let temporary = BatchError::temporary(folder);
-    let mut sort = ExternalSort::<u64>::new(budget, folder);
-    let mut lists = 0;
-    let push = |_, list: &[u32]| {
-        for (i, &a) in list.iter().enumerate() {
-            list[i + 1..]
-                .iter()
-                .try_for_each(|&b| sort.push(u64::from(a) << 32 | u64::from(b)))?;
-        }
-        lists += 1;
-        if lists % 4096 == 0 {
-            done(lists);
-        }
-        Ok(())
-    };
-    postings.lists.scan(push).map_err(&temporary)?;
-    count(sort, min_shared, emit).map_err(|failure| match failure {
-        Failure::Here(error) => temporary(error),
-        Failure::There(error) => error,
-    })
+/// The engine; see the module's header.
+pub(crate) struct Sorted<'a> {
+    pub(crate) postings: &'a Postings,
+    pub(crate) deferral: &'a Deferral,
+    pub(crate) min_shared: u32,
+    /// Bytes to sort with.
+    pub(crate) budget: u64,
+    pub(crate) folder: &'a Path,
 }
 
 /// Temporary files and results fail in different places.
-enum Failure {
+pub(crate) enum Failure {
     Here(io::Error),
     There(BatchError),
 }
@@ -53,23 +35,63 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn count(
-    sort: ExternalSort<u64>,
-    min_shared: u32,
-    emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
-) -> Result<(), Failure> {
-    let mut run: Option<Row> = None;
-    let mut close = |run: Option<Row>| match run {
-        Some(row) if row.shared >= min_shared => emit(row).map_err(Failure::There),
-        _ => Ok(()),
-    };
-    sort.drain(|pair| {
-        let (a, b) = ((pair >> 32) as u32, pair as u32);
-        if let Some(row) = run.as_mut().filter(|row| (row.a, row.b) == (a, b)) {
-            row.shared += 1;
-            return Ok(());
+impl Sorted<'_> {
+    /// Whether common chunks are put off.
+    pub(crate) fn defers(&self) -> bool {
+        !self.deferral.is_empty() && Common::bytes(self.deferral) <= self.budget / 4
+    }
+
+    /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many lists are
+    /// behind.
+    pub(crate) fn rows(
+        &self,
+        from: u32,
+        emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
+        done: &dyn Fn(u64),
+    ) -> Result<(), BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        let pairs = self.pairs(from, done).map_err(&temporary)?;
+        let common = self
+            .defers()
+            .then(|| Common::new(self.postings, self.deferral, |_| true))
+            .transpose()
+            .map_err(&temporary)?;
+        let count = |[a, b, counted]: [u32; 3]| {
+            let shared = match &common {
+                Some(_) if counted + self.deferral.most(a, b) < self.min_shared => return Ok(()),
+                Some(common) => counted + common.uncounted(self.deferral, a, b),
+                None => counted,
+            };
+            match shared >= self.min_shared {
+                true => emit(Row { a, b, shared }).map_err(Failure::There),
+                false => Ok(()),
+            }
+        };
+        pairs.drain(count).map_err(|failure| match failure {
+            Failure::Here(error) => temporary(error),
+            Failure::There(error) => error,
+        })
+    }
+
+    fn pairs(&self, from: u32, done: &dyn Fn(u64)) -> io::Result<PairSort> {
+        let units = self.postings.sizes.len();
+        let mut pairs = PairSort::new(units, self.budget / 2, self.folder);
+        let mut lists = 0;
+        let mut push = |list: &[u32]| {
+            let start = list.partition_point(|&unit| unit < from);
+            for (i, &a) in list.iter().enumerate().skip(start) {
+                pairs.push(a, &list[i + 1..])?;
+            }
+            lists += 1;
+            if lists % 4096 == 0 {
+                done(lists);
+            }
+            Ok(())
+        };
+        match self.defers() {
+            true => self.deferral.scan(self.postings, push)?,
+            false => self.postings.lists.scan(|_, list| push(list))?,
         }
-        close(run.replace(Row { a, b, shared: 1 }))
-    })?;
-    close(run)
+        Ok(pairs)
+    }
 }

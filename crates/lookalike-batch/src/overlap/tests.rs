@@ -11,7 +11,7 @@ use super::count::Index;
 use super::defer::Deferral;
 use super::postings::{Means, Postings, collect};
 use super::read::ChunkSets;
-use super::sort;
+use super::sort::Sorted;
 use super::units::Placement;
 use crate::error::BatchError;
 use crate::sets::{SetStore, header};
@@ -96,6 +96,16 @@ fn every_way(
     min_shared: u32,
     budget: Budget,
 ) -> [(&'static str, Vec<Row>); 3] {
+    every_way_from(0, units, min_shared, budget)
+}
+
+/// Those whose first unit is `from` or a later one.
+fn every_way_from(
+    from: u32,
+    units: &[BTreeSet<u64>],
+    min_shared: u32,
+    budget: Budget,
+) -> [(&'static str, Vec<Row>); 3] {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let postings = postings(units, budget, folder);
@@ -110,7 +120,7 @@ fn every_way(
     };
     let in_memory = collected(&|emit| {
         let index = Index::new(&postings, &deferral, min_shared).unwrap();
-        index.rows(budget.threads, emit, &|_| ()).unwrap();
+        index.rows(from, budget.threads, emit, &|_| ()).unwrap();
     });
     let coarse = collected(&|emit| {
         let engine = Coarse {
@@ -120,11 +130,18 @@ fn every_way(
             budget: budget.bytes,
         };
         engine
-            .rows(emit, &|error: io::Error| panic!("{error}"), &|_| ())
+            .rows(from, emit, &|error: io::Error| panic!("{error}"), &|_| ())
             .unwrap();
     });
     let sorted = collected(&|emit| {
-        sort::rows(&postings, min_shared, budget.bytes, folder, emit, &|_| ()).unwrap()
+        let engine = Sorted {
+            postings: &postings,
+            deferral: &deferral,
+            min_shared,
+            budget: budget.bytes,
+            folder,
+        };
+        engine.rows(from, emit, &|_| ()).unwrap()
     });
     [("count", in_memory), ("coarse", coarse), ("sort", sorted)]
 }
@@ -158,9 +175,11 @@ proptest! {
         min_shared in 1_u32..26,
         threads in 1_usize..3,
         bytes in prop_oneof![Just(0_u64), Just(2_000), Just(30_000), Just(1 << 28)],
+        from in prop_oneof![Just(0_u32), 0_u32..100],
     ) {
-        let expected = naive(&units, min_shared);
-        for (way, rows) in every_way(&units, min_shared, Budget { threads, bytes }) {
+        let mut expected = naive(&units, min_shared);
+        expected.retain(|row| row.a >= from);
+        for (way, rows) in every_way_from(from, &units, min_shared, Budget { threads, bytes }) {
             prop_assert_eq!(&rows, &expected, "{}", way);
         }
     }

@@ -171,3 +171,44 @@ fn different_pages_of_reference_are_not_one_because_of_what_they_inherit() {
     };
     assert_eq!(pairs("main"), [('a', 'b')]);
 }
+
+/// Chunks are cut from the text of the mode, so pages overlap by their menus only where menus are text.
+#[test]
+fn overlap_cuts_the_text_of_the_mode() {
+    let folder = Folder::new();
+    let pages = pages(&folder);
+    let found = |flags: &[&str]| -> Vec<String> {
+        let mut command = lookalike("overlap");
+        command
+            .arg(&pages)
+            .args(["--quiet", "--chunk", "lines:1", "--min-shared", "3"]);
+        let rows = command.args(flags).succeed().lines();
+        let letter = |end: &serde_json::Value| {
+            let name = end.as_str().unwrap().trim_end_matches(".html");
+            name.chars().last().unwrap()
+        };
+        rows.iter()
+            .map(|row| format!("{}{}", letter(&row["a"]), letter(&row["b"])))
+            .collect()
+    };
+    assert_eq!(found(&["--html", "visible"]), ["ab", "bc"]);
+    assert_eq!(found(&["--html", "fast"]), ["ab"]);
+    assert_eq!(found(&["--html", "main"]), ["ab"]);
+    assert_eq!(found(&[]), ["ab"]);
+    // The mode is part of what a folder's job is.
+    let out = folder.path("atlas");
+    let run = |flags: &[&str]| {
+        let mut command = lookalike("overlap");
+        command
+            .arg(&pages)
+            .args(["--quiet", "--chunk", "lines:1", "-o"])
+            .arg(&out)
+            .args(flags);
+        command
+    };
+    run(&["--html", "visible"]).succeed();
+    let settings = std::fs::read_to_string(out.join("run.json")).unwrap();
+    assert!(settings.contains("mode: Visible"), "{settings}");
+    run(&["--html", "fast"]).fail(1);
+    run(&["--html", "fast", "--overwrite"]).succeed();
+}

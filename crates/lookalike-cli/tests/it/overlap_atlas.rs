@@ -459,3 +459,65 @@ fn a_killed_job_leaves_nothing_half_and_resumes_to_the_same_bytes() {
         assert_eq!(names.len(), FILES.len() + 2, "{names:?}");
     }
 }
+
+/// A job that is killed while it counts goes on where it was: rows that are on disk are not counted again, a torn or
+/// damaged end of theirs is, and the bytes are the same, whatever engine and memory go on.
+#[test]
+fn counting_goes_on_where_a_killed_job_was() {
+    let folder = Folder::new();
+    let input = many(&folder);
+    let run = |out: &Path, flags: &[&str]| {
+        let mut command = lookalike("overlap");
+        command.arg(&input).arg("-o").arg(out).args(flags);
+        command.args([
+            "--quiet",
+            "--min-shared",
+            "1",
+            "--chunk",
+            "lines:1",
+            "--threads",
+            "1",
+        ]);
+        command
+    };
+    let whole = folder.path("whole");
+    run(&whole, &[]).succeed();
+    let expected = stable(&whole);
+    let units = |out: &Path| {
+        let run: Value = serde_json::from_slice(&contents(&out.join("run.json"))).unwrap();
+        run["chunkings"][0]["units_resumed"].as_u64().unwrap()
+    };
+    assert_eq!(units(&whole), 0);
+    for (name, flags, tear) in [
+        ("count", &[][..], None),
+        ("sort", &["--engine", "sort"][..], None),
+        ("coarse", &["--memory", "40M"][..], None),
+        ("torn", &[][..], Some(false)),
+        ("damaged", &[][..], Some(true)),
+    ] {
+        let out = folder.path(name);
+        let log = out.join(".lookalike/rows-0.bin");
+        let length = || std::fs::metadata(&log).map_or(0, |log| log.len());
+        let mut child = run(&out, flags).spawn().unwrap();
+        while length() == 0 && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(length() > 0 && !out.join("run.json").exists(), "{name}");
+        let mut bytes = contents(&log);
+        match tear {
+            Some(true) => bytes[40] ^= 1,
+            Some(false) => bytes.truncate(bytes.len() - 5),
+            None => {}
+        }
+        std::fs::write(&log, bytes).unwrap();
+        run(&out, &[flags, &["--resume"]].concat()).succeed();
+        assert!(stable(&out) == expected, "{name}");
+        match tear {
+            Some(true) => assert_eq!(units(&out), 0),
+            Some(false) => {}
+            None => assert!(units(&out) > 0, "{name}"),
+        }
+    }
+}

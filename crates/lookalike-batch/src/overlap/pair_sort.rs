@@ -1,0 +1,171 @@
+//! How often each pair was named, by sorting: runs that fit the memory, each counted, merged.
+//!
+//! A pair of units is a number of as few bits as there are units, so that sorting is a few passes of counting digits, not
+//! of comparing; and a run leaves as pairs with their counts, since most pairs are named many times.
+
+use std::io;
+use std::path::Path;
+
+use super::external_sort::Runs;
+
+/// Most pairs of a run: more would gain little and leave every cache.
+const MOST: usize = 1 << 25;
+/// Fewest, whatever the budget.
+const FEWEST: usize = 1 << 10;
+/// Bits that one pass looks at, at most.
+const DIGIT: u32 = 10;
+/// Fewer values are sorted by comparing.
+const SMALL: usize = 1 << 10;
+
+/// Two units, the smaller first, and how often they were named.
+type Counted = [u32; 3];
+
+/// Counts pairs; see the module's header.
+pub(crate) struct PairSort {
+    /// Bits of the number of a unit.
+    bits: u32,
+    pairs: Vec<u64>,
+    scratch: Vec<u64>,
+    capacity: usize,
+    runs: Runs<Counted>,
+}
+
+impl PairSort {
+    /// For pairs of so many units. Memory: the budget, or a little where it is less than that.
+    pub(crate) fn new(units: usize, budget: u64, folder: &Path) -> Self {
+        let pair = 2 * size_of::<u64>();
+        Self {
+            bits: units.max(2).ilog2() + 1,
+            pairs: Vec::new(),
+            scratch: Vec::new(),
+            capacity: (budget as usize / pair).clamp(FEWEST, MOST),
+            runs: Runs::new(budget, folder),
+        }
+    }
+
+    /// Names `a` with every unit of `others`.
+    #[inline]
+    pub(crate) fn push(&mut self, a: u32, others: &[u32]) -> io::Result<()> {
+        let mut others = others;
+        while !others.is_empty() {
+            let room = self.capacity - self.pairs.len();
+            let (now, later) = others.split_at(room.min(others.len()));
+            let first = u64::from(a) << self.bits;
+            self.pairs.extend(now.iter().map(|&b| first | u64::from(b)));
+            others = later;
+            if self.pairs.len() == self.capacity {
+                self.spill()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        sort(&mut self.pairs, &mut self.scratch, 2 * self.bits);
+        let bits = self.bits;
+        self.runs.add(counted(&self.pairs, bits))?;
+        self.pairs.clear();
+        Ok(())
+    }
+
+    /// Visits every pair with the number of times it was named, in ascending order.
+    pub(crate) fn drain<E: From<io::Error>>(
+        mut self,
+        mut visit: impl FnMut(Counted) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.runs.is_empty() {
+            sort(&mut self.pairs, &mut self.scratch, 2 * self.bits);
+            return counted(&self.pairs, self.bits).try_for_each(visit);
+        }
+        self.spill()?;
+        let Self { runs, .. } = self;
+        let mut open: Option<Counted> = None;
+        runs.merge(|[a, b, count]| {
+            if let Some(pair) = open.as_mut().filter(|pair| pair[..2] == [a, b]) {
+                pair[2] += count;
+                return Ok(());
+            }
+            open.replace([a, b, count]).map_or(Ok(()), &mut visit)
+        })?;
+        open.map_or(Ok(()), visit)
+    }
+}
+
+/// Sorted pairs, each once with its number.
+fn counted(pairs: &[u64], bits: u32) -> impl Iterator<Item = Counted> {
+    let unit = (1_u64 << bits) - 1;
+    pairs.chunk_by(|a, b| a == b).map(move |equal| {
+        let pair = equal[0];
+        [
+            (pair >> bits) as u32,
+            (pair & unit) as u32,
+            equal.len() as u32,
+        ]
+    })
+}
+
+/// Sorts values of so many bits, digit by digit from the lowest.
+fn sort(values: &mut Vec<u64>, scratch: &mut Vec<u64>, bits: u32) {
+    if values.len() < SMALL {
+        return values.sort_unstable();
+    }
+    let passes = bits.div_ceil(DIGIT);
+    let digit = bits.div_ceil(passes);
+    let mask = (1_u64 << digit) - 1;
+    scratch.resize(values.len(), 0);
+    for pass in 0..passes {
+        let place = |value: u64| (value >> (pass * digit) & mask) as usize;
+        let mut starts = [0_usize; 1 << DIGIT];
+        for &value in &*values {
+            starts[place(value)] += 1;
+        }
+        let mut start = 0;
+        for count in &mut starts {
+            (*count, start) = (start, start + *count);
+        }
+        for &value in &*values {
+            let at = &mut starts[place(value)];
+            scratch[*at] = value;
+            *at += 1;
+        }
+        std::mem::swap(values, scratch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn pairs_are_counted(
+            lists in prop::collection::vec((0_u32..300, prop::collection::vec(0_u32..300, 0..200)), 0..60),
+            units in 300_usize..100_000,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            // Runs of 1,024 pairs.
+            let mut sort = PairSort::new(units, 0, folder.path());
+            let mut expected = BTreeMap::new();
+            for (a, others) in &lists {
+                sort.push(*a, others).unwrap();
+                others.iter().for_each(|&b| *expected.entry((*a, b)).or_insert(0) += 1);
+            }
+            let mut found = Vec::new();
+            sort.drain(|[a, b, count]| { found.push(((a, b), count)); io::Result::Ok(()) }).unwrap();
+            prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn digits_sort_as_comparing_does(values in prop::collection::vec(any::<u64>(), 0..3000), bits in 2_u32..=64) {
+            let mut values: Vec<u64> = values.iter().map(|value| value >> (64 - bits)).collect();
+            let mut expected = values.clone();
+            expected.sort_unstable();
+            sort(&mut values, &mut Vec::new(), bits);
+            prop_assert_eq!(values, expected);
+        }
+    }
+}
