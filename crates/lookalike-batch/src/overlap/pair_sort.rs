@@ -12,10 +12,12 @@ use super::external_sort::Runs;
 const MOST: usize = 1 << 25;
 /// Fewest, whatever the budget.
 const FEWEST: usize = 1 << 10;
-/// Bits that one pass looks at, at most.
-const DIGIT: u32 = 10;
+/// Bits of the first digit, by which pairs are scattered: a bucket of the largest run fits a cache.
+const FIRST: u32 = 10;
+/// Bits of all others.
+const DIGIT: u32 = 8;
 /// Fewer values are sorted by comparing.
-const SMALL: usize = 1 << 10;
+const SMALL: usize = 1 << 9;
 
 /// Two units, the smaller first, and how often they were named.
 type Counted = [u32; 3];
@@ -104,32 +106,62 @@ fn counted(pairs: &[u64], bits: u32) -> impl Iterator<Item = Counted> {
     })
 }
 
-/// Sorts values of so many bits, digit by digit from the lowest.
-fn sort(values: &mut Vec<u64>, scratch: &mut Vec<u64>, bits: u32) {
+/// Sorts values of so many bits: by their first digit into buckets that fit a cache, and each of these digit by digit from
+/// the last.
+fn sort(values: &mut [u64], scratch: &mut Vec<u64>, bits: u32) {
     if values.len() < SMALL {
         return values.sort_unstable();
     }
-    let passes = bits.div_ceil(DIGIT);
-    let digit = bits.div_ceil(passes);
-    let mask = (1_u64 << digit) - 1;
     scratch.resize(values.len(), 0);
-    for pass in 0..passes {
-        let place = |value: u64| (value >> (pass * digit) & mask) as usize;
-        let mut starts = [0_usize; 1 << DIGIT];
-        for &value in &*values {
-            starts[place(value)] += 1;
-        }
-        let mut start = 0;
-        for count in &mut starts {
-            (*count, start) = (start, start + *count);
-        }
-        for &value in &*values {
-            let at = &mut starts[place(value)];
-            scratch[*at] = value;
-            *at += 1;
-        }
-        std::mem::swap(values, scratch);
+    let rest = bits.saturating_sub(FIRST);
+    let first = |value: u64| (value >> rest) as usize;
+    let ends = scatter::<{ 1 << FIRST }>(values, scratch, first);
+    let mut start = 0;
+    for end in ends {
+        let (bucket, room) = (&mut scratch[start..end], &mut values[start..end]);
+        sort_bucket(bucket, room, rest);
+        start = end;
     }
+}
+
+/// Sorts values that agree in all but their last bits; the result is in `out`, which is as long.
+fn sort_bucket(values: &mut [u64], out: &mut [u64], bits: u32) {
+    if values.len() < SMALL {
+        values.sort_unstable();
+        return out.copy_from_slice(values);
+    }
+    let passes = bits.div_ceil(DIGIT);
+    let (mut from, mut to) = (values, out);
+    for pass in 0..passes {
+        let digit = |value: u64| (value >> (pass * DIGIT)) as usize % (1 << DIGIT);
+        scatter::<{ 1 << DIGIT }>(from, to, digit);
+        (from, to) = (to, from);
+    }
+    // The last pass wrote into what is `from` now: that is `out` after an odd number of them.
+    if passes.is_multiple_of(2) {
+        to.copy_from_slice(from);
+    }
+}
+
+/// Moves values into the buckets of a digit, without changing their order in each; where the buckets end.
+fn scatter<const BUCKETS: usize>(
+    from: &[u64],
+    to: &mut [u64],
+    digit: impl Fn(u64) -> usize,
+) -> [usize; BUCKETS] {
+    let mut places = [0; BUCKETS];
+    from.iter()
+        .for_each(|&value| places[digit(value) % BUCKETS] += 1);
+    let mut start = 0;
+    for place in &mut places {
+        (*place, start) = (start, start + *place);
+    }
+    for &value in from {
+        let place = &mut places[digit(value) % BUCKETS];
+        to[*place] = value;
+        *place += 1;
+    }
+    places
 }
 
 #[cfg(test)]
