@@ -5,7 +5,9 @@
 //! 2 wrong usage.
 
 mod arguments;
+mod client;
 mod completions;
+mod config;
 mod console;
 mod dedup;
 mod design;
@@ -22,11 +24,14 @@ mod overlap;
 mod pairs;
 mod serve;
 mod size;
+mod store;
 mod terms;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use failure::Failure;
 
 /// Finds exact and near-duplicate documents: what to keep, what to drop, and why.
 #[derive(Parser)]
@@ -71,6 +76,10 @@ enum Command {
     Overlap(overlap::Arguments),
     /// Serve verdicts on documents over HTTP: seen before, or new?
     Serve(serve::Arguments),
+    /// Ask a service: check, insert, load, export
+    Client(client::Arguments),
+    /// Check, copy, restore, save or fill the data of a service that is stopped
+    Store(store::Arguments),
     /// Show why two documents match or do not
     Explain(explain::Arguments),
     /// Print the completion script of a shell
@@ -90,10 +99,21 @@ fn mute_pdf() {
     }));
 }
 
+/// The command line, with what a configuration file says where it says nothing.
+fn read_arguments() -> Result<Cli, Failure> {
+    let words: Vec<_> = std::env::args_os().collect();
+    let command = config::with_defaults(Cli::command(), &words)?;
+    let read = command.get_matches_from(words);
+    Cli::from_arg_matches(&read).map_err(|error| error.exit())
+}
+
 fn main() -> ExitCode {
     #[cfg(feature = "pdf")]
     mute_pdf();
-    let cli = Cli::parse();
+    let cli = match read_arguments() {
+        Ok(cli) => cli,
+        Err(failure) => return failure::exit_code(Err(failure)),
+    };
     let done = match cli.command {
         Command::Dedup(arguments) => dedup::run(&arguments),
         Command::Pairs(arguments) => pairs::run(&arguments),
@@ -106,6 +126,8 @@ fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments),
         Command::Overlap(arguments) => overlap::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Client(arguments) => client::run(&arguments),
+        Command::Store(arguments) => store::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::manual(&arguments),

@@ -5,10 +5,12 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use lookalike_server::{App, Clock, Entry, Keys, Level, Limits, Log, NewKey, Role, check_address};
-use lookalike_store::{OpenOptions as StoreOptions, Store, StoreError, Time};
+use lookalike_server::{
+    App, Clock, Entry, Keys, Level, Limits, Log, NewKey, Role, Setup, Tls, TlsError, check_address,
+};
+use lookalike_store::{OpenOptions as StoreOptions, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
@@ -20,22 +22,27 @@ use crate::{console, machine, size};
 Examples:
   lookalike serve --data store                                   on 127.0.0.1:7280, for this machine
   lookalike serve --keys keys --make-key admin:me                prints a new key once, and adds its hash to the file
-  lookalike serve --data store --listen 0.0.0.0:7280 --keys keys   for others, behind a proxy that speaks TLS
+  lookalike serve --data store --listen 0.0.0.0:7280 --keys keys --tls-cert chain.pem --tls-key key.pem   for others
+  lookalike serve --config lookalike.toml                        the same flags from a file: data = \"store\" ...
 
   curl -X PUT localhost:7280/v1/collections/pages -H 'Content-Type: application/json' -d '{}'
   curl localhost:7280/v1/collections/pages/check-and-insert -H 'Content-Type: application/json' \\
        -d '{\"id\":\"http://a.example/\",\"html\":\"<p>...\"}'
 
-Every flag can be given in the environment, too. docs/operations.md describes the operations, monitoring and backup.")]
+http://localhost:7280/ in a browser shows all operations, to be tried. Every flag can be given in the environment, too.
+SIGHUP reads the files of keys and of TLS again. docs/operations.md describes the operations, monitoring and backup.")]
 pub(crate) struct Arguments {
+    /// TOML file of these flags, without the dashes: max-body = "8M". The environment wins over it, and flags over both
+    #[arg(long, value_name = "FILE", env = "LOOKALIKE_CONFIG")]
+    config: Option<PathBuf>,
+
     /// Directory of the data; made when there is none
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "LOOKALIKE_DATA",
-        required_unless_present = "make_key"
-    )]
+    #[arg(long, value_name = "DIR", env = "LOOKALIKE_DATA")]
     data: Option<PathBuf>,
+
+    /// Directory for snapshots that clients ask for, best on the file system of the data; none are made without it
+    #[arg(long, value_name = "DIR", env = "LOOKALIKE_SNAPSHOTS")]
+    snapshots: Option<PathBuf>,
 
     /// Where to listen; an address that other machines can reach needs --keys
     #[arg(
@@ -53,6 +60,28 @@ pub(crate) struct Arguments {
     /// Make a key of the role read, write or admin: it is printed once, its hash added to the file of --keys
     #[arg(long, value_name = "ROLE:NAME", requires = "keys")]
     make_key: Option<String>,
+
+    /// Certificates in PEM, the service's own first, to speak TLS with
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "LOOKALIKE_TLS_CERT",
+        requires = "tls_key"
+    )]
+    tls_cert: Option<PathBuf>,
+
+    /// Private key of the first certificate, in PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "LOOKALIKE_TLS_KEY",
+        requires = "tls_cert"
+    )]
+    tls_key: Option<PathBuf>,
+
+    /// Believe the clock though it is more than a year ahead of the data
+    #[arg(long, env = "LOOKALIKE_TRUST_CLOCK")]
+    trust_clock: bool,
 
     /// Threads that extract, hash and search, and as many that serve connections [default: as many as processors]
     #[arg(long, value_name = "N", env = "LOOKALIKE_THREADS", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -103,7 +132,7 @@ pub(crate) struct Arguments {
     )]
     log: LogLevel,
 
-    /// Print the configuration that results from flags and environment as JSON, and end
+    /// Print the configuration that results from flags, environment and file as JSON, and end
     #[arg(long)]
     print_config: bool,
 }
@@ -117,7 +146,7 @@ enum LogLevel {
 }
 
 /// Reads a number of seconds, above 0 and up to a day.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     const DAY: f64 = 86_400.0;
     match text.parse() {
         Ok(seconds) if seconds > 0.0 && seconds <= DAY => Ok(Duration::from_secs_f64(seconds)),
@@ -141,22 +170,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.print_config {
         return print_config(arguments, &limits, keys.len());
     }
-    let data = arguments.data.as_deref().unwrap_or(Path::new("."));
+    let data = arguments.data.as_deref().ok_or_else(|| {
+        Failure::Usage(
+            "where is the data? give --data DIR, LOOKALIKE_DATA or data in the file of --config"
+                .to_owned(),
+        )
+    })?;
+    let tls = arguments.tls()?;
     let log = arguments.log();
     tell_of_panics(&log);
+    if tls.is_none() && !arguments.listen.ip().to_canonical().is_loopback() {
+        let entry = Entry::new(Level::Warn, "no-tls");
+        let remedy = "keys can be overheard: give --tls-cert and --tls-key, or put a proxy that speaks TLS before it";
+        log.say(&entry.with("remedy", remedy));
+    }
     let options = StoreOptions {
         create: true,
         ..StoreOptions::default()
     };
     let store = Store::open(data, options).map_err(store_failed)?;
-    let clock: Clock = Arc::new(now);
-    let app = App::new(store, keys, limits, clock, log.clone()).map_err(failed("threads"))?;
+    if let Some(folder) = &arguments.snapshots {
+        std::fs::create_dir_all(folder).map_err(failed(folder.display()))?;
+    }
+    let clock: Clock = Arc::new(crate::store::now);
+    let setup = Setup {
+        keys,
+        limits,
+        clock,
+        trust_clock: arguments.trust_clock,
+        log: log.clone(),
+        snapshots: arguments.snapshots.clone(),
+    };
+    let app = App::new(store, setup).map_err(failed("threads"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits.workers)
         .enable_all()
         .build()
         .map_err(failed("threads"))?;
-    let served = serve(&runtime, arguments, Arc::new(app), &log);
+    let served = serve(&runtime, arguments, Arc::new(app), tls.map(Arc::new), &log);
     runtime.shutdown_background();
     served
 }
@@ -166,6 +217,7 @@ fn serve(
     runtime: &Runtime,
     arguments: &Arguments,
     app: Arc<App>,
+    tls: Option<Arc<Tls>>,
     log: &Log,
 ) -> Result<(), Failure> {
     runtime.block_on(async {
@@ -175,7 +227,9 @@ fn serve(
         )))?;
         let address = listener.local_addr().map_err(failed(address))?;
         let mut signals = Signals::new().map_err(failed("signals"))?;
+        let mut hangups = Hangups::new().map_err(failed("signals"))?;
         let entry = Entry::new(Level::Info, "listening").with("address", address.to_string());
+        let entry = entry.with("tls", tls.is_some());
         log.say(&entry.with("version", env!("CARGO_PKG_VERSION")));
         let (hurry, hurried) = tokio::sync::oneshot::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -194,7 +248,16 @@ fn serve(
                 std::future::pending::<()>().await;
             }
         };
-        lookalike_server::serve(listener, &app, first, second).await;
+        let reloading = async {
+            loop {
+                hangups.next().await;
+                log.say(&arguments.reload(&app, tls.as_deref()));
+            }
+        };
+        tokio::select! {
+            () = lookalike_server::serve(listener, &app, tls.as_ref(), first, second) => {}
+            () = reloading => {}
+        }
         watcher.abort();
         app.close().await.map_err(store_failed)?;
         log.say(&Entry::new(Level::Info, "stopped"));
@@ -204,12 +267,6 @@ fn serve(
 
 fn store_failed(error: StoreError) -> Failure {
     Failure::Failed(error.to_string())
-}
-
-/// The wall clock.
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Time(since.map_or(0, |since| since.as_millis() as u64))
 }
 
 /// The signals that end the service.
@@ -255,6 +312,38 @@ impl Signals {
     }
 }
 
+/// The signal to read the files of keys and TLS again.
+#[cfg(unix)]
+struct Hangups(tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Hangups {
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        signal(SignalKind::hangup()).map(Self)
+    }
+
+    async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Hangups;
+
+#[cfg(not(unix))]
+impl Hangups {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// Messages of panics may quote texts: the log gets the place only.
 fn tell_of_panics(log: &Log) {
     let log = log.clone();
@@ -269,7 +358,54 @@ fn tell_of_panics(log: &Log) {
     }));
 }
 
+/// Certificates and the key of the first.
+struct Pem {
+    chain: Vec<u8>,
+    key: Vec<u8>,
+}
+
 impl Arguments {
+    /// What connections are secured with.
+    fn tls(&self) -> Result<Option<Tls>, Failure> {
+        let Some(Pem { chain, key }) = self.pem()? else {
+            return Ok(None);
+        };
+        let wrong = |error: TlsError| Failure::Failed(format!("--tls-cert, --tls-key: {error}"));
+        Tls::new(&chain, &key).map(Some).map_err(wrong)
+    }
+
+    /// Certificates and their key, as they are in their files.
+    fn pem(&self) -> Result<Option<Pem>, Failure> {
+        let (Some(chain), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
+        };
+        let read = |path: &Path| std::fs::read(path).map_err(failed(path.display()));
+        let (chain, key) = (read(chain)?, read(key)?);
+        Ok(Some(Pem { chain, key }))
+    }
+
+    /// Reads the files of keys and TLS again; what is wrong with them leaves all as it is.
+    fn reload(&self, app: &App, tls: Option<&Tls>) -> Entry {
+        match self.reload_all(app, tls) {
+            Ok(keys) => Entry::new(Level::Info, "reloaded").with("keys", keys),
+            Err(Failure::Failed(reason) | Failure::Usage(reason)) => {
+                Entry::new(Level::Error, "not-reloaded").with("reason", reason)
+            }
+            Err(Failure::ReaderGone) => Entry::new(Level::Error, "not-reloaded"),
+        }
+    }
+
+    fn reload_all(&self, app: &App, tls: Option<&Tls>) -> Result<usize, Failure> {
+        let keys = read_keys(self.keys.as_deref())?;
+        if let (Some(tls), Some(Pem { chain, key })) = (tls, self.pem()?) {
+            tls.replace(&chain, &key)
+                .map_err(|error| Failure::Failed(format!("--tls-cert, --tls-key: {error}")))?;
+        }
+        let count = keys.len();
+        app.set_keys(keys);
+        Ok(count)
+    }
+
     fn limits(&self) -> Limits {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         Limits {
@@ -312,7 +448,12 @@ impl Arguments {
 
 fn print_config(arguments: &Arguments, limits: &Limits, keys: usize) -> Result<(), Failure> {
     let config = serde_json::json!({
+        "config": arguments.config,
         "data": arguments.data,
+        "snapshots": arguments.snapshots,
+        "tls_cert": arguments.tls_cert,
+        "tls_key": arguments.tls_key,
+        "trust_clock": arguments.trust_clock,
         "listen": arguments.listen,
         "keys": arguments.keys,
         "number_of_keys": keys,

@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use lookalike_store::{Collection, Store, Time};
 
+use crate::clock::{Clock, Guarded};
 use crate::config::Limits;
+use crate::endpoint::export::Exports;
 use crate::key::Keys;
 use crate::log::{Entry, Level, Log};
 use crate::memory::Memory;
@@ -19,19 +22,42 @@ use crate::worker::Workers;
 /// How long to wait before looking again whether requests have ended.
 const BREATH: Duration = Duration::from_millis(10);
 
-/// Tells the time.
-pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+/// What a service is started with, beside its store.
+pub struct Setup {
+    /// Who may ask.
+    pub keys: Keys,
+    /// What bounds the work.
+    pub limits: Limits,
+    /// The wall clock.
+    pub clock: Clock,
+    /// Believe the clock at the start though it is more than a year ahead of the store.
+    pub trust_clock: bool,
+    /// Where entries go.
+    pub log: Log,
+    /// The directory for snapshots; none are made without it.
+    pub snapshots: Option<PathBuf>,
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
 
 /// The store, and all that bounds the work on it.
 pub struct App {
     pub(crate) store: Store,
-    pub(crate) keys: Keys,
     pub(crate) limits: Limits,
     pub(crate) log: Log,
     pub(crate) memory: Memory,
     pub(crate) metrics: Metrics,
     pub(crate) workers: Workers,
-    clock: Clock,
+    pub(crate) exports: Exports,
+    pub(crate) snapshots: Option<PathBuf>,
+    keys: RwLock<Arc<Keys>>,
+    clock: Guarded,
     stopping: AtomicBool,
 }
 
@@ -49,31 +75,61 @@ impl App {
     ///
     /// # Errors
     /// When its threads cannot be started.
-    pub fn new(
-        store: Store,
-        keys: Keys,
-        limits: Limits,
-        clock: Clock,
-        log: Log,
-    ) -> io::Result<Self> {
+    pub fn new(store: Store, setup: Setup) -> io::Result<Self> {
+        let Setup {
+            keys,
+            limits,
+            clock,
+            trust_clock,
+            log,
+            snapshots,
+        } = setup;
+        let open = store
+            .collections()
+            .into_iter()
+            .filter_map(|(_, opened)| opened.ok());
+        let last = open.map(|collection| collection.stats().time).max();
         let app = Self {
             memory: Memory::new(limits.request_memory, limits.patience),
             workers: Workers::start(limits.workers, limits.queue, limits.patience)?,
             metrics: Metrics::default(),
+            exports: Exports::default(),
+            keys: RwLock::new(Arc::new(keys)),
+            clock: Guarded::new(clock, last.unwrap_or_default(), trust_clock),
             stopping: AtomicBool::new(false),
             store,
-            keys,
             limits,
-            clock,
             log,
+            snapshots,
         };
         app.tell_of_collections();
+        if app.clock.is_held() {
+            let entry = Entry::new(Level::Error, "clock-held");
+            let remedy =
+                "nothing expires: set the clock, or start with --trust-clock if it is right";
+            app.log.say(&entry.with("remedy", remedy));
+        }
         Ok(app)
     }
 
     /// The time that documents live by.
     pub(crate) fn now(&self) -> Time {
-        (self.clock)()
+        self.clock.now()
+    }
+
+    /// Whether the clock jumped ahead and is not believed.
+    pub(crate) fn is_clock_held(&self) -> bool {
+        self.clock.is_held()
+    }
+
+    /// Who may ask, at this moment.
+    pub(crate) fn keys(&self) -> Arc<Keys> {
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes who may ask, from the next request on.
+    pub fn set_keys(&self, keys: Keys) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }
 
     /// A collection; only on a worker, since the store may be busy making another.

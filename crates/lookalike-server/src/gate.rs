@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, TRANSFER_ENCODING};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -60,12 +60,28 @@ pub(crate) async fn pass(
     response
 }
 
+/// Two lengths of one body let those on the way and us disagree on where it ends. Bodies of HTTP/1.1 have one, in their
+/// header; hyper forgets it beside a transfer coding, so that none of these is taken.
+fn check_framing(request: &Request) -> Result<(), Problem> {
+    if !request.headers().contains_key(TRANSFER_ENCODING) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::BAD_REQUEST,
+        "framing",
+        "the body is sent with a transfer coding",
+        "send it with the header Content-Length and without Transfer-Encoding",
+    ))
+}
+
 /// Refuses whoever may not ask for an operation.
 fn admit(app: &App, operation: Operation, request: &Request) -> Result<(), Problem> {
+    check_framing(request)?;
     let Some(needed) = operation.role() else {
         return Ok(());
     };
-    if app.keys.is_empty() {
+    let keys = app.keys();
+    if keys.is_empty() {
         return if host::is_local(request) {
             Ok(())
         } else {
@@ -93,7 +109,7 @@ fn admit(app: &App, operation: Operation, request: &Request) -> Result<(), Probl
         )
     };
     let role = secret
-        .and_then(|secret| app.keys.role_of(secret))
+        .and_then(|secret| keys.role_of(secret))
         .ok_or_else(unknown)?;
     if role >= needed {
         return Ok(());
@@ -121,7 +137,7 @@ mod tests {
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::{Keys, Limits, Log};
+    use crate::{Keys, Limits, Log, Setup};
 
     #[tokio::test]
     async fn a_panic_is_answered_counted_and_logged_without_its_words() {
@@ -137,7 +153,15 @@ mod tests {
             heard.lock().expect("whole").push_str(&format!("{entry:?}"));
         });
         let clock = Arc::new(|| Time(0));
-        let app = App::new(store, Keys::default(), Limits::default(), clock, log).expect("an app");
+        let setup = Setup {
+            keys: Keys::default(),
+            limits: Limits::default(),
+            clock,
+            trust_clock: false,
+            log,
+            snapshots: None,
+        };
+        let app = App::new(store, setup).expect("an app");
         let app = Arc::new(app);
         let gate = from_fn_with_state((Arc::clone(&app), Operation::Check), pass);
         async fn fail() -> Response {
@@ -157,6 +181,7 @@ mod tests {
         let text = app.metrics.text(&crate::metric::Gauges {
             waiting: 0,
             request_memory: 0,
+            clock_held: false,
             collections: &[],
         });
         assert!(

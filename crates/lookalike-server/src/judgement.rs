@@ -2,41 +2,69 @@
 
 use lookalike::Fingerprint;
 use lookalike_store::{Answer, Neighbour, Verdict};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+
+use crate::request::{Answered, packed};
+use crate::verify::Verified;
 
 /// Bits of a fingerprint.
 const BITS: f64 = 64.0;
 
 /// What is said of a document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Judgement {
+    /// `new`, `near` or `exact`.
     verdict: &'static str,
     /// Distance of the nearest.
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u32>,
+    /// From 0 to 1.
     score: f64,
-    /// `None`: the text has no features, and resembles nothing.
-    fingerprint: Option<String>,
+    /// `null`: the text has no features, and resembles nothing.
+    #[serde(serialize_with = "digits")]
+    #[schemars(with = "Option<String>")]
+    fingerprint: Option<Fingerprint>,
 }
 
 /// A judgement with what it rests on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Report {
     #[serde(flatten)]
     judgement: Judgement,
+    /// The largest resemblance of the neighbours that are shown, where any was verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resemblance: Option<f64>,
+    /// Nearest first.
     neighbours: Vec<Near>,
     /// Whether there are more neighbours than were asked for.
     more: bool,
 }
 
-#[derive(Debug, Serialize)]
+/// A document within the radius.
+#[derive(Debug, Serialize, JsonSchema)]
 struct Near {
     id: String,
     distance: u32,
     score: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
+    /// When it was asked for: `null` where only the fingerprint is known of one of the two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<Option<Verified>>,
+}
+
+/// A fingerprint as it is sent.
+pub(crate) fn digits<S: Serializer>(
+    code: &Option<Fingerprint>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match code {
+        Some(code) => serializer.collect_str(code),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// The score of a distance, from 0 to 1: the resemblance of two equally large sets of features whose fingerprints are expected
@@ -64,7 +92,7 @@ impl Judgement {
             verdict,
             distance,
             score: distance.map_or(0.0, score),
-            fingerprint: fingerprint.map(|code| code.to_string()),
+            fingerprint,
         }
     }
 
@@ -72,13 +100,35 @@ impl Judgement {
     pub(crate) fn verdict(&self) -> &'static str {
         self.verdict
     }
+
+    pub(crate) fn distance(&self) -> Option<u32> {
+        self.distance
+    }
+}
+
+impl Answered for Judgement {
+    fn packed(&self) -> u8 {
+        packed::byte(self.distance, false)
+    }
 }
 
 impl Report {
-    pub(crate) fn new(answer: Answer, fingerprint: Option<Fingerprint>) -> Self {
+    /// Of what was found; `verified` tells more of each neighbour, when that was asked for.
+    pub(crate) fn new(
+        answer: Answer,
+        fingerprint: Option<Fingerprint>,
+        verified: Option<Vec<Option<Verified>>>,
+    ) -> Self {
+        let all = verified.iter().flatten().flatten();
+        let resemblance = all.map(|verified| verified.resemblance).reduce(f64::max);
+        let mut verified = verified.map(Vec::into_iter);
+        let neighbours = answer.neighbours.into_iter();
         Self {
             judgement: Judgement::new(answer.verdict, fingerprint),
-            neighbours: answer.neighbours.iter().map(Near::new).collect(),
+            resemblance,
+            neighbours: neighbours
+                .map(|near| Near::new(near, verified.as_mut().map(|all| all.next().flatten())))
+                .collect(),
             more: answer.more,
         }
     }
@@ -87,6 +137,7 @@ impl Report {
     pub(crate) fn nothing() -> Self {
         Self {
             judgement: Judgement::new(Verdict::New, None),
+            resemblance: None,
             neighbours: Vec::new(),
             more: false,
         }
@@ -95,15 +146,26 @@ impl Report {
     pub(crate) fn verdict(&self) -> &'static str {
         self.judgement.verdict()
     }
+
+    pub(crate) fn distance(&self) -> Option<u32> {
+        self.judgement.distance()
+    }
+}
+
+impl Answered for Report {
+    fn packed(&self) -> u8 {
+        self.judgement.packed()
+    }
 }
 
 impl Near {
-    fn new(neighbour: &Neighbour) -> Self {
+    fn new(neighbour: Neighbour, verified: Option<Option<Verified>>) -> Self {
         Self {
-            id: neighbour.document.id.clone(),
             distance: neighbour.distance,
             score: score(neighbour.distance),
-            metadata: metadata(&neighbour.document.metadata),
+            metadata: metadata(&neighbour.metadata),
+            id: neighbour.id,
+            verified,
         }
     }
 }

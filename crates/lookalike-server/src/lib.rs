@@ -9,7 +9,10 @@
 //! system's monotonic clock.
 
 mod app;
+mod clock;
 mod config;
+mod description;
+mod diff;
 mod endpoint;
 mod gate;
 mod host;
@@ -20,16 +23,22 @@ mod log;
 mod memory;
 mod metric;
 mod operation;
+mod paragraph;
 mod problem;
 mod request;
 mod route;
 mod sketch;
+mod tls;
+mod verify;
 mod worker;
 
-pub use app::{App, Clock};
+pub use app::{App, Setup};
+pub use clock::Clock;
 pub use config::{ConfigError, Limits, check_address};
 pub use key::{Key, KeyError, Keys, NewKey, Role};
 pub use listen::serve;
 pub use log::{Entry, Level, Log};
 pub use problem::Problem;
 pub use route::app;
+pub use sketch::default_scheme;
+pub use tls::{Tls, TlsError};

@@ -10,10 +10,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use hyper::body::Incoming;
+use http_body_util::BodyExt as _;
+use hyper::Response;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -22,6 +25,7 @@ use tower::ServiceExt as _;
 
 use crate::app::App;
 use crate::log::{Entry, Level};
+use crate::tls::Tls;
 
 /// Buffer of a connection for heads and answers.
 const BUFFER: usize = 64 << 10;
@@ -38,13 +42,14 @@ Content-Type: application/problem+json\r\nContent-Length: 141\r\n\r\n\
 {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"connections\",\
 \"detail\":\"too many connections\",\"remedy\":\"come again\"}\n";
 
-/// Serves connections until `stop` is done, then lets requests in progress end for as long as [`Limits::drain`] says, or until
+/// Serves connections, secured if `tls` says with what, until `stop` is done, then lets requests in progress end for as long as [`Limits::drain`] says, or until
 /// `hurry` is done.
 ///
 /// [`Limits::drain`]: crate::Limits::drain
 pub async fn serve(
     listener: TcpListener,
     app: &Arc<App>,
+    tls: Option<&Arc<Tls>>,
     stop: impl Future<Output = ()>,
     hurry: impl Future<Output = ()>,
 ) {
@@ -75,7 +80,7 @@ pub async fn serve(
                     router: router.clone(),
                     closed: closed.clone(),
                 };
-                open.spawn(connection.serve(stream));
+                open.spawn(connection.begin(stream, tls.map(Arc::clone)));
             }
         }
     }
@@ -108,9 +113,19 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(mut self, stream: TcpStream) {
+    async fn begin(self, stream: TcpStream, tls: Option<Arc<Tls>>) {
         // Answers are small, and each is written at once.
         let _ = stream.set_nodelay(true);
+        let Some(tls) = tls else {
+            return self.serve(stream).await;
+        };
+        let patience = self.app.limits.header_timeout;
+        if let Ok(Ok(stream)) = timeout(patience, tls.acceptor().accept(stream)).await {
+            self.serve(stream).await;
+        }
+    }
+
+    async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let patience = self.app.limits.header_timeout;
         let activity = Arc::new(Activity::default());
         let counted = Arc::clone(&activity);
@@ -119,8 +134,9 @@ impl Connection {
             let (router, working) = (router.clone(), Working::begin(&counted));
             async move {
                 let response = router.oneshot(request.map(Body::new)).await;
+                let watched = working.follow(response.map_err(|never: Infallible| never)?);
                 drop(working);
-                response.map_err(|never: Infallible| never)
+                Ok::<_, Infallible>(watched)
             }
         });
         let builder = builder(patience);
@@ -210,6 +226,22 @@ impl Working {
     fn begin(activity: &Arc<Activity>) -> Self {
         activity.state().in_progress += 1;
         Self(Arc::clone(activity))
+    }
+}
+
+impl Working {
+    /// Counts every part of an answer that is taken while it is made, so that a long one is no idle connection.
+    fn follow(&self, response: Response<Body>) -> Response<Body> {
+        if response.body().size_hint().exact().is_some() {
+            return response;
+        }
+        let activity = Arc::clone(&self.0);
+        response.map(|body| {
+            Body::new(body.map_frame(move |frame| {
+                activity.state().since = Instant::now();
+                frame
+            }))
+        })
     }
 }
 

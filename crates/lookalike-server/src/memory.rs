@@ -36,6 +36,10 @@ impl Memory {
     /// Takes a share, waiting for others to give theirs back. One that asks for more than there is gets everything.
     pub(crate) async fn take(&self, bytes: usize) -> Result<Share, Problem> {
         let units = bytes.div_ceil(UNIT).clamp(1, self.all) as u32;
+        // Mostly there is enough, and no timer is needed.
+        if let Ok(permit) = Arc::clone(&self.units).try_acquire_many_owned(units) {
+            return Ok(Share { _permit: permit });
+        }
         let permit = Arc::clone(&self.units).acquire_many_owned(units);
         match tokio::time::timeout(self.patience, permit).await {
             Ok(Ok(permit)) => Ok(Share { _permit: permit }),

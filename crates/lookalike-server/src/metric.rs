@@ -25,11 +25,12 @@ const BUCKETS: [u64; 14] = [
 const VERDICTS: [&str; 3] = ["new", "near", "exact"];
 
 /// Codes of refusals that more room would have avoided.
-const SHED: [&str; 6] = [
+const SHED: [&str; 7] = [
     "memory",
     "queue",
     "waited",
     "writes",
+    "exports",
     "stopping",
     "connections",
 ];
@@ -54,6 +55,8 @@ pub(crate) type Measured = (Stats, Health, usize);
 pub(crate) struct Gauges<'a> {
     pub(crate) waiting: usize,
     pub(crate) request_memory: usize,
+    /// Whether the clock jumped ahead and is not believed.
+    pub(crate) clock_held: bool,
     /// By name; none of one that could not be opened.
     pub(crate) collections: &'a [(String, Option<Measured>)],
 }
@@ -131,6 +134,11 @@ impl Metrics {
             "lookalike_request_memory_bytes",
             "Memory that requests in progress have taken.",
             gauges.request_memory,
+        );
+        page.gauge(
+            "lookalike_clock_held",
+            "1 while the clock is ahead of what went by, and nothing expires by it.",
+            gauges.clock_held.into(),
         );
         collections_text(&mut page, gauges);
         page.text
@@ -316,6 +324,7 @@ mod tests {
         let text = metrics.text(&Gauges {
             waiting: 3,
             request_memory: 0,
+            clock_held: false,
             collections: &[],
         });
         for line in [

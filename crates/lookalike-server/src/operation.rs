@@ -12,36 +12,48 @@ pub(crate) enum Operation {
     Query,
     Delete,
     Get,
+    Paragraphs,
+    Export,
     ListCollections,
     CreateCollection,
     ShowCollection,
+    ChangeCollection,
     DropCollection,
+    Snapshot,
     Health,
     Ready,
     Metrics,
+    Description,
+    Console,
     /// Everything that is no operation.
     Other,
 }
 
 impl Operation {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Check,
         Self::Insert,
         Self::CheckAndInsert,
         Self::Query,
         Self::Delete,
         Self::Get,
+        Self::Paragraphs,
+        Self::Export,
         Self::ListCollections,
         Self::CreateCollection,
         Self::ShowCollection,
+        Self::ChangeCollection,
         Self::DropCollection,
+        Self::Snapshot,
         Self::Health,
         Self::Ready,
         Self::Metrics,
+        Self::Description,
+        Self::Console,
         Self::Other,
     ];
 
-    /// Its name in metrics and logs.
+    /// Its name in metrics, logs and the description.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -50,29 +62,66 @@ impl Operation {
             Self::Query => "query",
             Self::Delete => "delete",
             Self::Get => "get",
+            Self::Paragraphs => "paragraphs",
+            Self::Export => "export",
             Self::ListCollections => "list-collections",
             Self::CreateCollection => "create-collection",
             Self::ShowCollection => "show-collection",
+            Self::ChangeCollection => "change-collection",
             Self::DropCollection => "drop-collection",
+            Self::Snapshot => "snapshot",
             Self::Health => "healthz",
             Self::Ready => "readyz",
             Self::Metrics => "metrics",
+            Self::Description => "description",
+            Self::Console => "console",
             Self::Other => "other",
+        }
+    }
+
+    /// Method and path; the router and the description are made of these.
+    pub(crate) fn path(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Check => ("POST", "/v1/collections/{name}/check"),
+            Self::Insert => ("POST", "/v1/collections/{name}/insert"),
+            Self::CheckAndInsert => ("POST", "/v1/collections/{name}/check-and-insert"),
+            Self::Query => ("POST", "/v1/collections/{name}/query"),
+            Self::Delete => ("POST", "/v1/collections/{name}/delete"),
+            Self::Get => ("POST", "/v1/collections/{name}/get"),
+            Self::Paragraphs => ("POST", "/v1/collections/{name}/paragraphs"),
+            Self::Export => ("GET", "/v1/collections/{name}/export"),
+            Self::ListCollections => ("GET", "/v1/collections"),
+            Self::CreateCollection => ("PUT", "/v1/collections/{name}"),
+            Self::ShowCollection => ("GET", "/v1/collections/{name}"),
+            Self::ChangeCollection => ("PATCH", "/v1/collections/{name}"),
+            Self::DropCollection => ("DELETE", "/v1/collections/{name}"),
+            Self::Snapshot => ("POST", "/v1/snapshots"),
+            Self::Health => ("GET", "/healthz"),
+            Self::Ready => ("GET", "/readyz"),
+            Self::Metrics => ("GET", "/metrics"),
+            Self::Description => ("GET", "/openapi.json"),
+            Self::Console => ("GET", "/"),
+            Self::Other => ("", ""),
         }
     }
 
     /// The least role that may ask for it; anybody, when `None`.
     pub(crate) fn role(self) -> Option<Role> {
         match self {
-            Self::Health | Self::Ready | Self::Other => None,
+            Self::Health | Self::Ready | Self::Description | Self::Console | Self::Other => None,
             Self::Check
             | Self::Query
             | Self::Get
+            | Self::Paragraphs
+            | Self::Export
             | Self::ListCollections
             | Self::ShowCollection
             | Self::Metrics => Some(Role::Read),
             Self::Insert | Self::CheckAndInsert | Self::Delete => Some(Role::Write),
-            Self::CreateCollection | Self::DropCollection => Some(Role::Admin),
+            Self::CreateCollection
+            | Self::ChangeCollection
+            | Self::DropCollection
+            | Self::Snapshot => Some(Role::Admin),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use lookalike_store::StoreError;
@@ -44,7 +44,7 @@ impl Problem {
 
     /// A body that is not what the operation takes.
     pub(crate) fn malformed(detail: impl Into<String>) -> Self {
-        let remedy = "see docs/operations.md for what each operation takes";
+        let remedy = "see / or /openapi.json of the service for what each operation takes";
         Self::new(StatusCode::BAD_REQUEST, "malformed", detail, remedy)
     }
 
@@ -170,6 +170,9 @@ impl IntoResponse for Problem {
         headers.insert(CONTENT_TYPE, kind);
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if self.code == "framing" {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

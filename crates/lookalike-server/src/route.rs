@@ -3,73 +3,65 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::app::App;
-use crate::endpoint::{collection, document, status};
-use crate::gate;
+use crate::endpoint::{collection, document, export, page, snapshot, status};
 use crate::operation::Operation;
 use crate::problem::Problem;
+use crate::{description, gate};
 
 /// The routes of a service. Each passes the gate with its own operation, and so does what has no route.
 pub fn app(app: &Arc<App>) -> Router {
-    let behind_gate = |operation: Operation, route: MethodRouter<Arc<App>>| {
-        route.route_layer(from_fn_with_state((Arc::clone(app), operation), gate::pass))
-    };
-    let on = |operation, route| behind_gate(operation, route);
-    let collections = behind_gate(
-        Operation::CreateCollection,
-        axum::routing::put(collection::create),
-    )
-    .merge(on(Operation::ShowCollection, get(collection::show)))
-    .merge(on(
-        Operation::DropCollection,
-        axum::routing::delete(collection::drop_collection),
-    ));
-    let other = Router::new()
-        .fallback(|| async { no_route() })
-        .layer(from_fn_with_state(
-            (Arc::clone(app), Operation::Other),
-            gate::pass,
-        ));
-    Router::new()
-        .route("/healthz", on(Operation::Health, get(status::health)))
-        .route("/readyz", on(Operation::Ready, get(status::ready)))
-        .route("/metrics", on(Operation::Metrics, get(status::metrics)))
-        .route(
-            "/v1/collections",
-            on(Operation::ListCollections, get(collection::list)),
-        )
-        .route("/v1/collections/{name}", collections)
-        .route(
-            "/v1/collections/{name}/check",
-            on(Operation::Check, post(document::check)),
-        )
-        .route(
-            "/v1/collections/{name}/query",
-            on(Operation::Query, post(document::query)),
-        )
-        .route(
-            "/v1/collections/{name}/insert",
-            on(Operation::Insert, post(document::insert)),
-        )
-        .route(
-            "/v1/collections/{name}/check-and-insert",
-            on(Operation::CheckAndInsert, post(document::check_and_insert)),
-        )
-        .route(
-            "/v1/collections/{name}/delete",
-            on(Operation::Delete, post(document::delete)),
-        )
-        .route(
-            "/v1/collections/{name}/get",
-            on(Operation::Get, post(document::get)),
-        )
+    let routes = Routes(app, Router::new())
+        .with(Operation::Health, status::health)
+        .with(Operation::Ready, status::ready)
+        .with(Operation::Metrics, status::metrics)
+        .with(Operation::Description, description::json)
+        .with(Operation::Console, description::console)
+        .with(Operation::Snapshot, snapshot::create)
+        .with(Operation::ListCollections, collection::list)
+        .with(Operation::CreateCollection, collection::create)
+        .with(Operation::ShowCollection, collection::show)
+        .with(Operation::ChangeCollection, collection::change)
+        .with(Operation::DropCollection, collection::drop_collection)
+        .with(Operation::Check, document::check)
+        .with(Operation::Query, document::query)
+        .with(Operation::Insert, document::insert)
+        .with(Operation::CheckAndInsert, document::check_and_insert)
+        .with(Operation::Delete, document::delete)
+        .with(Operation::Get, document::get)
+        .with(Operation::Paragraphs, page::paragraphs)
+        .with(Operation::Export, export::export);
+    let gate = from_fn_with_state((Arc::clone(app), Operation::Other), gate::pass);
+    let other = Router::new().fallback(|| async { no_route() }).layer(gate);
+    routes
+        .1
         .method_not_allowed_fallback(|| async { no_method() })
         .fallback_service(other)
         .with_state(Arc::clone(app))
+}
+
+struct Routes<'a>(&'a Arc<App>, Router<Arc<App>>);
+
+impl Routes<'_> {
+    fn with<T: 'static>(self, operation: Operation, handler: impl Handler<T, Arc<App>>) -> Self {
+        let Self(app, router) = self;
+        let (method, path) = operation.path();
+        let method = match method {
+            "PUT" => MethodFilter::PUT,
+            "POST" => MethodFilter::POST,
+            "PATCH" => MethodFilter::PATCH,
+            "DELETE" => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        };
+        let route: MethodRouter<Arc<App>> = on(method, handler);
+        let gate = from_fn_with_state((Arc::clone(app), operation), gate::pass);
+        Self(app, router.route(path, route.route_layer(gate)))
+    }
 }
 
 fn no_route() -> Problem {

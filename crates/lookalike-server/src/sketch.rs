@@ -1,16 +1,24 @@
-//! Contents to fingerprints, under the scheme of a collection, exactly as the other commands make them.
+//! Contents to fingerprints and all else that is compared, under the scheme of a collection, exactly as the other commands
+//! make them.
 
 use axum::http::StatusCode;
 use lookalike::scheme::{Boilerplate, FieldWeights, TokenHash};
-use lookalike::{FeatureExtractor, Fingerprint, Scheme, SchemeId, Simhash, Sketch};
+use lookalike::{
+    Extraction, FeatureExtractor, Fingerprint, HtmlMode, MinHash, Scheme, SchemeId, Signature,
+    Simhash, Sketch,
+};
 use lookalike_corpus::HtmlText;
-use lookalike_store::StoredScheme;
+use lookalike_store::{CollectionSettings, Document, StoredScheme};
 
+use crate::paragraph::{Paragraph, Paragraphs};
 use crate::problem::Problem;
 use crate::request::Content;
 
 /// Schemes for which a worker keeps its extractors.
 const MOST: usize = 16;
+
+/// Minima of a signature.
+const MINIMA: usize = 128;
 
 /// The extractors of one worker, made when they are first needed.
 #[derive(Default)]
@@ -21,7 +29,31 @@ pub(crate) struct Bench {
 
 struct Sketcher {
     features: FeatureExtractor,
+    paragraphs: Paragraphs,
     html: HtmlText,
+    minhash: MinHash,
+}
+
+/// A content with all that neighbours are compared with.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) fingerprint: Option<Fingerprint>,
+    /// As it was sketched; `None` of a ready fingerprint.
+    pub(crate) text: Option<String>,
+    pub(crate) set: Vec<u64>,
+    pub(crate) signature: Option<Signature>,
+}
+
+/// The scheme of a collection that is made without one: the one under which `lookalike fingerprint` makes fingerprints.
+pub fn default_scheme() -> Scheme {
+    Scheme {
+        sketch: Sketch::Simhash,
+        html: Extraction {
+            mode: HtmlMode::Main,
+            ..Extraction::default()
+        },
+        ..Scheme::default()
+    }
 }
 
 /// A scheme of which this service can make fingerprints.
@@ -79,8 +111,23 @@ impl Sketcher {
         let parsed = parse(scheme.text()).map_err(unusable)?;
         Ok(Self {
             features: FeatureExtractor::new(&parsed),
+            paragraphs: Paragraphs::new(&parsed),
             html: HtmlText::new(parsed.html).map_err(|error| unusable(error.to_string()))?,
+            minhash: MinHash::new(MINIMA, parsed.seed),
         })
+    }
+
+    /// The text of a content, which `text` may have to hold; `None` of a ready fingerprint.
+    fn text<'t>(&mut self, content: &'t Content, text: &'t mut String) -> Option<&'t str> {
+        match content {
+            Content::Fingerprint(_) => None,
+            Content::Text(text) => Some(text),
+            Content::Html(page) => {
+                text.clear();
+                self.html.extract(page, text);
+                Some(text)
+            }
+        }
     }
 }
 
@@ -91,19 +138,94 @@ impl Bench {
         scheme: &StoredScheme,
         content: &Content,
     ) -> Result<Option<Fingerprint>, Problem> {
-        match content {
-            Content::Fingerprint(code) => Ok(Some(*code)),
-            Content::Text(text) => {
-                let (sketcher, _) = self.sketcher(scheme)?;
-                Ok(Simhash::of(&sketcher.features.read(text)))
-            }
-            Content::Html(page) => {
-                let (sketcher, text) = self.sketcher(scheme)?;
-                text.clear();
-                sketcher.html.extract(page, text);
-                Ok(Simhash::of(&sketcher.features.read(text)))
-            }
+        if let Content::Fingerprint(code) = content {
+            return Ok(Some(*code));
         }
+        let (sketcher, buffer) = self.sketcher(scheme)?;
+        let text = sketcher.text(content, buffer).unwrap_or_default();
+        Ok(Simhash::of(&sketcher.features.read(text)))
+    }
+
+    /// The parts of a document that a collection keeps, but for what is no part of its content.
+    pub(crate) fn document(
+        &mut self,
+        settings: &CollectionSettings,
+        content: &Content,
+    ) -> Result<Document, Problem> {
+        if let Content::Fingerprint(code) = content {
+            return Ok(Document {
+                fingerprint: Some(*code),
+                ..Document::default()
+            });
+        }
+        let keep = settings.keep;
+        let (sketcher, buffer) = self.sketcher(&settings.scheme)?;
+        let text = sketcher.text(content, buffer).unwrap_or_default();
+        let features = sketcher.features.read(text);
+        let mut document = Document {
+            fingerprint: Simhash::of(&features),
+            ..Document::default()
+        };
+        if keep.signatures {
+            let signature = sketcher.minhash.signature(features.set);
+            document.signature = signature.map(|signature| signature.values().to_vec());
+        }
+        if keep.paragraphs {
+            let found = sketcher.paragraphs.of(text)?;
+            document.paragraphs = found.into_iter().map(|paragraph| paragraph.hash).collect();
+        }
+        if keep.texts {
+            document.text = Some(text.to_owned());
+        }
+        Ok(document)
+    }
+
+    /// All that neighbours are compared with.
+    pub(crate) fn own(
+        &mut self,
+        settings: &CollectionSettings,
+        content: &Content,
+    ) -> Result<Own, Problem> {
+        if let Content::Fingerprint(code) = content {
+            return Ok(Own {
+                fingerprint: Some(*code),
+                ..Own::default()
+            });
+        }
+        let (sketcher, buffer) = self.sketcher(&settings.scheme)?;
+        let text = sketcher.text(content, buffer).unwrap_or_default();
+        let features = sketcher.features.read(text);
+        let keep = settings.keep;
+        let signature = keep
+            .signatures
+            .then(|| sketcher.minhash.signature(features.set));
+        Ok(Own {
+            fingerprint: Simhash::of(&features),
+            text: Some(text.to_owned()),
+            set: features.set.to_vec(),
+            signature: signature.flatten(),
+        })
+    }
+
+    /// The features of a text that is kept.
+    pub(crate) fn feature_set(
+        &mut self,
+        scheme: &StoredScheme,
+        text: &str,
+    ) -> Result<&[u64], Problem> {
+        let (sketcher, _) = self.sketcher(scheme)?;
+        Ok(sketcher.features.read(text).set)
+    }
+
+    /// The paragraphs of a content, in order.
+    pub(crate) fn paragraphs(
+        &mut self,
+        scheme: &StoredScheme,
+        content: &Content,
+    ) -> Result<Vec<Paragraph>, Problem> {
+        let (sketcher, buffer) = self.sketcher(scheme)?;
+        let text = sketcher.text(content, buffer).unwrap_or_default();
+        sketcher.paragraphs.of(text)
     }
 
     fn sketcher(&mut self, scheme: &StoredScheme) -> Result<(&mut Sketcher, &mut String), Problem> {

@@ -3,6 +3,7 @@
 //! Requests wait in one queue, in order. One that has waited too long is told to come again instead of being done: under more
 //! load than the workers can take, those that are answered are answered in time.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +18,22 @@ use crate::sketch::Bench;
 
 /// Stack of a worker: pages of any shape are parsed on it.
 const STACK: usize = 8 << 20;
+
+/// Does something small on the thread that asks: waking another would take longer. A panic is a [`Problem`].
+pub(crate) fn here<T>(work: impl FnOnce(&mut Bench) -> Result<T, Problem>) -> Result<T, Problem> {
+    thread_local! {
+        static BENCH: RefCell<Bench> = RefCell::default();
+    }
+    let mut bench = BENCH.take();
+    match catch_unwind(AssertUnwindSafe(|| work(&mut bench))) {
+        Ok(done) => {
+            BENCH.set(bench);
+            done
+        }
+        // What a panic left half done is not used again.
+        Err(_) => Err(Problem::panic()),
+    }
+}
 
 /// The threads and their queue.
 #[derive(Debug)]

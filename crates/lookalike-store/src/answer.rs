@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::document::Document;
+use crate::engine::Found;
+use crate::error::Result;
 use crate::time::Time;
 
 /// Whether a document was seen before.
@@ -40,14 +42,48 @@ pub struct Answer {
     pub more: bool,
 }
 
-/// A document within the radius.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A document within the radius: what is small of it, and where the rest is read from.
+#[derive(Clone, Debug)]
 pub struct Neighbour {
     /// Bits that differ.
     pub distance: u32,
-    /// The document, as far as it is kept.
-    pub document: Arc<Document>,
+    /// Its id.
+    pub id: String,
+    /// Its metadata.
+    pub metadata: Vec<u8>,
+    found: Found,
 }
+
+impl Neighbour {
+    /// Reads what is shown of a document that was found.
+    pub(crate) fn read(distance: u32, found: Found) -> Result<Self> {
+        let (id, metadata) = found.brief()?;
+        Ok(Self {
+            distance,
+            id,
+            metadata,
+            found,
+        })
+    }
+
+    /// The whole document as it was when it was found, text and signature included, whatever became of it since. Read
+    /// when it is asked for, so that an answer takes little memory; it keeps the file of the document open.
+    ///
+    /// # Errors
+    /// Failures of the medium.
+    pub fn document(&self) -> Result<Arc<Document>> {
+        self.found.clone().read()
+    }
+}
+
+impl PartialEq for Neighbour {
+    fn eq(&self, other: &Self) -> bool {
+        let shown = |near: &Self| (near.distance, near.id.clone(), near.metadata.clone());
+        shown(self) == shown(other)
+    }
+}
+
+impl Eq for Neighbour {}
 
 /// What a paragraph was seen in.
 #[derive(Clone, Debug, PartialEq, Eq)]

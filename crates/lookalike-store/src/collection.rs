@@ -125,9 +125,18 @@ impl Collection {
         &self.name
     }
 
-    /// What it was made with.
-    pub fn settings(&self) -> &CollectionSettings {
+    /// What it was made with, and its time to live of this moment.
+    pub fn settings(&self) -> Arc<CollectionSettings> {
         self.shared.engine.settings()
+    }
+
+    /// Changes how long documents live that are inserted from now on without an end; durable when it returns. Others
+    /// read and write on.
+    ///
+    /// # Errors
+    /// Failures of the medium; then all stands as it was.
+    pub fn set_time_to_live(&self, time_to_live: Option<Duration>) -> Result<()> {
+        self.shared.engine.set_time_to_live(time_to_live)
     }
 
     /// What was found when it was opened.

@@ -182,6 +182,21 @@ impl<'a> Outline<'a> {
         Some(bytes.chunks_exact(8).map(crate::codec::fixed))
     }
 
+    /// The metadata.
+    pub(crate) fn metadata(&self) -> Option<&'a [u8]> {
+        let mut rest = self.rest;
+        for (flag, size) in [(PARAGRAPHS, 8), (SIGNATURE, 4), (SUPER_SHINGLES, 8)] {
+            if self.flags & flag != 0 {
+                let count = rest.count(size)?;
+                rest.take(count * size)?;
+            }
+        }
+        if self.flags & METADATA == 0 {
+            return Some(&[]);
+        }
+        rest.bytes()
+    }
+
     /// The whole document, and what follows it.
     fn document(&self) -> Option<(Document, Decoder<'a>)> {
         let mut document = Document {

@@ -350,8 +350,7 @@ fn salvage_collection(
         }
     })?;
     write(&mut batch, time)?;
-    drop(collection);
-    store.set_time_to_live(name, time_to_live)?;
+    collection.set_time_to_live(time_to_live)?;
     Ok((count, lost))
 }
 

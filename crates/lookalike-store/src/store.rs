@@ -7,13 +7,12 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::collection::Collection;
-use crate::engine::{self, Engine, Tuning};
+use crate::engine::{Engine, Tuning};
 use crate::error::{Result, StoreError};
 use crate::fs::{Fs, Lock, LockError, RealFs};
 use crate::manifest::{ReplaceError, read_checked, replace_checked};
@@ -58,6 +57,13 @@ pub struct Store {
 struct State {
     catalog: Catalog,
     collections: BTreeMap<String, std::result::Result<Arc<Collection>, StoreError>>,
+}
+
+impl State {
+    fn collection(&self, name: &str) -> Result<Arc<Collection>> {
+        let opened = self.collections.get(name).cloned();
+        opened.unwrap_or_else(|| Err(StoreError::NoCollection(name.chars().take(100).collect())))
+    }
 }
 
 /// The folder of a collection.
@@ -207,7 +213,7 @@ impl Store {
         let mut state = self.state();
         if let Some(opened) = state.collections.get(name) {
             let collection = opened.clone()?;
-            return match difference(collection.settings(), settings) {
+            return match difference(&collection.settings(), settings) {
                 None => Ok(collection),
                 Some(difference) => Err(StoreError::Exists {
                     name: name.to_owned(),
@@ -265,9 +271,17 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoCollection`], or why it could not be opened.
     pub fn collection(&self, name: &str) -> Result<Arc<Collection>> {
-        let state = self.state();
-        let opened = state.collections.get(name).cloned();
-        opened.unwrap_or_else(|| Err(StoreError::NoCollection(name.chars().take(100).collect())))
+        self.state().collection(name)
+    }
+
+    /// As [`Store::collection`]; `None` when it would have to wait for a collection that is being made or removed.
+    pub fn try_collection(&self, name: &str) -> Option<Result<Arc<Collection>>> {
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(state.collection(name))
     }
 
     /// All collections by name, with why some are not open.
@@ -276,33 +290,6 @@ impl Store {
         let all = state.collections.iter();
         all.map(|(name, opened)| (name.clone(), opened.clone()))
             .collect()
-    }
-
-    /// Changes how long documents live that are inserted from now on without an end. Whoever holds the collection has to
-    /// ask for it again.
-    ///
-    /// # Errors
-    /// [`StoreError::NoCollection`], and failures of the medium.
-    pub fn set_time_to_live(&self, name: &str, time_to_live: Option<Duration>) -> Result<()> {
-        let mut state = self.state();
-        let missing = || StoreError::NoCollection(name.chars().take(100).collect());
-        let opened = state.collections.get(name).cloned().ok_or_else(missing)?;
-        let collection = opened?;
-        if collection.settings().time_to_live == time_to_live {
-            return Ok(());
-        }
-        collection.close()?;
-        let folder = collection_folder(&self.folder, name);
-        engine::set_time_to_live(&*self.fs, &folder, time_to_live)?;
-        let identity = state.catalog.collections[name];
-        let opened = open_collection(
-            &self.fs,
-            &self.folder,
-            (name, identity),
-            self.options.tuning,
-        );
-        state.collections.insert(name.to_owned(), opened.clone());
-        opened.map(drop)
     }
 
     /// Removes a collection and all that is in it.

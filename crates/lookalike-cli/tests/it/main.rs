@@ -5,6 +5,8 @@
 mod archives;
 mod boilerplate;
 mod choices;
+#[cfg(all(unix, feature = "parquet"))]
+mod client;
 #[cfg(unix)]
 mod convert;
 mod corpora;
@@ -20,6 +22,8 @@ mod hostile;
 mod hostile_files;
 mod hostile_lines;
 mod hostile_pipes;
+#[cfg(unix)]
+mod hostile_service;
 mod html_modes;
 mod index;
 mod invariance;

@@ -3,21 +3,23 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike_store::{Collection, StoreError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Name, held, json, name};
+use super::asked::{Asked, Cost, Nothing, object};
+use super::{held, json};
 use crate::app::App;
 use crate::log::{Entry, Level};
 use crate::problem::Problem;
-use crate::request::{NewCollection, Received, parse_one, receive};
+use crate::request::{ChangedCollection, KeptParts, NewCollection, Written};
 
 /// A collection as it is shown.
-#[derive(Serialize)]
-struct Shown {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Shown {
     name: String,
     /// `open`, or `damaged`: then nothing else is known.
     state: &'static str,
@@ -25,13 +27,19 @@ struct Shown {
     open: Option<Open>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Open {
+    /// The whole text of its scheme.
     scheme: String,
+    /// 16 hexadecimal digits.
     scheme_id: String,
+    /// Largest distance of a query.
     radius: u32,
+    /// `null`: documents live for ever, unless they have a time of their own.
     ttl_seconds: Option<u64>,
+    keep: KeptParts,
     documents: u64,
+    /// False when its disk failed.
     writable: bool,
 }
 
@@ -60,14 +68,11 @@ impl Open {
             scheme_id: settings.scheme.id().to_string(),
             radius: settings.radius,
             ttl_seconds: settings.time_to_live.map(|life| life.as_secs()),
+            keep: settings.keep.into(),
             documents: collection.stats().documents,
             writable: collection.health().stopped.is_none(),
         }
     }
-}
-
-fn written(shown: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(shown).expect("answers have keys that are strings")
 }
 
 /// `GET /v1/collections`.
@@ -75,37 +80,27 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Proble
     let on_worker = Arc::clone(&app);
     let listed = app.workers.run(move |_| {
         let all = on_worker.store.collections().into_iter();
-        Ok(written(
-            &all.map(|(name, opened)| Shown::of(name, opened))
-                .collect::<Vec<_>>(),
-        ))
+        let shown = all.map(|(name, opened)| Shown::of(name, opened));
+        Ok(Written::json(&shown.collect::<Vec<_>>()))
     });
-    Ok(json(StatusCode::OK, listed.await?))
+    Ok(json(StatusCode::OK, listed.await?.bytes))
 }
 
 /// `GET /v1/collections/NAME`.
-pub(crate) async fn show(State(app): State<Arc<App>>, path: Name) -> Result<Response, Problem> {
-    let name = name(path)?;
+pub(crate) async fn show(asked: Asked<Nothing>) -> Result<Response, Problem> {
+    let Asked { app, name, .. } = asked;
     let on_worker = Arc::clone(&app);
     let shown = app.workers.run(move |_| {
         let collection = on_worker.collection(&name)?;
-        Ok(written(&Shown::of(name, Ok(collection))))
+        Ok(Written::json(&Shown::of(name, Ok(collection))))
     });
-    Ok(json(StatusCode::OK, shown.await?))
+    Ok(json(StatusCode::OK, shown.await?.bytes))
 }
 
 /// `PUT /v1/collections/NAME`: makes it; the one that is there when it has the same settings.
-pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    path: Name,
-    request: Request,
-) -> Result<Response, Problem> {
-    let name = name(path)?;
-    let Received { bytes, share } = receive(&app, request, 0).await?;
-    let on_worker = Arc::clone(&app);
-    let created = app.workers.run(move |_| {
-        let app = on_worker;
-        let settings = parse_one::<NewCollection>(&bytes)?.settings()?;
+pub(crate) async fn create(asked: Asked<Nothing>) -> Result<Response, Problem> {
+    let work = |app: &App, name: String, body: crate::request::Received| {
+        let settings = object::<NewCollection>(&body.bytes, body.form)?.settings()?;
         let known = app.store.collections();
         let is_new = known.iter().all(|(other, _)| *other != name);
         let most = app.limits.collections;
@@ -122,9 +117,9 @@ pub(crate) async fn create(
             let entry = Entry::new(Level::Info, "collection-created");
             app.log.say(&entry.with("collection", name.as_str()));
         }
-        Ok((is_new, written(&Shown::of(name, Ok(collection)))))
-    });
-    let (is_new, shown) = created.await?;
+        Ok((is_new, Written::json(&Shown::of(name, Ok(collection)))))
+    };
+    let ((is_new, shown), share) = asked.alone(work).await?;
     let mut response = held(shown, share);
     if is_new {
         *response.status_mut() = StatusCode::CREATED;
@@ -132,12 +127,24 @@ pub(crate) async fn create(
     Ok(response)
 }
 
+/// `PATCH /v1/collections/NAME`: changes how long documents live that are inserted from now on.
+pub(crate) async fn change(asked: Asked<Nothing>) -> Result<Response, Problem> {
+    let work = |mut task: super::asked::Task<'_>| {
+        let life = task.object::<ChangedCollection>()?.time_to_live()?;
+        task.collection.set_time_to_live(life)?;
+        let name = task.collection.name().to_owned();
+        let entry = Entry::new(Level::Info, "collection-changed");
+        let entry = entry.with("collection", name.as_str());
+        let seconds = life.map(|life| life.as_secs());
+        task.app.log.say(&entry.with("ttl_seconds", seconds));
+        Ok(Written::json(&Shown::of(name, Ok(task.collection))))
+    };
+    asked.answer(Cost::default(), work).await
+}
+
 /// `DELETE /v1/collections/NAME`: removes it with all that is in it.
-pub(crate) async fn drop_collection(
-    State(app): State<Arc<App>>,
-    path: Name,
-) -> Result<Response, Problem> {
-    let name = name(path)?;
+pub(crate) async fn drop_collection(asked: Asked<Nothing>) -> Result<Response, Problem> {
+    let Asked { app, name, .. } = asked;
     let on_worker = Arc::clone(&app);
     let dropped = app.workers.run(move |_| {
         let app = on_worker;

@@ -18,7 +18,7 @@ pub(crate) async fn health() -> Response {
     super::json(StatusCode::OK, json!({"status": "ok"}).to_string())
 }
 
-/// `GET /readyz`: all collections are open and take writes.
+/// `GET /readyz`: all collections are open and take writes, and the clock is believed.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if app.is_stopping() {
         return Err(Problem::busy("stopping", "the service is stopping"));
@@ -37,14 +37,15 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Response, Probl
         Ok(wrong.collect::<Vec<_>>())
     });
     let wrong = wrong.await?;
-    let (status, word) = if wrong.is_empty() {
+    let held = app.is_clock_held();
+    let (status, word) = if wrong.is_empty() && !held {
         (StatusCode::OK, "ready")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not-ready")
     };
     Ok(super::json(
         status,
-        json!({"status": word, "collections": wrong}).to_string(),
+        json!({"status": word, "collections": wrong, "clock_held": held}).to_string(),
     ))
 }
 
@@ -64,6 +65,7 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Pro
         Ok(app.metrics.text(&Gauges {
             waiting: app.workers.waiting(),
             request_memory: app.memory.taken(),
+            clock_held: app.is_clock_held(),
             collections: &collections.collect::<Vec<_>>(),
         }))
     });

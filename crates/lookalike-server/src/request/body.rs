@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
+use super::packed::PACKED;
 use crate::app::App;
 use crate::memory::Share;
 use crate::problem::Problem;
@@ -16,22 +17,30 @@ const BYTES_PER_BYTE: usize = 4;
 /// Memory that a request takes in any case.
 const LEAST: usize = 16 << 10;
 
-/// A body with its share of memory, which lasts until the answer is on its way.
+/// A body as it came.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) bytes: Bytes,
-    pub(crate) share: Share,
+    pub(crate) form: Form,
 }
 
-/// Reads a body of JSON.
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    /// See [`super::packed`].
+    Packed,
+}
+
+/// Reads a body; its share of memory lasts until the answer is on its way.
 ///
 /// `extra` is the memory that the answer may take.
 pub(crate) async fn receive(
     app: &App,
     request: Request,
     extra: usize,
-) -> Result<Received, Problem> {
-    check_kind(request.headers())?;
+) -> Result<(Received, Share), Problem> {
+    let form = form(request.headers())?;
     let most = app.limits.body_bytes;
     let length = declared(&request, most)?;
     let share = app
@@ -58,15 +67,15 @@ pub(crate) async fn receive(
         }
     })?;
     let bytes = body.to_bytes();
-    Ok(Received { bytes, share })
+    Ok((Received { bytes, form }, share))
 }
 
 fn larger_than(most: usize) -> Problem {
     Problem::too_large(format!("the body is larger than {most} bytes"))
 }
 
-/// A page in a browser cannot send this type to another site without asking first.
-fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
+/// A page in a browser cannot send these types to another site without asking first.
+fn form(headers: &HeaderMap) -> Result<Form, Problem> {
     let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
@@ -74,15 +83,18 @@ fn check_kind(headers: &HeaderMap) -> Result<(), Problem> {
         .unwrap_or_default()
         .split(';')
         .next()
-        .unwrap_or_default();
-    if essence.trim().eq_ignore_ascii_case("application/json") {
-        return Ok(());
+        .unwrap_or_default()
+        .trim();
+    for (known, form) in [("application/json", Form::Json), (PACKED, Form::Packed)] {
+        if essence.eq_ignore_ascii_case(known) {
+            return Ok(form);
+        }
     }
     Err(Problem::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "media-type",
         "the body is not declared as JSON",
-        "send it as JSON in UTF-8 with the header `Content-Type: application/json`",
+        "send it as JSON in UTF-8 with the header `Content-Type: application/json`, or a batch in the compact form with its own",
     ))
 }
 

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use lookalike::Fingerprint;
-use lookalike_store::{CollectionSettings, StoredScheme, Time};
-use serde::Deserialize;
+use lookalike_store::{CollectionSettings, Keep, StoredScheme, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::items::Item;
+use super::packed::Unpacker;
 use crate::problem::Problem;
-use crate::sketch::usable;
+use crate::sketch::{default_scheme, usable};
 
 /// Longest id in bytes.
 const LONGEST_ID: usize = 2048;
@@ -16,6 +19,28 @@ const LONGEST_ID: usize = 2048;
 const MOST_METADATA: usize = 1024;
 /// Longest time to live: a hundred years of 365 days, in seconds.
 const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
+
+/// A fingerprint as bodies have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digits(Fingerprint);
+
+impl<'de> Deserialize<'de> for Digits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Digits;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("16 hexadecimal digits as a string")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, digits: &str) -> Result<Digits, E> {
+                digits.parse().map(Digits).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
 
 /// What is compared.
 #[derive(Debug)]
@@ -25,25 +50,50 @@ pub(crate) enum Content {
     Html(String),
 }
 
-/// A content to be looked for.
-#[derive(Debug, Deserialize)]
+/// A content to be looked for: exactly one of the three.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Probe {
-    fingerprint: Option<String>,
+    /// 16 hexadecimal digits.
+    #[schemars(with = "Option<String>")]
+    fingerprint: Option<Digits>,
+    /// A text.
     text: Option<String>,
+    /// A page, of which the text is extracted.
     html: Option<String>,
 }
 
-/// A document to be kept.
-#[derive(Debug, Deserialize)]
+/// A document to be kept: an id and exactly one of fingerprint, text and html.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
+    /// 1 to 2048 bytes.
     id: String,
-    fingerprint: Option<String>,
+    /// 16 hexadecimal digits.
+    #[schemars(with = "Option<String>")]
+    fingerprint: Option<Digits>,
+    /// A text.
+    text: Option<String>,
+    /// A page, of which the text is extracted.
+    html: Option<String>,
+    /// How long it lives: 1 second to a hundred years; else as long as the collection says.
+    ttl_seconds: Option<u64>,
+    /// Anything, at most 1024 bytes of JSON; given back with neighbours.
+    #[schemars(with = "Option<serde_json::Value>")]
+    metadata: Option<Box<RawValue>>,
+}
+
+/// A page to be looked at paragraph by paragraph: a text or a page, or ready hashes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Page {
+    /// Documents of this id are left out: a page that is crawled again is not told of itself.
+    pub(crate) id: Option<String>,
     text: Option<String>,
     html: Option<String>,
-    ttl_seconds: Option<u64>,
-    metadata: Option<Box<RawValue>>,
+    /// Hashes that an earlier answer gave, 16 hexadecimal digits each.
+    #[schemars(with = "Option<Vec<String>>")]
+    hashes: Option<Vec<Digits>>,
 }
 
 /// What is kept of an [`Entry`] beside its content.
@@ -55,31 +105,69 @@ pub(crate) struct Kept {
 }
 
 /// The document that is meant.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Id {
     id: String,
 }
 
 /// A collection to be made.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewCollection {
+    /// Whole text of a scheme; the default is that of `lookalike fingerprint`.
     scheme: Option<String>,
+    /// Largest distance of a query: 0 to 16, 3 unless told otherwise.
     radius: Option<u32>,
+    /// How long documents live that are inserted without a time of their own; for ever, without it.
     ttl_seconds: Option<u64>,
+    /// What is kept of documents, beside id, fingerprint, end and metadata; nothing, without it.
+    keep: Option<KeptParts>,
+}
+
+/// Which parts of documents are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct KeptParts {
+    /// Texts: neighbours can be verified exactly, and shown with their differences.
+    pub(crate) texts: bool,
+    /// Signatures of 128 minima: the resemblance of neighbours can be estimated, at 512 bytes a document.
+    pub(crate) signatures: bool,
+    /// Hashes of paragraphs: each can be asked for.
+    pub(crate) paragraphs: bool,
+}
+
+/// What is to be changed of a collection.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangedCollection {
+    /// How long documents live that are inserted from now on without a time of their own; `null`: for ever.
+    #[serde(deserialize_with = "there")]
+    #[schemars(with = "Option<u64>")]
+    ttl_seconds: Option<Option<u64>>,
+}
+
+/// A field that is there, `null` or not.
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// A snapshot to be made.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSnapshot {
+    /// A new name: 1 to 64 of a-z, 0-9, - and _.
+    pub(crate) name: String,
 }
 
 impl Content {
     fn of(
-        fingerprint: Option<String>,
+        fingerprint: Option<Digits>,
         text: Option<String>,
         html: Option<String>,
     ) -> Result<Self, Problem> {
         match (fingerprint, text, html) {
-            (Some(digits), None, None) => digits.parse().map(Self::Fingerprint).map_err(|error| {
-                Problem::invalid(format!("{error}"), "send 16 hexadecimal digits as a string")
-            }),
+            (Some(Digits(code)), None, None) => Ok(Self::Fingerprint(code)),
             (None, Some(text), None) => Ok(Self::Text(text)),
             (None, None, Some(page)) => Ok(Self::Html(page)),
             _ => Err(Problem::invalid(
@@ -90,9 +178,35 @@ impl Content {
     }
 }
 
+impl Item for Probe {
+    fn unpack(from: &mut Unpacker<'_>) -> Option<Self> {
+        let fingerprint = Some(Digits(from.fingerprint()?));
+        let (text, html) = (None, None);
+        Some(Self {
+            fingerprint,
+            text,
+            html,
+        })
+    }
+}
+
 impl Probe {
     pub(crate) fn content(self) -> Result<Content, Problem> {
         Content::of(self.fingerprint, self.text, self.html)
+    }
+}
+
+impl Item for Entry {
+    fn unpack(from: &mut Unpacker<'_>) -> Option<Self> {
+        let fingerprint = Some(Digits(from.fingerprint()?));
+        Some(Self {
+            id: from.id()?,
+            fingerprint,
+            text: None,
+            html: None,
+            ttl_seconds: None,
+            metadata: None,
+        })
     }
 }
 
@@ -113,10 +227,50 @@ impl Entry {
         }
         let kept = Kept {
             id: self.id,
-            expires: life.map(|life| Time(now.0.saturating_add(life.as_millis() as u64))),
+            expires: life.map(|life| now.after(life)),
             metadata,
         };
         Ok((Content::of(self.fingerprint, self.text, self.html)?, kept))
+    }
+}
+
+/// What is looked for, paragraph by paragraph.
+#[derive(Debug)]
+pub(crate) enum Paragraphs {
+    Of(Content),
+    Hashes(Vec<u64>),
+}
+
+impl Page {
+    pub(crate) fn paragraphs(&mut self) -> Result<Paragraphs, Problem> {
+        if let Some(id) = &self.id {
+            check_id(id)?;
+        }
+        match (self.text.take(), self.html.take(), self.hashes.take()) {
+            (Some(text), None, None) => Ok(Paragraphs::Of(Content::Text(text))),
+            (None, Some(page), None) => Ok(Paragraphs::Of(Content::Html(page))),
+            (None, None, Some(hashes)) => {
+                let hashes = hashes.into_iter().map(|Digits(Fingerprint(hash))| hash);
+                Ok(Paragraphs::Hashes(hashes.collect()))
+            }
+            _ => Err(Problem::invalid(
+                "an item has exactly one of text, html and hashes",
+                "send one of them",
+            )),
+        }
+    }
+}
+
+impl Item for Page {
+    /// Pages have no compact form.
+    fn unpack(_: &mut Unpacker<'_>) -> Option<Self> {
+        None
+    }
+}
+
+impl Item for Id {
+    fn unpack(from: &mut Unpacker<'_>) -> Option<Self> {
+        Some(Self { id: from.id()? })
     }
 }
 
@@ -127,20 +281,48 @@ impl Id {
     }
 }
 
+impl From<Keep> for KeptParts {
+    fn from(keep: Keep) -> Self {
+        let Keep {
+            signatures,
+            paragraphs,
+            texts,
+        } = keep;
+        Self {
+            texts,
+            signatures,
+            paragraphs,
+        }
+    }
+}
+
 impl NewCollection {
     pub(crate) fn settings(self) -> Result<CollectionSettings, Problem> {
         let scheme = match self.scheme {
             Some(text) => usable(&text)?,
-            None => lookalike::Scheme {
-                sketch: lookalike::Sketch::Simhash,
-                ..lookalike::Scheme::default()
-            },
+            None => default_scheme(),
         };
         let mut settings = CollectionSettings::new(&scheme);
         settings.scheme = StoredScheme::from(&scheme);
         settings.radius = self.radius.unwrap_or(settings.radius);
         settings.time_to_live = self.ttl_seconds.map(life).transpose()?;
+        let KeptParts {
+            texts,
+            signatures,
+            paragraphs,
+        } = self.keep.unwrap_or_default();
+        settings.keep = Keep {
+            signatures,
+            paragraphs,
+            texts,
+        };
         Ok(settings)
+    }
+}
+
+impl ChangedCollection {
+    pub(crate) fn time_to_live(self) -> Result<Option<Duration>, Problem> {
+        self.ttl_seconds.flatten().map(life).transpose()
     }
 }
 

@@ -7,6 +7,8 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, SeqAccess, Visito
 use serde::{Deserializer, Serialize};
 use serde_json::error::Category;
 
+use super::body::Form;
+use super::packed::{PACKED, Unpacker, unpack};
 use crate::problem::Problem;
 
 /// What a body holds.
@@ -16,11 +18,34 @@ pub(crate) enum Items<T> {
     One(T),
     /// An array.
     Batch(Vec<T>),
+    /// A batch in the compact form.
+    Packed(Vec<T>),
+}
+
+/// What bodies have one or many of.
+pub(crate) trait Item: DeserializeOwned {
+    /// Reads one in the compact form.
+    fn unpack(from: &mut Unpacker<'_>) -> Option<Self>;
+}
+
+/// What is said of an item.
+pub(crate) trait Answered: Serialize {
+    /// The same in the compact form.
+    fn packed(&self) -> u8;
+}
+
+impl<T: Item> Items<T> {
+    /// Reads a body of at most `most` items; beyond them it stops to read.
+    pub(crate) fn read(body: &[u8], form: Form, most: usize) -> Result<Self, Problem> {
+        match form {
+            Form::Json => Self::parse(body, most),
+            Form::Packed => unpack(body, most, T::unpack).map(Self::Packed),
+        }
+    }
 }
 
 impl<T: DeserializeOwned> Items<T> {
-    /// Reads a body of at most `most` items; beyond them it stops to read.
-    pub(crate) fn parse(body: &[u8], most: usize) -> Result<Self, Problem> {
+    fn parse(body: &[u8], most: usize) -> Result<Self, Problem> {
         let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
         if first != Some(&b'[') {
             return parse_one(body).map(Self::One);
@@ -54,7 +79,7 @@ fn problem(error: &serde_json::Error) -> Problem {
     match error.classify() {
         Category::Data => Problem::invalid(
             format!("the body is JSON, but not what this operation takes: {error}"),
-            "docs/operations.md has the fields of each operation",
+            "see / or /openapi.json of the service for the fields of each operation",
         ),
         _ => Problem::malformed(format!("the body is not JSON: {error}")),
     }
@@ -66,15 +91,16 @@ impl<T> Items<T> {
         self,
         mut each: impl FnMut(T, Option<usize>) -> Result<U, Problem>,
     ) -> Result<Items<U>, Problem> {
-        match self {
-            Self::One(item) => each(item, None).map(Items::One),
-            Self::Batch(items) => items
-                .into_iter()
-                .enumerate()
-                .map(|(place, item)| each(item, Some(place)))
-                .collect::<Result<_, _>>()
-                .map(Items::Batch),
-        }
+        let (items, shape) = match self {
+            Self::One(item) => return each(item, None).map(Items::One),
+            Self::Batch(items) => (items, Items::Batch as fn(_) -> _),
+            Self::Packed(items) => (items, Items::Packed as fn(_) -> _),
+        };
+        let places = items.into_iter().enumerate();
+        places
+            .map(|(place, item)| each(item, Some(place)))
+            .collect::<Result<_, _>>()
+            .map(shape)
     }
 
     /// All items, and the shape that what comes of them takes.
@@ -82,28 +108,46 @@ impl<T> Items<T> {
         match self {
             Self::One(item) => (vec![item], Shape::One),
             Self::Batch(items) => (items, Shape::Batch),
+            Self::Packed(items) => (items, Shape::Packed),
         }
     }
 }
 
-/// Whether one or a batch was asked.
+/// Whether one or a batch was asked, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     One,
     Batch,
+    Packed,
+}
+
+/// An answer, whole.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) kind: &'static str,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Written {
+    pub(crate) fn json(answer: &impl Serialize) -> Self {
+        Self {
+            kind: "application/json",
+            bytes: serde_json::to_vec(answer).expect("answers have keys that are strings"),
+        }
+    }
 }
 
 impl Shape {
-    /// The answer as JSON.
-    pub(crate) fn json<T: Serialize>(self, mut answers: Vec<T>) -> Vec<u8> {
-        let written = match (self, answers.pop()) {
-            (Self::One, Some(answer)) => serde_json::to_vec(&answer),
-            (_, last) => {
-                answers.extend(last);
-                serde_json::to_vec(&answers)
-            }
-        };
-        written.expect("answers have keys that are strings")
+    /// The answer in the shape of what was asked.
+    pub(crate) fn write<T: Answered>(self, answers: &[T]) -> Written {
+        match (self, answers) {
+            (Self::Packed, answers) => Written {
+                kind: PACKED,
+                bytes: answers.iter().map(T::packed).collect(),
+            },
+            (Self::One, [answer]) => Written::json(answer),
+            (_, answers) => Written::json(&answers),
+        }
     }
 }
 
@@ -145,6 +189,12 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Batch<'_, T> {
 mod tests {
     use super::*;
 
+    impl Answered for u8 {
+        fn packed(&self) -> u8 {
+            *self
+        }
+    }
+
     #[test]
     fn an_object_is_one_and_an_array_a_batch() {
         let parse = |body: &str| Items::<u32>::parse(body.as_bytes(), 2);
@@ -167,8 +217,13 @@ mod tests {
                 "{body}"
             );
         }
-        assert_eq!(Shape::One.json(vec![1]), b"1");
-        assert_eq!(Shape::Batch.json(vec![1, 2]), b"[1,2]");
-        assert_eq!(Shape::Batch.json(Vec::<u8>::new()), b"[]");
+        for (shape, answers, wanted) in [
+            (Shape::One, &[1][..], &b"1"[..]),
+            (Shape::Batch, &[1, 2], b"[1,2]"),
+            (Shape::Batch, &[], b"[]"),
+            (Shape::Packed, &[1, 2], &[1, 2]),
+        ] {
+            assert_eq!(shape.write(answers).bytes, wanted);
+        }
     }
 }

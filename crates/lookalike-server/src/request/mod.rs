@@ -4,8 +4,14 @@ mod body;
 mod content;
 mod items;
 mod options;
+pub(crate) mod packed;
 
-pub(crate) use body::{Received, receive};
-pub(crate) use content::{Content, Entry, Id, Kept, NewCollection, Probe};
-pub(crate) use items::{Items, Shape, parse_one};
-pub(crate) use options::{InsertOptions, QueryOptions, ScopeOptions};
+pub(crate) use body::{Form, Received, receive};
+pub(crate) use content::{
+    ChangedCollection, Content, Entry, Id, Kept, KeptParts, NewCollection, NewSnapshot, Page,
+    Paragraphs, Probe,
+};
+pub(crate) use items::{Answered, Item, Items, Shape, Written, parse_one};
+pub(crate) use options::{
+    GetOptions, InsertOptions, Looks, PageOptions, QueryOptions, ScopeOptions,
+};

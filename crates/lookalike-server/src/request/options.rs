@@ -2,6 +2,7 @@
 
 use lookalike::SchemeId;
 use lookalike_store::{Collection, InsertWhen};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::problem::Problem;
@@ -12,33 +13,71 @@ const NEIGHBOURS: usize = 10;
 const MOST_NEIGHBOURS: usize = 100;
 
 /// Which fingerprints an operation takes, and how far it looks.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScopeOptions {
+    /// Largest distance, at most that of the collection, which is the default.
     radius: Option<u32>,
+    /// Id of a scheme: refuses unless the collection has this one.
     scheme: Option<String>,
 }
 
 /// Of operations that show neighbours.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QueryOptions {
+    /// Largest distance, at most that of the collection, which is the default.
     radius: Option<u32>,
+    /// Id of a scheme: refuses unless the collection has this one.
     scheme: Option<String>,
+    /// Most neighbours of an item: 10 unless told otherwise, at most 100.
     limit: Option<usize>,
+    /// Compare with the text or signature of each neighbour, where these are kept.
+    #[serde(default)]
+    verify: bool,
+    /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
+    #[serde(default)]
+    diff: bool,
 }
 
 /// Of check-and-insert.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InsertOptions {
+    /// Largest distance, at most that of the collection, which is the default.
     radius: Option<u32>,
+    /// Id of a scheme: refuses unless the collection has this one.
     scheme: Option<String>,
+    /// Most neighbours of an item: 10 unless told otherwise, at most 100.
     limit: Option<usize>,
+    /// Compare with the text or signature of each neighbour, where these are kept.
+    #[serde(default)]
+    verify: bool,
+    /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
+    #[serde(default)]
+    diff: bool,
+    /// What is inserted: what is new (the default), what is not exact, or always.
     insert: Option<When>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+/// Of operations on paragraphs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageOptions {
+    /// Most documents of a paragraph: 10 unless told otherwise, at most 100.
+    limit: Option<usize>,
+}
+
+/// Of get.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GetOptions {
+    /// Show the text, too, where texts are kept; for one document at a time.
+    #[serde(default)]
+    pub(crate) text: bool,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum When {
     New,
@@ -51,6 +90,15 @@ enum When {
 pub(crate) struct Scope {
     radius: Option<u32>,
     scheme: Option<SchemeId>,
+}
+
+/// What an operation shows of neighbours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looks {
+    /// Most neighbours of an item.
+    pub(crate) limit: usize,
+    pub(crate) verify: bool,
+    pub(crate) diff: bool,
 }
 
 impl Scope {
@@ -92,7 +140,7 @@ fn checked_limit(limit: Option<usize>) -> Result<usize, Problem> {
     match limit {
         Some(limit) if limit > MOST_NEIGHBOURS => Err(Problem::invalid(
             format!("limit {limit} is larger than {MOST_NEIGHBOURS}"),
-            "ask for fewer neighbours; `more` says when there are others",
+            "ask for fewer; `more` says when there are others",
         )),
         limit => Ok(limit.unwrap_or(NEIGHBOURS)),
     }
@@ -109,8 +157,12 @@ impl QueryOptions {
         Scope::new(self.radius, self.scheme.as_deref())
     }
 
-    pub(crate) fn limit(&self) -> Result<usize, Problem> {
-        checked_limit(self.limit)
+    pub(crate) fn looks(&self) -> Result<Looks, Problem> {
+        Ok(Looks {
+            limit: checked_limit(self.limit)?,
+            verify: self.verify || self.diff,
+            diff: self.diff,
+        })
     }
 }
 
@@ -119,8 +171,12 @@ impl InsertOptions {
         Scope::new(self.radius, self.scheme.as_deref())
     }
 
-    pub(crate) fn limit(&self) -> Result<usize, Problem> {
-        checked_limit(self.limit)
+    pub(crate) fn looks(&self) -> Result<Looks, Problem> {
+        Ok(Looks {
+            limit: checked_limit(self.limit)?,
+            verify: self.verify || self.diff,
+            diff: self.diff,
+        })
     }
 
     pub(crate) fn insert(&self) -> InsertWhen {
@@ -129,5 +185,11 @@ impl InsertOptions {
             When::NotExact => InsertWhen::NotExact,
             When::Always => InsertWhen::Always,
         }
+    }
+}
+
+impl PageOptions {
+    pub(crate) fn limit(&self) -> Result<usize, Problem> {
+        checked_limit(self.limit)
     }
 }

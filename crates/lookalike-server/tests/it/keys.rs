@@ -70,6 +70,9 @@ async fn each_role_does_what_it_may() {
         ("GET", pages.to_owned(), "", 0),
         ("GET", "/v1/collections".to_owned(), "", 0),
         ("GET", "/metrics".to_owned(), "", 0),
+        ("GET", format!("{pages}/export"), "", 0),
+        ("PATCH", pages.to_owned(), "{\"ttl_seconds\":9}", 2),
+        ("POST", "/v1/snapshots".to_owned(), "{\"name\":\"a\"}", 2),
         ("DELETE", pages.to_owned(), "", 2),
     ];
     for (method, path, body, least) in &cases {

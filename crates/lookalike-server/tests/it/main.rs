@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+mod kept;
 mod keys;
+mod operators;
 mod refusals;
 mod service;
 mod telemetry;

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
-use lookalike_server::{App, Keys, Level, Limits, Log, app};
+use lookalike_server::{App, Keys, Level, Limits, Log, Setup, app};
 use lookalike_store::{OpenOptions, Store, Time};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ pub(crate) struct Service {
     clock: Arc<AtomicU64>,
     /// What was logged at any level.
     pub(crate) log: Arc<Mutex<String>>,
-    _folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 pub(crate) struct Answer {
@@ -69,11 +69,13 @@ impl Service {
 
     pub(crate) fn with(limits: Limits, keys: Keys) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let snapshots = folder.path().join("snapshots");
+        std::fs::create_dir(&snapshots).unwrap();
         let options = OpenOptions {
             create: true,
             ..OpenOptions::default()
         };
-        let store = Store::open(folder.path(), options).unwrap();
+        let store = Store::open(&folder.path().join("data"), options).unwrap();
         let clock = Arc::new(AtomicU64::new(BEGIN));
         let log = Arc::new(Mutex::new(String::new()));
         let (told, said) = (Arc::clone(&clock), Arc::clone(&log));
@@ -82,12 +84,20 @@ impl Service {
             said.lock().unwrap().push_str(&line);
         });
         let now = move || Time(told.load(Ordering::Relaxed));
-        let service = App::new(store, keys, limits, Arc::new(now), log_sink).unwrap();
+        let setup = Setup {
+            keys,
+            limits,
+            clock: Arc::new(now),
+            trust_clock: false,
+            log: log_sink,
+            snapshots: Some(snapshots),
+        };
+        let service = App::new(store, setup).unwrap();
         Self {
             router: app(&Arc::new(service)),
             clock,
             log,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -104,14 +114,19 @@ impl Service {
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let (status, headers, bytes) = self.send_for_bytes(request).await;
+        Answer {
+            status,
+            headers,
+            text: String::from_utf8(bytes).unwrap(),
+        }
+    }
+
+    pub(crate) async fn send_for_bytes(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        Answer {
-            status: parts.status.as_u16(),
-            headers: parts.headers,
-            text: String::from_utf8(bytes.to_vec()).unwrap(),
-        }
+        (parts.status.as_u16(), parts.headers, bytes.to_vec())
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

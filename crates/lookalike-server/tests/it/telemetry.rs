@@ -60,6 +60,6 @@ async fn a_service_whose_collections_are_open_is_ready() {
     );
     assert_eq!(
         service.get("/readyz").await.is(200),
-        json!({"status": "ready", "collections": []})
+        json!({"status": "ready", "collections": [], "clock_held": false})
     );
 }

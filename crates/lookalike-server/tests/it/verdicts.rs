@@ -2,6 +2,7 @@
 
 use lookalike::{FeatureExtractor, Scheme, Simhash, Sketch};
 use lookalike_corpus::HtmlText;
+use lookalike_server::default_scheme;
 use serde_json::json;
 
 use crate::service::{BEGIN, Service};
@@ -177,10 +178,7 @@ async fn the_second_of_two_equal_items_of_a_batch_is_exact() {
 #[tokio::test]
 async fn texts_and_pages_have_the_fingerprints_of_the_library() {
     let service = Service::with_pages().await;
-    let scheme = Scheme {
-        sketch: Sketch::Simhash,
-        ..Scheme::default()
-    };
+    let scheme = default_scheme();
     let page =
         format!("<title>x</title><nav>home</nav><article><p>{STORY}.</p><p>{STORY}!</p></article>");
     let mut extracted = String::new();

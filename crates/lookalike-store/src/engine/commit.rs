@@ -77,7 +77,7 @@ impl Engine {
 
     /// One frame; the requests that found no room though they free some.
     fn commit_group(&self, writer: &mut Writer, group: Vec<Request>, frees: bool) -> Vec<Request> {
-        let mut stage = Stage::new(self.settings.radius);
+        let mut stage = Stage::new(self.radius);
         let mut results = Vec::with_capacity(group.len());
         let mut now = Time(0);
         for request in &group {
@@ -187,7 +187,7 @@ impl Engine {
                 insert,
             } => {
                 document.check()?;
-                check_radius(*radius, self.settings.radius)?;
+                check_radius(*radius, self.radius)?;
                 let known = self.known(stage, &document.id)?;
                 let old = known.as_ref().map(|known| known.0);
                 let answer = self.check(stage, document, *radius, now, limit, old)?;
@@ -247,9 +247,10 @@ impl Engine {
         now: Time,
     ) {
         let mut document = document.clone();
-        self.settings.reduce(&mut document);
+        let settings = self.settings();
+        settings.reduce(&mut document);
         if document.expires.is_none() {
-            document.expires = self.settings.time_to_live.map(|length| now.after(length));
+            document.expires = settings.time_to_live.map(|length| now.after(length));
         }
         let change = Change::Insert(Arc::new(document));
         let old = known.map(|known| known.0);
@@ -379,7 +380,7 @@ impl Engine {
         self.replace_manifest(writer, manifest)?;
         writer.log = log;
         let mut view = self.view_mut();
-        let memory = std::mem::replace(&mut view.active, Memory::new(self.settings.radius));
+        let memory = std::mem::replace(&mut view.active, Memory::new(self.radius));
         let log = std::mem::replace(&mut view.log, number);
         let next = header.first;
         view.frozen.push(super::view::Frozen {
@@ -431,10 +432,7 @@ pub(super) fn answer(mut hits: Vec<Hit>, limit: usize) -> Result<Answer> {
     let verdict = Verdict::of(hits.first().map(|hit| hit.distance));
     let more = hits.len() > limit;
     hits.truncate(limit);
-    let read = |hit: Hit| {
-        let (distance, document) = (hit.distance, hit.found.read()?);
-        Ok(Neighbour { distance, document })
-    };
+    let read = |hit: Hit| Neighbour::read(hit.distance, hit.found);
     let neighbours = hits.into_iter().map(read).collect::<Result<_>>()?;
     Ok(Answer {
         verdict,

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
+use std::time::Duration;
 
 use crate::error::{Result, StoreError};
 use crate::fs::Fs;
@@ -26,14 +27,15 @@ use crate::id_hash::IdHasher;
 use crate::log::LogWriter;
 use crate::manifest::{Manifest, ReplaceError};
 use crate::run::RunOptions;
-use crate::settings::CollectionSettings;
+use crate::settings::{CollectionSettings, Keep};
 use crate::time::Time;
 
 pub(crate) use commit::Request;
 pub use open::Recovery;
-pub(crate) use open::{salvage, set_time_to_live, settings, verify};
+pub(crate) use open::{salvage, settings, verify};
 pub(crate) use payload::Change;
 pub use query::Stats;
+pub(crate) use view::Found;
 use view::View;
 
 /// How much is kept in memory and how runs are made.
@@ -70,7 +72,10 @@ impl Default for Tuning {
 pub(crate) struct Engine {
     fs: Arc<dyn Fs>,
     folder: PathBuf,
-    settings: CollectionSettings,
+    /// Only the time to live ever changes.
+    settings: RwLock<Arc<CollectionSettings>>,
+    radius: u32,
+    keep: Keep,
     tuning: Tuning,
     hasher: IdHasher,
     view: RwLock<View>,
@@ -119,8 +124,24 @@ impl Engine {
     }
 
     /// Settings of the collection.
-    pub(crate) fn settings(&self) -> &CollectionSettings {
-        &self.settings
+    pub(crate) fn settings(&self) -> Arc<CollectionSettings> {
+        let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&settings)
+    }
+
+    /// Changes how long documents live that are inserted from now on without an end.
+    pub(crate) fn set_time_to_live(&self, time_to_live: Option<Duration>) -> Result<()> {
+        let mut writer = self.writer();
+        self.ensure_writing()?;
+        let mut manifest = writer.manifest.clone();
+        manifest.set_time_to_live(time_to_live);
+        self.replace_manifest(&mut writer, manifest)?;
+        let changed = Arc::new(writer.manifest.settings());
+        *self
+            .settings
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = changed;
+        Ok(())
     }
 
     /// The server's time, which this moves forward.
@@ -153,7 +174,7 @@ impl Engine {
         RunOptions {
             collection: writer.manifest.collection,
             number,
-            radius: self.settings.radius,
+            radius: self.radius,
             small: self.tuning.small_run,
             scratch: self.tuning.scratch_bytes,
         }

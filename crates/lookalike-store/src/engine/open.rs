@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
-use std::time::Duration;
 
 use super::payload::{self, Change};
 use super::view::{Frozen, View, find_in_runs};
@@ -88,7 +87,9 @@ impl Engine {
         let engine = Self {
             fs,
             folder: folder.to_owned(),
-            settings,
+            radius: settings.radius,
+            keep: settings.keep,
+            settings: RwLock::new(Arc::new(settings)),
             tuning,
             hasher,
             view: RwLock::new(view),
@@ -398,19 +399,6 @@ fn check_ids(opened: &Opened) -> Result<()> {
         })?;
     }
     Ok(())
-}
-
-/// Changes the time to live of a collection that is closed.
-pub(crate) fn set_time_to_live(
-    fs: &dyn Fs,
-    folder: &Path,
-    time_to_live: Option<Duration>,
-) -> Result<()> {
-    let mut manifest = Manifest::read(fs, folder)?;
-    manifest.set_time_to_live(time_to_live);
-    manifest.write(fs, folder).map_err(|error| match error {
-        ReplaceError::Before(error) | ReplaceError::Unknown(error) => error,
-    })
 }
 
 /// The settings of a collection that may be damaged otherwise.

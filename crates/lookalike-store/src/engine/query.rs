@@ -38,7 +38,7 @@ impl Engine {
         now: Time,
         limit: usize,
     ) -> Result<Answer> {
-        check_radius(radius, self.settings.radius)?;
+        check_radius(radius, self.radius)?;
         let now = self.now(now);
         let hits = {
             let view = self.view();
@@ -62,7 +62,7 @@ impl Engine {
         radius: u32,
         now: Time,
     ) -> Result<Vec<Verdict>> {
-        check_radius(radius, self.settings.radius)?;
+        check_radius(radius, self.radius)?;
         let now = self.now(now);
         let nearest = self.view().nearest(codes, radius, now);
         Ok(nearest.into_iter().map(Verdict::of).collect())
@@ -97,7 +97,7 @@ impl Engine {
         now: Time,
         limit: usize,
     ) -> Result<Vec<ParagraphSeen>> {
-        if !self.settings.keep.paragraphs {
+        if !self.keep.paragraphs {
             let what = "this collection keeps no paragraphs: make one that does";
             return Err(StoreError::Invalid(what.to_owned()));
         }
@@ -137,7 +137,7 @@ impl Engine {
             let documents = found
                 .into_iter()
                 .take(limit)
-                .map(|found| Ok(found.read()?.id.clone()));
+                .map(|found| Ok(found.brief()?.0));
             let documents = documents.collect::<Result<_>>()?;
             return Ok(ParagraphSeen {
                 paragraph,

@@ -70,6 +70,14 @@ impl Found {
             Self::Stored(run, place) => run.document(place).map(Arc::new),
         }
     }
+
+    /// Its id and metadata; of a text no more is held than the block that it lies in.
+    pub(crate) fn brief(&self) -> Result<(String, Vec<u8>)> {
+        match self {
+            Self::Document(document) => Ok((document.id.clone(), document.metadata.clone())),
+            Self::Stored(run, place) => run.brief(*place),
+        }
+    }
 }
 
 impl<'a> Part<'a> {

@@ -216,6 +216,14 @@ impl Run {
         self.with_bytes(document, |bytes| Document::decode(&mut Decoder::new(bytes)))
     }
 
+    /// Id and metadata of a document. One read.
+    pub(crate) fn brief(&self, document: u32) -> Result<(String, Vec<u8>)> {
+        self.with_bytes(document, |bytes| {
+            let outline = Outline::read(Decoder::new(bytes))?;
+            Some((outline.id.to_owned(), outline.metadata()?.to_vec()))
+        })
+    }
+
     fn with_bytes<T>(&self, document: u32, read: impl FnOnce(&[u8]) -> Option<T>) -> Result<T> {
         let block = self.firsts.partition_point(|&first| first <= document) - 1;
         let mut bytes = Vec::new();

@@ -7,6 +7,7 @@ use lookalike::Fingerprint;
 
 use crate::answer::{Answer, InsertWhen, Neighbour, Outcome, ParagraphSeen, Verdict, Write};
 use crate::document::Document;
+use crate::engine::Found;
 use crate::settings::CollectionSettings;
 use crate::time::Time;
 
@@ -47,10 +48,8 @@ impl Model {
         let near = self.live().filter_map(|document| {
             let distance = (document.fingerprint?.0 ^ code).count_ones();
             let shown = distance <= radius && Some(document.id.as_str()) != own;
-            shown.then(|| Neighbour {
-                distance,
-                document: Arc::clone(document),
-            })
+            let found = Found::Document(Arc::clone(document));
+            shown.then(|| Neighbour::read(distance, found).expect("it is in memory"))
         });
         let mut neighbours: Vec<Neighbour> = near.collect();
         neighbours.sort_by_key(|neighbour| neighbour.distance);

@@ -74,7 +74,7 @@ fn settings_are_kept_and_others_are_refused() {
     }
     let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
     let pages = store.collection("pages").expect("it is there");
-    assert_eq!(pages.settings(), &made);
+    assert_eq!(*pages.settings(), made);
     assert!(pages.recovery().clean);
     store.create_collection("pages", &made).expect("the same");
     let told = store
@@ -117,6 +117,71 @@ fn settings_are_kept_and_others_are_refused() {
     store
         .create_collection("pages", &settings())
         .expect("a new one of that name");
+}
+
+#[test]
+fn the_time_to_live_changes_while_others_read_and_write() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path(), options()).expect("it opens");
+    let pages = store
+        .create_collection("pages", &settings())
+        .expect("a collection");
+    pages.write(vec![insert("a", 1)], NOW, 0).expect("a write");
+    let life = Some(Duration::from_secs(1));
+    pages.set_time_to_live(life).expect("a change");
+    pages
+        .write(vec![insert("b", 1 << 40)], NOW, 0)
+        .expect("whoever holds it goes on");
+    let later = NOW.after(Duration::from_secs(2));
+    let ends = |pages: &lookalike_store::Collection| {
+        ["a", "b"].map(|id| pages.get(id, later).expect("a read").is_some())
+    };
+    assert_eq!(ends(&pages), [true, false], "only what came after it");
+    drop(pages);
+    store.close().expect("an end");
+    let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
+    let pages = store.collection("pages").expect("it is there");
+    assert_eq!(pages.settings().time_to_live, life);
+    pages.set_time_to_live(None).expect("a change");
+    assert_eq!(pages.settings().time_to_live, None);
+}
+
+#[test]
+fn a_neighbour_is_read_as_it_was_found_whatever_became_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path(), options()).expect("it opens");
+    let mut made = settings();
+    made.keep = Keep {
+        texts: true,
+        ..Keep::default()
+    };
+    let pages = store
+        .create_collection("pages", &made)
+        .expect("a collection");
+    let with_text = |text: &str| {
+        Write::Insert(Document {
+            metadata: b"7".to_vec(),
+            text: Some(text.to_owned()),
+            ..Document::new("a", Fingerprint(1))
+        })
+    };
+    for flushed in [false, true] {
+        pages
+            .write(vec![with_text("before")], NOW, 0)
+            .expect("a write");
+        if flushed {
+            pages.compact().expect("a run");
+        }
+        let found = pages.query(Fingerprint(0), 3, NOW, 5).expect("a query");
+        pages
+            .write(vec![with_text("after")], NOW, 0)
+            .expect("a write");
+        pages.compact().expect("a run without it");
+        let near = &found.neighbours[0];
+        assert_eq!((near.id.as_str(), &*near.metadata), ("a", &b"7"[..]));
+        let document = near.document().expect("a read");
+        assert_eq!(document.text.as_deref(), Some("before"));
+    }
 }
 
 #[test]

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Measures the service on this machine, with the load on the same machine: N fingerprints loaded in bulk, then single
+# checks, batches, texts, durable check-and-inserts and overload. One line of JSON each.
+#   service.sh load|measure|overload DIR [N]
+# Needs `cargo build --release -p lookalike-cli` and `cargo build --release -p lookalike-server --example load`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+what=$1 data=$2 stored=${3:-10000000}
+binary=target/release/lookalike load=target/release/examples/load
+ulimit -n 65536 2>/dev/null || ulimit -n "$(ulimit -Hn)"
+
+if [ "$what" = load ]; then
+    "$load" codes "$stored" "$data.u64"
+    "$binary" store load "$data" pages "$data.u64"
+    rm "$data.u64"
+    exit
+fi
+
+log=$(mktemp)
+"$binary" serve --data "$data" --listen 127.0.0.1:0 --max-connections "${CONNECTIONS:-6000}" 2>"$log" &
+pid=$!
+trap 'kill "$pid"; wait "$pid" || true; rm "$log"' EXIT
+started=$SECONDS
+until grep -q '"event":"listening"' "$log"; do sleep 0.1; kill -0 "$pid"; done
+address=$(grep -o '"address":"[^"]*"' "$log" | cut -d'"' -f4)
+echo "{\"listening_after_seconds\":$((SECONDS - started))}"
+run() { "$load" "$address" "$@"; }
+
+if [ "$what" = measure ]; then
+    # kind, rate, seconds, connections
+    run healthz 20000 8 64 "$stored" "$pid"
+    run check 20000 10 64 "$stored" "$pid"
+    run check 25000 8 64 "$stored" "$pid"
+    run check-batch 3000 10 64 "$stored" "$pid"
+    run check-batch 4000 8 64 "$stored" "$pid"
+    run check-text 2000 8 64 "$stored" "$pid"
+    run check-html 2000 8 64 "$stored" "$pid"
+    run check-and-insert 10000 10 256 "$stored" "$pid"
+    run healthz 20000 4 64 "$stored" "$pid"
+else
+    # What it can do at most, then five times that over 5,000 connections beside 2,000 that are half open, then at once a little.
+    run check 200000 4 64 "$stored" "$pid"
+    run check "${PEAK:-25000}" 6 64 "$stored" "$pid"
+    run check $((5 * ${PEAK:-25000})) 10 5000 "$stored" "$pid" 2000
+    run check 5000 4 64 "$stored" "$pid"
+fi

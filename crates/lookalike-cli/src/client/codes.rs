@@ -1,0 +1,81 @@
+//! Files of fingerprints, sent in the compact form.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use lookalike_batch::codes::{CodeFile, Codes};
+use serde_json::json;
+
+use super::http::{Client, collection};
+use super::print;
+use crate::failure::Failure;
+use crate::store::id_of;
+
+/// Bytes of fingerprints and ids that are read at once.
+const READ: u64 = 4 << 20;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Name of the collection
+    collection: String,
+
+    /// Files of fingerprints: .lkfp, .jsonl, .u64 or .parquet as `lookalike fingerprint -o` writes them. Without ids in the
+    /// file, the digits of the fingerprint are the id
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Fingerprints in one request
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+
+    /// Stop at the first line that cannot be read, instead of counting and listing it
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(super) fn load(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+    let failed = |error: lookalike_batch::codes::CodesError| Failure::Failed(error.to_string());
+    let started = Instant::now();
+    let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
+    for path in &arguments.files {
+        let mut file = CodeFile::open(path, arguments.strict).map_err(failed)?;
+        let scheme = file
+            .scheme()
+            .map_or(String::new(), |id| format!("?scheme={id}"));
+        let path = collection(&arguments.collection, &format!("/insert{scheme}"));
+        let (mut codes, mut more) = (Codes::default(), true);
+        while more {
+            codes.clear();
+            more = file.fill(&mut codes, READ).map_err(failed)?;
+            let mut at = 0;
+            for chunk in codes.codes.chunks(arguments.batch as usize) {
+                let mut body = Vec::new();
+                for &code in chunk {
+                    let id = id_of(codes.ids.name(at, code));
+                    let length = u16::try_from(id.len()).map_err(|_| {
+                        Failure::Failed(format!(
+                            "an id of {} bytes is too long for a collection",
+                            id.len()
+                        ))
+                    })?;
+                    body.extend(code.0.to_le_bytes());
+                    body.extend(length.to_le_bytes());
+                    body.extend(id.as_bytes());
+                    at += 1;
+                }
+                let answers = client.packed(&path, body)?;
+                loaded += answers.len() as u64;
+                replaced += answers.iter().filter(|answer| **answer & 0x80 != 0).count() as u64;
+            }
+        }
+        let summary = file.summary();
+        let rows = summary.skipped.into_iter();
+        skipped.extend(
+            rows.map(|row| json!({"kind": row.kind, "count": row.count, "first": row.first})),
+        );
+    }
+    print(&json!({
+        "loaded": loaded, "replaced": replaced, "skipped": skipped,
+        "seconds": started.elapsed().as_secs_f64(),
+    }))
+}

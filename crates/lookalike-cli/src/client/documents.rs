@@ -1,0 +1,145 @@
+//! Documents of any input, sent in batches, each answered by a line.
+
+use std::io::{BufWriter, Write, stdout};
+
+use lookalike_corpus::{Inputs, Parser, TextState};
+use serde_json::{Value, json};
+
+use super::DocumentArguments;
+use super::http::{Client, collection};
+use crate::console;
+use crate::failure::Failure;
+
+/// Bytes of texts of a batch, unless one document has more.
+const BYTES: usize = 2 << 20;
+
+/// What is sent at once.
+struct Batch<'a> {
+    client: &'a Client,
+    path: String,
+    most: usize,
+    ids: Vec<String>,
+    items: Vec<Value>,
+    bytes: usize,
+    out: BufWriter<std::io::StdoutLock<'static>>,
+}
+
+/// Sends all documents to an operation.
+pub(super) fn send(
+    client: &Client,
+    operation: &str,
+    arguments: &DocumentArguments,
+) -> Result<(), Failure> {
+    let options = arguments.input.options(None);
+    let spool = tempfile::tempdir()?;
+    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let mut parser = Parser::new(&inputs, &options);
+    let question = question(arguments);
+    let mut batch = Batch {
+        client,
+        path: collection(&arguments.collection, &format!("/{operation}{question}")),
+        most: arguments.batch as usize,
+        ids: Vec::new(),
+        items: Vec::new(),
+        bytes: 0,
+        out: BufWriter::new(stdout().lock()),
+    };
+    let keeps = matches!(operation, "insert" | "check-and-insert");
+    let names = keeps || operation == "paragraphs";
+    let (mut skipped, mut first) = (0_u64, None);
+    for chunk in inputs.chunks(&options) {
+        let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
+        let mut done = Ok(());
+        parser.parse(&chunk, &mut |record| {
+            if done.is_err() {
+                return;
+            }
+            let wrong = match record {
+                Ok(record) if record.text_state == TextState::Present => {
+                    let mut item = json!({"text": record.text});
+                    if names {
+                        item["id"] = json!(record.id);
+                    }
+                    if let Some(seconds) = arguments.ttl.filter(|_| keeps) {
+                        item["ttl_seconds"] = seconds.into();
+                    }
+                    done = batch.push(record.id.into_owned(), item, record.text.len());
+                    return;
+                }
+                Ok(record) => format!("{}: no text, or one that is too long", record.id),
+                Err(bad) => bad.place(),
+            };
+            skipped += 1;
+            first.get_or_insert(wrong);
+        });
+        done?;
+        if arguments.input.strict && skipped > 0 {
+            break;
+        }
+    }
+    batch.send()?;
+    batch.out.flush()?;
+    match first {
+        None => Ok(()),
+        Some(first) if arguments.input.strict => Err(Failure::Failed(format!(
+            "{first} cannot be sent: leave out --strict to go on without it"
+        ))),
+        Some(first) => {
+            console::warning(&format!(
+                "{skipped} documents were not sent, the first: {first}"
+            ));
+            Ok(())
+        }
+    }
+}
+
+/// Options after the `?`; the service refuses what an operation does not have.
+fn question(arguments: &DocumentArguments) -> String {
+    let mut pairs = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        pairs.extend(value.map(|value| format!("{name}={value}")));
+    };
+    let yes = |wanted: bool| wanted.then(|| "true".to_owned());
+    add("radius", arguments.radius.map(|radius| radius.to_string()));
+    add("limit", arguments.limit.map(|limit| limit.to_string()));
+    add("verify", yes(arguments.verify));
+    add("diff", yes(arguments.diff));
+    add(
+        "insert",
+        arguments.insert.as_deref().map(super::http::escaped),
+    );
+    if pairs.is_empty() {
+        return String::new();
+    }
+    format!("?{}", pairs.join("&"))
+}
+
+impl Batch<'_> {
+    fn push(&mut self, id: String, item: Value, bytes: usize) -> Result<(), Failure> {
+        if self.items.len() == self.most || self.bytes + bytes > BYTES && !self.items.is_empty() {
+            self.send()?;
+        }
+        self.ids.push(id);
+        self.items.push(item);
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<(), Failure> {
+        if self.items.is_empty() {
+            return Ok(());
+        }
+        let items = std::mem::take(&mut self.items);
+        self.bytes = 0;
+        let answers = self.client.json("POST", &self.path, Some(&items.into()))?;
+        let answers = answers.as_array().cloned().unwrap_or_default();
+        for (id, answer) in self.ids.drain(..).zip(answers) {
+            let mut line = json!({"id": id});
+            if let (Some(line), Value::Object(answer)) = (line.as_object_mut(), answer) {
+                line.extend(answer);
+            }
+            writeln!(self.out, "{line}")?;
+        }
+        Ok(())
+    }
+}

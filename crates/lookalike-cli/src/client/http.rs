@@ -1,0 +1,233 @@
+//! Requests to a service, again and again while it is too busy.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use ureq::http::{Request, Response};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
+use ureq::{Agent, Body};
+
+use crate::failure::Failure;
+
+/// The media type of the compact form.
+pub(crate) const PACKED: &str = "application/vnd.lookalike.packed";
+
+/// Where systems keep the certificates that they trust.
+const SYSTEM: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/ca-bundle.pem",
+];
+
+/// How long one answer may take.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Most bytes of an answer that is read whole.
+const LARGEST: u64 = 1 << 30;
+
+/// A service.
+pub(crate) struct Client {
+    agent: Agent,
+    url: String,
+    key: Option<String>,
+    patience: Duration,
+}
+
+/// The path of a collection, and what is below it.
+pub(crate) fn collection(name: &str, below: &str) -> String {
+    format!("/v1/collections/{}{below}", escaped(name))
+}
+
+/// A name as a part of a path; the service tells what names are no names.
+pub(crate) fn escaped(name: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(byte).collect()
+}
+
+impl Client {
+    pub(crate) fn new(
+        url: &str,
+        key_file: Option<&Path>,
+        ca: Option<&Path>,
+        patience: Duration,
+    ) -> Result<Self, Failure> {
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(Duration::from_secs(10)))
+            .timeout_recv_response(Some(TIMEOUT))
+            .max_redirects(0)
+            .proxy(None);
+        if url.starts_with("https:") {
+            config = config.tls_config(tls(ca)?);
+        }
+        Ok(Self {
+            agent: config.build().into(),
+            url: url.trim_end_matches('/').to_owned(),
+            key: key(key_file)?,
+            patience,
+        })
+    }
+
+    /// Asks for JSON, with JSON.
+    pub(crate) fn json(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Failure> {
+        let body = body.map(|body| ("application/json", body.to_string().into_bytes()));
+        let bytes = self.send(method, path, body)?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            Failure::Failed(format!(
+                "{}{path}: no answer of this service: {error}",
+                self.url
+            ))
+        })
+    }
+
+    /// Sends a batch in the compact form.
+    pub(crate) fn packed(&self, path: &str, body: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        self.send("POST", path, Some((PACKED, body)))
+    }
+
+    /// Asks for an answer that may be long.
+    pub(crate) fn stream(&self, path: &str) -> Result<impl Read + use<>, Failure> {
+        Ok(self.answer("GET", path, None)?.into_body().into_reader())
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<(&str, Vec<u8>)>,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut answer = self.answer(method, path, body)?;
+        self.read(path, &mut answer)
+    }
+
+    fn read(&self, path: &str, answer: &mut Response<Body>) -> Result<Vec<u8>, Failure> {
+        let whole = answer.body_mut().with_config().limit(LARGEST).read_to_vec();
+        whole.map_err(|error| Failure::Failed(format!("{}{path}: {error}", self.url)))
+    }
+
+    fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<(&str, Vec<u8>)>,
+    ) -> Result<Response<Body>, Failure> {
+        let begun = Instant::now();
+        loop {
+            let mut answer = self.once(method, path, body.as_ref())?;
+            let status = answer.status().as_u16();
+            if status < 400 {
+                return Ok(answer);
+            }
+            let wait = answer.headers().get("retry-after");
+            let wait = wait.and_then(|wait| wait.to_str().ok()?.parse().ok());
+            match wait.map(Duration::from_secs) {
+                Some(wait) if begun.elapsed() + wait < self.patience => std::thread::sleep(wait),
+                _ => {
+                    let bytes = self.read(path, &mut answer)?;
+                    return Err(self.refusal(path, status, &bytes));
+                }
+            }
+        }
+    }
+
+    fn once(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&(&str, Vec<u8>)>,
+    ) -> Result<Response<Body>, Failure> {
+        let url = format!("{}{path}", self.url);
+        let failed = |error: String| {
+            Failure::Failed(format!(
+                "{url}: {error}: is the service there? name another with --url"
+            ))
+        };
+        let mut request = Request::builder().method(method).uri(&url);
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let sent = match body {
+            Some((kind, bytes)) => {
+                let request = request.header("content-type", *kind).body(bytes.as_slice());
+                self.agent
+                    .run(request.map_err(|error| failed(error.to_string()))?)
+            }
+            None => {
+                let request = request.body(());
+                self.agent
+                    .run(request.map_err(|error| failed(error.to_string()))?)
+            }
+        };
+        sent.map_err(|error| failed(error.to_string()))
+    }
+
+    /// What the service says of a request that it refused.
+    fn refusal(&self, path: &str, status: u16, body: &[u8]) -> Failure {
+        let url = &self.url;
+        let problem: Value = serde_json::from_slice(body).unwrap_or_default();
+        let word = |name: &str| problem[name].as_str().unwrap_or("?").to_owned();
+        let (detail, remedy) = (word("detail"), word("remedy"));
+        let item = problem["item"].as_u64();
+        let item = item.map_or(String::new(), |item| format!(" (item {item} of the batch)"));
+        Failure::Failed(format!("{url}{path}: {status}: {detail}{item}: {remedy}"))
+    }
+}
+
+fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let Some(file) = file else {
+        let key = std::env::var("LOOKALIKE_KEY").ok();
+        return Ok(key.filter(|key| !key.is_empty()));
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        let shown = file.display();
+        Failure::Failed(format!(
+            "{shown}: {error}: name the file of the key with --key-file"
+        ))
+    })?;
+    Ok(Some(text.trim().to_owned()))
+}
+
+/// Whom a https service is trusted by.
+fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
+    let system = SYSTEM.iter().map(Path::new).find(|path| path.exists());
+    let path = ca.or(system).ok_or_else(|| {
+        Failure::Failed(
+            "the system's certificates are not where they mostly are: name them with --ca"
+                .to_owned(),
+        )
+    })?;
+    let failed = |error: String| {
+        let shown = path.display();
+        Failure::Failed(format!(
+            "{shown}: {error}: name certificates in PEM with --ca"
+        ))
+    };
+    let pem = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let items = parse_pem(&pem).filter_map(|item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        _ => None,
+    });
+    let trusted: Vec<Certificate<'static>> = items.collect();
+    if trusted.is_empty() {
+        return Err(failed("no certificate".to_owned()));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .root_certs(RootCerts::Specific(Arc::new(trusted)))
+        .unversioned_rustls_crypto_provider(provider)
+        .build())
+}

@@ -1,0 +1,79 @@
+//! The configuration file of the service: its entries are the long flags of `lookalike serve`, and count where neither a flag
+//! nor the environment says otherwise.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Command;
+
+use crate::failure::Failure;
+
+/// Flags that make sense on a command line only.
+const NOT_HERE: [&str; 5] = ["config", "make_key", "print_config", "help", "version"];
+
+/// The command line with the defaults of the file that it names, if it is one of `serve`.
+pub(crate) fn with_defaults(command: Command, words: &[OsString]) -> Result<Command, Failure> {
+    let Some(path) = named(words) else {
+        return Ok(command);
+    };
+    let wrong = |what: String| Failure::Failed(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| wrong(format!("{error}: name another file with --config")))?;
+    let table: toml::Table = text.parse().map_err(|error| wrong(format!("{error}")))?;
+    let mut command = command;
+    for (name, value) in &table {
+        let id = name.replace('-', "_");
+        let serve = command.find_subcommand("serve");
+        let known = serve.is_some_and(|serve| {
+            serve
+                .get_arguments()
+                .any(|known| known.get_id() == id.as_str())
+        });
+        if !known || NOT_HERE.contains(&id.as_str()) {
+            return Err(wrong(format!(
+                "{name:?} is no setting: use the long flags of `lookalike serve --help`, with - or _"
+            )));
+        }
+        let value = shown(value).ok_or_else(|| {
+            wrong(format!(
+                "{name:?} is neither a text nor a number nor true or false"
+            ))
+        })?;
+        // The command line lives as long as the process.
+        let value: &'static str = Box::leak(value.into_boxed_str());
+        command = command.mut_subcommand("serve", |serve| {
+            serve.mut_arg(&id, |argument| argument.default_value(value))
+        });
+    }
+    Ok(command)
+}
+
+fn shown(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Boolean(truth) => Some(truth.to_string()),
+        _ => None,
+    }
+}
+
+/// The file that a command line of `serve`, or the environment, names.
+fn named(words: &[OsString]) -> Option<PathBuf> {
+    let mut words = words.iter().skip(1);
+    if words.next()? != "serve" {
+        return None;
+    }
+    while let Some(word) = words.next() {
+        if word == "--config" {
+            return words.next().map(PathBuf::from);
+        }
+        let path = word
+            .to_str()
+            .and_then(|word| word.strip_prefix("--config="));
+        if let Some(path) = path {
+            return Some(Path::new(path).to_owned());
+        }
+    }
+    std::env::var_os("LOOKALIKE_CONFIG").map(PathBuf::from)
+}

@@ -1,0 +1,247 @@
+//! `lookalike store`: a directory of data that no service has open: check it, copy it, save what is left of it, fill it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use clap::Subcommand;
+use lookalike::{Fingerprint, Scheme};
+use lookalike_batch::codes::{CodeFile, Codes, Name};
+use lookalike_server::default_scheme;
+use lookalike_store::fs::{Fs, RealFs};
+use lookalike_store::{
+    CollectionSettings, Document, OpenOptions, Store, StoreError, Time, Write, restore, salvage,
+    verify,
+};
+use serde_json::json;
+
+use crate::console;
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Stop the service first: each of these needs the directory for itself. A running service makes snapshots by
+`lookalike client snapshot NAME`.
+
+Examples:
+  lookalike store verify store                        every byte, and how the parts fit
+  lookalike store snapshot store monday               runs are hard links where that is possible
+  lookalike store restore monday new-store            checked before it is used
+  lookalike store salvage broken-store new-store      what can still be read
+  lookalike store load store pages crawl.lkfp         fingerprints of `lookalike fingerprint -o`")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Read every byte and check how the parts fit
+    Verify {
+        /// Directory of the data
+        data: PathBuf,
+    },
+    /// Copy all collections into a new directory, with a list of checksums
+    Snapshot {
+        /// Directory of the data
+        data: PathBuf,
+        /// A new directory
+        target: PathBuf,
+    },
+    /// Make a directory of data from a snapshot, every byte of which is checked first
+    Restore {
+        /// The snapshot
+        snapshot: PathBuf,
+        /// A new directory
+        target: PathBuf,
+    },
+    /// Write what can be read of damaged data into a new directory
+    Salvage {
+        /// Directory of the damaged data, which is not changed
+        data: PathBuf,
+        /// A new directory
+        target: PathBuf,
+    },
+    /// Insert fingerprints from files, each under its id; the collection is made if there is none
+    Load(Box<LoadArguments>),
+}
+
+#[derive(clap::Args)]
+struct LoadArguments {
+    /// Directory of the data; made when there is none
+    data: PathBuf,
+
+    /// Name of the collection
+    collection: String,
+
+    /// Files of fingerprints: .lkfp, .jsonl, .u64 or .parquet as `lookalike fingerprint -o` writes them. Without ids in the
+    /// file, the digits of the fingerprint are the id
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Largest distance of queries, for a collection that is made
+    #[arg(long, value_name = "BITS", default_value_t = 3)]
+    radius: u32,
+
+    /// Whole text of the scheme of the fingerprints, for a collection that is made [default: that of `lookalike fingerprint`]
+    #[arg(long, value_name = "TEXT")]
+    scheme: Option<Scheme>,
+
+    /// Stop at the first line that cannot be read, instead of counting and listing it
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Documents that are written at once.
+const BATCH: usize = 4096;
+/// Bytes of fingerprints and ids that are read at once.
+const READ: u64 = 16 << 20;
+
+fn failed(error: StoreError) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.command {
+        Command::Verify { data } => verify_all(data),
+        Command::Snapshot { data, target } => {
+            let store = Store::open(data, OpenOptions::default()).map_err(failed)?;
+            let made = store.snapshot(target).map_err(failed)?;
+            store.close().map_err(failed)?;
+            say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
+        }
+        Command::Restore { snapshot, target } => {
+            let made = restore(&RealFs, snapshot, target).map_err(failed)?;
+            say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
+        }
+        Command::Salvage { data, target } => salvage_all(data, target),
+        Command::Load(arguments) => load(arguments),
+    }
+}
+
+fn say(summary: &serde_json::Value) -> Result<(), Failure> {
+    Ok(writeln!(std::io::stdout(), "{summary}")?)
+}
+
+fn verify_all(data: &Path) -> Result<(), Failure> {
+    let found = verify(&RealFs, data).map_err(failed)?;
+    let mut damaged = 0;
+    for (name, found) in &found {
+        let line = match found {
+            Ok(recovery) => json!({
+                "collection": name, "state": "whole", "clean": recovery.clean, "torn_bytes": recovery.torn_bytes,
+            }),
+            Err(error) => {
+                damaged += 1;
+                json!({"collection": name, "state": "damaged", "reason": error.to_string()})
+            }
+        };
+        say(&line)?;
+    }
+    if damaged == 0 {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "{damaged} of {} collections are damaged: restore a snapshot, or save what can be read with `lookalike store salvage`",
+        found.len()
+    )))
+}
+
+fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let saved = salvage(&fs, data, target, OpenOptions::default()).map_err(failed)?;
+    let lost: Vec<String> = saved.lost.iter().map(ToString::to_string).collect();
+    say(&json!({"changes_saved": saved.saved, "lost": lost}))?;
+    if lost.is_empty() {
+        console::warning("nothing was lost: the data was not damaged");
+    }
+    Ok(())
+}
+
+fn load(arguments: &LoadArguments) -> Result<(), Failure> {
+    let options = OpenOptions {
+        create: true,
+        ..OpenOptions::default()
+    };
+    let store = Store::open(&arguments.data, options).map_err(failed)?;
+    let name = arguments.collection.as_str();
+    let collection = match store.collection(name) {
+        Err(StoreError::NoCollection(_)) => {
+            let scheme = default_scheme();
+            let mut settings =
+                CollectionSettings::new(arguments.scheme.as_ref().unwrap_or(&scheme));
+            settings.radius = arguments.radius;
+            store.create_collection(name, &settings).map_err(failed)?
+        }
+        found => found.map_err(failed)?,
+    };
+    let started = Instant::now();
+    let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
+    for path in &arguments.files {
+        let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
+        let mut file = CodeFile::open(path, arguments.strict)
+            .map_err(|error| Failure::Failed(error.to_string()))?;
+        if let Some(scheme) = file.scheme() {
+            collection.ensure_scheme_id(scheme).map_err(refused)?;
+        }
+        let mut codes = Codes::default();
+        let mut more = true;
+        while more {
+            codes.clear();
+            more = file
+                .fill(&mut codes, READ)
+                .map_err(|error| Failure::Failed(error.to_string()))?;
+            for documents in batches(&codes) {
+                loaded += documents.len() as u64;
+                let outcomes = collection.write(documents, now(), 0).map_err(failed)?;
+                let again = |outcome: &&_| {
+                    matches!(
+                        outcome,
+                        lookalike_store::Outcome::Inserted { replaced: true }
+                    )
+                };
+                replaced += outcomes.iter().filter(again).count() as u64;
+            }
+        }
+        let rows = file.summary().skipped.into_iter();
+        skipped.extend(
+            rows.map(|row| json!({"kind": row.kind, "count": row.count, "first": row.first})),
+        );
+    }
+    collection.flush().map_err(failed)?;
+    let documents = collection.stats().documents;
+    drop(collection);
+    store.close().map_err(failed)?;
+    say(&json!({
+        "loaded": loaded, "replaced": replaced, "documents": documents, "skipped": skipped,
+        "seconds": started.elapsed().as_secs_f64(),
+    }))
+}
+
+/// Inserts of some fingerprints, by batches.
+fn batches(codes: &Codes) -> impl Iterator<Item = Vec<Write>> + '_ {
+    let all = codes.codes.chunks(BATCH).enumerate();
+    all.map(|(batch, chunk)| {
+        let one = |(at, &code): (usize, &Fingerprint)| {
+            let id = id_of(codes.ids.name(batch * BATCH + at, code));
+            Write::Insert(Document::new(id, code))
+        };
+        chunk.iter().enumerate().map(one).collect()
+    })
+}
+
+/// What a fingerprint is called in a collection.
+pub(crate) fn id_of(name: Name<'_>) -> String {
+    match name {
+        Name::Fingerprint(code) => code.to_string(),
+        Name::Number(number) => number.to_string(),
+        Name::Text(text) => text.to_owned(),
+    }
+}
+
+/// The wall clock.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Time(since.map_or(0, |since| since.as_millis() as u64))
+}

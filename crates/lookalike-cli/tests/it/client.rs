@@ -1,0 +1,378 @@
+//! `lookalike client` and `lookalike store` against the service that a user would start.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::serve::Service;
+use crate::support::{Finish as _, Folder, STORY, lookalike, record};
+
+fn client(service: &Service, words: &[&str]) -> Command {
+    let mut command = lookalike("client");
+    command
+        .args(["--url", &format!("http://{}", service.address)])
+        .args(words);
+    command
+}
+
+#[test]
+fn documents_are_checked_inserted_and_shown_from_scripts() {
+    let folder = Folder::new();
+    let other = STORY.replace("forty", "fifty");
+    let pages = folder.add(
+        "pages.jsonl",
+        &(record("a", STORY)
+            + &record("b", &other)
+            + &record("c", "a very different text about nothing at all")),
+    );
+    let pages = pages.to_str().unwrap();
+    let service = Service::start(&folder.path("data"), &[]);
+    let made = client(
+        &service,
+        &[
+            "create",
+            "pages",
+            "--radius",
+            "16",
+            "--keep",
+            "texts,paragraphs",
+        ],
+    )
+    .succeed();
+    assert_eq!(made.json()["radius"], 16);
+    let checked = client(
+        &service,
+        &[
+            "check-and-insert",
+            "pages",
+            pages,
+            "--insert",
+            "always",
+            "--batch",
+            "1",
+        ],
+    )
+    .succeed();
+    let lines = checked.lines();
+    assert_eq!(
+        lines
+            .iter()
+            .map(|line| (&line["id"], &line["inserted"]))
+            .collect::<Vec<_>>(),
+        ["a", "b", "c"]
+            .map(|id| (json!(id), json!(true)))
+            .iter()
+            .map(|(id, done)| (id, done))
+            .collect::<Vec<_>>()
+    );
+    let again = client(&service, &["check", "pages", pages]).succeed();
+    assert!(again.lines().iter().all(|line| line["verdict"] == "exact"));
+    let shown = client(
+        &service,
+        &[
+            "query", "pages", pages, "--verify", "--diff", "--limit", "1",
+        ],
+    )
+    .succeed();
+    assert_eq!(
+        shown.lines()[0]["neighbours"][0]["verified"]["resemblance"],
+        1.0
+    );
+    let paragraphs = client(&service, &["paragraphs", "pages", pages]).succeed();
+    assert_eq!(
+        paragraphs.lines()[0]["known_share"],
+        0.0,
+        "a page is not told of itself"
+    );
+    let deleted = client(&service, &["delete", "pages", "a", "z"]).succeed();
+    assert_eq!(
+        deleted.lines(),
+        [
+            json!({"id": "a", "existed": true}),
+            json!({"id": "z", "existed": false})
+        ]
+    );
+    let exported = client(&service, &["export", "pages"]).succeed();
+    assert_eq!(exported.lines().len(), 2);
+    assert_eq!(exported.lines()[0]["text"], other);
+    assert_eq!(
+        client(&service, &["show", "pages"]).succeed().json()["documents"],
+        2
+    );
+    client(&service, &["show", "none"])
+        .fail(1)
+        .says(&["404", "no collection"]);
+    client(&service, &["check", "pages", pages, "--radius", "17"])
+        .fail(1)
+        .says(&["422", "radius 17"]);
+    service.stop();
+    client_of("http://127.0.0.1:1", &["show"])
+        .fail(1)
+        .says(&["--url"]);
+}
+
+fn client_of(url: &str, words: &[&str]) -> Command {
+    let mut command = lookalike("client");
+    command.args(["--url", url]).args(words);
+    command
+}
+
+/// Two hundred documents as fingerprint files of every format.
+fn fingerprints(folder: &Folder) -> Vec<std::path::PathBuf> {
+    let records: String = (0..200)
+        .map(|number| {
+            record(
+                &format!("page {number}"),
+                &format!("{STORY} {number} times {}", number * 7),
+            )
+        })
+        .collect();
+    let pages = folder.add("pages.jsonl", &records);
+    let formats = ["lkfp", "jsonl", "u64", "parquet"];
+    formats
+        .map(|format| {
+            let path = folder.path(format!("codes.{format}"));
+            lookalike("fingerprint")
+                .arg(&pages)
+                .arg("-o")
+                .arg(&path)
+                .succeed();
+            path
+        })
+        .to_vec()
+}
+
+#[test]
+fn files_of_fingerprints_are_loaded_over_the_network_and_into_a_stopped_store() {
+    let folder = Folder::new();
+    let files = fingerprints(&folder);
+    let data = folder.path("data");
+    let service = Service::start(&data, &[]);
+    client(&service, &["create", "pages"]).succeed();
+    for (path, loaded) in files.iter().zip([0, 200, 0, 200]) {
+        let path = path.to_str().unwrap();
+        let summary = client(&service, &["load", "pages", path, "--batch", "64"])
+            .succeed()
+            .json();
+        // Raw numbers have no ids: their digits are the ids.
+        assert_eq!(
+            (&summary["loaded"], &summary["replaced"]),
+            (&json!(200), &json!(loaded)),
+            "{path}"
+        );
+    }
+    let over_network = client(&service, &["export", "pages"]).succeed().lines();
+    assert_eq!(over_network.len(), 400);
+    lookalike("store")
+        .arg("verify")
+        .arg(&data)
+        .fail(1)
+        .says(&["in use by process"]);
+    service.stop();
+
+    let stopped = folder.path("stopped");
+    for path in &files {
+        lookalike("store")
+            .arg("load")
+            .arg(&stopped)
+            .arg("pages")
+            .arg(path)
+            .succeed();
+    }
+    let service = Service::start(&stopped, &[]);
+    let mut offline = client(&service, &["export", "pages"]).succeed().lines();
+    let mut over_network = over_network;
+    for lines in [&mut offline, &mut over_network] {
+        lines.sort_by_key(|line| line["id"].to_string());
+    }
+    assert_eq!(offline, over_network);
+    service.stop();
+    let other = folder.add("x.jsonl", record("a", STORY));
+    let words3 = folder.path("words3.lkfp");
+    lookalike("fingerprint")
+        .arg(other)
+        .args(["--shingle", "words:3", "-o"])
+        .arg(&words3)
+        .succeed();
+    let refused = lookalike("store")
+        .arg("load")
+        .arg(&stopped)
+        .arg("pages")
+        .arg(&words3)
+        .finish();
+    assert_eq!(refused.status, Some(1));
+    refused.says(&["has the scheme"]);
+}
+
+#[test]
+fn snapshots_are_made_checked_restored_and_what_is_left_is_saved() {
+    let folder = Folder::new();
+    let (data, snapshots) = (folder.path("data"), folder.path("snapshots"));
+    let files = fingerprints(&folder);
+    lookalike("store")
+        .arg("load")
+        .arg(&data)
+        .arg("pages")
+        .arg(&files[0])
+        .succeed();
+    let service = Service::start(&data, &["--snapshots", snapshots.to_str().unwrap()]);
+    let made = client(&service, &["snapshot", "monday"]).succeed().json();
+    assert_eq!(made["collections"], 1);
+    service.stop();
+    let store = |words: &[&Path]| {
+        let mut command = lookalike("store");
+        command.args(words);
+        command
+    };
+    let (monday, restored) = (snapshots.join("monday"), folder.path("restored"));
+    store(&["restore".as_ref(), &monday, &restored]).succeed();
+    let whole = store(&["verify".as_ref(), &restored]).succeed().json();
+    assert_eq!(
+        (&whole["state"], &whole["clean"]),
+        (&json!("whole"), &json!(true))
+    );
+    let cold = folder.path("cold");
+    store(&["snapshot".as_ref(), &restored, &cold]).succeed();
+    store(&["restore".as_ref(), &cold, &folder.path("again")]).succeed();
+
+    // A flipped byte is found, named, and costs what was in its part alone.
+    let below = restored.join("collections/pages");
+    let mut runs = std::fs::read_dir(&below)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let run = runs
+        .find(|path| path.extension().is_some_and(|kind| kind == "run"))
+        .unwrap();
+    let mut bytes = std::fs::read(&run).unwrap();
+    bytes[100] ^= 1;
+    std::fs::remove_file(&run).unwrap();
+    std::fs::write(&run, bytes).unwrap();
+    let damaged = store(&["verify".as_ref(), &restored]).fail(1);
+    damaged.says(&["1 of 1 collections are damaged", "salvage"]);
+    assert!(
+        damaged.json()["reason"]
+            .as_str()
+            .unwrap()
+            .contains(run.to_str().unwrap())
+    );
+    let saved = folder.path("saved");
+    let summary = store(&["salvage".as_ref(), &restored, &saved])
+        .succeed()
+        .json();
+    assert_eq!(summary["lost"].as_array().unwrap().len(), 1, "{summary}");
+    store(&["verify".as_ref(), &saved]).succeed();
+    store(&["restore".as_ref(), &monday, &saved])
+        .fail(1)
+        .says(&["new directory"]);
+}
+
+#[test]
+fn tls_is_spoken_and_keys_change_without_a_restart() {
+    let folder = Folder::new();
+    let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/tls");
+    let file = |name: &str| tls.join(name).to_str().unwrap().to_owned();
+    let keys = folder.path("keys");
+    let make = |name: &str| {
+        let made = lookalike("serve")
+            .arg("--keys")
+            .arg(&keys)
+            .args(["--make-key", name])
+            .succeed();
+        let path = folder.path("key");
+        std::fs::write(&path, made.text()).unwrap();
+        path
+    };
+    let first = make("admin:first");
+    let config = folder.add(
+        "lookalike.toml",
+        format!(
+            "data = {:?}\nkeys = {:?}\ntls-cert = {:?}\ntls_key = {:?}\nmax-batch = 7\n",
+            folder.path("data"),
+            keys,
+            file("cert.pem"),
+            file("key.pem")
+        ),
+    );
+    let mut service = Service::start_with(&["--config", config.to_str().unwrap()]);
+    let url = format!("https://localhost:{}", service.address.port());
+    let show = |ca: &str, key: &Path| {
+        client_of(
+            &url,
+            &["--ca", ca, "--key-file", key.to_str().unwrap(), "show"],
+        )
+        .finish()
+    };
+    let ca = file("ca.pem");
+    assert_eq!(show(&ca, &first).status, Some(0));
+    let strange = folder.add(
+        "strange.pem",
+        std::fs::read_to_string(file("cert.pem")).unwrap(),
+    );
+    assert_eq!(
+        show(strange.to_str().unwrap(), &first).status,
+        Some(1),
+        "another authority"
+    );
+    let plain = client_of(&url.replace("https", "http"), &["show"]).finish();
+    assert_eq!(plain.status, Some(1), "no TLS, no answer");
+
+    let old = std::fs::read(&first).unwrap();
+    std::fs::remove_file(&keys).unwrap();
+    let second = make("admin:second");
+    service.signal("HUP");
+    assert_eq!(service.next_event()["event"], "reloaded");
+    assert_eq!(show(&ca, &second).status, Some(0));
+    std::fs::write(folder.path("old"), old).unwrap();
+    let refused = show(&ca, &folder.path("old"));
+    assert_eq!(refused.status, Some(1));
+    refused.says(&["401"]);
+    // What cannot be read changes nothing.
+    std::fs::write(&keys, "nonsense\n").unwrap();
+    service.signal("HUP");
+    assert_eq!(service.next_event()["event"], "not-reloaded");
+    assert_eq!(show(&ca, &second).status, Some(0));
+    service.stop();
+}
+
+#[test]
+fn the_file_says_what_flags_and_environment_do_not() {
+    let folder = Folder::new();
+    let config = folder.add(
+        "c.toml",
+        "data = \"d\"\nmax-batch = 5\npatience = 0.5\nlog = \"warn\"\ntrust_clock = true\n",
+    );
+    let printed = |words: &[&str]| {
+        let mut command = lookalike("serve");
+        command
+            .args(["--config", config.to_str().unwrap(), "--print-config"])
+            .args(words);
+        command.env("LOOKALIKE_PATIENCE", "0.25");
+        command.succeed().json()
+    };
+    let shown = printed(&[]);
+    let wanted =
+        json!({"data": "d", "max_batch": 5, "patience": 0.25, "log": "warn", "trust_clock": true});
+    for (name, value) in wanted.as_object().unwrap() {
+        assert_eq!(shown[name], *value, "{name}");
+    }
+    assert_eq!(printed(&["--max-batch", "6"])["max_batch"], 6);
+    for (text, said) in [
+        ("maximum = 5", "no setting"),
+        ("config = \"x\"", "no setting"),
+        ("data = [1]", "neither a text"),
+        ("data = ", "line 1"),
+    ] {
+        let path = folder.add("wrong.toml", text);
+        let wrong = lookalike("serve")
+            .arg(format!("--config={}", path.display()))
+            .finish();
+        assert_eq!(wrong.status, Some(1), "{text}");
+        wrong.says(&["wrong.toml", said]);
+    }
+    let missing = lookalike("serve").finish();
+    assert_eq!(missing.status, Some(2));
+    missing.says(&["--data"]);
+    let value: Value = printed(&[]);
+    assert!(value["config"].is_string());
+}

@@ -1,0 +1,145 @@
+//! Connections and signals that mean no good, on a real socket.
+
+use std::io::{Read as _, Write as _};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::serve::{Service, until_closed};
+use crate::support::lookalike;
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    let mut frame = length[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+#[test]
+fn streams_that_are_reset_as_fast_as_they_open_end_the_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(folder.path(), &[]);
+    let mut stream = service.connect();
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(4, 0, 0, &[]));
+    // GET http / of localhost, each taken back at once.
+    let head = [&[0x82, 0x86, 0x84, 0x41, 9][..], b"localhost"].concat();
+    for number in 0..20_000 {
+        bytes.extend(frame(1, 5, 2 * number + 1, &head));
+        bytes.extend(frame(3, 0, 2 * number + 1, &8_u32.to_be_bytes()));
+    }
+    // It may be cut off while it sends.
+    let _ = stream.write_all(&bytes);
+    assert!(until_closed(&mut stream) < Duration::from_secs(9));
+    assert_eq!(service.ask("GET", "/healthz", &Value::Null).0, 200);
+    service.stop();
+}
+
+#[test]
+fn a_reader_that_does_not_read_is_cut_off_and_one_that_reads_slowly_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(folder.path(), &["--header-timeout", "1"]);
+    service.ask("PUT", "/v1/collections/pages", &json!({}));
+    // Some ten megabytes of answer, more than sockets hold.
+    let metadata = "x".repeat(1000);
+    for batch in 0..10 {
+        let entries: Vec<Value> = (0..1000)
+            .map(|number| json!({"id": format!("{batch} {number}"), "text": "", "metadata": metadata}))
+            .collect();
+        let (status, _) = service.ask("POST", "/v1/collections/pages/insert", &json!(entries));
+        assert_eq!(status, 200);
+    }
+    let export = b"GET /v1/collections/pages/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let mut deaf = service.connect();
+    deaf.write_all(export).unwrap();
+    // Two seconds and more for an answer, a piece at a time, each well before the patience ends.
+    let mut slow = service.connect();
+    slow.write_all(export).unwrap();
+    let (begun, mut bytes, mut piece) = (Instant::now(), Vec::new(), vec![0; 1 << 20]);
+    loop {
+        let count = slow.read(&mut piece).unwrap();
+        if count == 0 {
+            break;
+        }
+        bytes.extend(&piece[..count]);
+        if begun.elapsed() < Duration::from_secs(3) {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(begun.elapsed() > Duration::from_secs(2));
+    assert_eq!(text.matches("\"id\":").count(), 10_000, "all of it");
+    assert!(text.ends_with("0\r\n\r\n"), "and its end");
+    // Whoever took nothing for so long finds what was on its way, and no end.
+    let mut rest = Vec::new();
+    let _ = deaf.read_to_end(&mut rest);
+    assert!(!rest.ends_with(b"0\r\n\r\n"));
+    service.stop();
+}
+
+#[test]
+fn a_second_signal_ends_what_the_first_let_finish() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Service::start(folder.path(), &["--drain", "60"]);
+    let mut stream = service.connect();
+    stream
+        .write_all(b"POST /v1/collections/pages/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{")
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    service.signal("TERM");
+    assert_eq!(service.next_event()["event"], "stopping");
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(
+        service.child.try_wait().unwrap().is_none(),
+        "a request is in progress"
+    );
+    let begun = Instant::now();
+    service.signal("TERM");
+    assert!(service.child.wait().unwrap().success());
+    assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+fn without_files_for_connections_it_waits_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new("sh");
+    let binary = lookalike("serve").get_program().to_owned();
+    let line =
+        "ulimit -n 40; exec \"$0\" serve --listen 127.0.0.1:0 --header-timeout 1 --data \"$1\"";
+    command.args(["-c", line]).arg(binary).arg(folder.path());
+    let service = Service::run(command);
+    let held: Vec<_> = (0..60).map(|_| service.connect()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    drop(held);
+    let begun = Instant::now();
+    assert_eq!(service.ask("GET", "/healthz", &Value::Null).0, 200);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(service.stop().contains("not-accepted"));
+}
+
+#[test]
+fn whatever_bytes_come_first_the_service_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(folder.path(), &["--header-timeout", "0.5"]);
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(10_000));
+    for bytes in [
+        &b"\0\0\0\0\0\0\0\0"[..],
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+        b"GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /%00%ff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+        long.as_bytes(),
+        many.as_bytes(),
+    ] {
+        let mut stream = service.connect();
+        let _ = stream.write_all(bytes);
+        assert!(until_closed(&mut stream) < Duration::from_secs(9));
+        assert_eq!(service.ask("GET", "/healthz", &Value::Null).0, 200);
+    }
+    assert!(!service.stop().contains("panic"));
+}

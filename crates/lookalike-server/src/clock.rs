@@ -1,0 +1,129 @@
+//! The time that documents live by, guarded against a clock that jumps ahead: it would expire all that it passes.
+//!
+//! Between two readings the monotonic clock tells how much time went by. When the wall clock tells more than that and the
+//! tolerance, it is not believed: time goes on as the monotonic clock says until the two agree again or the service is
+//! started anew. The monotonic clock does not count while a machine sleeps, so that a machine which slept for long is one
+//! that jumped. At the start nothing can be known of how long the service was down: a gap of more than a year is not
+//! believed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use lookalike_store::Time;
+
+/// Tells the time.
+pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+
+/// How far the wall clock may be ahead between two readings.
+const TOLERANCE: Duration = Duration::from_secs(3600);
+/// How long a service may have been down.
+const LONGEST_REST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// The wall clock with its guard.
+pub(crate) struct Guarded {
+    wall: Clock,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The time that was last told, and when.
+    told: Time,
+    at: Instant,
+    held: bool,
+}
+
+impl Guarded {
+    /// `last` is the time that the store was last told; zero when it is new. `trusted` believes the wall clock at the start
+    /// whatever it says.
+    pub(crate) fn new(wall: Clock, last: Time, trusted: bool) -> Self {
+        let now = wall();
+        let held = !trusted && last > Time(0) && now > last.after(LONGEST_REST);
+        let state = State {
+            told: if held { last } else { now.max(last) },
+            at: Instant::now(),
+            held,
+        };
+        Self {
+            wall,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Time {
+        let wall = (self.wall)();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let expected = state.told.after(state.at.elapsed());
+        state.held = wall > expected.after(TOLERANCE);
+        if state.held {
+            return expected;
+        }
+        // One that went back waits until it is where it was; what it is ahead of then is still known.
+        if wall > state.told {
+            (state.told, state.at) = (wall, Instant::now());
+        }
+        state.told
+    }
+
+    /// Whether the wall clock is not believed.
+    pub(crate) fn is_held(&self) -> bool {
+        self.now();
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use super::*;
+
+    const HOUR: u64 = 3_600_000;
+    const BEGIN: u64 = 1_800_000_000_000;
+
+    fn guarded(last: u64, trusted: bool) -> (Arc<AtomicU64>, Guarded) {
+        let hand = Arc::new(AtomicU64::new(BEGIN));
+        let wall = Arc::clone(&hand);
+        let clock: Clock = Arc::new(move || Time(wall.load(Relaxed)));
+        (hand, Guarded::new(clock, Time(last), trusted))
+    }
+
+    #[test]
+    fn a_jump_ahead_is_not_believed_until_it_is_taken_back() {
+        let (hand, clock) = guarded(0, false);
+        hand.fetch_add(HOUR / 2, Relaxed);
+        assert_eq!(clock.now().0, BEGIN + HOUR / 2, "small steps are");
+        hand.fetch_add(10 * 366 * 24 * HOUR, Relaxed);
+        let now = clock.now().0;
+        assert!((BEGIN + HOUR / 2..BEGIN + HOUR).contains(&now) && clock.is_held());
+        hand.store(BEGIN + HOUR, Relaxed);
+        assert_eq!(clock.now().0, BEGIN + HOUR);
+        assert!(!clock.is_held());
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_holds_nothing_up() {
+        let (hand, clock) = guarded(BEGIN + 5 * HOUR, false);
+        assert!(
+            clock.now().0 >= BEGIN + 5 * HOUR,
+            "not before what the store knows"
+        );
+        hand.store(BEGIN - 100 * HOUR, Relaxed);
+        let before = clock.now();
+        assert!(clock.now() >= before && !clock.is_held());
+    }
+
+    #[test]
+    fn a_rest_of_years_is_believed_only_when_told_so() {
+        let long_ago = BEGIN - 2 * 366 * 24 * HOUR;
+        let (_, held) = guarded(long_ago, false);
+        assert!(held.is_held() && held.now().0 < long_ago + HOUR);
+        let (_, trusted) = guarded(long_ago, true);
+        assert!(!trusted.is_held() && trusted.now().0 >= BEGIN);
+        let (_, shorter) = guarded(BEGIN - 365 * 24 * HOUR, false);
+        assert!(!shorter.is_held() && shorter.now().0 >= BEGIN);
+    }
+}

@@ -1,0 +1,383 @@
+//! The OpenAPI description, made from the operations and the types that the handlers read and write, and a page that reads
+//! it and sends requests. Both are the same for everybody, and need no key.
+
+use std::sync::OnceLock;
+
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::endpoint::{collection, document, page, snapshot};
+use crate::judgement::{Judgement, Report};
+use crate::operation::Operation;
+use crate::request::{
+    ChangedCollection, Entry, GetOptions, Id, InsertOptions, NewCollection, NewSnapshot, Page,
+    PageOptions, QueryOptions, ScopeOptions, packed::PACKED,
+};
+
+/// `GET /openapi.json`.
+pub(crate) async fn json() -> Response {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    let text = TEXT.get_or_init(|| description().to_string());
+    crate::endpoint::json(StatusCode::OK, text.as_str())
+}
+
+/// `GET /`: the page to try it.
+pub(crate) async fn console() -> Response {
+    let mut response = crate::endpoint::typed(
+        StatusCode::OK,
+        "text/html; charset=utf-8",
+        include_str!("console.html"),
+    );
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
+                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    let fixed: [(HeaderName, &'static str); 4] = [
+        (CONTENT_SECURITY_POLICY, policy),
+        (X_FRAME_OPTIONS, "DENY"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "no-cache"),
+    ];
+    for (name, value) in fixed {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// What is said of an operation.
+struct Said {
+    summary: &'static str,
+    options: Option<Schema>,
+    /// What it takes, and whether an array of it is a batch.
+    body: Option<(Schema, bool)>,
+    /// Status and what is answered; JSON unless there is no schema.
+    answer: (u16, Option<Schema>),
+    packed: bool,
+}
+
+impl Said {
+    fn new(summary: &'static str, answer: Option<Schema>) -> Self {
+        Self {
+            summary,
+            options: None,
+            body: None,
+            answer: (200, answer),
+            packed: false,
+        }
+    }
+
+    fn takes(self, body: Schema) -> Self {
+        let body = Some((body, false));
+        Self { body, ..self }
+    }
+
+    fn takes_many(self, body: Schema) -> Self {
+        let body = Some((body, true));
+        Self { body, ..self }
+    }
+
+    fn with(self, options: Schema) -> Self {
+        let options = Some(options);
+        Self { options, ..self }
+    }
+
+    fn packed(self) -> Self {
+        Self {
+            packed: true,
+            ..self
+        }
+    }
+
+    fn status(mut self, status: u16) -> Self {
+        self.answer.0 = status;
+        self
+    }
+}
+
+/// All operations, with schemas of what they take and answer.
+fn said(operation: Operation, schemas: &mut SchemaGenerator) -> Option<Said> {
+    fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+        schemas.subschema_for::<T>()
+    }
+    let said = match operation {
+        Operation::Check => Said::new(
+            "Was this seen before? The verdict alone.",
+            Some(of::<Judgement>(schemas)),
+        )
+        .takes_many(of::<crate::request::Probe>(schemas))
+        .with(of::<ScopeOptions>(schemas))
+        .packed(),
+        Operation::Query => Said::new(
+            "The verdict with the neighbours.",
+            Some(of::<Report>(schemas)),
+        )
+        .takes_many(of::<crate::request::Probe>(schemas))
+        .with(of::<QueryOptions>(schemas)),
+        Operation::Insert => Said::new(
+            "Keep documents, each in the place of any with its id.",
+            Some(of::<document::Inserted>(schemas)),
+        )
+        .takes_many(of::<Entry>(schemas))
+        .with(of::<ScopeOptions>(schemas))
+        .packed(),
+        Operation::CheckAndInsert => Said::new(
+            "The verdict and the insert in one step.",
+            Some(of::<document::Checked>(schemas)),
+        )
+        .takes_many(of::<Entry>(schemas))
+        .with(of::<InsertOptions>(schemas))
+        .packed(),
+        Operation::Delete => Said::new(
+            "Delete documents by id.",
+            Some(of::<document::Deleted>(schemas)),
+        )
+        .takes_many(of::<Id>(schemas))
+        .packed(),
+        Operation::Get => Said::new(
+            "Documents by id; in a batch null for those that are not there.",
+            Some(of::<document::Found<'_>>(schemas)),
+        )
+        .takes_many(of::<Id>(schemas))
+        .with(of::<GetOptions>(schemas)),
+        Operation::Paragraphs => Said::new(
+            "Which paragraphs of a page were seen before, where, and its known share.",
+            Some(of::<page::Read>(schemas)),
+        )
+        .takes_many(of::<Page>(schemas))
+        .with(of::<PageOptions>(schemas)),
+        Operation::Export => Said::new("All documents of one moment, a line of JSON each.", None),
+        Operation::ListCollections => Said::new(
+            "All collections.",
+            Some(of::<Vec<collection::Shown>>(schemas)),
+        ),
+        Operation::CreateCollection => Said::new(
+            "Make a collection; 200 for one that is there with the same settings.",
+            Some(of::<collection::Shown>(schemas)),
+        )
+        .takes(of::<NewCollection>(schemas))
+        .status(201),
+        Operation::ShowCollection => Said::new(
+            "A collection and its settings.",
+            Some(of::<collection::Shown>(schemas)),
+        ),
+        Operation::ChangeCollection => Said::new(
+            "Change how long documents live that are inserted from now on.",
+            Some(of::<collection::Shown>(schemas)),
+        )
+        .takes(of::<ChangedCollection>(schemas)),
+        Operation::DropCollection => {
+            Said::new("Remove a collection with all that is in it.", None).status(204)
+        }
+        Operation::Snapshot => Said::new(
+            "Make a snapshot of all collections, in the directory of --snapshots.",
+            Some(of::<snapshot::Made>(schemas)),
+        )
+        .takes(of::<NewSnapshot>(schemas))
+        .status(201),
+        Operation::Health => Said::new("The process answers.", Some(of::<Value>(schemas))),
+        Operation::Ready => Said::new(
+            "All collections are open and take writes.",
+            Some(of::<Value>(schemas)),
+        ),
+        Operation::Metrics => Said::new("Counters for Prometheus.", None),
+        Operation::Description => Said::new("This description.", Some(of::<Value>(schemas))),
+        Operation::Console | Operation::Other => return None,
+    };
+    Some(said)
+}
+
+/// The description.
+fn description() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut schemas = settings.into_generator();
+    let mut paths: Map<String, Value> = Map::new();
+    for operation in Operation::ALL {
+        let Some(said) = said(operation, &mut schemas) else {
+            continue;
+        };
+        let (method, path) = operation.path();
+        let entry = paths.entry(path).or_insert_with(|| json!({}));
+        entry[method.to_lowercase()] = operation_value(operation, said, &mut schemas);
+    }
+    let mut definitions = schemas.take_definitions(true);
+    definitions.insert("Problem".to_owned(), problem());
+    // The schemas of options are spelled out where they belong.
+    definitions.retain(|name, _| !name.ends_with("Options") && name != "Nothing");
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "lookalike",
+            "description": "Was this page seen before? Exact and near-duplicate verdicts on a durable collection.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "MIT OR Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": definitions,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    })
+}
+
+fn operation_value(operation: Operation, said: Said, schemas: &mut SchemaGenerator) -> Value {
+    let (status, answer) = said.answer;
+    let many = said.body.as_ref().is_some_and(|(_, many)| *many);
+    let mut value = json!({
+        "operationId": operation.name(),
+        "summary": said.summary,
+        "parameters": parameters(operation, said.options, schemas),
+        "responses": responses(operation, status, answer, many, said.packed),
+        "security": operation.role().map_or(json!([]), |_| json!([{}, {"key": []}])),
+    });
+    if let Some(role) = operation.role() {
+        value["x-role"] = role.to_string().into();
+    }
+    if let Some((schema, _)) = said.body {
+        let mut content = json!({"application/json": {"schema": one_or(schema, many)}});
+        if said.packed {
+            content[PACKED] = json!({"schema": {"type": "string", "format": "binary"}});
+        }
+        value["requestBody"] = json!({"required": true, "content": content});
+    }
+    value
+}
+
+/// An item, or an array of them.
+fn one_or(schema: Schema, many: bool) -> Value {
+    if !many {
+        return schema.into();
+    }
+    json!({"oneOf": [schema, {"type": "array", "items": schema}]})
+}
+
+fn responses(
+    operation: Operation,
+    status: u16,
+    answer: Option<Schema>,
+    many: bool,
+    packed: bool,
+) -> Value {
+    let content = match (answer, operation) {
+        (Some(schema), _) => {
+            let mut content = json!({"application/json": {"schema": one_or(schema, many)}});
+            if packed {
+                content[PACKED] = json!({"schema": {"type": "string", "format": "binary"}});
+            }
+            Some(content)
+        }
+        (None, Operation::Metrics) => Some(json!({"text/plain": {"schema": {"type": "string"}}})),
+        (None, Operation::Export) => {
+            Some(json!({"application/jsonl": {"schema": {"type": "string"}}}))
+        }
+        (None, _) => None,
+    };
+    let problem =
+        json!({"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
+    let mut done = json!({"description": "Done."});
+    if let Some(content) = content {
+        done["content"] = content;
+    }
+    let mut responses = json!({status.to_string(): done});
+    if operation == Operation::CreateCollection {
+        responses["200"] = responses["201"].clone();
+    }
+    if operation == Operation::Ready {
+        responses["503"] = responses["200"].clone();
+    }
+    responses["default"] = json!({"description": "Refused or failed.", "content": problem});
+    responses
+}
+
+/// Options after the `?`, and the name in the path.
+fn parameters(
+    operation: Operation,
+    options: Option<Schema>,
+    schemas: &mut SchemaGenerator,
+) -> Value {
+    let mut all = Vec::new();
+    if operation.path().1.contains("{name}") {
+        all.push(json!({
+            "name": "name", "in": "path", "required": true,
+            "schema": {"type": "string", "pattern": "^[a-z0-9_-]{1,64}$"},
+        }));
+    }
+    let options = options.map(|options| {
+        let name = options
+            .get("$ref")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+        schemas
+            .definitions()
+            .get(&name)
+            .cloned()
+            .unwrap_or_default()
+    });
+    let properties = options
+        .as_ref()
+        .and_then(|options| options.get("properties")?.as_object());
+    for (name, schema) in properties.into_iter().flatten() {
+        all.push(json!({
+            "name": name, "in": "query", "required": false,
+            "description": schema.get("description"),
+            "schema": schema,
+        }));
+    }
+    all.into()
+}
+
+fn problem() -> Value {
+    json!({
+        "type": "object",
+        "description": "What went wrong (RFC 9457).",
+        "required": ["type", "title", "status", "code", "detail", "remedy"],
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "code": {"type": "string", "description": "One of few words, for programs."},
+            "detail": {"type": "string"},
+            "remedy": {"type": "string"},
+            "item": {"type": "integer", "description": "Place in the batch, from 0."},
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_is_described_and_every_reference_leads_somewhere() {
+        let all = description();
+        for operation in Operation::ALL {
+            let (method, path) = operation.path();
+            let entry = &all["paths"][path][method.to_lowercase()];
+            let hidden = matches!(operation, Operation::Console | Operation::Other);
+            assert_eq!(entry.is_null(), hidden, "{}", operation.name());
+        }
+        let text = all.to_string();
+        let references = text.split("\"$ref\":\"#/components/schemas/").skip(1);
+        for reference in references {
+            let name = reference.split('"').next().expect("a name");
+            assert!(all["components"]["schemas"][name].is_object(), "{name}");
+        }
+        let check = &all["paths"]["/v1/collections/{name}/check"]["post"];
+        let names: Vec<&str> = check["parameters"]
+            .as_array()
+            .expect("some")
+            .iter()
+            .filter_map(|parameter| parameter["name"].as_str())
+            .collect();
+        assert_eq!(names, ["name", "radius", "scheme"]);
+    }
+}

@@ -1,0 +1,75 @@
+//! TLS, with a certificate that can be changed while the service runs.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{self, ServerConfig};
+
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// No certificate in what should hold some.
+    #[error("no certificate in PEM (BEGIN CERTIFICATE): give the chain, the service's own first")]
+    NoCertificate,
+    /// Something that is no certificate.
+    #[error("a certificate cannot be read: {0}")]
+    Certificate(String),
+    /// No private key in what should hold one.
+    #[error("no private key in PEM that can be read: {0}")]
+    Key(String),
+    /// A key of another certificate, or a kind that is not supported.
+    #[error("certificate and key cannot be used together: {0}")]
+    Unusable(#[from] rustls::Error),
+}
+
+/// What connections are secured with: TLS 1.2 and 1.3, HTTP/2 and 1.1.
+#[derive(Debug)]
+pub struct Tls {
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// Of a chain of certificates and the key of the first, both in PEM.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn new(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        Ok(Self {
+            config: RwLock::new(config(chain, key)?),
+        })
+    }
+
+    /// Takes another certificate for connections from now on.
+    ///
+    /// # Errors
+    /// [`TlsError`]; then the old one stays.
+    pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config(chain, key)?;
+        Ok(())
+    }
+
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
+        TlsAcceptor::from(Arc::clone(&config))
+    }
+}
+
+fn config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| TlsError::Certificate(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate);
+    }
+    let key =
+        PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Key(error.to_string()))?;
+    let provider = Arc::new(ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
