@@ -101,7 +101,7 @@ fn question(arguments: &DocumentArguments) -> String {
     };
     let yes = |wanted: bool| wanted.then(|| "true".to_owned());
     add("radius", arguments.radius.map(|radius| radius.to_string()));
-    add("limit", arguments.limit.map(|limit| limit.to_string()));
+    add("limit", arguments.neighbours.map(|most| most.to_string()));
     add("verify", yes(arguments.verify));
     add("diff", yes(arguments.diff));
     add(

@@ -106,8 +106,8 @@ struct DocumentArguments {
     radius: Option<u32>,
 
     /// Most neighbours, or documents of a paragraph, that are shown
-    #[arg(long, value_name = "N", help_heading = "Question")]
-    limit: Option<u32>,
+    #[arg(long = "limit", value_name = "N", help_heading = "Question")]
+    neighbours: Option<u32>,
 
     /// Compare with the text or signature of each neighbour, where they are kept
     #[arg(long, help_heading = "Question")]
