@@ -10,6 +10,8 @@ use crate::hash::avalanche;
 const BLOCK: usize = 256;
 /// The value of a feature: the low half of its word, the place being the high half.
 const VALUE: u64 = 0xFFFF_FFFF;
+/// No feature has been in a bin: larger than every value.
+pub(crate) const EMPTY: u64 = u64::MAX;
 
 /// Lowers the minima of the bins to the values of the features that fall into them, for an odd
 /// `factor`; see [`OnePermutation`](crate::sketch::OnePermutation).
@@ -42,6 +44,51 @@ fn place_body(out: &mut [u64], features: &[u64], factor: u64, bins: u64) {
     }
 }
 
+/// Copies the values of the bins to `out` and lists the empty ones, ascending, in `open`; returns
+/// how many these are.
+///
+/// # Panics
+/// If `open` is shorter than the list.
+pub(crate) fn values(out: &mut [u32], open: &mut [u16], minima: &[u64]) -> usize {
+    values_at(Level::current(), out, open, minima)
+}
+
+versions! {
+    fn values_at(out: &mut [u32], open: &mut [u16], minima: &[u64]) -> usize {
+        portable: values_body, avx2: values_body, avx512: values_body,
+    }
+}
+
+#[inline(always)]
+fn values_body(out: &mut [u32], open: &mut [u16], minima: &[u64]) -> usize {
+    for (out, value) in out.iter_mut().zip(minima) {
+        *out = *value as u32;
+    }
+    let (blocks, rest) = minima.as_chunks::<64>();
+    let mut left = 0;
+    let mut list = |block: usize, mut empty: u64| {
+        while empty != 0 {
+            open[left] = (64 * block + empty.trailing_zeros() as usize) as u16;
+            left += 1;
+            empty &= empty - 1;
+        }
+    };
+    for (at, block) in blocks.iter().enumerate() {
+        list(at, empty_ones(block));
+    }
+    list(blocks.len(), empty_ones(rest));
+    left
+}
+
+/// A bit for each of up to 64 bins, the first lowest: whether it is empty.
+#[inline(always)]
+fn empty_ones(minima: &[u64]) -> u64 {
+    let bits = (0..).zip(minima);
+    bits.fold(0, |ones, (at, &value)| {
+        ones | u64::from(value == EMPTY) << at
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -72,9 +119,19 @@ mod tests {
                 }
                 prop_assert_eq!(&minima, &expected);
             }
-            let mut minima = vec![u64::MAX; bins];
+            let mut minima = vec![EMPTY; bins];
             update(&mut minima, factor, &features);
             prop_assert_eq!(&minima, &expected);
+            let empty: Vec<u16> = (0..bins as u16)
+                .filter(|&bin| expected[usize::from(bin)] == EMPTY)
+                .collect();
+            let low: Vec<u32> = expected.iter().map(|&value| value as u32).collect();
+            for level in Level::available() {
+                let (mut out, mut open) = (vec![0; bins], vec![0; bins]);
+                let left = values_at(level, &mut out, &mut open, &expected);
+                prop_assert_eq!(&open[..left], &empty);
+                prop_assert_eq!(&out, &low);
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //! by Shrivastava, "Optimal densification for fast and accurate minwise hashing", ICML 2017.
 
 use crate::hash::{GOLDEN, avalanche, splitmix64};
-use crate::kernel::one_permutation;
+use crate::kernel::one_permutation::{self, EMPTY};
 use crate::sketch::Signature;
 
 /// Min-hash with so many bins, whose cost is a few operations a feature whatever their number.
@@ -25,8 +25,6 @@ pub struct OnePermutation {
     donors: Box<[u16]>,
 }
 
-/// No feature has been here: larger than every value.
-const EMPTY: u64 = u64::MAX;
 /// Tries whose donors are kept: short texts ask for many.
 const ROUNDS: usize = 16;
 /// Bins whose minima need no allocation.
@@ -85,41 +83,43 @@ impl OnePermutation {
             }
         };
         one_permutation::update(minima, self.factor, features);
-        let mut left = 0;
-        for (bin, (place, &value)) in out.iter_mut().zip(&*minima).enumerate() {
-            *place = value as u32;
-            open[left] = bin as u16;
-            left += usize::from(value == EMPTY);
-        }
+        let left = one_permutation::values(out, open, minima);
         self.fill(out, minima, &mut open[..left]);
         true
     }
 
     /// Gives each of the `open` bins the value of the first full one among its donors, all of them
-    /// one try after another: whether a try fails is as good as random, so the loop
-    /// has no branch on it.
+    /// one try after another.
     fn fill(&self, out: &mut [u32], minima: &[u64], open: &mut [u16]) {
+        let mut kept = self.donors.chunks_exact(self.bins);
         let (mut left, mut round) = (open.len(), 0);
         while left > 0 {
-            let mut still = 0;
-            for at in 0..left {
-                let bin = usize::from(open[at]);
-                let value = minima[self.donor(bin, round)];
-                out[bin] = value as u32;
-                open[still] = bin as u16;
-                still += usize::from(value == EMPTY);
-            }
-            (left, round) = (still, round + 1);
+            let open = &mut open[..left];
+            left = match kept.next() {
+                Some(donors) => ask(out, minima, open, |bin| donors[bin].into()),
+                None => ask(out, minima, open, |bin| {
+                    donor(self.bins, self.factor, bin, round)
+                }),
+            };
+            round += 1;
         }
     }
+}
 
-    /// Where bin `bin` looks for a value at its try `round`, from 0.
-    fn donor(&self, bin: usize, round: usize) -> usize {
-        match self.donors.get(round * self.bins + bin) {
-            Some(&donor) => donor.into(),
-            None => donor(self.bins, self.factor, bin, round as u64),
-        }
+/// Gives each of the `open` bins the value of its donor and lists those first whose donor is empty
+/// too; returns how many these are. Whether a donor is empty is as good as random, so the loop
+/// has no branch on it.
+#[inline(always)]
+fn ask(out: &mut [u32], minima: &[u64], open: &mut [u16], donor: impl Fn(usize) -> usize) -> usize {
+    let mut still = 0;
+    for at in 0..open.len() {
+        let bin = usize::from(open[at]);
+        let value = minima[donor(bin)];
+        out[bin] = value as u32;
+        open[still] = bin as u16;
+        still += usize::from(value == EMPTY);
     }
+    still
 }
 
 /// Where bin `bin` looks for a value at its try `round`, from 0.
