@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""All-pairs overlap: lookalike against DuckDB, polars and SetSimilaritySearch, on the same two-line chunks, one thread each.
+"""All-pairs overlap: lookalike against DuckDB, polars, SetSimilaritySearch and find-simdoc, on the same two-line chunks, one thread each.
 
 usage: overlap_race.py LOOKALIKE DOCS.jsonl [--least 25] [--memory 4G] [--limit N] [--cap N] [--containment 0.8]
-                       [--peers duckdb,polars,setsimilarity]
+                       [--resemblance 0.8] [--peers duckdb,polars,setsimilarity,findsimdoc]
 
 The records (fingerprint, document) are made here, by the definition in docs/overlap.md and not by lookalike; making them is not
 in the peers' time. lookalike starts from the text: its stages "group" and "compare" are its time for the same job, "read" is
 reading and chunking, "write" is making and writing the lines of the rows, which no peer does. All must give the same number of
 pairs and the same sum of shared chunks. --cap leaves chunks out that more documents share, so that little else than rare chunks is
 counted; polars holds every pair of every chunk at once, some ten gigabytes without it. SetSimilaritySearch knows no counts: it
-finds the pairs of which one set holds the given share of the other. Needs: duckdb polars numpy xxhash SetSimilaritySearch.
+finds the pairs of sets each of which holds the given share of the other. find-simdoc (a crate; `race.py setup` builds it) estimates
+resemblance from sketches: its number of pairs stands beside the exact one. Needs: duckdb polars numpy xxhash SetSimilaritySearch.
 """
 import argparse, collections, importlib.metadata, json, os, resource, subprocess, sys, tempfile, time
 
@@ -90,6 +91,20 @@ def set_similarity(prints, documents, share):
     return work
 
 
+def find_simdoc(prints, documents, resemblance, folder):
+    """Runs the program of the bench over sets of numbers; prints what it says."""
+    path = os.path.join(folder, "sets.txt")
+    starts = np.flatnonzero(np.diff(documents.astype(np.int64), prepend=-1))
+    with open(path, "w") as out:
+        for start, end in zip(starts, [*starts[1:], len(documents)]):
+            out.write(" ".join("%x" % value for value in prints[start:end]) + "\n")
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "target/release/find_simdoc")
+    said = subprocess.run([program, path, str(resemblance)], check=True, stdout=subprocess.PIPE,
+                          env={**os.environ, "RAYON_NUM_THREADS": "1"}).stdout
+    cpu, wall, pairs = said.decode().split()
+    print(f"find-simdoc 0.1.1, resemblance {resemblance} by 1,280 bits: {cpu} s CPU, {wall} s wall, {pairs} pairs", flush=True)
+
+
 def capped(prints, documents, cap):
     """The records without the chunks that more than `cap` documents share."""
     _, places, counts = np.unique(prints, return_inverse=True, return_counts=True)
@@ -117,13 +132,23 @@ def lookalike(binary, path, chunk, least, memory, extra):
     for name, _, cpu in run["measured"]["stages"]:
         stages.setdefault(name, cpu)
     with open(os.path.join(folder, "pairs.jsonl")) as rows:
-        total = sum(json.loads(row)["shared"] for row in rows)
+        rows = [json.loads(row) for row in rows]
     subprocess.run(["rm", "-r", folder], check=True)
-    return stages, run["chunkings"][0], total, run
+    return stages, run["chunkings"][0], sum(row["shared"] for row in rows), run, rows
+
+
+def by_share(rows, options, own):
+    """How many pairs hold so much of each other, and resemble each other so much; `own` chunks of each are not counted."""
+    both = alike = 0
+    for row in rows:
+        a, b, shared = row["chunks_a"] - own, row["chunks_b"] - own, row["shared"]
+        both += shared >= options.containment * max(a, b)
+        alike += shared >= options.resemblance * (a + b - shared)
+    return both, alike
 
 
 def show(name, result):
-    stages, chunking, total, run = result
+    stages, chunking, total, run, _ = result
     records, text = chunking["chunk_records"], run["counts"]["text_bytes"]
     counting = stages["group"] + stages["compare"]
     print(f"lookalike {name} ({chunking['engine']}): read {stages['read']:.2f} s ({text / stages['read'] / 1e6:.0f} MB/s of text), "
@@ -142,6 +167,7 @@ def main():
     parser.add_argument("--limit", type=int, default=0)
     parser.add_argument("--cap", type=int, default=0)
     parser.add_argument("--containment", type=float, default=0.8)
+    parser.add_argument("--resemblance", type=float, default=0.8)
     parser.add_argument("--peers", default="duckdb")
     options = parser.parse_args()
     peers = options.peers.split(",")
@@ -157,10 +183,14 @@ def main():
         for engine, memory in [("count", options.memory), ("sort", options.memory), ("auto", "256M"), ("sort", "256M")]:
             result = lookalike(options.binary, docs, chunk, options.least, memory, ["--engine", engine])
             show(f"--engine {engine} --memory {memory}", result)
-        if "setsimilarity" in peers:
-            flags = ["--min-containment", str(options.containment)]
-            result = lookalike(options.binary, docs, chunk, 1, options.memory, flags)
-            show(f"--min-shared 1 --min-containment {options.containment}", result)
+        if "setsimilarity" in peers or "findsimdoc" in peers:
+            result = lookalike(options.binary, docs, chunk, 1, options.memory, ["--min-containment", "0.5"])
+            show("--min-shared 1 --min-containment 0.5", result)
+            both, alike = by_share(result[4], options, own=int(docs != options.docs))
+            print(f"of these {both} pairs hold {options.containment} of each other, {alike} resemble each other by "
+                  f"{options.resemblance}", flush=True)
+        if "findsimdoc" in peers:
+            find_simdoc(prints, documents, options.resemblance, folder)
     results = []
     for name, package, make in [("duckdb", "duckdb", duck), ("polars", "polars", polar),
                                 ("setsimilarity", "SetSimilaritySearch", set_similarity)]:

@@ -1,13 +1,14 @@
 //! The count engine with its lists in memory: one counter a unit, and one unit after another.
 //!
 //! For each unit the lists of its chunks are run through and the units in them counted (S6 with as many counters as
-//! units and a hash that never collides), then the deferred chunks are added ([`crate::overlap::defer`]). Rows come out
+//! units and a hash that never collides), equal lists at once ([`crate::overlap::alike`]), then the deferred chunks are added ([`crate::overlap::defer`]). Rows come out
 //! in order, so that nothing needs sorting and memory does not depend on their number.
 
 use std::io;
 use std::sync::mpsc;
 
 use super::Row;
+use super::alike::{self, Alike, END, List};
 use super::defer::{Common, Deferral};
 use super::postings::Postings;
 use crate::error::BatchError;
@@ -16,8 +17,6 @@ use crate::prefetch::prefetch;
 /// Units whose rows are made at once.
 const BLOCK: u32 = 128;
 
-/// Behind the last unit of a list.
-const END: u32 = u32::MAX;
 /// How many lists ahead memory is asked for.
 const AHEAD: usize = 16;
 
@@ -25,10 +24,12 @@ const AHEAD: usize = 16;
 pub(crate) struct Index<'a> {
     /// Units of all lists, ascending in each, with [`END`] behind it.
     members: Vec<u32>,
-    /// For each unit the places of the units that follow it in its lists, where any do.
-    places: Vec<u32>,
-    /// Where the places of each unit begin; one more at the end.
-    starts: Vec<u64>,
+    /// Places in lists that one chunk has.
+    single: Places,
+    /// Places in lists that several have.
+    several: Places,
+    /// Of the latter, how many have each.
+    weights: Vec<u32>,
     deferral: &'a Deferral,
     common: Option<Common>,
     units: u32,
@@ -42,7 +43,9 @@ pub(crate) fn needed(postings: &Postings, deferral: &Deferral, threads: usize) -
         return u64::MAX;
     }
     let held: u64 = deferral.held().map(u64::from).sum();
-    words * 8 + held * 4 + postings.sizes.len() as u64 * (40 + 8 * threads as u64)
+    let lists: u64 = postings.histogram.values().sum();
+    let units = postings.sizes.len() as u64;
+    words * 8 + lists * alike::BYTES + held * 4 + units * (48 + 8 * threads as u64)
 }
 
 impl<'a> Index<'a> {
@@ -52,21 +55,25 @@ impl<'a> Index<'a> {
         deferral: &'a Deferral,
         min_shared: u32,
     ) -> io::Result<Self> {
-        let mut members = Vec::new();
+        let mut alike = Alike::new(postings.histogram.values().sum::<u64>() as usize);
         deferral.scan(postings, |list| {
-            members.extend_from_slice(list);
-            members.push(END);
+            alike.add(list);
             Ok(())
         })?;
+        let Alike { members, lists, .. } = alike;
         let units = postings.sizes.len();
-        let (places, starts) = places(&members, units);
+        let (several, single): (Vec<List>, Vec<List>) =
+            lists.iter().partition(|list| list.weight > 1);
         let common = (!deferral.is_empty())
             .then(|| Common::new(postings, deferral, |_| true))
             .transpose()?;
+        let (single, _) = Places::new(&members, &single, units);
+        let (several, weights) = Places::new(&members, &several, units);
         Ok(Self {
             members,
-            places,
-            starts,
+            single,
+            several,
+            weights,
             deferral,
             common,
             units: units as u32,
@@ -165,46 +172,74 @@ impl<'a> Index<'a> {
 
     /// Counts the chunks that later units share with `unit`; how many units were met.
     fn meet(&self, unit: u32, counter: &mut Counter) -> usize {
-        let (from, to) = (self.starts[unit as usize], self.starts[unit as usize + 1]);
-        let places = &self.places[from as usize..to as usize];
+        let single = self.single.of(unit);
+        let places = &self.single.places[single];
         let mut met = 0;
         for (number, &place) in places.iter().enumerate() {
-            if let Some(&later) = places.get(number + AHEAD) {
-                prefetch(&self.members, later as usize);
-            }
-            let list = self.members[place as usize..].iter();
-            for &other in list.take_while(|&&other| other != END) {
-                let count = &mut counter.counts[other as usize];
-                counter.met[met] = other;
-                met += usize::from(*count == 0);
-                *count += 1;
-            }
+            self.ask(places, number);
+            met = counter.add(&self.members[place as usize..], 1, met);
+        }
+        let several = self.several.of(unit);
+        let weights = &self.weights[several.clone()];
+        let places = &self.several.places[several];
+        for (number, (&place, &weight)) in places.iter().zip(weights).enumerate() {
+            self.ask(places, number);
+            met = counter.add(&self.members[place as usize..], weight, met);
         }
         met
     }
+
+    /// Asks for the memory of a list that comes later.
+    #[inline]
+    fn ask(&self, places: &[u32], number: usize) {
+        if let Some(&later) = places.get(number + AHEAD) {
+            prefetch(&self.members, later as usize);
+        }
+    }
 }
 
-/// The places behind each unit in its lists, and where those of each unit begin.
-fn places(members: &[u32], units: usize) -> (Vec<u32>, Vec<u64>) {
-    let followed = || {
-        let pairs = members.windows(2).enumerate();
-        pairs.filter_map(|(at, pair)| (pair[1] != END).then_some((at + 1, pair[0])))
-    };
-    // The first unit of a list follows the end of the one before.
-    let followed = || followed().filter(|(_, unit)| *unit != END);
-    let mut starts = vec![0_u64; units + 1];
-    followed().for_each(|(_, unit)| starts[unit as usize + 1] += 1);
-    for unit in 0..units {
-        starts[unit + 1] += starts[unit];
+/// For each unit the places of the units that follow it in its lists, where any do.
+struct Places {
+    places: Vec<u32>,
+    /// Where the places of each unit begin; one more at the end.
+    starts: Vec<u64>,
+}
+
+impl Places {
+    /// The places in these lists, and beside each the weight of its list, if any weighs more than one.
+    fn new(members: &[u32], lists: &[List], units: usize) -> (Self, Vec<u32>) {
+        let followed = |list: &List| {
+            let (start, weight) = (list.start as usize, list.weight);
+            let pairs = members[start..].windows(2);
+            let pairs = pairs.take_while(|pair| pair[1] != END).enumerate();
+            pairs.map(move |(at, pair)| (pair[0] as usize, (start + at + 1) as u32, weight))
+        };
+        let mut starts = vec![0_u64; units + 1];
+        let all = || lists.iter().flat_map(followed);
+        all().for_each(|(unit, ..)| starts[unit + 1] += 1);
+        for unit in 0..units {
+            starts[unit + 1] += starts[unit];
+        }
+        let mut ends = starts.clone();
+        let count = *starts.last().expect("one more than units") as usize;
+        let mut places = vec![0; count];
+        let is_weighed = lists.first().is_some_and(|list| list.weight > 1);
+        let mut weights = vec![0; if is_weighed { count } else { 0 }];
+        for (unit, place, weight) in all() {
+            let end = ends[unit] as usize;
+            ends[unit] += 1;
+            places[end] = place;
+            if is_weighed {
+                weights[end] = weight;
+            }
+        }
+        (Self { places, starts }, weights)
     }
-    let mut ends = starts.clone();
-    let mut places = vec![0; *starts.last().expect("one more than units") as usize];
-    for (place, unit) in followed() {
-        let end = &mut ends[unit as usize];
-        places[*end as usize] = place as u32;
-        *end += 1;
+
+    /// Where the places of a unit stand.
+    fn of(&self, unit: u32) -> std::ops::Range<usize> {
+        self.starts[unit as usize] as usize..self.starts[unit as usize + 1] as usize
     }
-    (places, starts)
 }
 
 /// One counter a unit.
@@ -217,6 +252,18 @@ struct Counter {
 }
 
 impl Counter {
+    /// Adds to the units of a list; how many units were met so far, and are now.
+    #[inline]
+    fn add(&mut self, list: &[u32], weight: u32, mut met: usize) -> usize {
+        for &other in list.iter().take_while(|&&other| other != END) {
+            let count = &mut self.counts[other as usize];
+            self.met[met] = other;
+            met += usize::from(*count == 0);
+            *count += weight;
+        }
+        met
+    }
+
     fn mark(&mut self, ranks: &[u32]) {
         ranks
             .iter()

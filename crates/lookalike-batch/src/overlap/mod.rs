@@ -15,6 +15,7 @@
 //! The rows depend on the documents and the [`OverlapSettings`] only: not on the engine, the order of the input, the
 //! threads or the memory.
 
+mod alike;
 mod atlas;
 mod checkpoint;
 mod coarse;

@@ -510,7 +510,10 @@ fn counting_goes_on_where_a_killed_job_was() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(has_a_frame(&log) && !out.join("run.json").exists(), "{name}");
+        assert!(
+            has_a_frame(&log) && !out.join("run.json").exists(),
+            "{name}"
+        );
         let mut bytes = contents(&log);
         match tear {
             Some(true) => bytes[40] ^= 1,
