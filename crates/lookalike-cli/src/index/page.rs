@@ -13,10 +13,11 @@ h1{font-size:1.5rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}
 svg{width:100%;min-width:36rem;height:auto;background:#f7f7f9}\
 .seen{fill:#3566a8}.even{fill:none;stroke:#d1662b;stroke-width:2}.spike{fill:#b3261e}\
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
-td,th{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}td.t,th.t{text-align:left;overflow-wrap:anywhere}\
+td,th{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}td.t,th.t{text-align:left}\
+td.ids{min-width:14rem;overflow-wrap:anywhere}code,td.label{white-space:nowrap}\
 text{font:12px system-ui,sans-serif;fill:#555}.key{color:#555}\
 @media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}svg{background:#1f2228}td,th{border-color:#333}\
-text{fill:#aaa}.key{color:#aaa}.seen{fill:#7aa7e0}}";
+text{fill:#aaa}.key{color:#aaa}.seen{fill:#7aa7e0}.spike{fill:#ff7a6b}}";
 
 /// The page; an info without distribution has no plots.
 pub(super) fn render(info: &Info) -> String {
@@ -117,7 +118,7 @@ fn rows<'a>(
     for (label, repeated) in all {
         let _ = writeln!(
             page,
-            "<tr><td class=\"t\">{label}<td class=\"t\"><code>{}</code><td>{}<td class=\"t\">{}</tr>",
+            "<tr><td class=\"t label\">{label}<td class=\"t\"><code>{}</code><td>{}<td class=\"t ids\">{}</tr>",
             repeated.fingerprint,
             grouped(repeated.copies),
             escaped(&repeated.ids.join(", "))
