@@ -86,6 +86,10 @@ struct ConstantsFile {
     line_table_ns: f64,
     #[serde(default = "default_dense_table_ns")]
     dense_table_ns: f64,
+    #[serde(default = "default_once_ns")]
+    once_ns: f64,
+    #[serde(default = "default_line_once_ns")]
+    line_once_ns: f64,
     probe_ns: f64,
     #[serde(default = "default_line_probe_ns")]
     line_probe_ns: f64,
@@ -106,6 +110,14 @@ fn default_dense_table_ns() -> f64 {
     Constants::default().dense_table_ns
 }
 
+fn default_once_ns() -> f64 {
+    Constants::default().once_ns
+}
+
+fn default_line_once_ns() -> f64 {
+    Constants::default().line_once_ns
+}
+
 fn default_line_probe_ns() -> f64 {
     Constants::default().line_probe_ns
 }
@@ -121,6 +133,8 @@ impl From<&Constants> for ConstantsFile {
             table_ns: constants.table_ns,
             line_table_ns: constants.line_table_ns,
             dense_table_ns: constants.dense_table_ns,
+            once_ns: constants.once_ns,
+            line_once_ns: constants.line_once_ns,
             probe_ns: constants.probe_ns,
             line_probe_ns: constants.line_probe_ns,
             select_ns: constants.select_ns,
@@ -139,6 +153,8 @@ impl From<ConstantsFile> for Constants {
             table_ns: file.table_ns,
             line_table_ns: file.line_table_ns,
             dense_table_ns: file.dense_table_ns,
+            once_ns: file.once_ns,
+            line_once_ns: file.line_once_ns,
             probe_ns: file.probe_ns,
             line_probe_ns: file.line_probe_ns,
             select_ns: file.select_ns,

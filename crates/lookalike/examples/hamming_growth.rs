@@ -1,7 +1,9 @@
 //! How the cost of a query grows with the collection, for each design beside what the planner expects; and a plot of it.
 //!
 //! `cargo run --release -p lookalike --example hamming_growth -- measure FROM TO STEP GIB` prints a row for each design
-//! over 2^FROM, 2^(FROM + STEP) ... 2^TO random fingerprints, distance 3, as far as GIB gibibytes hold the tables;
+//! over 2^FROM, 2^(FROM + STEP) ... 2^TO random fingerprints, distance 3, as far as GIB gibibytes hold the tables; its last
+//! two columns are what the memory would allow, at the calibrated price of the cache lines of a query, and how much of the
+//! process's memory had huge pages, in per cent, where the system tells;
 //! `... -- replan FILE` prints the rows of a file with what the planner expects after one calibration;
 //! `... -- plot FILE` draws them as SVG.
 
@@ -82,7 +84,7 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
     let memory = (argument(5, 8) as u64) << 30;
     let constants = calibrated(memory.min(70 << to));
     eprintln!("{constants:.2?}");
-    println!("log2\ttables\tlayout\tbytes\tbuild\tplanned\tmeasured\tmedian\tlate");
+    println!("log2\ttables\tlayout\tbytes\tbuild\tplanned\tmeasured\tmedian\tlate\tfloor\thuge");
     for log in (from..=to).step_by(step.max(1)) {
         for (design, layout) in designs()? {
             let count = 1_u64 << log;
@@ -111,6 +113,9 @@ fn replan(text: &str) -> Result<(), Box<dyn std::error::Error>> {
         let (design, layout) = own.ok_or("a row of no known design")?;
         let costs = Costs::of(&design, layout, 1 << log, &constants);
         fields[5] = format!("{:.0}", 1e6 / costs.query_ns);
+        if let Some(floor) = fields.get_mut(9) {
+            *floor = format!("{:.0}", 1e6 / costs.memory_ns);
+        }
         println!("{}", fields.join("\t"));
     }
     Ok(())
@@ -147,15 +152,28 @@ fn row(
         return Err(format!("2^{log}, {tables} tables, {layout}: {} found", speed.found).into());
     }
     println!(
-        "{log}\t{tables}\t{layout}\t{:.2}\t{:.1}\t{:.0}\t{:.0}\t{:.2}\t{:.2}",
+        "{log}\t{tables}\t{layout}\t{:.2}\t{:.1}\t{:.0}\t{:.0}\t{:.2}\t{:.2}\t{:.0}\t{}",
         index.bytes() as f64 / count as f64,
         count as f64 * tables as f64 / built / 1e6,
         1e6 / costs.query_ns,
         speed.queries / 1e3,
         speed.median,
         speed.late,
+        1e6 / costs.memory_ns,
+        huge_pages().map_or("-".to_owned(), |share| format!("{:.0}", share * 100.0)),
     );
     Ok(())
+}
+
+/// The share of this process's memory that has huge pages. When memory is full of cached files, the system has few to give,
+/// and random accesses beyond a gigabyte cost twice as much.
+fn huge_pages() -> Option<f64> {
+    let told = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let of = |name: &str| -> Option<f64> {
+        let line = told.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    Some(of("AnonHugePages:")? / of("Anonymous:")?)
 }
 
 /// A row of the table.

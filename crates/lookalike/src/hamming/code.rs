@@ -4,7 +4,9 @@
 //! [`Fingerprint`] of 64 bits, or a bare `u32` or `u128` of a scheme with another width), a
 //! [`Word`] the machine integer that tables pack and compare.
 
-use super::kernel::{self, Dense, Flipped, Line, LineVisitor, Located};
+use super::kernel::{
+    self, Dense, Flipped, Line, LineTable, LineVisitor, Located, PackedTable, Steps,
+};
 use crate::sketch::Fingerprint;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -151,6 +153,35 @@ pub trait Word:
         }
         compared
     }
+    /// Searches tables in lines that a query probes once each, 1 to 20 of them. Calls `found` with the number of the query,
+    /// the code and its distance, and returns how many entries were compared.
+    fn search_lines(
+        tables: &[LineTable<'_, Self>],
+        queries: &[Self],
+        radius: u32,
+        found: &mut dyn FnMut(usize, Self, u32),
+    ) -> u64 {
+        let steps = Steps {
+            extract: Self::extract,
+            deposit: Self::deposit,
+            near: scan_from,
+        };
+        kernel::lines_with(tables, queries, radius, found, &steps)
+    }
+    /// As [`Word::search_lines`] for packed tables.
+    fn search_packed(
+        tables: &[PackedTable<'_, Self>],
+        queries: &[Self],
+        radius: u32,
+        found: &mut dyn FnMut(usize, Self, u32),
+    ) -> u64 {
+        let steps = Steps {
+            extract: Self::extract,
+            deposit: Self::deposit,
+            near: scan_from,
+        };
+        kernel::packed_with(tables, queries, radius, found, &steps)
+    }
     /// As [`Word::scan_packed`] for the entries of one cache line.
     fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: Self, radius: u32) -> u64 {
         scan_slowly(line, width, count, needle, radius)
@@ -180,6 +211,18 @@ pub trait Word:
             }
         });
     }
+}
+
+/// [`scan_slowly`] from a place of `bytes` on.
+fn scan_from<W: Word>(
+    bytes: &[u8],
+    place: usize,
+    width: usize,
+    count: usize,
+    needle: W,
+    radius: u32,
+) -> u64 {
+    scan_slowly(&bytes[place..], width, count, needle, radius)
 }
 
 /// The obvious scan over packed entries, for words without a vector kernel.
@@ -334,6 +377,24 @@ word!(u64, kernel::extract, kernel::deposit, {
         visitor: &mut dyn LineVisitor<u64>,
     ) -> u64 {
         kernel::probe_lines(lines, shape, probes, needle, visitor)
+    }
+
+    fn search_lines(
+        tables: &[LineTable<'_, u64>],
+        queries: &[u64],
+        radius: u32,
+        found: &mut dyn FnMut(usize, u64, u32),
+    ) -> u64 {
+        kernel::search_lines(tables, queries, radius, found)
+    }
+
+    fn search_packed(
+        tables: &[PackedTable<'_, u64>],
+        queries: &[u64],
+        radius: u32,
+        found: &mut dyn FnMut(usize, u64, u32),
+    ) -> u64 {
+        kernel::search_packed(tables, queries, radius, found)
     }
 
     fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: u64, radius: u32) -> u64 {

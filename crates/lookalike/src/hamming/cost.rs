@@ -5,7 +5,7 @@
 
 use super::design::{Design, TableKey};
 use super::family::choose;
-use super::kernel::DENSE_GROUP;
+use super::kernel::{DENSE_GROUP, MOST_TABLES};
 use super::layout::{Geometry, LINE_BYTES, Layout, line_capacity, overflow};
 
 mod calibrate;
@@ -23,6 +23,10 @@ pub struct Constants {
     pub line_table_ns: f64,
     /// The same of a dense table.
     pub dense_table_ns: f64,
+    /// Cost of a packed table of a query that probes each of its tables once, probe included.
+    pub once_ns: f64,
+    /// The same of a table in lines.
+    pub line_once_ns: f64,
     /// Cost of making a probe of a packed table, beside its memory accesses and entries.
     pub probe_ns: f64,
     /// Cost of making a probe of a table in lines, alike.
@@ -60,6 +64,8 @@ impl Default for Constants {
             table_ns: 40.0,
             line_table_ns: 40.0,
             dense_table_ns: 50.0,
+            once_ns: 35.0,
+            line_once_ns: 25.0,
             probe_ns: 20.0,
             line_probe_ns: 15.0,
             select_ns: 12.0,
@@ -108,6 +114,8 @@ pub struct Costs {
     pub lines_per_query: f64,
     /// Expected time of a query in a group, on one core.
     pub query_ns: f64,
+    /// Of this, what the cache lines take: no search of this design is faster than its memory.
+    pub memory_ns: f64,
     /// Expected time to build, a fingerprint, on one core.
     pub build_ns_per_fingerprint: f64,
 }
@@ -131,6 +139,7 @@ impl Costs {
             bytes_per_fingerprint: 0.0,
             lines_per_query: 0.0,
             query_ns: 0.0,
+            memory_ns: 0.0,
             build_ns_per_fingerprint: 0.0,
         };
         let mut reads = Reads::default();
@@ -168,7 +177,10 @@ impl Costs {
             self.query_ns = constants.query_ns + scanned;
             return;
         }
+        let once_each = self.probes <= tables && tables <= MOST_TABLES as f64;
         let (table_ns, probe_ns) = match layout {
+            Layout::Packed if once_each => (constants.once_ns, 0.0),
+            Layout::Lines if once_each => (constants.line_once_ns, 0.0),
             Layout::Packed => (constants.table_ns, constants.probe_ns),
             Layout::Lines => (constants.line_table_ns, constants.line_probe_ns),
             Layout::Dense => (
@@ -176,11 +188,12 @@ impl Costs {
                 constants.probe_ns + constants.select_ns,
             ),
         };
+        self.memory_ns = reads.0.iter().map(|read| read.ns(constants)).sum();
         self.query_ns = constants.query_ns
             + tables * table_ns
             + self.probes * probe_ns
             + self.candidates_per_query * constants.entry_ns
-            + reads.0.iter().map(|read| read.ns(constants)).sum::<f64>();
+            + self.memory_ns;
     }
 }
 

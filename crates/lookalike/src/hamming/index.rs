@@ -2,7 +2,8 @@
 //!
 //! A search is a stream of probes (query, table, flip) that moves through stages some probes
 //! apart: ask for the directory entry, in dense tables for the marks, find the bucket and ask for its entries, compare.
-//! Single queries and groups are the same stream, so the memory always has a dozen or two requests in flight.
+//! Single queries and groups are the same stream, so the memory always has a dozen or two requests in flight. Tables that
+//! are probed once each are searched by a shorter loop (`kernel::once`).
 
 use super::build::{BuildError, CodeSource, buckets};
 use super::code::sealed::Sealed;
@@ -11,7 +12,7 @@ use super::cost::neighbours;
 use super::design::{Design, TableKey};
 use super::entropy::BitBalance;
 use super::ids::IdLists;
-use super::kernel::{Extent, Flipped};
+use super::kernel::{Extent, Flipped, LineTable, MOST_TABLES, PackedTable};
 use super::layout::{Geometry, Layout};
 use super::table::{PIECE, Table};
 use super::{Effort, HammingIndex, RadiusTooLarge};
@@ -26,6 +27,8 @@ pub struct TableIndex<C: Code> {
     design: Design,
     layout: Layout,
     tables: Vec<Table<C::Word>>,
+    /// Whether a query has one probe of each table.
+    once_each: bool,
     len: usize,
     ids: Option<IdLists>,
 }
@@ -62,6 +65,8 @@ impl Default for BuildLimits {
     }
 }
 
+/// Queries that are searched as one list where tables are probed once each.
+const TOGETHER: usize = 64;
 /// A table is probed at no more addresses than this.
 const MOST_PROBES: u64 = 1 << 20;
 /// Codes that are looked at to judge the bits.
@@ -101,13 +106,7 @@ impl<C: Code> TableIndex<C> {
         let builder = Builder::look_at(source, layout, limits)?;
         let tables = builder.tables(design.tables())?;
         let len = tables.first().map_or(0, Table::len);
-        Ok(Self {
-            design: design.clone(),
-            layout,
-            tables,
-            len,
-            ids: None,
-        })
+        Ok(Self::of_tables(design.clone(), layout, tables, len))
     }
 
     /// Builds with an id for each code; codes that occur several times have several ids.
@@ -143,9 +142,11 @@ impl<C: Code> TableIndex<C> {
         tables: Vec<Table<C::Word>>,
         len: usize,
     ) -> Self {
+        let few = (1..=MOST_TABLES).contains(&tables.len());
         Self {
             design,
             layout,
+            once_each: few && tables.iter().all(Table::is_probed_once),
             tables,
             len,
             ids: None,
@@ -250,6 +251,9 @@ impl<C: Code> TableIndex<C> {
         visit: &mut dyn FnMut(usize, C, u32),
     ) -> Result<Effort, RadiusTooLarge> {
         RadiusTooLarge::check(radius, self.radius())?;
+        if self.once_each {
+            return Ok(self.search_once_each(queries, radius, visit));
+        }
         let mut search = Search {
             index: self,
             queries,
@@ -262,6 +266,39 @@ impl<C: Code> TableIndex<C> {
             (0..queries.len()).flat_map(|query| (0..tables).map(move |table| (query, table)));
         search.run(tasks);
         Ok(search.effort)
+    }
+
+    /// The search of tables that a query probes once each.
+    fn search_once_each(
+        &self,
+        queries: &[C],
+        radius: u32,
+        visit: &mut dyn FnMut(usize, C, u32),
+    ) -> Effort {
+        let mut words = [C::Word::ZERO; TOGETHER];
+        let probes = (queries.len() * self.tables.len()) as u64;
+        let mut candidates = 0;
+        for (number, chunk) in queries.chunks(TOGETHER).enumerate() {
+            let words = &mut words[..chunk.len()];
+            let all = words.iter_mut().zip(chunk);
+            all.for_each(|(word, code)| *word = code.word());
+            let found = &mut |query: usize, word, distance| {
+                visit(number * TOGETHER + query, C::from_word(word), distance);
+            };
+            candidates += match self.layout {
+                Layout::Lines => {
+                    let mut views = [LineTable::default(); MOST_TABLES];
+                    let tables = gathered(&mut views, self.tables.iter().filter_map(Table::lines));
+                    C::Word::search_lines(tables, words, radius, found)
+                }
+                Layout::Packed | Layout::Dense => {
+                    let mut views = [PackedTable::default(); MOST_TABLES];
+                    let tables = gathered(&mut views, self.tables.iter().filter_map(Table::packed));
+                    C::Word::search_packed(tables, words, radius, found)
+                }
+            };
+        }
+        Effort { probes, candidates }
     }
 
     /// As [`TableIndex::search_group`] for so many queries that they are worth ordering: each table is searched by
@@ -455,6 +492,16 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         table.finish();
         Ok(table)
     }
+}
+
+/// As many of `room` as there are items, which they are put into.
+fn gathered<T>(room: &mut [T], items: impl Iterator<Item = T>) -> &[T] {
+    let mut used = 0;
+    for (at, item) in room.iter_mut().zip(items) {
+        *at = item;
+        used += 1;
+    }
+    &room[..used]
 }
 
 /// One search over the tables.

@@ -7,11 +7,14 @@ use std::sync::OnceLock;
 
 pub use dense::Dense;
 pub(super) use dense::{BitWriter, GROUP as DENSE_GROUP, PADDING as DENSE_PADDING};
+pub(super) use once::{Found, MOST_TABLES, Steps, lines_with, packed_with};
+pub use once::{LineTable, PackedTable, Split};
 
 #[cfg(target_arch = "aarch64")]
 #[expect(unsafe_code, reason = "vector loads take pointers")]
 mod arm;
 mod dense;
+mod once;
 #[cfg(target_arch = "x86_64")]
 #[expect(
     unsafe_code,
@@ -347,6 +350,76 @@ fn visit_line(
         visitor.hit(bucket, read_short(&line.0[at..at + width]));
         hits &= hits - 1;
     }
+}
+
+/// Searches tables that a query probes once each; see [`lines_with`].
+pub(super) fn search_lines(
+    tables: &[LineTable<'_, u64>],
+    queries: &[u64],
+    radius: u32,
+    found: Found<'_, u64>,
+) -> u64 {
+    search_lines_at(Level::detected(), tables, queries, radius, found)
+}
+
+fn search_lines_at(
+    level: Level,
+    tables: &[LineTable<'_, u64>],
+    queries: &[u64],
+    radius: u32,
+    found: Found<'_, u64>,
+) -> u64 {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        _ if level >= Level::Avx2 => x86::search_lines(level, tables, queries, radius, found),
+        _ => lines_with(tables, queries, radius, found, &PORTABLE_STEPS),
+    }
+}
+
+/// As [`search_lines`] for packed tables; see [`packed_with`].
+pub(super) fn search_packed(
+    tables: &[PackedTable<'_, u64>],
+    queries: &[u64],
+    radius: u32,
+    found: Found<'_, u64>,
+) -> u64 {
+    search_packed_at(Level::detected(), tables, queries, radius, found)
+}
+
+fn search_packed_at(
+    level: Level,
+    tables: &[PackedTable<'_, u64>],
+    queries: &[u64],
+    radius: u32,
+    found: Found<'_, u64>,
+) -> u64 {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        _ if level >= Level::Avx2 => x86::search_packed(level, tables, queries, radius, found),
+        _ => packed_with(tables, queries, radius, found, &PORTABLE_STEPS),
+    }
+}
+
+type Extracting = fn(u64, u64) -> u64;
+type Comparing = fn(&[u8], usize, usize, usize, u64, u32) -> u64;
+
+const PORTABLE_STEPS: Steps<Extracting, Extracting, Comparing> = Steps {
+    extract: extract_portably,
+    deposit: deposit_portably,
+    near: scan_packed_from,
+};
+
+/// [`scan_packed_portably`] from a place of `bytes` on.
+#[inline(always)]
+fn scan_packed_from(
+    bytes: &[u8],
+    place: usize,
+    width: usize,
+    count: usize,
+    needle: u64,
+    radius: u32,
+) -> u64 {
+    scan_packed_portably(&bytes[place..], width, count, needle, radius)
 }
 
 /// Entries up to which a bucket is compared one by one.
@@ -707,6 +780,24 @@ pub(super) fn prefetch<T>(items: &[T], index: usize) {
     x86::prefetch(items, index);
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (items, index);
+}
+
+/// Bytes of a run that are asked for beside its last: the processor itself asks for those that follow.
+const ASKED: usize = 512;
+const LINE_BYTES: usize = 64;
+/// Entries that vector kernels read at least, those that follow a bucket included.
+const READ: usize = 8;
+
+/// Asks for the first cache lines of some entries of `width` bytes from a place on, and for the last: no line that a
+/// comparison reads is left out, since a processor that waits for one makes nothing else meanwhile.
+#[inline(always)]
+pub(super) fn prefetch_run(entries: &[u8], place: usize, count: usize, width: usize) {
+    let last = (place + count.max(READ) * width).saturating_sub(1);
+    prefetch(entries, place);
+    prefetch(entries, last);
+    for place in (place + LINE_BYTES..last.min(place + ASKED)).step_by(LINE_BYTES) {
+        prefetch(entries, place);
+    }
 }
 
 /// Writes eight words to `out[at..]`, past the caches when they fill a cache line there.

@@ -70,7 +70,9 @@ pub use file_error::FileError;
 pub use index::{BucketLoads, BuildLimits, TableIndex};
 pub use kernel::Level;
 #[doc(hidden)]
-pub use kernel::{Dense, Extent, Flipped, Line, LineVisitor, Located};
+pub use kernel::{
+    Dense, Extent, Flipped, Line, LineTable, LineVisitor, Located, PackedTable, Split,
+};
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{Costed, Limits, designs, plan};

@@ -6,7 +6,9 @@
 use super::build::Addressing;
 use super::code::Word;
 use super::design::TableKey;
-use super::kernel::{self, Dense, Extent, Flipped, Line, LineVisitor, Located};
+use super::kernel::{
+    self, Dense, Extent, Flipped, Line, LineTable, LineVisitor, Located, PackedTable, Split,
+};
 use super::layout::{LINE_DATA, Layout, entry_bytes, line_capacity};
 use super::section::{HeldBytes, Section};
 use dense::DenseStore;
@@ -272,7 +274,11 @@ impl<W: Word> Table<W> {
         match &self.store {
             Store::Packed(packed) => {
                 let starts = packed.starts.items();
-                once_each(buckets, LINE_STARTS, |at| kernel::prefetch(starts, at));
+                once_each(buckets.clone(), LINE_STARTS, |at| {
+                    kernel::prefetch(starts, at)
+                });
+                // Where a bucket ends, which is in the next line now and then.
+                buckets.for_each(|at| kernel::prefetch(starts, at + 1));
             }
             Store::Lines(lines) => {
                 let lines = lines.lines.items();
@@ -295,8 +301,8 @@ impl<W: Word> Table<W> {
             once_each(buckets, kernel::DENSE_GROUP, |at| {
                 let place = view.place_of_marks(at);
                 kernel::prefetch(view.marks, place);
-                // Those of most groups are sixteen bytes.
-                kernel::prefetch(view.marks, place + 16);
+                // Those of most groups are sixteen bytes, of which three words are read.
+                kernel::prefetch(view.marks, place + 23);
             });
         }
     }
@@ -309,11 +315,11 @@ impl<W: Word> Table<W> {
                 let (starts, entries) = (packed.starts.items(), packed.entries.items());
                 for (at, out) in buckets.zip(out) {
                     let (start, end) = range(starts, at);
-                    kernel::prefetch(entries, start * self.width);
-                    kernel::prefetch(entries, (end * self.width).saturating_sub(1));
+                    let count = end.saturating_sub(start);
+                    kernel::prefetch_run(entries, start * self.width, count, self.width);
                     *out = Extent {
                         first: start as u32,
-                        count: end.saturating_sub(start) as u32,
+                        count: count as u32,
                     };
                 }
             }
@@ -366,6 +372,44 @@ impl<W: Word> Table<W> {
             }
             Store::Dense(dense) => W::probe_dense(dense.view(), located, needle, hit),
         }
+    }
+
+    /// Whether a query has one probe of the table, which needs no marks.
+    pub(super) fn is_probed_once(&self) -> bool {
+        self.flips.len() == 1 && !self.has_marks()
+    }
+
+    fn split(&self) -> Split<W> {
+        let Addressing { address, rest, .. } = self.addressing;
+        Split { address, rest }
+    }
+
+    /// The table for a search that probes it once, where it is in lines.
+    pub(super) fn lines(&self) -> Option<LineTable<'_, W>> {
+        let Store::Lines(lines) = &self.store else {
+            return None;
+        };
+        Some(LineTable {
+            split: self.split(),
+            lines: lines.lines.items(),
+            spilled: lines.spilled.items(),
+            width: self.width,
+            capacity: line_capacity(self.width) as u32,
+            unit: SPILL_UNIT,
+        })
+    }
+
+    /// The same where it is packed.
+    pub(super) fn packed(&self) -> Option<PackedTable<'_, W>> {
+        let Store::Packed(packed) = &self.store else {
+            return None;
+        };
+        Some(PackedTable {
+            split: self.split(),
+            starts: packed.starts.items(),
+            entries: packed.entries.items(),
+            width: self.width,
+        })
     }
 
     pub(super) fn bucket(&self, bucket: usize) -> Bucket<'_> {

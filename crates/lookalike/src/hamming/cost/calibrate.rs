@@ -26,6 +26,8 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
         table_ns: 0.0,
         line_table_ns: 0.0,
         dense_table_ns: 0.0,
+        once_ns: 0.0,
+        line_once_ns: 0.0,
         probe_ns: 0.0,
         line_probe_ns: 0.0,
         select_ns: 0.0,
@@ -36,10 +38,14 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
     };
     let [packed, lines, dense] = [Layout::Packed, Layout::Lines, Layout::Dense]
         .map(|layout| table_and_probe(clock, layout, &fitted));
+    let [once_ns, line_once_ns] =
+        [Layout::Packed, Layout::Lines].map(|layout| table_probed_once(clock, layout, &fitted));
     Constants {
         table_ns: packed.0,
         line_table_ns: lines.0,
         dense_table_ns: dense.0,
+        once_ns,
+        line_once_ns,
         probe_ns: packed.1,
         line_probe_ns: lines.1,
         select_ns: dense.1 - packed.1,
@@ -84,23 +90,18 @@ fn exact() -> Family {
     Family::exact_groups(&[(1, 4), (1, 4)])
 }
 
-/// Costs of a table of a query and of a probe, out of two searches: one with many probes of few tables, one with one probe
-/// of each of many. `others` prices what the rest of a query costs, which is memory and entries; what a query takes beyond
-/// all parts, such as branches that go astray and results that are handed over, is in these two.
+/// Costs of a table of a query and of a probe, out of two searches: one with many probes of each table, one with tables
+/// that have a single probe beside. `others` prices what the rest of a query costs, which is memory and entries; what a
+/// query takes beyond all parts, such as branches that go astray and results that are handed over, is in these two.
 fn table_and_probe(
     clock: &mut dyn FnMut() -> f64,
     layout: Layout,
     others: &Constants,
 ) -> (f64, f64) {
-    let [forgiving, exact] = [forgiving(), exact()].map(|family| {
-        let design = Design::new(family, 64, 3).ok()?;
-        let costs = Costs::of(&design, layout, CODES, others);
-        let measured = search(clock, &design, layout)?;
-        // Where memory seems to take it all, a part is left.
-        let ns = (measured - costs.query_ns).max(measured / 4.0);
-        Some((design.tables().len() as f64, costs.probes, ns))
-    });
-    let (Some((few, many_probes, a)), Some((many, few_probes, b))) = (forgiving, exact) else {
+    let families = [forgiving(), Family::budgets(&[1, 0, 0])];
+    let [Some((few, many_probes, a)), Some((many, few_probes, b))] =
+        families.map(|family| own_part(clock, family, layout, others))
+    else {
         let default = Constants::default();
         return (default.table_ns, default.probe_ns);
     };
@@ -108,6 +109,27 @@ fn table_and_probe(
     let probe_ns = (a * many - b * few) / (many_probes * many - few_probes * few);
     let probe_ns = probe_ns.clamp(0.0, a / many_probes);
     ((a - many_probes * probe_ns) / few, probe_ns)
+}
+
+/// Cost of a table of a query that probes each table once.
+fn table_probed_once(clock: &mut dyn FnMut() -> f64, layout: Layout, others: &Constants) -> f64 {
+    let own = own_part(clock, exact(), layout, others);
+    own.map_or(Constants::default().once_ns, |(tables, _, ns)| ns / tables)
+}
+
+/// Tables and probes of a query, and what it costs beside what `others` prices.
+fn own_part(
+    clock: &mut dyn FnMut() -> f64,
+    family: Family,
+    layout: Layout,
+    others: &Constants,
+) -> Option<(f64, f64, f64)> {
+    let design = Design::new(family, 64, 3).ok()?;
+    let costs = Costs::of(&design, layout, CODES, others);
+    let measured = search(clock, &design, layout)?;
+    // Where memory seems to take it all, a part is left.
+    let ns = (measured - costs.query_ns).max(measured / 4.0);
+    Some((design.tables().len() as f64, costs.probes, ns))
 }
 
 /// Nanoseconds of a query of an index.
@@ -257,6 +279,8 @@ mod tests {
             constants.probe_ns,
             constants.table_ns,
             constants.line_table_ns,
+            constants.once_ns,
+            constants.line_once_ns,
         ] {
             assert!((0.0..=search).contains(&ns), "{constants:?}");
         }

@@ -146,12 +146,13 @@ impl Dense<'_> {
         (self.count(group) + group * GROUP) / 8
     }
 
-    /// The first and the last byte of some entries; the same when there are none.
+    /// The first and the last byte that are read of some entries, of which there is one at least: each is read as eight
+    /// bytes.
     #[inline(always)]
     pub(in super::super) fn place(&self, extent: Extent) -> (usize, usize) {
         let start = extent.first as usize * self.entry_bits;
-        let end = start + extent.count as usize * self.entry_bits;
-        (start / 8, end.saturating_sub(1).max(start) / 8)
+        let last = start + extent.count.saturating_sub(1) as usize * self.entry_bits;
+        (start / 8, last / 8 + 7)
     }
 }
 

@@ -1,5 +1,8 @@
 //! Every kernel, at every level of this processor, against its portable twin.
 
+use super::super::design::TableKey;
+use super::super::layout::Layout;
+use super::super::table::Table;
 use super::*;
 use proptest::prelude::*;
 
@@ -262,4 +265,70 @@ fn hints_accept_anything() {
     let mut large = vec![7_u8; 5 << 20];
     ask_huge_pages(&mut large);
     assert!(large.iter().all(|&byte| byte == 7));
+}
+
+/// A table of these codes whose buckets are numbered by the bits of `address`.
+fn table_of(codes: &[u64], address: u64, layout: Layout) -> Table<u64> {
+    let (mask, budget) = (address.into(), 0);
+    let mut table = Table::<u64>::new(&TableKey { mask, budget }, mask, layout);
+    table.reserve(codes.len());
+    let mut buckets = vec![Vec::new(); 1 << address.count_ones()];
+    for &code in codes {
+        buckets[extract(code, address) as usize].push(extract(code, !address));
+    }
+    for mut rests in buckets {
+        rests.sort_unstable();
+        table.push(&rests);
+    }
+    table.finish();
+    table
+}
+
+proptest! {
+    #[test]
+    fn searches_of_tables_probed_once_find_what_agrees_in_a_key(
+        seeds in proptest::collection::vec(any::<u64>(), 1..60),
+        copies in 0_u64..20,
+        // Entries of eight bytes, crowded and sparse, and of six.
+        masks in proptest::collection::vec((0_u32..63, prop_oneof![9 => 0_u32..9, 1 => Just(16_u32)]), 1..6),
+        radius in 0_u32..8,
+    ) {
+        let near = |seed: &u64| (0..copies).map(|i| seed ^ (1 << (i * 7 % 64)) ^ (1 << (i * 5 % 64))).collect::<Vec<_>>();
+        let mut codes: Vec<u64> = seeds.iter().flat_map(near).chain(seeds.iter().copied()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let queries: Vec<u64> = seeds.iter().map(|seed| seed ^ 1 << 9).chain(seeds.iter().copied()).collect();
+        let masks: Vec<u64> = masks.iter().map(|&(at, bits)| low_ones(bits as usize).rotate_left(at)).collect();
+        let mut expected = Vec::new();
+        for (number, &query) in queries.iter().enumerate() {
+            for &code in &codes {
+                let apart = code ^ query;
+                if apart.count_ones() <= radius && masks.iter().any(|mask| apart & mask == 0) {
+                    expected.push((number, code, apart.count_ones()));
+                }
+            }
+        }
+        let agree = |query: u64, mask: u64| codes.iter().filter(|&code| (code ^ query) & mask == 0).count();
+        let mut compared = 0;
+        for &query in &queries {
+            compared += masks.iter().map(|&mask| agree(query, mask)).sum::<usize>();
+        }
+        let [lines, packed] = [Layout::Lines, Layout::Packed]
+            .map(|layout| masks.iter().map(|&mask| table_of(&codes, mask, layout)).collect::<Vec<_>>());
+        let lines: Vec<_> = lines.iter().filter_map(Table::lines).collect();
+        let packed: Vec<_> = packed.iter().filter_map(Table::packed).collect();
+        for level in Level::available() {
+            let (mut in_lines, mut in_runs) = (Vec::new(), Vec::new());
+            let found = &mut |query, code, distance| in_lines.push((query, code, distance));
+            prop_assert_eq!(search_lines_at(level, &lines, &queries, radius, found), compared as u64, "{:?}", level);
+            let found = &mut |query, code, distance| in_runs.push((query, code, distance));
+            prop_assert_eq!(search_packed_at(level, &packed, &queries, radius, found), compared as u64, "{:?}", level);
+            for mut found in [in_lines, in_runs] {
+                // What is found for one query comes together.
+                prop_assert!(found.is_sorted_by_key(|&(query, _, _)| query));
+                found.sort_unstable();
+                prop_assert_eq!(&found, &expected, "{:?}", level);
+            }
+        }
+    }
 }

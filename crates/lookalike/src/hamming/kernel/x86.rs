@@ -4,10 +4,11 @@
 //! was detected, which is the safety argument of every call inside.
 
 use super::dense::{self, Dense};
+use super::once::{self, Found, LineTable, PackedTable, Steps};
 use super::{
     Extent, Flipped, Level, Line, LineVisitor, Located, WINDOW, close_pairs_portably, low_ones,
-    near_windows_portably, probe_packed_portably, scan_bucket, scan_packed_portably,
-    scan_words_portably, visit_line,
+    near_windows_portably, probe_packed_portably, scan_bucket, scan_packed_from,
+    scan_packed_portably, scan_words_portably, visit_line,
 };
 use std::arch::x86_64::*;
 
@@ -151,6 +152,79 @@ pub(super) fn probe_dense(
         }
         // SAFETY: every level above portable includes POPCNT, BMI1 and BMI2.
         _ => unsafe { by_popcnt(table, probes, needle, hit) },
+    }
+}
+
+/// Whether the AVX-512 kernels read entries of all these widths.
+fn are_wide(mut widths: impl Iterator<Item = usize>) -> bool {
+    widths.all(|width| (4..=8).contains(&width))
+}
+
+pub(super) fn search_lines(
+    level: Level,
+    tables: &[LineTable<'_, u64>],
+    queries: &[u64],
+    radius: u32,
+    found: Found<'_, u64>,
+) -> u64 {
+    #[target_feature(enable = "popcnt,bmi1,bmi2")]
+    fn by_popcnt(
+        tables: &[LineTable<'_, u64>],
+        queries: &[u64],
+        radius: u32,
+        found: Found<'_, u64>,
+    ) -> u64 {
+        let steps = Steps {
+            extract: |word, mask| _pext_u64(word, mask),
+            deposit: |word, mask| _pdep_u64(word, mask),
+            near: scan_packed_from,
+        };
+        once::lines_with(tables, queries, radius, found, &steps)
+    }
+    let wide = are_wide(tables.iter().map(|table| table.width));
+    match level {
+        // SAFETY: the level was detected.
+        Level::Avx512Popcnt if wide => unsafe {
+            search_lines_popcnt(tables, queries, radius, found)
+        },
+        // SAFETY: the level was detected.
+        Level::Avx512 if wide => unsafe { search_lines_avx512(tables, queries, radius, found) },
+        // SAFETY: every level above portable includes POPCNT, BMI1 and BMI2.
+        _ => unsafe { by_popcnt(tables, queries, radius, found) },
+    }
+}
+
+pub(super) fn search_packed(
+    level: Level,
+    tables: &[PackedTable<'_, u64>],
+    queries: &[u64],
+    radius: u32,
+    found: Found<'_, u64>,
+) -> u64 {
+    #[target_feature(enable = "popcnt,bmi1,bmi2")]
+    fn by_popcnt(
+        tables: &[PackedTable<'_, u64>],
+        queries: &[u64],
+        radius: u32,
+        found: Found<'_, u64>,
+    ) -> u64 {
+        let steps = Steps {
+            extract: |word, mask| _pext_u64(word, mask),
+            deposit: |word, mask| _pdep_u64(word, mask),
+            near: scan_packed_from,
+        };
+        once::packed_with(tables, queries, radius, found, &steps)
+    }
+    let wide = are_wide(tables.iter().map(|table| table.width));
+    match level {
+        // SAFETY: the level was detected.
+        Level::Avx512Popcnt if wide => unsafe {
+            search_packed_popcnt(tables, queries, radius, found)
+        },
+        // SAFETY: the level was detected.
+        Level::Avx512 if wide => unsafe { search_packed_avx512(tables, queries, radius, found) },
+        // SAFETY: every level above portable includes POPCNT, BMI1 and BMI2.
+        _ => unsafe { by_popcnt(tables, queries, radius, found) },
     }
 }
 
@@ -405,8 +479,13 @@ fn ones_by_instruction(x: __m512i) -> __m512i {
     _mm512_popcnt_epi64(x)
 }
 
-/// Entries of a bucket that two vectors compare.
-const TWO_GROUPS: usize = 16;
+/// Entries of a vector.
+const GROUP: usize = 8;
+
+/// Entries that `scan_run` reads of so many: whole groups.
+fn read_entries(count: usize) -> usize {
+    count.max(1).next_multiple_of(GROUP)
+}
 
 /// Visits the entries of a bucket, which begins at byte `start`, that `near` has a bit for.
 #[inline]
@@ -426,35 +505,60 @@ fn visit_packed(
 
 /// The AVX-512 kernels once for each way to count ones.
 macro_rules! avx512_kernels {
-    ($features:literal, $ones:ident, $groups:ident, $packed:ident, $line:ident, $lines:ident, $words:ident, $pairs:ident) => {
+    ($features:literal, $ones:ident, $group:ident, $groups:ident, $run:ident, $packed:ident, $line:ident, $lines:ident, $words:ident, $pairs:ident, $search_lines:ident, $search_packed:ident) => {
+        /// Which of the eight entries at the start of `bytes` are near.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn $group(bytes: &[u8], width: usize, needle: u64, radius: u32) -> u64 {
+            let group = &bytes[..GROUP * width];
+            // SAFETY: a group is 8 * width >= 32 bytes, of which the first and the last 32 are read.
+            let (low, high) = unsafe {
+                let first = group.as_ptr();
+                let last = first.add(GROUP * width - 32);
+                (
+                    _mm256_loadu_si256(first.cast()),
+                    _mm256_loadu_si256(last.cast()),
+                )
+            };
+            let loaded = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+            let needles = _mm512_set1_epi64(needle as i64);
+            let limit = _mm512_set1_epi64(i64::from(radius));
+            let spread = spread(loaded, &GROUP_SPREADS[width - 4]);
+            let apart = $ones(_mm512_xor_si512(spread, needles));
+            u64::from(_mm512_cmple_epu64_mask(apart, limit))
+        }
+
         /// `bytes` holds whole groups of eight entries, at most eight of them.
         #[inline]
         #[target_feature(enable = $features)]
         fn $groups(bytes: &[u8], width: usize, needle: u64, radius: u32) -> u64 {
-            let how = &GROUP_SPREADS[width - 4];
-            let needles = _mm512_set1_epi64(needle as i64);
-            let limit = _mm512_set1_epi64(i64::from(radius));
             let mut hits = 0;
-            for (i, group) in bytes.chunks_exact(8 * width).enumerate() {
-                // SAFETY: a group is 8 * width >= 32 bytes, of which the first and the last 32 are
-                // read.
-                let (low, high) = unsafe {
-                    let first = group.as_ptr();
-                    let last = first.add(8 * width - 32);
-                    (
-                        _mm256_loadu_si256(first.cast()),
-                        _mm256_loadu_si256(last.cast()),
-                    )
-                };
-                let loaded = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
-                let apart = $ones(_mm512_xor_si512(spread(loaded, how), needles));
-                hits |= u64::from(_mm512_cmple_epu64_mask(apart, limit)) << (8 * i);
+            // Not by `fold`: a closure here has the features of this function, which keep it from being inlined there.
+            for (at, group) in bytes.chunks_exact(GROUP * width).enumerate() {
+                hits |= $group(group, width, needle, radius) << (GROUP * at);
             }
             hits
         }
 
-        /// Entries are of 4 to 8 bytes. Two groups are compared even where one would do: how many a bucket has is not
-        /// known beforehand, and a wrong guess costs more.
+        /// Which of at most 64 entries are near; `bytes` holds [`read_entries`] of them.
+        ///
+        /// Two groups are compared even where one would do, which is then compared again: how many a bucket has is not
+        /// known beforehand, and a wrong guess costs more, but memory beyond the bucket is not asked for.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn $run(bytes: &[u8], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
+            let second = if count > GROUP { GROUP * width } else { 0 };
+            let mut hits = $group(bytes, width, needle, radius)
+                | $group(&bytes[second..], width, needle, radius) << GROUP;
+            let mut at = 2 * GROUP;
+            while at < count {
+                hits |= $group(&bytes[at * width..], width, needle, radius) << at;
+                at += GROUP;
+            }
+            hits & low_ones(count)
+        }
+
+        /// Entries are of 4 to 8 bytes.
         #[target_feature(enable = $features)]
         fn $packed(
             entries: &[u8],
@@ -468,9 +572,9 @@ macro_rules! avx512_kernels {
                 compared += u64::from(extent.count);
                 let (start, count) = (extent.first as usize * width, extent.count as usize);
                 let mut hit = |entry| hit(bucket, entry);
-                match entries.get(start..start + TWO_GROUPS * width) {
-                    Some(bytes) if count <= TWO_GROUPS => {
-                        let near = $groups(bytes, width, needle, left) & low_ones(count);
+                match entries.get(start..start + read_entries(count) * width) {
+                    Some(bytes) if count <= 64 => {
+                        let near = $run(bytes, width, count, needle, left);
                         visit_packed(entries, start, width, near, &mut hit);
                     }
                     _ => scan_bucket(entries, width, extent, needle, left, &mut hit),
@@ -516,6 +620,51 @@ macro_rules! avx512_kernels {
                 }
             }
             compared
+        }
+
+        /// Entries are of 4 to 8 bytes, a line of them where they begin.
+        #[target_feature(enable = $features)]
+        fn $search_lines(
+            tables: &[LineTable<'_, u64>],
+            queries: &[u64],
+            radius: u32,
+            found: Found<'_, u64>,
+        ) -> u64 {
+            let steps = Steps {
+                extract: |word, mask| _pext_u64(word, mask),
+                deposit: |word, mask| _pdep_u64(word, mask),
+                near: |bytes: &[u8], place: usize, width, count, needle, radius| {
+                    match bytes.get(place..).and_then(<[u8]>::first_chunk) {
+                        // Those beside lines begin anywhere in theirs, and are few.
+                        Some(line) if count * width <= 64 => {
+                            $line(line, width, count, needle, radius)
+                        }
+                        _ => scan_packed_from(bytes, place, width, count, needle, radius),
+                    }
+                },
+            };
+            once::lines_with(tables, queries, radius, found, &steps)
+        }
+
+        /// Entries are of 4 to 8 bytes.
+        #[target_feature(enable = $features)]
+        fn $search_packed(
+            tables: &[PackedTable<'_, u64>],
+            queries: &[u64],
+            radius: u32,
+            found: Found<'_, u64>,
+        ) -> u64 {
+            let steps = Steps {
+                extract: |word, mask| _pext_u64(word, mask),
+                deposit: |word, mask| _pdep_u64(word, mask),
+                near: |bytes: &[u8], place: usize, width, count: usize, needle, radius| match bytes
+                    .get(place..place + read_entries(count) * width)
+                {
+                    Some(run) => $run(run, width, count, needle, radius),
+                    None => scan_packed_from(bytes, place, width, count, needle, radius),
+                },
+            };
+            once::packed_with(tables, queries, radius, found, &steps)
         }
 
         /// At most 64 words.
@@ -573,22 +722,30 @@ macro_rules! avx512_kernels {
 avx512_kernels!(
     "avx512f,avx512bw,avx2,popcnt,bmi2",
     ones_by_nibbles,
+    scan_group_avx512,
     scan_groups_avx512,
+    scan_run_avx512,
     probe_packed_avx512,
     scan_line_avx512,
     probe_lines_avx512,
     scan_words_avx512,
-    close_pairs_avx512
+    close_pairs_avx512,
+    search_lines_avx512,
+    search_packed_avx512
 );
 avx512_kernels!(
     "avx512f,avx512bw,avx512vpopcntdq,avx2,popcnt,bmi2",
     ones_by_instruction,
+    scan_group_popcnt,
     scan_groups_popcnt,
+    scan_run_popcnt,
     probe_packed_popcnt,
     scan_line_popcnt,
     probe_lines_popcnt,
     scan_words_popcnt,
-    close_pairs_popcnt
+    close_pairs_popcnt,
+    search_lines_popcnt,
+    search_packed_popcnt
 );
 
 /// The differences of eight windows are brought to their least before one comparison judges them.
