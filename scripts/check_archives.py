@@ -4,7 +4,7 @@ usage: check_archives.py LOOKALIKE FOLDER
 
 Every file of the folder is read by warcio and FastWARC (both from PyPI) and by the binary. What lookalike calls
 documents are responses, resources and conversions; a response may instead be counted as `http-status` or `not-text`.
-Prints a line a file; exits with 1 if the numbers differ where at least one of the readers gets to the end.
+A PDF that cannot be read is a `conversion`. Prints a line a file; exits with 1 if the numbers differ where at least one of the readers gets to the end.
 """
 
 import collections
@@ -49,7 +49,7 @@ def lookalike_counts(binary, path):
     skipped = {row["kind"]: row["count"] for row in summary["skipped"]}
     counts = collections.Counter({kind: skipped[kind] for kind in OTHERS if kind in skipped})
     pages = summary["documents"] + skipped.get("http-status", 0) + skipped.get("not-text", 0)
-    counts["page"] = pages + skipped.get("broken", 0)
+    counts["page"] = pages + skipped.get("broken", 0) + skipped.get("conversion", 0)
     return counts
 
 

@@ -20,10 +20,10 @@ static SESSION: OnceLock<Session> = OnceLock::new();
 
 /// Finds the target and writes its first inputs.
 fn begin() {
-    // libFuzzer ends at every panic; those in the reader of PDF are caught and told.
+    // libFuzzer ends at every panic; those in libraries that are caught and told are no failure.
     let end = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if std::thread::current().name() != Some(lookalike_corpus::PDF_THREAD) {
+        if !lookalike_corpus::panic_is_handled() {
             end(panic);
         }
     }));

@@ -15,7 +15,7 @@ use lookalike::scheme::{
 use lookalike_batch::{DistanceFor, Learning, Limits, Method, SPOOL, Scope};
 use lookalike_corpus::{
     Category, Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OutputFormat,
-    RankField,
+    RankField, StoreSettings,
 };
 
 use tempfile::{Builder, TempDir};
@@ -27,12 +27,14 @@ use crate::{console, interrupt, machine, size};
 /// What to read.
 #[derive(Args)]
 pub(crate) struct InputArguments {
-    /// Files, directories, globs, or - for standard input; JSONL, text, source code, HTML, WARC, WET, ARC, CSV or TSV;
-    /// plain, .gz, .zst, .bz2 or .xz
+    /// Files, directories, globs, or - for standard input; JSONL, text, source code, HTML, PDF, WARC, WET, ARC, CSV, TSV,
+    /// Parquet or Arrow; plain, .gz, .zst, .bz2 or .xz. In builds with the feature cloud also s3://BUCKET/PATH, gs://, az://,
+    /// https://
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<OsString>,
 
-    /// Read everything as jsonl, text, html, warc, arc, csv or tsv, whatever names and contents say
+    /// Read everything as jsonl, text, html, pdf, warc, wat (metadata as documents), arc, csv, tsv, parquet or arrow,
+    /// whatever names and contents say
     #[arg(long, value_name = "FORMAT", help_heading = "Input")]
     format: Option<Format>,
 
@@ -105,7 +107,22 @@ impl ConvertArguments {
     pub(crate) fn apply(&self, options: &mut InputOptions) {
         options.converters.clone_from(&self.converters);
         options.convert_limit = Duration::from_secs(self.limit);
+        options.store = store_settings();
     }
+}
+
+/// What the environment says of object stores.
+fn store_settings() -> StoreSettings {
+    let known = |name: &str| {
+        ["AWS_", "AZURE_", "GOOGLE_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    };
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        known(&name).then(|| (name.to_lowercase(), value))
+    });
+    StoreSettings(variables.collect())
 }
 
 /// A converter whose program is there.

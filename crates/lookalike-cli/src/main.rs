@@ -88,12 +88,11 @@ enum Command {
     Man(completions::ManArguments),
 }
 
-/// Damaged PDF makes its reader panic now and then: that is told with the document, and is no error of the program.
-#[cfg(feature = "pdf")]
-fn mute_pdf() {
+/// Damaged files make libraries panic now and then: that is told with the file, and is no error of the program.
+fn mute_handled_panics() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if std::thread::current().name() != Some(lookalike_corpus::PDF_THREAD) {
+        if !lookalike_corpus::panic_is_handled() {
             tell(panic);
         }
     }));
@@ -108,8 +107,7 @@ fn read_arguments() -> Result<Cli, Failure> {
 }
 
 fn main() -> ExitCode {
-    #[cfg(feature = "pdf")]
-    mute_pdf();
+    mute_handled_panics();
     let cli = match read_arguments() {
         Ok(cli) => cli,
         Err(failure) => return failure::exit_code(Err(failure)),

@@ -348,6 +348,9 @@ impl Hangups {
 fn tell_of_panics(log: &Log) {
     let log = log.clone();
     std::panic::set_hook(Box::new(move |panic| {
+        if lookalike_corpus::panic_is_handled() {
+            return;
+        }
         let place = panic.location().map(ToString::to_string);
         let thread = std::thread::current()
             .name()

@@ -45,6 +45,15 @@ pub struct Chunk {
     /// Losses met while reading it.
     pub skips: Vec<Skip>,
     pub(crate) pieces: Vec<Piece>,
+    /// Bytes that hang on rows, beside `bytes`.
+    pub(crate) attached: usize,
+}
+
+impl Chunk {
+    /// Bytes that it holds.
+    fn held(&self) -> usize {
+        self.bytes.len() + self.attached
+    }
 }
 
 /// A part of a chunk that comes from one source.
@@ -148,7 +157,7 @@ impl<'a> ChunkReader<'a> {
 
     /// Adds to the chunk until it is large enough or the inputs end.
     fn fill(&mut self, chunk: &mut Chunk) -> Result<(), ReadError> {
-        while chunk.bytes.len() < self.limits.chunk_bytes && chunk.pieces.len() < MAX_PIECES {
+        while chunk.held() < self.limits.chunk_bytes && chunk.pieces.len() < MAX_PIECES {
             if let Some(open) = &mut self.open {
                 let ended = match open {
                     Open::Lines(lines) => lines.fill(chunk, self.limits, self.mode)?,

@@ -14,6 +14,7 @@ use crate::glob;
 use crate::html;
 use crate::name;
 use crate::options::InputOptions;
+use crate::remote;
 use crate::sniff::{self, Refusal, Verdict};
 use crate::source::{Inputs, Origin, Skip, SkipKind, Source};
 
@@ -63,6 +64,8 @@ impl Inputs {
         for argument in arguments {
             if argument == "-" {
                 discovery.standard_input(spool_dir, standard_input)?;
+            } else if let Some(url) = remote::url(argument) {
+                discovery.remote(url, spool_dir)?;
             } else {
                 discovery.argument(argument)?;
             }
@@ -264,7 +267,7 @@ impl Discovery<'_> {
     }
 
     fn standard_input(&mut self, spool_dir: &Path, input: &mut dyn Read) -> Result<(), InputError> {
-        if self.sources.iter().any(|source| source.path().is_none()) {
+        if self.sources.iter().any(|source| source.name() == "-") {
             self.skip(Path::new("-"), SkipKind::Duplicate, AGAIN.to_owned());
             return Ok(());
         }
@@ -280,13 +283,98 @@ impl Discovery<'_> {
             }),
             Verdict::Read(format, compression) => {
                 self.sources.push(Source {
-                    origin: Origin::Spool { copy, hash },
+                    origin: Origin::Spool {
+                        copy,
+                        hash,
+                        url: None,
+                    },
                     format,
                     compression,
                     bytes,
                     modified: None,
                 });
                 Ok(())
+            }
+        }
+    }
+
+    /// One object of a store, or several.
+    #[cfg(feature = "cloud")]
+    fn remote(&mut self, url: &str, spool_dir: &Path) -> Result<(), InputError> {
+        let name = || url.to_owned();
+        let number = self.sources.len() + self.skips.len();
+        let objects = remote::fetch(url, &self.options.store, spool_dir, number);
+        let objects = objects.map_err(|refused| InputError::Remote {
+            name: name(),
+            reason: refused.reason,
+            remedy: refused.remedy,
+        })?;
+        if objects.is_empty() {
+            return Err(InputError::NoMatch { name: name() });
+        }
+        let is_named = objects.iter().all(|object| object.url == url);
+        for object in objects {
+            if let Some(refusal) = self.object(object)?
+                && is_named
+            {
+                return Err(InputError::Unsupported {
+                    name: name(),
+                    reason: refusal.reason,
+                    remedy: refusal.remedy.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "cloud"))]
+    fn remote(&mut self, url: &str, _: &Path) -> Result<(), InputError> {
+        Err(InputError::Unsupported {
+            name: url.to_owned(),
+            reason: "an object of a store, which this build does not read".to_owned(),
+            remedy: "build lookalike with the feature cloud, or copy it here first".to_owned(),
+        })
+    }
+
+    /// An object that was copied; the reason if it is not read, which is listed too.
+    #[cfg(feature = "cloud")]
+    fn object(&mut self, object: remote::Object) -> Result<Option<Refusal>, InputError> {
+        let remote::Object {
+            url,
+            copy,
+            bytes,
+            hash,
+        } = object;
+        let again = self
+            .sources
+            .iter()
+            .any(|source| source.name() == url.as_str());
+        if again {
+            self.skip(Path::new(&url), SkipKind::Duplicate, AGAIN.to_owned());
+            return Ok(None);
+        }
+        let head = head_of(&copy).map_err(|error| io_error(&copy, error))?;
+        match sniff::sniff(Path::new(remote::file_name(&url)), &head, self.options) {
+            Verdict::Refuse(refusal) => {
+                self.skip(Path::new(&url), refusal.kind, refusal.reason.clone());
+                // Nobody reads it; what remains goes with the directory.
+                let _ = fs::remove_file(&copy);
+                Ok(Some(refusal))
+            }
+            Verdict::Read(format, compression) => {
+                let origin = Origin::Spool {
+                    copy,
+                    hash,
+                    url: Some(url),
+                };
+                self.sources.push(Source {
+                    origin,
+                    format,
+                    compression,
+                    bytes,
+                    modified: None,
+                });
+                Ok(None)
             }
         }
     }

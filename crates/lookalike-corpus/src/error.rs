@@ -50,6 +50,16 @@ pub enum InputError {
         /// What the user can do.
         remedy: String,
     },
+    /// A store that refuses, or an object that is not there.
+    #[error("{name}: {reason}: {remedy}")]
+    Remote {
+        /// The argument.
+        name: String,
+        /// The store's word.
+        reason: String,
+        /// What the user can do.
+        remedy: &'static str,
+    },
     /// A FIFO, socket or device named by the user.
     #[error("{name}: is a {kind}, not a regular file; pass its content through `-`")]
     NotAFile {

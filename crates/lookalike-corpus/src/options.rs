@@ -9,6 +9,7 @@ use lookalike::{Extraction, FieldWeights};
 
 use crate::boilerplate::BoilerplateLines;
 use crate::convert::Converter;
+use crate::remote::StoreSettings;
 
 /// How inputs are read. Built by the caller, the same for discovery, reading and parsing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct InputOptions {
     pub converters: Vec<Converter>,
     /// How long such a command may take for one file.
     pub convert_limit: Duration,
+    /// What object stores must know, for arguments such as `s3://bucket/a.jsonl`.
+    pub store: StoreSettings,
     /// Lines that are taken out of texts.
     pub boilerplate: Option<Arc<BoilerplateLines>>,
     /// Largest document in bytes after decompression: a JSONL line without its terminator, or a
@@ -56,6 +59,7 @@ impl Default for InputOptions {
             html: Extraction::default(),
             converters: Vec::new(),
             convert_limit: Duration::from_secs(60),
+            store: StoreSettings::default(),
             boilerplate: None,
             max_document_bytes: 64 << 20,
             max_decoded_ratio: 1000,
@@ -77,8 +81,11 @@ pub enum Format {
     Pdf,
     /// One document a file, of which a command of the user makes the text: see [`InputOptions::converters`].
     Converted,
-    /// WARC 0.17 to 1.1, WET and WAT among them: pages of a web archive, one record each.
+    /// WARC 0.17 to 1.1, WET among them: pages of a web archive, one record each.
     Warc,
+    /// WAT: WARC whose metadata records are the documents, as title, description and links of a page. Never guessed: in
+    /// [`Format::Warc`] they are counted.
+    Wat,
     /// ARC 1 and 2, the older web archive.
     Arc,
     /// Comma-separated values with a line of names, a row a record.
@@ -100,6 +107,7 @@ impl fmt::Display for Format {
             Format::Pdf => "pdf",
             Format::Converted => "converted",
             Format::Warc => "warc",
+            Format::Wat => "wat",
             Format::Arc => "arc",
             Format::Csv => "csv",
             Format::Tsv => "tsv",
@@ -118,14 +126,15 @@ impl FromStr for Format {
             "text" => Ok(Format::Text),
             "html" => Ok(Format::Html),
             "pdf" => Ok(Format::Pdf),
-            "warc" | "wet" | "wat" => Ok(Format::Warc),
+            "warc" | "wet" => Ok(Format::Warc),
+            "wat" => Ok(Format::Wat),
             "arc" => Ok(Format::Arc),
             "csv" => Ok(Format::Csv),
             "tsv" => Ok(Format::Tsv),
             "parquet" => Ok(Format::Parquet),
             "arrow" => Ok(Format::Arrow),
             _ => Err(OptionError(format!(
-                "unknown format `{s}`: use jsonl, text, html, pdf, warc, arc, csv, tsv, parquet or arrow"
+                "unknown format `{s}`: use jsonl, text, html, pdf, warc, wat, arc, csv, tsv, parquet or arrow"
             ))),
         }
     }

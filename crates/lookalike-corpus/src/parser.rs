@@ -188,15 +188,21 @@ impl<'i> Parser<'i> {
                 state => {
                     let line = std::str::from_utf8(raw).unwrap_or_default();
                     let too_long = *state == RowState::TooLong;
+                    let most = self.max_bytes;
                     self.line(raw, line, &place, &mut |record| {
-                        visit(record.map(|mut record| {
+                        visit(record.and_then(|mut record| {
                             record.replaced |= row.replaced;
                             record.charset = row.charset;
                             record.charset_wrong = row.charset_wrong;
                             if too_long {
                                 record.text_state = TextState::TooLong;
                             }
-                            record
+                            match &row.pdf {
+                                Some(pdf) if record.text_state == TextState::Missing => {
+                                    with_pdf(record, pdf, &place, most)
+                                }
+                                _ => Ok(record),
+                            }
                         }));
                     });
                 }
@@ -326,7 +332,12 @@ impl<'i> Parser<'i> {
                 }
             }
             FileState::Whole if source.format == Format::Pdf => {
-                visit(pdf_record(raw, &place, source, self.max_bytes));
+                let record = place.record(raw, source.name(), TextState::TooLong);
+                let record = with_pdf(record, raw, &place, self.max_bytes);
+                visit(record.map(|record| match record.text_state {
+                    TextState::TooLong => Record { raw: b"", ..record },
+                    _ => record,
+                }));
             }
             FileState::Whole => {
                 let record = place.record(raw, source.name(), TextState::Present);
@@ -337,9 +348,7 @@ impl<'i> Parser<'i> {
 
     /// What the user's command makes of a file.
     fn convert(&self, source: &Source, raw: &[u8]) -> Result<Converted, String> {
-        let converter = source
-            .path()
-            .and_then(|path| sniff::converter(path, &self.converters));
+        let converter = sniff::converter(source.file_name(), &self.converters);
         // Sources are found with the same options as they are parsed with.
         let converter = converter.ok_or("no converter for it")?;
         converter.convert(raw, self.max_bytes, self.convert_limit)
@@ -365,31 +374,30 @@ impl<'i> Parser<'i> {
     }
 }
 
-/// A PDF as a record, or the reason why it is none.
+/// The record with the text of a PDF, or the reason why there is none.
 #[cfg(feature = "pdf")]
-fn pdf_record<'r>(
-    raw: &'r [u8],
+fn with_pdf<'r>(
+    record: Record<'r>,
+    bytes: &[u8],
     place: &Place,
-    source: &'r Source,
     most: usize,
 ) -> Result<Record<'r>, BadRecord> {
-    match pdf::text(raw, most) {
+    match pdf::text(bytes, most) {
         Ok(PdfText::Whole(text)) => Ok(Record {
             text: Cow::Owned(text),
-            ..place.record(raw, source.name(), TextState::Present)
+            text_state: TextState::Present,
+            ..record
         }),
-        Ok(PdfText::TooLong) => Ok(place.record(b"", source.name(), TextState::TooLong)),
+        Ok(PdfText::TooLong) => Ok(Record {
+            text_state: TextState::TooLong,
+            ..record
+        }),
         Err(error) => Err(place.bad(error.kind, error.reason)),
     }
 }
 
 #[cfg(not(feature = "pdf"))]
-fn pdf_record<'r>(
-    _: &'r [u8],
-    place: &Place,
-    _: &'r Source,
-    _: usize,
-) -> Result<Record<'r>, BadRecord> {
+fn with_pdf<'r>(_: Record<'r>, _: &[u8], place: &Place, _: usize) -> Result<Record<'r>, BadRecord> {
     Err(place.bad(
         BadKind::Conversion,
         "this build does not read PDF".to_owned(),

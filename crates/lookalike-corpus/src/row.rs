@@ -28,6 +28,8 @@ pub(crate) struct Row {
     /// The character set it was in, if it was decoded, and whether another one was declared.
     pub(crate) charset: Option<&'static str>,
     pub(crate) charset_wrong: bool,
+    /// A PDF whose text is that of the record; the line has none.
+    pub(crate) pdf: Option<Vec<u8>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -55,13 +57,15 @@ pub(crate) struct RowSink<'c> {
     pub(crate) bytes: &'c mut Vec<u8>,
     pub(crate) rows: Vec<Row>,
     pub(crate) skips: &'c mut Vec<Skip>,
+    /// Bytes that hang on the rows of the chunk.
+    pub(crate) attached: &'c mut usize,
     /// Length of `bytes` beyond which the chunk has enough.
     pub(crate) enough: usize,
 }
 
 impl RowSink<'_> {
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes.len() >= self.enough || self.rows.len() >= MAX_ROWS
+        self.bytes.len() + *self.attached >= self.enough || self.rows.len() >= MAX_ROWS
     }
 
     /// Ends the line that was appended to `bytes`.
@@ -76,7 +80,16 @@ impl RowSink<'_> {
             replaced,
             charset: None,
             charset_wrong: false,
+            pdf: None,
         });
+    }
+
+    /// Hangs a PDF on the row that was pushed last.
+    pub(crate) fn attach_pdf(&mut self, bytes: Vec<u8>) {
+        if let Some(row) = self.rows.last_mut() {
+            *self.attached += bytes.len();
+            row.pdf = Some(bytes);
+        }
     }
 
     pub(crate) fn bad(&mut self, offset: u64, kind: BadKind, reason: String) {
@@ -117,6 +130,10 @@ impl<'b> Object<'b> {
     pub(crate) fn number(&mut self, name: &str, value: impl Display) {
         let text = value.to_string();
         self.name(name).extend_from_slice(text.as_bytes());
+    }
+
+    pub(crate) fn texts(&mut self, name: &str, values: &[String]) {
+        serde_json::to_writer(self.name(name), values).expect("a vector takes every byte");
     }
 
     pub(crate) fn end(self) {

@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::chunk::ChunkReader;
 use crate::name;
 use crate::options::{Compression, Format, InputOptions};
+use crate::remote;
 
 /// Everything a job reads, in its order: arguments as given, directories by name bytewise.
 #[derive(Debug, Clone)]
@@ -38,8 +39,12 @@ pub struct Source {
 pub(crate) enum Origin {
     /// A file, by the path the user gave or the walk found.
     File(PathBuf),
-    /// Standard input: the copy, and a hash of its bytes.
-    Spool { copy: PathBuf, hash: u64 },
+    /// Standard input or an object of a store: its copy, a hash of its bytes, and the URL of the object.
+    Spool {
+        copy: PathBuf,
+        hash: u64,
+        url: Option<String>,
+    },
 }
 
 impl Source {
@@ -50,11 +55,29 @@ impl Source {
     pub fn name(&self) -> Cow<'_, str> {
         match &self.origin {
             Origin::File(path) => name::display(path),
-            Origin::Spool { .. } => Cow::Borrowed("-"),
+            Origin::Spool { url, .. } => Cow::Borrowed(url.as_deref().unwrap_or("-")),
         }
     }
 
-    /// The file itself; none for standard input.
+    /// The last part of its name, which may say its format; empty for standard input.
+    pub(crate) fn file_name(&self) -> &Path {
+        match &self.origin {
+            Origin::File(path) => path,
+            Origin::Spool { url, .. } => {
+                Path::new(remote::file_name(url.as_deref().unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Where results that are copies of it go below: its path, or that of its URL; none for standard input.
+    pub(crate) fn place(&self) -> Option<PathBuf> {
+        match &self.origin {
+            Origin::File(path) => Some(path.clone()),
+            Origin::Spool { url, .. } => Some(PathBuf::from(url.as_ref()?.replace("://", "/"))),
+        }
+    }
+
+    /// The file itself; none for standard input and objects of stores.
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
             Origin::File(path) => Some(path),
@@ -130,6 +153,8 @@ pub enum SkipKind {
     NotText,
     /// Bodies that are not encoded as their header says: taken as they are. No loss.
     RawBody,
+    /// Gzip members or zstd frames of a web archive that hold several records: read, but no tool can go to one of them. No loss.
+    SharedMember,
 }
 
 impl SkipKind {
@@ -152,6 +177,7 @@ impl SkipKind {
             SkipKind::HttpStatus => "http-status",
             SkipKind::NotText => "not-text",
             SkipKind::RawBody => "raw-body",
+            SkipKind::SharedMember => "shared-member",
         }
     }
 

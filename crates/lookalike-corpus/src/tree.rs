@@ -70,8 +70,8 @@ struct Taken {
 
 impl Taken {
     fn place(&mut self, source: &Source) -> PathBuf {
-        let wanted = match source.path() {
-            Some(path) => relative(path),
+        let wanted = match source.place() {
+            Some(path) => relative(&path),
             None => PathBuf::from("standard-input"),
         };
         let mut path = wanted.clone();

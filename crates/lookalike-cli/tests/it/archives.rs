@@ -196,6 +196,39 @@ fn extract_tells_documents_without_text() {
 }
 
 #[test]
+fn pages_that_link_alike_are_found_in_their_metadata() {
+    let folder = Folder::new();
+    let wat = |n: usize, links: &str| {
+        let links: Vec<Value> = links
+            .split(' ')
+            .map(|url| json!({"path": "A@/href", "url": url, "text": format!("to {url}")}))
+            .collect();
+        let html = json!({"Head": {"Title": "A page about ferries and tides"}, "Links": links});
+        let block = json!({"Envelope": {"Payload-Metadata": {"HTTP-Response-Metadata": {"HTML-Metadata": html}}}});
+        let block = block.to_string();
+        format!(
+            "WARC/1.0\r\nWARC-Type: metadata\r\nWARC-Target-URI: http://a.example/{n}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        )
+    };
+    let same = "/a /b /c /d /e /f";
+    let crawl = [wat(1, same), wat(2, same), wat(3, "/u /v /w /x /y /z")].concat();
+    let crawl = folder.add("crawl.warc.wat", crawl);
+    lookalike("pairs")
+        .arg(&crawl)
+        .succeed()
+        .says(&["0 records", "3 metadata"]);
+    let rows = lookalike("pairs")
+        .arg(&crawl)
+        .args(["--format", "wat", "--fields", "anchors:1,out-links:1"])
+        .succeed()
+        .lines();
+    let expected = json!({"a": "http://a.example/1", "b": "http://a.example/2", "similarity": 1.0});
+    assert_eq!(rows, [expected]);
+}
+
+#[test]
 #[cfg(feature = "parquet")]
 fn rows_of_parquet_are_records_and_come_out_as_json_lines() {
     use std::sync::Arc;

@@ -19,6 +19,7 @@ mod extract;
 mod fingerprint_files;
 mod henzinger;
 mod hostile;
+mod hostile_bombs;
 mod hostile_files;
 mod hostile_lines;
 mod hostile_pipes;

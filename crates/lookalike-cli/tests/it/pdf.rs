@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use crate::support::{Finish, Folder, json_lines, lookalike, pairs_of};
 
 fn fixture(name: &str) -> PathBuf {
@@ -59,6 +61,36 @@ fn the_same_document_by_different_producers_is_a_pair_and_leaves_as_it_came() {
             .iter()
             .any(|name| std::fs::read(fixture(name)).unwrap() == copied)
     );
+}
+
+#[test]
+fn a_pdf_that_was_crawled_meets_the_file_and_leaves_with_its_place() {
+    let folder = Folder::new();
+    let story = std::fs::read(fixture("story.pdf")).unwrap();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n";
+    let mut crawl = format!(
+        "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/s.pdf\r\nContent-Length: {}\r\n\r\n{head}",
+        head.len() + story.len()
+    )
+    .into_bytes();
+    crawl.extend(&story);
+    crawl.extend(b"\r\n\r\n");
+    let crawl = folder.add("in/crawl.warc", crawl);
+    let file = folder.add("in/story.pdf", &story);
+    let rows = lookalike("pairs").arg(&crawl).arg(&file).succeed().lines();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(
+        (&rows[0]["b"], &rows[0]["similarity"]),
+        (&json!("http://a.example/s.pdf"), &json!(1.0))
+    );
+    let results = folder.dedup(&crawl, &[]);
+    assert_eq!(results.kept.len(), 1);
+    let kept = &json_lines(&std::fs::read(folder.path("out/kept.jsonl")).unwrap())[0];
+    assert_eq!(
+        (&kept["mime"], &kept["offset"]),
+        (&json!("application/pdf"), &json!(0))
+    );
+    assert_eq!(kept.get("text"), None);
 }
 
 #[test]

@@ -1,25 +1,26 @@
 //! Web archives: records of WARC (0.17 to 1.1, with WET and WAT) and ARC as rows.
 //!
 //! [`Feed`](feed::Feed) is the window over the decompressed bytes, [`head`] parses what stands
-//! before a record, [`http`] undoes the encodings of a response, [`page`] makes a row of it. Here
+//! before a record, [`http`] undoes the encodings of a response, [`page`] makes a row of it, [`wat`] of metadata. Here
 //! records are told from each other, also where lengths lie: a length is believed only when the
 //! next record begins behind it; otherwise the record is bad, and reading goes on at the next head
 //! that is found. Nothing is allocated by what a head says.
 //!
 //! Which records are documents: responses of status 2xx, resources and conversions, if they hold
-//! text. All others are counted by kind.
+//! text or PDF. All others are counted by kind.
 
 mod feed;
 mod head;
 mod http;
 mod page;
+mod wat;
 
 use crate::chunk;
 use crate::error::ReadError;
 use crate::options::{Compression, Format, InputOptions};
 use crate::record::BadKind;
 use crate::row::{Notes, RowReader, RowSink};
-use crate::source::Source;
+use crate::source::{SkipKind, Source};
 use feed::Feed;
 use head::{Begin, Head};
 use page::Pages;
@@ -37,6 +38,8 @@ pub(crate) struct Archive<'a> {
     hold: usize,
     /// Whether bytes that belong to no record follow from damage that was told already.
     is_told: bool,
+    /// The member of the record before, and whether it was told that it holds several.
+    last_member: Option<(u64, bool)>,
 }
 
 /// What is known of a block when its bytes are there.
@@ -60,6 +63,7 @@ impl<'a> Archive<'a> {
             notes: Notes::default(),
             hold: limit.saturating_add(ROOM_BYTES),
             is_told: false,
+            last_member: None,
         })
     }
 
@@ -75,6 +79,7 @@ impl<'a> Archive<'a> {
                 let (head, length) = *parsed;
                 self.feed.pass(length);
                 self.is_told = false;
+                self.note_member(offset, member);
                 self.record(&head, offset, member, sink)?;
             }
             Begin::Part => {
@@ -87,6 +92,23 @@ impl<'a> Archive<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Counts members that hold more than one record, once each.
+    fn note_member(&mut self, offset: u64, member: u64) {
+        let is_packed = matches!(
+            self.source.compression,
+            Compression::Gzip | Compression::Zstd
+        );
+        let (last, told) = self.last_member.unwrap_or((u64::MAX, false));
+        let shared = is_packed && last == member;
+        if shared && !told {
+            self.notes.add(SkipKind::SharedMember, offset, || {
+                "several records are packed as one: all are read, but no tool can go to one of them"
+                    .to_owned()
+            });
+        }
+        self.last_member = Some((member, shared));
     }
 
     /// A bad record, unless it is the consequence of one that was told before.

@@ -1,17 +1,22 @@
 //! From a record of an archive to the JSON line of its fields, if it is a document.
 
 use crate::charset::{self, Decoded};
+use crate::options::Format;
+use crate::record::BadKind;
 use crate::row::{Notes, Object, RowSink, RowState};
 use crate::sniff;
 use crate::source::{SkipKind, Source};
 
 use super::head::{Head, Kind};
 use super::http;
+use super::wat::Wat;
 
 /// Makes rows of records.
 pub(super) struct Pages {
     source: String,
     limit: usize,
+    /// Whether metadata of pages are the documents.
+    is_wat: bool,
 }
 
 /// Where a record lies.
@@ -21,6 +26,14 @@ pub(super) struct Place {
     pub(super) offset: u64,
     /// The compressed member in the file; 0 where there are none.
     pub(super) member: u64,
+}
+
+/// What is told of a page by its own record, or by its metadata.
+struct Known<'a> {
+    date: Option<&'a str>,
+    record_id: Option<&'a str>,
+    status: Option<u16>,
+    mime: Option<&'a str>,
 }
 
 /// What a record says, once its HTTP head is off.
@@ -35,6 +48,8 @@ struct Payload<'a> {
 enum Text {
     Html,
     Plain,
+    /// Its text is made by the parser, of which there are several.
+    Pdf,
 }
 
 impl Pages {
@@ -42,6 +57,7 @@ impl Pages {
         Pages {
             source: source.name().into_owned(),
             limit,
+            is_wat: source.format == Format::Wat,
         }
     }
 
@@ -59,6 +75,12 @@ impl Pages {
             Some(url) => format!("{what} of {url:.200}"),
             None => what.to_owned(),
         };
+        if self.is_wat
+            && head.kind == Kind::Metadata
+            && self.add_wat(head, block, is_cut, place, sink)
+        {
+            return;
+        }
         if let Some(kind) = not_a_document(head.kind) {
             notes.add(kind, place.offset, || {
                 named(&format!("{:.40} record", head.type_name))
@@ -97,38 +119,24 @@ impl Pages {
     ) {
         let html = text == Text::Html;
         let header = payload.mime.as_deref().and_then(charset::in_content_type);
-        let decoded: Option<Decoded<'_>> = (!payload.body.too_long)
+        let decoded: Option<Decoded<'_>> = (!payload.body.too_long && text != Text::Pdf)
             .then(|| charset::decode_declared(&payload.body.bytes, html, header));
         let mut line = Object::begin(sink.bytes);
-        let fields = [
-            ("url", &head.url),
-            ("date", &head.date),
-            ("record_id", &head.record_id),
-            ("digest", &head.digest),
-        ];
-        for (name, value) in fields {
-            if let Some(value) = value {
-                line.text(name, value);
-            }
-        }
-        line.text("type", &head.type_name.to_ascii_lowercase());
-        if let Some(status) = payload.status {
-            line.number("status", status);
-        }
-        if let Some(mime) = &payload.mime {
-            line.text("mime", mime.split(';').next().unwrap_or_default().trim());
-        }
-        line.text("source", &self.source);
-        line.number("member", place.member);
-        line.number("offset", place.offset);
+        let known = Known {
+            date: head.date.as_deref(),
+            record_id: head.record_id.as_deref(),
+            status: payload.status,
+            mime: payload.mime.as_deref(),
+        };
+        self.write_fields(&mut line, head, &known, place);
         if let Some(decoded) = &decoded {
             line.text("charset", decoded.charset);
             line.text(if html { "html" } else { "text" }, &decoded.text);
         }
         line.end();
-        let state = match decoded {
-            Some(_) => RowState::Good,
-            None => RowState::TooLong,
+        let state = match payload.body.too_long {
+            false => RowState::Good,
+            true => RowState::TooLong,
         };
         let replaced = decoded.as_ref().is_some_and(|decoded| decoded.replaced);
         sink.push(place.offset, state, replaced);
@@ -136,6 +144,86 @@ impl Pages {
             row.charset = Some(decoded.charset);
             row.charset_wrong = decoded.wrong_declaration;
         }
+        if text == Text::Pdf && !payload.body.too_long {
+            sink.attach_pdf(payload.body.bytes.to_vec());
+        }
+    }
+
+    /// Adds what a WAT record tells of a page; false if it tells of something else.
+    fn add_wat(
+        &self,
+        head: &Head,
+        block: &[u8],
+        is_cut: bool,
+        place: Place,
+        sink: &mut RowSink<'_>,
+    ) -> bool {
+        let is_json = head
+            .mime
+            .as_deref()
+            .is_some_and(|mime| mime.contains("json"));
+        if !is_json {
+            return false;
+        }
+        let too_long = is_cut || block.len() > self.limit;
+        let wat = match too_long {
+            true => Wat::default(),
+            false => match Wat::parse(block) {
+                Ok(Some(wat)) => wat,
+                Ok(None) => return false,
+                Err(error) => {
+                    let reason = format!("its metadata is no JSON: {error}");
+                    sink.bad(place.offset, BadKind::Broken, reason);
+                    return true;
+                }
+            },
+        };
+        let mut line = Object::begin(sink.bytes);
+        let known = Known {
+            date: wat.date.as_deref().or(head.date.as_deref()),
+            record_id: wat.record_id.as_deref().or(head.record_id.as_deref()),
+            status: wat.status,
+            mime: wat.mime.as_deref(),
+        };
+        self.write_fields(&mut line, head, &known, place);
+        if !too_long {
+            line.text("title", &wat.title);
+            line.texts("anchors", &wat.anchors);
+            line.texts("out_links", &wat.out_links);
+            line.text("text", &wat.text());
+        }
+        line.end();
+        let state = match too_long {
+            false => RowState::Good,
+            true => RowState::TooLong,
+        };
+        sink.push(place.offset, state, false);
+        true
+    }
+
+    /// Writes what every document of an archive has.
+    fn write_fields(&self, line: &mut Object<'_>, head: &Head, known: &Known<'_>, place: Place) {
+        let fields = [
+            ("url", head.url.as_deref()),
+            ("date", known.date),
+            ("record_id", known.record_id),
+            ("digest", head.digest.as_deref()),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value {
+                line.text(name, value);
+            }
+        }
+        line.text("type", &head.type_name.to_ascii_lowercase());
+        if let Some(status) = known.status {
+            line.number("status", status);
+        }
+        if let Some(mime) = known.mime {
+            line.text("mime", mime.split(';').next().unwrap_or_default().trim());
+        }
+        line.text("source", &self.source);
+        line.number("member", place.member);
+        line.number("offset", place.offset);
     }
 }
 
@@ -186,10 +274,13 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<Text> {
         "text/xml" | "application/xml" | "application/rss+xml" | "application/atom+xml" => {
             Some(Text::Html)
         }
+        "application/pdf" | "application/x-pdf" => pdf(),
         // ClueWeb, ARC and broken servers.
         "" | "no-type" | "unknown" | "application/octet-stream" | "application/http" => {
             if sniff::is_html(body) {
                 Some(Text::Html)
+            } else if body.starts_with(b"%PDF-") {
+                pdf()
             } else if essence == "application/octet-stream" {
                 None
             } else {
@@ -198,6 +289,11 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<Text> {
         }
         _ => None,
     }
+}
+
+/// A PDF, where this build reads it.
+fn pdf() -> Option<Text> {
+    cfg!(feature = "pdf").then_some(Text::Pdf)
 }
 
 /// Text without a NUL in its beginning, unless it is UTF-16.
@@ -223,6 +319,8 @@ mod tests {
             (Some("text/dns"), b"20080430", None),
             (None, b"<html>", Some(Text::Html)),
             (None, b"words", Some(Text::Plain)),
+            (Some("application/pdf"), b"%PDF-1.7", pdf()),
+            (Some("application/octet-stream"), b"%PDF-1.7", pdf()),
             (Some("application/octet-stream"), b"words", None),
         ];
         for (mime, body, expected) in cases {

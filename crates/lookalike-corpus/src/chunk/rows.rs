@@ -39,6 +39,7 @@ impl<'a> RowCutter<'a> {
             bytes: &mut chunk.bytes,
             rows: Vec::new(),
             skips: &mut chunk.skips,
+            attached: &mut chunk.attached,
             enough,
         };
         let ended = self.reader.fill(&mut sink)?;
@@ -68,7 +69,7 @@ fn open<'a>(
     options: &InputOptions,
 ) -> Result<Box<dyn RowReader + Send + 'a>, ReadError> {
     Ok(match source.format {
-        Format::Warc | Format::Arc => Box::new(Archive::open(source, options)?),
+        Format::Warc | Format::Wat | Format::Arc => Box::new(Archive::open(source, options)?),
         Format::Csv | Format::Tsv => Box::new(Delimited::open(source, options)?),
         #[cfg(feature = "parquet")]
         Format::Parquet => Box::new(ParquetTable::open(source, options)?),

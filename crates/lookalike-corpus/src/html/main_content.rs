@@ -4,9 +4,9 @@
 //! taken from the element that it chose by our own walk, so that lines, paragraphs and notes are
 //! those of the other modes.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use dom_smoothie::Readability;
+
+use crate::guard::caught;
 
 /// The HTML of the main content; none if the library finds nothing, or fails on a page that no test
 /// of ours or theirs foresaw. The page must be tame: see [`super::shape`].
@@ -15,5 +15,5 @@ pub(super) fn main_content(html: &str) -> Option<String> {
         let article = Readability::new(html, None, None).ok()?.parse().ok()?;
         Some(article.content.to_string())
     };
-    catch_unwind(AssertUnwindSafe(parse)).ok().flatten()
+    caught(parse).flatten()
 }

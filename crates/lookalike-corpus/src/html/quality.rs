@@ -1,10 +1,10 @@
 //! The main content of a page by a slower, more careful library: a port of Trafilatura with its
 //! fallbacks, which takes the best of several extractors' answers.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use lookalike::Extraction;
 use trafilatura::Options;
+
+use crate::guard::caught;
 
 /// The HTML of the main content, as [`super::main_content`] gives it.
 pub(super) fn quality_content(html: &str, extraction: Extraction) -> Option<String> {
@@ -13,5 +13,5 @@ pub(super) fn quality_content(html: &str, extraction: Extraction) -> Option<Stri
         .with_links(extraction.links)
         .with_images(extraction.alt);
     let extract = || Some(trafilatura::extract(html, &options).ok()?.content_html);
-    catch_unwind(AssertUnwindSafe(extract)).ok().flatten()
+    caught(extract).flatten()
 }

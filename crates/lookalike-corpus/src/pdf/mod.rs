@@ -25,11 +25,9 @@ use hayro_interpret::{
     Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page,
 };
 
+use crate::guard::Guard;
 use crate::record::BadKind;
 use page::Writer;
-
-/// Name of the threads that read PDF, for whoever reports panics: those in it are no errors of the program.
-pub const PDF_THREAD: &str = "lookalike-pdf";
 
 /// The library recurses into what is nested, up to limits of its own.
 const STACK_BYTES: usize = 16 << 20;
@@ -75,7 +73,7 @@ pub(crate) fn text(bytes: &[u8], most: usize) -> Outcome {
     let (send, receive) = channel();
     let (bytes, heard) = (bytes.to_vec(), Arc::clone(&stop));
     let reader = thread::Builder::new()
-        .name(PDF_THREAD.to_owned())
+        .name("lookalike-pdf".to_owned())
         .stack_size(STACK_BYTES);
     let reader = reader.spawn(move || read(bytes, most, &heard, &send));
     let reader =
@@ -102,6 +100,7 @@ pub(crate) fn text(bytes: &[u8], most: usize) -> Outcome {
 }
 
 fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<Outcome>) {
+    let _guard = Guard::new();
     let outcome = match Pdf::new(bytes) {
         Ok(pdf) => Ok(PdfText::Whole(draw(&pdf, most, stop))),
         Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)) => {

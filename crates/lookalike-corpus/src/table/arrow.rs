@@ -9,10 +9,10 @@ use arrow_ipc::root_as_message;
 use arrow_schema::ArrowError;
 
 use super::column;
-use super::parquet::guarded;
 use crate::chunk;
 use crate::decode;
 use crate::error::ReadError;
+use crate::guard::guarded;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
 use crate::source::Source;

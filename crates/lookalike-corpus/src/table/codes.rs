@@ -17,7 +17,8 @@ use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::{CodeCell, column, parquet::guarded};
+use super::{CodeCell, column};
+use crate::guard::guarded;
 
 const FINGERPRINT: &str = "fingerprint";
 const ID: &str = "id";

@@ -1,7 +1,6 @@
 //! Parquet, one row group at a time: a broken group harms no other.
 
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::{
@@ -13,6 +12,7 @@ use super::column;
 use crate::chunk;
 use crate::decode;
 use crate::error::ReadError;
+use crate::guard::guarded;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
 use crate::source::Source;
@@ -177,14 +177,4 @@ fn impossible(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Option<String>
         }
     }
     None
-}
-
-/// Runs foreign code on hostile bytes: a panic is an error like any other.
-pub(super) fn guarded<T, E: std::fmt::Display>(
-    work: impl FnOnce() -> Result<T, E>,
-) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(done) => done.map_err(|error| error.to_string()),
-        Err(_) => Err("the data contradicts itself".to_owned()),
-    }
 }

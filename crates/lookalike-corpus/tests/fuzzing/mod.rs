@@ -52,6 +52,7 @@ pub(crate) const TARGETS: &[Target] = &[
     file("jsonl", "a.jsonl", Some(Format::Jsonl)),
     file("csv", "a.csv", Some(Format::Csv)),
     file("warc", "a.warc", Some(Format::Warc)),
+    file("wat", "a.wat", Some(Format::Wat)),
     file("arc", "a.arc", Some(Format::Arc)),
     file("packed", "a.warc.gz", Some(Format::Warc)),
     #[cfg(feature = "pdf")]

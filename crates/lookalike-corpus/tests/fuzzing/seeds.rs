@@ -9,7 +9,8 @@ pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
         "charset" => charsets(),
         "jsonl" => lines(),
         "csv" => tables(),
-        "warc" => vec![warc(), revisits()],
+        "warc" => vec![warc(), revisits(), pdf_pages()],
+        "wat" => vec![wat(), warc()],
         "arc" => vec![arc()],
         "packed" => packed(),
         #[cfg(feature = "pdf")]
@@ -129,6 +130,38 @@ fn revisits() -> Vec<u8> {
             "response",
             b"HTTP/1.1 404 Not Found\nContent-Type: text/html\n\n<p>no",
         ),
+    ]
+    .concat()
+}
+
+/// A PDF that a server gave, and one that is none.
+fn pdf_pages() -> Vec<u8> {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n".as_slice();
+    let story = include_bytes!("../fixtures/story.pdf").as_slice();
+    [
+        record("response", &[head, story].concat()),
+        record("response", &[head, b"%PDF-1.7"].concat()),
+    ]
+    .concat()
+}
+
+/// What a WAT tells of a page, of a request, and what is no JSON.
+fn wat() -> Vec<u8> {
+    let page = br#"{"Envelope":{"WARC-Header-Metadata":{"WARC-Date":"2024-01-01T00:00:00Z"},"Payload-Metadata":{"HTTP-Response-Metadata":
+        {"Response-Message":{"Status":"200"},"Headers":{"Content-Type":"text/html"},"HTML-Metadata":{"Head":{"Title":"The ferry",
+        "Metas":[{"name":"description","content":"It left."}]},"Links":[{"path":"A@/href","url":"/1","text":"tide"}]}}}}}"#;
+    let json = |block: &[u8]| {
+        let head = format!(
+            "WARC/1.0\r\nWARC-Type: metadata\r\nWARC-Target-URI: http://a.example/1\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            block.len()
+        );
+        [head.as_bytes(), block, b"\r\n\r\n"].concat()
+    };
+    [
+        json(page),
+        json(br#"{"Envelope":{"Payload-Metadata":{}}}"#),
+        json(b"{"),
     ]
     .concat()
 }

@@ -253,6 +253,174 @@ fn a_page_that_is_too_long_keeps_its_fields() {
 }
 
 #[test]
+fn row_12_an_archive_in_one_gzip_member_is_read_and_told() {
+    let all: Vec<Vec<u8>> = (1..=3).map(record).collect();
+    let each: Vec<Vec<u8>> = all.iter().map(|bytes| gzip(bytes)).collect();
+    let two = [gzip(&all[..2].concat()), gzip(&all[2])].concat();
+    let whole = gzip(&all.concat());
+    let frame = zstd(&all.concat());
+    let cases = [
+        ("a.warc", all.concat(), None),
+        ("a.warc.gz", each.concat(), None),
+        ("a.warc.gz", two, Some(1)),
+        ("a.warc.gz", whole, Some(1)),
+        ("a.warc.zst", frame, Some(1)),
+    ];
+    for (name, bytes, expected) in cases {
+        let reading = read_bytes(name, &bytes);
+        assert_eq!(reading.texts().len(), 3, "{name}");
+        let mut skips = reading.skips.iter();
+        let told = skips.find(|skip| skip.kind == SkipKind::SharedMember);
+        assert_eq!(told.map(|skip| skip.count), expected, "{name}");
+        assert!(told.is_none_or(|skip| !skip.kind.is_loss()));
+    }
+}
+
+#[test]
+fn row_15_revisits_and_members_of_nothing_are_counted_and_passed() {
+    let empty = gzip(b"");
+    let revisit = b"WARC/1.1\r\nWARC-Type: revisit\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
+    let bytes = [
+        empty.clone(),
+        gzip(&record(1)),
+        empty.clone(),
+        empty.clone(),
+        gzip(revisit),
+        gzip(&record(2)),
+        empty.clone(),
+    ];
+    let reading = read_bytes("a.warc.gz", &bytes.concat());
+    assert_eq!(reading.ids(), ["http://a.example/1", "http://a.example/2"]);
+    let kinds: Vec<SkipKind> = reading.skips.iter().map(|skip| skip.kind).collect();
+    assert_eq!(kinds, [SkipKind::Revisit]);
+    for nothing in [Vec::new(), empty.clone(), empty.repeat(3), zstd(b"")] {
+        let reading = read_bytes("a.warc.gz", &nothing);
+        assert_eq!(reading, Reading::default(), "{nothing:?}");
+    }
+}
+
+#[cfg(feature = "pdf")]
+#[test]
+fn pdf_in_an_archive_is_read_where_it_stands() {
+    let response = |n: usize, mime: &str, body: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\n\r\n");
+        let block = [head.as_bytes(), body].concat();
+        let head = format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/{n}\r\nContent-Length: {}\r\n\r\n",
+            block.len()
+        );
+        gzip(&[head.as_bytes(), &block, b"\r\n\r\n"].concat())
+    };
+    let fixture = |name: &str| {
+        std::fs::read(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests/fixtures")
+                .join(name),
+        )
+        .unwrap()
+    };
+    let story = fixture("story.pdf");
+    let parts = [
+        response(1, "application/pdf", &story),
+        response(2, "application/octet-stream", &fixture("packed.pdf")),
+        response(3, "application/pdf", &fixture("locked.pdf")),
+        response(4, "application/pdf; x", b"%PDF-1.7 and no more"),
+        response(5, "text/html", b"<p>a page behind them"),
+    ];
+    let corpus = Corpus::with("a.warc.gz", &parts.concat());
+    let options = InputOptions {
+        chunk_bytes: 1,
+        ..InputOptions::default()
+    };
+    let inputs = corpus.inputs("a.warc.gz", &options);
+    let reading = read(&inputs, &options);
+    let texts = reading.texts();
+    assert_eq!(texts.len(), 3);
+    assert!(texts[0].contains("The ferry left the harbour"), "{texts:?}");
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(words(texts[0]), words(texts[1]));
+    for (number, reason) in [(2, "encrypted with a password"), (3, "no PDF, or damaged")] {
+        let bad = reading.records[number].as_ref().unwrap_err();
+        assert_eq!(bad.kind, BadKind::Conversion);
+        assert!(bad.reason.contains(reason), "{}", bad.reason);
+    }
+    // What leaves is where it lies, not its bytes; the second reading numbers alike and reads no PDF.
+    let raw = read_raw(&inputs, &options);
+    assert_eq!(raw.len(), 5);
+    let line: Value = serde_json::from_slice(&raw[0].bytes).unwrap();
+    assert_eq!(
+        (&line["mime"], &line["member"], line.get("text")),
+        (&Value::from("application/pdf"), &Value::from(0), None)
+    );
+    // One file of PDF has the same text.
+    let alone = Corpus::with("a.pdf", &story);
+    let alone = read(&alone.inputs("a.pdf", &options), &options);
+    assert_eq!(alone.texts()[0], texts[0]);
+    let short = InputOptions {
+        max_document_bytes: 200,
+        ..InputOptions::default()
+    };
+    let reading = read(&corpus.inputs("a.warc.gz", &short), &short);
+    let first = reading.records[0].as_ref().unwrap();
+    assert_eq!((first.state, first.text.as_str()), (TextState::TooLong, ""));
+}
+
+#[test]
+fn a_wat_is_counted_and_read_when_asked_for() {
+    let metadata = |n: usize, mime: &str, block: &str| {
+        format!(
+            "WARC/1.0\r\nWARC-Type: metadata\r\nWARC-Target-URI: http://a.example/{n}\r\nWARC-Date: 2024-05-31T00:00:00Z\r\n\
+             Content-Type: {mime}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        )
+    };
+    let page = r#"{"Envelope":{"WARC-Header-Metadata":{"WARC-Date":"2024-01-02T00:00:00Z"},"Payload-Metadata":{"HTTP-Response-Metadata":{
+        "Response-Message":{"Status":"200"},"Headers":{"Content-Type":"text/html; charset=utf-8"},"HTML-Metadata":{
+        "Head":{"Title":"The ferry"},"Links":[{"path":"A@/href","url":"/tide","text":"tide table"}]}}}}}"#;
+    let request = r#"{"Envelope":{"Payload-Metadata":{"HTTP-Request-Metadata":{}}}}"#;
+    let bytes = [
+        metadata(1, "application/json", page),
+        metadata(2, "application/json", request),
+        metadata(3, "application/warc-fields", "fetchTimeMs: 7"),
+        metadata(4, "application/json", "{\"Envelope\":"),
+    ]
+    .concat();
+    let corpus = Corpus::with("a.warc.wat", bytes.as_bytes());
+    let counted = |reading: &Reading| {
+        let mut skips = reading.skips.iter();
+        let skip = skips.find(|skip| skip.kind == SkipKind::Metadata);
+        skip.map_or(0, |skip| skip.count)
+    };
+    let options = InputOptions::default();
+    let reading = read(&corpus.inputs("a.warc.wat", &options), &options);
+    assert_eq!((reading.records.len(), counted(&reading)), (0, 4));
+    let options = InputOptions {
+        format: Some("wat".parse().unwrap()),
+        ..InputOptions::default()
+    };
+    let reading = read(&corpus.inputs("a.warc.wat", &options), &options);
+    assert_eq!(reading.texts(), ["The ferry\n\ntide table"]);
+    assert_eq!(counted(&reading), 2);
+    assert!(reading.reasons()[0].contains("its metadata is no JSON"));
+    let line: Value = serde_json::from_slice(&reading.records[0].as_ref().unwrap().raw).unwrap();
+    for (field, value) in [
+        ("url", Value::from("http://a.example/1")),
+        ("date", Value::from("2024-01-02T00:00:00Z")),
+        ("status", Value::from(200)),
+        ("mime", Value::from("text/html")),
+        ("title", Value::from("The ferry")),
+        ("out_links", vec!["/tide"].into()),
+        ("anchors", vec!["tide table"].into()),
+    ] {
+        assert_eq!(line[field], value, "{field}");
+    }
+}
+
+#[test]
 fn old_archives() {
     let head = "filedesc://x.arc 0.0.0.0 20080101000000 text/plain 15\n1 0 CommonCrawl\n";
     let mut bytes = head.as_bytes().to_vec();
@@ -347,7 +515,11 @@ fn real_archives_are_read_to_their_end() {
                 ("metadata", 261),
             ],
         ),
-        ("cc-2008.arc", &[("warcinfo", 1), ("response", 145)]),
+        // One of its responses is a PDF that is cut off.
+        (
+            "cc-2008.arc",
+            &[("warcinfo", 1), ("response", 144), ("bad", 1)],
+        ),
         ("quirk-clipped.warc.gz", &[("bad", 1), ("damaged", 1)]),
         (
             "quirk-clueweb.warc.gz",

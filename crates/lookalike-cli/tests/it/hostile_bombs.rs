@@ -1,0 +1,84 @@
+//! Small files that are large inside: each costs itself only, is counted, and is never held.
+
+use std::io::Write;
+
+use crate::support::{Finish, Folder, STORY, json_lines, lookalike, record};
+
+const MIB: usize = 1 << 20;
+
+/// `before`, so many MiB of spaces, and `after`, packed in one gzip member a part; a GiB takes a MB.
+fn gzip(before: &[u8], mebibytes: usize, after: &[u8]) -> Vec<u8> {
+    let member = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let piece = member(&vec![b' '; 16 * MIB]).repeat(mebibytes / 16);
+    [member(before), piece, member(after)].concat()
+}
+
+/// The same in frames of zstd; a GiB takes some 30 KB.
+fn frames(before: &[u8], mebibytes: usize, after: &[u8]) -> Vec<u8> {
+    let frame = |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap();
+    let piece = frame(&vec![b' '; 16 * MIB]).repeat(mebibytes / 16);
+    [frame(before), piece, frame(after)].concat()
+}
+
+/// A page of a web archive whose body is packed.
+fn packed_page(url: &str, body: &[u8]) -> Vec<u8> {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n";
+    let record = format!(
+        "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nContent-Length: {}\r\n\r\n{head}",
+        head.len() + body.len()
+    );
+    [record.as_bytes(), body, b"\r\n\r\n"].concat()
+}
+
+#[test]
+fn row_10_bombs_and_a_line_of_a_gigabyte_are_counted_and_the_rest_is_read() {
+    let folder = Folder::new();
+    let story = record("before", STORY);
+    let line = format!("{story}{{\"id\":\"long\",\"text\":\"");
+    let after = format!("\"}}\n{}", record("after", STORY));
+    folder.add(
+        "in/a.jsonl.gz",
+        gzip(line.as_bytes(), 1024, after.as_bytes()),
+    );
+    folder.add(
+        "in/b.jsonl.zst",
+        frames(line.as_bytes(), 1024, after.as_bytes()),
+    );
+    folder.add("in/c.txt.gz", gzip(STORY.as_bytes(), 1024, b""));
+    folder.add("in/d.txt.zst", frames(STORY.as_bytes(), 1024, b""));
+    let bomb = gzip(b"<p>", 512, b"");
+    let page = gzip(format!("<p>{STORY}").as_bytes(), 0, b"");
+    let crawl = [
+        packed_page("http://a.example/bomb", &bomb),
+        packed_page("http://a.example/page", &page),
+    ];
+    folder.add("in/e.warc", crawl.concat());
+    // Few bytes that are too many, and one bomb within another.
+    let spaces = vec![b' '; 128 * MIB];
+    folder.add("in/g.txt.zst", zstd::encode_all(&spaces[..], 3).unwrap());
+    folder.add("in/f.txt.gz", gzip(&frames(b"", 4096, b""), 256, b""));
+    let out = folder.path("out");
+    let done = lookalike("dedup")
+        .arg(folder.path("in"))
+        .arg("-o")
+        .arg(&out)
+        .args(["--memory", "64M", "--compress", "zst", "--json"])
+        .succeed();
+    let run = done.json();
+    let peak = run["measured"]["peak_memory"].as_u64().unwrap();
+    assert!(peak < 256 << 20, "{peak}");
+    // Five texts say the same: two of each stream of lines, and one page.
+    assert_eq!(run["decisions"]["removed_exact"], 4, "{run}");
+    let skipped = json_lines(&std::fs::read(out.join("skipped.jsonl")).unwrap());
+    let mut kinds: Vec<&str> = skipped
+        .iter()
+        .filter_map(|row| row["kind"].as_str())
+        .collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["binary", "bomb"]);
+    assert_eq!(run["counts"]["too_long"], 5, "{run}");
+}

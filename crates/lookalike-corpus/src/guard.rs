@@ -1,0 +1,50 @@
+//! Libraries on hostile bytes: where they panic, one document or file is lost, not the job.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    static HANDLED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic on this thread would be caught, and told as damage to a file: for hooks that report panics, which
+/// should keep silent then.
+pub fn panic_is_handled() -> bool {
+    HANDLED.get()
+}
+
+/// Marks this thread as one whose panics are handled, until the value is dropped.
+pub(crate) struct Guard {
+    before: bool,
+}
+
+impl Guard {
+    pub(crate) fn new() -> Guard {
+        Guard {
+            before: HANDLED.replace(true),
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        HANDLED.set(self.before);
+    }
+}
+
+/// Runs foreign code on hostile bytes: none when it panics.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let _guard = Guard::new();
+    catch_unwind(AssertUnwindSafe(work)).ok()
+}
+
+/// Runs foreign code on hostile bytes: a panic is an error like any other.
+#[cfg(feature = "parquet")]
+pub(crate) fn guarded<T, E: std::fmt::Display>(
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, String> {
+    match caught(work) {
+        Some(done) => done.map_err(|error| error.to_string()),
+        None => Err("the data contradicts itself".to_owned()),
+    }
+}
