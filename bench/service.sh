@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures the service on this machine, with the load on the same machine: N fingerprints loaded in bulk, then single
-# checks, batches, texts, durable check-and-inserts and overload. One line of JSON each.
-#   service.sh load|measure|overload DIR [N]
+# checks, batches, texts, durable check-and-inserts, overload, a start after a kill, and half an hour of mixed requests with
+# documents that expire (SOAK_SECONDS, SOAK_RATE a second). One line of JSON each.
+#   service.sh load|measure|overload|restart|soak DIR [N]
 # Needs `cargo build --release -p lookalike-cli` and `cargo build --release -p lookalike-server --example load`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,19 +12,30 @@ ulimit -n 65536 2>/dev/null || ulimit -n "$(ulimit -Hn)"
 
 if [ "$what" = load ]; then
     "$load" codes "$stored" "$data.u64"
-    "$binary" store load "$data" pages "$data.u64"
+    # The most memory that it took, in KiB, comes last.
+    "$binary" store load "$data" pages "$data.u64" &
+    loader=$! peak=0
+    while now=$(awk '/VmHWM/ {print $2}' "/proc/$loader/status" 2>/dev/null) && [ -n "$now" ]; do
+        peak=$now
+        sleep 0.5
+    done
+    wait "$loader"
+    echo "{\"peak_kib\":$peak,\"data_mib\":$(du -sm "$data" | cut -f1)}"
     rm "$data.u64"
     exit
 fi
 
 log=$(mktemp)
-"$binary" serve --data "$data" --listen 127.0.0.1:0 --max-connections "${CONNECTIONS:-6000}" 2>"$log" &
+"$binary" serve --data "$data" --listen 127.0.0.1:0 --max-connections "${CONNECTIONS:-6000}" 2>>"$log" &
 pid=$!
 trap 'kill "$pid"; wait "$pid" || true; rm "$log"' EXIT
-started=$SECONDS
-until grep -q '"event":"listening"' "$log"; do sleep 0.1; kill -0 "$pid"; done
-address=$(grep -o '"address":"[^"]*"' "$log" | cut -d'"' -f4)
-echo "{\"listening_after_seconds\":$((SECONDS - started))}"
+begin() {
+    started=$(date +%s%N)
+    until grep -q '"event":"listening"' "$log"; do sleep 0.02; kill -0 "$pid"; done
+    address=$(grep -o '"address":"[^"]*"' "$log" | cut -d'"' -f4)
+    echo "{\"listening_after_ms\":$((($(date +%s%N) - started) / 1000000)),\"resident_mib\":$(($(awk '/VmRSS/ {print $2}' "/proc/$pid/status") / 1024))}"
+}
+begin
 run() { "$load" "$address" "$@"; }
 
 if [ "$what" = measure ]; then
@@ -31,12 +43,28 @@ if [ "$what" = measure ]; then
     run healthz 20000 8 64 "$stored" "$pid"
     run check 20000 10 64 "$stored" "$pid"
     run check 25000 8 64 "$stored" "$pid"
+    run check 200000 4 64 "$stored" "$pid"
     run check-batch 3000 10 64 "$stored" "$pid"
-    run check-batch 4000 8 64 "$stored" "$pid"
+    run check-batch 20000 2 64 "$stored" "$pid"
+    run check-batch-json 20000 1 64 "$stored" "$pid"
     run check-text 2000 8 64 "$stored" "$pid"
     run check-html 2000 8 64 "$stored" "$pid"
     run check-and-insert 10000 10 256 "$stored" "$pid"
     run healthz 20000 4 64 "$stored" "$pid"
+elif [ "$what" = soak ]; then
+    run soak "${SOAK_RATE:-2000}" "${SOAK_SECONDS:-1800}" 64 "$stored" "$pid" "$data"
+elif [ "$what" = restart ]; then
+    # Writes are on their way when it is killed.
+    run check-and-insert 10000 5 256 "$stored" "$pid" &
+    sleep 4
+    kill -9 "$pid"
+    wait "$pid" || true
+    kill %% 2>/dev/null || true
+    : >"$log"
+    "$binary" serve --data "$data" --listen 127.0.0.1:0 2>>"$log" &
+    pid=$!
+    begin
+    run check 5000 4 64 "$stored" "$pid"
 else
     # What it can do at most, then five times that over 5,000 connections beside 2,000 that are half open, then at once a little.
     run check 200000 4 64 "$stored" "$pid"

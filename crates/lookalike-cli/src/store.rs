@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use clap::Subcommand;
-use lookalike::{Fingerprint, Scheme};
+use lookalike::{Fingerprint, Scheme, Sketch};
 use lookalike_batch::codes::{CodeFile, Codes, Name};
 use lookalike_server::default_scheme;
 use lookalike_store::fs::{Fs, RealFs};
 use lookalike_store::{
-    CollectionSettings, Document, OpenOptions, Store, StoreError, Time, Write, restore, salvage,
-    verify,
+    CollectionSettings, Document, OpenOptions, Store, StoreError, Time, Tuning, Write, restore,
+    salvage, verify,
 };
 use serde_json::json;
 
@@ -91,10 +91,19 @@ struct LoadArguments {
     /// Stop at the first line that cannot be read, instead of counting and listing it
     #[arg(long)]
     strict: bool,
+
+    /// Leave the collection in as many runs as it came to: more files follow
+    #[arg(long)]
+    no_compact: bool,
 }
 
 /// Documents that are written at once.
 const BATCH: usize = 4096;
+/// Documents in memory before they become a run: four times as many as in a service, since nobody asks for anything meanwhile.
+const IN_MEMORY: usize = 1 << 20;
+/// Runs that are merged into one: so many that each document of a hundred million is written three times, the last compaction
+/// included.
+const FAN_OUT: usize = 16;
 /// Bytes of fingerprints and ids that are read at once.
 const READ: u64 = 16 << 20;
 
@@ -159,9 +168,29 @@ fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Collections hold fingerprints of 64 bits.
+fn ensure_width(scheme: &Scheme) -> Result<(), Failure> {
+    if scheme.sketch == Sketch::Simhash {
+        return Ok(());
+    }
+    let sketch = scheme.sketch;
+    Err(Failure::Usage(format!(
+        "--scheme: collections hold 64-bit fingerprints, sketch=simhash, not {sketch}: make those, and load them (the low half of \
+         simhash:128 is what sketch=simhash makes of the same text)"
+    )))
+}
+
 fn load(arguments: &LoadArguments) -> Result<(), Failure> {
+    arguments.scheme.as_ref().map_or(Ok(()), ensure_width)?;
+    let tuning = Tuning {
+        memory_documents: IN_MEMORY,
+        memory_bytes: 512 << 20,
+        fan_out: FAN_OUT,
+        ..Tuning::default()
+    };
     let options = OpenOptions {
         create: true,
+        tuning,
         ..OpenOptions::default()
     };
     let store = Store::open(&arguments.data, options).map_err(failed)?;
@@ -209,13 +238,19 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
             rows.map(|row| json!({"kind": row.kind, "count": row.count, "first": row.first})),
         );
     }
-    collection.flush().map_err(failed)?;
-    let documents = collection.stats().documents;
+    let filled = started.elapsed().as_secs_f64();
+    if arguments.no_compact {
+        collection.flush().map_err(failed)?;
+    } else {
+        collection.compact().map_err(failed)?;
+    }
+    let stats = collection.stats();
+    let (documents, runs) = (stats.documents, stats.runs.len());
     drop(collection);
     store.close().map_err(failed)?;
     say(&json!({
         "loaded": loaded, "replaced": replaced, "documents": documents, "skipped": skipped,
-        "seconds": started.elapsed().as_secs_f64(),
+        "runs": runs, "filled_after_seconds": filled, "seconds": started.elapsed().as_secs_f64(),
     }))
 }
 

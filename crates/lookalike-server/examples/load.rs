@@ -3,12 +3,18 @@
 //!
 //! ```text
 //! load codes N FILE                                     N fingerprints as raw numbers, for `lookalike store load`
-//! load ADDRESS KIND RATE SECONDS CONNECTIONS STORED [PID] [HALF-OPEN]
+//! load ADDRESS KIND RATE SECONDS CONNECTIONS STORED [PID] [HALF-OPEN] [RETRY-MS]
+//! load ADDRESS soak RATE SECONDS CONNECTIONS STORED PID DATA
 //! ```
 //!
-//! KIND: `healthz`; `check`, `check-and-insert` (one fingerprint, JSON); `check-batch` (100 fingerprints, compact);
-//! `check-text`, `check-html` (about 5 kB). Half of the fingerprints are up to four bits from a stored one, half are not.
-//! With a PID, the processor time of the service for each answered request. One line of JSON comes out.
+//! KIND: `healthz`; `check`, `check-and-insert` (one fingerprint, JSON); `check-batch` (100 fingerprints, compact), `check-batch-json`
+//! (the same as JSON); `check-text`, `check-html` (about 5 kB). Half of the fingerprints are up to four bits from a stored one, half are not.
+//! With a PID, the processor time of the service for each answered request. One line of JSON comes out. A connection that is refused
+//! comes again after the time that the refusal names, or after RETRY-MS.
+//!
+//! `soak` mixes checks (half), inserts after a check and replacements of documents that live for two minutes (a third), queries and deletes,
+//! and tells six times what the service takes (memory, descriptors, bytes in DATA) and what each sixth was answered in. A stop of the whole machine
+//! or of both processes by more than a second moves what is due by as much.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -53,9 +59,18 @@ struct Plan {
     gap: Duration,
     all: u64,
     next: AtomicU64,
+    /// Microseconds by which a stop moved all that is due.
+    stopped: AtomicU64,
+    /// After a refusal; what it says, if none.
+    retry: Option<Duration>,
     /// Answers below 400, refusals with 503, everything else.
     done: [AtomicU64; 3],
 }
+
+/// Lives of documents of a soak.
+const LIFE_SECONDS: u64 = 120;
+/// Parts of a soak.
+const PARTS: u64 = 6;
 
 impl Plan {
     fn request(&self, n: u64) -> Vec<u8> {
@@ -78,6 +93,34 @@ impl Plan {
             "check-batch" => {
                 let codes = (0..100).flat_map(|at| code(n * 100 + at, self.stored).to_le_bytes());
                 ("check", "vnd.lookalike.packed", codes.collect())
+            }
+            "check-batch-json" => {
+                let codes = (0..100).map(|at| {
+                    let code = code(n * 100 + at, self.stored);
+                    format!("{{\"fingerprint\":\"{code:016x}\"}}")
+                });
+                let all: Vec<String> = codes.collect();
+                ("check", "json", format!("[{}]", all.join(",")).into_bytes())
+            }
+            "soak" => {
+                let code = code(n, self.stored);
+                let document = |n: u64| {
+                    format!(
+                        "{{\"id\":\"soak {n}\",\"fingerprint\":\"{code:016x}\",\"ttl_seconds\":{LIFE_SECONDS}}}"
+                    )
+                };
+                let asked = format!("{{\"fingerprint\":\"{code:016x}\"}}");
+                let (path, body) = match n % 20 {
+                    0..=9 => ("check", asked),
+                    10..=15 => ("check-and-insert?insert=always&limit=1", document(n)),
+                    16 | 17 => ("query", asked),
+                    18 => (
+                        "delete",
+                        format!("{{\"id\":\"soak {}\"}}", n.saturating_sub(2007)),
+                    ),
+                    _ => ("insert", document(n.saturating_sub(4008))),
+                };
+                (path, "json", body.into_bytes())
             }
             "check-text" => (
                 "check",
@@ -106,8 +149,8 @@ impl Plan {
     }
 
     /// One connection: takes the next request that is due, again and again.
-    async fn connection(self: Arc<Self>, times: usize) -> Vec<u32> {
-        let mut taken = Vec::with_capacity(times);
+    async fn connection(self: Arc<Self>) -> Vec<(u64, u32)> {
+        let mut taken = Vec::with_capacity(1024);
         let mut stream = None;
         let mut buffer = vec![0; 1 << 16];
         loop {
@@ -115,39 +158,105 @@ impl Plan {
             if n >= self.all {
                 return taken;
             }
-            let due = self.begin + self.gap.mul_f64(n as f64);
+            let stopped = self.stopped.load(Relaxed);
+            let due = self.begin + self.gap.mul_f64(n as f64) + Duration::from_micros(stopped);
             sleep_until(due).await;
             let request = self.request(n);
             let asked = timeout(
                 Duration::from_secs(20),
                 ask(&mut stream, &self.address, &request, &mut buffer),
             );
-            let status = asked.await.unwrap_or(None);
+            let answer = asked.await.unwrap_or(None);
+            let status = answer.map(|(status, _)| status);
             let place = match status {
                 Some(200..=299) => 0,
                 Some(503) => 1,
                 _ => 2,
             };
             self.done[place].fetch_add(1, Relaxed);
-            if place == 0 {
-                taken.push(due.elapsed().as_micros() as u32);
+            if place == 0 && self.stopped.load(Relaxed) == stopped {
+                taken.push((n, due.elapsed().as_micros() as u32));
             }
             if status.is_none() || status == Some(503) {
                 stream = None;
-                // Whoever is told to come again does not come at once.
-                sleep(Duration::from_millis(100)).await;
+                // Whoever is told to come again comes when he was told, and not all at the same moment.
+                let told = answer.and_then(|(_, seconds)| seconds).unwrap_or(0.1);
+                let wait = self.retry.unwrap_or(Duration::from_secs_f64(told));
+                sleep(wait.mul_f64(1.0 + (mix(n) % 64) as f64 / 256.0)).await;
+            }
+        }
+    }
+
+    /// Notes stops until all is done.
+    async fn watch(self: Arc<Self>) {
+        const TICK: Duration = Duration::from_millis(100);
+        while self.next.load(Relaxed) < self.all {
+            let begun = Instant::now();
+            sleep(TICK).await;
+            let late = begun.elapsed().saturating_sub(TICK);
+            if self.kind == "soak" && late > Duration::from_secs(1) {
+                self.stopped.fetch_add(late.as_micros() as u64, Relaxed);
             }
         }
     }
 }
 
-/// The status of an answer; none when the connection broke.
+/// Percentiles of times, in milliseconds.
+fn shares(mut micros: Vec<u32>) -> [f64; 4] {
+    micros.sort_unstable();
+    [0.5, 0.99, 0.999, 1.0].map(|share| {
+        let at = (micros.len() as f64 * share) as usize;
+        let found = micros.get(at).or(micros.last());
+        found.map_or(0.0, |micros| f64::from(*micros) / 1000.0)
+    })
+}
+
+/// Bytes of all files below a directory, and how many there are.
+fn files(folder: &std::path::Path) -> (u64, u64) {
+    let (mut bytes, mut count) = (0, 0);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        // One that was removed meanwhile counts nothing.
+        match entry.metadata() {
+            Ok(found) if found.is_dir() => {
+                let below = files(&entry.path());
+                (bytes, count) = (bytes + below.0, count + below.1);
+            }
+            Ok(found) => (bytes, count) = (bytes + found.len(), count + 1),
+            Err(_) => {}
+        }
+    }
+    (bytes, count)
+}
+
+/// What the service takes, six times and at the end.
+async fn sample(plan: Arc<Plan>, seconds: u64, pid: String, data: String) {
+    for part in 0..=PARTS {
+        let after = Duration::from_secs(seconds * part / PARTS);
+        loop {
+            let due = plan.begin + after + Duration::from_micros(plan.stopped.load(Relaxed));
+            if due <= Instant::now() {
+                break;
+            }
+            sleep_until(due).await;
+        }
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+        let (bytes, count) = files(std::path::Path::new(&data));
+        let line = serde_json::json!({
+            "at_seconds": after.as_secs(), "resident_mib": measured(Some(&pid)).map(|found| found.1 >> 20),
+            "descriptors": descriptors, "data_mib": bytes >> 20, "files": count,
+            "stopped_seconds": plan.stopped.load(Relaxed) / 1_000_000,
+        });
+        println!("{line}");
+    }
+}
+
+/// The status of an answer, and the seconds of its Retry-After; none when the connection broke.
 async fn ask(
     stream: &mut Option<TcpStream>,
     address: &str,
     request: &[u8],
     buffer: &mut [u8],
-) -> Option<u16> {
+) -> Option<(u16, Option<f64>)> {
     if stream.is_none() {
         let new = TcpStream::connect(address).await.ok()?;
         new.set_nodelay(true).ok()?;
@@ -157,6 +266,7 @@ async fn ask(
     let answer = async {
         open.write_all(request).await.ok()?;
         let (mut have, mut wanted) = (0, usize::MAX);
+        let mut retry = None;
         while have < wanted {
             let count = open.read(&mut buffer[have..]).await.ok()?;
             if count == 0 {
@@ -172,16 +282,19 @@ async fn ask(
                     .ok()?
                     .to_ascii_lowercase();
                 let length = head.split("content-length:").nth(1)?;
+                let after = head.split("retry-after:").nth(1);
+                retry = after.and_then(|after| after.split("\r\n").next()?.trim().parse().ok());
                 wanted = end + 4 + length.split("\r\n").next()?.trim().parse::<usize>().ok()?;
             }
         }
-        std::str::from_utf8(&buffer[9..12]).ok()?.parse().ok()
+        let status = std::str::from_utf8(&buffer[9..12]).ok()?.parse().ok()?;
+        Some((status, retry))
     };
-    let status = answer.await;
-    if status.is_none() {
+    let answer = answer.await;
+    if answer.is_none() {
         *stream = None;
     }
-    status
+    answer
 }
 
 /// Processor seconds and resident bytes of a process.
@@ -208,7 +321,9 @@ fn main() {
         let (rate, seconds, connections) = (number(2), number(3), number(4) as usize);
         let pid = words.get(6).map(String::as_str);
         let mut half_open = Vec::new();
-        for _ in 0..words.get(7).map_or(0, |count| count.parse().unwrap()) {
+        let is_soak = words[1] == "soak";
+        let count = words.get(7).filter(|_| !is_soak);
+        for _ in 0..count.map_or(0, |count| count.parse().unwrap()) {
             if let Ok(mut stream) = TcpStream::connect(&words[0]).await {
                 let _ = stream.write_all(b"POST /v1/collections/pages/check HTTP/1.1\r\nHost: loc").await;
                 half_open.push(stream);
@@ -223,23 +338,36 @@ fn main() {
             gap: Duration::from_secs_f64(1.0 / rate as f64),
             all: rate * seconds,
             next: AtomicU64::new(0),
+            stopped: AtomicU64::new(0),
+            retry: words.get(8).map(|wait| Duration::from_millis(wait.parse().unwrap())),
             done: Default::default(),
         });
-        let tasks = (0..connections).map(|_| tokio::spawn(Arc::clone(&plan).connection(1024)));
+        let watch = tokio::spawn(Arc::clone(&plan).watch());
+        let sampler = is_soak.then(|| tokio::spawn(sample(Arc::clone(&plan), seconds, words[6].clone(), words[7].clone())));
+        let tasks = (0..connections).map(|_| tokio::spawn(Arc::clone(&plan).connection()));
         let mut times = Vec::new();
         for task in tasks.collect::<Vec<_>>() {
             times.extend(task.await.unwrap());
         }
-        let took = plan.begin.elapsed().as_secs_f64();
-        times.sort_unstable();
-        let share = |part: f64| times.get((times.len() as f64 * part) as usize).or(times.last()).map_or(0.0, |micros| f64::from(*micros) / 1000.0);
+        let took = plan.begin.elapsed().as_secs_f64() - plan.stopped.load(Relaxed) as f64 / 1e6;
+        watch.await.unwrap();
+        if let Some(sampler) = sampler {
+            sampler.await.unwrap();
+            for part in 0..PARTS {
+                let ours = times.iter().filter(|(n, _)| n * PARTS / plan.all == part);
+                let [half, p99, p999, max] = shares(ours.map(|(_, micros)| *micros).collect());
+                let line = serde_json::json!({"part": part, "p50_ms": half, "p99_ms": p99, "p999_ms": p999, "max_ms": max});
+                println!("{line}");
+            }
+        }
+        let [half, p99, p999, max] = shares(times.into_iter().map(|(_, micros)| micros).collect());
         let [done, refused, failed] = [0, 1, 2].map(|at: usize| plan.done[at].load(Relaxed));
         let after = measured(pid);
         let cpu = before.zip(after).map(|(before, after)| (after.0 - before.0) * 1e6 / done.max(1) as f64);
         let line = serde_json::json!({
             "kind": words[1], "rate": rate, "connections": connections, "half_open": half_open.len(),
             "answered_a_second": done as f64 / took, "refused": refused, "failed": failed,
-            "p50_ms": share(0.5), "p99_ms": share(0.99), "p999_ms": share(0.999), "max_ms": share(1.0),
+            "p50_ms": half, "p99_ms": p99, "p999_ms": p999, "max_ms": max,
             "cpu_micros_a_request": cpu, "resident_mib": after.map(|after| after.1 >> 20),
         });
         println!("{line}");

@@ -174,6 +174,11 @@ fn said(operation: Operation, schemas: &mut SchemaGenerator) -> Option<Said> {
         Operation::DropCollection => {
             Said::new("Remove a collection with all that is in it.", None).status(204)
         }
+        Operation::Compact => Said::new(
+            "Make one run of all documents, behind the scenes: the fastest checks, and the space of what is gone.",
+            Some(of::<collection::Shown>(schemas)),
+        )
+        .status(202),
         Operation::Snapshot => Said::new(
             "Make a snapshot of all collections, in the directory of --snapshots.",
             Some(of::<snapshot::Made>(schemas)),

@@ -1,7 +1,9 @@
 //! The verdict as it is sent, with the score.
 
+use std::sync::LazyLock;
+
 use lookalike::Fingerprint;
-use lookalike_store::{Answer, Neighbour, Verdict};
+use lookalike_store::{Answer, LARGEST_RADIUS, Neighbour, Verdict};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -74,6 +76,14 @@ pub(crate) fn digits<S: Serializer>(
 /// So d of 64 bits point to a cosine c = cos(pi d / 64), and two sets of n features that share s have c = s / n and the
 /// resemblance s / (2n - s) = c / (2 - c). Beyond 32 bits it is 0.
 pub(crate) fn score(distance: u32) -> f64 {
+    /// Of each distance that a collection may have a radius of.
+    static SCORES: LazyLock<[f64; LARGEST_RADIUS as usize + 1]> =
+        LazyLock::new(|| std::array::from_fn(|distance| resemblance(distance as u32)));
+    let known = SCORES.get(distance as usize).copied();
+    known.unwrap_or_else(|| resemblance(distance))
+}
+
+fn resemblance(distance: u32) -> f64 {
     let angle = std::f64::consts::PI * f64::from(distance) / BITS;
     let cosine = angle.cos().max(0.0);
     let resemblance = cosine / (2.0 - cosine);

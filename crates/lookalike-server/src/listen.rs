@@ -120,8 +120,13 @@ impl Connection {
             return self.serve(stream).await;
         };
         let patience = self.app.limits.header_timeout;
-        if let Ok(Ok(stream)) = timeout(patience, tls.acceptor().accept(stream)).await {
-            self.serve(stream).await;
+        match timeout(patience, tls.acceptor().accept(stream)).await {
+            Ok(Ok(stream)) => self.serve(stream).await,
+            // Plain HTTP, an unknown certificate, no version or cipher in common, nothing at all: who it was and why is
+            // nobody's to log, but that there are many is to be seen.
+            _ => {
+                self.app.metrics.unsecured.fetch_add(1, Relaxed);
+            }
         }
     }
 
@@ -139,7 +144,7 @@ impl Connection {
                 Ok::<_, Infallible>(watched)
             }
         });
-        let builder = builder(patience);
+        let builder = builder();
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let mut draining = false;
         loop {
@@ -160,12 +165,13 @@ impl Connection {
     }
 }
 
-fn builder(patience: Duration) -> Builder<TokioExecutor> {
+fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
+    // Heads that do not come are noticed by [`Activity`], with one timer a connection; hyper would set one for each request.
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(patience)
+        .header_read_timeout(None)
         .max_buf_size(BUFFER);
     builder
         .http2()

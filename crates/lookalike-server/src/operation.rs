@@ -19,6 +19,7 @@ pub(crate) enum Operation {
     ShowCollection,
     ChangeCollection,
     DropCollection,
+    Compact,
     Snapshot,
     Health,
     Ready,
@@ -30,7 +31,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Check,
         Self::Insert,
         Self::CheckAndInsert,
@@ -44,6 +45,7 @@ impl Operation {
         Self::ShowCollection,
         Self::ChangeCollection,
         Self::DropCollection,
+        Self::Compact,
         Self::Snapshot,
         Self::Health,
         Self::Ready,
@@ -69,6 +71,7 @@ impl Operation {
             Self::ShowCollection => "show-collection",
             Self::ChangeCollection => "change-collection",
             Self::DropCollection => "drop-collection",
+            Self::Compact => "compact",
             Self::Snapshot => "snapshot",
             Self::Health => "healthz",
             Self::Ready => "readyz",
@@ -95,6 +98,7 @@ impl Operation {
             Self::ShowCollection => ("GET", "/v1/collections/{name}"),
             Self::ChangeCollection => ("PATCH", "/v1/collections/{name}"),
             Self::DropCollection => ("DELETE", "/v1/collections/{name}"),
+            Self::Compact => ("POST", "/v1/collections/{name}/compact"),
             Self::Snapshot => ("POST", "/v1/snapshots"),
             Self::Health => ("GET", "/healthz"),
             Self::Ready => ("GET", "/readyz"),
@@ -117,7 +121,8 @@ impl Operation {
             | Self::ListCollections
             | Self::ShowCollection
             | Self::Metrics => Some(Role::Read),
-            Self::Insert | Self::CheckAndInsert | Self::Delete => Some(Role::Write),
+            // Whoever may write may have it put in order.
+            Self::Insert | Self::CheckAndInsert | Self::Delete | Self::Compact => Some(Role::Write),
             Self::CreateCollection
             | Self::ChangeCollection
             | Self::DropCollection

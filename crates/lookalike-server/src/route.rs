@@ -28,6 +28,7 @@ pub fn app(app: &Arc<App>) -> Router {
         .with(Operation::ShowCollection, collection::show)
         .with(Operation::ChangeCollection, collection::change)
         .with(Operation::DropCollection, collection::drop_collection)
+        .with(Operation::Compact, collection::compact)
         .with(Operation::Check, document::check)
         .with(Operation::Query, document::query)
         .with(Operation::Insert, document::insert)

@@ -69,7 +69,8 @@ fn parse(text: &str) -> Result<Scheme, String> {
     if scheme.sketch != Sketch::Simhash {
         let sketch = scheme.sketch;
         return Err(format!(
-            "collections hold 64-bit fingerprints, sketch=simhash, not {sketch}"
+            "collections hold 64-bit fingerprints, sketch=simhash, not {sketch} (the low half of simhash:128 is what sketch=simhash \
+             makes of the same text)"
         ));
     }
     // What depends on more than the document and the scheme.

@@ -1,12 +1,13 @@
 //! Bits that are set one by one and never cleared, while others read them; ranks and places of set bits.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bits that are only ever set.
 #[derive(Debug, Default)]
 pub(crate) struct AtomicBits {
     words: Vec<AtomicU64>,
     length: usize,
+    ones: AtomicUsize,
 }
 
 impl AtomicBits {
@@ -32,7 +33,10 @@ impl AtomicBits {
 
     pub(crate) fn set(&self, at: usize) {
         assert!(at < self.length, "bit {at} of {}", self.length);
-        self.words[at / 64].fetch_or(1 << (at % 64), Ordering::Relaxed);
+        let bit = 1 << (at % 64);
+        if self.words[at / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            self.ones.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// The bits as they are now.
@@ -41,9 +45,9 @@ impl AtomicBits {
         words.collect()
     }
 
+    /// How many are set.
     pub(crate) fn count(&self) -> usize {
-        let ones = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones() as usize;
-        self.words.iter().map(ones).sum()
+        self.ones.load(Ordering::Relaxed)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -104,7 +108,7 @@ impl RankedBits {
         if before >= self.ones() {
             return None;
         }
-        let block = self.ranks.partition_point(|&ones| ones <= before) - 1;
+        let block = self.block_of(before);
         let mut left = before - self.ranks[block];
         for (at, &word) in self.words.iter().enumerate().skip(block * BLOCK) {
             if left < word.count_ones() {
@@ -115,6 +119,37 @@ impl RankedBits {
             left -= word.count_ones();
         }
         None
+    }
+}
+
+impl RankedBits {
+    /// The block of the one with this many before it, which is there. No block has more than one in each place, so that
+    /// it is the block of that many places or a later one: the next, where most bits are ones.
+    fn block_of(&self, before: u32) -> usize {
+        let least = before as usize / (BLOCK * 64);
+        let mut step = 1;
+        while self
+            .ranks
+            .get(least + step)
+            .is_some_and(|&ones| ones <= before)
+        {
+            step *= 2;
+        }
+        let from = least + step / 2;
+        let to = self.ranks.len().min(least + step);
+        from + self.ranks[from..to].partition_point(|&ones| ones <= before) - 1
+    }
+
+    /// Where the first one after `at` stands; `None` beyond the last.
+    pub(crate) fn next_one(&self, at: usize) -> Option<usize> {
+        let from = at + 1;
+        let mut word = from / 64;
+        let mut bits = self.words.get(word)? & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.words.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
     }
 }
 
@@ -172,10 +207,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranks_and_places_are_those_of_a_count(words in prop::collection::vec(any::<u64>(), 1..40)) {
-            let bits = RankedBits::new(words);
+        fn ranks_and_places_are_those_of_a_count(words in prop::collection::vec(any::<u64>(), 1..60)) {
+            // Few ones in places, many in others.
+            let words = words.into_iter().enumerate().map(|(at, word)| match at / 12 % 4 { 0 => word, 1 => 0, 2 => u64::MAX, _ => word & 1 });
+            let bits = RankedBits::new(words.collect());
             let mut ones = 0;
             for at in 0..bits.words().len() * 64 {
+                prop_assert_eq!(bits.next_one(at), (at + 1..bits.words().len() * 64).find(|&at| bits.get(at)));
                 prop_assert_eq!(bits.rank(at), ones);
                 if bits.get(at) {
                     prop_assert_eq!(bits.select(ones), Some(at));

@@ -50,6 +50,8 @@ struct Shared {
     done: Condvar,
     closed: AtomicBool,
     merging: Mutex<()>,
+    /// Whether one run of everything was asked for.
+    compacting: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +97,7 @@ impl Collection {
             done: Condvar::new(),
             closed: AtomicBool::new(false),
             merging: Mutex::new(()),
+            compacting: AtomicBool::new(false),
         });
         let collection = Self {
             name: name.to_owned(),
@@ -328,6 +331,24 @@ impl Collection {
         self.shared.engine.compact()
     }
 
+    /// Asks for what [`Collection::compact`] does without waiting for it: documents in memory become a run now, all runs one
+    /// behind the scenes. Whether that is under way still, [`Collection::is_compacting`] tells.
+    ///
+    /// # Errors
+    /// Failures of the medium when the documents in memory are given a log of their own.
+    pub fn compact_later(&self) -> Result<()> {
+        self.shared.engine.seal_log()?;
+        self.shared.compacting.store(true, Ordering::Release);
+        drop(locked(&self.shared.behind));
+        self.shared.work.notify_all();
+        Ok(())
+    }
+
+    /// Whether one run of everything was asked for and is not there yet.
+    pub fn is_compacting(&self) -> bool {
+        self.shared.compacting.load(Ordering::Acquire)
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.shared.engine
     }
@@ -431,6 +452,12 @@ impl Shared {
             || true,
             || {
                 let _alone = locked(&self.merging);
+                if self.compacting.load(Ordering::Acquire) && self.engine.wants_flush() == 0 {
+                    let compacted = self.engine.compact();
+                    // Whether it was done or cannot be: merges of a few runs go on.
+                    self.compacting.store(false, Ordering::Release);
+                    compacted?;
+                }
                 self.engine.merge()
             },
             |behind| &mut behind.merge_error,

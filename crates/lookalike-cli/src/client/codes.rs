@@ -31,6 +31,10 @@ pub(super) struct Arguments {
     /// Stop at the first line that cannot be read, instead of counting and listing it
     #[arg(long)]
     strict: bool,
+
+    /// Leave the collection in as many runs as it came to: more files follow
+    #[arg(long)]
+    no_compact: bool,
 }
 
 pub(super) fn load(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
@@ -73,6 +77,10 @@ pub(super) fn load(client: &Client, arguments: &Arguments) -> Result<(), Failure
         skipped.extend(
             rows.map(|row| json!({"kind": row.kind, "count": row.count, "first": row.first})),
         );
+    }
+    if !arguments.no_compact {
+        // It goes on behind the scenes.
+        client.json("POST", &collection(&arguments.collection, "/compact"), None)?;
     }
     print(&json!({
         "loaded": loaded, "replaced": replaced, "skipped": skipped,

@@ -86,6 +86,11 @@ enum Command {
         /// Name of a collection
         collection: Option<String>,
     },
+    /// Make one run of all documents, behind the scenes: the fastest checks, and the space of what is gone
+    Compact {
+        /// Name of the collection
+        collection: String,
+    },
     /// Make a snapshot in the directory of the service's --snapshots
     Snapshot {
         /// A new name: a-z, 0-9, - and _
@@ -175,6 +180,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let name = collection.as_ref();
             let below = name.map_or(String::new(), |name| format!("/{}", http::escaped(name)));
             print(&client.json("GET", &format!("/v1/collections{below}"), None)?)
+        }
+        Command::Compact { collection } => {
+            print(&client.json("POST", &http::collection(collection, "/compact"), None)?)
         }
         Command::Snapshot { name } => {
             let body = json!({"name": name});

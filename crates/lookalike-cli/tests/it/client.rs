@@ -112,6 +112,24 @@ fn documents_are_checked_inserted_and_shown_from_scripts() {
         .says(&["--url"]);
 }
 
+/// What a service says under a path, over TLS.
+fn fetch(url: &str, ca: &str, key: &Path) -> String {
+    use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+    let ca = Certificate::from_pem(&std::fs::read(ca).unwrap()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let tls = TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .root_certs(RootCerts::new_with_certs(&[ca]))
+        .unversioned_rustls_crypto_provider(provider)
+        .build();
+    let agent: ureq::Agent = ureq::Agent::config_builder().tls_config(tls).build().into();
+    let key = std::fs::read_to_string(key).unwrap();
+    let request = agent
+        .get(url)
+        .header("authorization", format!("Bearer {}", key.trim()));
+    request.call().unwrap().body_mut().read_to_string().unwrap()
+}
+
 fn client_of(url: &str, words: &[&str]) -> Command {
     let mut command = lookalike("client");
     command.args(["--url", url]).args(words);
@@ -164,6 +182,8 @@ fn files_of_fingerprints_are_loaded_over_the_network_and_into_a_stopped_store() 
     }
     let over_network = client(&service, &["export", "pages"]).succeed().lines();
     assert_eq!(over_network.len(), 400);
+    let compacted = client(&service, &["compact", "pages"]).succeed().json();
+    assert_eq!(compacted["documents"], 400);
     lookalike("store")
         .arg("verify")
         .arg(&data)
@@ -180,6 +200,26 @@ fn files_of_fingerprints_are_loaded_over_the_network_and_into_a_stopped_store() 
             .arg(path)
             .succeed();
     }
+    // Each load but one that says otherwise leaves one run.
+    let load = |words: &[&str]| {
+        let mut command = lookalike("store");
+        command
+            .arg("load")
+            .arg(&stopped)
+            .arg("pages")
+            .arg(&files[0]);
+        command.args(words).succeed().json()
+    };
+    assert_eq!(load(&["--no-compact"])["runs"], 2);
+    assert_eq!(load(&[])["runs"], 1);
+    let wide = lookalike::Scheme::default().to_string();
+    let wide = wide.replace("sketch=none", "sketch=simhash:128");
+    let refused = lookalike("store")
+        .arg("load")
+        .args([&stopped, Path::new("wide"), &files[0]])
+        .args(["--scheme", &wide])
+        .fail(2);
+    refused.says(&["64-bit", "simhash:128", "low half"]);
     let service = Service::start(&stopped, &[]);
     let mut offline = client(&service, &["export", "pages"]).succeed().lines();
     let mut over_network = over_network;
@@ -316,6 +356,11 @@ fn tls_is_spoken_and_keys_change_without_a_restart() {
     );
     let plain = client_of(&url.replace("https", "http"), &["show"]).finish();
     assert_eq!(plain.status, Some(1), "no TLS, no answer");
+    let metrics = fetch(&format!("{url}/metrics"), &ca, &first);
+    let failed = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("lookalike_tls_failures_total "));
+    assert!(failed.unwrap().parse::<u64>().unwrap() >= 2, "{metrics}");
 
     let old = std::fs::read(&first).unwrap();
     std::fs::remove_file(&keys).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::serve::{Service, until_closed};
-use crate::support::lookalike;
+use crate::support::{Finish as _, lookalike};
 
 /// A frame of HTTP/2.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -142,4 +142,158 @@ fn whatever_bytes_come_first_the_service_goes_on() {
         assert_eq!(service.ask("GET", "/healthz", &Value::Null).0, 200);
     }
     assert!(!service.stop().contains("panic"));
+}
+
+/// Of documents in a stopped store, by id.
+fn is_there(service: &Service, ids: impl Iterator<Item = String>) -> bool {
+    let asked: Vec<Value> = ids.map(|id| json!({"id": id})).collect();
+    asked.chunks(1000).all(|asked| {
+        let (status, found) = service.ask("POST", "/v1/collections/pages/get", &json!(asked));
+        status == 200 && found.as_array().unwrap().iter().all(Value::is_object)
+    })
+}
+
+/// The address space that it needs at rest, in KiB.
+fn address_space(service: &Service) -> u64 {
+    let path = format!("/proc/{}/status", service.child.id());
+    let status = std::fs::read_to_string(path).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    line.unwrap()
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn out_of_memory_nothing_that_was_acknowledged_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = lookalike("serve").get_program().to_owned();
+    let limited = |limit: u64| {
+        let mut command = std::process::Command::new("sh");
+        let line =
+            format!("ulimit -v {limit}; exec \"$0\" serve --listen 127.0.0.1:0 --data \"$1\"");
+        command.args(["-c", &line]).arg(&binary).arg(folder.path());
+        command
+    };
+    let service = Service::start(folder.path(), &[]);
+    service.ask(
+        "PUT",
+        "/v1/collections/pages",
+        &json!({"keep": {"texts": true}}),
+    );
+    let limit = address_space(&service) + (96 << 10);
+    service.stop();
+    let service = Service::run(limited(limit));
+    // Four megabytes a request stay in memory until they are a run: more than there is.
+    let (mut written, mut refused) = (0, None);
+    while written < 400 && refused.is_none() {
+        let text = format!("page {written} {}", "some words ".repeat(90_000));
+        let batch: Vec<Value> = (0..4)
+            .map(|part| json!({"id": format!("{written} {part}"), "text": text}))
+            .collect();
+        let (status, _) = service.try_ask("/v1/collections/pages/insert", &json!(batch));
+        if status == Some(200) {
+            written += 1;
+        } else {
+            refused = Some(status);
+        }
+    }
+    assert!(refused.is_some(), "the limit was never met");
+    drop(service);
+    let service = Service::start(folder.path(), &[]);
+    let ids = (0..written).flat_map(|page| (0..4).map(move |part| format!("{page} {part}")));
+    assert!(
+        is_there(&service, ids),
+        "{written} batches, then {refused:?}"
+    );
+    service.stop();
+}
+
+#[test]
+fn with_too_few_files_it_says_so_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = lookalike("serve").get_program().to_owned();
+    let mut command = std::process::Command::new("sh");
+    let line = "ulimit -n 8; exec \"$0\" serve --listen 127.0.0.1:0 --data \"$1\"";
+    command.args(["-c", line]).arg(binary).arg(folder.path());
+    let refused = command.fail(1);
+    assert!(
+        refused.err.to_lowercase().contains("too many open files"),
+        "{}",
+        refused.err
+    );
+    Service::start(folder.path(), &[]).stop();
+}
+
+/// A command as a user who may write nowhere, also where the tests run as root.
+#[cfg(target_os = "linux")]
+fn as_nobody(folder: &std::path::Path) -> std::process::Command {
+    use std::os::unix::fs::MetadataExt as _;
+    let binary = lookalike("serve").get_program().to_owned();
+    let owner = std::fs::metadata("/proc/self").unwrap().uid();
+    if owner != 0 {
+        let mut command = std::process::Command::new(binary);
+        command.arg("serve");
+        return command;
+    }
+    // The one that was built may lie where nobody else looks.
+    let copy = folder.join("lookalike");
+    std::fs::copy(binary, &copy).unwrap();
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.arg(copy).arg("serve");
+    command
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_cannot_be_written_is_told_and_left_as_it_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let data = folder.path().join("data");
+    let service = Service::start(&data, &[]);
+    service.ask("PUT", "/v1/collections/pages", &json!({}));
+    let entry = json!({"id": "a", "fingerprint": "00000000000000ff"});
+    service.ask("POST", "/v1/collections/pages/insert", &entry);
+    service.stop();
+    mode(folder.path(), 0o755);
+    let mut folders = vec![data.clone()];
+    while let Some(below) = folders.pop() {
+        for entry in std::fs::read_dir(&below).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                mode(&entry.path(), 0o444);
+            }
+        }
+        mode(&below, 0o555);
+    }
+    for place in [&data, &data.join("collections/new")] {
+        let mut command = as_nobody(folder.path());
+        command
+            .args(["--listen", "127.0.0.1:0", "--data"])
+            .arg(place);
+        let refused = command.fail(1);
+        refused.says(&[place.to_str().unwrap(), "ermission denied"]);
+    }
+    let mut folders = vec![data.clone()];
+    while let Some(below) = folders.pop() {
+        mode(&below, 0o755);
+        for entry in std::fs::read_dir(&below).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                mode(&entry.path(), 0o644);
+            }
+        }
+    }
+    let service = Service::start(&data, &[]);
+    assert!(is_there(&service, ["a".to_owned()].into_iter()));
+    service.stop();
 }

@@ -66,6 +66,26 @@ impl Service {
         answer(&mut stream)
     }
 
+    /// As [`Service::ask`] with POST, of a service that may be gone before it answers.
+    pub(crate) fn try_ask(&self, path: &str, body: &Value) -> (Option<u16>, Value) {
+        let body = body.to_string();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let Ok(mut stream) = TcpStream::connect(self.address) else {
+            return (None, Value::Null);
+        };
+        let mut bytes = Vec::new();
+        // Whatever breaks off, what came counts.
+        let _ = stream.write_all((head + &body).as_bytes());
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let status = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
     fn pages(&self, operation: &str, body: &Value) -> Value {
         let (status, answer) =
             self.ask("POST", &format!("/v1/collections/pages/{operation}"), body);

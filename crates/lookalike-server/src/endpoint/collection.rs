@@ -39,6 +39,10 @@ struct Open {
     ttl_seconds: Option<u64>,
     keep: KeptParts,
     documents: u64,
+    /// Parts that a check looks through; one after it was compacted.
+    runs: usize,
+    /// Whether one run of all is being made.
+    compacting: bool,
     /// False when its disk failed.
     writable: bool,
 }
@@ -62,14 +66,16 @@ impl Shown {
 
 impl Open {
     fn of(collection: &Collection) -> Self {
-        let settings = collection.settings();
+        let (settings, stats) = (collection.settings(), collection.stats());
         Self {
             scheme: settings.scheme.text().to_owned(),
             scheme_id: settings.scheme.id().to_string(),
             radius: settings.radius,
             ttl_seconds: settings.time_to_live.map(|life| life.as_secs()),
             keep: settings.keep.into(),
-            documents: collection.stats().documents,
+            documents: stats.documents,
+            runs: stats.runs.len(),
+            compacting: collection.is_compacting(),
             writable: collection.health().stopped.is_none(),
         }
     }
@@ -140,6 +146,21 @@ pub(crate) async fn change(asked: Asked<Nothing>) -> Result<Response, Problem> {
         Ok(Written::json(&Shown::of(name, Ok(task.collection))))
     };
     asked.answer(Cost::default(), work).await
+}
+
+/// `POST /v1/collections/NAME/compact`: one run of everything, behind the scenes.
+pub(crate) async fn compact(asked: Asked<Nothing>) -> Result<Response, Problem> {
+    let Asked { app, name, .. } = asked;
+    let on_worker = Arc::clone(&app);
+    let begun = app.workers.run(move |_| {
+        let app = on_worker;
+        let collection = app.collection(&name)?;
+        collection.compact_later()?;
+        let entry = Entry::new(Level::Info, "collection-compacting");
+        app.log.say(&entry.with("collection", name.as_str()));
+        Ok(Written::json(&Shown::of(name, Ok(collection))))
+    });
+    Ok(json(StatusCode::ACCEPTED, begun.await?.bytes))
 }
 
 /// `DELETE /v1/collections/NAME`: removes it with all that is in it.

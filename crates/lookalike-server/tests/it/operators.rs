@@ -50,6 +50,30 @@ async fn the_time_to_live_changes_for_what_comes_after() {
 }
 
 #[tokio::test]
+async fn a_collection_is_compacted_behind_the_scenes() {
+    let service = Service::with_pages().await;
+    let entry = json!({"id": "a", "fingerprint": "0000000000000000"});
+    service.ask("insert", entry).await.is(200);
+    let begun = service.ask("compact", Value::Null).await.is(202);
+    assert_eq!(begun["name"], "pages");
+    let begun = std::time::Instant::now();
+    loop {
+        let shown = service.get("/v1/collections/pages").await.is(200);
+        if shown["compacting"] == false {
+            assert_eq!(
+                (&shown["runs"], &shown["documents"]),
+                (&json!(1), &json!(1))
+            );
+            break;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{shown}");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let none = service.post("/v1/collections/none/compact", String::new());
+    none.await.refuses(404, "no-collection");
+}
+
+#[tokio::test]
 async fn an_export_has_every_document_that_lives() {
     let service = Service::with_pages().await;
     let batch: Vec<Value> = (0..900)

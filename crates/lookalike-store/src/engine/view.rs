@@ -202,9 +202,7 @@ impl View {
                     let found =
                         run.index()
                             .search_group(codes, radius, &mut |at, code, distance| {
-                                if better(nearest[at], distance)
-                                    && part.places(code.0, now).next().is_some()
-                                {
+                                if better(nearest[at], distance) && run.has_live(code.0, now) {
                                     nearest[at] = Some(distance);
                                 }
                             });

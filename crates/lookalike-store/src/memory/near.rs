@@ -3,6 +3,10 @@
 //! A code of 64 bits is cut into up to four blocks; budgets are dealt out so that their sum, plus one for each block, is
 //! the radius plus one. Two codes within the radius then differ within the budget in some block (the general
 //! pigeonhole principle), so probing each block's buckets at all values within its budget finds every one.
+//!
+//! Which bits make up a block is decided when there are enough codes to see which of them differ: where all codes share a
+//! stretch of bits, that would else be a block with all of them in one bucket. Codes are shuffled once, on their way in,
+//! which leaves their distances as they are.
 
 use hashbrown::HashTable;
 
@@ -13,7 +17,9 @@ const MOST_BLOCKS: u32 = 4;
 /// Distinct codes, numbered in the order in which they came.
 #[derive(Debug)]
 pub(super) struct Near {
+    /// Shuffled, as everything that follows.
     codes: Vec<u64>,
+    shuffle: Option<Shuffle>,
     numbers: HashTable<u32>,
     radius: u32,
     /// Empty while there are few codes: listing what the blocks are probed at takes longer than comparing all of those.
@@ -28,6 +34,40 @@ struct Block {
     bits: u32,
     budget: u32,
     flips: Vec<u64>,
+}
+
+/// A permutation of the bits of a code, by bytes.
+#[derive(Clone, Debug)]
+struct Shuffle(Box<[[u64; 256]; 8]>);
+
+impl Shuffle {
+    /// Deals the bits out to the blocks, those that differ most evenly among the codes first.
+    fn of(codes: &[u64], blocks: u32) -> Self {
+        let uneven = |bit: &u32| {
+            let ones = codes.iter().filter(|&code| code >> bit & 1 == 1).count();
+            (2 * ones).abs_diff(codes.len())
+        };
+        let mut bits: Vec<u32> = (0..64).collect();
+        bits.sort_by_cached_key(uneven);
+        let width = 64 / blocks;
+        let dealt =
+            (0..width).flat_map(|place| (0..blocks).map(move |block| block * width + place));
+        let places: Vec<u32> = dealt.chain(blocks * width..64).collect();
+        let mut tables = Box::new([[0; 256]; 8]);
+        for (bit, place) in bits.into_iter().zip(places) {
+            let (byte, bit) = (bit as usize / 8, bit % 8);
+            for (value, moved) in tables[byte].iter_mut().enumerate() {
+                *moved |= (value as u64 >> bit & 1) << place;
+            }
+        }
+        Self(tables)
+    }
+
+    fn apply(&self, code: u64) -> u64 {
+        let bytes = code.to_le_bytes();
+        let moved = self.0.iter().zip(bytes);
+        moved.fold(0, |all, (table, byte)| all | table[byte as usize])
+    }
 }
 
 impl Block {
@@ -75,6 +115,7 @@ impl Near {
     pub(super) fn new(radius: u32) -> Self {
         Self {
             codes: Vec::new(),
+            shuffle: None,
             numbers: HashTable::new(),
             radius,
             blocks: Vec::new(),
@@ -82,15 +123,25 @@ impl Near {
         }
     }
 
+    fn shuffled(&self, code: u64) -> u64 {
+        let shuffle = self.shuffle.as_ref();
+        shuffle.map_or(code, |shuffle| shuffle.apply(code))
+    }
+
     /// The number of a code.
     pub(super) fn find(&self, code: u64) -> Option<u32> {
+        self.find_shuffled(self.shuffled(code))
+    }
+
+    fn find_shuffled(&self, code: u64) -> Option<u32> {
         let same = |&number: &u32| self.codes[number as usize] == code;
         self.numbers.find(mix(code), same).copied()
     }
 
     /// The number of a code, and whether it is new.
     pub(super) fn insert(&mut self, code: u64) -> (u32, bool) {
-        if let Some(number) = self.find(code) {
+        let code = self.shuffled(code);
+        if let Some(number) = self.find_shuffled(code) {
             return (number, false);
         }
         let number = self.codes.len() as u32;
@@ -101,11 +152,27 @@ impl Near {
         if !self.buckets.is_empty() {
             self.file(code, number);
         } else if self.codes.len() == FEW {
-            self.blocks = blocks(self.radius);
+            self.shuffle();
             self.buckets = vec![vec![Vec::new(); 1 << 16]; self.blocks.len()];
             (0..FEW as u32).for_each(|number| self.file(self.codes[number as usize], number));
         }
         (number, true)
+    }
+
+    /// Chooses the bits of the blocks.
+    fn shuffle(&mut self) {
+        self.blocks = blocks(self.radius);
+        let shuffle = Shuffle::of(&self.codes, self.blocks.len() as u32);
+        self.codes
+            .iter_mut()
+            .for_each(|code| *code = shuffle.apply(*code));
+        self.numbers.clear();
+        let codes = &self.codes;
+        for (number, &code) in (0..).zip(codes) {
+            self.numbers
+                .insert_unique(mix(code), number, |&number| mix(codes[number as usize]));
+        }
+        self.shuffle = Some(shuffle);
     }
 
     fn file(&mut self, code: u64, number: u32) {
@@ -116,6 +183,7 @@ impl Near {
 
     /// Visits number and distance of every code within `radius`, which is at most the one of the start.
     pub(super) fn search(&self, query: u64, radius: u32, visit: &mut dyn FnMut(u32, u32)) {
+        let query = self.shuffled(query);
         if self.buckets.is_empty() {
             for (number, code) in self.codes.iter().enumerate() {
                 let distance = (code ^ query).count_ones();
@@ -165,6 +233,7 @@ mod tests {
                     all.push(code);
                 }
                 assert_eq!(all[number as usize], code);
+                assert_eq!(near.find(code), Some(number));
                 if i % 250 == 3 || i == 1499 {
                     for &query in all.iter().step_by(37) {
                         let query = query ^ (1 << (i % 64));
@@ -183,6 +252,22 @@ mod tests {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// With bits taken as they come, three of four buckets would hold every code.
+    #[test]
+    fn codes_that_share_most_of_their_bits_are_spread_over_the_buckets() {
+        for radius in 0..=crate::settings::LARGEST_RADIUS {
+            let mut near = Near::new(radius);
+            for i in 0..4000 {
+                near.insert(0xabcd_ef01_2345_0000 | mixed(i) & 0xffff);
+            }
+            let count = near.codes.len();
+            for buckets in &near.buckets {
+                let largest = buckets.iter().map(Vec::len).max().unwrap_or(0);
+                assert!(largest * 4 < count, "radius {radius}: {largest} of {count}");
             }
         }
     }

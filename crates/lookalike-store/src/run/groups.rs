@@ -72,7 +72,7 @@ impl Groups {
     /// The documents of the code of a rank, ascending.
     pub(crate) fn of(&self, rank: usize) -> impl Iterator<Item = u32> + '_ {
         let start = self.starts.select(rank as u32).unwrap_or(self.listed);
-        let end = self.starts.select(rank as u32 + 1).unwrap_or(self.listed);
+        let end = self.starts.next_one(start).unwrap_or(self.listed);
         (start..end).map(|at| self.documents.get(at))
     }
 }

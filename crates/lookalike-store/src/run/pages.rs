@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lookalike::hamming::room_to_hold;
+
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
 use crate::fs::{File, Fs, read_exact, write_all};
@@ -230,7 +232,8 @@ impl BlockReader<'_> {
 
     /// The content of a section.
     pub(crate) fn section(&self, section: Section) -> Result<Vec<u8>> {
-        let mut content = Vec::with_capacity(section.length as usize);
+        // Tables are read at random places.
+        let mut content = room_to_hold(section.length as usize);
         self.pages(section, &mut |page| {
             content.extend_from_slice(page);
             Ok(())

@@ -175,6 +175,15 @@ impl Run {
         !expired && !self.dead.get(document as usize)
     }
 
+    /// Whether any document of a fingerprint of the tables is there at a time. Without a look at its documents where none of
+    /// the run ever ends.
+    pub(crate) fn has_live(&self, code: u64, now: Time) -> bool {
+        (self.dead.count() == 0 && !self.any_expires())
+            || self
+                .with_code(code)
+                .any(|document| self.is_alive(document, now))
+    }
+
     /// Bytes in memory, roughly.
     pub(crate) fn resident(&self) -> usize {
         let lists = self.expires.len() * 8 + self.firsts.len() * 4 + self.offsets.len() * 8;

@@ -2,4 +2,5 @@
 
 mod collections;
 mod kill;
+mod skew;
 mod threads;

@@ -101,6 +101,34 @@ fn one_page_replaced_many_times_stays_quick() {
 }
 
 #[test]
+fn one_run_is_made_behind_the_scenes_while_others_write() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path(), options()).expect("it opens");
+    let settings = CollectionSettings::new(&Scheme::default());
+    let pages = store
+        .create_collection("pages", &settings)
+        .expect("a collection");
+    let insert = |from: u64| {
+        let document = |n: u64| Document::new(n.to_string(), Fingerprint(n << 20));
+        let batch = (from..from + 100).map(|n| Write::Insert(document(n)));
+        pages.write(batch.collect(), NOW, 0).expect("a write");
+    };
+    (0..4050).step_by(100).for_each(insert);
+    pages.compact_later().expect("it is asked for");
+    insert(5000);
+    let begun = std::time::Instant::now();
+    while pages.is_compacting() {
+        assert!(begun.elapsed().as_secs() < 60);
+        std::thread::yield_now();
+    }
+    let stats = pages.stats();
+    assert_eq!((stats.runs.len(), stats.documents), (1, 4200), "{stats:?}");
+    assert!(stats.runs[0] >= 4100, "{stats:?}");
+    pages.compact_later().expect("there is little to do");
+    store.close().expect("an end");
+}
+
+#[test]
 fn readers_see_whole_batches_while_others_write_and_merge() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path(), options()).expect("it opens");

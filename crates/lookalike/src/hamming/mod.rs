@@ -77,7 +77,7 @@ pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{Costed, Limits, designs, plan};
 pub use scan::LinearScan;
-pub use section::HeldBytes;
+pub use section::{HeldBytes, room_to_hold};
 pub use self_join::{SelfJoinLimits, self_join};
 pub use sorted::{Lookup, SortedTables};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter};

@@ -1,0 +1,106 @@
+//! Fingerprints that are anything but even: answers are complete, and take no longer than they should.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use lookalike::{Fingerprint, Scheme};
+use lookalike_store::{
+    Collection, CollectionSettings, Document, OpenOptions, Store, Time, Verdict, Write,
+};
+
+const NOW: Time = Time(1000);
+const COUNT: u64 = 100_000;
+/// Fingerprints that are asked for at once.
+const ASKED: usize = 100;
+
+fn mix(seed: u64) -> u64 {
+    let z = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z ^ (z >> 31)
+}
+
+fn store(folder: &Path) -> Store {
+    let options = OpenOptions {
+        create: true,
+        ..OpenOptions::default()
+    };
+    Store::open(folder, options).expect("it opens")
+}
+
+fn fill(store: &Store, name: &str, code: impl Fn(u64) -> u64) -> std::sync::Arc<Collection> {
+    let settings = CollectionSettings::new(&Scheme::default());
+    let pages = store
+        .create_collection(name, &settings)
+        .expect("a collection");
+    for first in (0..COUNT).step_by(10_000) {
+        let insert = |n: u64| Write::Insert(Document::new(n.to_string(), Fingerprint(code(n))));
+        let batch = (first..first + 10_000).map(insert).collect();
+        pages.write(batch, NOW, 0).expect("a write");
+    }
+    pages
+}
+
+/// The middle of the times of fifty checks, each of a hundred fingerprints close to stored ones: what else the machine does
+/// moves the ends.
+fn half(pages: &Collection, code: &impl Fn(u64) -> u64) -> Duration {
+    let mut times: Vec<Duration> = (0..50)
+        .map(|round| {
+            let asked = (0..ASKED as u64).map(|at| mix(round * 1000 + at));
+            let codes: Vec<_> = asked
+                .map(|dice| Fingerprint(code(dice % COUNT) ^ 1 << (dice >> 32) % 48))
+                .collect();
+            let begun = Instant::now();
+            let verdicts = pages.check_many(&codes, 3, NOW).expect("a check");
+            let taken = begun.elapsed();
+            assert!(verdicts.iter().all(|verdict| *verdict != Verdict::New));
+            taken
+        })
+        .collect();
+    times.sort_unstable();
+    times[25]
+}
+
+/// All documents share a quarter of their bits, one of the blocks that tables are addressed by: a bucket that holds all of
+/// them would take a thousand times as long.
+#[test]
+fn a_bucket_that_all_fingerprints_share_costs_at_most_ten_times_an_even_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = store(folder.path());
+    let (even, hot) = (mix, |n| mix(n) & !(0xffff << 48) | 0xabcd << 48);
+    let collections = [fill(&store, "even", even), fill(&store, "hot", hot)];
+    for stored in ["memory", "run"] {
+        let times = [half(&collections[0], &even), half(&collections[1], &hot)];
+        assert!(
+            times[1] < 10 * times[0] + Duration::from_millis(1),
+            "in a {stored}: {times:?}"
+        );
+        for pages in &collections {
+            pages.compact().expect("a run");
+        }
+    }
+    drop(collections);
+    store.close().expect("an end");
+}
+
+/// Equal pages are one entry with their ids beside it.
+#[test]
+fn a_hundred_thousand_equal_pages_take_less_memory_than_as_many_different_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = store(folder.path());
+    let sizes = [("even", u64::MAX), ("equal", 1)].map(|(name, distinct)| {
+        let code = |n: u64| mix(n % distinct);
+        let pages = fill(&store, name, code);
+        let begun = Instant::now();
+        let verdict = pages.check(Fingerprint(code(0)), 3, NOW).expect("a check");
+        assert_eq!(verdict, Verdict::Exact);
+        assert!(begun.elapsed() < Duration::from_millis(100));
+        pages.compact().expect("a run");
+        let found = pages
+            .query(Fingerprint(code(0)), 3, NOW, 2)
+            .expect("a query");
+        assert_eq!((found.verdict, found.more), (Verdict::Exact, distinct == 1));
+        pages.stats().run_bytes
+    });
+    assert!(sizes[1] <= sizes[0], "{sizes:?}");
+    store.close().expect("an end");
+}
