@@ -55,11 +55,11 @@ elif [ "$what" = soak ]; then
     run soak "${SOAK_RATE:-2000}" "${SOAK_SECONDS:-1800}" 64 "$stored" "$pid" "$data"
 elif [ "$what" = restart ]; then
     # Writes are on their way when it is killed.
-    run check-and-insert 10000 5 256 "$stored" "$pid" &
+    "$load" "$address" check-and-insert 10000 60 256 "$stored" >/dev/null &
+    writer=$!
     sleep 4
-    kill -9 "$pid"
-    wait "$pid" || true
-    kill %% 2>/dev/null || true
+    kill -9 "$pid" "$writer"
+    wait "$pid" "$writer" || true
     : >"$log"
     "$binary" serve --data "$data" --listen 127.0.0.1:0 2>>"$log" &
     pid=$!
