@@ -177,6 +177,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         )
     })?;
     let tls = arguments.tls()?;
+    check_files()?;
     let log = arguments.log();
     tell_of_panics(&log);
     if tls.is_none() && !arguments.listen.ip().to_canonical().is_loopback() {
@@ -210,6 +211,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let served = serve(&runtime, arguments, Arc::new(app), tls.map(Arc::new), &log);
     runtime.shutdown_background();
     served
+}
+
+/// Open files without which nothing can begin: those of the runtime, the store and the log.
+#[cfg(unix)]
+const FILES: u64 = 32;
+
+/// The runtime panics in the middle of its start when it gets no files: that there are too few is told before.
+#[cfg(unix)]
+fn check_files() -> Result<(), Failure> {
+    use rustix::process::{Resource, getrlimit};
+    match getrlimit(Resource::Nofile).current {
+        Some(most) if most < FILES => Err(Failure::Failed(format!(
+            "too many open files for this process: it may have {most} (ulimit -n), and needs {FILES}, one for each connection (--max-connections), \
+             and one for each run of the collections"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn check_files() -> Result<(), Failure> {
+    Ok(())
 }
 
 /// Serves until a signal, then closes the store.

@@ -165,6 +165,12 @@ impl Client {
                 self.agent
                     .run(request.map_err(|error| failed(error.to_string()))?)
             }
+            None if method == "POST" => {
+                // Nothing has a length, too: without one it would be sent in chunks, which services refuse.
+                let request = request.body([].as_slice());
+                self.agent
+                    .run(request.map_err(|error| failed(error.to_string()))?)
+            }
             None => {
                 let request = request.body(());
                 self.agent

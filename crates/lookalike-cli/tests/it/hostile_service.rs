@@ -184,7 +184,7 @@ fn out_of_memory_nothing_that_was_acknowledged_is_lost() {
         "/v1/collections/pages",
         &json!({"keep": {"texts": true}}),
     );
-    let limit = address_space(&service) + (96 << 10);
+    let limit = address_space(&service) + (8 << 10);
     service.stop();
     let service = Service::run(limited(limit));
     // Four megabytes a request stay in memory until they are a run: more than there is.
