@@ -47,7 +47,7 @@ fn half(pages: &Collection, code: &impl Fn(u64) -> u64) -> Duration {
         .map(|round| {
             let asked = (0..ASKED as u64).map(|at| mix(round * 1000 + at));
             let codes: Vec<_> = asked
-                .map(|dice| Fingerprint(code(dice % COUNT) ^ 1 << (dice >> 32) % 48))
+                .map(|dice| Fingerprint(code(dice % COUNT) ^ (1 << ((dice >> 32) % 48))))
                 .collect();
             let begun = Instant::now();
             let verdicts = pages.check_many(&codes, 3, NOW).expect("a check");
