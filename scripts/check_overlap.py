@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Every engine of `lookalike overlap` against a product of sparse matrices, on whole collections.
+
+usage: check_overlap.py LOOKALIKE DOCS.jsonl[.gz]... [--chunk doc,lines:4,...] [--least 1,2,5,10,25] [--most-pairs 40000000]
+
+Chunks are cut here by the definition in docs/overlap.md (sentences are not: for them engines are compared with each other). For each
+chunking and T the rows of all engines, with 32 MiB, 64 MiB and 1 GiB, one and two threads, and the input in reverse order must be the
+same bytes; shared and sizes must be those of the matrices. A T at which there would be more rows than --most-pairs is named and left
+out. Needs numpy and scipy.
+"""
+import argparse, gzip, hashlib, json, os, subprocess, sys, tempfile
+
+import numpy as np
+from scipy.sparse import csr_matrix, triu
+
+WAYS = [["--engine", "count", "--memory", "1G", "--threads", "1"], ["--engine", "count", "--memory", "32M", "--threads", "2"],
+        ["--engine", "sort", "--memory", "32M", "--threads", "1"], ["--engine", "auto", "--memory", "64M", "--threads", "2"]]
+ASCII_SPACE = " \t\r\x0c"
+
+
+def lines(text):
+    stripped = (line.strip(ASCII_SPACE) for line in text.split("\n"))
+    return [line for line in stripped if line]
+
+
+def words(text):
+    for space in "\t\n\r\x0c":
+        text = text.replace(space, " ")
+    return [word for word in text.split(" ") if word]
+
+
+def runs(parts, size, joint, sliding):
+    if sliding:
+        starts = range(max(1, len(parts) - size + 1)) if parts else []
+    else:
+        starts = range(0, len(parts), size)
+    return {joint.join(parts[start:start + size]) for start in starts}
+
+
+def paragraphs(text):
+    found, current = set(), []
+    for line in [*text.split("\n"), ""]:
+        line = line.strip(ASCII_SPACE)
+        if line:
+            current.append(line)
+        elif current:
+            found.add("\n".join(current))
+            current = []
+    return found
+
+
+def chunks(text, chunking):
+    """The distinct chunks of a text, None where this program has no definition."""
+    kind, size, *rest = [*chunking.split(":"), "0"]
+    if kind == "doc":
+        return {text} if text.strip() else set()
+    if kind == "paragraphs":
+        return paragraphs(text)
+    if kind == "sentences":
+        return None
+    parts, joint = (lines(text), "\n") if kind == "lines" else (words(text), " ")
+    return runs(parts, int(size), joint, "sliding" in rest)
+
+
+def matrix(documents, chunking):
+    numbers, rows, columns = {}, [], []
+    for row, (_, text) in enumerate(documents):
+        for chunk in chunks(text, chunking):
+            rows.append(row)
+            columns.append(numbers.setdefault(chunk, len(numbers)))
+    ones = np.ones(len(rows), dtype=np.int32)
+    return csr_matrix((ones, (rows, columns)), shape=(len(documents), max(1, len(numbers))))
+
+
+def expected(shared, sizes, least):
+    """Rows as (a, b, shared, chunks of a, chunks of b), in order."""
+    wanted = shared.data >= least
+    a, b = shared.row[wanted], shared.col[wanted]
+    order = np.lexsort((b, a))
+    return np.stack([a[order], b[order], shared.data[wanted][order], sizes[a[order]], sizes[b[order]]], axis=1)
+
+
+def answer(binary, path, chunking, least, way):
+    command = [binary, "overlap", path, "--chunk", chunking, "--min-shared", str(least), "--quiet", *way]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+
+
+def table(out, places):
+    rows = (json.loads(line) for line in out.splitlines())
+    found = [[places[row["a"]], places[row["b"]], row["shared"], row["chunks_a"], row["chunks_b"]] for row in rows]
+    return np.array(found, dtype=np.int64).reshape(-1, 5)
+
+
+def check(binary, paths, documents, chunking, leasts, most):
+    shared = None
+    if chunking != "sentences":
+        product = matrix(documents, chunking)
+        sizes = np.asarray(product.sum(axis=1)).ravel()
+        shared = triu(product @ product.T, k=1).tocoo()
+    places = {name: place for place, (name, _) in enumerate(documents)}
+    for least in leasts:
+        rows = "?"
+        if shared is not None:
+            rows = int((shared.data >= least).sum())
+            if rows > most:
+                print(f"  {chunking} T={least}: {rows} rows, left out", flush=True)
+                continue
+        outs = [answer(binary, path, chunking, least, way) for path in paths for way in WAYS]
+        if len({hashlib.sha256(out).digest() for out in outs}) != 1:
+            sys.exit(f"{chunking} T={least}: engines differ")
+        if shared is not None and not np.array_equal(table(outs[0], places), expected(shared, sizes, least)):
+            sys.exit(f"{chunking} T={least}: not the rows of the definition")
+        print(f"  {chunking} T={least}: {rows} rows, {len(outs)} ways", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("docs", nargs="+")
+    parser.add_argument("--chunk", default="doc,lines:4,lines:2,lines:2:sliding,sentences,paragraphs,words:8,words:8:sliding")
+    parser.add_argument("--least", default="1,2,5,10,25")
+    parser.add_argument("--most-pairs", type=int, default=40_000_000)
+    options = parser.parse_args()
+    for path in options.docs:
+        with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as given:
+            records = [json.loads(line) for line in given]
+        # Rows name the smaller id first, by its bytes.
+        documents = sorted(((record["id"], record["text"]) for record in records), key=lambda document: document[0].encode())
+        print(f"{path}: {len(documents)} documents", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, name) for name in ("given.jsonl", "reversed.jsonl")]
+            for target, ordered in zip(paths, (records, records[::-1])):
+                with open(target, "w", encoding="utf-8") as out:
+                    out.writelines(json.dumps({"id": record["id"], "text": record["text"]}) + "\n" for record in ordered)
+            for chunking in options.chunk.split(","):
+                check(options.binary, paths, documents, chunking, [int(least) for least in options.least.split(",")], options.most_pairs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
