@@ -1,7 +1,7 @@
 """HTML to text and web archives, one core, against the Python peers, in one run.
 
     cargo build --release -p lookalike-corpus --example page_speed
-    pip install resiliparse==2.0.1 fastwarc==2.0.1 warcio==1.8.1 trafilatura==2.3.1 selectolax==1.0.2
+    pip install resiliparse==2.0.1 fastwarc==2.0.1 warcio==1.8.1 trafilatura==2.3.1 selectolax==1.0.2 lxml_html_clean
     taskset -c 0 python3 bench/pages.py target/release/examples/page_speed PAGES.jsonl.gz [ARCHIVE.warc.gz]
 
 Pages: lines with a field `html` (wcxb-pages, article-extraction-benchmark). The archive is repeated until it has

@@ -75,9 +75,11 @@ fn the_scheme_names_the_mode() {
             .succeed();
         done.json()["scheme"].as_str().unwrap().to_owned()
     };
-    assert!(scheme(&[]).ends_with(" unicode=17 html=main/2"));
+    assert!(scheme(&[]).ends_with(" unicode=17 html=main/3"));
     assert!(scheme(&["--html", "visible"]).ends_with(" unicode=17"));
-    assert!(scheme(&["--html", "main/1"]).ends_with(" html=main/1"));
+    for former in ["main/1", "main/2"] {
+        assert!(scheme(&["--html", former]).ends_with(&format!(" html={former}")));
+    }
     let all = scheme(&[
         "--html",
         "fast",
@@ -115,7 +117,7 @@ fn an_unknown_mode_and_one_not_built_in_are_refused() {
         let mut command = lookalike("pairs");
         command.arg(&pages).args(["--html", mode]).fail(status)
     };
-    fail("best", 2).says(&["visible, fast, main, quality or main/1"]);
+    fail("best", 2).says(&["visible, fast, main, quality, main/1 or main/2"]);
     if !cfg!(feature = "quality") {
         fail("quality", 1).says(&["Cargo feature `quality`"]);
     }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
 use super::entity;
 
 /// The attributes of a start tag, in order, with their values as they are written; a repeated
@@ -16,28 +18,44 @@ impl<'a> Attributes<'a> {
         Attributes { rest: attributes }
     }
 
+    /// The first `length` bytes, which are taken away.
+    fn take(&mut self, length: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        taken
+    }
+
+    /// How many bytes come before the first that `ends`.
+    fn until(&self, ends: impl Fn(u8) -> bool) -> usize {
+        let bytes = self.rest.as_bytes();
+        bytes
+            .iter()
+            .position(|byte| ends(*byte))
+            .unwrap_or(bytes.len())
+    }
+
     fn skip_blanks(&mut self) {
-        self.rest = self.rest.trim_start_matches(BLANKS);
+        self.take(self.until(|byte| !is_blank(byte)));
     }
 }
 
-const BLANKS: [char; 5] = [' ', '\n', '\t', '\r', '\x0c'];
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
+}
 
 impl<'a> Iterator for Attributes<'a> {
     /// Name and raw value; the value is empty where there is none.
     type Item = (&'a str, &'a str);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.rest = self
-            .rest
-            .trim_start_matches(|c| c == '/' || BLANKS.contains(&c));
+        self.take(self.until(|byte| byte != b'/' && !is_blank(byte)));
         // A name may begin with `=`.
-        let first = self.rest.chars().next()?.len_utf8();
-        let ends = |c| matches!(c, '=' | '/') || BLANKS.contains(&c);
-        let end = self.rest[first..].find(ends);
-        let end = end.map_or(self.rest.len(), |end| first + end);
-        let (name, rest) = self.rest.split_at(end);
-        self.rest = rest;
+        let begins = usize::from(*self.rest.as_bytes().first()? == b'=');
+        let bytes = &self.rest.as_bytes()[begins..];
+        let end = bytes
+            .iter()
+            .position(|byte| matches!(byte, b'=' | b'/') || is_blank(*byte));
+        let name = self.take(begins + end.unwrap_or(bytes.len()));
         self.skip_blanks();
         let Some(rest) = self.rest.strip_prefix('=') else {
             return Some((name, ""));
@@ -50,16 +68,13 @@ impl<'a> Iterator for Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     fn value(&mut self) -> &'a str {
-        let quoted = ['"', '\''].into_iter().find_map(|quote| {
-            let content = self.rest.strip_prefix(quote)?;
-            content.split_once(quote)
-        });
-        let (value, rest) = quoted.unwrap_or_else(|| {
-            let end = self.rest.find(BLANKS).unwrap_or(self.rest.len());
-            self.rest.split_at(end)
-        });
-        self.rest = rest;
-        value
+        if let Some(quote @ (b'"' | b'\'')) = self.rest.as_bytes().first().copied()
+            && let Some(length) = memchr(quote, &self.rest.as_bytes()[1..])
+        {
+            let value = &self.take(length + 2)[1..];
+            return &value[..length];
+        }
+        self.take(self.until(is_blank))
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! - *visible*: all that a reader of the page would see ([`sink`]);
 //! - *fast*: of that, the blocks that are text rather than links and labels ([`blocks`], [`fast`]);
-//! - *main*: the element that the browsers' reading views would choose ([`main_content`]);
+//! - *main*: the element that the browsers' reading views would choose ([`reading`], on a flat tree of the page,
+//!   [`tree`]; former versions: [`main_content`]);
 //! - *quality*: the answer of a slower library, with the Cargo feature `quality`.
 //!
-//! The first two come out of one walk through the page ([`page`]) without a tree. The others build trees, so the page
-//! is measured first ([`shape`]) and one that is made to hurt gets the text of *fast*, as does one in which they find
-//! next to nothing, and with *main* a page of reference, which has no one element that it is about. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
+//! All come out of walks through the page ([`page`]). The last two build trees: a page that is made to hurt ([`shape`])
+//! gets the text of *fast*, as does one in which they find next to nothing, and with *main* a page of reference, which
+//! has no one element that it is about. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
 //! elements begin a line, paragraphs and the like are set off by a blank line, `pre` is kept.
 //!
 //! Not seen: `script`, `style`, `noscript`, `template`, `iframe`, comments; title and attributes unless asked for
@@ -15,6 +16,7 @@
 
 mod attribute;
 mod blocks;
+mod element;
 mod entity;
 mod fast;
 mod main_content;
@@ -22,9 +24,11 @@ mod notes;
 mod page;
 #[cfg(feature = "quality")]
 mod quality;
+mod reading;
 mod shape;
 mod sink;
 mod tag;
+mod tree;
 
 use lookalike::{Extraction, HtmlMode};
 
@@ -32,6 +36,7 @@ use blocks::words;
 use fast::Fast;
 use notes::Notes;
 use page::Target;
+use reading::{Found, ReadingView};
 use shape::Kind;
 use sink::Sink;
 
@@ -51,6 +56,7 @@ use sink::Sink;
 pub struct HtmlText {
     extraction: Extraction,
     fast: Fast,
+    reading: ReadingView,
     /// The text of the fast mode, where it may be needed.
     plain: String,
 }
@@ -81,6 +87,7 @@ impl HtmlText {
         Ok(HtmlText {
             extraction,
             fast: Fast::default(),
+            reading: ReadingView::default(),
             plain: String::new(),
         })
     }
@@ -92,7 +99,9 @@ impl HtmlText {
         let title = match self.extraction.mode {
             HtmlMode::Visible => self.visible(html, out),
             HtmlMode::Fast => self.fast(html, out),
-            HtmlMode::Main | HtmlMode::Quality | HtmlMode::Main1 => self.chosen(html, out),
+            HtmlMode::Main | HtmlMode::Quality | HtmlMode::Main1 | HtmlMode::Main2 => {
+                self.chosen(html, out)
+            }
         };
         if let Some(title) = title.filter(|title| !title.is_empty()) {
             let gap = if out.len() == start { "" } else { "\n\n" };
@@ -105,20 +114,20 @@ impl HtmlText {
         self.extraction.title || self.extraction.alt || self.extraction.links
     }
 
-    /// Walks through the page; returns its title if that is asked for.
-    fn walk<T: Target>(&self, html: &str, target: &mut T) -> Option<String> {
+    /// Lets `walk` go through a page or a part of it; returns its title if that is asked for.
+    fn walk<T: Target>(&self, target: &mut T, walk: impl Walk) -> Option<String> {
         if !self.has_notes() {
-            page::walk(html, target);
+            walk.walk(target);
             return None;
         }
         let mut notes = Notes::new(target, self.extraction);
-        page::walk(html, &mut notes);
+        walk.walk(&mut notes);
         notes.title
     }
 
-    fn visible(&self, html: &str, out: &mut String) -> Option<String> {
+    fn visible(&self, walk: impl Walk, out: &mut String) -> Option<String> {
         let mut sink = Sink::new(out);
-        let title = self.walk(html, &mut sink);
+        let title = self.walk(&mut sink, walk);
         sink.finish();
         title
     }
@@ -126,18 +135,25 @@ impl HtmlText {
     fn fast(&mut self, html: &str, out: &mut String) -> Option<String> {
         let mut fast = std::mem::take(&mut self.fast);
         let mut title = None;
-        fast.extract(|blocks| title = self.walk(html, blocks), out);
+        fast.extract(|blocks| title = self.walk(blocks, html), out);
         self.fast = fast;
         title
     }
 
-    /// The text of the element that a library chooses, else that of the fast mode.
+    /// The text of the main content, else that of the fast mode.
     fn chosen(&mut self, html: &str, out: &mut String) -> Option<String> {
         let start = out.len();
-        if self.has_content(html)
+        if self.extraction.mode == HtmlMode::Main {
+            let mut reading = std::mem::take(&mut self.reading);
+            match reading.read(html) {
+                Found::Article => drop(self.visible((&reading, html), out)),
+                Found::Reference | Found::Nothing => {}
+            }
+            self.reading = reading.recycled();
+        } else if self.has_content(html)
             && let Some(content) = self.content(html)
         {
-            self.visible(&content, out);
+            self.visible(content.as_str(), out);
         }
         let found = words(&out.as_bytes()[start..]);
         if found >= FEW_WORDS && !self.extraction.title {
@@ -158,7 +174,7 @@ impl HtmlText {
     fn has_content(&self, html: &str) -> bool {
         match shape::kind(html) {
             Kind::Tame => true,
-            Kind::Reference => self.extraction.mode != HtmlMode::Main,
+            Kind::Reference => self.extraction.mode != HtmlMode::Main2,
             Kind::Wild => false,
         }
     }
@@ -174,6 +190,25 @@ impl HtmlText {
     #[cfg(not(feature = "quality"))]
     fn content(&self, html: &str) -> Option<String> {
         main_content::main_content(html)
+    }
+}
+
+/// Something that targets can hear of.
+trait Walk {
+    fn walk<T: Target>(self, target: &mut T);
+}
+
+/// A page.
+impl Walk for &str {
+    fn walk<T: Target>(self, target: &mut T) {
+        page::walk(self, target);
+    }
+}
+
+/// The article of a page.
+impl Walk for (&ReadingView, &str) {
+    fn walk<T: Target>(self, target: &mut T) {
+        self.0.tell(self.1, target);
     }
 }
 

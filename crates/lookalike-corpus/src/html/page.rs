@@ -9,7 +9,7 @@ use memchr::memchr;
 use memchr::memmem;
 
 use super::sink::Gap;
-use super::tag::{self, Kind, Name};
+use super::tag::{self, Kind, Name, Raw};
 
 /// Who is told what a page is made of. Calls come in page order; nothing inside a `template`, a
 /// script or a style sheet is told.
@@ -167,13 +167,10 @@ impl<T: Target> Page<'_, '_, T> {
 
     /// A tag that moves what follows to another place on the page.
     fn layout(&mut self, kind: Kind, opens: bool, end: usize) -> usize {
-        match kind {
-            Kind::Cell => self.target.gap(Gap::Space),
-            Kind::Break => self.target.line_break(),
-            Kind::Line => self.target.gap(Gap::Line),
-            Kind::Pre => return self.pre(opens, end),
-            _ => self.target.gap(Gap::Paragraph),
+        if kind == Kind::Pre {
+            return self.pre(opens, end);
         }
+        lay_out(self.target, kind, opens);
         if opens && kind != Kind::Break {
             // Blocks are not allowed in SVG and MathML: they end it, closed or not.
             self.foreign = 0;
@@ -183,8 +180,7 @@ impl<T: Target> Page<'_, '_, T> {
 
     /// `pre` keeps its white space, except for a line break at its very beginning.
     fn pre(&mut self, opens: bool, end: usize) -> usize {
-        self.target.gap(Gap::Paragraph);
-        self.target.set_preformatted(opens);
+        lay_out(self.target, Kind::Pre, opens);
         let rest = &self.html.as_bytes()[end..];
         match rest {
             [b'\r', b'\n', ..] if opens => end + 2,
@@ -228,6 +224,21 @@ impl<T: Target> Page<'_, '_, T> {
             tag::Raw::Script | tag::Raw::Skipped | tag::Raw::Title => {}
         }
         to
+    }
+}
+
+/// Tells `target` where an element of this kind, as it begins or ends, moves what follows.
+pub(super) fn lay_out<T: Target>(target: &mut T, kind: Kind, opens: bool) {
+    match kind {
+        Kind::Cell => target.gap(Gap::Space),
+        Kind::Break => target.line_break(),
+        Kind::Line => target.gap(Gap::Line),
+        Kind::Paragraph | Kind::Raw(Raw::Xmp | Raw::Plaintext) => target.gap(Gap::Paragraph),
+        Kind::Pre => {
+            target.gap(Gap::Paragraph);
+            target.set_preformatted(opens);
+        }
+        Kind::Inline | Kind::Foreign | Kind::Template | Kind::Raw(_) => {}
     }
 }
 

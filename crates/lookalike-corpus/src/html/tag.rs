@@ -50,6 +50,9 @@ const MAX_NAME: usize = 10;
 pub(super) struct Name(u128);
 
 impl Name {
+    /// Of a name that means nothing.
+    pub(super) const UNKNOWN: Name = Name(0);
+
     /// The name of at most ten letters.
     pub(super) const fn new(name: &str) -> Name {
         Name(key(name))
@@ -66,7 +69,7 @@ pub(super) fn name(bytes: &[u8], from: usize) -> (Kind, Name, usize) {
         end += 1;
     }
     if end - from > MAX_NAME {
-        return (Kind::Inline, Name(0), end);
+        return (Kind::Inline, Name::UNKNOWN, end);
     }
     (kind(key), Name(key), end)
 }
@@ -91,10 +94,15 @@ const fn key(name: &str) -> u128 {
     key
 }
 
+/// What the element of this name does to the text around and in it.
+pub(super) const fn kind_of(name: &str) -> Kind {
+    kind(key(name))
+}
+
 /// A function from name to kind. The compiler makes a search tree of the comparisons.
 macro_rules! kinds {
     ($($($name:literal)+ => $kind:expr,)+) => {
-        fn kind(name: u128) -> Kind {
+        const fn kind(name: u128) -> Kind {
             $($(if name == const { key($name) } {
                 return $kind;
             })+)+

@@ -71,7 +71,7 @@ pub(crate) fn run(target: Target, bytes: &[u8], folder: &Path) {
     match (target.name, target.file) {
         (_, Some((name, format))) => read(&folder.join(name), format, bytes),
         ("charset", _) => decode(bytes),
-        ("main", _) => extract(bytes, &["main/2", "main/2+title+alt+links"]),
+        ("main", _) => extract(bytes, &["main/3", "main/3+title+alt+links", "main/2"]),
         _ => extract(bytes, &["visible", "fast/1", "fast/1+title+alt+links"]),
     }
 }

@@ -518,7 +518,11 @@ fn real_archives_are_read_to_their_end() {
         // One of its responses is a PDF that is cut off.
         (
             "cc-2008.arc",
-            &[("warcinfo", 1), ("response", 144), ("bad", 1)],
+            if cfg!(feature = "pdf") {
+                &[("warcinfo", 1), ("response", 144), ("bad", 1)]
+            } else {
+                &[("warcinfo", 1), ("response", 145)]
+            },
         ),
         ("quirk-clipped.warc.gz", &[("bad", 1), ("damaged", 1)]),
         (

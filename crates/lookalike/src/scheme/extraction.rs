@@ -19,16 +19,19 @@ pub enum HtmlMode {
     Quality,
     /// `Main` as it was before reference pages were told apart: for sketches made with it.
     Main1,
+    /// `Main` with the reading view of a library, much slower: for sketches made with it.
+    Main2,
 }
 
 impl HtmlMode {
     /// Every mode, from the plainest to the slowest, then those of former versions.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Visible,
         Self::Fast,
         Self::Main,
         Self::Quality,
         Self::Main1,
+        Self::Main2,
     ];
 
     /// The name on the command line.
@@ -40,6 +43,7 @@ impl HtmlMode {
             Self::Main => "main",
             Self::Quality => "quality",
             Self::Main1 => "main/1",
+            Self::Main2 => "main/2",
         }
     }
 
@@ -48,9 +52,10 @@ impl HtmlMode {
         match self {
             Self::Visible => "visible",
             Self::Fast => "fast/1",
-            Self::Main => "main/2",
+            Self::Main => "main/3",
             Self::Quality => "quality/1",
             Self::Main1 => "main/1",
+            Self::Main2 => "main/2",
         }
     }
 }
@@ -67,21 +72,25 @@ impl FromStr for HtmlMode {
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         let known = Self::ALL.into_iter().find(|mode| mode.name() == text);
         known.ok_or_else(|| {
-            ParseOptionError::new("HTML mode", "visible, fast, main, quality or main/1", text)
+            ParseOptionError::new(
+                "HTML mode",
+                "visible, fast, main, quality, main/1 or main/2",
+                text,
+            )
         })
     }
 }
 
 /// What becomes of HTML: the mode, and what else of the page is text (V5).
 ///
-/// In a scheme: `html=main/2+title+alt+links`, with the version of the rules where rules choose.
+/// In a scheme: `html=main/3+title+alt+links`, with the version of the rules where rules choose.
 /// `html=visible` is what every scheme meant before there were modes, so it is left out.
 ///
 /// ```
 /// use lookalike::scheme::{Extraction, HtmlMode};
 /// let main = Extraction { mode: HtmlMode::Main, title: true, ..Extraction::default() };
-/// assert_eq!(main.to_string(), "main/2+title");
-/// assert_eq!("main/2+title".parse(), Ok(main));
+/// assert_eq!(main.to_string(), "main/3+title");
+/// assert_eq!("main/3+title".parse(), Ok(main));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extraction {
@@ -135,7 +144,7 @@ impl FromStr for Extraction {
             .ok_or_else(|| {
                 ParseOptionError::new(
                     "HTML extraction of this build",
-                    "visible, fast/1, main/1, main/2 or quality/1, then +title, +alt, +links where wanted",
+                    "visible, fast/1, main/1, main/2, main/3 or quality/1, then +title, +alt, +links where wanted",
                     text,
                 )
             })

@@ -249,8 +249,8 @@ fn errors_say_what_to_do() {
         (" unicode=17", "", "\"unicode\" expected"),
         (
             "unicode=17",
-            "unicode=17 html=main/3",
-            "use visible, fast/1, main/1, main/2",
+            "unicode=17 html=main/4",
+            "use visible, fast/1, main/1, main/2, main/3",
         ),
         (
             "unicode=17",

@@ -1,0 +1,257 @@
+//! The elements that the reading view tells apart, and what they have in common.
+
+use super::tag::{self, Kind, Name};
+
+/// Properties of elements, one bit each.
+pub(super) mod group {
+    /// Has no content and no end tag.
+    pub(in super::super) const VOID: u16 = 1;
+    /// Ends a paragraph that is open where it begins.
+    pub(in super::super) const ENDS_P: u16 = 1 << 1;
+    /// No inline element: what is closed inside of it does not reach out of it ("special" in the HTML standard).
+    pub(in super::super) const SPECIAL: u16 = 1 << 2;
+    /// End tags of other blocks do not reach out of it ("scope" in the HTML standard).
+    pub(in super::super) const SCOPE: u16 = 1 << 3;
+    /// A `div` with one of these is no paragraph.
+    pub(in super::super) const BLOCK: u16 = 1 << 4;
+    /// May be a part of a paragraph.
+    pub(in super::super) const PHRASING: u16 = 1 << 5;
+    /// Its text speaks for the elements around it.
+    pub(in super::super) const SCORED: u16 = 1 << 6;
+    /// Is nothing without content.
+    pub(in super::super) const HOLDER: u16 = 1 << 7;
+    /// Its text is no label.
+    pub(in super::super) const TEXTISH: u16 = 1 << 8;
+    /// Never a part of an article.
+    pub(in super::super) const JUNK: u16 = 1 << 9;
+    /// Part of a table of data.
+    pub(in super::super) const MEMBER: u16 = 1 << 10;
+    /// `h1` to `h6`.
+    pub(in super::super) const HEADING: u16 = 1 << 11;
+    /// Never in the tree: without content that could be read, or there whether it is written or not.
+    pub(in super::super) const ABSENT: u16 = 1 << 12;
+}
+
+use group::{
+    ABSENT, BLOCK, ENDS_P, HEADING, HOLDER, JUNK, MEMBER, PHRASING, SCOPE, SCORED, SPECIAL,
+    TEXTISH, VOID,
+};
+
+/// What all blocks are.
+const FLOW: u16 = ENDS_P | SPECIAL;
+
+macro_rules! elements {
+    ($($variant:ident $name:literal $groups:expr;)+) => {
+        /// An element by its name, or a piece of text.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(super) enum Element {
+            $($variant,)+
+            /// One of another name.
+            Other,
+            /// No element.
+            Text,
+        }
+
+        const GROUPS: &[u16] = &[$($groups,)+ 0, PHRASING];
+
+        const NAMES: &[Name] = &[$(Name::new($name),)+ Name::UNKNOWN, Name::UNKNOWN];
+
+        const KINDS: &[Kind] = &[$(tag::kind_of($name),)+ Kind::Inline, Kind::Inline];
+
+        impl Element {
+            /// The element of this name.
+            pub(super) fn of(name: Name) -> Element {
+                $(if name == const { Name::new($name) } {
+                    return Element::$variant;
+                })+
+                Element::Other
+            }
+        }
+    };
+}
+
+elements! {
+    A "a" 0;
+    Abbr "abbr" PHRASING;
+    Address "address" FLOW;
+    Area "area" VOID;
+    Article "article" FLOW;
+    Aside "aside" FLOW | JUNK;
+    Audio "audio" PHRASING;
+    B "b" PHRASING;
+    Base "base" ABSENT;
+    Bdo "bdo" PHRASING;
+    Blockquote "blockquote" FLOW | BLOCK | TEXTISH;
+    Body "body" ABSENT;
+    Br "br" VOID | PHRASING;
+    Button "button" PHRASING | JUNK | SPECIAL;
+    Caption "caption" SPECIAL | SCOPE | MEMBER;
+    Center "center" FLOW;
+    Cite "cite" PHRASING;
+    Code "code" PHRASING;
+    Col "col" VOID | MEMBER;
+    Colgroup "colgroup" MEMBER;
+    Data "data" PHRASING;
+    Datalist "datalist" PHRASING;
+    Dd "dd" FLOW;
+    Del "del" 0;
+    Details "details" FLOW;
+    Dfn "dfn" PHRASING;
+    Dialog "dialog" FLOW;
+    Dir "dir" FLOW;
+    Div "div" FLOW | BLOCK | HOLDER | TEXTISH;
+    Dl "dl" FLOW | BLOCK | TEXTISH;
+    Dt "dt" FLOW;
+    Em "em" PHRASING;
+    Embed "embed" VOID | PHRASING | JUNK;
+    Fieldset "fieldset" FLOW;
+    Figcaption "figcaption" FLOW;
+    Figure "figure" FLOW;
+    Font "font" PHRASING | TEXTISH;
+    Footer "footer" FLOW | JUNK;
+    Form "form" FLOW;
+    H1 "h1" FLOW | HOLDER | HEADING;
+    H2 "h2" FLOW | HOLDER | HEADING | SCORED;
+    H3 "h3" FLOW | HOLDER | HEADING | SCORED;
+    H4 "h4" FLOW | HOLDER | HEADING | SCORED;
+    H5 "h5" FLOW | HOLDER | HEADING | SCORED;
+    H6 "h6" FLOW | HOLDER | HEADING | SCORED;
+    Head "head" ABSENT;
+    Header "header" FLOW | HOLDER;
+    Hgroup "hgroup" FLOW;
+    Hr "hr" VOID | ENDS_P;
+    Html "html" ABSENT;
+    I "i" PHRASING;
+    Iframe "iframe" VOID | JUNK;
+    Img "img" VOID | PHRASING | BLOCK | TEXTISH;
+    Input "input" VOID | PHRASING | JUNK;
+    Ins "ins" 0;
+    Kbd "kbd" PHRASING;
+    Label "label" PHRASING;
+    Legend "legend" 0;
+    Li "li" FLOW | TEXTISH;
+    Link "link" ABSENT;
+    Listing "listing" FLOW;
+    Main "main" FLOW;
+    Mark "mark" PHRASING;
+    Math "math" PHRASING;
+    Menu "menu" FLOW;
+    Meta "meta" ABSENT;
+    Meter "meter" PHRASING;
+    Nav "nav" FLOW;
+    Noembed "noembed" ABSENT;
+    Noframes "noframes" ABSENT;
+    Noscript "noscript" ABSENT;
+    Object "object" PHRASING | JUNK | SPECIAL | SCOPE;
+    Ol "ol" FLOW | BLOCK | TEXTISH;
+    Optgroup "optgroup" 0;
+    Option "option" 0;
+    Output "output" PHRASING;
+    P "p" FLOW | BLOCK | SCORED | TEXTISH;
+    Param "param" ABSENT;
+    Picture "picture" 0;
+    Plaintext "plaintext" FLOW;
+    Pre "pre" FLOW | BLOCK | SCORED | TEXTISH;
+    Progress "progress" PHRASING;
+    Q "q" PHRASING;
+    Ruby "ruby" PHRASING;
+    S "s" 0;
+    Samp "samp" PHRASING;
+    Script "script" ABSENT;
+    Search "search" FLOW;
+    Section "section" FLOW | HOLDER | SCORED;
+    Select "select" PHRASING | JUNK | SPECIAL;
+    Small "small" PHRASING;
+    Source "source" ABSENT;
+    Span "span" PHRASING | TEXTISH;
+    Strong "strong" PHRASING;
+    Style "style" ABSENT;
+    Sub "sub" PHRASING;
+    Summary "summary" FLOW;
+    Sup "sup" PHRASING;
+    Svg "svg" 0;
+    Table "table" FLOW | SCOPE | BLOCK | TEXTISH;
+    Tbody "tbody" SPECIAL;
+    Td "td" SPECIAL | SCOPE | SCORED | TEXTISH;
+    Template "template" ABSENT;
+    Textarea "textarea" PHRASING | JUNK | SPECIAL;
+    Tfoot "tfoot" SPECIAL | MEMBER;
+    Th "th" SPECIAL | SCOPE | MEMBER;
+    Thead "thead" SPECIAL | MEMBER;
+    Time "time" PHRASING;
+    Title "title" ABSENT;
+    Tr "tr" SPECIAL;
+    Track "track" ABSENT;
+    U "u" 0;
+    Ul "ul" FLOW | BLOCK | TEXTISH;
+    Var "var" PHRASING;
+    Video "video" 0;
+    Wbr "wbr" VOID | PHRASING;
+    Xmp "xmp" FLOW;
+}
+
+impl Element {
+    /// Whether it belongs to a group.
+    pub(super) fn is(self, group: u16) -> bool {
+        GROUPS[self as usize] & group != 0
+    }
+
+    /// Its name; one that equals that of no element where it is not told apart.
+    pub(super) fn name(self) -> Name {
+        NAMES[self as usize]
+    }
+
+    /// What it does to the text around and in it.
+    pub(super) fn kind(self) -> Kind {
+        KINDS[self as usize]
+    }
+
+    /// `h1` and `h2`, of which one may say what the title says.
+    pub(super) fn is_title(self) -> bool {
+        matches!(self, Element::H1 | Element::H2)
+    }
+
+    /// A link, or text that was changed: parts of a paragraph if all in them is.
+    pub(super) fn is_transparent(self) -> bool {
+        matches!(self, Element::A | Element::Del | Element::Ins)
+    }
+
+    /// `ul` and `ol`.
+    pub(super) fn is_list(self) -> bool {
+        matches!(self, Element::Ul | Element::Ol)
+    }
+
+    /// `object`, `embed` and `iframe`.
+    pub(super) fn is_embed(self) -> bool {
+        matches!(self, Element::Object | Element::Embed | Element::Iframe)
+    }
+
+    /// `thead`, `tbody` and `tfoot`.
+    pub(super) fn is_row_group(self) -> bool {
+        matches!(self, Element::Thead | Element::Tbody | Element::Tfoot)
+    }
+
+    /// `td` and `th`.
+    pub(super) fn is_cell(self) -> bool {
+        matches!(self, Element::Td | Element::Th)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_known_by_their_names() {
+        assert_eq!(Element::of(Name::new("blockquote")), Element::Blockquote);
+        assert_eq!(Element::of(Name::new("custom")), Element::Other);
+        assert_eq!(Element::of(Name::UNKNOWN), Element::Other);
+        let known = NAMES.iter().filter(|name| **name != Name::UNKNOWN);
+        for (at, name) in known.enumerate() {
+            assert_eq!(Element::of(*name) as usize, at);
+        }
+        assert_eq!(Element::Td.kind(), Kind::Cell);
+        assert!(Element::H3.is(HEADING) && !Element::Div.is(HEADING));
+    }
+}

@@ -1,0 +1,353 @@
+//! What is no part of an article though it stands in it: forms, lists of links, boxes, buttons.
+
+use super::marks::{FILM, LAYOUT, SHARE, SUMMARY};
+use super::score::{Article, weight};
+use super::{density, link, text};
+use crate::html::element::Element;
+use crate::html::element::group::{HEADING, JUNK, MEMBER, TEXTISH};
+use crate::html::tree::{Chars, Tree};
+
+/// Boxes to share a page are shorter.
+const SHARE_CHARS: u32 = 500;
+
+/// Longest text that is but a word for an advertisement or that something is to come, in characters.
+const NOTICE_CHARS: u32 = 20;
+
+/// What such texts are.
+const ADVERTISEMENTS: [&str; 10] = [
+    "ad",
+    "advertising",
+    "advertisement",
+    "pub",
+    "publicit\u{e9}",
+    "werb",
+    "werbung",
+    "\u{5e7f}\u{544a}",
+    "\u{440}\u{435}\u{43a}\u{43b}\u{430}\u{43c}\u{430}",
+    "anuncio",
+];
+const LOADING: [&str; 5] = [
+    "loading",
+    "\u{6b63}\u{5728}\u{52a0}\u{8f7d}",
+    "\u{437}\u{430}\u{433}\u{440}\u{443}\u{437}\u{43a}\u{430}",
+    "chargement",
+    "cargando",
+];
+
+/// What is inside of an element, as far as it is still there.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    chars: Chars,
+    linked: f32,
+    commas: u32,
+    /// Characters in lists, in headings, in what is no label; those in two of a kind count twice.
+    in_lists: u32,
+    in_headings: u32,
+    textish: u32,
+    paragraphs: u32,
+    pictures: u32,
+    items: u32,
+    inputs: u32,
+    embeds: u32,
+    rows: u32,
+    /// Columns of the widest row; of a row, those of its cells so far.
+    widest: u32,
+    columns: u32,
+    film: bool,
+    code: bool,
+    /// A table of data; any table; a part that only tables of data have.
+    data: bool,
+    table: bool,
+    member: bool,
+    /// Its children that are elements, and whether one of those has more than one.
+    children: u32,
+    branching: bool,
+}
+
+impl Sums {
+    /// What is inside of this and of what stands after it.
+    fn then(self, next: Sums) -> Sums {
+        Sums {
+            chars: self.chars.then(next.chars),
+            linked: self.linked + next.linked,
+            commas: self.commas + next.commas,
+            in_lists: self.in_lists + next.in_lists,
+            in_headings: self.in_headings + next.in_headings,
+            textish: self.textish + next.textish,
+            paragraphs: self.paragraphs + next.paragraphs,
+            pictures: self.pictures + next.pictures,
+            items: self.items + next.items,
+            inputs: self.inputs + next.inputs,
+            embeds: self.embeds + next.embeds,
+            rows: self.rows + next.rows,
+            widest: self.widest.max(next.widest),
+            columns: self.columns.saturating_add(next.columns),
+            film: self.film || next.film,
+            code: self.code || next.code,
+            data: self.data || next.data,
+            table: self.table || next.table,
+            member: self.member || next.member,
+            children: self.children + next.children,
+            branching: self.branching || next.branching,
+        }
+    }
+}
+
+/// Takes the junk out of articles, again and again in the same buffers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cleaner {
+    /// Whether each node has been taken out.
+    removed: Vec<bool>,
+    /// Whether each element is, or is in, a table of data; a figure.
+    in_data: Vec<bool>,
+    in_figure: Vec<bool>,
+    /// Sums of what has been seen of the elements that a loop is in, by depth.
+    pending: Vec<Sums>,
+}
+
+/// How to clean.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// Whether classes and ids count.
+    pub(super) weigh: bool,
+    /// Whether what looks like a box is taken out.
+    pub(super) conditionally: bool,
+}
+
+impl Cleaner {
+    /// Takes out what is no part of the article; returns how many characters are left. O(nodes), for a bounded depth.
+    pub(super) fn clean(
+        &mut self,
+        html: &str,
+        tree: &Tree,
+        article: &Article,
+        rules: Rules,
+    ) -> u32 {
+        let len = tree.nodes.len();
+        for flags in [&mut self.removed, &mut self.in_data, &mut self.in_figure] {
+            flags.clear();
+            flags.resize(len, false);
+        }
+        self.remove_shares(tree, article);
+        self.mark(tree, article);
+        self.sweep(tree, article, |cleaner, at, sums| {
+            rules.conditionally
+                && matches!(tree.at(at).element, Element::Form | Element::Fieldset)
+                && cleaner.is_box(html, tree, at, sums, rules)
+        });
+        let left = self.sweep(tree, article, |cleaner, at, sums| {
+            let node = tree.at(at);
+            match node.element {
+                Element::Object | Element::Embed | Element::Iframe => !node.marks.has(FILM),
+                element if element.is(JUNK) => true,
+                Element::H1 | Element::H2 => weight(node.marks, rules.weigh) < 0.0,
+                Element::Table | Element::Ul | Element::Div => {
+                    rules.conditionally && cleaner.is_box(html, tree, at, sums, rules)
+                }
+                _ => false,
+            }
+        });
+        self.sweep(tree, article, |_, at, sums| {
+            let empty = sums.chars.is_blank() && sums.pictures == 0 && sums.embeds == 0;
+            tree.at(at).element == Element::P && empty
+        });
+        left.chars.trimmed()
+    }
+
+    /// Whether each node has been taken out.
+    pub(super) fn removed(&self) -> &[bool] {
+        &self.removed
+    }
+
+    /// Takes out boxes to share the page, each judged with all that is in it.
+    fn remove_shares(&mut self, tree: &Tree, article: &Article) {
+        let shares = |at: u32| tree.at(at).marks.has(SHARE);
+        let mut nodes = article
+            .parts
+            .iter()
+            .flat_map(|part| *part..tree.at(*part).end);
+        if !nodes.any(shares) {
+            return;
+        }
+        let mut short = Vec::new();
+        self.sweep(tree, article, |_, at, sums| {
+            if shares(at) && sums.chars.trimmed() < SHARE_CHARS {
+                short.push(at);
+            }
+            false
+        });
+        for at in short {
+            self.remove(tree, at);
+        }
+    }
+
+    fn remove(&mut self, tree: &Tree, at: u32) {
+        self.removed[at as usize..tree.at(at).end as usize].fill(true);
+    }
+
+    /// Tells what is in tables of data and in figures.
+    fn mark(&mut self, tree: &Tree, article: &Article) {
+        self.sweep(tree, article, |cleaner, at, sums| {
+            cleaner.in_data[at as usize] = tree.at(at).element == Element::Table && sums.data;
+            false
+        });
+        for &part in &article.parts {
+            for at in part..tree.at(part).end {
+                let node = tree.at(at);
+                let above = node.parent as usize;
+                if at > part {
+                    self.in_data[at as usize] |= self.in_data[above];
+                    let figure = tree.at(node.parent).element == Element::Figure;
+                    self.in_figure[at as usize] = self.in_figure[above] || figure;
+                }
+            }
+        }
+    }
+
+    /// Goes through what is left of the article from its end to its beginning, and takes out the elements of which
+    /// `removes` says so, given what is inside of them; returns what is inside of all that is left.
+    fn sweep(
+        &mut self,
+        tree: &Tree,
+        article: &Article,
+        mut removes: impl FnMut(&mut Self, u32, &Sums) -> bool,
+    ) -> Sums {
+        let mut left = Sums::default();
+        for &part in article.parts.iter().rev() {
+            let outer = usize::from(tree.at(part).depth);
+            for at in (part..tree.at(part).end).rev() {
+                if self.removed[at as usize] {
+                    continue;
+                }
+                let depth = usize::from(tree.at(at).depth) - outer;
+                if self.pending.len() < depth + 2 {
+                    self.pending.resize(depth + 2, Sums::default());
+                }
+                let mut inside = std::mem::take(&mut self.pending[depth + 1]);
+                if !tree.at(at).is_text() {
+                    inside.data = inside.data || is_data(tree, at, &inside);
+                    if removes(self, at, &inside) {
+                        self.remove(tree, at);
+                        continue;
+                    }
+                }
+                let sums = with(tree, at, inside);
+                self.pending[depth] = sums.then(self.pending[depth]);
+            }
+            left = std::mem::take(&mut self.pending[0]).then(left);
+        }
+        left
+    }
+
+    /// Whether an element is a box that only stands beside the article: too many links, pictures or inputs for its text.
+    fn is_box(&self, html: &str, tree: &Tree, at: u32, sums: &Sums, rules: Rules) -> bool {
+        let node = tree.at(at);
+        if sums.data || self.in_data[at as usize] {
+            return false;
+        }
+        let weight = weight(node.marks, rules.weigh);
+        if weight < 0.0 {
+            return !sums.code;
+        }
+        if sums.commas >= 10 || sums.film {
+            return false;
+        }
+        let chars = sums.chars.trimmed();
+        if chars <= NOTICE_CHARS && is_notice(&text(html, tree, at, &self.removed)) {
+            return true;
+        }
+        let share = |part: u32| part as f32 / chars.max(1) as f32;
+        let is_list = node.element.is_list() || share(sums.in_lists) > 0.9;
+        if !self.is_poor(at, sums, weight, is_list) {
+            return false;
+        }
+        // A list of pictures, one an item, may stay.
+        !is_list || sums.branching || sums.pictures != sums.items
+    }
+
+    /// Whether there is too little text in an element for what else is in it.
+    fn is_poor(&self, at: u32, sums: &Sums, weight: f32, is_list: bool) -> bool {
+        let chars = sums.chars.trimmed();
+        let in_figure = self.in_figure[at as usize];
+        let linked = density(sums.linked, chars);
+        let headings = sums.in_headings as f32 / chars.max(1) as f32;
+        let (paragraphs, pictures) = (sums.paragraphs, sums.pictures);
+        (!in_figure && pictures > 1 && 2 * paragraphs < pictures)
+            || (!is_list && sums.items > paragraphs + 100)
+            || sums.inputs > paragraphs / 3
+            || (!is_list
+                && !in_figure
+                && chars < 25
+                && (pictures == 0 || pictures > 2)
+                && linked > 0.0
+                && headings < 0.9)
+            || (!is_list && weight < 25.0 && linked > 0.2)
+            || (weight >= 25.0 && linked > 0.5)
+            || (sums.embeds == 1 && chars < 75)
+            || sums.embeds > 1
+            || (pictures == 0 && sums.textish == 0)
+    }
+}
+
+/// An element or a text with what is inside of it.
+fn with(tree: &Tree, at: u32, inside: Sums) -> Sums {
+    let node = tree.at(at);
+    if node.is_text() {
+        return Sums {
+            chars: node.chars,
+            commas: node.commas,
+            ..Sums::default()
+        };
+    }
+    let element = node.element;
+    let chars = inside.chars.trimmed();
+    let only = |on: bool| if on { chars } else { 0 };
+    let one = |on: bool| u32::from(on);
+    let is_row = element == Element::Tr;
+    Sums {
+        linked: inside.linked + link(node, inside.chars),
+        in_lists: inside.in_lists + only(element.is_list()),
+        in_headings: inside.in_headings + only(element.is(HEADING)),
+        textish: inside.textish + only(element.is(TEXTISH)),
+        paragraphs: inside.paragraphs + one(element == Element::P),
+        pictures: inside.pictures + one(element == Element::Img),
+        items: inside.items + one(element == Element::Li),
+        inputs: inside.inputs + one(element == Element::Input),
+        embeds: inside.embeds + one(element.is_embed()),
+        rows: inside.rows + one(is_row),
+        widest: inside.widest.max(if is_row { inside.columns } else { 0 }),
+        columns: match element {
+            Element::Td => inside.columns.saturating_add(node.marks.columns()),
+            Element::Table => 0,
+            _ => inside.columns,
+        },
+        film: inside.film || node.marks.has(FILM),
+        code: inside.code || element == Element::Pre,
+        table: inside.table || element == Element::Table,
+        member: inside.member || element.is(MEMBER),
+        children: 1,
+        branching: inside.children > 1,
+        ..inside
+    }
+}
+
+/// Whether a table holds data rather than the layout of the page.
+fn is_data(tree: &Tree, at: u32, inside: &Sums) -> bool {
+    let node = tree.at(at);
+    if node.element != Element::Table || node.marks.has(LAYOUT) {
+        return false;
+    }
+    if node.marks.has(SUMMARY) || inside.member {
+        return true;
+    }
+    let (rows, columns) = (inside.rows, inside.widest);
+    let plain = inside.table || rows == 1 || columns == 1;
+    !plain && (rows >= 10 || columns > 4 || rows.saturating_mul(columns) > 10)
+}
+
+/// Whether a text only says that there is an advertisement, or that something is to come.
+fn is_notice(text: &str) -> bool {
+    let text = text.trim().to_lowercase();
+    let word = text.trim_end_matches(['\u{2026}', '.']);
+    ADVERTISEMENTS.contains(&text.as_str()) || LOADING.contains(&word)
+}

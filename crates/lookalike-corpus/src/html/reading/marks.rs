@@ -1,0 +1,367 @@
+//! What the attributes of an element say of it: what it is for, whether it is seen.
+//!
+//! The words that speak for and against an element in its class and id, and the roles, are those of Readability.js (Arc90
+//! and Mozilla, Apache License 2.0).
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
+use crate::html::attribute::Attributes;
+use crate::html::element::Element;
+
+/// Not to be seen: `hidden`, `aria-hidden=true`, `style="display: none"`.
+pub(in crate::html) const HIDDEN: u16 = 1;
+/// Its class, id or role is that of furniture.
+pub(in crate::html) const UNLIKELY: u16 = 1 << 1;
+/// Lies over the page.
+pub(in crate::html) const DIALOG: u16 = 1 << 2;
+/// Buttons to share the page.
+pub(in crate::html) const SHARE: u16 = 1 << 3;
+/// A link to a place on this page.
+pub(in crate::html) const FRAGMENT: u16 = 1 << 4;
+/// A film of one of the sites of films.
+pub(in crate::html) const FILM: u16 = 1 << 5;
+/// A table for the layout.
+pub(in crate::html) const LAYOUT: u16 = 1 << 6;
+/// A table with a summary.
+pub(in crate::html) const SUMMARY: u16 = 1 << 7;
+/// A picture that comes from somewhere.
+pub(in crate::html) const SOURCE: u16 = 1 << 8;
+/// Says who wrote the page.
+pub(in crate::html) const BYLINE: u16 = 1 << 9;
+/// Its role is that of furniture.
+pub(in crate::html) const UNLIKELY_ROLE: u16 = 1 << 10;
+
+/// What the attributes of an element say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::html) struct Marks {
+    flags: u16,
+    /// Columns of a table that a cell takes, less one.
+    more_columns: u16,
+    /// What its class and id say for it: -50 to 50.
+    pub(in crate::html) weight: i8,
+}
+
+impl Marks {
+    /// Whether it has one of these marks.
+    pub(in crate::html) fn has(self, flags: u16) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// Columns of a table that a cell takes.
+    pub(in crate::html) fn columns(self) -> u32 {
+        u32::from(self.more_columns) + 1
+    }
+
+    fn set(&mut self, flag: u16, on: bool) {
+        if on {
+            self.flags |= flag;
+        }
+    }
+}
+
+const ROLES: [&str; 7] = [
+    "menu",
+    "menubar",
+    "complementary",
+    "navigation",
+    "alert",
+    "alertdialog",
+    "dialog",
+];
+
+/// Endings of the names of picture files.
+const PICTURES: [&str; 6] = [".jpg", ".jpeg", ".png", ".webp", ".avif", ".gif"];
+
+const FILMS: [&str; 8] = [
+    "dailymotion.com",
+    "youtube.com",
+    "youtube-nocookie.com",
+    "player.vimeo.com",
+    "v.qq.com",
+    "archive.org",
+    "upload.wikimedia.org",
+    "player.twitch.tv",
+];
+
+/// What a word in a class or an id says.
+mod says {
+    pub(super) const UNLIKELY: u8 = 1;
+    pub(super) const MAYBE: u8 = 1 << 1;
+    pub(super) const AGAINST: u8 = 1 << 2;
+    pub(super) const FOR: u8 = 1 << 3;
+    pub(super) const BYLINE: u8 = 1 << 4;
+    pub(super) const SHARE: u8 = 1 << 5;
+    pub(super) const HID: u8 = 1 << 6;
+}
+
+const WORDS: [(u8, &[&str]); 7] = [
+    (
+        says::UNLIKELY,
+        &[
+            "-ad-",
+            "ai2html",
+            "banner",
+            "breadcrumbs",
+            "combx",
+            "comment",
+            "community",
+            "cover-wrap",
+            "disqus",
+            "extra",
+            "footer",
+            "gdpr",
+            "header",
+            "legends",
+            "menu",
+            "related",
+            "remark",
+            "replies",
+            "rss",
+            "shoutbox",
+            "sidebar",
+            "skyscraper",
+            "social",
+            "sponsor",
+            "supplemental",
+            "ad-break",
+            "agegate",
+            "pagination",
+            "pager",
+            "popup",
+            "yom-remote",
+        ],
+    ),
+    (
+        says::MAYBE,
+        &[
+            "and", "article", "body", "column", "content", "layout", "main", "mathjax", "shadow",
+        ],
+    ),
+    (
+        says::AGAINST,
+        &[
+            "-ad-",
+            "hidden",
+            "banner",
+            "combx",
+            "comment",
+            "com-",
+            "contact",
+            "footer",
+            "gdpr",
+            "masthead",
+            "media",
+            "meta",
+            "outbrain",
+            "promo",
+            "related",
+            "scroll",
+            "share",
+            "shoutbox",
+            "sidebar",
+            "skyscraper",
+            "sponsor",
+            "shopping",
+            "tags",
+            "widget",
+        ],
+    ),
+    (
+        says::FOR,
+        &[
+            "article", "body", "content", "entry", "hentry", "h-entry", "main", "page", "post",
+            "text", "blog", "story",
+        ],
+    ),
+    (
+        says::BYLINE,
+        &["byline", "author", "dateline", "writtenby", "p-author"],
+    ),
+    (says::SHARE, &["share"]),
+    (says::HID, &["hid"]),
+];
+
+/// All words at once, and what each says.
+struct Words {
+    automaton: AhoCorasick,
+    says: Vec<u8>,
+}
+
+static ALL_WORDS: LazyLock<Words> = LazyLock::new(|| {
+    let mut all: Vec<(&str, u8)> = Vec::new();
+    for (says, words) in WORDS {
+        for word in words {
+            match all.iter_mut().find(|(known, _)| known == word) {
+                Some((_, known)) => *known |= says,
+                None => all.push((word, says)),
+            }
+        }
+    }
+    let automaton = AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(all.iter().map(|(word, _)| word));
+    Words {
+        automaton: automaton.expect("a few short words"),
+        says: all.into_iter().map(|(_, says)| says).collect(),
+    }
+});
+
+impl Words {
+    /// What the words in a value say together.
+    fn said(&self, value: &str) -> u8 {
+        let found = self.automaton.find_overlapping_iter(value);
+        found.fold(0, |said, found| {
+            said | self.says[found.pattern().as_usize()]
+        })
+    }
+}
+
+/// Reads the attributes of a start tag. O(their length).
+pub(in crate::html) fn read(element: Element, attributes: &str) -> Marks {
+    let mut marks = Marks::default();
+    let (mut said, mut modal, mut dialog, mut fallback) = (0, false, false, false);
+    for (name, value) in Attributes::new(attributes) {
+        match name.as_bytes() {
+            b"class" | b"id" if element != Element::Font => {
+                let says = ALL_WORDS.said(value);
+                said |= says;
+                marks.weight += weight(says, value);
+                marks.set(SHARE, says & says::SHARE != 0 && is_share(value));
+                fallback |= name == "class" && value.contains("fallback-image");
+            }
+            b"hidden" => marks.set(HIDDEN, true),
+            b"style" => marks.set(HIDDEN, is_invisible(value)),
+            b"aria-hidden" => marks.set(HIDDEN, value == "true" && !fallback),
+            b"aria-modal" => modal |= value == "true",
+            b"role" => {
+                marks.set(UNLIKELY_ROLE, ROLES.contains(&value));
+                marks.set(LAYOUT, value == "presentation");
+                dialog |= value == "dialog";
+            }
+            b"rel" => marks.set(BYLINE, value == "author"),
+            b"itemprop" => marks.set(BYLINE, value.contains("author")),
+            b"href" if element == Element::A => {
+                marks.set(FRAGMENT, value.len() > 1 && value.starts_with('#'));
+            }
+            b"datatable" => marks.set(LAYOUT, value == "0"),
+            b"summary" => marks.set(SUMMARY, true),
+            b"colspan" => marks.more_columns = columns(value) - 1,
+            b"src" | b"srcset" | b"data-src" | b"data-srcset" if element == Element::Img => {
+                marks.set(SOURCE, true);
+            }
+            _ => {}
+        }
+        if element == Element::Img {
+            marks.set(SOURCE, PICTURES.iter().any(|end| value.contains(end)));
+        } else if element.is_embed() {
+            marks.set(FILM, is_film(value));
+        }
+    }
+    marks.set(BYLINE, said & says::BYLINE != 0);
+    marks.set(DIALOG, element == Element::Dialog || (modal && dialog));
+    let unlikely = said & (says::UNLIKELY | says::MAYBE) == says::UNLIKELY;
+    marks.set(UNLIKELY, unlikely && element != Element::A);
+    marks
+}
+
+/// What the words in a class or an id say for their element.
+fn weight(says: u8, value: &str) -> i8 {
+    let against = says & says::AGAINST != 0
+        || (says & says::HID != 0
+            && value
+                .split_ascii_whitespace()
+                .any(|word| word.eq_ignore_ascii_case("hid")));
+    25 * (i8::from(says & says::FOR != 0) - i8::from(against))
+}
+
+/// `share` or `sharedaddy` as a part of a class or an id.
+fn is_share(value: &str) -> bool {
+    value
+        .split([' ', '_'])
+        .any(|part| part.eq_ignore_ascii_case("share") || part.eq_ignore_ascii_case("sharedaddy"))
+}
+
+/// Whether a style says `display: none` or `visibility: hidden`.
+fn is_invisible(style: &str) -> bool {
+    let style = style.to_ascii_lowercase();
+    let says = |key: &str, value: &str| {
+        style
+            .find(key)
+            .and_then(|at| style[at..].split_once(':'))
+            .and_then(|(_, rest)| rest.split(';').next()?.split_whitespace().next())
+            == Some(value)
+    };
+    says("display", "none") || says("visibility", "hidden")
+}
+
+/// The address of a film.
+fn is_film(value: &str) -> bool {
+    FILMS.iter().any(|site| {
+        value
+            .split_once(site)
+            .is_some_and(|(before, _)| before.ends_with("//") || before.ends_with("//www."))
+    })
+}
+
+/// The columns of a cell: 1 to 1000.
+fn columns(value: &str) -> u16 {
+    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    match value.parse::<u16>() {
+        Ok(columns) => columns.clamp(1, 1000),
+        Err(_) if digits => 1000,
+        Err(_) => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_what_attributes_say() {
+        let has = |element, attributes: &str, flag| read(element, attributes).has(flag);
+        let div = |attributes: &str, flag| has(Element::Div, attributes, flag);
+        assert!(div(" hidden", HIDDEN));
+        assert!(div(
+            " style='color: red; DISPLAY : none !important'",
+            HIDDEN
+        ));
+        assert!(div(" style=visibility:hidden", HIDDEN));
+        assert!(!div(" style='display: none!important'", HIDDEN));
+        assert!(div(" aria-hidden=true", HIDDEN));
+        assert!(div(" class='Site-Footer x'", UNLIKELY));
+        assert!(!div(" class='footer main'", UNLIKELY));
+        assert!(!has(Element::A, " class=footer", UNLIKELY));
+        assert!(div(" role=navigation", UNLIKELY_ROLE));
+        assert!(div(" role=dialog aria-modal=true", DIALOG));
+        assert!(div(" class='a share_b'", SHARE) && !div(" class=shares", SHARE));
+        assert!(div(" class=p-author", BYLINE) && div(" rel=author", BYLINE));
+        assert!(has(Element::A, " href='#top'", FRAGMENT));
+        assert!(!has(Element::A, " href='#'", FRAGMENT));
+        assert!(has(Element::Img, " data-x=a.png?1", SOURCE));
+        assert!(!has(Element::Img, " alt=x", SOURCE));
+        let film = " src=https://www.youtube.com/embed/1";
+        assert!(has(Element::Iframe, film, FILM));
+        assert!(!has(
+            Element::Iframe,
+            " src=https://example.com/youtube.com",
+            FILM
+        ));
+    }
+
+    #[test]
+    fn classes_and_ids_weigh() {
+        let weight = |attributes: &str| read(Element::Div, attributes).weight;
+        assert_eq!(weight(" class=post id=content"), 50);
+        assert_eq!(weight(" class=sidebar id=promo"), -50);
+        assert_eq!(weight(" class='post share'"), 0);
+        assert_eq!(weight(" class='a hid'"), -25);
+        assert_eq!(weight(" class=hide"), 0);
+        assert_eq!(read(Element::Td, " colspan=3").columns(), 3);
+        assert_eq!(read(Element::Td, " colspan=99999999").columns(), 1000);
+        assert_eq!(read(Element::Td, " colspan=x").columns(), 1);
+    }
+}

@@ -1,0 +1,234 @@
+//! The main content of a page, by the rules of the browsers' reading views.
+//!
+//! They are those of Mozilla's Readability.js (Apache License 2.0), on flat trees ([`super::tree`]): furniture is taken
+//! out and paragraphs are made ([`paragraphs`]), every paragraph gives points to what is around it and the best element
+//! and its neighbours are the article ([`score`]), boxes in it are taken out ([`clean`]). If little is left, that is done
+//! again with fewer rules. Every step is a loop over the nodes with sums, so the whole takes time that is linear in the
+//! page. Left out of the original: what makes no difference to the text (pictures that load late, addresses, metadata),
+//! the names of authors in metadata and JSON-LD.
+
+mod clean;
+pub(super) mod marks;
+mod paragraphs;
+mod score;
+
+use super::element::Element;
+use super::page::{Target, lay_out};
+use super::shape;
+use super::tree::{self, Chars, Node, Tree};
+use clean::{Cleaner, Rules};
+use marks::Marks;
+use paragraphs::{Inside, Strip};
+use score::{Article, Scores};
+
+/// An article of so many characters is enough.
+const ENOUGH: u32 = 500;
+
+/// Buffers for more nodes are not kept from page to page.
+const KEPT_NODES: usize = 1 << 16;
+
+/// Each with fewer rules than the one before: what looks like furniture is taken out at once, classes and ids weigh,
+/// boxes are taken out of the article.
+const ATTEMPTS: [(bool, bool, bool); 4] = [
+    (true, true, true),
+    (false, true, true),
+    (false, false, true),
+    (false, false, false),
+];
+
+/// What a page turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A page with an article.
+    Article,
+    /// A page of reference, which has none.
+    Reference,
+    /// Nothing, or a page that is made to hurt.
+    Nothing,
+}
+
+/// Finds articles, again and again in the same buffers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ReadingView {
+    page: Tree,
+    lines: Tree,
+    insides: Vec<Inside>,
+    scores: Scores,
+    cleaner: Cleaner,
+    /// The attempt at hand, and the best one so far.
+    tree: Tree,
+    best: Best,
+}
+
+/// An article.
+#[derive(Debug, Clone, Default)]
+struct Best {
+    chars: u32,
+    article: Article,
+    tree: Tree,
+    removed: Vec<bool>,
+}
+
+impl ReadingView {
+    /// Looks for the article of a page. O(length of the page).
+    pub(super) fn read(&mut self, html: &str) -> Found {
+        if shape::is_reference(html) {
+            return Found::Reference;
+        }
+        let facts = tree::build(html, &mut self.page);
+        if facts.wild {
+            return Found::Nothing;
+        }
+        paragraphs::insides(&self.page, &mut self.insides);
+        if facts.breaks {
+            paragraphs::break_lines(&self.page, &self.insides, &mut self.lines);
+            std::mem::swap(&mut self.page, &mut self.lines);
+            paragraphs::insides(&self.page, &mut self.insides);
+        }
+        self.best.article.parts.clear();
+        self.best.chars = 0;
+        for attempt in ATTEMPTS {
+            if self.attempt(html, &facts.title, attempt) {
+                break;
+            }
+        }
+        match self.best.article.parts.is_empty() {
+            true => Found::Nothing,
+            false => Found::Article,
+        }
+    }
+
+    /// Keeps the article by these rules if it is the best so far; whether it is good enough.
+    fn attempt(
+        &mut self,
+        html: &str,
+        title: &str,
+        (unlikely, weigh, conditionally): (bool, bool, bool),
+    ) -> bool {
+        let strip = Strip {
+            html,
+            unlikely,
+            title,
+        };
+        strip.copy(&self.page, &self.insides, &mut self.tree);
+        let article = self.scores.article(html, &self.tree, weigh);
+        unframe(&mut self.tree, &article);
+        let rules = Rules {
+            weigh,
+            conditionally,
+        };
+        let chars = self.cleaner.clean(html, &self.tree, &article, rules);
+        if chars > self.best.chars {
+            self.best.chars = chars;
+            self.best.article = article;
+            std::mem::swap(&mut self.best.tree, &mut self.tree);
+            self.best.removed.clear();
+            self.best.removed.extend_from_slice(self.cleaner.removed());
+        }
+        chars >= ENOUGH
+    }
+
+    /// Itself, for the next page; without its buffers if this page was a large one.
+    pub(super) fn recycled(self) -> ReadingView {
+        if self.page.nodes.capacity() > KEPT_NODES {
+            return ReadingView::default();
+        }
+        self
+    }
+
+    /// Tells `target` what the article is made of.
+    pub(super) fn tell<T: Target>(&self, html: &str, target: &mut T) {
+        for &part in &self.best.article.parts {
+            self.tell_part(html, part, target);
+        }
+    }
+
+    fn tell_part<T: Target>(&self, html: &str, part: u32, target: &mut T) {
+        let tree = &self.best.tree;
+        let end = tree.at(part).end;
+        let mut open: Vec<(u32, Element)> = Vec::new();
+        let mut at = part;
+        loop {
+            while let Some(&(_, element)) = open.last().filter(|(end, _)| *end <= at) {
+                lay_out(target, element.kind(), false);
+                target.close(element.name());
+                open.pop();
+            }
+            if at >= end {
+                return;
+            }
+            let node = tree.at(at);
+            if self.best.removed[at as usize] {
+                at = node.end;
+                continue;
+            }
+            let written = node.written(html);
+            match node.element {
+                Element::Text if node.verbatim => target.verbatim(written),
+                Element::Text => target.text(written),
+                element => {
+                    target.open(element.name(), written, false);
+                    lay_out(target, element.kind(), true);
+                    if node.end > at + 1 {
+                        open.push((node.end, element));
+                    }
+                }
+            }
+            at += 1;
+        }
+    }
+}
+
+/// Makes blocks of the parts of an article, whatever they were on the page: cells, forms and the like are no more.
+fn unframe(tree: &mut Tree, article: &Article) {
+    for &part in &article.parts {
+        let node = &mut tree.nodes[part as usize];
+        match node.element {
+            Element::Article | Element::Section | Element::P | Element::Ol | Element::Ul => {}
+            Element::Body => {
+                *node = Node {
+                    element: Element::Div,
+                    marks: Marks::default(),
+                    ..*node
+                }
+            }
+            _ => node.element = Element::Div,
+        }
+    }
+}
+
+/// The characters of a link; those to places on the page count less.
+fn link(node: &Node, chars: Chars) -> f32 {
+    match node.element {
+        Element::A if node.marks.has(marks::FRAGMENT) => 0.3 * chars.trimmed() as f32,
+        Element::A => chars.trimmed() as f32,
+        _ => 0.0,
+    }
+}
+
+/// The share of a text that is in links.
+fn density(linked: f32, chars: u32) -> f32 {
+    if chars == 0 {
+        0.0
+    } else {
+        linked / chars as f32
+    }
+}
+
+/// The text of a node as it is written, without what has been taken out.
+fn text(html: &str, tree: &Tree, of: u32, removed: &[bool]) -> String {
+    let mut text = String::new();
+    let mut at = of;
+    while at < tree.at(of).end {
+        let node = tree.at(at);
+        if removed.get(at as usize) == Some(&true) {
+            at = node.end;
+            continue;
+        }
+        if node.is_text() {
+            text.push_str(node.written(html));
+        }
+        at += 1;
+    }
+    text
+}

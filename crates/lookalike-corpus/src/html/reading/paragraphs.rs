@@ -1,0 +1,363 @@
+//! The tree as the reading view scores it: furniture taken out, paragraphs where pages only have `div` and `br`.
+//!
+//! Both are copies of a tree, from its beginning to its end in one loop.
+
+use std::collections::HashSet;
+
+use super::marks::{BYLINE, DIALOG, HIDDEN, UNLIKELY, UNLIKELY_ROLE};
+use crate::html::element::Element;
+use crate::html::element::group::{BLOCK, HOLDER, PHRASING};
+use crate::html::tree::{Chars, Node, Tree};
+
+/// Links take no more than this of a `div` that is a paragraph.
+const LINKED: f32 = 0.25;
+
+/// A name of who wrote the page is shorter.
+const BYLINE_CHARS: u32 = 100;
+
+/// What is inside of a node.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Inside {
+    chars: Chars,
+    /// Of these, in links; those to places on the page count a third or so.
+    linked: f32,
+    /// `br` and `hr` at any depth.
+    breaks: u32,
+    /// Elements that no paragraph has.
+    blocks: bool,
+    /// Whether some child cannot be a part of a paragraph.
+    breaking: bool,
+    /// Whether it could be one itself.
+    phrasing: bool,
+}
+
+/// Tells for every node what is inside of it. O(nodes).
+pub(super) fn insides(tree: &Tree, insides: &mut Vec<Inside>) {
+    insides.clear();
+    insides.resize(tree.nodes.len(), Inside::default());
+    for (at, node) in tree.nodes.iter().enumerate().skip(1).rev() {
+        let element = node.element;
+        let inside = &mut insides[at];
+        if node.is_text() {
+            inside.chars = node.chars;
+        }
+        let filled = node.end as usize > at + 1;
+        inside.phrasing =
+            element.is(PHRASING) || (element.is_transparent() && filled && !inside.breaking);
+        let child = *inside;
+        let above = &mut insides[node.parent as usize];
+        above.chars = child.chars.then(above.chars);
+        above.linked += child.linked + super::link(node, child.chars);
+        above.breaks += child.breaks + u32::from(matches!(element, Element::Br | Element::Hr));
+        above.blocks |= child.blocks || element.is(BLOCK);
+        above.breaking |= !child.phrasing;
+    }
+}
+
+/// Puts what stands after two or more `br` into a paragraph. O(nodes).
+pub(super) fn break_lines(tree: &Tree, insides: &[Inside], out: &mut Tree) {
+    out.clear(*tree.at(0));
+    let mut copy = Copy::new(tree, out);
+    let mut at = 1;
+    while at < tree.len() {
+        copy.close_before(at);
+        let node = tree.at(at);
+        if node.element == Element::Br && is_break_before(tree, node.end, copy.end()) {
+            copy.end_wrap();
+            copy.wrap(Element::P);
+            copy.rename_paragraph();
+            at = after_breaks(tree, at, copy.end());
+            continue;
+        }
+        if !insides[at as usize].phrasing {
+            copy.end_wrap();
+        }
+        copy.node(at, *node, false);
+        at += 1;
+    }
+    copy.finish();
+}
+
+/// Whether the next thing from here, but for white space, is a `br`.
+fn is_break_before(tree: &Tree, mut at: u32, end: u32) -> bool {
+    while at < end && tree.at(at).is_text() && tree.at(at).chars.is_blank() {
+        at += 1;
+    }
+    at < end && tree.at(at).element == Element::Br
+}
+
+/// Just after a row of `br` and the white space between them.
+fn after_breaks(tree: &Tree, mut at: u32, end: u32) -> u32 {
+    while is_break_before(tree, at, end) {
+        while tree.at(at).element != Element::Br {
+            at += 1;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// A copy of a tree on its way.
+struct Copy<'t> {
+    from: &'t Tree,
+    to: &'t mut Tree,
+    open: Vec<Open>,
+}
+
+/// An element that the copy is in.
+struct Open {
+    /// Where it ends in the tree that is copied.
+    end: u32,
+    /// Where it is in the copy.
+    at: u32,
+    /// Where in the copy the paragraph is that its children go into.
+    wrap: Option<u32>,
+    /// Whether its children go into paragraphs.
+    wraps: bool,
+}
+
+impl<'t> Copy<'t> {
+    fn new(from: &'t Tree, to: &'t mut Tree) -> Copy<'t> {
+        let body = Open {
+            end: from.len(),
+            at: 0,
+            wrap: None,
+            wraps: false,
+        };
+        Copy {
+            from,
+            to,
+            open: vec![body],
+        }
+    }
+
+    /// The element that the next node goes into.
+    fn inside(&mut self) -> &mut Open {
+        self.open.last_mut().expect("the body is open to the end")
+    }
+
+    /// Where the element that is open ends.
+    fn end(&mut self) -> u32 {
+        self.inside().end
+    }
+
+    /// Closes what ends before a place.
+    fn close_before(&mut self, at: u32) {
+        while self.open.len() > 1 && self.end() <= at {
+            self.end_wrap();
+            if let Some(closed) = self.open.pop() {
+                self.to.close(closed.at);
+            }
+        }
+    }
+
+    fn finish(mut self) {
+        self.close_before(self.from.len());
+        self.end_wrap();
+        self.to.close(0);
+    }
+
+    /// Opens an element around the children that follow.
+    fn wrap(&mut self, element: Element) {
+        let parent = self.inside().at;
+        let wrap = self.to.add(Node::implied(element), parent);
+        self.inside().wrap = Some(wrap);
+    }
+
+    fn end_wrap(&mut self) {
+        if let Some(wrap) = self.inside().wrap.take() {
+            self.to.close(wrap);
+        }
+    }
+
+    /// A paragraph that has paragraphs in it is none.
+    fn rename_paragraph(&mut self) {
+        let at = self.inside().at;
+        let element = &mut self.to.nodes[at as usize].element;
+        if *element == Element::P {
+            *element = Element::Div;
+        }
+    }
+
+    /// Copies the node at a place, perhaps changed; if there is something in it, that comes next.
+    fn node(&mut self, at: u32, node: Node, wraps: bool) {
+        let inside = self.inside();
+        let parent = inside.wrap.unwrap_or(inside.at);
+        let end = self.from.at(at).end;
+        let copied = self.to.add(node, parent);
+        if end > at + 1 {
+            self.open.push(Open {
+                end,
+                at: copied,
+                wrap: None,
+                wraps,
+            });
+        }
+    }
+}
+
+/// What a `div` becomes.
+enum Division {
+    /// A paragraph, with all that is in it; what its attributes say is forgotten.
+    Paragraph,
+    /// The same, but for the attributes.
+    Renamed,
+    /// The paragraph in it that is all there is in it.
+    Its(u32),
+    /// A `div` whose loose texts become paragraphs.
+    Block,
+}
+
+/// What to take out of a page, and what is known of it.
+pub(super) struct Strip<'p> {
+    pub(super) html: &'p str,
+    /// What looks like furniture, too.
+    pub(super) unlikely: bool,
+    /// The title of the page.
+    pub(super) title: &'p str,
+}
+
+impl Strip<'_> {
+    /// Copies a tree without furniture. O(nodes and text of headings).
+    pub(super) fn copy(&self, tree: &Tree, insides: &[Inside], out: &mut Tree) {
+        out.clear(*tree.at(0));
+        let title = words(self.title);
+        let mut titled = title.is_empty();
+        let mut signed = false;
+        let mut copy = Copy::new(tree, out);
+        // Nothing is judged before this place.
+        let mut fixed = 0;
+        let mut at = 1;
+        while at < tree.len() {
+            copy.close_before(at);
+            let (node, inside) = (tree.at(at), &insides[at as usize]);
+            place(&mut copy, node, inside);
+            if node.is_text() {
+                copy.node(at, *node, false);
+                at += 1;
+                continue;
+            }
+            if at >= fixed {
+                let is_title = || is_title(self.html, tree, at, &title);
+                let is_byline =
+                    node.marks.has(BYLINE) && (1..BYLINE_CHARS).contains(&inside.chars.trimmed());
+                let titles = !titled && node.element.is_title() && is_title();
+                let signs = !signed && is_byline;
+                titled |= titles;
+                signed |= signs;
+                if titles || signs || self.takes_out(&mut copy, node, inside) {
+                    at = node.end;
+                    continue;
+                }
+            }
+            if node.element == Element::Svg {
+                fixed = fixed.max(node.end);
+            }
+            let mut node = *node;
+            let mut wraps = false;
+            if node.element == Element::Div && at >= fixed {
+                match division(tree, insides, at) {
+                    Division::Paragraph => node = Node::implied(Element::P),
+                    Division::Renamed => node.element = Element::P,
+                    Division::Block => wraps = true,
+                    Division::Its(paragraph) => {
+                        at = paragraph;
+                        fixed = fixed.max(paragraph + 1);
+                        copy.close_before(at);
+                        node = *tree.at(at);
+                    }
+                }
+            }
+            copy.node(at, node, wraps);
+            at += 1;
+        }
+        copy.finish();
+    }
+
+    /// Whether an element is taken out.
+    fn takes_out(&self, copy: &mut Copy<'_>, node: &Node, inside: &Inside) -> bool {
+        let marks = node.marks;
+        marks.has(HIDDEN | DIALOG)
+            || (self.unlikely && marks.has(UNLIKELY_ROLE))
+            || (self.unlikely && marks.has(UNLIKELY) && !is_in_code(copy))
+            || (node.element.is(HOLDER)
+                && inside.chars.is_blank()
+                && (node.children == 0 || node.children == inside.breaks))
+    }
+}
+
+/// Opens and ends the paragraphs around the children of a `div`.
+fn place(copy: &mut Copy<'_>, node: &Node, inside: &Inside) {
+    let around = copy.inside();
+    if !around.wraps {
+        return;
+    }
+    if !inside.phrasing {
+        copy.end_wrap();
+    } else if around.wrap.is_none() && !is_white(node) {
+        copy.wrap(Element::P);
+    }
+}
+
+/// Nothing to be read: white space, `br`.
+fn is_white(node: &Node) -> bool {
+    (node.is_text() && node.chars.is_blank()) || node.element == Element::Br
+}
+
+/// Whether one of the next three elements around the place at hand is a table or code.
+fn is_in_code(copy: &mut Copy<'_>) -> bool {
+    let inside = copy.inside();
+    let at = inside.wrap.unwrap_or(inside.at);
+    let around = std::iter::once(at).chain(copy.to.ancestors(at)).take(3);
+    let mut elements = around.map(|at| copy.to.at(at).element);
+    elements.any(|element| matches!(element, Element::Table | Element::Code))
+}
+
+/// What becomes of the `div` at a place.
+fn division(tree: &Tree, insides: &[Inside], of: u32) -> Division {
+    let (mut rows, mut others, mut paragraph) = (0, 0, None);
+    let mut in_row = false;
+    for at in tree.children(of) {
+        let node = tree.at(at);
+        if insides[at as usize].phrasing {
+            if !in_row && !is_white(node) {
+                in_row = true;
+                rows += 1;
+            }
+            others += u32::from(!in_row && node.element == Element::Br);
+        } else {
+            in_row = false;
+            others += 1;
+            paragraph = Some(at).filter(|_| node.element == Element::P);
+        }
+    }
+    let inside = &insides[of as usize];
+    let linked = super::density(inside.linked, inside.chars.trimmed());
+    match (rows, others, paragraph) {
+        (1, 0, _) if linked < LINKED => Division::Paragraph,
+        (0, 1, Some(paragraph)) if linked < LINKED => Division::Its(paragraph),
+        (0, _, _) if !inside.blocks => Division::Renamed,
+        _ => Division::Block,
+    }
+}
+
+/// Whether a heading says what the title says: three quarters of its letters are in words of the title.
+fn is_title(html: &str, tree: &Tree, at: u32, title: &HashSet<String>) -> bool {
+    let heading = super::text(html, tree, at, &[]).to_lowercase();
+    let (mut all, mut missing) = (0, 0);
+    for word in split(&heading) {
+        let length = word.chars().count();
+        all += length;
+        missing += length * usize::from(!title.contains(word));
+    }
+    all > 0 && missing * 4 < all
+}
+
+fn words(text: &str) -> HashSet<String> {
+    split(&text.to_lowercase()).map(str::to_owned).collect()
+}
+
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| !word.is_empty())
+}

@@ -1,0 +1,263 @@
+//! Which element of a page has its article: a score of every element around paragraphs, by their length and commas.
+
+use super::marks::Marks;
+use crate::html::attribute;
+use crate::html::element::Element;
+use crate::html::element::group::SCORED;
+use crate::html::tree::{Chars, Node, Tree};
+
+/// Shorter texts say nothing.
+const SHORT: u32 = 25;
+
+/// How many elements a paragraph speaks for.
+const LEVELS: usize = 5;
+
+/// Of so many elements the best is taken...
+const CANDIDATES: usize = 5;
+
+/// ...or what is around so many of the others with so much of its score.
+const OTHERS: usize = 3;
+const NEARLY: f32 = 0.75;
+
+/// What is inside of an element.
+#[derive(Debug, Clone, Copy, Default)]
+struct Text {
+    chars: Chars,
+    linked: f32,
+    commas: u32,
+}
+
+/// Buffers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scores {
+    texts: Vec<Text>,
+    /// Of every node; not a number where there is none.
+    scores: Vec<f32>,
+    /// The nodes that have one, in the order in which they got it.
+    scored: Vec<u32>,
+}
+
+/// The parts of an article, in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Article {
+    /// Where in the tree they are.
+    pub(super) parts: Vec<u32>,
+}
+
+impl Scores {
+    /// Finds the article. `weigh` says whether classes and ids count. O(nodes), for a bounded depth.
+    pub(super) fn article(&mut self, html: &str, tree: &Tree, weigh: bool) -> Article {
+        self.read(tree);
+        self.score(tree, weigh);
+        let candidates = self.candidates();
+        let Some(best) = candidates.first().copied().filter(|best| *best != 0) else {
+            return Article { parts: vec![0] };
+        };
+        let best = self.common(tree, best, &candidates, weigh);
+        let best = only_children(tree, best);
+        if self.scores[best as usize].is_nan() {
+            self.scores[best as usize] = base(tree.at(best), weigh);
+        }
+        self.with_siblings(html, tree, best)
+    }
+
+    /// Sums up what is inside of each element.
+    fn read(&mut self, tree: &Tree) {
+        let len = tree.nodes.len();
+        self.texts.clear();
+        self.texts.resize(len, Text::default());
+        self.scores.clear();
+        self.scores.resize(len, f32::NAN);
+        self.scored.clear();
+        for (at, node) in tree.nodes.iter().enumerate().skip(1).rev() {
+            let mut text = self.texts[at];
+            if node.is_text() {
+                text.chars = node.chars;
+                text.commas = node.commas;
+                self.texts[at] = text;
+            }
+            let above = &mut self.texts[node.parent as usize];
+            above.chars = text.chars.then(above.chars);
+            above.linked += text.linked + super::link(node, text.chars);
+            above.commas += text.commas;
+        }
+    }
+
+    fn length(&self, at: u32) -> u32 {
+        self.texts[at as usize].chars.trimmed()
+    }
+
+    fn density(&self, at: u32) -> f32 {
+        super::density(self.texts[at as usize].linked, self.length(at))
+    }
+
+    /// The score of a node; 0 where there is none.
+    fn of(&self, at: u32) -> f32 {
+        let score = self.scores[at as usize];
+        if score.is_nan() { 0.0 } else { score }
+    }
+
+    /// Every text of some length gives points to what is around it.
+    fn score(&mut self, tree: &Tree, weigh: bool) {
+        for at in 1..tree.len() {
+            let length = self.length(at);
+            if !tree.at(at).element.is(SCORED) || length < SHORT {
+                continue;
+            }
+            let points = 2 + self.texts[at as usize].commas + (length / 100).min(3);
+            for (level, above) in tree.ancestors(at).take(LEVELS).enumerate() {
+                let share = match level {
+                    0 | 1 => level + 1,
+                    _ => 3 * level,
+                };
+                let score = &mut self.scores[above as usize];
+                if score.is_nan() {
+                    *score = base(tree.at(above), weigh);
+                    self.scored.push(above);
+                }
+                *score += points as f32 / share as f32;
+            }
+        }
+    }
+
+    /// The best elements, the best one first; where scores are no points, they are forgotten.
+    fn candidates(&mut self) -> Vec<u32> {
+        let mut candidates = std::mem::take(&mut self.scored);
+        for &at in &candidates {
+            let score = self.of(at);
+            self.scores[at as usize] = match score {
+                ..=0.0 => f32::NAN,
+                ..=5.0 => score,
+                _ => score * (1.0 - self.density(at)),
+            };
+        }
+        candidates.retain(|at| !self.scores[*at as usize].is_nan());
+        candidates.sort_by(|a, b| self.of(*b).total_cmp(&self.of(*a)));
+        candidates.truncate(CANDIDATES);
+        candidates
+    }
+
+    /// What is around enough of the other candidates that are nearly as good; else what is around and better.
+    fn common(&mut self, tree: &Tree, best: u32, candidates: &[u32], weigh: bool) -> u32 {
+        let near = candidates[1..]
+            .iter()
+            .filter(|at| self.of(**at) / self.of(best) >= NEARLY);
+        let near: Vec<u32> = near.copied().collect();
+        if near.len() > OTHERS {
+            let around = |above: &u32| {
+                let end = tree.at(*above).end;
+                let inside = near.iter().filter(|at| (above + 1..end).contains(*at));
+                inside.count() >= OTHERS
+            };
+            if let Some(common) = tree.ancestors(best).take_while(|at| *at != 0).find(around) {
+                return self.better(tree, common, weigh);
+            }
+        }
+        self.better(tree, best, weigh)
+    }
+
+    /// Where the score rises towards the outside, there is more of the article.
+    fn better(&mut self, tree: &Tree, best: u32, weigh: bool) -> u32 {
+        if self.scores[best as usize].is_nan() {
+            self.scores[best as usize] = base(tree.at(best), weigh);
+        }
+        let mut last = self.of(best);
+        let least = last / 3.0;
+        for above in tree.ancestors(best).take_while(|at| *at != 0) {
+            let score = self.scores[above as usize];
+            if score.is_nan() {
+                continue;
+            }
+            if score < least {
+                break;
+            }
+            if score > last {
+                return above;
+            }
+            last = score;
+        }
+        best
+    }
+
+    /// The best element and those beside it that belong to it.
+    fn with_siblings(&self, html: &str, tree: &Tree, best: u32) -> Article {
+        let class = class(html, tree.at(best));
+        let least = (self.of(best) * 0.2).max(10.0);
+        let belongs = |at: &u32| {
+            let node = tree.at(*at);
+            if *at == best || node.is_text() {
+                return *at == best;
+            }
+            let score = self.of(*at);
+            if score > 0.0 {
+                let same = class.is_some() && class == self::class(html, node);
+                let bonus = if same { self.of(best) * 0.2 } else { 0.0 };
+                return score + bonus >= least;
+            }
+            node.element == Element::P && self.is_prose(html, tree, *at)
+        };
+        let parent = tree.at(best).parent;
+        Article {
+            parts: tree.children(parent).filter(belongs).collect(),
+        }
+    }
+
+    /// Whether a paragraph is long, or a sentence, and no list of links.
+    fn is_prose(&self, html: &str, tree: &Tree, at: u32) -> bool {
+        let (length, density) = (self.length(at), self.density(at));
+        let is_sentence = || {
+            let text = super::text(html, tree, at, &[]);
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            text.ends_with('.') || text.contains(". ")
+        };
+        match length {
+            0 | 80 => false,
+            ..80 => density == 0.0 && is_sentence(),
+            _ => density < 0.25,
+        }
+    }
+}
+
+/// The outermost element that is all there is in what is around it.
+fn only_children(tree: &Tree, best: u32) -> u32 {
+    let alone = |at: &u32| *at != 0 && tree.at(*at).children == 1;
+    tree.ancestors(best)
+        .take_while(alone)
+        .last()
+        .unwrap_or(best)
+}
+
+/// The class of an element, if it has one.
+fn class<'h>(html: &'h str, node: &Node) -> Option<std::borrow::Cow<'h, str>> {
+    attribute::value(node.written(html), "class").filter(|class| !class.is_empty())
+}
+
+/// What an element has before anything in it is read.
+fn base(node: &Node, weigh: bool) -> f32 {
+    let score = match node.element {
+        Element::Div => 5.0,
+        Element::Pre | Element::Td | Element::Blockquote => 3.0,
+        Element::Address
+        | Element::Ol
+        | Element::Ul
+        | Element::Dl
+        | Element::Dd
+        | Element::Dt
+        | Element::Li
+        | Element::Form => -3.0,
+        Element::H1
+        | Element::H2
+        | Element::H3
+        | Element::H4
+        | Element::H5
+        | Element::H6
+        | Element::Th => -5.0,
+        _ => 0.0,
+    };
+    score + weight(node.marks, weigh)
+}
+
+/// What class and id say, if that counts.
+pub(super) fn weight(marks: Marks, weigh: bool) -> f32 {
+    if weigh { f32::from(marks.weight) } else { 0.0 }
+}

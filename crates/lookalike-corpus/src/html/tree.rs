@@ -1,0 +1,739 @@
+//! A page as a flat tree: its elements and texts in the order in which they stand, each with where it ends.
+//!
+//! What is inside of a node follows it without a gap, so that a walk is a loop, what is taken out of the page is jumped
+//! over, and sums over all that is inside of each element take one loop from the end to the beginning. The builder
+//! follows the HTML standard (13.2.6) where it matters for real pages: end tags that may be left out, tables without
+//! `tbody` and `tr`, end tags that close what is not the innermost element. It knows no frame sets, moves nothing out of
+//! tables, and reconstructs no formatting. Time and memory are linear in the page, for pages that are not [`Facts::wild`].
+
+use super::attribute::Attributes;
+use super::element::Element;
+use super::element::group::{ABSENT, ENDS_P, HEADING, SCOPE, SPECIAL, VOID};
+use super::entity;
+use super::page::{self, Target};
+use super::reading::marks::{self, Marks};
+use super::shape::{MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS};
+use super::sink::Gap;
+use super::tag::Name;
+
+/// Elements and texts of a page that is not made to hurt. Real pages have about as many of the one as of the other.
+const MAX_NODES: usize = 4 * MAX_ELEMENTS;
+
+/// Characters of a text, a run of white space counted as one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Chars {
+    count: u32,
+    /// Whether the first and the last are white space.
+    leads: bool,
+    trails: bool,
+}
+
+impl Chars {
+    /// The characters of this text and the next together.
+    pub(super) fn then(self, next: Chars) -> Chars {
+        if self.count == 0 {
+            return next;
+        }
+        if next.count == 0 {
+            return self;
+        }
+        Chars {
+            count: self.count + next.count - u32::from(self.trails && next.leads),
+            leads: self.leads,
+            trails: next.trails,
+        }
+    }
+
+    /// How many, without white space at the beginning and the end.
+    pub(super) fn trimmed(self) -> u32 {
+        self.count
+            .saturating_sub(u32::from(self.leads) + u32::from(self.trails))
+    }
+
+    /// Whether there is nothing but white space.
+    pub(super) fn is_blank(self) -> bool {
+        self.trimmed() == 0
+    }
+}
+
+/// An element or a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node {
+    pub(super) element: Element,
+    /// Of a text: whether `&` means itself.
+    pub(super) verbatim: bool,
+    /// How many elements are around it.
+    pub(super) depth: u16,
+    pub(super) parent: u32,
+    /// Just after the last node inside of it.
+    pub(super) end: u32,
+    /// Elements that are its children.
+    pub(super) children: u32,
+    /// Where on the page the text, or what stands in the start tag after the name, begins and ends.
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// Of a text.
+    pub(super) chars: Chars,
+    pub(super) commas: u32,
+    /// Of an element.
+    pub(super) marks: Marks,
+}
+
+impl Node {
+    /// An element that no tag on the page stands for.
+    pub(super) fn implied(element: Element) -> Node {
+        Node {
+            element,
+            verbatim: false,
+            depth: 0,
+            parent: 0,
+            end: 0,
+            children: 0,
+            from: 0,
+            to: 0,
+            chars: Chars::default(),
+            commas: 0,
+            marks: Marks::default(),
+        }
+    }
+
+    /// What stands on the page for it.
+    pub(super) fn written<'h>(&self, html: &'h str) -> &'h str {
+        &html[self.from as usize..self.to as usize]
+    }
+
+    /// Whether it is a text.
+    pub(super) fn is_text(&self) -> bool {
+        self.element == Element::Text
+    }
+}
+
+/// The nodes; the first is `body`, which all others are in.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tree {
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Tree {
+    /// Takes everything out but an empty `body`.
+    pub(super) fn clear(&mut self, body: Node) {
+        self.nodes.clear();
+        let children = 0;
+        self.nodes.push(Node {
+            element: Element::Body,
+            end: 1,
+            children,
+            ..body
+        });
+    }
+
+    /// Adds a node at the end, as the last child of one that is still open; returns its place.
+    pub(super) fn add(&mut self, node: Node, parent: u32) -> u32 {
+        let at = self.nodes.len() as u32;
+        let above = &mut self.nodes[parent as usize];
+        above.children += u32::from(!node.is_text());
+        let depth = above.depth + 1;
+        self.nodes.push(Node {
+            parent,
+            depth,
+            end: at + 1,
+            children: 0,
+            ..node
+        });
+        at
+    }
+
+    /// Ends a node: what is added next is not in it.
+    pub(super) fn close(&mut self, at: u32) {
+        self.nodes[at as usize].end = self.nodes.len() as u32;
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// The node at a place.
+    pub(super) fn at(&self, at: u32) -> &Node {
+        &self.nodes[at as usize]
+    }
+
+    /// The places of the children of a node.
+    pub(super) fn children(&self, of: u32) -> impl Iterator<Item = u32> {
+        let end = self.at(of).end;
+        let first = Some(of + 1).filter(|first| *first < end);
+        std::iter::successors(first, move |at| {
+            Some(self.at(*at).end).filter(|next| *next < end)
+        })
+    }
+
+    /// The places of what is around a node, from the inside.
+    pub(super) fn ancestors(&self, of: u32) -> impl Iterator<Item = u32> {
+        let above = |at: u32| (at > 0).then(|| self.at(at).parent);
+        std::iter::successors(above(of), move |at| above(*at))
+    }
+}
+
+/// What a page says of itself besides its tree.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    /// The page is made to hurt, or much too large; its tree is not finished.
+    pub(super) wild: bool,
+    /// Its title, as a `meta` element says it, else that of the window; with character references.
+    pub(super) title: String,
+    /// Whether a `br` follows another one.
+    pub(super) breaks: bool,
+}
+
+/// Builds the tree of a page. O(length of the page).
+pub(super) fn build(html: &str, tree: &mut Tree) -> Facts {
+    let facts = Facts {
+        wild: html.len() > MAX_BYTES,
+        ..Facts::default()
+    };
+    tree.clear(Node::implied(Element::Body));
+    let mut builder = Builder {
+        base: html.as_ptr().addr(),
+        tree,
+        facts,
+        open: Vec::new(),
+        counts: Counts::default(),
+        named: false,
+    };
+    if !builder.facts.wild {
+        page::walk(html, &mut builder);
+        builder.close_to(0);
+        let len = builder.tree.len();
+        builder.tree.nodes[0].end = len;
+    }
+    builder.facts
+}
+
+/// An element without its end tag so far.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    at: u32,
+    element: Element,
+    name: Name,
+}
+
+/// How much has been seen.
+#[derive(Debug, Default)]
+struct Counts {
+    elements: usize,
+    end_tags: usize,
+    /// Open `p`, `table`, `svg` and `math`, and others.
+    paragraphs: u32,
+    tables: u32,
+    foreign: u32,
+    others: u32,
+}
+
+struct Builder<'t> {
+    /// Where the page is in memory: texts are parts of it.
+    base: usize,
+    tree: &'t mut Tree,
+    facts: Facts,
+    open: Vec<Open>,
+    counts: Counts,
+    /// Whether the title is that of a `meta` element.
+    named: bool,
+}
+
+impl Builder<'_> {
+    /// Where on the page a part of it begins and ends.
+    fn place(&self, part: &str) -> (u32, u32) {
+        let from = part.as_ptr().addr() - self.base;
+        (from as u32, (from + part.len()) as u32)
+    }
+
+    fn innermost(&self) -> u32 {
+        self.open.last().map_or(0, |open| open.at)
+    }
+
+    /// The innermost open element that is `wanted`, unless an element that is a `barrier` is around us before it.
+    fn find(
+        &self,
+        wanted: impl Fn(&Open) -> bool,
+        barrier: impl Fn(Element) -> bool,
+    ) -> Option<usize> {
+        for (i, open) in self.open.iter().enumerate().rev() {
+            if wanted(open) {
+                return Some(i);
+            }
+            if barrier(open.element) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Closes elements until so many are open.
+    fn close_to(&mut self, length: usize) {
+        while self.open.len() > length {
+            let Some(Open { at, element, .. }) = self.open.pop() else {
+                return;
+            };
+            *self.counter(element) -= 1;
+            self.tree.close(at);
+        }
+    }
+
+    /// Closes what is wanted with all that is in it, if it is there.
+    fn close_if(&mut self, found: Option<usize>) {
+        if let Some(at) = found {
+            self.close_to(at);
+        }
+    }
+
+    /// The number of open elements of this kind, where it counts.
+    fn counter(&mut self, element: Element) -> &mut u32 {
+        match element {
+            Element::P => &mut self.counts.paragraphs,
+            Element::Table => &mut self.counts.tables,
+            Element::Svg | Element::Math => &mut self.counts.foreign,
+            _ => &mut self.counts.others,
+        }
+    }
+
+    fn push(&mut self, node: Node, name: Name) {
+        let at = self.tree.add(node, self.innermost());
+        self.counts.elements += 1;
+        self.facts.wild |= self.counts.elements > MAX_ELEMENTS || self.open.len() > MAX_DEPTH;
+        let element = node.element;
+        self.open.push(Open { at, element, name });
+        *self.counter(element) += 1;
+    }
+
+    fn imply(&mut self, element: Element) {
+        self.push(Node::implied(element), element.name());
+    }
+
+    /// Closes what the start of this element closes.
+    fn make_room(&mut self, element: Element) {
+        match element {
+            Element::Li => self.close_if(self.find(|open| open.element == Element::Li, bars_item)),
+            Element::Dd | Element::Dt => self.close_if(self.find(
+                |open| matches!(open.element, Element::Dd | Element::Dt),
+                bars_item,
+            )),
+            Element::A => {
+                if let Some(at) = self.find(|open| open.element == Element::A, bars_block) {
+                    self.close_inline(at);
+                }
+            }
+            Element::Button => {
+                self.close_if(self.find(|open| open.element == Element::Button, bars_block));
+            }
+            Element::Option | Element::Optgroup => {
+                self.close_if(self.find(|open| open.element == Element::Option, bars_inline));
+            }
+            _ if element == Element::Tr || element.is_row_group() || element.is_cell() => {
+                self.make_row(element);
+            }
+            _ => {}
+        }
+        if element.is(ENDS_P) && self.counts.paragraphs > 0 {
+            self.close_if(self.find(|open| open.element == Element::P, bars_paragraph));
+        }
+        if element.is(HEADING)
+            && self
+                .open
+                .last()
+                .is_some_and(|open| open.element.is(HEADING))
+        {
+            self.close_to(self.open.len() - 1);
+        }
+    }
+
+    /// Closes the parts of a table that end where another begins, and opens those that are not written.
+    fn make_row(&mut self, element: Element) {
+        let ends = |open: &Open| match element {
+            Element::Tr => open.element == Element::Tr,
+            _ if element.is_cell() => open.element.is_cell(),
+            _ => open.element.is_row_group(),
+        };
+        let bars = |around: Element| {
+            around == Element::Table || (element.is_cell() && around == Element::Tr)
+        };
+        self.close_if(self.find(ends, bars));
+        let innermost = |builder: &Self| builder.open.last().map(|open| open.element);
+        if !element.is_row_group() && innermost(self) == Some(Element::Table) {
+            self.imply(Element::Tbody);
+        }
+        if element.is_cell() && innermost(self).is_some_and(Element::is_row_group) {
+            self.imply(Element::Tr);
+        }
+    }
+
+    /// Closes an element; blocks that are open in it stay open, as others of the same kind outside of it.
+    fn close_inline(&mut self, at: usize) {
+        let blocks: Vec<Open> = self.open[at + 1..]
+            .iter()
+            .filter(|open| open.element.is(SPECIAL))
+            .copied()
+            .collect();
+        self.close_to(at);
+        for block in blocks {
+            self.push(*self.tree.at(block.at), block.name);
+        }
+    }
+
+    /// A title of the page that a `meta` element gives.
+    fn meta(&mut self, attributes: &str) {
+        let (mut is_title, mut content) = (false, "");
+        for (name, value) in Attributes::new(attributes) {
+            match name {
+                "property" | "name" => {
+                    is_title |= matches!(value, "og:title" | "twitter:title" | "title");
+                }
+                "content" => content = value,
+                _ => {}
+            }
+        }
+        if is_title && !self.named && !content.is_empty() {
+            self.named = true;
+            content.clone_into(&mut self.facts.title);
+        }
+    }
+
+    fn add_text(&mut self, text: &str, verbatim: bool) {
+        if self.facts.wild || text.is_empty() {
+            return;
+        }
+        let (from, to) = self.place(text);
+        let (chars, commas) = measure(text, verbatim);
+        let inside = self.innermost();
+        if let Some(before) = self.tree.nodes.last_mut()
+            && (before.to, before.parent, before.verbatim) == (from, inside, verbatim)
+            && before.is_text()
+        {
+            before.to = to;
+            before.chars = before.chars.then(chars);
+            before.commas += commas;
+            return;
+        }
+        self.facts.wild |= self.tree.nodes.len() > MAX_NODES;
+        let node = Node {
+            from,
+            to,
+            chars,
+            commas,
+            verbatim,
+            ..Node::implied(Element::Text)
+        };
+        self.tree.add(node, inside);
+    }
+
+    /// Whether the last thing before the place at hand, but for white space, is a `br`.
+    fn follows_break(&self) -> bool {
+        let inside = self.innermost();
+        let nodes = self.tree.nodes.iter().rev();
+        let mut before = nodes.take_while(|node| node.parent == inside);
+        before
+            .find(|node| !(node.is_text() && node.chars.is_blank()))
+            .is_some_and(|node| node.element == Element::Br)
+    }
+}
+
+fn bars_item(element: Element) -> bool {
+    element.is(SPECIAL) && !matches!(element, Element::Address | Element::Div | Element::P)
+}
+
+fn bars_block(element: Element) -> bool {
+    element.is(SCOPE)
+}
+
+fn bars_inline(element: Element) -> bool {
+    element.is(SPECIAL)
+}
+
+fn bars_paragraph(element: Element) -> bool {
+    element.is(SCOPE) || element == Element::Button
+}
+
+fn bars_table(element: Element) -> bool {
+    element == Element::Table
+}
+
+impl Target for Builder<'_> {
+    fn text(&mut self, text: &str) {
+        self.add_text(text, false);
+    }
+
+    fn verbatim(&mut self, text: &str) {
+        self.add_text(text, true);
+    }
+
+    fn gap(&mut self, _: Gap) {}
+
+    fn line_break(&mut self) {}
+
+    fn set_preformatted(&mut self, _: bool) {}
+
+    fn title(&mut self, text: &str) {
+        if self.facts.title.is_empty() && self.counts.foreign == 0 {
+            text.clone_into(&mut self.facts.title);
+        }
+    }
+
+    fn open(&mut self, name: Name, attributes: &str, self_closing: bool) {
+        if self.facts.wild {
+            return;
+        }
+        let element = Element::of(name);
+        let in_table = element == Element::Tr || element.is_row_group() || element.is_cell();
+        if element.is(ABSENT) || (in_table && self.counts.tables == 0) {
+            match element {
+                Element::Meta => self.meta(attributes),
+                Element::Body => self.tree.nodes[0].marks = marks::read(element, attributes),
+                _ => {}
+            }
+            return;
+        }
+        let marks = marks::read(element, attributes);
+        if element == Element::Img && !marks.has(marks::SOURCE) {
+            return;
+        }
+        self.make_room(element);
+        let (from, to) = self.place(attributes);
+        let node = Node {
+            from,
+            to,
+            marks,
+            ..Node::implied(element)
+        };
+        if element.is(VOID) || (self_closing && self.counts.foreign > 0) {
+            self.facts.breaks |= element == Element::Br && self.follows_break();
+            self.counts.elements += 1;
+            self.facts.wild |= self.counts.elements > MAX_ELEMENTS;
+            self.tree.add(node, self.innermost());
+        } else {
+            self.push(node, name);
+        }
+    }
+
+    fn close(&mut self, name: Name) {
+        let element = Element::of(name);
+        if self.facts.wild || element.is(VOID | ABSENT) {
+            return;
+        }
+        // Each takes a look at all open elements.
+        self.counts.end_tags += 1;
+        self.facts.wild |= self.counts.end_tags > 2 * MAX_ELEMENTS;
+        let same = |open: &Open| open.element == element && open.name == name;
+        match element {
+            Element::P => self.close_if(self.find(same, bars_paragraph)),
+            Element::Li => {
+                self.close_if(self.find(same, |around| around.is_list() || around.is(SCOPE)))
+            }
+            Element::Table => self.close_if(self.find(same, |_| false)),
+            Element::Tr | Element::Caption => self.close_if(self.find(same, bars_table)),
+            _ if element.is_row_group() || element.is_cell() => {
+                self.close_if(self.find(same, bars_table));
+            }
+            _ if element.is(HEADING) => {
+                self.close_if(self.find(|open| open.element.is(HEADING), bars_block));
+            }
+            _ if element.is(SPECIAL) => self.close_if(self.find(same, bars_block)),
+            _ => {
+                if let Some(at) = self.find(same, bars_block) {
+                    self.close_inline(at);
+                }
+            }
+        }
+    }
+}
+
+/// Characters and commas of a text.
+fn measure(text: &str, verbatim: bool) -> (Chars, u32) {
+    let bytes = text.as_bytes();
+    let (mut count, mut commas) = (0, 0);
+    let (mut white, mut leads) = (false, false);
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let (blank, length) = match byte {
+            ..=b' ' => (true, 1),
+            b'&' if !verbatim => reference(&text[at..]),
+            b'!'..0x80 => (false, 1),
+            _ => wide(&bytes[at..]),
+        };
+        count += u32::from(!(blank && white));
+        commas += u32::from(byte == b',' || is_wide_comma(byte, &bytes[at..]));
+        leads |= blank && at == 0;
+        white = blank;
+        at += length;
+    }
+    let chars = Chars {
+        count,
+        leads,
+        trails: white,
+    };
+    (chars, commas)
+}
+
+/// Whether the character reference at the beginning is white space, and its length.
+fn reference(text: &str) -> (bool, usize) {
+    match entity::decode(text) {
+        None => (false, 1),
+        Some((entity::Value::Char(c), length)) => (c.is_whitespace(), length),
+        Some((entity::Value::Text(text), length)) => {
+            (text.chars().all(char::is_whitespace), length)
+        }
+    }
+}
+
+/// Whether the character beyond ASCII at the beginning is white space, and its length.
+fn wide(bytes: &[u8]) -> (bool, usize) {
+    let length = match bytes[0] {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        _ => 2,
+    };
+    let blank = bytes.starts_with("\u{a0}".as_bytes())
+        || bytes.starts_with("\u{3000}".as_bytes())
+        || (bytes.starts_with(&[0xe2, 0x80]) && matches!(bytes[2], 0x80..=0x8a | 0xa8 | 0xa9));
+    (blank, length)
+}
+
+/// The commas of Arabic and of Chinese and Japanese.
+fn is_wide_comma(first: u8, bytes: &[u8]) -> bool {
+    match first {
+        0xd8 => bytes.starts_with("\u{60c}".as_bytes()),
+        0xef => bytes.starts_with("\u{ff0c}".as_bytes()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The tree as elements with their contents in brackets.
+    fn shape(html: &str) -> String {
+        let mut tree = Tree::default();
+        let facts = build(html, &mut tree);
+        assert!(!facts.wild);
+        inside(html, &tree, 0)
+    }
+
+    fn inside(html: &str, tree: &Tree, of: u32) -> String {
+        let child = |at: u32| {
+            let node = tree.at(at);
+            if node.is_text() {
+                return node.written(html).to_owned();
+            }
+            format!("{:?}[{}]", node.element, inside(html, tree, at)).to_lowercase()
+        };
+        tree.children(of).map(child).collect()
+    }
+
+    #[test]
+    fn end_tags_that_may_be_left_out() {
+        for (html, expected) in [
+            ("<p>a<p>b<div>c", "p[a]p[b]div[c]"),
+            ("<p>a<b>b<p>c</b>d", "p[ab[b]]p[cd]"),
+            (
+                "<ul><li>a<li>b<ul><li>c</ul>d</ul>",
+                "ul[li[a]li[bul[li[c]]d]]",
+            ),
+            ("<dl><dt>a<dd>b<p>c<dt>d</dl>", "dl[dt[a]dd[bp[c]]dt[d]]"),
+            ("<h2>a<h3>b</h2>c", "h2[a]h3[b]c"),
+            (
+                "<table><tr><td>a<td>b<tr><th>c</table>",
+                "table[tbody[tr[td[a]td[b]]tr[th[c]]]]",
+            ),
+            (
+                "<table><td>a<tbody><tr><td><table><td>b</table>c</table>",
+                "table[tbody[tr[td[a]]]tbody[tr[td[table[tbody[tr[td[b]]]]c]]]]",
+            ),
+            ("<td>a</td><tr>b", "ab"),
+            ("<a>b<a>c", "a[b]a[c]"),
+            ("<a>b<div>c</a>d</div>e", "a[bdiv[c]]div[d]e"),
+            ("<div>a</p>b</span>c</div></div>d", "div[abc]d"),
+            (
+                "<td></p><table><td>a</div>b</table>c",
+                "table[tbody[tr[td[ab]]]]c",
+            ),
+            ("a<br>b</br>c<hr>d", "abr[]bchr[]d"),
+            (
+                "<head><title>a</title><meta name=x></head><body class=b>c</body>",
+                "c",
+            ),
+            (
+                "<svg><path/><g>a</g></svg>b<i/>c",
+                "svg[other[]other[a]]bi[c]",
+            ),
+            ("a<img>b<img src=c>", "abimg[]"),
+            ("<script>a</script><style>b</style><!--c-->d<e", "d"),
+            ("a<b", "a"),
+            ("<my-el>a<x>b</my-el>c", "other[aother[b]]c"),
+        ] {
+            assert_eq!(shape(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn facts_of_a_page() {
+        let facts = |html: &str| build(html, &mut Tree::default());
+        let page =
+            "<title>Window</title><meta property=og:title content='The page'>a b<code>c</code>";
+        assert_eq!(facts(page).title, "The page");
+        assert_eq!(
+            facts("<title>Window</title><svg><title>x</title>").title,
+            "Window"
+        );
+        assert!(facts("a<br> <br>b").breaks && !facts("a<br>b<br>c").breaks);
+        assert!(!facts("<br><i>a</i><br><p><br></p>").breaks);
+    }
+
+    fn chars(text: &str) -> Chars {
+        measure(text, false).0
+    }
+
+    #[test]
+    fn characters_and_commas_are_counted() {
+        for (text, count, commas) in [
+            ("", 0, 0),
+            (" \n ", 0, 0),
+            (" a  b\tc ", 5, 0),
+            ("&nbsp;a,&amp;&nbsp; b", 5, 1),
+            ("\u{a0}\u{e9}\u{3000}\u{2003}\u{ff0c}\u{60c}x", 5, 2),
+            ("a & b &x", 8, 0),
+        ] {
+            assert_eq!(chars(text).trimmed(), count, "{text:?}");
+            assert_eq!(measure(text, false).1, commas, "{text:?}");
+        }
+        assert_eq!(measure("&amp;", true).0.trimmed(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn characters_of_parts_are_those_of_the_whole(a in "[ab \n]{0,8}", b in "[ab \n]{0,8}") {
+            prop_assert_eq!(chars(&a).then(chars(&b)), chars(&(a.clone() + &b)));
+            let plain: Vec<&str> = a.split_whitespace().collect();
+            prop_assert_eq!(chars(&a).trimmed() as usize, plain.join(" ").len());
+        }
+
+        #[test]
+        fn children_lie_in_their_parents(
+            html in "(</?(a|p|div|li|ul|table|tr|td|b|h2|button|svg|x)/?>|a| |<br>|<!---->|<){0,60}"
+        ) {
+            let mut tree = Tree::default();
+            build(&html, &mut tree);
+            prop_assert_eq!(tree.at(0).end, tree.len());
+            for at in 1..tree.len() {
+                let (node, parent) = (tree.at(at), tree.at(tree.at(at).parent));
+                prop_assert!(node.parent < at && at < node.end && node.end <= parent.end, "{}", html);
+                prop_assert_eq!(node.depth, parent.depth + 1);
+            }
+            for at in 0..tree.len() {
+                let elements = tree.children(at).filter(|child| !tree.at(*child).is_text());
+                prop_assert_eq!(elements.count(), tree.at(at).children as usize);
+                prop_assert!(tree.children(at).all(|child| tree.at(child).parent == at));
+            }
+        }
+    }
+}
