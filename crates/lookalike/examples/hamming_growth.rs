@@ -1,9 +1,12 @@
 //! How the cost of a query grows with the collection, for each design beside what the planner expects; and a plot of it.
 //!
 //! `cargo run --release -p lookalike --example hamming_growth -- measure FROM TO STEP GIB` prints a row for each design
-//! over 2^FROM, 2^(FROM + STEP) ... 2^TO random fingerprints, distance 3, as far as GIB gibibytes hold the tables; its last
-//! two columns are what the memory would allow, at the calibrated price of the cache lines of a query, and how much of the
+//! over 2^FROM, 2^(FROM + STEP) ... 2^TO random fingerprints, distance 3, as far as GIB gibibytes hold the tables; names
+//! such as `2-dense` and `6-packed` behind keep to these designs. Its last two columns are what the memory would allow, at the calibrated price of the cache lines of a query, and how much of the
 //! process's memory had huge pages, in per cent, where the system tells;
+//! `... -- pages LOG DESIGN` prints how fast such an index answers from a file held in small pages, in memory that was asked
+//! to have huge pages, and after [`hold`], which gathers them, three times over; with the share of huge pages, and the time
+//! of gathering;
 //! `... -- replan FILE` prints the rows of a file with what the planner expects after one calibration;
 //! `... -- plot FILE` draws them as SVG.
 
@@ -16,21 +19,24 @@
 mod measuring;
 
 use lookalike::hamming::{
-    BuildLimits, CodeSource, Constants, Costs, Design, Family, Group, Layout, TableIndex,
+    BuildLimits, CodeSource, Constants, Costs, Design, Family, Group, HeldBytes, IndexFile,
+    IndexFileWriter, Layout, TableIndex, hold, room_to_hold,
 };
 use measuring::{argument, calibrated, seconds, speed, word};
 use std::fmt::Write;
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 const RADIUS: u32 = 3;
-const QUERIES: usize = 200_000;
+const QUERIES: usize = 1_000_000;
 /// Number of the first random fingerprint.
 const FIRST: u64 = 1 << 40;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     match std::env::args().nth(1).as_deref() {
         Some("measure") => measure(),
+        Some("pages") => pages(),
         Some("replan") => {
             let path = std::env::args().nth(2).ok_or("replan FILE")?;
             replan(&std::fs::read_to_string(path)?)
@@ -40,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             print!("{}", plot(&std::fs::read_to_string(path)?)?);
             Ok(())
         }
-        _ => Err("measure FROM TO STEP GIB, replan FILE, or plot FILE".into()),
+        _ => Err("measure FROM TO STEP GIB, pages LOG DESIGN, replan FILE, or plot FILE".into()),
     }
 }
 
@@ -82,12 +88,18 @@ fn designs() -> Result<Vec<(Design, Layout)>, Box<dyn std::error::Error>> {
 fn measure() -> Result<(), Box<dyn std::error::Error>> {
     let (from, to, step) = (argument(2, 20), argument(3, 24), argument(4, 2));
     let memory = (argument(5, 8) as u64) << 30;
-    let constants = calibrated(memory.min(70 << to));
-    eprintln!("{constants:.2?}");
+    let chosen: Vec<String> = std::env::args().skip(6).collect();
     println!("log2\ttables\tlayout\tbytes\tbuild\tplanned\tmeasured\tmedian\tlate\tfloor\thuge");
     for log in (from..=to).step_by(step.max(1)) {
+        // Just before what it foretells.
+        let constants = calibrated(memory.min(70 << log));
+        eprintln!("2^{log}: {constants:.2?}");
         for (design, layout) in designs()? {
             let count = 1_u64 << log;
+            let name = format!("{}-{layout}", design.tables().len());
+            if !chosen.is_empty() && !chosen.contains(&name) {
+                continue;
+            }
             let costs = Costs::of(&design, layout, count, &constants);
             if costs.bytes_per_fingerprint * count as f64 <= memory as f64 * 0.9 {
                 row(log, &design, layout, &constants, memory)?;
@@ -95,6 +107,59 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     Ok(())
+}
+
+/// The same index in small pages, in those that the system gave when it was asked, and in those that were gathered.
+fn pages() -> Result<(), Box<dyn std::error::Error>> {
+    let log = argument(2, 24);
+    let name = std::env::args().nth(3).unwrap_or("2-dense".into());
+    let own = designs()?
+        .into_iter()
+        .find(|(design, layout)| format!("{}-{layout}", design.tables().len()) == name);
+    let (design, layout) = own.ok_or("no such design")?;
+    let count = 1_u64 << log;
+    let mut file = IndexFileWriter::new(Vec::new(), None, &design, layout)?;
+    while file.next_table::<u64>(&Random(count), None, BuildLimits::default())? {}
+    let file = file.finish()?;
+    let gib = file.len() as f64 / f64::from(1 << 30);
+    let queries = queries(count);
+    println!("pages\tGiB\tseconds\tthousand queries\tmedian\thuge MiB");
+    let told = |pages: &str, seconds: f64, held: HeldBytes| {
+        let index = IndexFile::<u64>::open(held)?;
+        let speed = speed(index.index(), &queries, RADIUS)?;
+        println!(
+            "{pages}\t{gib:.2}\t{seconds:.2}\t{:.0}\t{:.2}\t{:.0}",
+            speed.queries / 1e3,
+            speed.median,
+            anonymous("AnonHugePages:").unwrap_or(0.0) / 1024.0
+        );
+        Ok::<_, Box<dyn std::error::Error>>(())
+    };
+    let mut asked = room_to_hold(file.len());
+    asked.extend_from_slice(&file);
+    let (small, asked): (HeldBytes, _) = (Arc::new(file), Whole(Arc::new(asked)));
+    for _ in 0..3 {
+        told("small", 0.0, small.clone())?;
+        told("asked", 0.0, Arc::new(asked.clone()))?;
+    }
+    drop(small);
+    let started = Instant::now();
+    let gathered = hold(asked);
+    let took = started.elapsed().as_secs_f64();
+    for _ in 0..3 {
+        told("gathered", took, gathered.clone())?;
+    }
+    Ok(())
+}
+
+/// A file in memory that several hold.
+#[derive(Clone)]
+struct Whole(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Whole {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// The rows of a table, planned with the constants of this moment.
@@ -140,13 +205,7 @@ fn row(
     let before = seconds(started);
     let index = TableIndex::build_from(&Random(count), design, layout, limits)?;
     let built = seconds(started) - before;
-    // Every second query has a neighbour at the distance 2.
-    let far = |i: u64| word(i) ^ 0x5555;
-    let near =
-        |i: u64| word(FIRST + i * (count / QUERIES as u64).max(1) % count) ^ 1 << 5 ^ 1 << 40;
-    let queries: Vec<u64> = (0..QUERIES as u64)
-        .map(|i| if i % 2 == 0 { far(i) } else { near(i) })
-        .collect();
+    let queries = queries(count);
     let speed = speed(&index, &queries, RADIUS)?;
     if speed.found < QUERIES / 2 {
         return Err(format!("2^{log}, {tables} tables, {layout}: {} found", speed.found).into());
@@ -168,12 +227,23 @@ fn row(
 /// The share of this process's memory that has huge pages. When memory is full of cached files, the system has few to give,
 /// and random accesses beyond a gigabyte cost twice as much.
 fn huge_pages() -> Option<f64> {
+    Some(anonymous("AnonHugePages:")? / anonymous("Anonymous:")?)
+}
+
+/// KiB of this process's memory of a kind.
+fn anonymous(kind: &str) -> Option<f64> {
     let told = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
-    let of = |name: &str| -> Option<f64> {
-        let line = told.lines().find(|line| line.starts_with(name))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    };
-    Some(of("AnonHugePages:")? / of("Anonymous:")?)
+    let line = told.lines().find(|line| line.starts_with(kind))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Every second query has a neighbour at the distance 2.
+fn queries(count: u64) -> Vec<u64> {
+    let far = |i: u64| word(i) ^ 0x5555;
+    let near =
+        |i: u64| word(FIRST + i * (count / QUERIES as u64).max(1) % count) ^ 1 << 5 ^ 1 << 40;
+    let queries = (0..QUERIES as u64).map(|i| if i % 2 == 0 { far(i) } else { near(i) });
+    queries.collect()
 }
 
 /// A row of the table.

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use lookalike::hamming::HeldBytes;
+use lookalike::hamming::{HeldBytes, hold};
 
 /// Maps a file, so that it opens at once and the system keeps what is used in memory.
 ///
@@ -45,5 +45,5 @@ pub fn read(path: &Path) -> io::Result<HeldBytes> {
         let _ = memory.advise(memmap2::Advice::HugePage);
     }
     file.read_exact(&mut memory)?;
-    Ok(Arc::new(memory))
+    Ok(hold(memory))
 }

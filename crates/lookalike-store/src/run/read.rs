@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lookalike::Fingerprint;
-use lookalike::hamming::{HammingIndex, HeldBytes, IndexFile, Layout, TableIndex};
+use lookalike::hamming::{HammingIndex, IndexFile, Layout, TableIndex, hold};
 
 use super::filter::Filter;
 use super::footer::Footer;
@@ -70,7 +70,7 @@ pub(super) fn load_tables(
     reader: &BlockReader<'_>,
     section: Section,
 ) -> Result<IndexFile<Fingerprint>> {
-    let bytes: HeldBytes = Arc::new(reader.section(section)?);
+    let bytes = hold(reader.section(section)?);
     IndexFile::open(bytes).map_err(|error| {
         StoreError::damaged(reader.path, section.offset, format!("the tables: {error}"))
     })

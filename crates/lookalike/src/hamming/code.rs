@@ -5,7 +5,8 @@
 //! [`Word`] the machine integer that tables pack and compare.
 
 use super::kernel::{
-    self, Dense, Flipped, Line, LineTable, LineVisitor, Located, PackedTable, Steps,
+    self, Dense, Flipped, Found, Line, LineTable, LineVisitor, Located, OnceTable, PackedTable,
+    Steps,
 };
 use crate::sketch::Fingerprint;
 use std::fmt::Debug;
@@ -159,28 +160,18 @@ pub trait Word:
         tables: &[LineTable<'_, Self>],
         queries: &[Self],
         radius: u32,
-        found: &mut dyn FnMut(usize, Self, u32),
+        found: Found<'_, Self>,
     ) -> u64 {
-        let steps = Steps {
-            extract: Self::extract,
-            deposit: Self::deposit,
-            near: scan_from,
-        };
-        kernel::lines_with(tables, queries, radius, found, &steps)
+        search_slowly(tables, queries, radius, found)
     }
     /// As [`Word::search_lines`] for packed tables.
     fn search_packed(
         tables: &[PackedTable<'_, Self>],
         queries: &[Self],
         radius: u32,
-        found: &mut dyn FnMut(usize, Self, u32),
+        found: Found<'_, Self>,
     ) -> u64 {
-        let steps = Steps {
-            extract: Self::extract,
-            deposit: Self::deposit,
-            near: scan_from,
-        };
-        kernel::packed_with(tables, queries, radius, found, &steps)
+        search_slowly(tables, queries, radius, found)
     }
     /// As [`Word::scan_packed`] for the entries of one cache line.
     fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: Self, radius: u32) -> u64 {
@@ -213,16 +204,21 @@ pub trait Word:
     }
 }
 
-/// [`scan_slowly`] from a place of `bytes` on.
-fn scan_from<W: Word>(
-    bytes: &[u8],
-    place: usize,
-    width: usize,
-    count: usize,
-    needle: W,
+/// The search of tables that a query probes once each, for words without kernels of their own.
+fn search_slowly<W: Word, T: OnceTable<W>>(
+    tables: &[T],
+    queries: &[W],
     radius: u32,
+    found: Found<'_, W>,
 ) -> u64 {
-    scan_slowly(&bytes[place..], width, count, needle, radius)
+    let steps = Steps {
+        extract: W::extract,
+        deposit: W::deposit,
+        near: |bytes: &[u8], place: usize, width, count, needle, radius| {
+            scan_slowly(&bytes[place..], width, count, needle, radius)
+        },
+    };
+    kernel::search_with(tables, queries, radius, found, &steps)
 }
 
 /// The obvious scan over packed entries, for words without a vector kernel.
@@ -383,7 +379,7 @@ word!(u64, kernel::extract, kernel::deposit, {
         tables: &[LineTable<'_, u64>],
         queries: &[u64],
         radius: u32,
-        found: &mut dyn FnMut(usize, u64, u32),
+        found: Found<'_, u64>,
     ) -> u64 {
         kernel::search_lines(tables, queries, radius, found)
     }
@@ -392,7 +388,7 @@ word!(u64, kernel::extract, kernel::deposit, {
         tables: &[PackedTable<'_, u64>],
         queries: &[u64],
         radius: u32,
-        found: &mut dyn FnMut(usize, u64, u32),
+        found: Found<'_, u64>,
     ) -> u64 {
         kernel::search_packed(tables, queries, radius, found)
     }

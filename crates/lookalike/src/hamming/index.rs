@@ -1,21 +1,23 @@
 //! The index: the tables of a design, and the search over them.
 //!
-//! A search is a stream of probes (query, table, flip) that moves through stages some probes
-//! apart: ask for the directory entry, in dense tables for the marks, find the bucket and ask for its entries, compare.
-//! Single queries and groups are the same stream, so the memory always has a dozen or two requests in flight. Tables that
-//! are probed once each are searched by a shorter loop (`kernel::once`).
+//! Single queries and groups are the same stream of probes ([`search`]); tables that are probed once each are searched by
+//! a shorter loop (`kernel::once`).
 
-use super::build::{BuildError, CodeSource, buckets};
+use super::build::{BuildError, CodeSource};
 use super::code::sealed::Sealed;
 use super::code::{Code, Word};
-use super::cost::neighbours;
-use super::design::{Design, TableKey};
-use super::entropy::BitBalance;
+use super::design::Design;
 use super::ids::IdLists;
-use super::kernel::{Extent, Flipped, LineTable, MOST_TABLES, PackedTable};
-use super::layout::{Geometry, Layout};
-use super::table::{PIECE, Table};
+use super::kernel::{LineTable, MOST_TABLES, PackedTable};
+use super::layout::Layout;
+use super::table::Table;
 use super::{Effort, HammingIndex, RadiusTooLarge};
+pub use builder::BuildLimits;
+pub(super) use builder::Builder;
+use search::Search;
+
+mod builder;
+mod search;
 
 /// Distinct codes in the tables of a [`Design`], and optionally ids beside them.
 ///
@@ -46,31 +48,8 @@ pub struct BucketLoads {
     pub largest: usize,
 }
 
-/// What a build may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BuildLimits {
-    /// Memory for sorting, beside the tables. With less than eight bytes a 64-bit code the source is
-    /// read several times for each table.
-    pub scratch_bytes: usize,
-    /// Tables that are built at the same time, each with its share of the memory; at least one.
-    pub threads: usize,
-}
-
-impl Default for BuildLimits {
-    fn default() -> Self {
-        Self {
-            scratch_bytes: usize::MAX,
-            threads: 1,
-        }
-    }
-}
-
 /// Queries that are searched as one list where tables are probed once each.
 const TOGETHER: usize = 64;
-/// A table is probed at no more addresses than this.
-const MOST_PROBES: u64 = 1 << 20;
-/// Codes that are looked at to judge the bits.
-const SAMPLE: usize = 1 << 16;
 
 impl<C: Code> TableIndex<C> {
     /// Builds the tables of `design` over `codes`, in any order and with repetitions.
@@ -105,6 +84,7 @@ impl<C: Code> TableIndex<C> {
         }
         let builder = Builder::look_at(source, layout, limits)?;
         let tables = builder.tables(design.tables())?;
+        tables.iter().for_each(Table::settle);
         let len = tables.first().map_or(0, Table::len);
         Ok(Self::of_tables(design.clone(), layout, tables, len))
     }
@@ -285,15 +265,16 @@ impl<C: Code> TableIndex<C> {
             let found = &mut |query: usize, word, distance| {
                 visit(number * TOGETHER + query, C::from_word(word), distance);
             };
+            let tables = &self.tables;
             candidates += match self.layout {
                 Layout::Lines => {
                     let mut views = [LineTable::default(); MOST_TABLES];
-                    let tables = gathered(&mut views, self.tables.iter().filter_map(Table::lines));
+                    let tables = gathered(&mut views, tables.iter().filter_map(Table::lines));
                     C::Word::search_lines(tables, words, radius, found)
                 }
                 Layout::Packed | Layout::Dense => {
                     let mut views = [PackedTable::default(); MOST_TABLES];
-                    let tables = gathered(&mut views, self.tables.iter().filter_map(Table::packed));
+                    let tables = gathered(&mut views, tables.iter().filter_map(Table::packed));
                     C::Word::search_packed(tables, words, radius, found)
                 }
             };
@@ -372,316 +353,9 @@ impl<C: Code> HammingIndex for TableIndex<C> {
     }
 }
 
-/// What is known of the codes before the first table is built.
-pub(super) struct Builder<'a, C: Code, S: ?Sized> {
-    source: &'a S,
-    layout: Layout,
-    limits: BuildLimits,
-    count: usize,
-    balance: BitBalance,
-    code: std::marker::PhantomData<C>,
-}
-
-impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
-    pub(super) fn look_at(
-        source: &'a S,
-        layout: Layout,
-        limits: BuildLimits,
-    ) -> Result<Self, BuildError> {
-        let (mut count, mut sample) = (0_usize, Vec::<C>::new());
-        source.replay(&mut |codes| {
-            count += codes.len();
-            let step = (codes.len() / SAMPLE).max(1);
-            let room = SAMPLE.saturating_sub(sample.len());
-            sample.extend(codes.iter().step_by(step).take(room));
-        })?;
-        if count >= u32::MAX as usize {
-            return Err(BuildError::TooMany(count as u64));
-        }
-        let balance = BitBalance::sample(&sample, SAMPLE);
-        Ok(Self {
-            source,
-            layout,
-            limits,
-            count,
-            balance,
-            code: std::marker::PhantomData,
-        })
-    }
-
-    /// Codes of the source, equal ones included.
-    pub(super) fn count(&self) -> usize {
-        self.count
-    }
-
-    fn tables(&self, keys: &[TableKey]) -> Result<Vec<Table<C::Word>>, BuildError> {
-        let Some((first, others)) = keys.split_first() else {
-            return Ok(Vec::new());
-        };
-        let threads = self.limits.threads.clamp(1, keys.len());
-        let limits = self.limits;
-        let mut tables = vec![self.first_table(first, limits)?];
-        let distinct = tables[0].len() as u64;
-        // Each table by itself in a thread.
-        let each = BuildLimits {
-            scratch_bytes: limits.scratch_bytes / threads,
-            threads: 1,
-        };
-        if threads == 1 {
-            for key in others {
-                tables.push(self.table(key, distinct, limits)?);
-            }
-            return Ok(tables);
-        }
-        for keys in others.chunks(threads) {
-            let built = std::thread::scope(|scope| {
-                let build = |key| scope.spawn(move || self.table(key, distinct, each));
-                let running: Vec<_> = keys.iter().map(build).collect();
-                let joined = running.into_iter().map(|thread| {
-                    thread
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                });
-                joined.collect::<Result<Vec<_>, _>>()
-            });
-            tables.extend(built?);
-        }
-        Ok(tables)
-    }
-
-    /// The table that finds out how many distinct codes there are; made again, smaller, when they
-    /// are far fewer than was thought.
-    pub(super) fn first_table(
-        &self,
-        key: &TableKey,
-        limits: BuildLimits,
-    ) -> Result<Table<C::Word>, BuildError> {
-        let table = self.table(key, self.count as u64, limits)?;
-        let distinct = table.len();
-        if distinct < self.count / 4 {
-            self.table(key, distinct as u64, limits)
-        } else {
-            Ok(table)
-        }
-    }
-
-    pub(super) fn table(
-        &self,
-        key: &TableKey,
-        distinct: u64,
-        limits: BuildLimits,
-    ) -> Result<Table<C::Word>, BuildError> {
-        let prefix = key.prefix_bits();
-        let geometry = Geometry::choose(self.layout, C::Word::BITS, prefix, distinct);
-        let probes = neighbours(geometry.address_bits, key.budget);
-        if probes > MOST_PROBES {
-            return Err(BuildError::TooManyProbes(probes));
-        }
-        let address = self.balance.best(key.mask, geometry.address_bits);
-        let mut table = Table::new(key, address, self.layout);
-        table.reserve(distinct as usize);
-        let addressing = table.addressing;
-        let mut push = |rests: &[C::Word]| table.push(rests);
-        buckets(
-            self.source,
-            self.count,
-            &addressing,
-            (limits.scratch_bytes, limits.threads),
-            &mut push,
-        )?;
-        table.finish();
-        Ok(table)
-    }
-}
-
 /// As many of `room` as there are items, which they are put into.
 fn gathered<T>(room: &mut [T], items: impl Iterator<Item = T>) -> &[T] {
-    let mut used = 0;
-    for (at, item) in room.iter_mut().zip(items) {
-        *at = item;
-        used += 1;
-    }
+    let both = room.iter_mut().zip(items);
+    let used = both.map(|(room, item)| *room = item).count();
     &room[..used]
-}
-
-/// One search over the tables.
-struct Search<'a, 'v, C: Code> {
-    index: &'a TableIndex<C>,
-    queries: &'a [C],
-    radius: u32,
-    visit: &'v mut dyn FnMut(usize, C, u32),
-    effort: Effort,
-}
-
-/// Some probes of one query in one table, on their way.
-#[derive(Clone, Copy, Default)]
-struct Task<W> {
-    query: u32,
-    table: u32,
-    /// Which of the flips of the table.
-    piece: u32,
-    /// Where the query itself would stand.
-    bucket: u32,
-    /// Its stored bits.
-    needle: W,
-    /// Where among the extents those of this task begin, once it is located.
-    at: usize,
-    /// Probes of the search up to and with this task.
-    probes: u64,
-}
-
-/// Probes that are made between two stages of another.
-const APART: u64 = 12;
-/// Tasks on their way: each has a probe at least, and a stage is behind the one before by [`APART`] probes and a task.
-const RING: usize = 64;
-/// Extents on their way: [`APART`], those of the task before them, of the one after, and what a task that does not fit
-/// before the end leaves there.
-const EXTENTS: usize = 4 * PIECE;
-
-/// The tasks of a search, which move through four stages: made, marks asked for, located, compared.
-struct Pipeline<W> {
-    tasks: [Task<W>; RING],
-    made: usize,
-    marked: usize,
-    located: usize,
-    compared: usize,
-    extents: [Extent; EXTENTS],
-    /// Where the next extents go.
-    free: usize,
-}
-
-impl<W: Word> Pipeline<W> {
-    fn new() -> Self {
-        Self {
-            tasks: [Task::default(); RING],
-            made: 0,
-            marked: 0,
-            located: 0,
-            compared: 0,
-            extents: [Extent::default(); EXTENTS],
-            free: 0,
-        }
-    }
-
-    fn task(&self, number: usize) -> &Task<W> {
-        &self.tasks[number % RING]
-    }
-
-    /// Probes of the first so many tasks.
-    fn probes(&self, tasks: usize) -> u64 {
-        tasks
-            .checked_sub(1)
-            .map_or(0, |last| self.task(last).probes)
-    }
-
-    /// Whether a task is at least `apart` probes before the end of the first `tasks` tasks, and among them.
-    fn is_due(&self, number: usize, tasks: usize, apart: u64) -> bool {
-        number < tasks && self.task(number).probes + apart <= self.probes(tasks)
-    }
-
-    /// Room for the extents of the next task, which are as many as its flips.
-    fn room(&mut self, flips: usize) -> usize {
-        if self.free + flips > EXTENTS {
-            self.free = 0;
-        }
-        let at = self.free;
-        self.free += flips;
-        at
-    }
-}
-
-impl<C: Code> Search<'_, '_, C> {
-    /// Searches each of these tables for each of these queries.
-    fn run(&mut self, tasks: impl Iterator<Item = (usize, usize)>) {
-        let mut line = Pipeline::new();
-        for (query, number) in tasks {
-            let (word, table) = (self.queries[query].word(), &self.index.tables[number]);
-            let bucket = table.addressing.bucket(word) as u32;
-            let needle = word.extract(table.addressing.rest);
-            for piece in 0..table.pieces() {
-                let flips = table.piece(piece);
-                table.prefetch_directory(bucket, flips);
-                let task = Task {
-                    query: query as u32,
-                    table: number as u32,
-                    piece: piece as u32,
-                    bucket,
-                    needle,
-                    at: 0,
-                    probes: line.probes(line.made) + flips.len() as u64,
-                };
-                line.tasks[line.made % RING] = task;
-                line.made += 1;
-                self.advance(&mut line, APART);
-            }
-        }
-        self.advance(&mut line, 0);
-        self.effort.probes = line.probes(line.made);
-    }
-
-    /// Moves every task on that is `apart` probes before those of the stage it comes from.
-    fn advance(&mut self, line: &mut Pipeline<C::Word>, apart: u64) {
-        let tables = &self.index.tables;
-        while line.marked < line.made {
-            let task = line.task(line.marked);
-            let table = &tables[task.table as usize];
-            if table.has_marks() {
-                if !line.is_due(line.marked, line.made, apart) {
-                    break;
-                }
-                table.prefetch_marks(task.bucket, table.piece(task.piece as usize));
-            }
-            line.marked += 1;
-        }
-        // Without marks, a task is located once its directory is there.
-        while line.is_due(line.located, line.marked, apart) {
-            let Task {
-                table,
-                bucket,
-                piece,
-                ..
-            } = *line.task(line.located);
-            let table = &tables[table as usize];
-            let flips = table.piece(piece as usize);
-            let at = line.room(flips.len());
-            table.locate(bucket, flips, &mut line.extents[at..at + flips.len()]);
-            line.tasks[line.located % RING].at = at;
-            line.located += 1;
-            while line.is_due(line.compared, line.located, APART) {
-                self.compare(line);
-            }
-        }
-        while line.is_due(line.compared, line.located, apart) {
-            self.compare(line);
-        }
-    }
-
-    /// The last stage, of the next task.
-    fn compare(&mut self, line: &mut Pipeline<C::Word>) {
-        let task = *line.task(line.compared);
-        line.compared += 1;
-        let index = self.index;
-        let table = &index.tables[task.table as usize];
-        let earlier = &index.tables[..task.table as usize];
-        let query = self.queries[task.query as usize].word();
-        let visit = &mut self.visit;
-        let flips = table.piece(task.piece as usize);
-        let probes = Flipped {
-            bucket: task.bucket,
-            flips,
-            radius: self.radius,
-        };
-        let extents = &line.extents[task.at..task.at + flips.len()];
-        let candidates = table.probe(probes, extents, task.needle, &mut |bucket, rest| {
-            let word = table.addressing.restored(bucket.into(), rest);
-            let apart = word ^ query;
-            // A code that several tables find belongs to the first of them.
-            let finds =
-                |table: &Table<C::Word>| (apart & table.addressing.address).ones() <= table.budget;
-            if !earlier.iter().any(finds) {
-                visit(task.query as usize, C::from_word(word), apart.ones());
-            }
-        });
-        self.effort.candidates += candidates;
-    }
 }

@@ -71,13 +71,14 @@ pub use index::{BucketLoads, BuildLimits, TableIndex};
 pub use kernel::Level;
 #[doc(hidden)]
 pub use kernel::{
-    Dense, Extent, Flipped, Line, LineTable, LineVisitor, Located, PackedTable, Split,
+    Dense, Extent, Flipped, Line, LineTable, LineVisitor, Located, OnceTable, PackedTable, Run,
+    Split,
 };
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{Costed, Limits, designs, plan};
 pub use scan::LinearScan;
-pub use section::{HeldBytes, room_to_hold};
+pub use section::{HeldBytes, hold, room_to_hold};
 pub use self_join::{SelfJoinLimits, self_join};
 pub use sorted::{Lookup, SortedTables};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter};

@@ -17,6 +17,13 @@ pub fn room_to_hold(bytes: usize) -> Vec<u8> {
     room
 }
 
+/// Holds the bytes of a whole file that was read into memory, for random probes: what lies in small pages is moved to huge
+/// ones as far as the system has them.
+pub fn hold(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> HeldBytes {
+    super::kernel::gather_huge_pages(bytes.as_ref());
+    Arc::new(bytes)
+}
+
 /// Items of a table.
 #[derive(Clone)]
 pub(super) enum Section<T> {
@@ -96,7 +103,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_file_are_read_in_place_or_copied() {
-        let bytes: HeldBytes = Arc::new((0..=255_u8).collect::<Vec<u8>>());
+        let bytes = hold((0..=255_u8).collect::<Vec<u8>>());
         for start in 0..8 {
             let section = Section::<[u8; 4]>::held(&bytes, start..start + 12).expect("inside");
             assert_eq!(section.items()[1][0] as usize, start + 4);

@@ -1,20 +1,24 @@
-//! One table: its buckets in memory, in either layout.
+//! One table: its buckets in memory, in one of three layouts.
 //!
-//! The entries of a bucket are the stored bits of its codes, ascending, in whole little-endian
-//! bytes. An entry's *rank* is the number of entries before it in the table.
+//! The entries of a bucket are the stored bits of its codes, ascending. An entry's *rank* is the number of entries
+//! before it in the table.
 
 use super::build::Addressing;
 use super::code::Word;
 use super::design::TableKey;
-use super::kernel::{
-    self, Dense, Extent, Flipped, Line, LineTable, LineVisitor, Located, PackedTable, Split,
-};
-use super::layout::{LINE_DATA, Layout, entry_bytes, line_capacity};
-use super::section::{HeldBytes, Section};
+use super::kernel::{self, Extent, Flipped, LineTable, Located, PackedTable, Split};
+use super::layout::{Layout, entry_bytes};
+use super::section::HeldBytes;
+use bucket::Bucket;
 use dense::DenseStore;
+use lines::Lines;
+use packed::Packed;
 use std::ops::Range;
 
+mod bucket;
 mod dense;
+mod lines;
+mod packed;
 
 /// A table of distinct codes.
 #[derive(Clone, Debug)]
@@ -24,7 +28,6 @@ pub(super) struct Table<W> {
     pub(super) budget: u32,
     /// What to flip in an address for each probe, ascending: neighbouring buckets share cache lines.
     pub(super) flips: Vec<u32>,
-    width: usize,
     store: Store,
 }
 
@@ -35,30 +38,11 @@ enum Store {
     Dense(DenseStore),
 }
 
-/// Entries back to back.
-#[derive(Clone, Debug, Default)]
-struct Packed {
-    /// Rank of the first entry of each bucket, and of the end.
-    starts: Section<[u8; 4]>,
-    entries: Section<u8>,
-}
-
-/// A line for each bucket.
-#[derive(Clone, Debug, Default)]
-struct Lines {
-    lines: Section<Line>,
-    /// Of each bucket with more entries than a line holds, at a multiple of sixteen bytes: how many it
-    /// has in all (4 bytes), and those that are not in the line.
-    spilled: Section<u8>,
-    /// Rank of the first entry of each bucket; empty until asked for.
-    ranks: Section<[u8; 4]>,
-}
-
 /// Flips of a table that are searched together: a table that forgives several errors has thousands, whose memory would
 /// be gone from the cache before it is read.
 pub(super) const PIECE: usize = 32;
-/// Directory entries of four bytes in a cache line.
-const LINE_STARTS: usize = 16;
+/// Bytes that may be read beyond the last entry in whole bytes: kernels read eight at a time.
+const PADDING: usize = 8;
 
 /// Calls `each` with the first bucket of every run of buckets of one unit, a power of two.
 #[inline(always)]
@@ -72,23 +56,10 @@ fn once_each(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl F
     }
 }
 
-/// Where the entries of a bucket are.
-#[derive(Clone, Copy)]
-pub(super) enum Bucket<'a> {
-    /// In whole bytes.
-    Bytes(Runs<'a>),
-    /// In a table as bits: rank of the first, and how many.
-    Bits(Dense<'a>, usize, usize),
-}
-
-/// At most two runs of entries in whole bytes.
-#[derive(Clone, Copy)]
-pub(super) struct Runs<'a> {
-    first: &'a [u8],
-    first_count: usize,
-    line: Option<&'a [u8; 64]>,
-    more: &'a [u8],
-    more_count: usize,
+/// Appends entries of `width` bytes.
+fn append<W: Word>(entries: &mut Vec<u8>, rests: &[W], width: usize) {
+    entries.reserve(rests.len() * width + PADDING);
+    rests.iter().for_each(|rest| rest.append(width, entries));
 }
 
 /// All flips of at most `budget` of `bits` address bits, ascending.
@@ -111,77 +82,60 @@ pub(super) fn flips(bits: u32, budget: u32) -> Vec<u32> {
 impl<W: Word> Table<W> {
     pub(super) fn new(key: &TableKey, address: u128, layout: Layout) -> Self {
         let addressing = Addressing::new(address);
+        let width = entry_bytes(W::BITS, addressing.address_bits);
         let store = match layout {
-            Layout::Packed => Store::Packed(Packed::default()),
-            Layout::Lines => Store::Lines(Lines::default()),
+            Layout::Packed => Store::Packed(Packed::new(width)),
+            Layout::Lines => Store::Lines(Lines::new(width)),
             Layout::Dense => Store::Dense(DenseStore::new(addressing.rest_bits)),
         };
         Self {
             addressing,
             budget: key.budget,
             flips: flips(addressing.address_bits, key.budget),
-            width: entry_bytes(W::BITS, addressing.address_bits),
             store,
         }
     }
 
     /// Makes room for so many entries, which the sums of the buckets must not exceed.
     pub(super) fn reserve(&mut self, entries: usize) {
-        let buckets = 1_usize << self.addressing.address_bits;
+        let buckets = self.buckets();
         match &mut self.store {
-            Store::Packed(packed) => {
-                let starts = packed.starts.growing();
-                starts.reserve_exact(buckets + 1);
-                kernel::ask_huge_pages(starts);
-                starts.push([0; 4]);
-                let bytes = packed.entries.growing();
-                bytes.reserve_exact(entries * self.width + PADDING);
-                kernel::ask_huge_pages(bytes);
-            }
-            Store::Lines(lines) => {
-                let lines = lines.lines.growing();
-                lines.reserve_exact(buckets);
-                kernel::ask_huge_pages(lines);
-            }
+            Store::Packed(packed) => packed.reserve(entries, buckets),
+            Store::Lines(lines) => lines.reserve(buckets),
             Store::Dense(dense) => dense.reserve(entries, buckets),
         }
     }
 
     /// Adds the next bucket.
     pub(super) fn push(&mut self, rests: &[W]) {
-        let width = self.width;
         match &mut self.store {
-            Store::Packed(packed) => {
-                append(packed.entries.growing(), rests, width);
-                let starts = packed.starts.growing();
-                let before = starts.last().map_or(0, |&end| u32::from_le_bytes(end));
-                starts.push((before + rests.len() as u32).to_le_bytes());
-            }
-            Store::Lines(lines) => lines.push(rests, width),
+            Store::Packed(packed) => packed.push(rests),
+            Store::Lines(lines) => lines.push(rests),
             Store::Dense(dense) => dense.push(rests),
         }
     }
 
-    /// Ends the table: kernels read eight bytes at a time, and up to seven beyond the last entry.
+    /// Ends the table.
     pub(super) fn finish(&mut self) {
-        let entries = match &mut self.store {
-            Store::Packed(packed) => packed.entries.growing(),
-            Store::Lines(lines) => lines.spilled.growing(),
-            Store::Dense(dense) => return dense.finish(),
-        };
-        entries.extend_from_slice(&[0; PADDING]);
-        entries.shrink_to_fit();
+        match &mut self.store {
+            Store::Packed(packed) => packed.finish(),
+            Store::Lines(lines) => lines.finish(),
+            Store::Dense(dense) => dense.finish(),
+        }
+    }
+
+    /// Prepares a whole table for random probes; one that is only to be written needs none of it.
+    pub(super) fn settle(&self) {
+        for section in self.sections() {
+            kernel::gather_huge_pages(section);
+        }
     }
 
     /// The table as it stands in a file: the parts that must be right for any search to end first.
     pub(super) fn sections(&self) -> [&[u8]; 3] {
         match &self.store {
-            Store::Packed(packed) => [packed.starts.bytes(), packed.entries.bytes(), &[]],
-            Store::Lines(lines) => [
-                lines.ranks.bytes(),
-                lines.lines.bytes(),
-                lines.spilled.bytes(),
-            ],
+            Store::Packed(packed) => packed.sections(),
+            Store::Lines(lines) => lines.sections(),
             Store::Dense(dense) => dense.sections(),
         }
     }
@@ -196,58 +150,37 @@ impl<W: Word> Table<W> {
         sections: &[Range<usize>; 3],
     ) -> Option<Self> {
         let mut table = Self::new(key, address, layout);
-        let buckets = 1_usize << table.addressing.address_bits;
-        let [first, second, third] = sections.clone();
+        let (addressing, buckets) = (table.addressing, table.buckets());
+        let width = entry_bytes(W::BITS, addressing.address_bits);
+        let sections = sections.clone();
         table.store = match layout {
-            Layout::Packed => {
-                let packed = Packed {
-                    starts: Section::held(bytes, first)?,
-                    entries: Section::held(bytes, second)?,
-                };
-                let room = packed.len() * table.width + PADDING;
-                let fits = packed.starts.items().len() == buckets + 1;
-                (fits && packed.entries.items().len() == room).then_some(Store::Packed(packed))?
-            }
-            Layout::Lines => {
-                let lines = Lines {
-                    ranks: Section::held(bytes, first)?,
-                    lines: Section::held(bytes, second)?,
-                    spilled: Section::held(bytes, third)?,
-                };
-                let ranks = lines.ranks.items().len();
-                let fits = lines.lines.items().len() == buckets && (ranks == 0 || ranks == buckets);
-                fits.then_some(Store::Lines(lines))?
-            }
+            Layout::Packed => Store::Packed(Packed::held(width, buckets, bytes, sections)?),
+            Layout::Lines => Store::Lines(Lines::held(width, buckets, bytes, sections)?),
             Layout::Dense => {
-                let (bits, sections) = (table.addressing.rest_bits, sections.clone());
+                let bits = addressing.rest_bits;
                 Store::Dense(DenseStore::held(bits, buckets, bytes, sections)?)
             }
         };
         Some(table)
     }
 
+    fn buckets(&self) -> usize {
+        1 << self.addressing.address_bits
+    }
+
     /// How many entries there are.
     pub(super) fn len(&self) -> usize {
         match &self.store {
             Store::Packed(packed) => packed.len(),
-            Store::Lines(lines) => (0..lines.lines.items().len())
-                .map(|bucket| lines.count(bucket, self.width))
-                .sum(),
+            Store::Lines(lines) => lines.len(),
             Store::Dense(dense) => dense.len(),
         }
     }
 
     /// Memory of the table.
     pub(super) fn bytes(&self) -> usize {
-        let stored = match &self.store {
-            Store::Packed(packed) => packed.starts.bytes().len() + packed.entries.items().len(),
-            Store::Lines(lines) => {
-                let beside = lines.ranks.bytes().len() + lines.spilled.items().len();
-                lines.lines.bytes().len() + beside
-            }
-            Store::Dense(dense) => dense.bytes(),
-        };
-        stored + self.flips.len() * 4
+        let stored: usize = self.sections().iter().map(|section| section.len()).sum();
+        stored + size_of_val(self.flips.as_slice())
     }
 
     /// Pieces that the flips are searched in.
@@ -272,38 +205,16 @@ impl<W: Word> Table<W> {
     pub(super) fn prefetch_directory(&self, bucket: u32, flips: &[u32]) {
         let buckets = flips.iter().map(|flip| (bucket ^ flip) as usize);
         match &self.store {
-            Store::Packed(packed) => {
-                let starts = packed.starts.items();
-                once_each(buckets.clone(), LINE_STARTS, |at| {
-                    kernel::prefetch(starts, at)
-                });
-                // Where a bucket ends, which is in the next line now and then.
-                buckets.for_each(|at| kernel::prefetch(starts, at + 1));
-            }
-            Store::Lines(lines) => {
-                let lines = lines.lines.items();
-                buckets.for_each(|at| kernel::prefetch(lines, at));
-            }
-            Store::Dense(dense) => {
-                let counts = dense.view().counts;
-                once_each(buckets, kernel::DENSE_GROUP * LINE_STARTS, |at| {
-                    kernel::prefetch(counts, at / kernel::DENSE_GROUP);
-                });
-            }
+            Store::Packed(packed) => packed.prefetch_directory(buckets),
+            Store::Lines(lines) => lines.prefetch_directory(buckets),
+            Store::Dense(dense) => dense.prefetch_directory(buckets),
         }
     }
 
     /// Asks for the marks of a dense table, once the directory is there.
     pub(super) fn prefetch_marks(&self, bucket: u32, flips: &[u32]) {
         if let Store::Dense(dense) = &self.store {
-            let view = dense.view();
-            let buckets = flips.iter().map(|flip| (bucket ^ flip) as usize);
-            once_each(buckets, kernel::DENSE_GROUP, |at| {
-                let place = view.place_of_marks(at);
-                kernel::prefetch(view.marks, place);
-                // Those of most groups are sixteen bytes, of which three words are read.
-                kernel::prefetch(view.marks, place + 23);
-            });
+            dense.prefetch_marks(flips.iter().map(|flip| (bucket ^ flip) as usize));
         }
     }
 
@@ -311,37 +222,9 @@ impl<W: Word> Table<W> {
     pub(super) fn locate(&self, bucket: u32, flips: &[u32], out: &mut [Extent]) {
         let buckets = flips.iter().map(|flip| (bucket ^ flip) as usize);
         match &self.store {
-            Store::Packed(packed) => {
-                let (starts, entries) = (packed.starts.items(), packed.entries.items());
-                for (at, out) in buckets.zip(out) {
-                    let (start, end) = range(starts, at);
-                    let count = end.saturating_sub(start);
-                    kernel::prefetch_run(entries, start * self.width, count, self.width);
-                    *out = Extent {
-                        first: start as u32,
-                        count: count as u32,
-                    };
-                }
-            }
-            Store::Lines(lines) => {
-                let (all, spilled) = (lines.lines.items(), lines.spilled.items());
-                buckets.for_each(|at| {
-                    if let Some(at) = spill(&all[at], self.width) {
-                        kernel::prefetch(spilled, at);
-                    }
-                });
-            }
-            Store::Dense(dense) => {
-                let view = dense.view();
-                kernel::locate_dense(view, bucket, flips, out);
-                for &extent in out.iter() {
-                    let (first, last) = view.place(extent);
-                    if extent.count > 0 {
-                        kernel::prefetch(view.entries, first);
-                        kernel::prefetch(view.entries, last);
-                    }
-                }
-            }
+            Store::Packed(packed) => packed.locate(buckets, out),
+            Store::Lines(lines) => lines.locate(buckets),
+            Store::Dense(dense) => dense.locate(bucket, flips, out),
         }
     }
 
@@ -354,22 +237,10 @@ impl<W: Word> Table<W> {
         needle: W,
         hit: &mut dyn FnMut(u32, W),
     ) -> u64 {
-        let width = self.width;
         let located = Located { probes, extents };
         match &self.store {
-            Store::Packed(packed) => {
-                W::probe_packed(packed.entries.items(), width, located, needle, hit)
-            }
-            Store::Lines(lines) => {
-                let shape = (width, line_capacity(width) as u32);
-                let mut visitor = Spilled {
-                    lines,
-                    width,
-                    needle,
-                    hit,
-                };
-                W::probe_lines(lines.lines.items(), shape, probes, needle, &mut visitor)
-            }
+            Store::Packed(packed) => packed.probe(located, needle, hit),
+            Store::Lines(lines) => lines.probe(probes, needle, hit),
             Store::Dense(dense) => W::probe_dense(dense.view(), located, needle, hit),
         }
     }
@@ -386,45 +257,24 @@ impl<W: Word> Table<W> {
 
     /// The table for a search that probes it once, where it is in lines.
     pub(super) fn lines(&self) -> Option<LineTable<'_, W>> {
-        let Store::Lines(lines) = &self.store else {
-            return None;
-        };
-        Some(LineTable {
-            split: self.split(),
-            lines: lines.lines.items(),
-            spilled: lines.spilled.items(),
-            width: self.width,
-            capacity: line_capacity(self.width) as u32,
-            unit: SPILL_UNIT,
-        })
+        match &self.store {
+            Store::Lines(lines) => Some(lines.view(self.split())),
+            Store::Packed(_) | Store::Dense(_) => None,
+        }
     }
 
     /// The same where it is packed.
     pub(super) fn packed(&self) -> Option<PackedTable<'_, W>> {
-        let Store::Packed(packed) = &self.store else {
-            return None;
-        };
-        Some(PackedTable {
-            split: self.split(),
-            starts: packed.starts.items(),
-            entries: packed.entries.items(),
-            width: self.width,
-        })
+        match &self.store {
+            Store::Packed(packed) => Some(packed.view(self.split())),
+            Store::Lines(_) | Store::Dense(_) => None,
+        }
     }
 
-    pub(super) fn bucket(&self, bucket: usize) -> Bucket<'_> {
+    fn bucket(&self, bucket: usize) -> Bucket<'_> {
         match &self.store {
-            Store::Packed(packed) => {
-                let (start, end) = packed.range(bucket);
-                Bucket::Bytes(Runs {
-                    first: &packed.entries.items()[start * self.width..],
-                    first_count: end - start,
-                    line: None,
-                    more: &[],
-                    more_count: 0,
-                })
-            }
-            Store::Lines(lines) => Bucket::Bytes(lines.bucket(bucket, self.width)),
+            Store::Packed(packed) => Bucket::Bytes(packed.bucket(bucket)),
+            Store::Lines(lines) => Bucket::Bytes(lines.bucket(bucket)),
             Store::Dense(dense) => {
                 let (start, count) = dense.view().range(bucket);
                 Bucket::Bits(dense.view(), start, count)
@@ -436,7 +286,7 @@ impl<W: Word> Table<W> {
     fn rank(&self, bucket: usize) -> usize {
         match &self.store {
             Store::Packed(packed) => packed.range(bucket).0,
-            Store::Lines(lines) => u32::from_le_bytes(lines.ranks.items()[bucket]) as usize,
+            Store::Lines(lines) => lines.rank(bucket),
             Store::Dense(dense) => dense.view().range(bucket).0,
         }
     }
@@ -445,276 +295,55 @@ impl<W: Word> Table<W> {
     pub(super) fn has_ranks(&self) -> bool {
         match &self.store {
             Store::Packed(_) | Store::Dense(_) => true,
-            Store::Lines(lines) => !lines.ranks.items().is_empty(),
+            Store::Lines(lines) => lines.has_ranks(),
         }
     }
 
     /// Makes ranks available.
     pub(super) fn count_ranks(&mut self) {
         if let Store::Lines(lines) = &mut self.store {
-            let mut before = 0;
-            let buckets = 0..lines.lines.items().len();
-            let counts = buckets.map(|bucket| lines.count(bucket, self.width));
-            let ranks = counts.map(|count| {
-                before += count as u32;
-                (before - count as u32).to_le_bytes()
-            });
-            lines.ranks = Section::Owned(ranks.collect());
+            lines.count_ranks();
         }
+    }
+
+    /// The position of a code in its bucket, when it is stored.
+    fn position(&self, word: W) -> Option<usize> {
+        let bucket = self.bucket(self.addressing.bucket(word) as usize);
+        let rest = word.extract(self.addressing.rest);
+        let mut found = None;
+        bucket.scan(rest, 0, &mut |at, _| found = Some(at));
+        found
     }
 
     /// The rank of a code, when it is stored.
     pub(super) fn find(&self, word: W) -> Option<usize> {
-        let bucket = self.addressing.bucket(word) as usize;
-        let rest = word.extract(self.addressing.rest);
-        let mut found = None;
-        self.bucket(bucket)
-            .scan(self.width, rest, 0, &mut |at, _| found = Some(at));
-        Some(self.rank(bucket) + found?)
+        let position = self.position(word)?;
+        Some(self.rank(self.addressing.bucket(word) as usize) + position)
     }
 
     /// Whether a code is stored.
     pub(super) fn contains(&self, word: W) -> bool {
-        let bucket = self.bucket(self.addressing.bucket(word) as usize);
-        let mut found = false;
-        let rest = word.extract(self.addressing.rest);
-        bucket.scan(self.width, rest, 0, &mut |_, _| found = true);
-        found
+        self.position(word).is_some()
     }
 
     /// How many entries each bucket has, from the first to the last.
     pub(super) fn loads(&self) -> impl Iterator<Item = usize> + '_ {
-        let buckets = 0..1_usize << self.addressing.address_bits;
-        buckets.map(|bucket| match &self.store {
-            Store::Packed(packed) => {
-                let (start, end) = packed.range(bucket);
-                end - start
-            }
-            Store::Lines(lines) => lines.count(bucket, self.width),
+        (0..self.buckets()).map(|bucket| match &self.store {
+            Store::Packed(packed) => packed.range(bucket).1,
+            Store::Lines(lines) => lines.count(bucket),
             Store::Dense(dense) => dense.view().range(bucket).1,
         })
     }
 
     /// Visits all codes in order of rank.
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(W)) {
-        for number in 0..1_usize << self.addressing.address_bits {
+        for number in 0..self.buckets() {
             let bucket = self.bucket(number);
             // Every entry is within the full width of any needle.
-            bucket.scan(self.width, W::ZERO, W::BITS, &mut |_, rest| {
+            bucket.scan(W::ZERO, W::BITS, &mut |_, rest| {
                 visit(self.addressing.restored(number as u64, rest));
             });
         }
-    }
-}
-
-/// Looks at what a line does not hold.
-struct Spilled<'a, W> {
-    lines: &'a Lines,
-    width: usize,
-    needle: W,
-    hit: &'a mut dyn FnMut(u32, W),
-}
-
-impl<W: Word> LineVisitor<W> for Spilled<'_, W> {
-    fn hit(&mut self, bucket: u32, entry: W) {
-        (self.hit)(bucket, entry);
-    }
-
-    fn overflow(&mut self, bucket: u32, radius: u32) -> u64 {
-        let found = self.lines.bucket(bucket as usize, self.width);
-        let visit = &mut |_, rest| (self.hit)(bucket, rest);
-        scan_run(
-            found.more,
-            found.more_count,
-            self.width,
-            self.needle,
-            radius,
-            0,
-            visit,
-        );
-        found.more_count as u64
-    }
-}
-
-/// Entries beside a line begin at a multiple of so many bytes: 2^32 of those are room enough.
-const SPILL_UNIT: usize = 16;
-/// Bytes that may be read beyond the last entry.
-const PADDING: usize = 8;
-
-fn append<W: Word>(entries: &mut Vec<u8>, rests: &[W], width: usize) {
-    entries.reserve(rests.len() * width + PADDING);
-    rests.iter().for_each(|rest| rest.append(width, entries));
-}
-
-impl Packed {
-    #[inline]
-    fn range(&self, bucket: usize) -> (usize, usize) {
-        range(self.starts.items(), bucket)
-    }
-
-    fn len(&self) -> usize {
-        let end = self.starts.items().last();
-        end.map_or(0, |&end| u32::from_le_bytes(end) as usize)
-    }
-}
-
-/// First rank of a bucket, and of the next.
-#[inline(always)]
-fn range(starts: &[[u8; 4]], bucket: usize) -> (usize, usize) {
-    let rank = |at: usize| u32::from_le_bytes(starts[at]) as usize;
-    (rank(bucket), rank(bucket + 1))
-}
-
-impl Lines {
-    fn push<W: Word>(&mut self, rests: &[W], width: usize) {
-        let capacity = line_capacity(width);
-        let held = rests.len().min(capacity);
-        let mut line = Line([0; 64]);
-        for (i, rest) in rests[..held].iter().enumerate() {
-            rest.write_wide(width, &mut line.0[i * width..]);
-        }
-        let tail = if held == rests.len() {
-            held as u32
-        } else {
-            let spilled = self.spilled.growing();
-            let unit = spilled.len().div_ceil(SPILL_UNIT);
-            spilled.resize(unit * SPILL_UNIT, 0);
-            spilled.extend_from_slice(&(rests.len() as u32).to_le_bytes());
-            append(spilled, &rests[held..], width);
-            (capacity + 1 + unit) as u32
-        };
-        line.0[LINE_DATA..].copy_from_slice(&tail.to_le_bytes());
-        self.lines.growing().push(line);
-    }
-
-    /// The entries beside the line, and the count of all, of a bucket.
-    fn extent(&self, bucket: usize, width: usize) -> (&[u8], usize) {
-        let line = &self.lines.items()[bucket];
-        match spill(line, width) {
-            None => (&[], line.tail() as usize),
-            Some(at) => {
-                let beside = self.spilled.items().get(at..).unwrap_or_default();
-                let (count, entries) = beside.split_at_checked(4).unwrap_or_default();
-                // A damaged file may tell of more than there is; whole ones never do.
-                let most = entries.len() / width.max(1) + line_capacity(width);
-                (entries, (u32::read(count) as usize).min(most))
-            }
-        }
-    }
-
-    fn count(&self, bucket: usize, width: usize) -> usize {
-        self.extent(bucket, width).1
-    }
-
-    fn bucket(&self, bucket: usize, width: usize) -> Runs<'_> {
-        let (more, count) = self.extent(bucket, width);
-        let held = count.min(line_capacity(width));
-        let line = &self.lines.items()[bucket].0;
-        Runs {
-            first: line,
-            first_count: held,
-            line: Some(line),
-            more,
-            more_count: count - held,
-        }
-    }
-}
-
-/// Where beside the lines the rest of a bucket is, if it has any there.
-#[inline]
-fn spill(line: &Line, width: usize) -> Option<usize> {
-    let unit = (line.tail() as usize).checked_sub(line_capacity(width) + 1)?;
-    Some(unit * SPILL_UNIT)
-}
-
-impl Bucket<'_> {
-    /// Visits position and value of each entry within `radius` of `needle`.
-    pub(super) fn scan<W: Word>(
-        &self,
-        width: usize,
-        needle: W,
-        radius: u32,
-        visit: &mut impl FnMut(usize, W),
-    ) {
-        match self {
-            Self::Bytes(runs) => runs.scan(width, needle, radius, visit),
-            Self::Bits(table, start, count) => {
-                for at in 0..*count {
-                    let entry = W::from_u128(table.entry(start + at));
-                    if (entry ^ needle).ones() <= radius {
-                        visit(at, entry);
-                    }
-                }
-            }
-        }
-    }
-}
-
-impl Runs<'_> {
-    fn scan<W: Word>(
-        &self,
-        width: usize,
-        needle: W,
-        radius: u32,
-        visit: &mut impl FnMut(usize, W),
-    ) {
-        if let Some(line) = self.line {
-            let hits = W::scan_line(line, width, self.first_count, needle, radius);
-            visit_hits(hits, line, width, 0, visit);
-        } else {
-            scan_run(
-                self.first,
-                self.first_count,
-                width,
-                needle,
-                radius,
-                0,
-                visit,
-            );
-        }
-        if self.more_count > 0 {
-            let before = self.first_count;
-            scan_run(
-                self.more,
-                self.more_count,
-                width,
-                needle,
-                radius,
-                before,
-                visit,
-            );
-        }
-    }
-}
-
-fn scan_run<W: Word>(
-    mut bytes: &[u8],
-    count: usize,
-    width: usize,
-    needle: W,
-    radius: u32,
-    before: usize,
-    visit: &mut impl FnMut(usize, W),
-) {
-    for start in (0..count).step_by(64) {
-        let here = (count - start).min(64);
-        let hits = W::scan_packed(bytes, width, here, needle, radius);
-        visit_hits(hits, bytes, width, before + start, visit);
-        bytes = &bytes[here * width..];
-    }
-}
-
-fn visit_hits<W: Word>(
-    mut hits: u64,
-    bytes: &[u8],
-    width: usize,
-    before: usize,
-    visit: &mut impl FnMut(usize, W),
-) {
-    while hits != 0 {
-        let at = hits.trailing_zeros() as usize;
-        visit(before + at, W::read(&bytes[at * width..(at + 1) * width]));
-        hits &= hits - 1;
     }
 }
 

@@ -4,7 +4,8 @@
 //! additions, eight bytes to one in three rounds, so that sixteen words end as one vector of sixteen
 //! counts, and one comparison judges them all.
 
-use super::{each_group, low_ones, read_short};
+use super::scan::read_short;
+use super::{each_group, low_ones};
 use std::arch::aarch64::*;
 
 /// Words that are judged together.

@@ -4,20 +4,57 @@
 //! cost more than the probe. Here a few queries at a time, a *wave*, take three steps: their buckets are numbered and asked
 //! for; what lies behind these (entries of packed tables, what does not fit a line) is asked for; entries are compared. A
 //! step of one wave is made while the memory that the next step of the wave before needs is on its way.
+//!
+//! Functions of the loop are always inlined, so that its steps are as well: for words of 64 bits they are made of the
+//! instructions of the processor.
 
 use super::super::code::Word;
-use super::{Line, prefetch, prefetch_run};
+use super::bits::{deposit_portably, extract_portably};
+use super::memory::{prefetch, prefetch_beside, prefetch_run};
+use super::scan::scan_packed_from;
+#[cfg(target_arch = "x86_64")]
+use super::x86;
+use super::{Level, Line};
 
 /// Most tables that are searched so.
 pub(in super::super) const MOST_TABLES: usize = 20;
 /// Probes of a wave, at most: as many lines as a processor fetches at a time, or twice that.
 const WAVE: usize = 32;
+/// Entries that are compared at a time.
+const TOGETHER: usize = 64;
 
 /// Which bits of a code number its bucket, and which are stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Split<W> {
     pub(in super::super) address: W,
     pub(in super::super) rest: W,
+}
+
+/// Some entries of a bucket, at most [`TOGETHER`]: so many from a place of some bytes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) place: usize,
+    pub(super) count: usize,
+}
+
+/// A table that is searched so.
+pub trait OnceTable<W>: Copy + Default {
+    /// Whether the first run of a bucket is a cache line.
+    const IN_LINES: bool;
+    /// Where the entries of a bucket are, once that is known.
+    type Place: Copy + Default;
+
+    /// How codes are divided.
+    fn split(&self) -> Split<W>;
+    /// Bytes of an entry.
+    fn width(&self) -> usize;
+    /// Asks for the memory of a bucket.
+    fn ask(&self, bucket: u32);
+    /// Looks at a bucket that was asked for, and asks for what lies behind it.
+    fn locate(&self, bucket: u32) -> Self::Place;
+    /// The runs of a bucket by their numbers from zero on; `None` behind the last.
+    fn run(&self, bucket: u32, place: Self::Place, number: usize) -> Option<Run<'_>>;
 }
 
 /// A table with a line for each bucket.
@@ -33,18 +70,6 @@ pub struct LineTable<'a, W> {
     pub(in super::super) capacity: u32,
     /// What a place beside is counted in, in bytes.
     pub(in super::super) unit: usize,
-}
-
-/// A table with entries back to back.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PackedTable<'a, W> {
-    pub(in super::super) split: Split<W>,
-    /// Rank of the first entry of each bucket, and of the end.
-    pub(in super::super) starts: &'a [[u8; 4]],
-    /// With eight bytes more.
-    pub(in super::super) entries: &'a [u8],
-    /// Bytes of an entry.
-    pub(in super::super) width: usize,
 }
 
 impl<'a, W> LineTable<'a, W> {
@@ -67,22 +92,118 @@ impl<'a, W> LineTable<'a, W> {
     }
 }
 
-impl<W> PackedTable<'_, W> {
-    /// Place of the first entry of a bucket, and how many there are.
+impl<W: Word> OnceTable<W> for LineTable<'_, W> {
+    const IN_LINES: bool = true;
+    type Place = ();
+
     #[inline(always)]
-    fn run(&self, bucket: u32) -> (usize, usize) {
-        let rank = |at: usize| u32::from_le_bytes(self.starts[at]) as usize;
-        let first = rank(bucket as usize);
-        (
-            first * self.width,
-            rank(bucket as usize + 1).saturating_sub(first),
-        )
+    fn split(&self) -> Split<W> {
+        self.split
+    }
+
+    #[inline(always)]
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    #[inline(always)]
+    fn ask(&self, bucket: u32) {
+        prefetch(self.lines, bucket as usize);
+    }
+
+    #[inline(always)]
+    fn locate(&self, bucket: u32) {
+        let tail = self.lines[bucket as usize].tail();
+        prefetch_beside(self.spilled, self.place_beside(tail));
+    }
+
+    #[inline(always)]
+    fn run(&self, bucket: u32, (): (), number: usize) -> Option<Run<'_>> {
+        let line = &self.lines[bucket as usize];
+        let tail = line.tail();
+        let Some(number) = number.checked_sub(1) else {
+            return Some(Run {
+                bytes: &line.0,
+                place: 0,
+                count: tail.min(self.capacity) as usize,
+            });
+        };
+        if tail <= self.capacity {
+            return None;
+        }
+        let (bytes, count) = self.beside(tail);
+        part_of(bytes, 0, count, self.width, number)
     }
 }
 
-/// What the loops below are made of: for words of 64 bits by the instructions of the processor.
-///
-/// Functions of loops are always inlined, so that these are as well.
+/// A table with entries back to back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PackedTable<'a, W> {
+    pub(in super::super) split: Split<W>,
+    /// Rank of the first entry of each bucket, and of the end.
+    pub(in super::super) starts: &'a [[u8; 4]],
+    /// With eight bytes more.
+    pub(in super::super) entries: &'a [u8],
+    /// Bytes of an entry.
+    pub(in super::super) width: usize,
+}
+
+impl<W: Word> OnceTable<W> for PackedTable<'_, W> {
+    const IN_LINES: bool = false;
+    /// Of the first entry, and how many there are.
+    type Place = (usize, usize);
+
+    #[inline(always)]
+    fn split(&self) -> Split<W> {
+        self.split
+    }
+
+    #[inline(always)]
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    #[inline(always)]
+    fn ask(&self, bucket: u32) {
+        prefetch(self.starts, bucket as usize);
+        // In the next line now and then.
+        prefetch(self.starts, bucket as usize + 1);
+    }
+
+    #[inline(always)]
+    fn locate(&self, bucket: u32) -> (usize, usize) {
+        let rank = |at: usize| u32::from_le_bytes(self.starts[at]) as usize;
+        let first = rank(bucket as usize);
+        let count = rank(bucket as usize + 1).saturating_sub(first);
+        let place = first * self.width;
+        prefetch_run(self.entries, place, count, self.width);
+        (place, count)
+    }
+
+    #[inline(always)]
+    fn run(&self, _: u32, (place, count): (usize, usize), number: usize) -> Option<Run<'_>> {
+        part_of(self.entries, place, count, self.width, number)
+    }
+}
+
+/// The entries of a list that are compared as its `number`-th part.
+#[inline(always)]
+fn part_of(
+    bytes: &[u8],
+    place: usize,
+    count: usize,
+    width: usize,
+    number: usize,
+) -> Option<Run<'_>> {
+    let before = number * TOGETHER;
+    (before < count).then(|| Run {
+        bytes,
+        place: place + before * width,
+        count: (count - before).min(TOGETHER),
+    })
+}
+
+/// What the loop is made of.
 pub(in super::super) struct Steps<Extract, Deposit, Near> {
     /// As [`Word::extract`].
     pub(in super::super) extract: Extract,
@@ -96,18 +217,10 @@ pub(in super::super) struct Steps<Extract, Deposit, Near> {
 /// Who is told of what is found: number of the query, code, distance.
 pub(in super::super) type Found<'v, W> = &'v mut dyn FnMut(usize, W, u32);
 
-/// The queries of a wave.
+/// Searches 1 to [`MOST_TABLES`] tables; how many entries were compared. What is found for one query comes together.
 #[inline(always)]
-fn wave<W>(queries: &[W], held: usize, number: usize) -> &[W] {
-    let start = (number * held).min(queries.len());
-    &queries[start..queries.len().min(start + held)]
-}
-
-/// Searches tables in lines; how many entries were compared. There are 1 to [`MOST_TABLES`] tables. What is found for one
-/// query comes together.
-#[inline(always)]
-pub(in super::super) fn lines_with<W: Word>(
-    tables: &[LineTable<'_, W>],
+pub(in super::super) fn search_with<W: Word, T: OnceTable<W>>(
+    tables: &[T],
     queries: &[W],
     radius: u32,
     found: Found<'_, W>,
@@ -117,168 +230,128 @@ pub(in super::super) fn lines_with<W: Word>(
         impl Fn(&[u8], usize, usize, usize, W, u32) -> u64,
     >,
 ) -> u64 {
-    let held = WAVE / tables.len();
-    let waves = queries.len().div_ceil(held);
-    let mut buckets = [[0_u32; WAVE]; 3];
+    let mut waves = Waves {
+        tables,
+        queries,
+        held: WAVE / tables.len(),
+        buckets: [[0; WAVE]; 3],
+        places: [[T::Place::default(); WAVE]; 2],
+    };
     let mut compared = 0;
-    for step in 0..waves + 2 {
-        let mut at = 0;
-        for &query in wave(queries, held, step) {
-            for table in tables {
-                let bucket = (steps.extract)(query, table.split.address).above(0) as u32;
-                prefetch(table.lines, bucket as usize);
-                buckets[step % 3][at] = bucket;
-                at += 1;
-            }
-        }
-        let mut at = 0;
+    for step in 0..queries.len().div_ceil(waves.held) + 2 {
+        waves.ask(step, &steps.extract);
         if let Some(before) = step.checked_sub(1) {
-            for _ in wave(queries, held, before) {
-                for table in tables {
-                    let tail = table.lines[buckets[before % 3][at] as usize].tail();
-                    prefetch(table.spilled, table.place_beside(tail));
-                    at += 1;
-                }
-            }
+            waves.locate(before);
         }
-        let mut at = 0;
         if let Some(before) = step.checked_sub(2) {
-            for (number, &query) in wave(queries, held, before).iter().enumerate() {
-                for (earlier, table) in tables.iter().enumerate() {
-                    let bucket = buckets[before % 3][at];
-                    at += 1;
-                    let line = &table.lines[bucket as usize];
-                    let tail = line.tail();
-                    let count = tail.min(table.capacity);
-                    compared += u64::from(count);
-                    let needle = (steps.extract)(query, table.split.rest);
-                    let near = &steps.near;
-                    let hits = near(&line.0, 0, table.width, count as usize, needle, radius);
-                    if hits == 0 && tail <= table.capacity {
-                        continue;
-                    }
-                    let owner = Owner {
-                        query,
-                        number: before * held + number,
-                        bucket,
-                        width: table.width,
-                        split: table.split,
-                    };
-                    let is_new = |apart: W| {
-                        let finds = |table: &LineTable<'_, W>| apart & table.split.address;
-                        !tables[..earlier]
-                            .iter()
-                            .any(|table| finds(table) == W::ZERO)
-                    };
-                    owner.tell(hits, &line.0, &steps.deposit, &is_new, found);
-                    if tail > table.capacity {
-                        let (bytes, count) = table.beside(tail);
-                        compared += count as u64;
-                        for first in (0..count).step_by(64) {
-                            let (run, count) = (&bytes[first * table.width..], count - first);
-                            let hits = near(run, 0, table.width, count.min(64), needle, radius);
-                            owner.tell(hits, run, &steps.deposit, &is_new, found);
-                        }
-                    }
-                }
-            }
+            compared += waves.compare(before, radius, steps, found);
         }
     }
     compared
 }
 
-/// As [`lines_with`] for packed tables.
-#[inline(always)]
-pub(in super::super) fn packed_with<W: Word>(
-    tables: &[PackedTable<'_, W>],
-    queries: &[W],
-    radius: u32,
-    found: Found<'_, W>,
-    steps: &Steps<
-        impl Fn(W, W) -> W,
-        impl Fn(W, W) -> W,
-        impl Fn(&[u8], usize, usize, usize, W, u32) -> u64,
-    >,
-) -> u64 {
-    let held = WAVE / tables.len();
-    let waves = queries.len().div_ceil(held);
-    let mut buckets = [[0_u32; WAVE]; 3];
-    let mut runs = [[(0_usize, 0_usize); WAVE]; 2];
-    let mut compared = 0;
-    for step in 0..waves + 2 {
+/// The probes on their way: those of three waves, which follow one another.
+struct Waves<'a, W, T: OnceTable<W>> {
+    tables: &'a [T],
+    queries: &'a [W],
+    /// Queries of a wave.
+    held: usize,
+    buckets: [[u32; WAVE]; 3],
+    places: [[T::Place; WAVE]; 2],
+}
+
+impl<'a, W: Word, T: OnceTable<W>> Waves<'a, W, T> {
+    /// The queries of a wave; none behind the last.
+    #[inline(always)]
+    fn queries(&self, wave: usize) -> &'a [W] {
+        let start = (wave * self.held).min(self.queries.len());
+        &self.queries[start..self.queries.len().min(start + self.held)]
+    }
+
+    /// The first step.
+    #[inline(always)]
+    fn ask(&mut self, wave: usize, extract: &impl Fn(W, W) -> W) {
         let mut at = 0;
-        for &query in wave(queries, held, step) {
-            for table in tables {
-                let bucket = (steps.extract)(query, table.split.address).above(0) as u32;
-                prefetch(table.starts, bucket as usize);
-                // In the next line now and then.
-                prefetch(table.starts, bucket as usize + 1);
-                buckets[step % 3][at] = bucket;
+        for &query in self.queries(wave) {
+            for table in self.tables {
+                let bucket = extract(query, table.split().address).above(0) as u32;
+                table.ask(bucket);
+                self.buckets[wave % 3][at] = bucket;
                 at += 1;
             }
         }
+    }
+
+    /// The second step.
+    #[inline(always)]
+    fn locate(&mut self, wave: usize) {
         let mut at = 0;
-        if let Some(before) = step.checked_sub(1) {
-            for _ in wave(queries, held, before) {
-                for table in tables {
-                    let (start, count) = table.run(buckets[before % 3][at]);
-                    prefetch_run(table.entries, start, count, table.width);
-                    runs[before % 2][at] = (start, count);
-                    at += 1;
-                }
+        for _ in self.queries(wave) {
+            for table in self.tables {
+                self.places[wave % 2][at] = table.locate(self.buckets[wave % 3][at]);
+                at += 1;
             }
         }
-        let mut at = 0;
-        if let Some(before) = step.checked_sub(2) {
-            for (number, &query) in wave(queries, held, before).iter().enumerate() {
-                for (earlier, table) in tables.iter().enumerate() {
-                    let ((start, count), bucket) = (runs[before % 2][at], buckets[before % 3][at]);
-                    at += 1;
+    }
+
+    /// The third step.
+    #[inline(always)]
+    fn compare(
+        &self,
+        wave: usize,
+        radius: u32,
+        steps: &Steps<
+            impl Fn(W, W) -> W,
+            impl Fn(W, W) -> W,
+            impl Fn(&[u8], usize, usize, usize, W, u32) -> u64,
+        >,
+        found: &mut dyn FnMut(usize, W, u32),
+    ) -> u64 {
+        let (mut compared, mut at) = (0, 0);
+        for (number, &query) in self.queries(wave).iter().enumerate() {
+            for (earlier, table) in self.tables.iter().enumerate() {
+                let (bucket, place) = (self.buckets[wave % 3][at], self.places[wave % 2][at]);
+                at += 1;
+                let width = table.width();
+                let needle = (steps.extract)(query, table.split().rest);
+                let mut part = 0;
+                while let Some(Run {
+                    bytes,
+                    place,
+                    count,
+                }) = table.run(bucket, place, part)
+                {
+                    part += 1;
                     compared += count as u64;
-                    let needle = (steps.extract)(query, table.split.rest);
-                    let mut first = 0;
-                    while first < count {
-                        let place = start + first * table.width;
-                        let here = (count - first).min(64);
-                        let near = &steps.near;
-                        let hits = near(table.entries, place, table.width, here, needle, radius);
-                        if hits != 0 {
-                            let owner = Owner {
-                                query,
-                                number: before * held + number,
-                                bucket,
-                                width: table.width,
-                                split: table.split,
-                            };
-                            let is_new = |apart: W| {
-                                let finds =
-                                    |table: &PackedTable<'_, W>| apart & table.split.address;
-                                !tables[..earlier]
-                                    .iter()
-                                    .any(|table| finds(table) == W::ZERO)
-                            };
-                            let run = &table.entries[place..];
-                            owner.tell(hits, run, &steps.deposit, &is_new, found);
-                        }
-                        first += 64;
+                    let hits = (steps.near)(bytes, place, width, count, needle, radius);
+                    if hits != 0 {
+                        let probe = Probe {
+                            query,
+                            number: wave * self.held + number,
+                            bucket,
+                            table,
+                            earlier: &self.tables[..earlier],
+                        };
+                        probe.tell(hits, &bytes[place..], &steps.deposit, found);
                     }
                 }
             }
         }
+        compared
     }
-    compared
 }
 
-/// Whose probe finds something.
-struct Owner<W> {
+/// A probe that finds something.
+struct Probe<'a, W, T> {
     query: W,
     number: usize,
     bucket: u32,
-    width: usize,
-    split: Split<W>,
+    table: &'a T,
+    /// The tables before that one.
+    earlier: &'a [T],
 }
 
-impl<W: Word> Owner<W> {
+impl<W: Word, T: OnceTable<W>> Probe<'_, W, T> {
     /// Tells of the entries of `run` that are hits, but for those that an earlier table finds.
     #[inline(always)]
     fn tell(
@@ -286,23 +359,66 @@ impl<W: Word> Owner<W> {
         mut hits: u64,
         run: &[u8],
         deposit: &impl Fn(W, W) -> W,
-        is_new: &impl Fn(W) -> bool,
         found: &mut dyn FnMut(usize, W, u32),
     ) {
+        let Split { address, rest } = self.table.split();
+        let width = self.table.width();
+        let bucket = deposit(W::joined(self.bucket.into(), W::ZERO, 0), address);
         while hits != 0 {
-            let at = hits.trailing_zeros() as usize * self.width;
+            let at = hits.trailing_zeros() as usize * width;
             hits &= hits - 1;
-            let rest = W::read(&run[at..at + self.width]);
-            let bucket = W::joined(self.bucket.into(), W::ZERO, 0);
-            let Split {
-                address,
-                rest: mask,
-            } = self.split;
-            let word = deposit(bucket, address) | deposit(rest, mask);
+            let word = bucket | deposit(W::read(&run[at..at + width]), rest);
             let apart = word ^ self.query;
-            if is_new(apart) {
+            let finds = |table: &T| apart & table.split().address == W::ZERO;
+            if !self.earlier.iter().any(finds) {
                 found(self.number, word, apart.ones());
             }
         }
     }
 }
+
+/// Searches tables in lines that a query probes once each; see [`search_with`].
+///
+/// This and the next are no generic function: one would be compiled again in each crate that calls it, and call the
+/// kernels of this one instead of holding them.
+pub(in super::super) fn search_lines(
+    tables: &[LineTable<'_, u64>],
+    queries: &[u64],
+    radius: u32,
+    found: Found<'_, u64>,
+) -> u64 {
+    search_once_at(Level::detected(), tables, queries, radius, found)
+}
+
+/// The same for packed tables.
+pub(in super::super) fn search_packed(
+    tables: &[PackedTable<'_, u64>],
+    queries: &[u64],
+    radius: u32,
+    found: Found<'_, u64>,
+) -> u64 {
+    search_once_at(Level::detected(), tables, queries, radius, found)
+}
+
+pub(super) fn search_once_at<T: OnceTable<u64>>(
+    level: Level,
+    tables: &[T],
+    queries: &[u64],
+    radius: u32,
+    found: Found<'_, u64>,
+) -> u64 {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        _ if level >= Level::Avx2 => x86::search_once(level, tables, queries, radius, found),
+        _ => search_with(tables, queries, radius, found, &PORTABLE_STEPS),
+    }
+}
+
+type Extracting = fn(u64, u64) -> u64;
+type Comparing = fn(&[u8], usize, usize, usize, u64, u32) -> u64;
+
+const PORTABLE_STEPS: Steps<Extracting, Extracting, Comparing> = Steps {
+    extract: extract_portably,
+    deposit: deposit_portably,
+    near: scan_packed_from,
+};

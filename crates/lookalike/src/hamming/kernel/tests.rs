@@ -3,6 +3,11 @@
 use super::super::design::TableKey;
 use super::super::layout::Layout;
 use super::super::table::Table;
+use super::bits::{deposit_portably, extract_portably, permute_portably};
+use super::once::search_once_at;
+use super::pairs::*;
+use super::probe::*;
+use super::scan::*;
 use super::*;
 use proptest::prelude::*;
 
@@ -261,10 +266,6 @@ fn probe_some_lines(
 #[test]
 fn hints_accept_anything() {
     prefetch(&[0_u8; 3], 1_000);
-    ask_huge_pages(&mut Vec::<u64>::new());
-    let mut large = vec![7_u8; 5 << 20];
-    ask_huge_pages(&mut large);
-    assert!(large.iter().all(|&byte| byte == 7));
 }
 
 /// A table of these codes whose buckets are numbered by the bits of `address`.
@@ -320,9 +321,9 @@ proptest! {
         for level in Level::available() {
             let (mut in_lines, mut in_runs) = (Vec::new(), Vec::new());
             let found = &mut |query, code, distance| in_lines.push((query, code, distance));
-            prop_assert_eq!(search_lines_at(level, &lines, &queries, radius, found), compared as u64, "{:?}", level);
+            prop_assert_eq!(search_once_at(level, &lines, &queries, radius, found), compared as u64, "{:?}", level);
             let found = &mut |query, code, distance| in_runs.push((query, code, distance));
-            prop_assert_eq!(search_packed_at(level, &packed, &queries, radius, found), compared as u64, "{:?}", level);
+            prop_assert_eq!(search_once_at(level, &packed, &queries, radius, found), compared as u64, "{:?}", level);
             for mut found in [in_lines, in_runs] {
                 // What is found for one query comes together.
                 prop_assert!(found.is_sorted_by_key(|&(query, _, _)| query));

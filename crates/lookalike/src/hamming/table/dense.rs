@@ -1,8 +1,10 @@
 //! The store of a table as bits ([`Layout::Dense`](super::super::layout::Layout)): as `kernel::dense` reads it.
 
 use super::super::code::Word;
-use super::super::kernel::{BitWriter, DENSE_GROUP, DENSE_PADDING, Dense};
+use super::super::kernel::{self, BitWriter, DENSE_GROUP, DENSE_PADDING, Dense, Extent};
 use super::super::section::{HeldBytes, Section};
+use super::once_each;
+use super::packed::LINE_STARTS;
 use std::ops::Range;
 
 /// The three lists of bits, and what is not written yet.
@@ -36,13 +38,13 @@ impl DenseStore {
         let bytes = |bits: usize| bits.div_ceil(8) + 16 + DENSE_PADDING;
         let counts = self.counts.growing();
         counts.reserve_exact(buckets.div_ceil(DENSE_GROUP) + 1);
-        super::kernel::ask_huge_pages(counts);
+        kernel::ask_huge_pages(counts);
         let marks = self.marks.growing();
         marks.reserve_exact(bytes(buckets + entries));
-        super::kernel::ask_huge_pages(marks);
+        kernel::ask_huge_pages(marks);
         let bits = self.entries.growing();
         bits.reserve_exact(bytes(entries * self.entry_bits as usize));
-        super::kernel::ask_huge_pages(bits);
+        kernel::ask_huge_pages(bits);
     }
 
     /// Adds the next bucket.
@@ -129,7 +131,32 @@ impl DenseStore {
         all.map_or(0, |&all| u32::from_le_bytes(all) as usize)
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.sections().iter().map(|section| section.len()).sum()
+    pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize>) {
+        let counts = self.counts.items();
+        once_each(buckets, DENSE_GROUP * LINE_STARTS, |at| {
+            kernel::prefetch(counts, at / DENSE_GROUP);
+        });
+    }
+
+    pub(super) fn prefetch_marks(&self, buckets: impl Iterator<Item = usize>) {
+        let view = self.view();
+        once_each(buckets, DENSE_GROUP, |at| {
+            let place = view.place_of_marks(at);
+            kernel::prefetch(view.marks, place);
+            // Those of most groups are sixteen bytes, of which three words are read.
+            kernel::prefetch(view.marks, place + 23);
+        });
+    }
+
+    pub(super) fn locate(&self, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+        let view = self.view();
+        kernel::locate_dense(view, bucket, flips, out);
+        for &extent in out.iter() {
+            let (first, last) = view.place(extent);
+            if extent.count > 0 {
+                kernel::prefetch(view.entries, first);
+                kernel::prefetch(view.entries, last);
+            }
+        }
     }
 }

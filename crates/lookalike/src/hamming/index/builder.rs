@@ -1,0 +1,155 @@
+//! The tables of an index, built one after the other from a source that is read again for each.
+
+use super::super::build::{BuildError, CodeSource, buckets};
+use super::super::code::{Code, Word};
+use super::super::cost::neighbours;
+use super::super::design::TableKey;
+use super::super::entropy::BitBalance;
+use super::super::layout::{Geometry, Layout};
+use super::super::table::Table;
+
+/// What a build may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuildLimits {
+    /// Memory for sorting, beside the tables. With less than eight bytes a 64-bit code the source is
+    /// read several times for each table.
+    pub scratch_bytes: usize,
+    /// Tables that are built at the same time, each with its share of the memory; at least one.
+    pub threads: usize,
+}
+
+impl Default for BuildLimits {
+    fn default() -> Self {
+        Self {
+            scratch_bytes: usize::MAX,
+            threads: 1,
+        }
+    }
+}
+
+/// A table is probed at no more addresses than this.
+const MOST_PROBES: u64 = 1 << 20;
+/// Codes that are looked at to judge the bits.
+const SAMPLE: usize = 1 << 16;
+
+/// What is known of the codes before the first table is built.
+pub(in super::super) struct Builder<'a, C: Code, S: ?Sized> {
+    source: &'a S,
+    layout: Layout,
+    limits: BuildLimits,
+    count: usize,
+    balance: BitBalance,
+    code: std::marker::PhantomData<C>,
+}
+
+impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
+    pub(in super::super) fn look_at(
+        source: &'a S,
+        layout: Layout,
+        limits: BuildLimits,
+    ) -> Result<Self, BuildError> {
+        let (mut count, mut sample) = (0_usize, Vec::<C>::new());
+        source.replay(&mut |codes| {
+            count += codes.len();
+            let step = (codes.len() / SAMPLE).max(1);
+            let room = SAMPLE.saturating_sub(sample.len());
+            sample.extend(codes.iter().step_by(step).take(room));
+        })?;
+        if count >= u32::MAX as usize {
+            return Err(BuildError::TooMany(count as u64));
+        }
+        let balance = BitBalance::sample(&sample, SAMPLE);
+        Ok(Self {
+            source,
+            layout,
+            limits,
+            count,
+            balance,
+            code: std::marker::PhantomData,
+        })
+    }
+
+    /// Codes of the source, equal ones included.
+    pub(in super::super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn tables(&self, keys: &[TableKey]) -> Result<Vec<Table<C::Word>>, BuildError> {
+        let Some((first, others)) = keys.split_first() else {
+            return Ok(Vec::new());
+        };
+        let threads = self.limits.threads.clamp(1, keys.len());
+        let limits = self.limits;
+        let mut tables = vec![self.first_table(first, limits)?];
+        let distinct = tables[0].len() as u64;
+        // Each table by itself in a thread.
+        let each = BuildLimits {
+            scratch_bytes: limits.scratch_bytes / threads,
+            threads: 1,
+        };
+        if threads == 1 {
+            for key in others {
+                tables.push(self.table(key, distinct, limits)?);
+            }
+            return Ok(tables);
+        }
+        for keys in others.chunks(threads) {
+            let built = std::thread::scope(|scope| {
+                let build = |key| scope.spawn(move || self.table(key, distinct, each));
+                let running: Vec<_> = keys.iter().map(build).collect();
+                let joined = running.into_iter().map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                });
+                joined.collect::<Result<Vec<_>, _>>()
+            });
+            tables.extend(built?);
+        }
+        Ok(tables)
+    }
+
+    /// The table that finds out how many distinct codes there are; made again, smaller, when they
+    /// are far fewer than was thought.
+    pub(in super::super) fn first_table(
+        &self,
+        key: &TableKey,
+        limits: BuildLimits,
+    ) -> Result<Table<C::Word>, BuildError> {
+        let table = self.table(key, self.count as u64, limits)?;
+        let distinct = table.len();
+        if distinct < self.count / 4 {
+            self.table(key, distinct as u64, limits)
+        } else {
+            Ok(table)
+        }
+    }
+
+    pub(in super::super) fn table(
+        &self,
+        key: &TableKey,
+        distinct: u64,
+        limits: BuildLimits,
+    ) -> Result<Table<C::Word>, BuildError> {
+        let prefix = key.prefix_bits();
+        let geometry = Geometry::choose(self.layout, C::Word::BITS, prefix, distinct);
+        let probes = neighbours(geometry.address_bits, key.budget);
+        if probes > MOST_PROBES {
+            return Err(BuildError::TooManyProbes(probes));
+        }
+        let address = self.balance.best(key.mask, geometry.address_bits);
+        let mut table = Table::new(key, address, self.layout);
+        table.reserve(distinct as usize);
+        let addressing = table.addressing;
+        let mut push = |rests: &[C::Word]| table.push(rests);
+        buckets(
+            self.source,
+            self.count,
+            &addressing,
+            (limits.scratch_bytes, limits.threads),
+            &mut push,
+        )?;
+        table.finish();
+        Ok(table)
+    }
+}

@@ -1,0 +1,193 @@
+//! A search as a stream of tasks.
+//!
+//! A task is some probes (query, table, flips); tasks move through stages some probes apart: ask for the directory entry,
+//! in dense tables for the marks, find the buckets and ask for their entries, compare. So the memory always has a dozen or
+//! two requests in flight, for single queries as for groups.
+
+use super::super::Effort;
+use super::super::code::{Code, Word};
+use super::super::kernel::{Extent, Flipped};
+use super::super::table::{PIECE, Table};
+use super::TableIndex;
+
+/// One search over the tables.
+pub(super) struct Search<'a, 'v, C: Code> {
+    pub(super) index: &'a TableIndex<C>,
+    pub(super) queries: &'a [C],
+    pub(super) radius: u32,
+    pub(super) visit: &'v mut dyn FnMut(usize, C, u32),
+    pub(super) effort: Effort,
+}
+
+/// Some probes of one query in one table, on their way.
+#[derive(Clone, Copy, Default)]
+struct Task<W> {
+    query: u32,
+    table: u32,
+    /// Which of the flips of the table.
+    piece: u32,
+    /// Where the query itself would stand.
+    bucket: u32,
+    /// Its stored bits.
+    needle: W,
+    /// Where among the extents those of this task begin, once it is located.
+    at: usize,
+    /// Probes of the search up to and with this task.
+    probes: u64,
+}
+
+/// Probes that are made between two stages of another.
+const APART: u64 = 12;
+/// Tasks on their way: each has a probe at least, and a stage is behind the one before by [`APART`] probes and a task.
+const RING: usize = 64;
+/// Extents on their way: [`APART`], those of the task before them, of the one after, and what a task that does not fit
+/// before the end leaves there.
+const EXTENTS: usize = 4 * PIECE;
+
+/// The tasks of a search, which move through four stages: made, marks asked for, located, compared.
+struct Pipeline<W> {
+    tasks: [Task<W>; RING],
+    made: usize,
+    marked: usize,
+    located: usize,
+    compared: usize,
+    extents: [Extent; EXTENTS],
+    /// Where the next extents go.
+    free: usize,
+}
+
+impl<W: Word> Pipeline<W> {
+    fn new() -> Self {
+        Self {
+            tasks: [Task::default(); RING],
+            made: 0,
+            marked: 0,
+            located: 0,
+            compared: 0,
+            extents: [Extent::default(); EXTENTS],
+            free: 0,
+        }
+    }
+
+    fn task(&self, number: usize) -> &Task<W> {
+        &self.tasks[number % RING]
+    }
+
+    /// Probes of the first so many tasks.
+    fn probes(&self, tasks: usize) -> u64 {
+        tasks
+            .checked_sub(1)
+            .map_or(0, |last| self.task(last).probes)
+    }
+
+    /// Whether a task is at least `apart` probes before the end of the first `tasks` tasks, and among them.
+    fn is_due(&self, number: usize, tasks: usize, apart: u64) -> bool {
+        number < tasks && self.task(number).probes + apart <= self.probes(tasks)
+    }
+
+    /// Room for the extents of the next task, which are as many as its flips.
+    fn room(&mut self, flips: usize) -> usize {
+        if self.free + flips > EXTENTS {
+            self.free = 0;
+        }
+        let at = self.free;
+        self.free += flips;
+        at
+    }
+}
+
+impl<C: Code> Search<'_, '_, C> {
+    /// Searches each of these tables for each of these queries.
+    pub(super) fn run(&mut self, tasks: impl Iterator<Item = (usize, usize)>) {
+        let mut line = Pipeline::new();
+        for (query, number) in tasks {
+            let (word, table) = (self.queries[query].word(), &self.index.tables[number]);
+            let bucket = table.addressing.bucket(word) as u32;
+            let needle = word.extract(table.addressing.rest);
+            for piece in 0..table.pieces() {
+                let flips = table.piece(piece);
+                table.prefetch_directory(bucket, flips);
+                let task = Task {
+                    query: query as u32,
+                    table: number as u32,
+                    piece: piece as u32,
+                    bucket,
+                    needle,
+                    at: 0,
+                    probes: line.probes(line.made) + flips.len() as u64,
+                };
+                line.tasks[line.made % RING] = task;
+                line.made += 1;
+                self.advance(&mut line, APART);
+            }
+        }
+        self.advance(&mut line, 0);
+        self.effort.probes = line.probes(line.made);
+    }
+
+    /// Moves every task on that is `apart` probes before those of the stage it comes from.
+    fn advance(&mut self, line: &mut Pipeline<C::Word>, apart: u64) {
+        let tables = &self.index.tables;
+        while line.marked < line.made {
+            let task = line.task(line.marked);
+            let table = &tables[task.table as usize];
+            if table.has_marks() {
+                if !line.is_due(line.marked, line.made, apart) {
+                    break;
+                }
+                table.prefetch_marks(task.bucket, table.piece(task.piece as usize));
+            }
+            line.marked += 1;
+        }
+        // Without marks, a task is located once its directory is there.
+        while line.is_due(line.located, line.marked, apart) {
+            let Task {
+                table,
+                bucket,
+                piece,
+                ..
+            } = *line.task(line.located);
+            let table = &tables[table as usize];
+            let flips = table.piece(piece as usize);
+            let at = line.room(flips.len());
+            table.locate(bucket, flips, &mut line.extents[at..at + flips.len()]);
+            line.tasks[line.located % RING].at = at;
+            line.located += 1;
+            while line.is_due(line.compared, line.located, APART) {
+                self.compare(line);
+            }
+        }
+        while line.is_due(line.compared, line.located, apart) {
+            self.compare(line);
+        }
+    }
+
+    /// The last stage, of the next task.
+    fn compare(&mut self, line: &mut Pipeline<C::Word>) {
+        let task = *line.task(line.compared);
+        line.compared += 1;
+        let index = self.index;
+        let table = &index.tables[task.table as usize];
+        let earlier = &index.tables[..task.table as usize];
+        let query = self.queries[task.query as usize].word();
+        let visit = &mut self.visit;
+        let flips = table.piece(task.piece as usize);
+        let probes = Flipped {
+            bucket: task.bucket,
+            flips,
+            radius: self.radius,
+        };
+        let extents = &line.extents[task.at..task.at + flips.len()];
+        let candidates = table.probe(probes, extents, task.needle, &mut |bucket, rest| {
+            let word = table.addressing.restored(bucket.into(), rest);
+            let apart = word ^ query;
+            // A code that several tables find belongs to the first of them.
+            let finds =
+                |table: &Table<C::Word>| (apart & table.addressing.address).ones() <= table.budget;
+            if !earlier.iter().any(finds) {
+                visit(task.query as usize, C::from_word(word), apart.ones());
+            }
+        });
+        self.effort.candidates += candidates;
+    }
+}

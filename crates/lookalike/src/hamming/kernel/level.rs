@@ -1,0 +1,65 @@
+//! What the processor offers, found once.
+
+use std::sync::OnceLock;
+
+/// Which instructions the kernels use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Plain Rust.
+    Portable,
+    /// NEON, which every aarch64 processor has.
+    Neon,
+    /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
+    Avx2,
+    /// AVX-512 F and BW besides.
+    Avx512,
+    /// AVX-512 VPOPCNTDQ besides.
+    Avx512Popcnt,
+}
+
+impl Level {
+    /// The best level of this processor, found once.
+    pub fn detected() -> Self {
+        static LEVEL: OnceLock<Level> = OnceLock::new();
+        *LEVEL.get_or_init(detect)
+    }
+
+    /// Every level this processor has, for tests that compare them.
+    pub fn available() -> impl Iterator<Item = Self> {
+        use Level::{Avx2, Avx512, Avx512Popcnt, Neon, Portable};
+        let all: &[Self] = if cfg!(target_arch = "aarch64") {
+            &[Portable, Neon]
+        } else {
+            &[Portable, Avx2, Avx512, Avx512Popcnt]
+        };
+        all.iter()
+            .copied()
+            .filter(|&level| level <= Self::detected())
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn detect() -> Level {
+    Level::Neon
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn detect() -> Level {
+    Level::Portable
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect() -> Level {
+    let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt");
+    let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+    match (avx2, avx512, is_x86_feature_detected!("avx512vpopcntdq")) {
+        (false, _, _) => Level::Portable,
+        (true, false, _) => Level::Avx2,
+        (true, true, false) => Level::Avx512,
+        (true, true, true) => Level::Avx512Popcnt,
+    }
+}

@@ -1,0 +1,58 @@
+//! Memory asked for before it is read, and written past the caches.
+
+#[cfg(target_arch = "x86_64")]
+use super::x86;
+
+/// Asks for the cache line that holds `items[index]`; does nothing when there is no such item.
+#[inline(always)]
+pub(in super::super) fn prefetch<T>(items: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    x86::prefetch(items, index);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (items, index);
+}
+
+/// Bytes of a run that are asked for beside its last: the processor itself asks for those that follow.
+const ASKED: usize = 512;
+const LINE_BYTES: usize = 64;
+/// Entries that vector kernels read at least, those that follow a bucket included.
+const READ: usize = 8;
+
+/// Asks for the first cache lines of some entries of `width` bytes from a place on, and for the last: no line that a
+/// comparison reads is left out, since a processor that waits for one makes nothing else meanwhile.
+#[inline(always)]
+pub(in super::super) fn prefetch_run(entries: &[u8], place: usize, count: usize, width: usize) {
+    let last = (place + count.max(READ) * width).saturating_sub(1);
+    prefetch(entries, place);
+    prefetch(entries, last);
+    for place in (place + LINE_BYTES..last.min(place + ASKED)).step_by(LINE_BYTES) {
+        prefetch(entries, place);
+    }
+}
+
+/// Bytes of a bucket beside its line that are asked for.
+const BESIDE: usize = 32;
+
+/// Asks for what a bucket has beside its line: little, which may reach into the next cache line all the same.
+#[inline(always)]
+pub(in super::super) fn prefetch_beside(spilled: &[u8], place: usize) {
+    prefetch(spilled, place);
+    prefetch(spilled, place + BESIDE - 1);
+}
+
+/// Writes eight words to `out[at..]`, past the caches when they fill a cache line there.
+#[inline]
+pub(in super::super) fn stream_line(out: &mut [u64], at: usize, line: &[u64; 8]) {
+    let to = &mut out[at..at + 8];
+    #[cfg(target_arch = "x86_64")]
+    if to.as_ptr().addr().is_multiple_of(64) {
+        return x86::stream_line(to, line);
+    }
+    to.copy_from_slice(line);
+}
+
+/// Orders what was written by [`stream_line`] before all that follows.
+pub(in super::super) fn end_streaming() {
+    #[cfg(target_arch = "x86_64")]
+    x86::end_streaming();
+}

@@ -1,0 +1,135 @@
+//! Huge pages for memory that is read at random: a random line beyond 1 GiB costs twice as much without them.
+//!
+//! They are asked for twice. [`ask_huge_pages`] comes before memory is touched, and costs nothing; but where most of the
+//! memory holds cached files, the system finds free huge pages for some of it only. [`gather_huge_pages`] comes once the
+//! content is final: the system moves what lies in small pages to huge ones, and makes room for these.
+//!
+//! Both are hints: content and results never depend on them, and systems other than Linux have neither.
+
+/// Asks the system to back a large allocation with huge pages as it is filled.
+pub(in super::super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
+    #[cfg(target_os = "linux")]
+    linux::ask(items.as_mut_ptr().cast(), items.capacity() * size_of::<T>());
+    #[cfg(not(target_os = "linux"))]
+    let _ = items;
+}
+
+/// Moves items that stay as they are to huge pages, as far as the system has them. Takes about half a second for each GiB
+/// that is moved, and hundredths where nothing is.
+pub(in super::super) fn gather_huge_pages<T>(items: &[T]) {
+    #[cfg(target_os = "linux")]
+    linux::gather(items.as_ptr().cast_mut().cast(), size_of_val(items));
+    #[cfg(not(target_os = "linux"))]
+    let _ = items;
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "advice to the system about memory")]
+mod linux {
+    use std::ffi::c_void;
+    use std::io;
+    use std::ops::Range;
+
+    /// Of the usual pages of 4 KiB; where pages are larger, a huge one is, too, and the system declines.
+    const HUGE_PAGE: usize = 2 << 20;
+    const MADV_HUGEPAGE: i32 = 14;
+    /// Since Linux 6.1.
+    const MADV_COLLAPSE: i32 = 25;
+    /// Neither this advice nor this kind of memory is known: no use to go on.
+    const EINVAL: i32 = 22;
+    /// Pages that the system could not move, one after another, before it is left in peace.
+    const REFUSALS: usize = 32;
+    /// What was refused is asked for again: room was made meanwhile.
+    const ROUNDS: usize = 3;
+
+    unsafe extern "C" {
+        fn madvise(address: *mut c_void, length: usize, advice: i32) -> i32;
+    }
+
+    pub(super) fn ask(start: *mut c_void, bytes: usize) {
+        let range = whole_pages(start.addr(), bytes);
+        if !range.is_empty() {
+            let address = start.with_addr(range.start);
+            // SAFETY: the range lies within an allocation and begins at a page; this advice changes neither content nor
+            // access rights, and a failure is only a missing speed-up.
+            let _ = unsafe { madvise(address, range.len(), MADV_HUGEPAGE) };
+        }
+    }
+
+    pub(super) fn gather(start: *mut c_void, bytes: usize) {
+        let mut left: Vec<usize> = whole_pages(start.addr(), bytes)
+            .step_by(HUGE_PAGE)
+            .collect();
+        for _ in 0..ROUNDS {
+            let before = left.len();
+            let mut in_a_row = 0;
+            for page in std::mem::take(&mut left) {
+                // SAFETY: the page lies within an allocation; this advice changes neither content nor access rights, which
+                // other threads may use meanwhile, and a failure is only a missing speed-up.
+                if unsafe { madvise(start.with_addr(page), HUGE_PAGE, MADV_COLLAPSE) } == 0 {
+                    in_a_row = 0;
+                    continue;
+                }
+                in_a_row += 1;
+                left.push(page);
+                let unknown = io::Error::last_os_error().raw_os_error() == Some(EINVAL);
+                if unknown || in_a_row == REFUSALS {
+                    return;
+                }
+            }
+            if left.is_empty() || left.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// The addresses of the huge pages that lie inside so many bytes from an address on.
+    fn whole_pages(start: usize, bytes: usize) -> Range<usize> {
+        let first = start.next_multiple_of(HUGE_PAGE);
+        let end = (start + bytes) & !(HUGE_PAGE - 1);
+        first..end.max(first)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn pages_lie_inside() {
+            const MIB: usize = 1 << 20;
+            for (start, bytes, expected) in [
+                (0, 0, 0..0),
+                (1, 2 * MIB, 2 * MIB..2 * MIB),
+                (MIB, 4 * MIB, 2 * MIB..4 * MIB),
+                (2 * MIB, 2 * MIB, 2 * MIB..4 * MIB),
+                (2 * MIB + 64, 6 * MIB, 4 * MIB..8 * MIB),
+            ] {
+                assert_eq!(whole_pages(start, bytes), expected, "{start} {bytes}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_keep_their_content_whoever_reads_meanwhile() {
+        ask_huge_pages(&mut Vec::<u64>::new());
+        gather_huge_pages::<u64>(&[]);
+        gather_huge_pages(&[1_u8, 2, 3]);
+        const COUNT: u64 = 9 << 17;
+        let mut large = Vec::with_capacity(COUNT as usize);
+        ask_huge_pages(&mut large);
+        large.extend(0..COUNT);
+        let sum = || large.iter().sum::<u64>();
+        let expected = sum();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| (0..20).all(|_| sum() == expected));
+            gather_huge_pages(&large);
+            assert!(reader.join().expect("reads to the end"));
+        });
+        assert!(large.iter().copied().eq(0..COUNT));
+    }
+}

@@ -1,0 +1,316 @@
+//! Probes of a table: the buckets at some flips from that of a query.
+
+use super::bits::deposit_portably;
+use super::dense::{self, Dense};
+use super::scan::{read_short, scan_packed};
+#[cfg(target_arch = "x86_64")]
+use super::x86;
+use super::{Level, low_ones};
+
+/// The buckets of one table that a query looks at: those at each of `flips` from its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Flipped<'a> {
+    /// The bucket of the query.
+    pub bucket: u32,
+    /// What to flip in its number, for each probe.
+    pub flips: &'a [u32],
+    /// Errors that the query may have in all; a flip costs as many as it has bits.
+    pub radius: u32,
+}
+
+impl Flipped<'_> {
+    /// Bucket and errors left of each probe.
+    #[inline(always)]
+    pub(super) fn probes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.flips.iter().filter_map(|&flip| {
+            let left = self.radius.checked_sub(flip.count_ones())?;
+            Some((self.bucket ^ flip, left))
+        })
+    }
+}
+
+/// Where the entries of a bucket are: the rank of the first, and how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Entries of the table before the bucket.
+    pub first: u32,
+    /// Entries of the bucket.
+    pub count: u32,
+}
+
+/// Probes whose entries have been found.
+#[derive(Clone, Copy, Debug)]
+pub struct Located<'a> {
+    /// The probes.
+    pub probes: Flipped<'a>,
+    /// The entries of each.
+    pub extents: &'a [Extent],
+}
+
+impl Located<'_> {
+    /// Bucket, errors left, and entries of each probe.
+    #[inline(always)]
+    pub(in super::super) fn each(&self) -> impl Iterator<Item = (u32, u32, Extent)> + '_ {
+        let Flipped {
+            bucket,
+            flips,
+            radius,
+        } = self.probes;
+        flips
+            .iter()
+            .zip(self.extents)
+            .filter_map(move |(&flip, &extent)| {
+                let left = radius.checked_sub(flip.count_ones())?;
+                Some((bucket ^ flip, left, extent))
+            })
+    }
+}
+
+/// A cache line of entries.
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+pub struct Line(pub(in super::super) [u8; 64]);
+
+impl Line {
+    /// The last four bytes: how many entries the bucket has or, above what a line holds, that it has
+    /// more elsewhere.
+    #[inline(always)]
+    pub(in super::super) fn tail(&self) -> u32 {
+        let [.., a, b, c, d] = self.0;
+        u32::from_le_bytes([a, b, c, d])
+    }
+}
+
+/// What a probe of lines tells.
+pub trait LineVisitor<W> {
+    /// An entry near the needle, and its bucket.
+    fn hit(&mut self, bucket: u32, entry: W);
+    /// A bucket with more entries than its line holds, and the errors left for them; how many more
+    /// were compared.
+    fn overflow(&mut self, bucket: u32, radius: u32) -> u64;
+}
+
+/// Probes buckets of a line each, which hold `capacity` entries of `width` bytes at most; returns how
+/// many entries were compared.
+pub(in super::super) fn probe_lines(
+    lines: &[Line],
+    (width, capacity): (usize, u32),
+    probes: Flipped<'_>,
+    needle: u64,
+    visitor: &mut dyn LineVisitor<u64>,
+) -> u64 {
+    match Level::detected() {
+        #[cfg(target_arch = "x86_64")]
+        level if level >= Level::Avx512 && (4..=8).contains(&width) => {
+            x86::probe_lines(level, lines, (width, capacity), probes, needle, visitor)
+        }
+        _ => probe_lines_portably(lines, (width, capacity), probes, needle, visitor),
+    }
+}
+
+pub(super) fn probe_lines_portably(
+    lines: &[Line],
+    (width, capacity): (usize, u32),
+    probes: Flipped<'_>,
+    needle: u64,
+    visitor: &mut dyn LineVisitor<u64>,
+) -> u64 {
+    let mut compared = 0;
+    for (bucket, left) in probes.probes() {
+        let line = &lines[bucket as usize];
+        let count = line.tail().min(capacity) as usize;
+        compared += count as u64;
+        let hits = scan_packed(&line.0, width, count, needle, left);
+        visit_line(line, width, hits, bucket, visitor);
+        if line.tail() > capacity {
+            compared += visitor.overflow(bucket, left);
+        }
+    }
+    compared
+}
+
+#[inline(always)]
+pub(super) fn visit_line(
+    line: &Line,
+    width: usize,
+    mut hits: u64,
+    bucket: u32,
+    visitor: &mut dyn LineVisitor<u64>,
+) {
+    while hits != 0 {
+        let at = hits.trailing_zeros() as usize * width;
+        visitor.hit(bucket, read_short(&line.0[at..at + width]));
+        hits &= hits - 1;
+    }
+}
+
+/// Entries up to which a bucket is compared one by one.
+const FEW: usize = 24;
+
+/// Compares the entries of probes that lie back to back in `entries`, which has eight bytes more. Calls `hit` with bucket
+/// and value of each entry near `needle`, and returns how many were compared.
+pub(in super::super) fn probe_packed(
+    entries: &[u8],
+    width: usize,
+    probes: Located<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    probe_packed_at(Level::detected(), entries, width, probes, needle, hit)
+}
+
+pub(super) fn probe_packed_at(
+    level: Level,
+    entries: &[u8],
+    width: usize,
+    probes: Located<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    match level {
+        Level::Portable => probe_packed_portably(entries, width, probes, needle, hit),
+        #[cfg(target_arch = "x86_64")]
+        _ => x86::probe_packed(level, entries, width, probes, needle, hit),
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => probe_packed_portably(entries, width, probes, needle, hit),
+    }
+}
+
+#[inline(always)]
+pub(super) fn probe_packed_portably(
+    entries: &[u8],
+    width: usize,
+    probes: Located<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    let mut compared = 0;
+    for (bucket, left, extent) in probes.each() {
+        compared += u64::from(extent.count);
+        let mut hit = |entry| hit(bucket, entry);
+        scan_bucket(entries, width, extent, needle, left, &mut hit);
+    }
+    compared
+}
+
+/// Visits the entries of a bucket within `radius` of `needle`.
+#[inline(always)]
+pub(super) fn scan_bucket(
+    entries: &[u8],
+    width: usize,
+    extent: Extent,
+    needle: u64,
+    radius: u32,
+    hit: &mut impl FnMut(u64),
+) {
+    let (start, count) = (extent.first as usize, extent.count as usize);
+    let bytes = &entries[start * width..(start + count) * width + 8];
+    match width {
+        _ if count > FEW => scan_many(bytes, width, count, needle, radius, hit),
+        5 => scan_few::<5>(bytes, count, needle, radius, hit),
+        6 => scan_few::<6>(bytes, count, needle, radius, hit),
+        _ => scan_many(bytes, width, count, needle, radius, hit),
+    }
+}
+
+/// Finds the entries of the buckets at each of `flips` from `bucket` in a table as bits.
+pub(in super::super) fn locate_dense(
+    table: Dense<'_>,
+    bucket: u32,
+    flips: &[u32],
+    out: &mut [Extent],
+) {
+    locate_dense_at(Level::detected(), table, bucket, flips, out);
+}
+
+pub(super) fn locate_dense_at(
+    level: Level,
+    table: Dense<'_>,
+    bucket: u32,
+    flips: &[u32],
+    out: &mut [Extent],
+) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        _ if level >= Level::Avx2 => x86::locate_dense(table, bucket, flips, out),
+        _ => locate_dense_portably(table, bucket, flips, out),
+    }
+}
+
+pub(super) fn locate_dense_portably(
+    table: Dense<'_>,
+    bucket: u32,
+    flips: &[u32],
+    out: &mut [Extent],
+) {
+    let select = |word: u64, n: u32| deposit_portably(1 << n, word).trailing_zeros();
+    dense::locate_with(table, bucket, flips, out, select);
+}
+
+/// Compares the entries of probes of a table as bits. Calls `hit` with bucket and value of each entry near `needle`, in any
+/// order, and returns how many were compared.
+pub(in super::super) fn probe_dense(
+    table: Dense<'_>,
+    probes: Located<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    probe_dense_at(Level::detected(), table, probes, needle, hit)
+}
+
+pub(super) fn probe_dense_at(
+    level: Level,
+    table: Dense<'_>,
+    probes: Located<'_>,
+    needle: u64,
+    hit: &mut dyn FnMut(u32, u64),
+) -> u64 {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        _ if level >= Level::Avx2 => x86::probe_dense(level, table, probes, needle, hit),
+        _ => dense::probe_with(table, probes, needle, hit),
+    }
+}
+
+/// Entries of a width that is known beforehand, each read as eight bytes.
+#[inline(always)]
+fn scan_few<const WIDTH: usize>(
+    bytes: &[u8],
+    count: usize,
+    needle: u64,
+    radius: u32,
+    hit: &mut impl FnMut(u64),
+) {
+    let surplus = 64 - 8 * WIDTH as u32;
+    let shifted = needle << surplus;
+    for at in 0..count {
+        let Some(eight) = bytes[at * WIDTH..].first_chunk() else {
+            return;
+        };
+        let entry = u64::from_le_bytes(*eight) << surplus;
+        if (entry ^ shifted).count_ones() <= radius {
+            hit(entry >> surplus);
+        }
+    }
+}
+
+/// Entries of any width and number, by the vector kernels.
+fn scan_many(
+    bytes: &[u8],
+    width: usize,
+    count: usize,
+    needle: u64,
+    radius: u32,
+    hit: &mut impl FnMut(u64),
+) {
+    let kept = low_ones(8 * width);
+    for first in (0..count).step_by(64) {
+        let run = &bytes[first * width..];
+        let mut hits = scan_packed(run, width, (count - first).min(64), needle, radius);
+        while hits != 0 {
+            let at = hits.trailing_zeros() as usize * width;
+            hit(read_short(&run[at..at + 8]) & kept);
+            hits &= hits - 1;
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The entries of one bucket, however they are stored.
+
+use super::super::code::Word;
+use super::super::kernel::Dense;
+
+/// Where the entries of a bucket are.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Bucket<'a> {
+    /// In whole bytes.
+    Bytes(Runs<'a>),
+    /// In a table as bits: rank of the first, and how many.
+    Bits(Dense<'a>, usize, usize),
+}
+
+/// At most two runs of entries in whole bytes.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Runs<'a> {
+    first: &'a [u8],
+    first_count: usize,
+    /// The first run, where it is a cache line.
+    line: Option<&'a [u8; 64]>,
+    more: &'a [u8],
+    more_count: usize,
+    width: usize,
+}
+
+impl Bucket<'_> {
+    /// Visits position and value of each entry within `radius` of `needle`.
+    pub(in super::super) fn scan<W: Word>(
+        &self,
+        needle: W,
+        radius: u32,
+        visit: &mut impl FnMut(usize, W),
+    ) {
+        match self {
+            Self::Bytes(runs) => runs.scan(needle, radius, visit),
+            Self::Bits(table, start, count) => {
+                for at in 0..*count {
+                    let entry = W::from_u128(table.entry(start + at));
+                    if (entry ^ needle).ones() <= radius {
+                        visit(at, entry);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Runs<'a> {
+    /// So many entries at the start of `first`.
+    pub(super) fn packed(first: &'a [u8], first_count: usize, width: usize) -> Self {
+        Self {
+            first,
+            first_count,
+            line: None,
+            more: &[],
+            more_count: 0,
+            width,
+        }
+    }
+
+    /// The entries of a line, and those beside it.
+    pub(super) fn of_line(
+        line: &'a [u8; 64],
+        held: usize,
+        (more, more_count): (&'a [u8], usize),
+        width: usize,
+    ) -> Self {
+        Self {
+            first: line,
+            first_count: held,
+            line: Some(line),
+            more,
+            more_count,
+            width,
+        }
+    }
+
+    fn scan<W: Word>(&self, needle: W, radius: u32, visit: &mut impl FnMut(usize, W)) {
+        let (width, held) = (self.width, self.first_count);
+        if let Some(line) = self.line {
+            let hits = W::scan_line(line, width, held, needle, radius);
+            visit_hits(hits, line, width, 0, visit);
+        } else {
+            scan_run((self.first, held), width, needle, radius, 0, visit);
+        }
+        if self.more_count > 0 {
+            let more = (self.more, self.more_count);
+            scan_run(more, width, needle, radius, held, visit);
+        }
+    }
+}
+
+/// Visits those of so many entries at the start of `bytes` that are within `radius` of `needle`; `before` is added to
+/// their positions.
+pub(super) fn scan_run<W: Word>(
+    (mut bytes, count): (&[u8], usize),
+    width: usize,
+    needle: W,
+    radius: u32,
+    before: usize,
+    visit: &mut impl FnMut(usize, W),
+) {
+    for start in (0..count).step_by(64) {
+        let here = (count - start).min(64);
+        let hits = W::scan_packed(bytes, width, here, needle, radius);
+        visit_hits(hits, bytes, width, before + start, visit);
+        bytes = &bytes[here * width..];
+    }
+}
+
+fn visit_hits<W: Word>(
+    mut hits: u64,
+    bytes: &[u8],
+    width: usize,
+    before: usize,
+    visit: &mut impl FnMut(usize, W),
+) {
+    while hits != 0 {
+        let at = hits.trailing_zeros() as usize;
+        visit(before + at, W::read(&bytes[at * width..(at + 1) * width]));
+        hits &= hits - 1;
+    }
+}

@@ -1,0 +1,136 @@
+//! The store of a table with entries back to back ([`Layout::Packed`](super::super::layout::Layout)).
+
+use super::super::code::Word;
+use super::super::kernel::{self, Extent, Located, PackedTable, Split};
+use super::super::section::{HeldBytes, Section};
+use super::bucket::Runs;
+use super::{PADDING, append, once_each};
+use std::ops::Range;
+
+/// Directory entries of four bytes in a cache line.
+pub(super) const LINE_STARTS: usize = 16;
+
+#[derive(Clone, Debug)]
+pub(super) struct Packed {
+    /// Rank of the first entry of each bucket, and of the end.
+    starts: Section<[u8; 4]>,
+    entries: Section<u8>,
+    /// Bytes of an entry.
+    width: usize,
+}
+
+impl Packed {
+    pub(super) fn new(width: usize) -> Self {
+        Self {
+            starts: Section::default(),
+            entries: Section::default(),
+            width,
+        }
+    }
+
+    /// Makes room for so many entries in so many buckets.
+    pub(super) fn reserve(&mut self, entries: usize, buckets: usize) {
+        let starts = self.starts.growing();
+        starts.reserve_exact(buckets + 1);
+        kernel::ask_huge_pages(starts);
+        starts.push([0; 4]);
+        let bytes = self.entries.growing();
+        bytes.reserve_exact(entries * self.width + PADDING);
+        kernel::ask_huge_pages(bytes);
+    }
+
+    /// Adds the next bucket.
+    pub(super) fn push<W: Word>(&mut self, rests: &[W]) {
+        append(self.entries.growing(), rests, self.width);
+        let starts = self.starts.growing();
+        let before = starts.last().map_or(0, |&end| u32::from_le_bytes(end));
+        starts.push((before + rests.len() as u32).to_le_bytes());
+    }
+
+    pub(super) fn finish(&mut self) {
+        let entries = self.entries.growing();
+        entries.extend_from_slice(&[0; PADDING]);
+        entries.shrink_to_fit();
+    }
+
+    pub(super) fn sections(&self) -> [&[u8]; 3] {
+        [self.starts.bytes(), self.entries.bytes(), &[]]
+    }
+
+    /// The store that [`Packed::sections`] was written from; `None` when the sizes contradict each other.
+    pub(super) fn held(
+        width: usize,
+        buckets: usize,
+        bytes: &HeldBytes,
+        [starts, entries, _]: [Range<usize>; 3],
+    ) -> Option<Self> {
+        let store = Self {
+            starts: Section::held(bytes, starts)?,
+            entries: Section::held(bytes, entries)?,
+            width,
+        };
+        let fits = store.starts.items().len() == buckets + 1
+            && store.entries.items().len() == store.len() * width + PADDING;
+        fits.then_some(store)
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        let end = self.starts.items().last();
+        end.map_or(0, |&end| u32::from_le_bytes(end) as usize)
+    }
+
+    /// Rank of the first entry of a bucket, and how many it has.
+    #[inline(always)]
+    pub(super) fn range(&self, bucket: usize) -> (usize, usize) {
+        let starts = self.starts.items();
+        let rank = |at: usize| u32::from_le_bytes(starts[at]) as usize;
+        let first = rank(bucket);
+        (first, rank(bucket + 1).saturating_sub(first))
+    }
+
+    pub(super) fn bucket(&self, bucket: usize) -> Runs<'_> {
+        let (first, count) = self.range(bucket);
+        let bytes = &self.entries.items()[first * self.width..];
+        Runs::packed(bytes, count, self.width)
+    }
+
+    pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize> + Clone) {
+        let starts = self.starts.items();
+        once_each(buckets.clone(), LINE_STARTS, |at| {
+            kernel::prefetch(starts, at)
+        });
+        // Where a bucket ends, which is in the next line now and then.
+        buckets.for_each(|at| kernel::prefetch(starts, at + 1));
+    }
+
+    pub(super) fn locate(&self, buckets: impl Iterator<Item = usize>, out: &mut [Extent]) {
+        let entries = self.entries.items();
+        for (at, out) in buckets.zip(out) {
+            let (first, count) = self.range(at);
+            kernel::prefetch_run(entries, first * self.width, count, self.width);
+            *out = Extent {
+                first: first as u32,
+                count: count as u32,
+            };
+        }
+    }
+
+    pub(super) fn probe<W: Word>(
+        &self,
+        located: Located<'_>,
+        needle: W,
+        hit: &mut dyn FnMut(u32, W),
+    ) -> u64 {
+        W::probe_packed(self.entries.items(), self.width, located, needle, hit)
+    }
+
+    pub(super) fn view<W>(&self, split: Split<W>) -> PackedTable<'_, W> {
+        PackedTable {
+            split,
+            starts: self.starts.items(),
+            entries: self.entries.items(),
+            width: self.width,
+        }
+    }
+}
