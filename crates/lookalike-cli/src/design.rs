@@ -77,24 +77,30 @@ fn width(text: &str) -> Result<u32, String> {
 
 /// [`Constants`] as they stand in a file, nanoseconds of one core.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ConstantsFile {
+#[serde(transparent)]
+struct ConstantsFile(#[serde(with = "Fields")] Constants);
+
+/// Those with a default are absent in files of before they were told apart.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Constants", deny_unknown_fields)]
+struct Fields {
     query_ns: f64,
     table_ns: f64,
-    /// Absent, as others below, in files of before it was told apart.
-    #[serde(default = "default_line_table_ns")]
+    #[serde(default = "default::line_table_ns")]
     line_table_ns: f64,
-    #[serde(default = "default_dense_table_ns")]
+    #[serde(default = "default::dense_table_ns")]
     dense_table_ns: f64,
-    #[serde(default = "default_once_ns")]
+    #[serde(default = "default::once_ns")]
     once_ns: f64,
-    #[serde(default = "default_line_once_ns")]
+    #[serde(default = "default::line_once_ns")]
     line_once_ns: f64,
     probe_ns: f64,
-    #[serde(default = "default_line_probe_ns")]
+    #[serde(default = "default::line_probe_ns")]
     line_probe_ns: f64,
-    #[serde(default = "default_select_ns")]
+    #[serde(default = "default::select_ns")]
     select_ns: f64,
+    #[serde(default = "default::spill_ns")]
+    spill_ns: f64,
     entry_ns: f64,
     scanned_code_ns: f64,
     build_entry_ns: f64,
@@ -102,68 +108,26 @@ struct ConstantsFile {
     line_ns: Vec<(f64, f64)>,
 }
 
-fn default_line_table_ns() -> f64 {
-    Constants::default().line_table_ns
-}
+/// What is taken for constants that a file does not have.
+mod default {
+    use lookalike::hamming::Constants;
 
-fn default_dense_table_ns() -> f64 {
-    Constants::default().dense_table_ns
-}
-
-fn default_once_ns() -> f64 {
-    Constants::default().once_ns
-}
-
-fn default_line_once_ns() -> f64 {
-    Constants::default().line_once_ns
-}
-
-fn default_line_probe_ns() -> f64 {
-    Constants::default().line_probe_ns
-}
-
-fn default_select_ns() -> f64 {
-    Constants::default().select_ns
-}
-
-impl From<&Constants> for ConstantsFile {
-    fn from(constants: &Constants) -> Self {
-        Self {
-            query_ns: constants.query_ns,
-            table_ns: constants.table_ns,
-            line_table_ns: constants.line_table_ns,
-            dense_table_ns: constants.dense_table_ns,
-            once_ns: constants.once_ns,
-            line_once_ns: constants.line_once_ns,
-            probe_ns: constants.probe_ns,
-            line_probe_ns: constants.line_probe_ns,
-            select_ns: constants.select_ns,
-            entry_ns: constants.entry_ns,
-            scanned_code_ns: constants.scanned_code_ns,
-            build_entry_ns: constants.build_entry_ns,
-            line_ns: constants.line_ns.clone(),
-        }
+    macro_rules! defaults {
+        ($($name:ident),*) => {
+            $(pub(super) fn $name() -> f64 {
+                Constants::default().$name
+            })*
+        };
     }
-}
-
-impl From<ConstantsFile> for Constants {
-    fn from(file: ConstantsFile) -> Self {
-        Self {
-            query_ns: file.query_ns,
-            table_ns: file.table_ns,
-            line_table_ns: file.line_table_ns,
-            dense_table_ns: file.dense_table_ns,
-            once_ns: file.once_ns,
-            line_once_ns: file.line_once_ns,
-            probe_ns: file.probe_ns,
-            line_probe_ns: file.line_probe_ns,
-            select_ns: file.select_ns,
-            entry_ns: file.entry_ns,
-            scanned_code_ns: file.scanned_code_ns,
-            build_entry_ns: file.build_entry_ns,
-            line_ns: file.line_ns,
-        }
-    }
+    defaults!(
+        line_table_ns,
+        dense_table_ns,
+        once_ns,
+        line_once_ns,
+        line_probe_ns,
+        select_ns,
+        spill_ns
+    );
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -184,7 +148,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "fingerprints": arguments.fingerprints,
             "bits": bits,
             "distance": radius,
-            "constants": ConstantsFile::from(&constants),
+            "constants": ConstantsFile(constants.clone()),
             "constants_from": origin,
             "designs": designs,
         });
@@ -221,7 +185,7 @@ fn measured() -> Constants {
 }
 
 fn save(path: &Path, constants: &Constants) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(&ConstantsFile::from(constants));
+    let text = serde_json::to_string_pretty(&ConstantsFile(constants.clone()));
     let text = text.map_err(|error| Failure::Failed(error.to_string()))?;
     std::fs::write(path, text + "\n").map_err(|error| wrong(path, &error))
 }
@@ -229,7 +193,7 @@ fn save(path: &Path, constants: &Constants) -> Result<(), Failure> {
 fn load(path: &Path) -> Result<Constants, Failure> {
     let text = std::fs::read(path).map_err(|error| wrong(path, &error))?;
     let file: ConstantsFile = serde_json::from_slice(&text).map_err(|error| wrong(path, &error))?;
-    Ok(file.into())
+    Ok(file.0)
 }
 
 fn wrong(path: &Path, error: &dyn std::fmt::Display) -> Failure {
@@ -277,7 +241,7 @@ fn table(designs: &[Costed], arguments: &Arguments, constants: &Constants, origi
         text += "\nNo design keeps to the limits: allow more --memory or --tables, or a lower --min-prefix.\n";
     }
     if arguments.calibrate && arguments.constants.is_none() {
-        let file = serde_json::to_string(&ConstantsFile::from(constants)).unwrap_or_default();
+        let file = serde_json::to_string(&ConstantsFile(constants.clone())).unwrap_or_default();
         text += &format!("\nMeasured constants, for --constants FILE:\n{file}\n");
     }
     text
@@ -346,8 +310,8 @@ mod tests {
     #[test]
     fn constants_read_back() {
         let constants = Constants::default();
-        let text = serde_json::to_string(&ConstantsFile::from(&constants)).unwrap_or_default();
-        let back = serde_json::from_str::<ConstantsFile>(&text).map(Constants::from);
+        let text = serde_json::to_string(&ConstantsFile(constants.clone())).unwrap_or_default();
+        let back = serde_json::from_str::<ConstantsFile>(&text).map(|file| file.0);
         assert_eq!(back.ok(), Some(constants));
     }
 }

@@ -34,6 +34,8 @@ pub struct Constants {
     /// What a probe of a dense table costs more than one of a packed table, if not less: its bucket is found among marks, but
     /// fewer entries are compared.
     pub select_ns: f64,
+    /// Cost of a bucket that does not fit its line, beside its memory accesses and entries.
+    pub spill_ns: f64,
     /// Cost of comparing one entry.
     pub entry_ns: f64,
     /// Cost of one code of a linear scan.
@@ -69,6 +71,7 @@ impl Default for Constants {
             probe_ns: 20.0,
             line_probe_ns: 15.0,
             select_ns: 12.0,
+            spill_ns: 30.0,
             entry_ns: 1.2,
             scanned_code_ns: 0.5,
             build_entry_ns: 38.0,
@@ -108,6 +111,8 @@ pub struct Costs {
     pub matches_per_probe: f64,
     /// Entries compared a query, over all tables.
     pub candidates_per_query: f64,
+    /// Buckets a query looks at that do not fit their lines.
+    pub spills_per_query: f64,
     /// Memory a distinct fingerprint, over all tables.
     pub bytes_per_fingerprint: f64,
     /// Cache lines touched a query.
@@ -136,6 +141,7 @@ impl Costs {
             probes: 0.0,
             matches_per_probe: fingerprints as f64 / 2_f64.powi(shortest as i32),
             candidates_per_query: 0.0,
+            spills_per_query: 0.0,
             bytes_per_fingerprint: 0.0,
             lines_per_query: 0.0,
             query_ns: 0.0,
@@ -153,7 +159,7 @@ impl Costs {
                 .map(|(_, geometry)| geometry);
             let geometry = known.unwrap_or_else(choose);
             last = Some((prefix, geometry));
-            costs.add(key, geometry);
+            costs.add(key, geometry, layout);
             reads.add(key, geometry, layout);
         }
         costs.lines_per_query = reads.0.iter().map(|read| read.lines).sum();
@@ -161,11 +167,15 @@ impl Costs {
         costs
     }
 
-    fn add(&mut self, key: &TableKey, geometry: Geometry) {
+    fn add(&mut self, key: &TableKey, geometry: Geometry, layout: Layout) {
         let probes = neighbours(geometry.address_bits, key.budget) as f64;
         self.address_bits.push(geometry.address_bits);
         self.probes += probes;
         self.candidates_per_query += probes * geometry.load;
+        if layout == Layout::Lines {
+            let (_, spills) = overflow(geometry.load, line_capacity(geometry.width));
+            self.spills_per_query += probes * spills;
+        }
         self.bytes_per_fingerprint += geometry.bytes;
     }
 
@@ -193,6 +203,7 @@ impl Costs {
             + tables * table_ns
             + self.probes * probe_ns
             + self.candidates_per_query * constants.entry_ns
+            + self.spills_per_query * constants.spill_ns
             + self.memory_ns;
     }
 }

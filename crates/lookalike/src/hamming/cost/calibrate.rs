@@ -31,20 +31,21 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
         probe_ns: 0.0,
         line_probe_ns: 0.0,
         select_ns: 0.0,
+        spill_ns: 0.0,
         entry_ns,
         scanned_code_ns,
         build_entry_ns: build(clock),
         line_ns,
     };
+    let (line_once_ns, spill_ns) = line_and_spill(clock, &fitted);
+    let fitted = Constants { spill_ns, ..fitted };
     let [packed, lines, dense] = [Layout::Packed, Layout::Lines, Layout::Dense]
         .map(|layout| table_and_probe(clock, layout, &fitted));
-    let [once_ns, line_once_ns] =
-        [Layout::Packed, Layout::Lines].map(|layout| table_probed_once(clock, layout, &fitted));
     Constants {
         table_ns: packed.0,
         line_table_ns: lines.0,
         dense_table_ns: dense.0,
-        once_ns,
+        once_ns: table_probed_once(clock, &fitted),
         line_once_ns,
         probe_ns: packed.1,
         line_probe_ns: lines.1,
@@ -99,44 +100,78 @@ fn table_and_probe(
     others: &Constants,
 ) -> (f64, f64) {
     let families = [forgiving(), Family::budgets(&[1, 0, 0])];
-    let [Some((few, many_probes, a)), Some((many, few_probes, b))] =
-        families.map(|family| own_part(clock, family, layout, others))
+    let [Some(own), Some(other)] =
+        families.map(|family| own_part(clock, family, CODES, layout, others))
     else {
         let default = Constants::default();
         return (default.table_ns, default.probe_ns);
     };
+    let (few, many_probes, a) = (own.tables, own.probes, own.ns);
+    let (many, few_probes, b) = (other.tables, other.probes, other.ns);
     // a = few t + many_probes p, b = many t + few_probes p.
     let probe_ns = (a * many - b * few) / (many_probes * many - few_probes * few);
     let probe_ns = probe_ns.clamp(0.0, a / many_probes);
     ((a - many_probes * probe_ns) / few, probe_ns)
 }
 
-/// Cost of a table of a query that probes each table once.
-fn table_probed_once(clock: &mut dyn FnMut() -> f64, layout: Layout, others: &Constants) -> f64 {
-    let own = own_part(clock, exact(), layout, others);
-    own.map_or(Constants::default().once_ns, |(tables, _, ns)| ns / tables)
+/// Cost of a packed table of a query that probes each table once.
+fn table_probed_once(clock: &mut dyn FnMut() -> f64, others: &Constants) -> f64 {
+    let own = own_part(clock, exact(), CODES, Layout::Packed, others);
+    own.map_or(Constants::default().once_ns, |own| own.ns / own.tables)
 }
 
-/// Tables and probes of a query, and what it costs beside what `others` prices.
+/// Costs of a table in lines of a query that probes each table once, and of a bucket that does not fit its line: out of a
+/// search where hardly any bucket does not, and one where every fifth does not.
+fn line_and_spill(clock: &mut dyn FnMut() -> f64, others: &Constants) -> (f64, f64) {
+    let searches = [CODES / 2, CODES];
+    let [Some(few), Some(many)] =
+        searches.map(|codes| own_part(clock, exact(), codes, Layout::Lines, others))
+    else {
+        let default = Constants::default();
+        return (default.line_once_ns, default.spill_ns);
+    };
+    let apart = many.spills - few.spills;
+    let spill_ns = ((many.ns - few.ns) / apart).clamp(0.0, many.ns / many.spills);
+    ((few.ns - few.spills * spill_ns) / few.tables, spill_ns)
+}
+
+/// What a query costs beside what other constants price, and what it does.
+struct Own {
+    tables: f64,
+    probes: f64,
+    spills: f64,
+    ns: f64,
+}
+
 fn own_part(
     clock: &mut dyn FnMut() -> f64,
     family: Family,
+    codes: u64,
     layout: Layout,
     others: &Constants,
-) -> Option<(f64, f64, f64)> {
+) -> Option<Own> {
     let design = Design::new(family, 64, 3).ok()?;
-    let costs = Costs::of(&design, layout, CODES, others);
-    let measured = search(clock, &design, layout)?;
-    // Where memory seems to take it all, a part is left.
-    let ns = (measured - costs.query_ns).max(measured / 4.0);
-    Some((design.tables().len() as f64, costs.probes, ns))
+    let costs = Costs::of(&design, layout, codes, others);
+    let measured = search(clock, &design, codes, layout)?;
+    Some(Own {
+        tables: design.tables().len() as f64,
+        probes: costs.probes,
+        spills: costs.spills_per_query,
+        // Where memory seems to take it all, a part is left.
+        ns: (measured - costs.query_ns).max(measured / 4.0),
+    })
 }
 
 /// Nanoseconds of a query of an index, none of which is asked twice: what a query touches is no nearer than it is for others.
-fn search(clock: &mut dyn FnMut() -> f64, design: &Design, layout: Layout) -> Option<f64> {
+fn search(
+    clock: &mut dyn FnMut() -> f64,
+    design: &Design,
+    codes: u64,
+    layout: Layout,
+) -> Option<f64> {
     const QUERIES: usize = 1 << 14;
     const GROUP: usize = 64;
-    let codes: Vec<u64> = (1..=CODES).map(random).collect();
+    let codes: Vec<u64> = (1..=codes).map(random).collect();
     let index = TableIndex::build(&codes, design, layout).ok()?;
     // Every second query finds something, which takes its time as well.
     let near = |i: usize| codes[i * (codes.len() / (TIMINGS * QUERIES))] ^ 1 << 5 ^ 1 << 40;
@@ -190,6 +225,7 @@ fn random_line(clock: &mut dyn FnMut() -> f64, bytes: u64) -> f64 {
     let mut lines = vec![[0_u64; 8]; 1 << bits];
     kernel::ask_huge_pages(&mut lines);
     lines.iter_mut().for_each(|line| line[0] = 1);
+    kernel::gather_huge_pages(&lines);
     let flips: Vec<usize> = std::iter::once(0)
         .chain((0..bits).map(|bit| 1 << bit))
         .collect();
@@ -256,6 +292,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_are_calibrated_with_few_and_with_many_buckets_that_do_not_fit() {
+        let design = Design::new(exact(), 64, 3).expect("complete");
+        let spills = |codes| {
+            let costs = Costs::of(&design, Layout::Lines, codes, &Constants::default());
+            costs.spills_per_query / costs.probes
+        };
+        assert!(spills(CODES / 2) < 0.01, "{}", spills(CODES / 2));
+        assert!(spills(CODES) > 0.1, "{}", spills(CODES));
+    }
+
+    #[test]
     fn constants_follow_the_clock_that_is_given() {
         let mut now = 0.0;
         let mut clock = || {
@@ -282,6 +329,7 @@ mod tests {
             constants.line_table_ns,
             constants.once_ns,
             constants.line_once_ns,
+            constants.spill_ns,
         ] {
             assert!((0.0..=search).contains(&ns), "{constants:?}");
         }
