@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use crate::block::{BLOCK, Block};
 use crate::error::ReadError;
 use crate::record::BadKind;
 use crate::source::{Skip, SkipKind};
@@ -143,7 +144,53 @@ impl<'b> Object<'b> {
 
 /// Appends a JSON string.
 pub(crate) fn string(bytes: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(bytes, text).expect("a vector takes every byte");
+    bytes.reserve(text.len() + 2);
+    bytes.push(b'"');
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, special) = rest.split_at(plain_length(rest));
+        bytes.extend_from_slice(plain);
+        let Some((&byte, after)) = special.split_first() else {
+            break;
+        };
+        escape(bytes, byte);
+        rest = after;
+    }
+    bytes.push(b'"');
+}
+
+/// How many bytes come before the first that a JSON string does not hold as it is.
+fn plain_length(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(block) = bytes[at..].first_chunk() {
+        let block = Block::new(block);
+        let special = block.equal(b'"') | block.equal(b'\\') | block.at_most(b' ' - 1);
+        if special != 0 {
+            return at + special.trailing_zeros() as usize;
+        }
+        at += BLOCK;
+    }
+    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
+    let rest = &bytes[at..];
+    at + rest.iter().position(special).unwrap_or(rest.len())
+}
+
+/// Appends what stands in a JSON string for a quote, a backslash or a control.
+fn escape(bytes: &mut Vec<u8>, byte: u8) {
+    let letter = match byte {
+        b'"' | b'\\' => byte,
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        0x08 => b'b',
+        0x0c => b'f',
+        _ => {
+            let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
+            bytes.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)]);
+            return;
+        }
+    };
+    bytes.extend_from_slice(&[b'\\', letter]);
 }
 
 /// Parts of a source that are no documents, counted by kind with the first of each.
@@ -168,5 +215,22 @@ impl Notes {
                 offset: Some(offset),
                 count,
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn strings_are_those_of_serde_json(text in "([a-z \"\\\\/\u{e9}]|\\PC|[\u{0}-\u{20}\u{7f}]){0,90}") {
+            let mut bytes = b"before".to_vec();
+            string(&mut bytes, &text);
+            let expected = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(&bytes[6..], expected.as_bytes());
+        }
     }
 }

@@ -311,6 +311,21 @@ fn row_42_names_are_bytes() {
         .succeed();
 }
 
+/// A million of them took a minute and a half by hand: docs/performance.md.
+#[test]
+fn row_42_a_glob_of_many_files() {
+    let folder = Folder::new();
+    for n in 0..5_000 {
+        let text = format!("note {n} of the harbour: ferry {n} left at noon, tide {n}");
+        folder.add(format!("in/{:02}/{n}.txt", n % 50), text);
+    }
+    let mut command = lookalike("dedup");
+    command.current_dir(folder.path(""));
+    command.args(["in/**/*.txt", "-o", "out", "-q"]).succeed();
+    let results = Results::read(&folder.path("out"));
+    assert_eq!(results.kept_ids().len(), 5_000);
+}
+
 #[test]
 fn row_42_standard_input() {
     let folder = Folder::new();

@@ -13,6 +13,10 @@ use arrow_array::{
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use lookalike_corpus::{InputOptions, SkipKind, TextState};
 use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
+};
 use parquet::file::properties::WriterProperties;
 
 use crate::support::{Corpus, Reading, read, read_raw};
@@ -213,6 +217,167 @@ fn every_flipped_byte_is_survived() {
             corpus.add(name, &broken);
             let reading = read_with(&corpus, name, &InputOptions::default());
             assert!(reading.records.len() <= 1 << 20, "{name} byte {at}");
+        }
+    }
+}
+
+/// Three row groups of two texts each.
+fn six_texts(compression: Compression) -> (Corpus, Vec<u8>) {
+    let words = StringArray::from(vec!["one", "two", "three", "four", "five", "six"]);
+    let rows = with_text(Arc::new(words));
+    let corpus = written("a.parquet", |path, rows| parquet_rows(path, rows, 2), &rows);
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(2))
+        .set_compression(compression)
+        .set_dictionary_enabled(false)
+        .build();
+    let file = File::create(corpus.path("a.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, rows.schema(), Some(properties)).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+    let whole = std::fs::read(corpus.path("a.parquet")).unwrap();
+    (corpus, whole)
+}
+
+/// The file with another second row group in its footer.
+fn with_second_group(
+    corpus: &Corpus,
+    whole: &[u8],
+    change: impl Fn(RowGroupMetaData) -> RowGroupMetaData,
+) -> Vec<u8> {
+    let file = File::open(corpus.path("a.parquet")).unwrap();
+    let metadata = ParquetMetaDataReader::new()
+        .parse_and_finish(&file)
+        .unwrap();
+    let mut groups = metadata.row_groups().to_vec();
+    groups[1] = change(groups[1].clone());
+    let metadata = metadata.into_builder().set_row_groups(groups).build();
+    let length: [u8; 4] = whole[whole.len() - 8..][..4].try_into().unwrap();
+    let data = whole.len() - 8 - u32::from_le_bytes(length) as usize;
+    let mut changed = whole[..data].to_vec();
+    let mut footer = Vec::new();
+    ParquetMetaDataWriter::new(&mut footer, &metadata)
+        .finish()
+        .unwrap();
+    changed.extend(footer);
+    changed
+}
+
+/// What is declared is believed by nobody: memory for it could not be had. The other row groups are read, and what this
+/// one had is read or told to be lost.
+fn is_not_believed(corpus: &Corpus, name: &str, bytes: &[u8]) {
+    corpus.add("a.parquet", bytes);
+    let reading = read_with(corpus, "a.parquet", &InputOptions::default());
+    let texts = reading.texts();
+    if reading.skips.is_empty() {
+        return assert_eq!(
+            texts,
+            ["one", "two", "three", "four", "five", "six"],
+            "{name}"
+        );
+    }
+    assert!(
+        reading
+            .skips
+            .iter()
+            .all(|skip| skip.kind == SkipKind::Damaged),
+        "{name}"
+    );
+    // What lies beyond the end of the file says that the footer is not this file's.
+    let whole_footer_lies = texts.is_empty();
+    let others_read = texts.starts_with(&["one", "two"]) && texts.ends_with(&["five", "six"]);
+    assert!(whole_footer_lies || others_read, "{name}: {texts:?}");
+}
+
+#[test]
+fn huge_declared_row_groups_are_not_believed() {
+    let (corpus, whole) = six_texts(Compression::UNCOMPRESSED);
+    for huge in [1 << 31, 1 << 40, 1 << 61] {
+        let group = |change: &dyn Fn(RowGroupMetaData) -> RowGroupMetaData| {
+            with_second_group(&corpus, &whole, change)
+        };
+        let rows = group(&|group| group.into_builder().set_num_rows(huge).build().unwrap());
+        is_not_believed(&corpus, "rows", &rows);
+        corpus.add("a.parquet", &whole);
+        let bytes = group(&|group| {
+            group
+                .into_builder()
+                .set_total_byte_size(huge)
+                .build()
+                .unwrap()
+        });
+        is_not_believed(&corpus, "bytes of a group", &bytes);
+        type Change = fn(ColumnChunkMetaData, i64) -> ColumnChunkMetaData;
+        let changes: [(&str, Change); 3] = [
+            ("values of a column", |column, huge| {
+                column.into_builder().set_num_values(huge).build().unwrap()
+            }),
+            ("bytes of a column", |column, huge| {
+                column
+                    .into_builder()
+                    .set_total_uncompressed_size(huge)
+                    .build()
+                    .unwrap()
+            }),
+            ("compressed bytes of a column", |column, huge| {
+                column
+                    .into_builder()
+                    .set_total_compressed_size(huge)
+                    .build()
+                    .unwrap()
+            }),
+        ];
+        for (name, change) in changes {
+            corpus.add("a.parquet", &whole);
+            let column = group(&|group| {
+                let columns = group.columns().iter().cloned();
+                let columns = columns.map(|column| change(column, huge)).collect();
+                group
+                    .into_builder()
+                    .set_column_metadata(columns)
+                    .build()
+                    .unwrap()
+            });
+            is_not_believed(&corpus, name, &column);
+        }
+        corpus.add("a.parquet", &whole);
+    }
+}
+
+/// The last page of the file says that it has 2 GiB, packed and unpacked.
+#[test]
+fn huge_declared_pages_are_not_believed() {
+    for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY] {
+        let (corpus, whole) = six_texts(compression);
+        let file = File::open(corpus.path("a.parquet")).unwrap();
+        let metadata = ParquetMetaDataReader::new()
+            .parse_and_finish(&file)
+            .unwrap();
+        let page = metadata.row_group(2).column(1).data_page_offset() as usize;
+        // Thrift's compact protocol: two fields of 32 bits behind the kind of the page.
+        assert_eq!((whole[page], whole[page + 2]), (0x15, 0x15));
+        let varint =
+            |from: usize| from + whole[from..].iter().take_while(|b| **b >= 0x80).count() + 1;
+        let unpacked = varint(page + 3);
+        let packed = varint(unpacked + 1);
+        let huge = [0xfe, 0xff, 0xff, 0xff, 0x0f];
+        for (name, from, to) in [
+            ("unpacked", page + 3, unpacked),
+            ("packed", unpacked + 1, packed),
+        ] {
+            let bytes = [&whole[..from], &huge, &whole[to..]].concat();
+            corpus.add("a.parquet", &bytes);
+            let reading = read_with(&corpus, "a.parquet", &InputOptions::default());
+            assert_eq!(
+                &reading.texts()[..4],
+                ["one", "two", "three", "four"],
+                "{name}"
+            );
+            let told = reading
+                .skips
+                .iter()
+                .any(|skip| skip.kind == SkipKind::Damaged);
+            assert!(told || reading.texts().len() == 6, "{name}");
         }
     }
 }
