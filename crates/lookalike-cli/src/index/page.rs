@@ -13,7 +13,7 @@ h1{font-size:1.5rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}
 svg{width:100%;min-width:36rem;height:auto;background:#f7f7f9}\
 .seen{fill:#3566a8}.even{fill:none;stroke:#d1662b;stroke-width:2}.spike{fill:#b3261e}\
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
-td,th{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}td.t,th.t{text-align:left}\
+td,th{padding:.2rem .6rem;text-align:right;vertical-align:top;border-bottom:1px solid #ddd}td.t,th.t{text-align:left}\
 td.ids{min-width:14rem;overflow-wrap:anywhere}code,td.label{white-space:nowrap}\
 text{font:12px system-ui,sans-serif;fill:#555}.key{color:#555}\
 @media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}svg{background:#1f2228}td,th{border-color:#333}\
@@ -75,14 +75,14 @@ fn plots(page: &mut String, distribution: &Distribution) {
     let name = "Bars: fingerprints in each of 128 ranges";
     page.push_str(&chart(name, &ranges, &even, &|at| at.to_string()));
     let spikes = distribution.spikes.iter().map(|spike| {
-        let range = format!("range {}: {}", spike.range, grouped(spike.count));
-        (range, &spike.commonest)
+        let range = format!("{}: {}", spike.range, grouped(spike.count));
+        (Some(range), &spike.commonest)
     });
     rows(page, "Spikes and their commonest fingerprints", spikes);
     let repeated = distribution
         .repeated
         .iter()
-        .map(|repeated| (String::new(), repeated));
+        .map(|repeated| (None, repeated));
     rows(page, "Most repeated", repeated);
     page.push_str("<h2>Tables</h2>\n<div class=\"wide\"><table><tr><th>table<th>key bits<th>errors forgiven<th>address bits<th>candidates a probe\
         <th>if even<th>fullest bucket</tr>\n");
@@ -101,27 +101,31 @@ fn plots(page: &mut String, distribution: &Distribution) {
     page.push_str("</table></div>\n");
 }
 
-/// A table of fingerprints; nothing when there are none.
+/// A table of fingerprints, with the range of each where they have one; nothing when there are none.
 fn rows<'a>(
     page: &mut String,
     title: &str,
-    all: impl Iterator<Item = (String, &'a super::info::Repeated)>,
+    all: impl Iterator<Item = (Option<String>, &'a super::info::Repeated)>,
 ) {
     let mut all = all.peekable();
-    if all.peek().is_none() {
+    let Some((label, _)) = all.peek() else {
         return;
-    }
+    };
+    let head = label.as_ref().map_or("", |_| "<th class=\"t\">range");
     let _ = writeln!(
         page,
-        "<h2>{title}</h2>\n<div class=\"wide\"><table><tr><th class=\"t\"><th class=\"t\">fingerprint<th>copies<th class=\"t\">such as</tr>"
+        "<h2>{title}</h2>\n<div class=\"wide\"><table><tr>{head}<th class=\"t\">fingerprint<th>copies<th class=\"t\">such as</tr>"
     );
     for (label, repeated) in all {
+        let label = label.map(|label| format!("<td class=\"t label\">{label}"));
+        let ids: Vec<String> = repeated.ids.iter().map(|id| escaped(id)).collect();
         let _ = writeln!(
             page,
-            "<tr><td class=\"t label\">{label}<td class=\"t\"><code>{}</code><td>{}<td class=\"t ids\">{}</tr>",
+            "<tr>{}<td class=\"t\"><code>{}</code><td>{}<td class=\"t ids\">{}</tr>",
+            label.unwrap_or_default(),
             repeated.fingerprint,
             grouped(repeated.copies),
-            escaped(&repeated.ids.join(", "))
+            ids.join("<br>")
         );
     }
     page.push_str("</table></div>\n");
