@@ -1,8 +1,7 @@
 //! Bits of a word taken out and put in by a mask.
 
-use super::Level;
 #[cfg(target_arch = "x86_64")]
-use super::x86;
+use super::{Level, x86};
 
 /// The `count <= 64` lowest bits.
 pub(in super::super) fn low_ones(count: usize) -> u64 {
