@@ -14,6 +14,7 @@
 //!
 //! A block is its content and its check (8). A section is its content in blocks of 65,528 bytes, the last shorter.
 
+mod design;
 mod filter;
 mod footer;
 mod groups;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use lookalike::Fingerprint;
 use lookalike::hamming::{HammingIndex, IndexFile, Layout, TableIndex, hold};
 
+use super::design::{Sample, small_design};
 use super::filter::Filter;
 use super::footer::Footer;
 use super::groups::Groups;
 use super::merge::NEVER;
 use super::pages::{BlockReader, Section};
 use super::sorted::{Entry, SortedIndex};
-use super::write::{group, small_design};
+use super::write::group;
 use crate::bits::AtomicBits;
 use crate::codec::{Decoder, fixed};
 use crate::document::{Document, Outline};
@@ -483,7 +484,9 @@ fn open_codes(reader: &BlockReader<'_>, footer: &Footer, radius: u32) -> Result<
         .into_iter()
         .map(Fingerprint)
         .collect();
-    let index = TableIndex::build(&codes, &small_design(radius), Layout::Packed)
+    let mut sample = Sample::of(coded);
+    codes.iter().for_each(|&code| sample.see(code));
+    let index = TableIndex::build(&codes, &small_design(radius, &sample), Layout::Packed)
         .map_err(|error| StoreError::Invalid(format!("{}: {error}", reader.path.display())))?;
     let absent = reader.section(footer.absent)?;
     let groups = group(reader, footer, &absent, &index)?;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use lookalike::Fingerprint;
 use lookalike::hamming::{
-    BuildError, BuildLimits, CodeSource, Constants, Design, Family, IndexFileWriter, Layout,
-    Limits, TableIndex, plan,
+    BuildError, BuildLimits, CodeSource, Design, IndexFileWriter, Layout, TableIndex,
 };
 
+use super::design::{Sample, large_design};
 use super::filter::Filter;
 use super::footer::{Footer, header};
 use super::groups::Groups;
@@ -22,10 +22,6 @@ use crate::seal::Seal;
 
 /// Bytes of documents that are put into one block.
 const BLOCK: usize = 4096;
-/// Fingerprints below which no design is worth the milliseconds of planning.
-const FEW: usize = 1 << 14;
-/// Documents beyond which tables take as little memory as they can.
-const MANY: usize = 1 << 20;
 
 /// How a run is made.
 #[derive(Clone, Copy, Debug)]
@@ -38,39 +34,6 @@ pub(crate) struct RunOptions {
     pub(crate) small: usize,
     /// Memory for sorting.
     pub(crate) scratch: usize,
-}
-
-/// Tables for few fingerprints: as many as there are, up to four, with exact keys.
-pub(super) fn small_design(radius: u32) -> Design {
-    let count = (radius + 1).min(4.max(radius.div_ceil(4)));
-    let (all, count_of) = (radius + 1 - count, count);
-    let budgets: Vec<u32> = (0..count_of)
-        .map(|at| all / count_of + u32::from(at < all % count_of))
-        .collect();
-    Design::new(Family::budgets(&budgets), 64, radius).unwrap_or_else(|_| Design::scan(64, radius))
-}
-
-/// The fastest design of packed tables, of as few as the radius needs when there are many fingerprints.
-fn large_design(radius: u32, codes: usize) -> Design {
-    if codes < FEW {
-        return small_design(radius);
-    }
-    let fewest = radius as usize / 2 + 1;
-    let most = if codes > MANY { fewest } else { fewest.max(4) };
-    let plans = plan(
-        codes as u64,
-        64,
-        radius,
-        &Limits::default(),
-        &Constants::default(),
-    );
-    let fitting = plans.into_iter().filter(|costed| {
-        costed.layout == Layout::Packed
-            && costed.design.tables().len() <= most
-            && costed.design.family() != &Family::Scan
-    });
-    let best = fitting.min_by(|a, b| a.costs.query_ns.total_cmp(&b.costs.query_ns));
-    best.map_or_else(|| small_design(radius), |costed| costed.design)
 }
 
 /// Writes the live documents of some sources, one after the other; the file is durable, but for its name.
@@ -178,7 +141,7 @@ fn write_tables(out: &mut BlockWriter, footer: &mut Footer, options: &RunOptions
     }
     // The codes are read back from the file that is being written.
     out.flush()?;
-    let design = large_design(options.radius, coded);
+    let design = sampled_design(out, footer.codes, options.radius, coded)?;
     let limits = BuildLimits {
         scratch_bytes: options.scratch,
         threads: 1,
@@ -207,6 +170,23 @@ fn write_tables(out: &mut BlockWriter, footer: &mut Footer, options: &RunOptions
         *section = writer.finish()?;
     }
     Ok(())
+}
+
+/// The design for the codes that are written.
+fn sampled_design(out: &BlockWriter, codes: Section, radius: u32, coded: usize) -> Result<Design> {
+    let (file, path) = (out.file(), out.path());
+    let reader = BlockReader {
+        file: &*file,
+        path,
+        seal: out.seal(),
+    };
+    let mut sample = Sample::of(coded);
+    reader.pages(codes, &mut |page| {
+        page.chunks_exact(8)
+            .for_each(|code| sample.see(Fingerprint(fixed(code))));
+        Ok(())
+    })?;
+    Ok(large_design(radius, coded, &sample))
 }
 
 fn write_index(
