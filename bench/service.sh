@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Measures the service on this machine, with the load on the same machine: N fingerprints loaded in bulk, then single
 # checks, batches, texts, durable check-and-inserts, overload, a start after a kill, and half an hour of mixed requests with
-# documents that expire (SOAK_SECONDS, SOAK_RATE a second). One line of JSON each.
-#   service.sh load|measure|overload|restart|soak DIR [N]
+# documents that expire (SOAK_SECONDS, SOAK_RATE a second). `fill` loads N fingerprints through the service instead and tells
+# what it takes meanwhile; `exact` compares answers with a linear scan (PYTHON is one with numpy 2). One line of JSON each.
+#   service.sh load|fill|exact|measure|overload|restart|soak DIR [N]
 # Needs `cargo build --release -p lookalike-cli` and `cargo build --release -p lookalike-server --example load`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,8 +38,25 @@ begin() {
 }
 begin
 run() { "$load" "$address" "$@"; }
+resident() { awk -v what="Vm$1:" '$1 == what {print $2}' "/proc/$pid/status"; }
 
-if [ "$what" = measure ]; then
+if [ "$what" = fill ]; then
+    [ -f "$data.u64" ] || "$load" codes "$stored" "$data.u64"
+    "$binary" client create pages --radius 3 --url "http://$address" >/dev/null
+    "$binary" client load pages "$data.u64" --url "http://$address" &
+    loader=$!
+    while kill -0 "$loader" 2>/dev/null; do
+        sleep "${FILL_EVERY:-60}"
+        count=$("$binary" client show pages --url "http://$address" | grep -o '"documents": *[0-9]*' | grep -o '[0-9]*$')
+        echo "{\"documents\":$count,\"resident_kib\":$(resident RSS),\"bytes_a_document\":$((count ? $(resident RSS) * 1024 / count : 0))}"
+    done
+    wait "$loader"
+    until "$binary" client show pages --url "http://$address" | grep -q '"compacting": *false'; do sleep 1; done
+    echo "{\"compacted\":true,\"resident_kib\":$(resident RSS),\"peak_kib\":$(resident HWM),\"data_mib\":$(du -sm "$data" | cut -f1)}"
+elif [ "$what" = exact ]; then
+    [ -f "$data.u64" ] || "$load" codes "$stored" "$data.u64"
+    "${PYTHON:-python3}" bench/linear_scan.py "$address" "$data.u64" "${SAMPLES:-200}"
+elif [ "$what" = measure ]; then
     # kind, rate, seconds, connections
     run healthz 20000 8 64 "$stored" "$pid"
     run check 20000 10 64 "$stored" "$pid"
