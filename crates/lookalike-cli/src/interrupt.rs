@@ -15,8 +15,33 @@ static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
 enum Watched {
     /// A folder with all that is in it.
     Folder(PathBuf),
-    /// Unfinished files in a folder.
+    /// Unfinished files in a folder of results.
     Unfinished(PathBuf),
+    /// Nothing: the file is what `--resume` goes on with.
+    Begun(PathBuf),
+}
+
+impl Watched {
+    fn remove(&self) {
+        // Whoever still writes there finds out by itself, or is gone in a moment.
+        let _ = match self {
+            Self::Folder(folder) => std::fs::remove_dir_all(folder),
+            Self::Unfinished(folder) => remove_leftovers(folder).map(|_| ()),
+            Self::Begun(_) => Ok(()),
+        };
+    }
+
+    /// What `--resume` would go on with, after [`Self::remove`].
+    fn resumable(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(_) => None,
+            Self::Unfinished(folder) => {
+                let mut entries = std::fs::read_dir(folder).ok()?;
+                entries.next().map(|_| folder.as_path())
+            }
+            Self::Begun(file) => file.exists().then_some(file),
+        }
+    }
 }
 
 /// Has `folder` removed when the command is interrupted.
@@ -27,6 +52,11 @@ pub(crate) fn remove_folder(folder: &Path) {
 /// Has unfinished results in `folder` removed when the command is interrupted.
 pub(crate) fn remove_unfinished(folder: &Path) {
     watch(Watched::Unfinished(folder.to_owned()));
+}
+
+/// Has the command say, when it is interrupted, that `--resume` goes on with `file`.
+pub(crate) fn tell_of(file: &Path) {
+    watch(Watched::Begun(file.to_owned()));
 }
 
 fn watch(watched: Watched) {
@@ -52,19 +82,21 @@ fn wait() {
     let Ok(Some(status)) = runtime.map(|runtime| runtime.block_on(signal())) else {
         return;
     };
-    for watched in &*watched_so_far() {
-        // Whoever still writes there finds out by itself, or is gone in a moment.
-        let _ = match watched {
-            Watched::Folder(folder) => std::fs::remove_dir_all(folder),
-            Watched::Unfinished(folder) => remove_leftovers(folder).map(|_| ()),
-        };
-    }
-    crate::console::error("interrupted");
+    crate::console::error(&end(&watched_so_far()));
     #[expect(
         clippy::exit,
         reason = "the other threads are at work and would not hear of it"
     )]
     std::process::exit(status);
+}
+
+/// Removes what is watched, and tells what is left.
+fn end(watched: &[Watched]) -> String {
+    watched.iter().for_each(Watched::remove);
+    match watched.iter().find_map(Watched::resumable) {
+        Some(path) => format!("interrupted: --resume goes on from {}", path.display()),
+        None => "interrupted".to_owned(),
+    }
 }
 
 /// The exit status for the signal that came; `None` when signals cannot be waited for.

@@ -121,8 +121,8 @@ impl IndexBuild<'_> {
         self.summary(gathering, tables, resumed)
     }
 
-    /// Where the build lives until it is done.
-    fn folder(&self) -> PathBuf {
+    /// Where the build lives until it is done: what [`Self::resume`] goes on with.
+    pub fn folder(&self) -> PathBuf {
         let mut name = self.output.as_os_str().to_owned();
         name.push(".building");
         PathBuf::from(name)

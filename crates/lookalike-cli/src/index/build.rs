@@ -9,6 +9,7 @@ use lookalike_batch::index::IndexBuild;
 use crate::arguments::RunArguments;
 use crate::console::{self, Console};
 use crate::failure::Failure;
+use crate::interrupt;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -87,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         limits: &limits,
         observer: &console,
     };
+    interrupt::tell_of(&job.folder());
     let done = job.run();
     console.clear();
     let summary = done?;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -226,6 +226,37 @@ fn a_build_that_was_killed_goes_on() {
     fs::remove_file(&path).unwrap();
     build().arg("--resume").succeed();
     assert!(fs::read(&path).unwrap() == fs::read(&whole).unwrap());
+}
+
+/// Ctrl-C while the input is still being read.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_build_says_what_goes_on_with_it() {
+    let folder = Folder::new();
+    let path = folder.path("index");
+    let mut child = index("build")
+        .args(["-", "--no-ids", "-o"])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let building = folder.path("index.building");
+    while !building.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    // Its input goes on meanwhile.
+    let input = child.stdin.take();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    drop(input);
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    let told = format!("interrupted: --resume goes on from {}", building.display());
+    assert!(said.contains(&told), "{said}");
 }
 
 #[test]

@@ -217,7 +217,11 @@ fn an_interrupted_job_removes_its_temporary_files() {
             "the job was to be interrupted"
         );
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert!(said.contains("lookalike: error: interrupted\n"), "{said}");
+        let told = format!(
+            "lookalike: error: interrupted: --resume goes on from {}\n",
+            out.display()
+        );
+        assert!(said.contains(&told), "{said}");
         let left = names(&out);
         assert!(left.iter().all(|name| !name.contains("tmp-")), "{left:?}");
         nothing_is_half(&out, reference);
