@@ -310,7 +310,7 @@ fn snapshots_are_made_checked_restored_and_what_is_left_is_saved() {
 #[test]
 fn tls_is_spoken_and_keys_change_without_a_restart() {
     let folder = Folder::new();
-    let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/tls");
+    let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/tls");
     let file = |name: &str| tls.join(name).to_str().unwrap().to_owned();
     let keys = folder.path("keys");
     let make = |name: &str| {
