@@ -82,3 +82,50 @@ fn row_10_bombs_and_a_line_of_a_gigabyte_are_counted_and_the_rest_is_read() {
     assert_eq!(kinds, ["binary", "bomb"]);
     assert_eq!(run["counts"]["too_long"], 5, "{run}");
 }
+
+/// Fuzzing found it: eight bytes of a head of 1,939 asked for two gigabytes, and got them.
+#[test]
+#[cfg(feature = "parquet")]
+fn row_10_a_parquet_page_that_says_it_is_huge_is_not_unpacked_and_other_row_groups_are_read() {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::{Compression, ZstdLevel};
+    use parquet::file::properties::WriterProperties;
+
+    let folder = Folder::new();
+    let path = folder.path("in.parquet");
+    let group = |text: &str| {
+        let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
+        RecordBatch::try_from_iter([("text", text)]).unwrap()
+    };
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .build();
+    let file = std::fs::File::create(&path).unwrap();
+    let schema = group("").schema();
+    let mut writer = ArrowWriter::try_new(file, schema, Some(properties)).unwrap();
+    for text in [STORY, &" ".repeat(300 * MIB), "of another kind"] {
+        writer.write(&group(text)).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.close().unwrap();
+    let done = lookalike("dedup")
+        .arg(&path)
+        .args(["--memory", "64M", "--json", "-o"])
+        .arg(folder.path("out"))
+        .succeed();
+    let run = done.json();
+    let peak = run["measured"]["peak_memory"].as_u64().unwrap();
+    assert!(peak < 128 << 20, "{peak}");
+    assert_eq!(run["decisions"]["kept"], 2, "{run}");
+    let skipped = json_lines(&std::fs::read(folder.path("out/skipped.jsonl")).unwrap());
+    assert_eq!(skipped.len(), 1, "{skipped:?}");
+    assert_eq!(skipped[0]["kind"], "damaged");
+    let reason = skipped[0]["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("row group 2: ") && reason.contains("says that it comes to 3145728"),
+        "{reason}"
+    );
+}

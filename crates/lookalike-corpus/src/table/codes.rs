@@ -12,11 +12,16 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use super::pages::CheckedFile;
 use super::{CodeCell, column};
 use crate::guard::guarded;
 
@@ -43,8 +48,13 @@ impl CodeTable {
     /// When it is no Parquet file or has no column `fingerprint`.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        let builder =
-            guarded(|| ParquetRecordBatchReaderBuilder::try_new(file)).map_err(invalid)?;
+        let open = || {
+            let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
+            let file = CheckedFile(file);
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+            Ok::<_, ParquetError>(builder)
+        };
+        let builder = guarded(open).map_err(invalid)?;
         let names = builder
             .schema()
             .fields()

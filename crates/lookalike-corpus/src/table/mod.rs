@@ -18,6 +18,8 @@ mod fill;
 #[cfg(feature = "parquet")]
 mod kind;
 #[cfg(feature = "parquet")]
+mod pages;
+#[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "parquet")]
 pub(crate) mod writer;

@@ -9,6 +9,7 @@ use parquet::arrow::arrow_reader::{
 };
 
 use super::column;
+use super::pages::CheckedFile;
 use crate::chunk;
 use crate::decode;
 use crate::error::ReadError;
@@ -100,7 +101,7 @@ impl<'a> ParquetTable<'a> {
         self.next_group += 1;
         let per_row = group.total_byte_size() / group.num_rows().max(1);
         let rows = (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS) as usize;
-        let file = file.try_clone().map_err(|error| error.to_string())?;
+        let file = CheckedFile(file.try_clone().map_err(|error| error.to_string())?);
         let metadata = metadata.clone();
         let reader = guarded(|| {
             ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
