@@ -30,7 +30,7 @@ pub struct Split<W> {
     pub(in super::super) rest: W,
 }
 
-/// Some entries of a bucket, at most [`TOGETHER`]: so many from a place of some bytes on.
+/// Some entries of a bucket, at most 64: so many from a place of some bytes on.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     pub(super) bytes: &'a [u8],
