@@ -1,19 +1,19 @@
 //! The batch query (M7): a large file of codes streams by a set of queries in memory.
 //!
 //! The queries stand in an index. Before it stands a filter: of two halves of a code one has at most
-//! (k - 1) / 2 of the errors, so a bitmap for each half marks what the halves of the queries look
-//! like with so many errors; a code that neither bitmap knows is far from every query. For a million
-//! queries and distance 3, two bitmaps of 2^32 bits let three codes in two hundred through.
+//! (k - 1) / 2 of the errors, so a filter for each half marks what the halves of the queries look
+//! like with so many errors; a code that neither filter knows is far from every query. For a million
+//! queries and distance 3, two filters of 128 MiB let two codes in a hundred through.
 
 use super::build::BuildError;
 use super::code::{Code, Word};
-use super::cost::{Constants, neighbours};
+use super::cost::Constants;
 use super::entropy::BitBalance;
 use super::index::TableIndex;
 use super::plan::{Costed, Limits, plan};
-use super::{Design, HammingIndex, Layout};
+use super::{Design, HammingIndex, Layout, kernel};
 use buckets::Buckets;
-use filter::{Filter, filter_bits, half_budgets};
+use filter::{Filter, Shape, half_budgets};
 
 mod buckets;
 mod filter;
@@ -59,11 +59,9 @@ pub struct JoinScratch {
 }
 
 /// Codes that are filtered together.
-const BLOCK: usize = 1 << 24;
+const BLOCK: usize = 1 << kernel::OWN_BITS;
 /// Codes that are searched together.
 const GROUP: usize = 256;
-/// Bytes of bitmaps that a code of the stream is worth: so many are cleared and read for it.
-const BITMAP_BYTES: u64 = 8;
 /// Designs up to so many times slower than the fastest are worth their smaller memory.
 const SLOWER: f64 = 8.0;
 
@@ -95,18 +93,14 @@ impl<C: Code> BatchJoin<C> {
         let index = TableIndex::build(queries, &design, layout)?;
         let (distinct, stream) = (index.len() as u64, limits.stream_codes);
         let left = limits.memory_bytes.saturating_sub(index.bytes() as u64);
-        let most = left.min(stream.saturating_mul(BITMAP_BYTES));
         let balance = BitBalance::sample(queries, 1 << 16);
         let shapes = half_budgets(bits, radius).into_iter();
         let shapes = shapes.map(|(half, budget)| {
-            let address_bits = filter_bits(distinct, budget, bits / 2, most)?;
-            let marks = distinct.saturating_mul(neighbours(address_bits, budget));
-            (marks <= stream).then_some((half, address_bits, budget))
+            let shape = Shape::cheapest(distinct, budget, bits / 2, left, (BLOCK, stream))?;
+            Some((half, budget, shape))
         });
         let shapes: Vec<_> = shapes.collect::<Option<_>>().unwrap_or_default();
-        let made = |(half, address_bits, budget)| {
-            Filter::new(queries, &balance, half, address_bits, budget)
-        };
+        let made = |(half, budget, shape)| Filter::new(queries, &balance, (half, budget), shape);
         let filters = if limits.threads > 1 {
             std::thread::scope(|scope| {
                 let made = &made;
@@ -150,7 +144,7 @@ impl<C: Code> BatchJoin<C> {
     /// Visits every pair of a code of `chunk`, by its position, and a distinct query within the
     /// radius, with their distance. In order of position, each pair once.
     ///
-    /// Large chunks are best: bitmaps are read through once for every 2^24 codes.
+    /// Large chunks are best: filters are read through once for every 2^24 codes.
     pub fn join(
         &self,
         chunk: &[C],

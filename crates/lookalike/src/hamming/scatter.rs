@@ -29,9 +29,9 @@ impl<W: Word> Scatter<W> {
     pub(super) fn new(counts: &[usize], out: &mut Vec<W>) -> Self {
         let total = counts.iter().sum();
         if out.capacity() < total {
-            // Zeros from the system: pages are asked for before they are touched.
+            // Zeros from the system: nothing is written twice.
             *out = vec![W::ZERO; total];
-            kernel::ask_huge_pages(out);
+            kernel::claim_huge_pages(out);
         }
         out.resize(total, W::ZERO);
         let beyond = out.as_ptr().addr() % 64 / size_of::<W>() % LINE;

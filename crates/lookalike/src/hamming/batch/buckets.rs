@@ -20,6 +20,12 @@ pub(super) struct Buckets {
     lines: Vec<Line>,
     /// Items in each bucket, those in its line included.
     counts: Vec<u32>,
+    whole: WholeLines,
+}
+
+/// The items of all buckets that left their line.
+#[derive(Debug, Default)]
+struct WholeLines {
     /// All buckets, each of `capacity` items, from the first whole cache line on.
     items: Vec<u64>,
     from: usize,
@@ -34,47 +40,74 @@ impl Buckets {
         self.counts.clear();
         self.counts.resize(buckets, 0);
         // A quarter more than the mean: evenly spread items fit without being emptied midway.
-        self.capacity = (items / buckets * 5 / 4 + 8 * LINE).next_multiple_of(LINE);
-        let wanted = buckets * self.capacity + LINE;
-        if self.items.len() < wanted {
-            // Fresh pages are zero already: nothing is written before the advice, or twice.
-            self.items = vec![0; wanted];
-            kernel::ask_huge_pages(&mut self.items);
-        }
-        let beyond_line = self.items.as_ptr().addr() % 64 / size_of::<u64>();
-        self.from = (LINE - beyond_line) % LINE;
+        let capacity = (items / buckets * 5 / 4 + 8 * LINE).next_multiple_of(LINE);
+        self.whole.prepare(buckets, capacity);
     }
 
-    /// Adds an item; hands a bucket that is full to `empty`.
+    /// Adds items, each with its bucket; hands a bucket that is full to `empty`.
     #[inline(always)]
-    pub(super) fn push(&mut self, bucket: usize, item: u64, empty: &mut impl FnMut(usize, &[u64])) {
-        let count = self.counts[bucket] as usize;
-        self.lines[bucket].0[count % LINE] = item;
-        self.counts[bucket] = count as u32 + 1;
-        if count % LINE == LINE - 1 {
-            self.flush(bucket, count + 1, empty);
-        }
-    }
-
-    fn flush(&mut self, bucket: usize, count: usize, empty: &mut impl FnMut(usize, &[u64])) {
-        let start = self.from + bucket * self.capacity;
-        kernel::stream_line(&mut self.items, start + count - LINE, &self.lines[bucket].0);
-        if count == self.capacity {
-            self.counts[bucket] = 0;
-            empty(bucket, &self.items[start..start + count]);
+    pub(super) fn extend(
+        &mut self,
+        items: impl Iterator<Item = (usize, u64)>,
+        empty: &mut impl FnMut(usize, &[u64]),
+    ) {
+        let (lines, counts) = (self.lines.as_mut_slice(), self.counts.as_mut_slice());
+        for (bucket, item) in items {
+            let count = counts[bucket];
+            let line = &mut lines[bucket];
+            line.0[count as usize % LINE] = item;
+            counts[bucket] = count + 1;
+            if count as usize % LINE == LINE - 1 && self.whole.add(bucket, count, line) {
+                counts[bucket] = 0;
+                empty(bucket, self.whole.bucket(bucket, self.whole.capacity));
+            }
         }
     }
 
     /// Hands every bucket to `empty`, in order.
     pub(super) fn finish(&mut self, empty: &mut impl FnMut(usize, &[u64])) {
-        for bucket in 0..self.counts.len() {
-            let count = std::mem::take(&mut self.counts[bucket]) as usize;
-            let start = self.from + bucket * self.capacity;
+        kernel::end_streaming();
+        for (bucket, (count, line)) in self.counts.iter_mut().zip(&self.lines).enumerate() {
+            let count = std::mem::take(count) as usize;
+            let start = self.whole.start(bucket);
             let whole = count - count % LINE;
-            let waiting = &self.lines[bucket].0[..count % LINE];
-            self.items[start + whole..start + count].copy_from_slice(waiting);
-            empty(bucket, &self.items[start..start + count]);
+            let waiting = &line.0[..count % LINE];
+            self.whole.items[start + whole..start + count].copy_from_slice(waiting);
+            empty(bucket, self.whole.bucket(bucket, count));
         }
+    }
+}
+
+impl WholeLines {
+    fn prepare(&mut self, buckets: usize, capacity: usize) {
+        self.capacity = capacity;
+        let wanted = buckets * capacity + LINE;
+        if self.items.len() < wanted {
+            self.items = Vec::new();
+            // Fresh pages are zero already: nothing is written twice.
+            self.items = vec![0; wanted];
+            kernel::claim_huge_pages(&mut self.items);
+        }
+        let beyond_line = self.items.as_ptr().addr() % 64 / size_of::<u64>();
+        self.from = (LINE - beyond_line) % LINE;
+    }
+
+    #[inline(always)]
+    fn start(&self, bucket: usize) -> usize {
+        self.from + bucket * self.capacity
+    }
+
+    fn bucket(&self, bucket: usize, count: usize) -> &[u64] {
+        &self.items[self.start(bucket)..][..count]
+    }
+
+    /// Takes a line whose last item has the number `last` in its bucket; whether the bucket is full then.
+    #[inline(never)]
+    fn add(&mut self, bucket: usize, last: u32, line: &Line) -> bool {
+        let count = last as usize + 1;
+        let start = self.start(bucket);
+        kernel::stream_line(&mut self.items, start + count - LINE, &line.0);
+        count == self.capacity
     }
 }
 
@@ -91,7 +124,7 @@ mod tests {
                 let mut out = vec![Vec::new(); 1 << digit_bits];
                 let mut empty = |bucket: usize, items: &[u64]| out[bucket].extend_from_slice(items);
                 let bucket = |item: u64| (item * skew % (1 << digit_bits)) as usize;
-                (0..each).for_each(|item| buckets.push(bucket(item), item, &mut empty));
+                buckets.extend((0..each).map(|item| (bucket(item), item)), &mut empty);
                 buckets.finish(&mut empty);
                 let mut again = vec![Vec::new(); 1 << digit_bits];
                 (0..each).for_each(|item| again[bucket(item)].push(item));

@@ -1,15 +1,24 @@
 //! Huge pages for memory that is read at random: a random line beyond 1 GiB costs twice as much without them.
 //!
-//! They are asked for twice. [`ask_huge_pages`] comes before memory is touched, and costs nothing; but where most of the
-//! memory holds cached files, the system finds free huge pages for some of it only. [`gather_huge_pages`] comes once the
-//! content is final: the system moves what lies in small pages to huge ones, and makes room for these.
+//! They are asked for before memory is touched, which costs nothing; but where most of the memory holds cached files, the
+//! system finds free huge pages for some of it only. For others it makes room when it is told to move what lies in small
+//! pages. [`claim_huge_pages`] tells it before anything is written, when there is nothing to move yet: for memory that will
+//! be filled. [`gather_huge_pages`] does it once the content is there. [`ask_huge_pages`] alone is for what may stay empty.
 //!
-//! Both are hints: content and results never depend on them, and systems other than Linux have neither.
+//! All are hints: content and results never depend on them, and systems other than Linux have none of them.
 
 /// Asks the system to back a large allocation with huge pages as it is filled.
 pub(in super::super) fn ask_huge_pages<T>(items: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     linux::ask(items.as_mut_ptr().cast(), items.capacity() * size_of::<T>());
+    #[cfg(not(target_os = "linux"))]
+    let _ = items;
+}
+
+/// Puts the whole room of a list, filled or not, in huge pages as far as the system has them. All of it is taken at once.
+pub(in super::super) fn claim_huge_pages<T>(items: &mut Vec<T>) {
+    #[cfg(target_os = "linux")]
+    linux::claim(items.as_mut_ptr().cast(), items.capacity() * size_of::<T>());
     #[cfg(not(target_os = "linux"))]
     let _ = items;
 }
@@ -28,6 +37,7 @@ pub(in super::super) fn gather_huge_pages<T>(items: &[T]) {
 mod linux {
     use std::ffi::c_void;
     use std::io;
+    use std::mem::MaybeUninit;
     use std::ops::Range;
 
     /// Of the usual pages of 4 KiB; where pages are larger, a huge one is, too, and the system declines.
@@ -54,6 +64,17 @@ mod linux {
             // access rights, and a failure is only a missing speed-up.
             let _ = unsafe { madvise(address, range.len(), MADV_HUGEPAGE) };
         }
+    }
+
+    pub(super) fn claim(start: *mut c_void, bytes: usize) {
+        ask(start, bytes);
+        for page in whole_pages(start.addr(), bytes).step_by(HUGE_PAGE) {
+            let byte = start.with_addr(page).cast::<MaybeUninit<u8>>();
+            // SAFETY: the byte lies within an allocation that the caller alone has access to, and is written back as it was,
+            // whether it was ever written or not.
+            unsafe { byte.write_volatile(byte.read_volatile()) };
+        }
+        gather(start, bytes);
     }
 
     pub(super) fn gather(start: *mut c_void, bytes: usize) {
@@ -113,6 +134,17 @@ mod linux {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn claimed_room_keeps_what_is_in_it() {
+        claim_huge_pages(&mut Vec::<u64>::new());
+        const COUNT: u64 = 5 << 17;
+        let mut half = Vec::with_capacity(2 * COUNT as usize);
+        half.extend(0..COUNT);
+        claim_huge_pages(&mut half);
+        half.extend(COUNT..2 * COUNT);
+        assert!(half.into_iter().eq(0..2 * COUNT));
+    }
 
     #[test]
     fn pages_keep_their_content_whoever_reads_meanwhile() {

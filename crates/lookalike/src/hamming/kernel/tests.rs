@@ -4,6 +4,7 @@ use super::super::design::TableKey;
 use super::super::layout::Layout;
 use super::super::table::Table;
 use super::bits::{deposit_portably, extract_portably, permute_portably};
+use super::marks::{marked_at, marked_portably};
 use super::once::search_once_at;
 use super::pairs::*;
 use super::probe::*;
@@ -61,6 +62,27 @@ proptest! {
             prop_assert_eq!((compared, &found), (portably, &expected), "{:?}", level);
         }
         probe_some_lines(&bytes, width, probes, needle)?;
+    }
+
+    #[test]
+    fn marks_are_found_as_by_their_twins(
+        words in proptest::collection::vec(any::<u64>(), 64),
+        thin: u64,
+        word_bits in 0_u32..=6,
+        items in proptest::collection::vec(any::<u64>(), 0..100),
+    ) {
+        let words: Vec<u64> = words[..1 << word_bits].iter().map(|word| word | thin).collect();
+        marks_equal_their_twin::<false>(&words, &items)?;
+        marks_equal_their_twin::<true>(&words, &items)?;
+    }
+
+    #[test]
+    fn what_was_marked_is_found(
+        addresses in proptest::collection::vec(0_u64..1 << 16, 0..300),
+        digit_bits in 0_u32..=3,
+    ) {
+        marks_are_found::<false>(&addresses, digit_bits)?;
+        marks_are_found::<true>(&addresses, digit_bits)?;
     }
 
     #[test]
@@ -260,6 +282,47 @@ fn probe_some_lines(
     let compared = probe_lines(&lines, shape, probes, needle, &mut found);
     let portably = probe_lines_portably(&lines, shape, probes, needle, &mut expected);
     prop_assert_eq!((compared, found), (portably, expected));
+    Ok(())
+}
+
+fn marks_equal_their_twin<const SPREAD: bool>(
+    words: &[u64],
+    items: &[u64],
+) -> Result<(), TestCaseError> {
+    let mut room = vec![0; items.len()];
+    let kept = marked_portably::<SPREAD>(words, items, &mut room);
+    for level in Level::available() {
+        let mut found = vec![7];
+        marked_at::<SPREAD>(level, words, items, &mut found);
+        prop_assert_eq!(&found[1..], &room[..kept], "{:?}", level);
+    }
+    Ok(())
+}
+
+/// Of all addresses of 16 bits, those that were marked are found, and of the others none or few.
+fn marks_are_found<const SPREAD: bool>(
+    addresses: &[u64],
+    digit_bits: u32,
+) -> Result<(), TestCaseError> {
+    const BITS: u32 = 16;
+    let stretch = 1 << (BITS - 6 - digit_bits);
+    let mut words = vec![0; stretch << digit_bits];
+    for &address in addresses {
+        let (digit, item) = mark_item::<SPREAD>(address, BITS, digit_bits);
+        mark::<SPREAD>(&mut words[digit * stretch..][..stretch], &[item]);
+    }
+    let mut found = Vec::new();
+    for address in 0..1 << BITS {
+        let (digit, item) = mark_item::<SPREAD>(address, BITS, digit_bits);
+        let words = &words[digit * stretch..][..stretch];
+        marked::<SPREAD>(words, &[item | address], &mut found);
+    }
+    let marked = |address: &u64| found.binary_search(&(*address as u32)).is_ok();
+    prop_assert!(addresses.iter().all(marked));
+    let distinct: std::collections::BTreeSet<_> = addresses.iter().collect();
+    let mistaken = found.len() - distinct.len();
+    // Three bits for each of 300 marks in 1024 words: about four addresses are taken for marked ones.
+    prop_assert!(mistaken <= if SPREAD { 100 } else { 0 }, "{}", mistaken);
     Ok(())
 }
 

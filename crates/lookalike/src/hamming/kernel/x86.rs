@@ -4,6 +4,7 @@
 //! argument of every call inside. Those behind have the features of a level.
 
 use super::dense::{self, Dense};
+use super::marks::marked_portably;
 use super::once::{self, Found, OnceTable, Steps};
 use super::pairs::{close_pairs_portably, near_windows_portably};
 use super::probe::probe_packed_portably;
@@ -17,11 +18,13 @@ use avx512::{
     search_once_avx512, search_once_popcnt,
 };
 use gather::probe_dense_popcnt;
+use marks::marked_avx512;
 use std::arch::x86_64::*;
 
 mod avx2;
 mod avx512;
 mod gather;
+mod marks;
 
 pub(super) fn extract(word: u64, mask: u64) -> u64 {
     #[target_feature(enable = "bmi2")]
@@ -145,6 +148,26 @@ pub(super) fn probe_dense(
         }
         // SAFETY: every level above portable includes POPCNT, BMI1 and BMI2.
         _ => unsafe { by_popcnt(table, probes, needle, hit) },
+    }
+}
+
+pub(super) fn marked<const SPREAD: bool>(
+    level: Level,
+    words: &[u64],
+    items: &[u64],
+    room: &mut [u32],
+) -> usize {
+    #[target_feature(enable = "popcnt,bmi1,bmi2")]
+    fn by_shifts<const SPREAD: bool>(words: &[u64], items: &[u64], room: &mut [u32]) -> usize {
+        marked_portably::<SPREAD>(words, items, room)
+    }
+    match level {
+        Level::Avx512 | Level::Avx512Popcnt => {
+            // SAFETY: the level was detected.
+            unsafe { marked_avx512::<SPREAD>(words, items, room) }
+        }
+        // SAFETY: every level above portable includes POPCNT, BMI1 and BMI2.
+        _ => unsafe { by_shifts::<SPREAD>(words, items, room) },
     }
 }
 
