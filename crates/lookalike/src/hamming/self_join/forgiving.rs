@@ -344,7 +344,7 @@ struct Judge<'a, C: Code, V> {
     b: (usize, Part<'a>),
     /// By what the buckets of a pair differ within their parts.
     flip: usize,
-    /// The bucket of each code of the first part, where they are numbered.
+    /// The bucket of each code of the first part.
     buckets: &'a [u16],
     visitor: &'a mut V,
 }
@@ -370,8 +370,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> Judge<'a, C, V> {
         if apart.count_ones() > self.pass.radius {
             return;
         }
-        let numbered = self.buckets.get(a as usize);
-        let bucket = numbered.map_or_else(|| self.a.1.bucket_of(a), |&bucket| bucket.into());
+        let bucket = usize::from(self.buckets[a as usize]);
         let partner = bucket ^ self.flip;
         if !self.b.1.range(partner).contains(&(b as usize)) {
             return;

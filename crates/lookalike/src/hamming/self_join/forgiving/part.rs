@@ -101,9 +101,9 @@ impl SortedParts {
 
 fn resize<T: Copy + Default>(items: &mut Vec<T>, len: usize) {
     if items.capacity() < len {
-        // Zeros from the system: pages are asked for before they are touched.
+        // Zeros from the system: nothing is written twice.
         *items = vec![T::default(); len];
-        kernel::ask_huge_pages(items);
+        kernel::claim_huge_pages(items);
     }
     items.resize(len, T::default());
 }
@@ -126,8 +126,8 @@ impl Room<'_> {
         self.larger.extend(larger.map(|(bucket, _)| bucket as u32));
     }
 
-    /// Takes the words of `segments` in, by bucket.
-    fn order(&mut self, segments: &[&[u64]], shape: Shape) {
+    /// Takes the words of `segments` in, by bucket. `ordered` is memory that is used again.
+    fn order(&mut self, segments: &[&[u64]], shape: Shape, ordered: &mut Vec<u64>) {
         let last = (1 << shape.below) - 1;
         let bucket = |word: u64| (word >> shape.rest_bits) as usize & last;
         let side = ((1_u64 << (shape.rest_bits - 32)) - 1) as u16;
@@ -140,13 +140,19 @@ impl Room<'_> {
         for slot in next.iter_mut() {
             start += std::mem::replace(slot, start);
         }
+        // Whole words first: one write to a place that is not in the first-level cache, not one for each of two lists.
+        ordered.resize(start as usize, 0);
         for segment in segments {
             for &word in *segment {
                 let slot = &mut next[bucket(word)];
-                self.lows[*slot as usize] = word as u32;
-                self.sides[*slot as usize] = (word >> 32) as u16 & side;
+                ordered[*slot as usize] = word;
                 *slot += 1;
             }
+        }
+        let lists = self.lows.iter_mut().zip(self.sides.iter_mut());
+        for (&word, (low, beside)) in ordered.iter().zip(lists) {
+            *low = word as u32;
+            *beside = (word >> 32) as u16 & side;
         }
     }
 
@@ -192,11 +198,6 @@ impl Part<'_> {
         self.starts[bucket] as usize..self.starts[bucket + 1] as usize
     }
 
-    /// The bucket of the code at a place.
-    pub(super) fn bucket_of(&self, at: u32) -> usize {
-        self.starts.partition_point(|&start| start <= at) - 1
-    }
-
     /// The bits of a code that do not number its bucket.
     pub(super) fn rest(&self, at: usize) -> u64 {
         u64::from(self.sides[at]) << 32 | u64::from(self.lows[at])
@@ -220,6 +221,8 @@ pub(super) struct Finder {
     buckets: Vec<u16>,
     /// Where the codes of each bucket look.
     windows: Vec<u32>,
+    /// The words of a part by bucket.
+    ordered: Vec<u64>,
 }
 
 /// Takes a part in, drops what is equal, and finds the pairs of each bucket.
@@ -230,19 +233,22 @@ pub(super) fn sort_part(
     room: &mut Room<'_>,
     finder: &mut Finder,
 ) {
-    room.order(segments, shape);
+    room.order(segments, shape, &mut finder.ordered);
     room.list_larger();
     room.drop_equal(MANY);
     let part = room.part();
+    finder.number_buckets(part);
     finder.inside(part, radius);
     let equal = |&(a, b): &(u32, u32)| {
-        let inside = (b as usize) < part.len();
-        let alike = inside && part.rest(a as usize) == part.rest(b as usize);
-        alike && part.bucket_of(a) == part.bucket_of(b)
+        let (a, b) = (a as usize, b as usize);
+        let alike = b < part.len() && part.rest(a) == part.rest(b);
+        alike && finder.buckets[a] == finder.buckets[b]
     };
     if finder.found.iter().any(equal) {
         room.drop_equal(2);
-        finder.inside(room.part(), radius);
+        let part = room.part();
+        finder.number_buckets(part);
+        finder.inside(part, radius);
     }
 }
 
@@ -282,7 +288,7 @@ impl Finder {
         self.buckets.truncate(part.len());
     }
 
-    /// The bucket of each code of the part at work; none before there is one.
+    /// The bucket of each code of the part at work.
     pub(super) fn buckets(&self) -> &[u16] {
         &self.buckets
     }
