@@ -142,8 +142,11 @@ impl Parts {
     }
 }
 
-/// Hands every bucket, from the first to the last and empty ones too, to `sink`: the stored bits of
-/// its distinct codes, ascending.
+/// Who is handed buckets.
+pub(super) type Sink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
+
+/// Hands every bucket, from the first to the last and empty ones too, to `sink`, some at a time: the stored bits of
+/// their distinct codes, ascending within each bucket, and how many each of them has.
 ///
 /// `count` is the number of codes of the source; at most `scratch_bytes` are taken beside, if a part
 /// fits in them, and some mebibytes. One of the threads hands buckets on, the others sort them.
@@ -152,7 +155,7 @@ pub(super) fn buckets<C: Code>(
     count: usize,
     addressing: &Addressing<C::Word>,
     (scratch_bytes, threads): (usize, usize),
-    sink: &mut dyn FnMut(&[C::Word]),
+    sink: Sink<'_, C::Word>,
 ) -> Result<(), BuildError> {
     let parts = count_parts(source, count, addressing)?;
     if parts.counts.iter().sum::<usize>() != count {
@@ -258,33 +261,25 @@ struct Run<W> {
     sorter: PartSorter<W>,
     rests: Vec<W>,
     /// Codes of each bucket.
-    sizes: Vec<usize>,
+    sizes: Vec<u32>,
 }
 
 impl<W: Word> Run<W> {
     fn sort(&mut self, parts: &[&[W]], addressing: &Addressing<W>, below: u32) {
-        let Self {
-            sorter,
-            rests,
-            sizes,
-        } = self;
-        rests.clear();
-        sizes.clear();
+        self.rests.clear();
+        self.sizes.clear();
         for codes in parts {
-            sorter.buckets(codes, addressing, below, &mut |bucket| {
-                rests.extend_from_slice(bucket);
-                sizes.push(bucket.len());
-            });
+            let (rests, sizes) = self.sorter.buckets(codes, addressing.rest_bits, below);
+            self.rests.extend_from_slice(rests);
+            self.sizes.extend_from_slice(sizes);
         }
     }
 
     /// Hands the buckets on, and forgets them.
-    fn hand_on(&mut self, sink: &mut dyn FnMut(&[W])) {
-        let mut rests = self.rests.as_slice();
-        for size in self.sizes.drain(..) {
-            let (bucket, later) = rests.split_at(size);
-            sink(bucket);
-            rests = later;
+    fn hand_on(&mut self, sink: Sink<'_, W>) {
+        if !self.sizes.is_empty() {
+            sink(&self.rests, &self.sizes);
+            self.sizes.clear();
         }
     }
 }
@@ -305,12 +300,15 @@ impl<W: Word> Runs<W> {
         parts: &[&[W]],
         addressing: &Addressing<W>,
         below: u32,
-        sink: &mut dyn FnMut(&[W]),
+        sink: Sink<'_, W>,
     ) {
         if self.busy.is_empty() {
             let sorter = &mut self.ready[0].sorter;
-            let mut each = |codes: &&[W]| sorter.buckets(codes, addressing, below, sink);
-            return parts.iter().for_each(&mut each);
+            for codes in parts {
+                let (rests, sizes) = sorter.buckets(codes, addressing.rest_bits, below);
+                sink(rests, sizes);
+            }
+            return;
         }
         for round in parts.chunks(PARTS_AT_ONCE * self.busy.len()) {
             std::thread::scope(|scope| {
@@ -330,76 +328,106 @@ impl<W: Word> Runs<W> {
 #[derive(Default)]
 struct PartSorter<W> {
     sorted: Vec<W>,
-    ends: Vec<u32>,
+    /// Where each bucket ends, and then how many codes it has.
+    sizes: Vec<u32>,
 }
 
+/// Buckets of more codes are sorted by themselves.
+const FEW: usize = 24;
+
 impl<W: Word> PartSorter<W> {
-    fn buckets(
-        &mut self,
-        codes: &[W],
-        addressing: &Addressing<W>,
-        below: u32,
-        sink: &mut dyn FnMut(&[W]),
-    ) {
-        self.scatter(codes, addressing.rest_bits, below);
+    /// The stored bits of the distinct codes of each bucket of a part, and how many it has.
+    fn buckets(&mut self, codes: &[W], rest_bits: u32, below: u32) -> (&[W], &[u32]) {
+        self.scatter(codes, rest_bits, below);
         let mut start = 0;
-        for &end in &self.ends {
+        for &end in &self.sizes {
             let bucket = &mut self.sorted[start..end as usize];
-            sort(bucket);
-            let distinct = drop_repetitions(bucket, addressing.rest_bits);
-            sink(&bucket[..distinct]);
+            if bucket.len() > FEW {
+                bucket.sort_unstable();
+            }
             start = end as usize;
+        }
+        sort_nearly_sorted(&mut self.sorted);
+        let distinct = keep_distinct(&mut self.sorted);
+        if distinct == codes.len() {
+            let mut start = 0;
+            for slot in &mut self.sizes {
+                let end = *slot;
+                *slot -= std::mem::replace(&mut start, end);
+            }
+        } else {
+            self.sorted.truncate(distinct);
+            self.count(rest_bits, below);
+        }
+        for code in &mut self.sorted {
+            *code = code.low(rest_bits);
+        }
+        (&self.sorted, &self.sizes)
+    }
+
+    /// Counts the codes of each bucket of the sorted ones.
+    fn count(&mut self, rest_bits: u32, below: u32) {
+        let bucket = bucket_of(rest_bits, below);
+        self.sizes.clear();
+        self.sizes.resize(1 << below, 0);
+        for &code in &self.sorted {
+            self.sizes[bucket(code)] += 1;
         }
     }
 
     /// A counting sort by the low `below` bits of the address, which lie above `rest_bits` others.
     fn scatter(&mut self, codes: &[W], rest_bits: u32, below: u32) {
-        let low = (1 << below) - 1;
-        let bucket = |code: W| (code.above(rest_bits) & low) as usize;
-        self.ends.clear();
-        self.ends.resize(1 << below, 0);
+        let bucket = bucket_of(rest_bits, below);
+        let ends = &mut self.sizes;
+        ends.clear();
+        ends.resize(1 << below, 0);
         self.sorted.resize(codes.len(), W::ZERO);
         for &code in codes {
-            self.ends[bucket(code)] += 1;
+            ends[bucket(code)] += 1;
         }
         let mut start = 0;
-        for slot in &mut self.ends {
+        for slot in ends.iter_mut() {
             start += std::mem::replace(slot, start);
         }
         for &code in codes {
-            let slot = &mut self.ends[bucket(code)];
+            let slot = &mut ends[bucket(code)];
             self.sorted[*slot as usize] = code;
             *slot += 1;
         }
     }
 }
 
-/// Sorts a bucket: most have a handful of codes.
-fn sort<W: Word>(bucket: &mut [W]) {
-    const FEW: usize = 24;
-    if bucket.len() > FEW {
-        return bucket.sort_unstable();
-    }
-    for from in 1..bucket.len() {
-        let code = bucket[from];
+/// The bucket of a code within its part.
+fn bucket_of<W: Word>(rest_bits: u32, below: u32) -> impl Fn(W) -> usize {
+    let last = (1 << below) - 1;
+    move |code: W| (code.above(rest_bits) & last) as usize
+}
+
+/// Sorts codes that stand near their places already. In one go over all buckets, of which most have a handful of codes or
+/// one: a loop for each of them would be mispredicted at every end.
+fn sort_nearly_sorted<W: Word>(codes: &mut [W]) {
+    for from in 1..codes.len() {
+        let code = codes[from];
         let mut to = from;
-        while to > 0 && bucket[to - 1] > code {
-            bucket[to] = bucket[to - 1];
+        while to > 0 && codes[to - 1] > code {
+            codes[to] = codes[to - 1];
             to -= 1;
         }
-        bucket[to] = code;
+        codes[to] = code;
     }
 }
 
-/// Moves the distinct codes of a sorted bucket to its front, without their address; how many.
-fn drop_repetitions<W: Word>(bucket: &mut [W], rest_bits: u32) -> usize {
-    let mut distinct = 0;
-    for i in 0..bucket.len() {
-        let rest = bucket[i].low(rest_bits);
-        if distinct == 0 || bucket[distinct - 1] != rest {
-            bucket[distinct] = rest;
-            distinct += 1;
-        }
+/// Moves the distinct ones of sorted codes to the front; how many.
+fn keep_distinct<W: Word>(codes: &mut [W]) -> usize {
+    let Some(&(mut last)) = codes.first() else {
+        return 0;
+    };
+    let mut kept = 1;
+    for at in 1..codes.len() {
+        let code = codes[at];
+        codes[kept] = code;
+        kept += usize::from(code != last);
+        last = code;
     }
-    distinct
+    kept
 }

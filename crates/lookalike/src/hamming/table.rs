@@ -106,12 +106,12 @@ impl<W: Word> Table<W> {
         }
     }
 
-    /// Adds the next bucket.
-    pub(super) fn push(&mut self, rests: &[W]) {
+    /// Adds the next buckets: their entries, and how many each of them has.
+    pub(super) fn push(&mut self, rests: &[W], sizes: &[u32]) {
         match &mut self.store {
-            Store::Packed(packed) => packed.push(rests),
-            Store::Lines(lines) => lines.push(rests),
-            Store::Dense(dense) => dense.push(rests),
+            Store::Packed(packed) => packed.push(rests, sizes),
+            Store::Lines(lines) => lines.push(rests, sizes),
+            Store::Dense(dense) => dense.push(rests, sizes),
         }
     }
 

@@ -141,7 +141,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         let mut table = Table::new(key, address, self.layout);
         table.reserve(distinct as usize);
         let addressing = table.addressing;
-        let mut push = |rests: &[C::Word]| table.push(rests);
+        let mut push = |rests: &[C::Word], sizes: &[u32]| table.push(rests, sizes);
         buckets(
             self.source,
             self.count,

@@ -5,6 +5,7 @@
 //! beside; with it, a bucket is found by passing over at most 63 ones. That is Elias and Fano's code of the bucket
 //! starts, 1 + 1 / load bits an entry and half a bit a bucket (Elias 1974; Fano 1971).
 
+use super::super::code::Word;
 use super::{Extent, Located, low_ones};
 
 /// Buckets between two counts of entries.
@@ -224,6 +225,9 @@ impl Dense<'_> {
     }
 }
 
+/// Bits of words that fit eight bytes beside seven others.
+const SHORT_BITS: u32 = 57;
+
 /// Gathers bits in whole bytes.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct BitWriter {
@@ -232,7 +236,49 @@ pub(in super::super) struct BitWriter {
 }
 
 impl BitWriter {
+    /// Appends the low `bits` bits of each word; it has no others.
+    pub(in super::super) fn push_words<W: Word>(
+        &mut self,
+        words: &[W],
+        bits: u32,
+        out: &mut Vec<u8>,
+    ) {
+        let low = |word: &W| word.low(64).to_u128() as u64;
+        if bits > SHORT_BITS {
+            let high = bits.saturating_sub(64);
+            for word in words {
+                self.push(low(word), bits.min(64), out);
+                if high > 0 {
+                    self.push((word.to_u128() >> 64) as u64, high, out);
+                }
+            }
+            return;
+        }
+        // What is held in whole bytes goes out first, so that no more than seven bits are held from here on.
+        let whole = self.bits / 8;
+        out.extend_from_slice(&self.held.to_le_bytes()[..whole as usize]);
+        let mut held = (self.held >> (8 * whole)) as u64;
+        let mut count = self.bits % 8;
+        let start = out.len();
+        out.resize(start + (words.len() * bits as usize).div_ceil(8) + 16, 0);
+        let room = &mut out[start..];
+        let mut at = 0;
+        for word in words {
+            held |= low(word) << count;
+            count += bits;
+            // Eight bytes whatever there is: no branch depends on how many are whole.
+            room[at..at + 8].copy_from_slice(&held.to_le_bytes());
+            let bytes = count / 8;
+            at += bytes as usize;
+            held = held >> (4 * bytes) >> (4 * bytes);
+            count %= 8;
+        }
+        out.truncate(start + at);
+        (self.held, self.bits) = (held.into(), count);
+    }
+
     /// Appends the low `bits` bits of `value`, at most 64; it has no others.
+    #[inline]
     pub(in super::super) fn push(&mut self, value: u64, bits: u32, out: &mut Vec<u8>) {
         self.held |= u128::from(value) << self.bits;
         self.bits += bits;

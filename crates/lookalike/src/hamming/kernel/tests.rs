@@ -342,7 +342,7 @@ fn table_of(codes: &[u64], address: u64, layout: Layout) -> Table<u64> {
     }
     for mut rests in buckets {
         rests.sort_unstable();
-        table.push(&rests);
+        table.push(&rests, &[rests.len() as u32]);
     }
     table.finish();
     table

@@ -47,33 +47,26 @@ impl DenseStore {
         kernel::ask_huge_pages(bits);
     }
 
-    /// Adds the next bucket.
-    pub(super) fn push<W: Word>(&mut self, rests: &[W]) {
+    /// Adds the next buckets.
+    pub(super) fn push<W: Word>(&mut self, rests: &[W], sizes: &[u32]) {
         let growing = &mut self.growing;
-        if growing.buckets.is_multiple_of(DENSE_GROUP) {
-            let before = growing.entries.to_le_bytes();
-            self.counts.growing().push(before);
-        }
-        growing.buckets += 1;
-        growing.entries += rests.len() as u32;
-        let out = self.entries.growing();
-        for rest in rests {
-            let (low, high) = (
-                rest.low(64).to_u128() as u64,
-                self.entry_bits.saturating_sub(64),
-            );
-            growing.bits.push(low, self.entry_bits.min(64), out);
-            if high > 0 {
-                growing.bits.push((rest.to_u128() >> 64) as u64, high, out);
+        growing
+            .bits
+            .push_words(rests, self.entry_bits, self.entries.growing());
+        let (counts, marks) = (self.counts.growing(), self.marks.growing());
+        for &size in sizes {
+            if growing.buckets.is_multiple_of(DENSE_GROUP) {
+                counts.push(growing.entries.to_le_bytes());
             }
+            growing.buckets += 1;
+            growing.entries += size;
+            let mut zeros = size;
+            while zeros > 63 {
+                growing.marks.push(0, 63, marks);
+                zeros -= 63;
+            }
+            growing.marks.push(1 << zeros, zeros + 1, marks);
         }
-        let out = self.marks.growing();
-        let mut zeros = rests.len() as u32;
-        while zeros > 0 {
-            growing.marks.push(0, zeros.min(64), out);
-            zeros -= zeros.min(64);
-        }
-        growing.marks.push(1, 1, out);
     }
 
     pub(super) fn finish(&mut self) {

@@ -40,8 +40,17 @@ impl Lines {
         kernel::ask_huge_pages(lines);
     }
 
-    /// Adds the next bucket.
-    pub(super) fn push<W: Word>(&mut self, rests: &[W]) {
+    /// Adds the next buckets.
+    pub(super) fn push<W: Word>(&mut self, mut rests: &[W], sizes: &[u32]) {
+        for &size in sizes {
+            let (bucket, later) = rests.split_at(size as usize);
+            self.push_one(bucket);
+            rests = later;
+        }
+    }
+
+    #[inline]
+    fn push_one<W: Word>(&mut self, rests: &[W]) {
         let width = self.width;
         let capacity = line_capacity(width);
         let held = rests.len().min(capacity);

@@ -39,12 +39,15 @@ impl Packed {
         kernel::ask_huge_pages(bytes);
     }
 
-    /// Adds the next bucket.
-    pub(super) fn push<W: Word>(&mut self, rests: &[W]) {
+    /// Adds the next buckets.
+    pub(super) fn push<W: Word>(&mut self, rests: &[W], sizes: &[u32]) {
         append(self.entries.growing(), rests, self.width);
         let starts = self.starts.growing();
-        let before = starts.last().map_or(0, |&end| u32::from_le_bytes(end));
-        starts.push((before + rests.len() as u32).to_le_bytes());
+        let mut end = starts.last().map_or(0, |&end| u32::from_le_bytes(end));
+        starts.extend(sizes.iter().map(|size| {
+            end += size;
+            end.to_le_bytes()
+        }));
     }
 
     pub(super) fn finish(&mut self) {
