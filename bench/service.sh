@@ -2,8 +2,8 @@
 # Measures the service on this machine, with the load on the same machine: N fingerprints loaded in bulk, then single
 # checks, batches, texts, durable check-and-inserts, overload, a start after a kill, and half an hour of mixed requests with
 # documents that expire (SOAK_SECONDS, SOAK_RATE a second). `fill` loads N fingerprints through the service instead and tells
-# what it takes meanwhile; `exact` compares answers with a linear scan (PYTHON is one with numpy 2). One line of JSON each.
-#   service.sh load|fill|exact|measure|overload|restart|soak DIR [N]
+# what it takes meanwhile; `hot` tells checks of N fingerprints that share SHARED_BITS bits, to be set for `load`, too; `exact` compares answers with a linear scan (PYTHON is one with numpy 2). One line of JSON each.
+#   service.sh load|fill|exact|hot|measure|overload|restart|soak DIR [N]
 # Needs `cargo build --release -p lookalike-cli` and `cargo build --release -p lookalike-server --example load`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -56,6 +56,9 @@ if [ "$what" = fill ]; then
 elif [ "$what" = exact ]; then
     [ -f "$data.u64" ] || "$load" codes "$stored" "$data.u64"
     "${PYTHON:-python3}" bench/linear_scan.py "$address" "$data.u64" "${SAMPLES:-200}"
+elif [ "$what" = hot ]; then
+    run check 5000 10 64 "$stored" "$pid"
+    run check 200000 4 64 "$stored" "$pid"
 elif [ "$what" = measure ]; then
     # kind, rate, seconds, connections
     run healthz 20000 8 64 "$stored" "$pid"

@@ -10,7 +10,8 @@
 //! KIND: `healthz`; `check`, `check-and-insert` (one fingerprint, JSON); `check-batch` (100 fingerprints, compact), `check-batch-json`
 //! (the same as JSON); `check-text`, `check-html` (about 5 kB). Half of the fingerprints are up to four bits from a stored one, half are not.
 //! With a PID, the processor time of the service for each answered request. One line of JSON comes out. A connection that is refused
-//! comes again after the time that the refusal names, or after RETRY-MS.
+//! comes again after the time that the refusal names, or after RETRY-MS. With SHARED_BITS=N in the environment, all fingerprints, stored and asked
+//! for, have their first N bits in common (but for the flipped ones), as a hot bucket of a table would have it.
 //!
 //! `soak` mixes checks (half), inserts after a check and replacements of documents that live for two minutes (a third), queries and deletes,
 //! and tells six times what the service takes (memory, descriptors, bytes in DATA) and what each sixth was answered in. A stop of the whole machine
@@ -21,8 +22,8 @@
     reason = "a measuring tool, not a library"
 )]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -36,14 +37,25 @@ fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The bits that all fingerprints share.
+static SHARED: LazyLock<u64> = LazyLock::new(|| {
+    let bits = std::env::var("SHARED_BITS").map_or(0, |bits| bits.parse().unwrap());
+    !u64::MAX.checked_shr(bits).unwrap_or(0)
+});
+
+/// The fingerprint of a number.
+fn fingerprint(n: u64) -> u64 {
+    mix(n) & !*SHARED | 0xa5a5_a5a5_a5a5_a5a5 & *SHARED
+}
+
 /// What the n-th request asks for.
 fn code(n: u64, stored: u64) -> u64 {
     let dice = mix(n ^ 1 << 50);
     if dice & 1 == 0 {
-        return mix(dice ^ 1 << 51);
+        return fingerprint(dice ^ 1 << 51);
     }
     let flips = (0..dice >> 1 & 3).fold(0, |flips, at| flips ^ 1 << (mix(dice ^ at) & 63));
-    mix(mix(dice) % stored.max(1)) ^ flips
+    fingerprint(mix(dice) % stored.max(1)) ^ flips
 }
 
 fn words(n: u64) -> String {
@@ -309,7 +321,9 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words[at].parse::<u64>().unwrap();
     if words[0] == "codes" {
-        let codes: Vec<u8> = (0..number(1)).flat_map(|n| mix(n).to_le_bytes()).collect();
+        let codes: Vec<u8> = (0..number(1))
+            .flat_map(|n| fingerprint(n).to_le_bytes())
+            .collect();
         return std::fs::write(&words[2], codes).unwrap();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
