@@ -215,8 +215,8 @@ impl BoilerplateArguments {
 #[derive(Args)]
 pub(crate) struct HtmlArguments {
     /// Text of HTML: visible (all of it), fast (blocks of text, no menus), main (the main content; of pages of reference
-    /// as fast), quality (the same, slower and better; needs a build with the feature quality), main/1 or main/2 (main as
-    /// it was)
+    /// as fast), quality (the same, much slower and better; needs a build with the feature quality); as they were:
+    /// fast/1, main/1, main/2, quality/1
     #[arg(
         long,
         value_name = "MODE",

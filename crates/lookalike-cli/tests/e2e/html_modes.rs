@@ -77,7 +77,7 @@ fn the_scheme_names_the_mode() {
     };
     assert!(scheme(&[]).ends_with(" unicode=17 html=main/3"));
     assert!(scheme(&["--html", "visible"]).ends_with(" unicode=17"));
-    for former in ["main/1", "main/2"] {
+    for former in ["fast/1", "main/1", "main/2"] {
         assert!(scheme(&["--html", former]).ends_with(&format!(" html={former}")));
     }
     let all = scheme(&[
@@ -87,7 +87,7 @@ fn the_scheme_names_the_mode() {
         "--html-alt",
         "--html-links",
     ]);
-    assert!(all.ends_with(" html=fast/1+title+alt+links"), "{all}");
+    assert!(all.ends_with(" html=fast/2+title+alt+links"), "{all}");
 }
 
 #[test]
@@ -117,9 +117,13 @@ fn an_unknown_mode_and_one_not_built_in_are_refused() {
         let mut command = lookalike("pairs");
         command.arg(&pages).args(["--html", mode]).fail(status)
     };
-    fail("best", 2).says(&["visible, fast, main, quality, main/1 or main/2"]);
+    fail("best", 2).says(&[
+        "visible, fast, main or quality; as they were: fast/1, main/1, main/2 or quality/1",
+    ]);
     if !cfg!(feature = "quality") {
-        fail("quality", 1).says(&["Cargo feature `quality`"]);
+        for mode in ["quality", "quality/1"] {
+            fail(mode, 1).says(&[&format!("the mode `{mode}`"), "Cargo feature `quality`"]);
+        }
     }
 }
 

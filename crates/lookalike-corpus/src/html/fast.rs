@@ -10,6 +10,15 @@
 use super::blocks::{Block, Blocks};
 use super::sink::Gap;
 
+/// The version of the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// White space around a `button` or `select` in a line is lost, and what follows one that is left out begins a line.
+    First,
+    /// A block that is left out leaves what stood around it: lines where there were lines, otherwise a blank.
+    Second,
+}
+
 /// The share of the words found so far that must be in `main` or `article` to narrow to it; and the
 /// share of the words outside of furniture below which the rule has failed.
 const ENOUGH: f64 = 0.3;
@@ -27,15 +36,51 @@ pub(super) struct Fast {
 
 impl Fast {
     /// Appends the main text of the page that `walk` walks through. Linear in the page.
-    pub(super) fn extract(&mut self, walk: impl FnOnce(&mut Blocks<'_>), out: &mut String) {
+    pub(super) fn extract(
+        &mut self,
+        version: Version,
+        walk: impl FnOnce(&mut Blocks<'_>),
+        out: &mut String,
+    ) {
+        self.cut(walk);
+        let kept = judge(&self.blocks);
+        match version {
+            Version::First => self.write_first(&kept, out),
+            Version::Second => self.write(&kept, out),
+        }
+    }
+
+    /// Cuts the page that `walk` walks through into blocks.
+    fn cut(&mut self, walk: impl FnOnce(&mut Blocks<'_>)) {
         let mut blocks = Blocks::new(&mut self.text, &mut self.blocks);
         walk(&mut blocks);
         blocks.finish();
-        let kept = judge(&self.blocks);
-        self.write(&kept, out);
     }
 
+    /// Appends the blocks that are kept. Between two of them stands the strongest gap that stood there on the page, a blank at
+    /// least where something is left out.
     fn write(&self, kept: &[bool], out: &mut String) {
+        let start = out.len();
+        let mut gap = Gap::None;
+        for (block, kept) in self.blocks.iter().zip(kept) {
+            let text = &self.text[block.start..block.end];
+            let core = text.trim_matches(BLANK);
+            gap = gap.max(block.gap);
+            if !kept || core.is_empty() {
+                gap = gap.max(Gap::Space).max(white(text));
+                continue;
+            }
+            let from = text.len() - text.trim_start_matches(BLANK).len();
+            gap = gap.max(white(&text[..from]));
+            if out.len() > start {
+                out.push_str(gap.as_str());
+            }
+            out.push_str(core);
+            gap = white(&text[from + core.len()..]);
+        }
+    }
+
+    fn write_first(&self, kept: &[bool], out: &mut String) {
         let start = out.len();
         let mut gap = Gap::None;
         for (block, kept) in self.blocks.iter().zip(kept) {
@@ -45,16 +90,28 @@ impl Fast {
                 continue;
             }
             if out.len() > start {
-                out.push_str(match gap {
-                    Gap::None => "",
-                    Gap::Space => " ",
-                    Gap::Line => "\n",
-                    Gap::Paragraph => "\n\n",
-                });
+                out.push_str(gap.as_str());
             }
-            out.push_str(self.text[block.start..block.end].trim_matches([' ', '\n']));
+            out.push_str(self.text[block.start..block.end].trim_matches(BLANK));
             gap = Gap::None;
         }
+    }
+}
+
+/// What a [`Gap`] is written as.
+const BLANK: [char; 2] = [' ', '\n'];
+
+/// The gap that a piece of text stands for as far as it is white space, at its beginning if it is not all that.
+fn white(text: &str) -> Gap {
+    let blank = text.bytes().take_while(|byte| matches!(byte, b' ' | b'\n'));
+    let (blanks, lines) = blank.fold((0, 0), |(blanks, lines), byte| {
+        (blanks + 1, lines + u32::from(byte == b'\n'))
+    });
+    match (blanks, lines) {
+        (0, _) => Gap::None,
+        (_, 0) => Gap::Space,
+        (_, 1) => Gap::Line,
+        _ => Gap::Paragraph,
     }
 }
 

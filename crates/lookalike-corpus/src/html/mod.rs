@@ -4,10 +4,11 @@
 //! - *fast*: of that, the blocks that are text rather than links and labels ([`blocks`], [`fast`]);
 //! - *main*: the element that the browsers' reading views would choose ([`reading`], on a flat tree of the page,
 //!   [`tree`]; former versions: [`main_content`]);
-//! - *quality*: the answer of a slower library, with the Cargo feature `quality`.
+//! - *quality*: of the answers of *fast*, the reading view and a slower library the one that agrees best with the others, with
+//!   the Cargo feature `quality`.
 //!
 //! All come out of walks through the page ([`page`]). The last two build trees: a page that is made to hurt ([`shape`])
-//! gets the text of *fast*, as does one in which they find next to nothing, and with *main* a page of reference, which
+//! gets the text of *fast*; with *main* so does one in which next to nothing is found, and a page of reference, which
 //! has no one element that it is about. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
 //! elements begin a line, paragraphs and the like are set off by a blank line, `pre` is kept.
 //!
@@ -33,7 +34,7 @@ mod tree;
 use lookalike::{Extraction, HtmlMode};
 
 use blocks::words;
-use fast::Fast;
+use fast::{Fast, Version};
 use notes::Notes;
 use page::Target;
 use reading::{Found, ReadingView};
@@ -57,6 +58,8 @@ pub struct HtmlText {
     extraction: Extraction,
     fast: Fast,
     reading: ReadingView,
+    #[cfg(feature = "quality")]
+    answers: quality::Answers,
     /// The text of the fast mode, where it may be needed.
     plain: String,
 }
@@ -64,10 +67,10 @@ pub struct HtmlText {
 /// A mode for which this build has no code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this build cannot extract HTML in the mode `{mode}`: build with the Cargo feature `{mode}`, or use another mode"
+    "this build cannot extract HTML in the mode `{mode}`: build with the Cargo feature `quality`, or use another mode"
 )]
 pub struct UnsupportedHtml {
-    /// The mode, which is also the name of the feature.
+    /// The mode.
     pub mode: HtmlMode,
 }
 
@@ -88,19 +91,29 @@ impl HtmlText {
             extraction,
             fast: Fast::default(),
             reading: ReadingView::default(),
+            #[cfg(feature = "quality")]
+            answers: quality::Answers::default(),
             plain: String::new(),
         })
     }
 
-    /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*
-    /// and *fast*, and for those made to hurt in the others.
+    /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*, *fast* and
+    /// *main*, and for those made to hurt in the others.
     pub fn extract(&mut self, html: &str, out: &mut String) {
         let start = out.len();
         let title = match self.extraction.mode {
             HtmlMode::Visible => self.visible(html, out),
-            HtmlMode::Fast => self.fast(html, out),
-            HtmlMode::Main | HtmlMode::Quality | HtmlMode::Main1 | HtmlMode::Main2 => {
-                self.chosen(html, out)
+            HtmlMode::Fast => self.fast(Version::Second, html, out),
+            HtmlMode::Fast1 => self.fast(Version::First, html, out),
+            HtmlMode::Main => self.main(html, out),
+            HtmlMode::Quality => self.agreed(html, out),
+            HtmlMode::Main1 | HtmlMode::Main2 | HtmlMode::Quality1 => {
+                if self.has_content(html)
+                    && let Some(content) = self.content(html)
+                {
+                    self.visible(content.as_str(), out);
+                }
+                self.or_fast(Version::First, html, start, out)
             }
         };
         if let Some(title) = title.filter(|title| !title.is_empty()) {
@@ -132,42 +145,81 @@ impl HtmlText {
         title
     }
 
-    fn fast(&mut self, html: &str, out: &mut String) -> Option<String> {
+    fn fast(&mut self, version: Version, html: &str, out: &mut String) -> Option<String> {
         let mut fast = std::mem::take(&mut self.fast);
         let mut title = None;
-        fast.extract(|blocks| title = self.walk(blocks, html), out);
+        fast.extract(version, |blocks| title = self.walk(blocks, html), out);
         self.fast = fast;
         title
     }
 
-    /// The text of the main content, else that of the fast mode.
-    fn chosen(&mut self, html: &str, out: &mut String) -> Option<String> {
+    /// The text of the article, else that of the fast mode.
+    fn main(&mut self, html: &str, out: &mut String) -> Option<String> {
         let start = out.len();
-        if self.extraction.mode == HtmlMode::Main {
-            let mut reading = std::mem::take(&mut self.reading);
-            match reading.read(html) {
-                Found::Article => drop(self.visible((&reading, html), out)),
-                Found::Reference | Found::Nothing => {}
-            }
-            self.reading = reading.recycled();
-        } else if self.has_content(html)
-            && let Some(content) = self.content(html)
-        {
-            self.visible(content.as_str(), out);
+        self.article(html, out);
+        self.or_fast(Version::Second, html, start, out)
+    }
+
+    /// The text of the article, if the page has one.
+    fn article(&mut self, html: &str, out: &mut String) {
+        let mut reading = std::mem::take(&mut self.reading);
+        match reading.read(html) {
+            Found::Article => drop(self.visible((&reading, html), out)),
+            Found::Reference | Found::Nothing => {}
         }
+        self.reading = reading.recycled();
+    }
+
+    /// The text of the fast mode in place of what was found from `start` on, if that is next to nothing.
+    fn or_fast(
+        &mut self,
+        version: Version,
+        html: &str,
+        start: usize,
+        out: &mut String,
+    ) -> Option<String> {
         let found = words(&out.as_bytes()[start..]);
         if found >= FEW_WORDS && !self.extraction.title {
             return None;
         }
         let mut plain = std::mem::take(&mut self.plain);
         plain.clear();
-        let title = self.fast(html, &mut plain);
+        let title = self.fast(version, html, &mut plain);
         if found < FEW_WORDS && words(plain.as_bytes()) > MANY_TIMES * found {
             out.truncate(start);
             out.push_str(&plain);
         }
         self.plain = plain;
         title
+    }
+
+    /// Of the texts of several extractors the one that agrees best with the others; that of the mode *main* for pages that are
+    /// too much for some.
+    #[cfg(feature = "quality")]
+    fn agreed(&mut self, html: &str, out: &mut String) -> Option<String> {
+        if !quality::bears(html) {
+            return self.main(html, out);
+        }
+        for focus in [quality::Focus::FavorPrecision, quality::Focus::FavorRecall] {
+            let mut text = String::new();
+            if let Some(content) = quality::content(html, self.extraction, focus) {
+                self.visible(content.as_str(), &mut text);
+            }
+            self.answers.add(text);
+        }
+        let (mut article, mut plain) = (String::new(), String::new());
+        self.article(html, &mut article);
+        let title = self.fast(Version::Second, html, &mut plain);
+        self.answers.add(article);
+        self.answers.add(plain);
+        out.push_str(&self.answers.take_best());
+        title
+    }
+
+    /// Never asked for: see [`check`].
+    #[cfg(not(feature = "quality"))]
+    fn agreed(&mut self, html: &str, out: &mut String) -> Option<String> {
+        self.fast(Version::Second, html, out)
     }
 
     /// Whether a library is to look for the main content.
@@ -182,7 +234,7 @@ impl HtmlText {
     #[cfg(feature = "quality")]
     fn content(&self, html: &str) -> Option<String> {
         match self.extraction.mode {
-            HtmlMode::Quality => quality::quality_content(html, self.extraction),
+            HtmlMode::Quality1 => quality::content(html, self.extraction, quality::Focus::Balanced),
             _ => main_content::main_content(html),
         }
     }
@@ -215,7 +267,9 @@ impl Walk for (&ReadingView, &str) {
 /// Refuses a mode that this build lacks.
 pub(crate) fn check(extraction: Extraction) -> Result<(), UnsupportedHtml> {
     match extraction.mode {
-        mode @ HtmlMode::Quality if !cfg!(feature = "quality") => Err(UnsupportedHtml { mode }),
+        mode @ (HtmlMode::Quality | HtmlMode::Quality1) if !cfg!(feature = "quality") => {
+            Err(UnsupportedHtml { mode })
+        }
         _ => Ok(()),
     }
 }

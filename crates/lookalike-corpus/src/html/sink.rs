@@ -13,6 +13,18 @@ pub(super) enum Gap {
     Paragraph,
 }
 
+impl Gap {
+    /// The white space that it is written as.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Gap::None => "",
+            Gap::Space => " ",
+            Gap::Line => "\n",
+            Gap::Paragraph => "\n\n",
+        }
+    }
+}
+
 /// The output of one page. A gap is written only when text follows it.
 pub(super) struct Sink<'o> {
     out: &'o mut String,

@@ -72,7 +72,10 @@ pub(crate) fn run(target: Target, bytes: &[u8], folder: &Path) {
         (_, Some((name, format))) => read(&folder.join(name), format, bytes),
         ("charset", _) => decode(bytes),
         ("main", _) => extract(bytes, &["main/3", "main/3+title+alt+links", "main/2"]),
-        _ => extract(bytes, &["visible", "fast/1", "fast/1+title+alt+links"]),
+        _ => extract(
+            bytes,
+            &["visible", "fast/2", "fast/2+title+alt+links", "fast/1"],
+        ),
     }
 }
 

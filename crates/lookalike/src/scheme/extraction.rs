@@ -15,23 +15,29 @@ pub enum HtmlMode {
     Fast,
     /// The main content, by the rules of the browsers' reading views; of reference pages what `Fast` finds.
     Main,
-    /// The main content, by several extractors of which the best answer is taken.
+    /// The main content, by several extractors: the answer that agrees best with the others.
     Quality,
+    /// `Fast` as it was when blanks around buttons in a line were lost: for sketches made with it.
+    Fast1,
     /// `Main` as it was before reference pages were told apart: for sketches made with it.
     Main1,
     /// `Main` with the reading view of a library, much slower: for sketches made with it.
     Main2,
+    /// `Quality` as it was when one library decided: for sketches made with it.
+    Quality1,
 }
 
 impl HtmlMode {
     /// Every mode, from the plainest to the slowest, then those of former versions.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Visible,
         Self::Fast,
         Self::Main,
         Self::Quality,
+        Self::Fast1,
         Self::Main1,
         Self::Main2,
+        Self::Quality1,
     ];
 
     /// The name on the command line.
@@ -42,20 +48,20 @@ impl HtmlMode {
             Self::Fast => "fast",
             Self::Main => "main",
             Self::Quality => "quality",
+            Self::Fast1 => "fast/1",
             Self::Main1 => "main/1",
             Self::Main2 => "main/2",
+            Self::Quality1 => "quality/1",
         }
     }
 
     /// The name in a scheme: with the version of the rules where rules choose.
     const fn versioned(self) -> &'static str {
         match self {
-            Self::Visible => "visible",
-            Self::Fast => "fast/1",
+            Self::Fast => "fast/2",
             Self::Main => "main/3",
-            Self::Quality => "quality/1",
-            Self::Main1 => "main/1",
-            Self::Main2 => "main/2",
+            Self::Quality => "quality/2",
+            Self::Visible | Self::Fast1 | Self::Main1 | Self::Main2 | Self::Quality1 => self.name(),
         }
     }
 }
@@ -74,7 +80,7 @@ impl FromStr for HtmlMode {
         known.ok_or_else(|| {
             ParseOptionError::new(
                 "HTML mode",
-                "visible, fast, main, quality, main/1 or main/2",
+                "visible, fast, main or quality; as they were: fast/1, main/1, main/2 or quality/1",
                 text,
             )
         })
@@ -144,7 +150,7 @@ impl FromStr for Extraction {
             .ok_or_else(|| {
                 ParseOptionError::new(
                     "HTML extraction of this build",
-                    "visible, fast/1, main/1, main/2, main/3 or quality/1, then +title, +alt, +links where wanted",
+                    "visible, fast/1, fast/2, main/1, main/2, main/3, quality/1 or quality/2, then +title, +alt, +links where wanted",
                     text,
                 )
             })

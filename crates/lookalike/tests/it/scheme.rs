@@ -250,7 +250,7 @@ fn errors_say_what_to_do() {
         (
             "unicode=17",
             "unicode=17 html=main/4",
-            "use visible, fast/1, main/1, main/2, main/3",
+            "use visible, fast/1, fast/2, main/1, main/2, main/3, quality/1",
         ),
         (
             "unicode=17",
