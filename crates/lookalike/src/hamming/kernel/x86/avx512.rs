@@ -403,7 +403,7 @@ pub(super) fn near_windows_popcnt(
     near_words_popcnt((rest, ys), window, radius, (base, first), found);
 }
 
-/// As [`near_windows_popcnt`] for the words from position `base` of their list on.
+/// As [`near_windows_popcnt`] for at most eight words, from position `base` of their list on.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt,bmi2")]
 fn near_words_popcnt(
@@ -414,15 +414,18 @@ fn near_words_popcnt(
     found: &mut Vec<(u32, u32)>,
 ) {
     let limit = _mm512_set1_epi32(radius as i32);
+    // All windows first: which word is near cannot be foretold, so a branch for each would be mispredicted.
+    let mut near = 0_u128;
     for (at, &x) in words.iter().enumerate() {
         let from = window(base + at);
         let apart = bits_apart(x, &ys[from..from + WINDOW]);
-        let mut near = _mm512_cmple_epu32_mask(apart, limit);
-        while near != 0 {
-            let place = from + near.trailing_zeros() as usize;
-            found.push(((first + base + at) as u32, place as u32));
-            near &= near - 1;
-        }
+        near |= u128::from(_mm512_cmple_epu32_mask(apart, limit)) << (WINDOW * at);
+    }
+    while near != 0 {
+        let bit = near.trailing_zeros() as usize;
+        let (at, place) = (base + bit / WINDOW, bit % WINDOW);
+        found.push(((first + at) as u32, (window(at) + place) as u32));
+        near &= near - 1;
     }
 }
 
