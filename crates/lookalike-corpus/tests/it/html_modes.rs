@@ -104,6 +104,21 @@ fn a_mode_that_is_not_built_in_is_refused_by_name() {
 }
 
 #[test]
+fn what_several_extractors_agree_on_has_its_notes_too() {
+    if cfg!(feature = "quality") {
+        let plain = text("quality/2", &page());
+        assert!(
+            !plain.contains("Imprint") && !plain.contains("Home"),
+            "{plain}"
+        );
+        let title = text("quality/2+title", &page());
+        assert_eq!(title, format!("Ferry & harbour\n\n{plain}"));
+        let links = text("quality/2+links", &page());
+        assert!(links.contains("/tides?a=1&b=2 the tides."), "{links}");
+    }
+}
+
+#[test]
 fn words_beside_a_button_are_not_glued() {
     for (page, former, now) in [
         (
