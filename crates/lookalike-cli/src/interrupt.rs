@@ -5,6 +5,7 @@
 //! same output folder does it.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike_corpus::remove_leftovers;
@@ -62,10 +63,13 @@ pub(crate) fn tell_of(file: &Path) {
 fn watch(watched: Watched) {
     let mut all = watched_so_far();
     if all.is_empty() {
+        let (ready, listening) = channel();
         // Without a thread to wait for signals they do what they always did.
         let _ = std::thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(wait);
+            .spawn(|| wait(ready));
+        // Nothing is made that a signal would leave behind before signals are heard; if they cannot be, the channel is closed.
+        let _ = listening.recv();
     }
     all.push(watched);
 }
@@ -74,12 +78,12 @@ fn watched_so_far() -> MutexGuard<'static, Vec<Watched>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for a signal, removes what is watched and ends the process.
-fn wait() {
+/// Says that it is `ready`, waits for a signal, removes what is watched and ends the process.
+fn wait(ready: Sender<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let Ok(Some(status)) = runtime.map(|runtime| runtime.block_on(signal())) else {
+    let Ok(Some(status)) = runtime.map(|runtime| runtime.block_on(signal(ready))) else {
         return;
     };
     crate::console::error(&end(&watched_so_far()));
@@ -101,10 +105,11 @@ fn end(watched: &[Watched]) -> String {
 
 /// The exit status for the signal that came; `None` when signals cannot be waited for.
 #[cfg(unix)]
-async fn signal() -> Option<i32> {
+async fn signal(ready: Sender<()>) -> Option<i32> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).ok()?;
     let mut terminate = signal(SignalKind::terminate()).ok()?;
+    ready.send(()).ok()?;
     Some(tokio::select! {
         _ = interrupt.recv() => 130,
         _ = terminate.recv() => 143,
@@ -112,6 +117,8 @@ async fn signal() -> Option<i32> {
 }
 
 #[cfg(not(unix))]
-async fn signal() -> Option<i32> {
-    tokio::signal::ctrl_c().await.ok().map(|()| 130)
+async fn signal(ready: Sender<()>) -> Option<i32> {
+    let interrupt = tokio::signal::ctrl_c();
+    ready.send(()).ok()?;
+    interrupt.await.ok().map(|()| 130)
 }
