@@ -12,7 +12,7 @@ use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::codes::{CodeWriter, Name, write_code};
+use crate::codes::{CodeWriter, Name, Scratch, write_code};
 use crate::error::BatchError;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
@@ -147,12 +147,16 @@ impl Fingerprints<'_> {
         })
     }
 
-    /// Writes a file in the format that its name asks for, whole or not at all.
+    /// Writes a file in the format that its name asks for, whole or not at all. What must be in order for it goes through `scratch`.
     ///
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or the file cannot be written.
-    pub fn write_file(&self, path: &Path) -> Result<FingerprintSummary, BatchError> {
-        let mut out = CodeWriter::create(path, Some(self.scheme.id()))?;
+    pub fn write_file(
+        &self,
+        path: &Path,
+        scratch: Scratch<'_>,
+    ) -> Result<FingerprintSummary, BatchError> {
+        let mut out = CodeWriter::create(path, Some(self.scheme.id()), scratch)?;
         let summary = self.run(false, &mut |made| {
             let mut columns = made.columns();
             columns.try_for_each(|(id, code)| out.push(Some(Name::Text(id)), code))

@@ -92,6 +92,36 @@ impl<T: Pod> Spool<T> {
         Ok(())
     }
 
+    /// How many records a partition has.
+    pub(crate) fn records(&self, part: usize) -> u64 {
+        let state = lock(&self.state);
+        let part = &state.parts[part];
+        let spilled: usize = part.extents.iter().map(|extent| extent.records).sum();
+        (spilled + part.records.len()) as u64
+    }
+
+    /// Shows a partition, at most so many records at a time, and leaves it as it is.
+    pub(crate) fn pieces<E: From<io::Error>>(
+        &self,
+        part: usize,
+        most: usize,
+        sink: &mut dyn FnMut(&[T]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let state = lock(&self.state);
+        let part = &state.parts[part];
+        let mut piece = Vec::new();
+        for extent in &part.extents {
+            for start in (0..extent.records).step_by(most) {
+                piece.resize(most.min(extent.records - start), T::zeroed());
+                let offset = extent.offset + (start * size_of::<T>()) as u64;
+                self.file
+                    .read_exact_at(bytemuck::cast_slice_mut(&mut piece), offset)?;
+                sink(&piece)?;
+            }
+        }
+        part.records.chunks(most).try_for_each(sink)
+    }
+
     /// Takes a partition out: all its records, in no particular order.
     pub(crate) fn take(&self, part: usize) -> io::Result<Vec<T>> {
         let (mut records, extents) = {
@@ -182,8 +212,19 @@ mod tests {
             for part in 0..PARTS {
                 let mut expected: Vec<_> =
                     records.iter().filter(|r| r.0 == part).map(|r| [r.1, part as u32, 7]).collect();
-                let mut found = spool.take(part).unwrap();
                 expected.sort_unstable();
+                let mut shown = Vec::new();
+                spool
+                    .pieces(part, 100, &mut |piece| {
+                        assert!(piece.len() <= 100);
+                        shown.extend_from_slice(piece);
+                        io::Result::Ok(())
+                    })
+                    .unwrap();
+                prop_assert_eq!(spool.records(part), expected.len() as u64);
+                let mut found = spool.take(part).unwrap();
+                shown.sort_unstable();
+                prop_assert_eq!(&shown, &expected);
                 found.sort_unstable();
                 prop_assert_eq!(found, expected);
             }

@@ -1,10 +1,10 @@
 //! `lookalike fingerprint`: the 64-bit simhash of every document, and fingerprints from one format to another.
 
 use std::io::{BufWriter, Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
-use lookalike_batch::codes::CodeImport;
+use lookalike_batch::codes::{CodeImport, Scratch};
 use lookalike_batch::{Fingerprints, Observer};
 use lookalike_corpus::{InputOptions, Inputs};
 
@@ -18,7 +18,8 @@ Prints {\"id\":..,\"fingerprint\":\"16 hex digits\"} for each document, in input
 Fingerprints are comparable only under one scheme, which the summary names.
 
 The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, which keeps the scheme and checks itself;
-.u64, little-endian numbers of 64 bits without ids (each also .gz or .zst); .parquet, with the columns id and fingerprint.
+.u64, little-endian numbers of 64 bits without ids (each also .gz or .zst); .parquet, with the columns id and fingerprint;
+.lkar, an archive: ascending, without ids, at 5 to 6 bytes a fingerprint, with the scheme.
 Only .jsonl and .parquet keep texts without features. With --import, any of them is read and written in any other.
 
 Example:
@@ -29,11 +30,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Write to this file (.jsonl, .lkfp, .u64 or .parquet, see below) instead of standard output
+    /// Write to this file (.jsonl, .lkfp, .u64, .parquet or .lkar, see below) instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// INPUT are fingerprints already, in any of the formats of -o or an archive: write them as they are
+    /// INPUT are fingerprints already, in any of the formats of -o: write them as they are
     #[arg(long)]
     import: bool,
 
@@ -54,6 +55,19 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     run: RunArguments,
+}
+
+impl Arguments {
+    /// Where fingerprints are put into order: beside the output, which is about as large, unless told otherwise.
+    fn scratch(&self) -> Scratch<'_> {
+        let beside = self.output.as_deref().and_then(Path::parent);
+        let beside = beside.filter(|folder| !folder.as_os_str().is_empty());
+        let told = self.run.tmp.as_deref();
+        Scratch {
+            folder: told.or(beside).unwrap_or(Path::new(".")),
+            memory: self.run.limits().memory,
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -91,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         observer: &console,
     };
     let done = match &arguments.output {
-        Some(path) => job.write_file(path),
+        Some(path) => job.write_file(path, arguments.scratch()),
         None => to_standard_output(|out| job.write(out)),
     };
     console.clear();
@@ -111,6 +125,7 @@ fn import(arguments: &Arguments) -> Result<(), Failure> {
     let job = CodeImport {
         inputs: &inputs,
         output: arguments.output.as_deref(),
+        scratch: arguments.scratch(),
         strict: arguments.input.strict,
         observer: &console,
     };

@@ -12,8 +12,9 @@
 //! | JSON Lines `{"id":..,"fingerprint":..}` | anything else | texts, or none | no |
 //!
 //! Each of them may be packed by gzip or zstd, but for Parquet, which must be a file; `-` is standard input.
-//! `write` writes all of them but archives.
+//! `write` writes all of them.
 
+mod ascending;
 mod error;
 mod ids;
 mod json_lines;
@@ -30,6 +31,7 @@ use lookalike::Fingerprint;
 use lookalike::hamming::{ArchiveReader, FingerprintReader};
 use lookalike::scheme::SchemeId;
 
+pub use ascending::Scratch;
 pub use error::CodesError;
 pub use ids::{Ids, Name};
 use json_lines::JsonLines;
@@ -122,8 +124,8 @@ impl CodeFile {
             }
             Some([b'L', b'K', b'A', b'R']) => {
                 let reader = ArchiveReader::new(input).map_err(wrong)?;
-                let scheme = reader.scheme();
-                (Format::Archive(reader), Some(scheme))
+                let scheme = Some(reader.scheme()).filter(|scheme| scheme.0 != 0);
+                (Format::Archive(reader), scheme)
             }
             Some([b'P', b'A', b'R', b'1']) => {
                 let table = TableReader::open(path);

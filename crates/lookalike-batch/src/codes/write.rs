@@ -9,7 +9,8 @@ use lookalike::scheme::SchemeId;
 use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
 use serde::Serialize;
 
-use super::{CodeFile, Codes, CodesSummary, Name, ensure_one_scheme};
+use super::ascending::Ascending;
+use super::{CodeFile, Codes, CodesSummary, Name, Scratch, ensure_one_scheme};
 use crate::error::BatchError;
 use crate::lines::write_line;
 use crate::observer::{Observer, Stage};
@@ -25,6 +26,8 @@ pub enum CodeFormat {
     Raw,
     /// A Parquet table.
     Parquet,
+    /// An archive, ascending, without ids, with the scheme.
+    Archive,
 }
 
 impl CodeFormat {
@@ -42,10 +45,12 @@ impl CodeFormat {
             (".lkfp", Self::Fingerprints),
             (".u64", Self::Raw),
             (".parquet", Self::Parquet),
+            (".lkar", Self::Archive),
         ];
         let format = formats.into_iter().find(|(end, _)| name.ends_with(end))?.1;
-        // A table is packed inside, and read from its end.
-        (format != Self::Parquet || packing == Compression::None).then_some((format, packing))
+        // A table is packed inside, and read from its end; in an archive nothing is left to be packed.
+        let packs = !matches!(format, Self::Parquet | Self::Archive);
+        (packs || packing == Compression::None).then_some((format, packing))
     }
 }
 
@@ -53,6 +58,7 @@ impl CodeFormat {
 pub struct CodeWriter {
     path: PathBuf,
     scheme: SchemeId,
+    scratch: PathBuf,
     out: Output,
     written: u64,
 }
@@ -64,6 +70,7 @@ enum Output {
     Waiting(AtomicFile, CodeFormat),
     Fingerprints(FingerprintWriter<AtomicFile>, Ids),
     Table(Box<CodeTableWriter<AtomicFile>>, Ids),
+    Archive(AtomicFile, Box<Ascending>),
     /// Between two of the above.
     Broken,
 }
@@ -129,11 +136,15 @@ impl CodeWriter {
     ///
     /// # Errors
     /// [`BatchError`]: the name asks for no format, or the file cannot be made.
-    pub fn create(path: &Path, scheme: Option<SchemeId>) -> Result<Self, BatchError> {
+    pub fn create(
+        path: &Path,
+        scheme: Option<SchemeId>,
+        scratch: Scratch<'_>,
+    ) -> Result<Self, BatchError> {
         let Some((format, packing)) = CodeFormat::of(path) else {
             return Err(BatchError::Settings(format!(
                 "{}: no format has names like this: name the file .jsonl, .lkfp (a fingerprint file) or .u64 (raw numbers), \
-                 each also with .gz or .zst, or .parquet",
+                 each also with .gz or .zst, .parquet, or .lkar (an archive)",
                 path.display()
             )));
         };
@@ -142,10 +153,18 @@ impl CodeWriter {
             CodeFormat::JsonLines => Output::Lines(file),
             CodeFormat::Raw => Output::Raw(file),
             CodeFormat::Fingerprints | CodeFormat::Parquet => Output::Waiting(file, format),
+            CodeFormat::Archive => {
+                let made = Ascending::new(scratch);
+                Output::Archive(
+                    file,
+                    Box::new(made.map_err(BatchError::temporary(scratch.folder))?),
+                )
+            }
         };
         Ok(Self {
             path: path.to_owned(),
             scheme: scheme.unwrap_or(SchemeId(0)),
+            scratch: scratch.folder.to_owned(),
             out,
             written: 0,
         })
@@ -201,6 +220,10 @@ impl CodeWriter {
                     .push(id, code.map(|code| code.0))
                     .map_err(FileError::from)
             }
+            Output::Archive(_, ascending) => {
+                let pushed = code.map_or(Ok(()), |code| ascending.push(code));
+                return pushed.map_err(BatchError::temporary(&self.scratch));
+            }
             Output::Waiting(..) | Output::Broken => Ok(()),
         };
         written.map_err(|error| self.failed(error))
@@ -246,6 +269,10 @@ impl CodeWriter {
             Output::Lines(file) | Output::Raw(file) | Output::Waiting(file, _) => file,
             Output::Fingerprints(file, _) => file.finish().map_err(|error| self.failed(error))?,
             Output::Table(table, _) => table.finish().map_err(&failed)?,
+            Output::Archive(file, ascending) => {
+                let written = ascending.write(file, self.scheme);
+                written.map_err(|error| self.failed(error))?
+            }
             Output::Broken => return Ok(()),
         };
         file.commit().map_err(failed)
@@ -258,6 +285,8 @@ pub struct CodeImport<'a> {
     pub inputs: &'a [PathBuf],
     /// The file to write; standard output, as JSON Lines, when there is none.
     pub output: Option<&'a Path>,
+    /// For what an output must have in order.
+    pub scratch: Scratch<'a>,
     /// Stop at the first line that cannot be read.
     pub strict: bool,
     /// Who hears of progress.
@@ -301,7 +330,7 @@ impl CodeImport<'_> {
         self.observer.stage(Stage::Scan, total);
         let mut out = self
             .output
-            .map(|path| CodeWriter::create(path, scheme))
+            .map(|path| CodeWriter::create(path, scheme, self.scratch))
             .transpose()?;
         let mut summary = ImportSummary {
             inputs: Vec::new(),

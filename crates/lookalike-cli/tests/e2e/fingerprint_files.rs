@@ -115,6 +115,60 @@ fn a_fingerprint_file_keeps_its_scheme_and_is_refused_beside_another() {
 }
 
 #[test]
+fn an_archive_holds_all_in_order_under_any_memory_and_keeps_the_scheme() {
+    let (folder, input, _) = documents();
+    let archive = folder.path("made.lkar");
+    let told = fingerprint(&[&input], &archive, &[]);
+    let summary = import(&archive)
+        .arg("--json")
+        .arg("-o")
+        .arg(folder.path("made.u64"))
+        .succeed()
+        .json();
+    assert_eq!(summary["fingerprints"], 3);
+    assert!(
+        told.contains(summary["scheme_id"].as_str().unwrap()),
+        "{told}"
+    );
+    // Two in three begin with the same bytes, and some are equal.
+    let codes = (0..300_000_u64).map(|n| {
+        let code = (n / 3 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if n % 3 == 0 { code } else { code >> 40 }
+    });
+    let bytes: Vec<u8> = codes.clone().flat_map(u64::to_le_bytes).collect();
+    let raw = folder.add("many.u64", bytes);
+    let made = ["64M", "4G"].map(|memory| {
+        let output = folder.path(format!("{memory}.lkar"));
+        fingerprint(&[&raw], &output, &["--import", "--memory", memory]);
+        fs::read(output).unwrap()
+    });
+    assert!(made[0] == made[1]);
+    assert!(made[0].len() < 300_000 * 7, "{}", made[0].len());
+    let back = folder.path("back.u64");
+    fingerprint(&[&folder.path("4G.lkar")], &back, &["--import"]);
+    let mut expected: Vec<u64> = codes.collect();
+    expected.sort_unstable();
+    let expected: Vec<u8> = expected.into_iter().flat_map(u64::to_le_bytes).collect();
+    assert!(fs::read(back).unwrap() == expected);
+    // It names no scheme, so it is compared with one that does, and gives the pairs of the raw numbers.
+    let joined = |f: &Path| {
+        lookalike("join")
+            .arg(f)
+            .arg(&archive)
+            .succeed()
+            .text()
+            .to_owned()
+    };
+    assert_eq!(joined(&folder.path("4G.lkar")), joined(&raw));
+    let chars = folder.path("chars.lkar");
+    fingerprint(&[&input], &chars, &["--shingle", "chars:5"]);
+    import(&archive)
+        .arg(&chars)
+        .fail(1)
+        .says(&["cannot be compared"]);
+}
+
+#[test]
 fn parquet_of_others_is_read_by_its_columns() {
     use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
     use std::sync::Arc;
@@ -193,7 +247,7 @@ fn mixtures_and_unknown_names_are_refused_and_leave_no_file() {
             .says(&["some fingerprints have ids and others none"]);
         assert!(!output.exists());
     }
-    for name in ["a.txt", "a.parquet.gz", "lkfp"] {
+    for name in ["a.txt", "a.parquet.gz", "a.lkar.zst", "lkfp"] {
         let mut command = lookalike("fingerprint");
         command.arg(&input).arg("-o").arg(folder.path(name));
         command.fail(2).says(&[name, ".lkfp", ".parquet"]);
@@ -211,7 +265,7 @@ fn mixtures_and_unknown_names_are_refused_and_leave_no_file() {
 fn an_empty_collection_is_one_in_every_format() {
     let folder = Folder::new();
     let empty = folder.add("empty.u64", []);
-    for name in ["e.lkfp", "e.parquet", "e.jsonl", "e.u64.gz"] {
+    for name in ["e.lkfp", "e.parquet", "e.jsonl", "e.u64.gz", "e.lkar"] {
         let output = folder.path(name);
         fingerprint(&[&empty], &output, &["--import"]);
         assert_eq!(printed(&output), "", "{name}");
