@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lookalike_corpus::remove_leftovers;
+use lookalike_corpus::{begin_no_more_files, remove_leftovers};
 
 /// What is to be removed.
 static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
@@ -24,7 +24,7 @@ enum Watched {
 
 impl Watched {
     fn remove(&self) {
-        // Whoever still writes there finds out by itself, or is gone in a moment.
+        // Whoever still writes there finds out by itself, or is gone in a moment, and begins nothing new.
         let _ = match self {
             Self::Folder(folder) => std::fs::remove_dir_all(folder),
             Self::Unfinished(folder) => remove_leftovers(folder).map(|_| ()),
@@ -96,6 +96,7 @@ fn wait(ready: Sender<()>) {
 
 /// Removes what is watched, and tells what is left.
 fn end(watched: &[Watched]) -> String {
+    begin_no_more_files();
     watched.iter().for_each(Watched::remove);
     match watched.iter().find_map(Watched::resumable) {
         Some(path) => format!("interrupted: --resume goes on from {}", path.display()),

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::Seek;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 
 use flate2::write::GzEncoder;
 use tempfile::{Builder, TempPath};
@@ -24,6 +25,9 @@ const ZSTD_LEVEL: i32 = 3;
 /// Of what is read again at once.
 #[cfg(feature = "parquet")]
 const SPOOL_LEVEL: i32 = 1;
+
+/// Held for reading while a temporary file is begun.
+static BEGINNING: RwLock<()> = RwLock::new(());
 
 /// A file in the making. It is written beside its final place as `NAME.tmp-XXXXXX` and gets its
 /// name in [`AtomicFile::commit`]; dropped before, it vanishes.
@@ -267,7 +271,8 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     Ok(done)
 }
 
-/// Removes temporary files that a killed job left in a directory; returns how many.
+/// Removes temporary files that a killed job left in a directory; returns how many. One that gets its name or vanishes meanwhile
+/// is no leftover.
 ///
 /// # Errors
 /// When the directory cannot be listed or a file not be removed.
@@ -276,11 +281,20 @@ pub fn remove_leftovers(directory: &Path) -> io::Result<usize> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if is_temporary(&entry.file_name()) && entry.file_type()?.is_file() {
-            fs::remove_file(entry.path())?;
-            removed += 1;
+            match fs::remove_file(entry.path()) {
+                Ok(()) => removed += 1,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(removed)
+}
+
+/// No [`AtomicFile`] is begun in this process from now on: whoever tries waits until the process has ended. For a process that
+/// ends while its threads are at work, and would leave behind what they begin after it looked for leftovers.
+pub fn begin_no_more_files() {
+    std::mem::forget(BEGINNING.write().unwrap_or_else(PoisonError::into_inner));
 }
 
 /// `NAME.tmp-` and six letters or digits at the end.
@@ -304,6 +318,7 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFil
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
+    let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);
     builder.tempfile_in(parent(path))
 }
 

@@ -72,7 +72,7 @@ mod surrogate;
 mod table;
 mod tree;
 
-pub use atomic::{AtomicFile, OutputFormat, remove_leftovers};
+pub use atomic::{AtomicFile, OutputFormat, begin_no_more_files, remove_leftovers};
 pub use boilerplate::{BoilerplateLines, Removed, line_keys, site_key};
 pub use chunk::{Chunk, ChunkReader};
 pub use convert::Converter;
