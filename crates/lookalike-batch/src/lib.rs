@@ -59,7 +59,7 @@ pub use fingerprints::{FingerprintSummary, Fingerprints};
 pub use job::{Job, PairsSummary};
 pub use join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
 pub use observer::{Measured, Observer, Quiet, Stage};
-pub use output::{DedupSummary, Folder, OutputOptions, SPOOL};
+pub use output::{DedupSummary, Folder, OutputOptions, Progress, SPOOL};
 pub use settings::{
     DistanceFor, Keep, Limits, Method, Order, PairList, RepeatedIds, Scope, Settings,
 };

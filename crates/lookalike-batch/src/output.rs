@@ -44,6 +44,25 @@ pub enum Folder {
     Overwrite,
 }
 
+/// How far a job in a folder has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is at work, or ended before it was done: [`Folder::Resume`] goes on with it.
+    Begun,
+    /// All its results are there.
+    Finished,
+}
+
+impl Progress {
+    /// `None` where no job has begun. Takes two looks at the folder.
+    pub fn of(folder: &Path) -> Option<Progress> {
+        if folder.join(LAST).exists() {
+            return Some(Progress::Finished);
+        }
+        folder.join(STATE).exists().then_some(Progress::Begun)
+    }
+}
+
 /// How results are written.
 #[derive(Clone, Debug, Default)]
 pub struct OutputOptions {
@@ -119,6 +138,12 @@ pub(crate) struct Identity {
 /// same output folder.
 pub const SPOOL: &str = "spool.tmp-";
 
+/// The result that is written when all others are.
+pub(crate) const LAST: &str = "run.json";
+
+/// The folder of what a job needs to be resumed, while it runs.
+pub(crate) const STATE: &str = ".lookalike";
+
 /// What a job that was interrupted can be resumed from.
 const STATES: [&str; 2] = ["decided.bin", "read.bin"];
 
@@ -138,10 +163,10 @@ const RESULTS: [&str; 19] = [
     "pairs.jsonl",
     "skipped.jsonl",
     "report.html",
-    "run.json",
+    LAST,
     "kept",
     "removed",
-    ".lookalike",
+    STATE,
 ];
 
 /// The folder that a job works in.
@@ -157,7 +182,7 @@ impl Workplace<'_> {
     }
 
     pub(crate) fn state(&self, name: &str) -> PathBuf {
-        self.folder.join(".lookalike").join(name)
+        self.folder.join(STATE).join(name)
     }
 
     /// Writes lines of JSON to the result `name`, in the format given. See [`AtomicFile::lines`].
@@ -192,7 +217,7 @@ impl Workplace<'_> {
         let failed = BatchError::result(self.folder);
         let decided = STATES.iter().any(|name| self.state(name).exists());
         // The state of a job that failed before it had decided anything is in nobody's way.
-        let counts = |name: &&str| **name != *".lookalike" || decided || mode != Folder::New;
+        let counts = |name: &&str| **name != *STATE || decided || mode != Folder::New;
         let present = self
             .results
             .iter()
@@ -208,7 +233,7 @@ impl Workplace<'_> {
             (Folder::Overwrite, Some(_)) => self.clear().map_err(&failed)?,
             (_, None) => {}
         }
-        std::fs::create_dir_all(self.folder.join(".lookalike")).map_err(&failed)?;
+        std::fs::create_dir_all(self.folder.join(STATE)).map_err(&failed)?;
         lookalike_corpus::remove_leftovers(self.folder).map_err(&failed)?;
         self.remove_spools(spool).map_err(&failed)?;
         let mut file =
@@ -235,7 +260,7 @@ impl Workplace<'_> {
 
     /// Refuses to go on with a job of other settings or other input.
     fn recognise(&self, identity: &Identity) -> Result<(), BatchError> {
-        if self.path("run.json").exists() {
+        if Progress::of(self.folder) == Some(Progress::Finished) {
             return Err(self.refuse(
                 "the job in this folder is finished (run.json is there): nothing to resume; replace its results with \
                  --overwrite",
@@ -266,7 +291,7 @@ impl Workplace<'_> {
     fn forget_undecided(&self, checkpoint: &Path) {
         if !checkpoint.exists() {
             // The failure at hand is what the user should hear of.
-            let _ = std::fs::remove_dir_all(self.path(".lookalike"));
+            let _ = std::fs::remove_dir_all(self.path(STATE));
         }
     }
 
@@ -426,11 +451,11 @@ impl Job<'_> {
         write_file(&place.path("report.html"), Compression::None, &mut |out| {
             out.write_all(page.as_bytes())
         })?;
-        write_file(&place.path("run.json"), Compression::None, &mut |out| {
+        write_file(&place.path(LAST), Compression::None, &mut |out| {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             out.write_all(b"\n")
         })?;
-        let state = place.path(".lookalike");
+        let state = place.path(STATE);
         std::fs::remove_dir_all(&state).map_err(BatchError::result(&state))?;
         Ok(summary)
     }
@@ -738,7 +763,7 @@ impl Output<'_> {
             .total_bytes()
             .max(self.verdicts.head.counts.text_bytes);
         let places = self.verdicts.documents.len();
-        let temporary = self.place.path(".lookalike");
+        let temporary = self.place.path(STATE);
         let arranger = (!in_order).then(|| Arranger::new(&temporary, places, bytes, budget));
         let tree = FileTree::new(inputs);
         Ok(RecordFile {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lookalike_batch::Progress;
 use lookalike_corpus::{begin_no_more_files, remove_leftovers};
 
 /// What is to be removed.
@@ -32,15 +33,18 @@ impl Watched {
         };
     }
 
-    /// What `--resume` would go on with, after [`Self::remove`].
-    fn resumable(&self) -> Option<&Path> {
+    /// What a user should know of it.
+    fn told(&self) -> Option<String> {
+        let resumable = |path: &Path| format!("--resume goes on from {}", path.display());
         match self {
             Self::Folder(_) => None,
-            Self::Unfinished(folder) => {
-                let mut entries = std::fs::read_dir(folder).ok()?;
-                entries.next().map(|_| folder.as_path())
-            }
-            Self::Begun(file) => file.exists().then_some(file),
+            Self::Unfinished(folder) => match Progress::of(folder)? {
+                Progress::Begun => Some(resumable(folder)),
+                Progress::Finished => {
+                    Some(format!("the results in {} are complete", folder.display()))
+                }
+            },
+            Self::Begun(file) => file.exists().then(|| resumable(file)),
         }
     }
 }
@@ -78,6 +82,12 @@ fn watched_so_far() -> MutexGuard<'static, Vec<Watched>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns at once, but never in a command that was interrupted: what failed there failed for want of the files that the
+/// interruption removed, and the last word is the interruption's.
+pub(crate) fn give_way() {
+    drop(watched_so_far());
+}
+
 /// Says that it is `ready`, waits for a signal, removes what is watched and ends the process.
 fn wait(ready: Sender<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -86,7 +96,9 @@ fn wait(ready: Sender<()>) {
     let Ok(Some(status)) = runtime.map(|runtime| runtime.block_on(signal(ready))) else {
         return;
     };
-    crate::console::error(&end(&watched_so_far()));
+    let watched = watched_so_far();
+    crate::console::error(&end(&watched));
+    // Held to the end of the process: see `give_way`.
     #[expect(
         clippy::exit,
         reason = "the other threads are at work and would not hear of it"
@@ -96,10 +108,13 @@ fn wait(ready: Sender<()>) {
 
 /// Removes what is watched, and tells what is left.
 fn end(watched: &[Watched]) -> String {
+    let told = || watched.iter().find_map(Watched::told);
+    let before = told();
     begin_no_more_files();
     watched.iter().for_each(Watched::remove);
-    match watched.iter().find_map(Watched::resumable) {
-        Some(path) => format!("interrupted: --resume goes on from {}", path.display()),
+    // A job may have got its last file into place meanwhile; or it failed for want of its files, and forgot what it began.
+    match told().or(before) {
+        Some(told) => format!("interrupted: {told}"),
         None => "interrupted".to_owned(),
     }
 }

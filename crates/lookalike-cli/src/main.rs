@@ -130,5 +130,6 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => completions::manual(&arguments),
     };
+    interrupt::give_way();
     failure::exit_code(done)
 }

@@ -30,7 +30,7 @@ use super::skip::{SkipList, write_copies};
 use crate::error::BatchError;
 use crate::lines::write_line;
 use crate::observer::{Measured, Stage};
-use crate::output::{Folder, Identity, Workplace, write_file};
+use crate::output::{Folder, Identity, LAST, STATE, Workplace, write_file};
 use crate::settings::Limits;
 
 const RESULTS: [&str; 17] = [
@@ -49,8 +49,8 @@ const RESULTS: [&str; 17] = [
     "skip.jsonl",
     "skipped.jsonl",
     "atlas.html",
-    "run.json",
-    ".lookalike",
+    LAST,
+    STATE,
 ];
 
 /// Lines whose fields tables have even where no line does.
@@ -175,11 +175,11 @@ impl Overlap<'_> {
         file(&place, "atlas.html", &mut |out| {
             out.write_all(page.as_bytes())
         })?;
-        file(&place, "run.json", &mut |out| {
+        file(&place, LAST, &mut |out| {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             out.write_all(b"\n")
         })?;
-        let state = place.path(".lookalike");
+        let state = place.path(STATE);
         std::fs::remove_dir_all(&state).map_err(BatchError::result(&state))?;
         Ok(summary)
     }

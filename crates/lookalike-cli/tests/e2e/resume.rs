@@ -194,7 +194,39 @@ fn killed_while_resuming() {
     is_complete(&out, reference);
 }
 
-/// Interrupted as by Ctrl-C, before and after its decisions are made: what is left is what `--resume` goes on with.
+/// Sends the signal of Ctrl-C; the status of the job, and what it said.
+#[cfg(unix)]
+fn interrupt(child: Child) -> (Option<i32>, String) {
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    (ended.status.code(), said)
+}
+
+/// An interrupted job leaves what `--resume` goes on with, or all of its results, and says which.
+#[cfg(unix)]
+#[track_caller]
+fn can_be_resumed(out: &Path, said: &str) {
+    let reference = reference();
+    let left = names(out);
+    assert!(left.iter().all(|name| !name.contains("tmp-")), "{left:?}");
+    nothing_is_half(out, reference);
+    let finished = out.join("run.json").exists();
+    let told = match finished {
+        true => format!("the results in {} are complete", out.display()),
+        false => format!("--resume goes on from {}", out.display()),
+    };
+    assert_eq!(said, format!("lookalike: error: interrupted: {told}\n"));
+    if !finished {
+        job(&reference.input, out, &["--resume"]).succeed();
+    }
+    is_complete(out, reference);
+}
+
+/// Interrupted as by Ctrl-C, before and after its decisions are made.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_job_removes_its_temporary_files() {
@@ -206,27 +238,35 @@ fn an_interrupted_job_removes_its_temporary_files() {
             .spawn()
             .unwrap();
         wait_for(&out.join(".lookalike").join(wanted), &mut child);
-        let sent = Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status();
-        assert!(sent.unwrap().success());
-        let ended = child.wait_with_output().unwrap();
-        assert_eq!(
-            ended.status.code(),
-            Some(130),
-            "the job was to be interrupted"
-        );
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        let told = format!(
-            "lookalike: error: interrupted: --resume goes on from {}\n",
-            out.display()
-        );
-        assert!(said.contains(&told), "{said}");
-        let left = names(&out);
-        assert!(left.iter().all(|name| !name.contains("tmp-")), "{left:?}");
-        nothing_is_half(&out, reference);
-        job(&reference.input, &out, &["--resume"]).succeed();
-        is_complete(&out, reference);
+        let (status, said) = interrupt(child);
+        assert_eq!(status, Some(130), "the job was to be interrupted: {said}");
+        can_be_resumed(&out, &said);
+    }
+}
+
+/// An interruption takes files away from threads that are at work: their failures are not told, and are not the end.
+#[cfg(unix)]
+#[test]
+fn interrupted_while_results_are_written() {
+    let reference = reference();
+    let left = reference.took.mul_f64(0.5);
+    for attempt in 0..24 {
+        let out = reference.folder.path(format!("writing-{attempt}"));
+        let mut child = job(&reference.input, &out, &[])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for(&out.join(".lookalike/decided.bin"), &mut child);
+        sleep(left.mul_f64(f64::from(attempt) / 24.0));
+        let (status, said) = interrupt(child);
+        if status == Some(0) {
+            assert_eq!(said, "", "done before it was interrupted");
+            is_complete(&out, reference);
+        } else {
+            assert_eq!(status, Some(130), "{said}");
+            can_be_resumed(&out, &said);
+        }
+        fs::remove_dir_all(out).unwrap();
     }
 }
 
