@@ -305,7 +305,7 @@ impl Discovery<'_> {
         let number = self.sources.len() + self.skips.len();
         let objects = remote::fetch(url, &self.options.store, spool_dir, number);
         let objects = objects.map_err(|refused| InputError::Remote {
-            name: name(),
+            name: refused.name,
             reason: refused.reason,
             remedy: refused.remedy,
         })?;

@@ -53,7 +53,7 @@ pub enum InputError {
     /// A store that refuses, or an object that is not there.
     #[error("{name}: {reason}: {remedy}")]
     Remote {
-        /// The argument.
+        /// The argument, or the object among those that it stands for.
         name: String,
         /// The store's word.
         reason: String,

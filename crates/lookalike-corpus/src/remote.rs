@@ -2,6 +2,10 @@
 //!
 //! Objects are copied to the spool directory once, as standard input is, for everything is read twice and a store
 //! charges for each. In builds with the Cargo feature `cloud`.
+//!
+//! What stands behind the bucket is the name of an object as it is, as the stores' own tools have it: every object can
+//! be named, and results name it so. Special are only `*` and a `/` at the end. Web addresses are URLs, where `%20` is
+//! a blank.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -17,24 +21,31 @@ impl fmt::Debug for StoreSettings {
     }
 }
 
-const SCHEMES: [&str; 11] = [
-    "s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "r2",
-];
+const WEB: [&str; 2] = ["http", "https"];
+const STORES: [&str; 8] = ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss"];
 
 /// The argument as a URL of an object store, if it is one.
 pub(crate) fn url(argument: &OsStr) -> Option<&str> {
     let text = argument.to_str()?;
-    let (scheme, _) = text.split_once("://")?;
-    SCHEMES
-        .iter()
-        .any(|known| scheme.eq_ignore_ascii_case(known))
-        .then_some(text)
+    (has_scheme(text, &WEB) || has_scheme(text, &STORES)).then_some(text)
 }
 
 /// The last part of a URL's path: what says the format.
 pub(crate) fn file_name(url: &str) -> &str {
-    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let path = match has_scheme(url, &WEB) {
+        true => url.split(['?', '#']).next().unwrap_or_default(),
+        false => url,
+    };
     path.rsplit('/').next().unwrap_or_default()
+}
+
+fn has_scheme(url: &str, schemes: &[&str]) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        schemes
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
+    })
 }
 
 #[cfg(feature = "cloud")]
@@ -42,18 +53,19 @@ pub(crate) use store::{Object, fetch};
 
 #[cfg(feature = "cloud")]
 mod store {
-    use std::fmt::Display;
     use std::fs::File;
     use std::io::Write;
     use std::path::{Path, PathBuf};
 
     use futures_util::TryStreamExt;
     use object_store::path::Path as Location;
-    use object_store::{ObjectStore, ObjectStoreExt, ObjectStoreScheme, parse_url_opts};
+    use object_store::{
+        GetOptions, GetRange, ObjectStore, ObjectStoreExt, ObjectStoreScheme, parse_url_opts,
+    };
     use url::Url;
     use xxhash_rust::xxh3::Xxh3;
 
-    use super::StoreSettings;
+    use super::{StoreSettings, WEB, has_scheme};
 
     /// An object, copied.
     pub(crate) struct Object {
@@ -64,41 +76,114 @@ mod store {
         pub(crate) hash: u64,
     }
 
-    /// Where objects are, and which are meant.
-    struct Place {
-        store: Box<dyn ObjectStore>,
+    /// What an argument names.
+    #[derive(Debug)]
+    struct Address {
+        kind: Kind,
+        /// What the library finds the store by.
+        store: Url,
+        /// The object, or the folder around all that are meant.
         location: Location,
         /// None where one object is named.
         listing: Option<Listing>,
     }
 
     /// Several objects of a store.
+    #[derive(Debug)]
     struct Listing {
-        /// The URL before the path of a location.
+        /// The URL before the name of an object.
         base: String,
-        /// What locations must look like.
+        /// What names must look like.
         pattern: globset::GlobMatcher,
     }
 
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Kind {
+        S3,
+        Google,
+        Azure,
+        Web,
+    }
+
+    impl Kind {
+        fn of(scheme: &ObjectStoreScheme) -> Kind {
+            match scheme {
+                ObjectStoreScheme::AmazonS3 => Kind::S3,
+                ObjectStoreScheme::GoogleCloudStorage => Kind::Google,
+                ObjectStoreScheme::MicrosoftAzure => Kind::Azure,
+                _ => Kind::Web,
+            }
+        }
+
+        /// What a user can do when the store refuses.
+        fn remedy(self) -> &'static str {
+            match self {
+                Kind::S3 => {
+                    "check the address (for all below a folder it ends with /) and the environment: AWS_ACCESS_KEY_ID, \
+                     AWS_SECRET_ACCESS_KEY and AWS_REGION; AWS_ENDPOINT, and AWS_ALLOW_HTTP=true if it has no TLS, for a \
+                     server other than Amazon's; AWS_SKIP_SIGNATURE=true for what is public"
+                }
+                Kind::Google => {
+                    "check the address (for all below a folder it ends with /) and the environment: GOOGLE_SERVICE_ACCOUNT \
+                     or GOOGLE_APPLICATION_CREDENTIALS, the path of a file with a key; GOOGLE_BASE_URL for a server other \
+                     than Google's; GOOGLE_SKIP_SIGNATURE=true for what is public"
+                }
+                Kind::Azure => {
+                    "check the address (for all below a folder it ends with /) and the environment: \
+                     AZURE_STORAGE_ACCOUNT_NAME, with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY; \
+                     AZURE_STORAGE_ENDPOINT, and AZURE_ALLOW_HTTP=true if it has no TLS, for a server other than \
+                     Microsoft's; AZURE_SKIP_SIGNATURE=true for what is public"
+                }
+                Kind::Web => FETCH,
+            }
+        }
+
+        /// What went wrong with `name` in the store, or on the way to it.
+        fn refused(self, name: &str, error: impl Into<object_store::Error>) -> Refused {
+            let error = error.into();
+            Refused {
+                name: name.to_owned(),
+                reason: one_line(&error.to_string()),
+                remedy: match error {
+                    object_store::Error::InvalidPath { .. } => TWISTED,
+                    _ => self.remedy(),
+                },
+            }
+        }
+    }
+
+    const TWISTED: &str = "an object with an empty folder, . or .. in its name cannot be read: copy it here first, and name a folder without such";
+    const FETCH: &str =
+        "check it, or let another program fetch it, and pass its content through `-`";
+
+    /// The beginning of what a server says, who may answer with a page.
+    fn one_line(words: &str) -> String {
+        const ENOUGH: usize = 600;
+        let words: Vec<_> = words
+            .split(|c: char| c.is_whitespace() || c.is_control())
+            .filter(|word| !word.is_empty())
+            .collect();
+        let line = words.join(" ");
+        let line = line.trim_end_matches([':', ' ']);
+        match line.char_indices().nth(ENOUGH) {
+            Some((end, _)) => format!("{}...", &line[..end]),
+            None => line.to_owned(),
+        }
+    }
+
     /// Why there is no object.
+    #[derive(Debug)]
     pub(crate) struct Refused {
-        /// To be read after the URL.
+        /// The object, or the argument.
+        pub(crate) name: String,
         pub(crate) reason: String,
         pub(crate) remedy: &'static str,
     }
 
     impl Refused {
-        /// By the store, or on the way to it.
-        fn by_store(error: impl Display) -> Refused {
-            let words = error.to_string();
+        fn here(name: &str, reason: String) -> Refused {
             Refused {
-                reason: words.split_whitespace().collect::<Vec<_>>().join(" "),
-                remedy: "check the address, and for a store its settings in the environment (AWS_..., AZURE_..., GOOGLE_...)",
-            }
-        }
-
-        fn here(reason: String) -> Refused {
-            Refused {
+                name: name.to_owned(),
                 reason,
                 remedy: "look at the directory for temporary files, or choose another with --tmp",
             }
@@ -113,101 +198,152 @@ mod store {
         spool: &Path,
         number: usize,
     ) -> Result<Vec<Object>, Refused> {
+        let address = address(url)?;
         // TLS needs one for the process; an error says that there is one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let runtime = runtime.map_err(|error| Refused::here(error.to_string()))?;
+        let runtime = runtime.map_err(|error| Refused::here(url, error.to_string()))?;
         runtime.block_on(async {
-            let place = place(url, settings)?;
+            let store = open(&address, settings).map_err(|error| address.kind.refused(url, error));
+            let store = store?;
+            let locations = locations(&*store, &address).await;
+            let locations = locations.map_err(|error| address.kind.refused(url, error))?;
             let mut objects = Vec::new();
-            for location in locations(&place).await.map_err(Refused::by_store)? {
-                let url = match &place.listing {
+            for location in locations {
+                let url = match &address.listing {
                     Some(listing) => format!("{}{location}", listing.base),
                     None => url.to_owned(),
                 };
                 let copy = spool.join(format!("object-{number}-{}", objects.len()));
-                let object = copied(&*place.store, &location, url, copy).await?;
-                objects.push(object);
+                objects.push(copied(&*store, &address, &location, url, copy).await?);
             }
             Ok(objects)
         })
     }
 
-    fn place(url: &str, settings: &StoreSettings) -> Result<Place, Refused> {
-        let whole = url.contains('*') || url.ends_with('/');
-        // A store is found by what stands before the first pattern.
-        let plain = match url.find('*') {
-            Some(star) => &url[..=url[..star].rfind('/').unwrap_or(0)],
-            None => url,
+    fn address(argument: &str) -> Result<Address, Refused> {
+        let address = match has_scheme(argument, &WEB) {
+            true => web_address(argument),
+            false => object_address(argument),
         };
-        let parsed = Url::parse(plain).map_err(Refused::by_store)?;
-        let (scheme, _) = ObjectStoreScheme::parse(&parsed).map_err(Refused::by_store)?;
-        let mut settings = settings.0.clone();
-        if scheme == ObjectStoreScheme::Http {
-            check_http(&parsed, whole)?;
-            // Who writes `http:` means it.
-            settings.push(("allow_http".to_owned(), "true".to_owned()));
+        address.map_err(|(reason, remedy)| Refused {
+            name: argument.to_owned(),
+            reason,
+            remedy,
+        })
+    }
+
+    /// A reason and a remedy.
+    type Wrong = (String, &'static str);
+
+    /// A file of the web, or the web address of a store's object.
+    fn web_address(argument: &str) -> Result<Address, Wrong> {
+        let url = Url::parse(argument).map_err(|error| (error.to_string(), FETCH))?;
+        let refused = if argument.contains('*') || argument.ends_with('/') {
+            let remedy = "name each of them, or those of a store by s3://, gs:// or az://";
+            Some(("a web address has no list of files", remedy))
+        } else if url.query().is_some() {
+            Some(("an address with a query is not read", FETCH))
+        } else if url.password().is_some() {
+            Some(("the password in it would stand in the results", FETCH))
+        } else {
+            None
+        };
+        if let Some((reason, remedy)) = refused {
+            return Err((reason.to_owned(), remedy));
         }
-        let (store, location) = parse_url_opts(&parsed, settings).map_err(Refused::by_store)?;
-        let listing = match whole {
-            true => Some(listing(url, plain, &location)?),
+        let parsed = ObjectStoreScheme::parse(&url);
+        let (scheme, location) = parsed.map_err(|error| (error.to_string(), FETCH))?;
+        Ok(Address {
+            kind: Kind::of(&scheme),
+            store: url,
+            location,
+            listing: None,
+        })
+    }
+
+    /// `s3://BUCKET/NAME` and its like.
+    fn object_address(argument: &str) -> Result<Address, Wrong> {
+        const SHAPE: &str = "it is written as s3://BUCKET/PATH";
+        let (scheme, rest) = argument.split_once("://").unwrap_or_default();
+        let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
+        // The name is none of a URL's business: `#`, `?` and `%` may stand in it.
+        let store = Url::parse(&format!("{scheme}://{bucket}/"));
+        let store = store.map_err(|error| (error.to_string(), SHAPE))?;
+        if store.query().is_some() || store.fragment().is_some() || store.host_str().is_none() {
+            return Err(("there is no bucket in it".to_owned(), SHAPE));
+        }
+        if store.password().is_some() {
+            let reason = "the password in it would stand in the results".to_owned();
+            return Err((reason, "give it in the environment"));
+        }
+        if rest == bucket {
+            let reason = "names a bucket, not an object".to_owned();
+            return Err((reason, "end it with / for all that is in the bucket"));
+        }
+        let parsed = ObjectStoreScheme::parse(&store).map_err(|error| (error.to_string(), SHAPE));
+        let kind = Kind::of(&parsed?.0);
+        let folder = match path.find('*') {
+            Some(star) => &path[..path[..star].rfind('/').map_or(0, |slash| slash + 1)],
+            None => path,
+        };
+        let location = Location::parse(folder).map_err(|error| (error.to_string(), TWISTED))?;
+        let listing = match path.contains('*') || argument.ends_with('/') {
+            true => Some(Listing {
+                base: format!("{scheme}://{bucket}/"),
+                pattern: pattern(path).map_err(|error| (error.to_string(), SHAPE))?,
+            }),
             false => None,
         };
-        Ok(Place {
+        Ok(Address {
+            kind,
             store,
             location,
             listing,
         })
     }
 
-    /// What a plain web address cannot be here.
-    fn check_http(url: &Url, whole: bool) -> Result<(), Refused> {
-        const FETCH: &str = "let another program fetch it, and pass its content through `-`";
-        let (reason, remedy) = if whole {
-            ("HTTP has no list of files", "name each of them")
-        } else if url.query().is_some() {
-            ("an address with a query is not read", FETCH)
-        } else if url.password().is_some() {
-            ("the password in it would stand in the results", FETCH)
-        } else {
-            return Ok(());
+    /// Of names in which only `*` is special, and `/` at the end stands for all below.
+    fn pattern(path: &str) -> Result<globset::GlobMatcher, globset::Error> {
+        let pieces: Vec<_> = path.split('*').map(globset::escape).collect();
+        let below = match path.is_empty() || path.ends_with('/') {
+            true => "**",
+            false => "",
         };
-        Err(Refused {
-            reason: reason.to_owned(),
-            remedy,
-        })
+        let pattern = globset::GlobBuilder::new(&format!("{}{below}", pieces.join("*")))
+            .literal_separator(true)
+            .backslash_escape(false)
+            .build()?;
+        Ok(pattern.compile_matcher())
     }
 
-    /// Which objects `url` means, of which `plain` is the part without patterns, and `location` what that names.
-    fn listing(url: &str, plain: &str, location: &Location) -> Result<Listing, Refused> {
-        let base = plain.strip_suffix('/').unwrap_or(plain);
-        let base = base.strip_suffix(location.as_ref()).unwrap_or(base);
-        let base = format!("{}/", base.strip_suffix('/').unwrap_or(base));
-        let rest = url.strip_prefix(&base).unwrap_or_default();
-        let below = if rest.is_empty() || rest.ends_with('/') {
-            "**"
-        } else {
-            ""
-        };
-        let pattern = globset::GlobBuilder::new(&format!("{rest}{below}"))
-            .literal_separator(true)
-            .build();
-        let pattern = pattern.map_err(Refused::by_store)?;
-        Ok(Listing {
-            base,
-            pattern: pattern.compile_matcher(),
-        })
+    fn open(
+        address: &Address,
+        settings: &StoreSettings,
+    ) -> object_store::Result<Box<dyn ObjectStore>> {
+        // The library's 30 seconds are for a whole transfer, however large; what must not take long is silence. First,
+        // so that the environment can say otherwise.
+        let ours = [("timeout", "1week"), ("read_timeout", "30s")];
+        let ours = ours.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let mut settings: Vec<_> = ours.into_iter().chain(settings.0.clone()).collect();
+        if address.kind == Kind::Web {
+            // Who writes `http:` means it.
+            settings.push(("allow_http".to_owned(), "true".to_owned()));
+        }
+        Ok(parse_url_opts(&address.store, settings)?.0)
     }
 
     /// The objects that are meant, by name.
-    async fn locations(place: &Place) -> object_store::Result<Vec<Location>> {
-        let Some(listing) = &place.listing else {
-            return Ok(vec![place.location.clone()]);
+    async fn locations(
+        store: &dyn ObjectStore,
+        address: &Address,
+    ) -> object_store::Result<Vec<Location>> {
+        let Some(listing) = &address.listing else {
+            return Ok(vec![address.location.clone()]);
         };
-        let listed = place.store.list(Some(&place.location));
-        let listed: Vec<_> = listed.try_collect().await?;
+        let listed: Vec<_> = store.list(Some(&address.location)).try_collect().await?;
         let found = listed
             .into_iter()
             .filter(|meta| meta.size > 0 && listing.pattern.is_match(meta.location.as_ref()));
@@ -218,19 +354,47 @@ mod store {
 
     async fn copied(
         store: &dyn ObjectStore,
+        address: &Address,
         location: &Location,
         url: String,
         copy: PathBuf,
     ) -> Result<Object, Refused> {
-        let failed = |error: object_store::Error| Refused::by_store(error);
-        let local = |error: std::io::Error| Refused::here(format!("{}: {error}", copy.display()));
-        let mut parts = store.get(location).await.map_err(failed)?.into_stream();
+        let failed = |error: object_store::Error| address.kind.refused(&url, error);
+        let local =
+            |error: std::io::Error| Refused::here(&url, format!("{}: {error}", copy.display()));
+        let whole = store.get(location).await.map_err(failed)?;
+        let (size, tag) = (whole.meta.size, whole.meta.e_tag.clone());
+        let mut parts = whole.into_stream();
         let mut file = File::create(&copy).map_err(local)?;
-        let (mut hasher, mut bytes) = (Xxh3::new(), 0);
-        while let Some(part) = parts.try_next().await.map_err(failed)? {
-            hasher.update(&part);
-            bytes += part.len() as u64;
-            file.write_all(&part).map_err(local)?;
+        let (mut hasher, mut bytes, mut resumed_at) = (Xxh3::new(), 0, 0);
+        loop {
+            match parts.try_next().await {
+                Ok(Some(part)) => {
+                    hasher.update(&part);
+                    bytes += part.len() as u64;
+                    file.write_all(&part).map_err(local)?;
+                }
+                Ok(None) => break,
+                // The library counts its attempts over the whole transfer: ten breaks in a large one would end it,
+                // and any after three minutes. As long as something came it is worth asking again.
+                Err(error) => {
+                    let is_worth_it = tag.is_some() && bytes > resumed_at && bytes < size;
+                    resumed_at = bytes;
+                    let options = GetOptions {
+                        range: Some(GetRange::Bounded(bytes..size)),
+                        ..GetOptions::default()
+                    };
+                    let rest = match is_worth_it {
+                        true => store.get_opts(location, options).await.ok(),
+                        false => None,
+                    };
+                    match rest {
+                        Some(rest) if rest.meta.e_tag == tag => parts = rest.into_stream(),
+                        // Not there any more, or another object.
+                        _ => return Err(failed(error)),
+                    }
+                }
+            }
         }
         Ok(Object {
             url,
@@ -238,6 +402,123 @@ mod store {
             bytes,
             hash: hasher.digest(),
         })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        fn named(argument: &str) -> (Kind, String, Option<Listing>) {
+            let address = address(argument).expect(argument);
+            (address.kind, address.location.to_string(), address.listing)
+        }
+
+        #[test]
+        fn a_name_in_a_store_is_no_url() {
+            for name in ["100% #1?.txt", "a%20b", "[1]/{x}", "a\\b", "é+&=;", "a b"] {
+                for scheme in ["s3", "gs", "az", "abfss"] {
+                    let (_, location, listing) = named(&format!("{scheme}://data/{name}"));
+                    assert_eq!(location, name);
+                    assert!(listing.is_none());
+                    let (_, folder, listing) = named(&format!("{scheme}://data/{name}/"));
+                    assert_eq!(folder, name);
+                    let listing = listing.expect("a folder");
+                    assert_eq!(listing.base, format!("{scheme}://data/"));
+                    assert!(listing.pattern.is_match(format!("{name}/x/y")));
+                    assert!(!listing.pattern.is_match(name));
+                }
+            }
+        }
+
+        #[test]
+        fn a_name_in_the_web_is_a_url() {
+            let (kind, location, _) = named("https://a.example/x/a%20b%23.txt#top");
+            assert_eq!((kind, location.as_str()), (Kind::Web, "x/a b#.txt"));
+            let (kind, location, _) = named("https://u.blob.core.windows.net/data/a%20b");
+            assert_eq!((kind, location.as_str()), (Kind::Azure, "a b"));
+            let (kind, location, _) = named("https://data.s3.amazonaws.com/x/y");
+            assert_eq!((kind, location.as_str()), (Kind::S3, "x/y"));
+        }
+
+        #[test]
+        fn a_star_stands_for_names_and_two_for_folders() {
+            for (pattern, folder, fits, fits_not) in [
+                ("a/*.gz", "a", "a/x.gz", "a/b/x.gz"),
+                ("a/x*", "a", "a/xy", "a/yx"),
+                ("**/*.gz", "", "a/b/x.gz", "a/b/x"),
+                ("a/**/x", "a", "a/b/c/x", "a/b/c/y"),
+                ("a[1]/*?", "a[1]", "a[1]/b?", "a1/bc"),
+                ("", "", "a/b", ""),
+            ] {
+                let (_, location, listing) = named(&format!("gs://data/{pattern}"));
+                assert_eq!(location, folder);
+                let listing = listing.expect("several");
+                assert!(listing.pattern.is_match(fits), "{pattern}");
+                assert!(
+                    fits_not.is_empty() || !listing.pattern.is_match(fits_not),
+                    "{pattern}"
+                );
+            }
+        }
+
+        #[test]
+        fn names_that_the_library_cannot_read_have_a_remedy_of_their_own() {
+            let refused = address("s3://data/a//b").expect_err("an empty folder");
+            assert_eq!(refused.remedy, TWISTED);
+            let listed = Location::parse("a//b").expect_err("an empty folder");
+            assert_eq!(Kind::S3.refused("s3://data/", listed).remedy, TWISTED);
+        }
+
+        #[test]
+        fn secrets_in_addresses_and_half_addresses_are_refused() {
+            for (argument, reason) in [
+                ("https://a.example/b?token=hush", "query"),
+                ("https://u.blob.core.windows.net/data/b?sig=hush", "query"),
+                (
+                    "https://data.s3.amazonaws.com/b?X-Amz-Signature=hush",
+                    "query",
+                ),
+                ("https://name:hush@a.example/b", "password"),
+                ("s3://key:hush@data/b", "password"),
+                ("https://a.example/b/", "no list of files"),
+                ("https://u.blob.core.windows.net/data/*", "no list of files"),
+                ("s3://data", "names a bucket"),
+                ("s3://", "no bucket"),
+                ("az:///a", "no bucket"),
+                ("gs://data?x/a", "no bucket"),
+                ("s3://data/a//b", "empty path segment"),
+                ("s3://data/../b", "illegal"),
+            ] {
+                let refused = address(argument).expect_err(argument);
+                assert!(refused.reason.contains(reason), "{refused:?}");
+                assert_eq!(refused.name, argument);
+            }
+        }
+
+        #[test]
+        fn a_refusal_names_the_variables_of_its_store_alone() {
+            let prefixes = ["AWS_", "GOOGLE_", "AZURE_"];
+            for (address, own) in [
+                ("s3://data/a", "AWS_"),
+                ("gs://data/a", "GOOGLE_"),
+                ("az://data/a", "AZURE_"),
+                ("https://a.example/a", "-"),
+            ] {
+                let (kind, ..) = named(address);
+                let remedy = kind.remedy();
+                for prefix in prefixes {
+                    assert_eq!(remedy.contains(prefix), prefix == own, "{remedy}");
+                }
+            }
+        }
+
+        #[test]
+        fn a_servers_page_is_cut_and_cannot_steer_a_terminal() {
+            let page = format!("404\r\n<p>\u{1b}[2J{}", "é ".repeat(1000));
+            let reason = one_line(&page);
+            assert!(reason.starts_with("404 <p> [2Jé é"), "{reason}");
+            assert_eq!(reason.chars().count(), 603);
+        }
     }
 }
 
@@ -252,10 +533,13 @@ mod tests {
         for file in ["a/b", "s3:/a", "c://x", "-", "ftp://a/b"] {
             assert_eq!(url(OsStr::new(file)), None);
         }
-        assert_eq!(
-            file_name("https://a.example/b/c.warc.gz?token=a/b"),
-            "c.warc.gz"
-        );
+    }
+
+    #[test]
+    fn a_name_in_a_store_may_have_marks_of_urls() {
+        let web = "https://a.example/b/c.warc.gz?token=a/b";
+        assert_eq!(file_name(web), "c.warc.gz");
+        assert_eq!(file_name("s3://a/b/#1?.warc.gz"), "#1?.warc.gz");
     }
 
     #[test]
