@@ -30,6 +30,7 @@ import tempfile
 import threading
 import time
 import traceback
+import typing
 import urllib.parse
 import urllib.request
 from datetime import datetime, timedelta, timezone
@@ -57,6 +58,7 @@ FILES = {
     "crawl/deep/c.warc.gz": gzip.compress(warc),
     "crawl/picture.png": b"\x89PNG\r\n\x1a\n\0\0",
     "crawl/text with blanks.txt": story.encode(),
+    "crawl/alone.txt": b"nobody else says what stands here",
     "crawl-of-another/d.jsonl": line("d", "not asked for").encode(),
     # Each would be read as another if it were taken for a URL.
     "odd/a b.txt": b"a name with a blank",
@@ -91,6 +93,8 @@ class Store:
     wrong: dict
     # An address that the right key does not open either, and the environment to see that with.
     closed: tuple
+    # Puts another object in the place of one of `data`.
+    put: typing.Callable
     # Variables that a message must name, and what may stand nowhere.
     variables: list
     secrets: list
@@ -184,6 +188,7 @@ def amazon():
     # From now on every request is checked.
     reset = f"http://127.0.0.1:{port}/moto-api/reset-auth"
     urllib.request.urlopen(urllib.request.Request(reset, b"0", {"Content-Type": "text/plain"})).close()
+    reader = boto3.client("s3", **{**behind, "aws_access_key_id": key["AccessKeyId"], "aws_secret_access_key": key["SecretAccessKey"]})
     # It knows no anonymous readers then: those ask one that checks nothing.
     public = free_port()
     started(public, sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(public))
@@ -206,6 +211,7 @@ def amazon():
         environment=right,
         wrong={**right, "AWS_SECRET_ACCESS_KEY": "hush-hush-hush"},
         closed=("s3://closed", right),
+        put=lambda name, content: reader.put_object(Bucket="data", Key=name, Body=content),
         variables=["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT"],
         secrets=[key["SecretAccessKey"], "hush"],
         others=[("by the scheme of Hadoop", "s3a://data", right), ("that is public", "s3://open", anybody)],
@@ -222,15 +228,15 @@ def google():
     def post(path, content, kind):
         urllib.request.urlopen(urllib.request.Request(behind + path, content, {"Content-Type": kind})).close()
 
-    for bucket in ("data", "closed"):
-        post("/storage/v1/b", json.dumps({"name": bucket}).encode(), "application/json")
-        for name, content in OBJECTS.items():
-            name = urllib.parse.quote(name, safe="")
-            post(f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name={name}", content, "application/octet-stream")
+    def put(name, content, bucket="data"):
+        name = urllib.parse.quote(name, safe="")
+        post(f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name={name}", content, "application/octet-stream")
 
-    post("/storage/v1/b", json.dumps({"name": "open"}).encode(), "application/json")
-    for name, content in {TWISTED: b"out of reach", "crawl/a.jsonl": FILES["crawl/a.jsonl"]}.items():
-        post(f"/upload/storage/v1/b/open/o?uploadType=media&name={urllib.parse.quote(name, safe='')}", content, "text/plain")
+    opened = {TWISTED: b"out of reach", "crawl/a.jsonl": FILES["crawl/a.jsonl"]}
+    for bucket, objects in {"data": OBJECTS, "closed": OBJECTS, "open": opened}.items():
+        post("/storage/v1/b", json.dumps({"name": bucket}).encode(), "application/json")
+        for name, content in objects.items():
+            put(name, content, bucket)
     keys = [rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2)]
 
     def account(key):
@@ -265,6 +271,7 @@ def google():
         environment=service("GOOGLE_SERVICE_ACCOUNT", right),
         wrong=service("GOOGLE_SERVICE_ACCOUNT", wrong),
         closed=("gs://closed", service("GOOGLE_SERVICE_ACCOUNT", right)),
+        put=put,
         variables=["GOOGLE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_BASE_URL"],
         secrets=["PRIVATE KEY"],
         others=[
@@ -310,6 +317,7 @@ def microsoft():
         environment=right,
         wrong={**right, "AZURE_STORAGE_ACCOUNT_KEY": other},
         closed=("az://closed", shared),
+        put=lambda name, content: service.get_blob_client("data", name).upload_blob(content, overwrite=True),
         variables=["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_ENDPOINT"],
         secrets=[key, other, signature, urllib.parse.quote(signature, safe="")],
         others=[
@@ -322,7 +330,8 @@ def microsoft():
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
-    """The folder; below /cut/ files break off, below /slow/ they take more than half a minute, below /endless/ nobody says how long they are."""
+    """The folder; below /cut/ files break off, below /slow/ they take more than half a minute,
+    below /silent/ nothing comes for longer, below /endless/ nobody says how long they are."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments, directory=folder.name)
@@ -330,6 +339,8 @@ class Files(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         if self.path.startswith("/slow/"):
             return self.send([line(str(part), story).encode() for part in range(35)], 1)
+        if self.path.startswith("/silent/"):
+            return self.send([b"\n", b"\n"], 50)
         if self.path.startswith("/cut/"):
             return self.send([line("cut", story).encode()], 0, missing=1000)
         if self.path.startswith("/endless/"):
@@ -442,15 +453,23 @@ def check_store(store):
     gate.breaks = itertools.chain([9_000_000], itertools.repeat(0))
     message = run("extract", f"{at}/large/*", status=1, environment=store.environment).stderr
     say("a transfer that breaks off for good names its object", f"{at}/large/long.jsonl" in message, True)
-    gate.breaks = iter(())
+
+    def changing():
+        # The answer that will break off is there already.
+        store.put("large/long.jsonl", long[::-1])
+        yield 9_000_000
+
+    gate.breaks = changing()
+    message = run("extract", f"{at}/large/", status=1, environment=store.environment).stderr
+    say("two objects are not made one", f"{at}/large/long.jsonl" in message, True)
 
     out = os.path.join(folder.name, f"out-{scheme}")
     run("dedup", f"{at}/crawl/", "-o", out, environment=store.environment)
-    kept = [json.loads(row) for row in open(os.path.join(out, "kept.jsonl"))]
     report = json.load(open(os.path.join(out, "run.json")))
-    say("documents of dedup", report["counts"]["documents"], 5)
-    copies = [row["file"] for row in kept if "file" in row]
-    say("a document is copied", [open(os.path.join(out, file)).read() for file in copies] in ([story], []), True)
+    say("documents of dedup", report["counts"]["documents"], 6)
+    kept = [json.loads(row) for row in open(os.path.join(out, "kept.jsonl"))]
+    (copy,) = (row["file"] for row in kept if row.get("file", "").endswith(f"{at.replace('://', '/')}/crawl/alone.txt"))
+    say("a document is copied", open(os.path.join(out, copy), "rb").read(), FILES["crawl/alone.txt"])
     everything = "".join(path.read_text(errors="replace") for path in pathlib.Path(out).rglob("*") if path.is_file())
     say("no secret in the results", [secret for secret in store.secrets if secret in everything], [])
 
@@ -477,6 +496,9 @@ def check_web():
         message = run("extract", address, status=1).stderr
         check(what, (address in message, reason in message), (True, True))
     check("a transfer of more than half a minute", len(texts(f"{site}/slow/a.jsonl")), 35)
+    before = time.monotonic()
+    message = run("extract", f"{site}/silent/a.jsonl", status=1).stderr
+    check("a silence of half a minute", ("body" in message, time.monotonic() - before < 45), (True, True))
 
 
 with concurrent.futures.ThreadPoolExecutor() as pool:

@@ -285,6 +285,10 @@ mod store {
         }
         let parsed = ObjectStoreScheme::parse(&store).map_err(|error| (error.to_string(), SHAPE));
         let kind = Kind::of(&parsed?.0);
+        if path.starts_with('/') {
+            // The library would take the slash away, and read another object.
+            return Err(("its name begins with an empty folder".to_owned(), TWISTED));
+        }
         let folder = match path.find('*') {
             Some(star) => &path[..path[..star].rfind('/').map_or(0, |slash| slash + 1)],
             None => path,
@@ -487,6 +491,9 @@ mod store {
                 ("az:///a", "no bucket"),
                 ("gs://data?x/a", "no bucket"),
                 ("s3://data/a//b", "empty path segment"),
+                ("s3://data//b", "empty folder"),
+                ("s3://data//", "empty folder"),
+                ("s3://data//*", "empty folder"),
                 ("s3://data/../b", "illegal"),
             ] {
                 let refused = address(argument).expect_err(argument);
