@@ -400,7 +400,7 @@ def local(name):
 
 def check(what, found, expected):
     wrong = f"{found} instead of {expected}"
-    print(f"{what}: {'as expected' if found == expected else wrong[:3000]}", flush=True)
+    sys.stdout.write(f"{what}: {'as expected' if found == expected else wrong[:3000]}\n")
     assert found == expected, what
 
 
