@@ -1,5 +1,7 @@
 //! `lookalike evaluate` through the binary, on the public corpora and on bad input.
 
+use std::process::Command;
+
 use crate::support::{Finish, Folder, TRUTH, corpus, lookalike, pairs_of};
 use serde_json::Value;
 
@@ -154,22 +156,23 @@ fn bad_labels_are_refused_with_their_lines() {
         .says(&["exact"]);
 }
 
+/// `evaluate sweep` over a corpus with its labels, where it is there.
+fn labelled_sweep(name: &str) -> Option<Command> {
+    let documents = corpus(&format!("{name}/docs.jsonl"))?;
+    let labels = corpus(&format!("{name}/pairs.jsonl"))?;
+    let mut command = lookalike("evaluate");
+    command.arg("sweep").arg(documents);
+    command.arg("--labels").arg(labels);
+    Some(command)
+}
+
 /// The function words of a text and the runs of its words err on different pages: together they agree
 /// with people better than either alone.
 #[test]
 fn two_tests_agree_with_people() {
-    let (Some(documents), Some(labels)) = (
-        corpus("webis-s3-pairs/docs.jsonl"),
-        corpus("webis-s3-pairs/pairs.jsonl"),
-    ) else {
+    let Some(mut command) = labelled_sweep("webis-s3-pairs") else {
         return;
     };
-    let mut command = lookalike("evaluate");
-    command
-        .arg("sweep")
-        .arg(documents)
-        .arg("--labels")
-        .arg(labels);
     command.args(["--shingles", "words:2,words:3,words:5,stops:4"]);
     command.args([
         "--sketches",
@@ -193,18 +196,9 @@ fn two_tests_agree_with_people() {
 /// Copied answers of 250 words: with case kept, runs of words and of function words tell them together.
 #[test]
 fn two_tests_tell_copied_answers() {
-    let (Some(documents), Some(labels)) = (
-        corpus("clough-short-answers/docs.jsonl"),
-        corpus("clough-short-answers/pairs.jsonl"),
-    ) else {
+    let Some(mut command) = labelled_sweep("clough-short-answers") else {
         return;
     };
-    let mut command = lookalike("evaluate");
-    command
-        .arg("sweep")
-        .arg(documents)
-        .arg("--labels")
-        .arg(labels);
     command.args(["--positive", "2", "--case", "keep", "--sketches", "none"]);
     command.args(["--measures", "resemblance,containment", "--two-tests"]);
     command.args(["--shingles", "words:4,words:5,stops:2", "--json"]);

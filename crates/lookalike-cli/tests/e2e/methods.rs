@@ -1,6 +1,8 @@
 //! Every method through the binary: verified pairs only, and the options that a scheme needs.
 
-use crate::support::{Finish, Folder, TRUTH, contents, corpus, json_lines, lookalike, pairs_of};
+use crate::support::{
+    Finish, Folder, TRUTH, contents, corpus, json_lines, listed, lookalike, pairs_of,
+};
 
 /// Recall of each method at resemblance 0.9 on the licence texts' little sister, the German laws; all of what is
 /// reported must be true.
@@ -160,12 +162,7 @@ fn phrases_come_from_the_collection() {
         command.args(flags).finish()
     };
     let told = explained(&["--terms", table.to_str().unwrap()]).json();
-    let shared: Vec<&str> = told["shared_features"]["listed"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|feature| feature["text"].as_str().unwrap())
-        .collect();
+    let shared = listed(&told, "shared_features");
     assert!(
         shared.contains(&"new york") && !shared.contains(&"new"),
         "{shared:?}"

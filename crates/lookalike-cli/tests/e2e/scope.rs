@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::results::Results;
-use crate::support::{Finish, Folder, Numbers, Pairs, STORY, corpus, lookalike, pairs_of};
+use crate::support::{Finish, Folder, Numbers, Pairs, STORY, corpus, listed, lookalike, pairs_of};
 
 /// Families of near copies and equal texts, in four languages and on five sites, some without.
 pub(crate) fn mixed(folder: &Folder) -> (PathBuf, BTreeMap<String, Value>) {
@@ -436,12 +436,7 @@ fn anchors_and_links_are_features() {
         .args(flags);
     let told = explain.succeed().json();
     assert_eq!(told["resemblance"], 9.0 / 19.0);
-    let shared: Vec<&str> = told["shared_features"]["listed"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|feature| feature["text"].as_str().unwrap())
-        .collect();
+    let shared = listed(&told, "shared_features");
     assert!(
         shared.contains(&"anchor: ferry") && shared.contains(&"link from http://b/"),
         "{shared:?}"

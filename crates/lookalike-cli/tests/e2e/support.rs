@@ -151,6 +151,13 @@ pub(crate) fn record(id: &str, text: &str) -> String {
     format!("{}\n", serde_json::json!({ "id": id, "text": text }))
 }
 
+/// Texts of the features of a kind that `explain --json` lists.
+pub(crate) fn listed<'a>(told: &'a Value, kind: &str) -> Vec<&'a str> {
+    let features = told[kind]["listed"].as_array().unwrap();
+    let texts = features.iter().map(|feature| feature["text"].as_str());
+    texts.map(Option::unwrap).collect()
+}
+
 pub(crate) fn json_lines(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes
         .split(|&byte| byte == b'\n')

@@ -5,6 +5,26 @@ use super::super::kernel::{
 };
 use super::Word;
 
+/// Compares all entries of the buckets that are to be probed; returns how many.
+fn probe_each<W: Word>(
+    probes: Located<'_>,
+    needle: W,
+    entry: impl Fn(usize) -> W,
+    hit: &mut dyn FnMut(u32, W),
+) -> u64 {
+    let mut compared = 0;
+    for (bucket, left, extent) in probes.each() {
+        compared += u64::from(extent.count);
+        let first = extent.first as usize;
+        for entry in (first..first + extent.count as usize).map(&entry) {
+            if (entry ^ needle).ones() <= left {
+                hit(bucket, entry);
+            }
+        }
+    }
+    compared
+}
+
 /// [`Word::probe_packed`], entry by entry.
 pub(super) fn probe_packed<W: Word>(
     entries: &[u8],
@@ -13,18 +33,8 @@ pub(super) fn probe_packed<W: Word>(
     needle: W,
     hit: &mut dyn FnMut(u32, W),
 ) -> u64 {
-    let mut compared = 0;
-    for (bucket, left, extent) in probes.each() {
-        compared += u64::from(extent.count);
-        let first = extent.first as usize;
-        for at in first..first + extent.count as usize {
-            let entry = W::read(&entries[at * width..(at + 1) * width]);
-            if (entry ^ needle).ones() <= left {
-                hit(bucket, entry);
-            }
-        }
-    }
-    compared
+    let entry = |at: usize| W::read(&entries[at * width..(at + 1) * width]);
+    probe_each(probes, needle, entry, hit)
 }
 
 /// [`Word::probe_dense`], entry by entry.
@@ -34,18 +44,8 @@ pub(super) fn probe_dense<W: Word>(
     needle: W,
     hit: &mut dyn FnMut(u32, W),
 ) -> u64 {
-    let mut compared = 0;
-    for (bucket, left, extent) in probes.each() {
-        compared += u64::from(extent.count);
-        let first = extent.first as usize;
-        for rank in first..first + extent.count as usize {
-            let entry = W::from_u128(table.entry(rank));
-            if (entry ^ needle).ones() <= left {
-                hit(bucket, entry);
-            }
-        }
-    }
-    compared
+    let entry = |rank| W::from_u128(table.entry(rank));
+    probe_each(probes, needle, entry, hit)
 }
 
 /// [`Word::probe_lines`], entry by entry.
