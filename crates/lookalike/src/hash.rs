@@ -15,14 +15,17 @@ pub fn xxh3_64(bytes: &[u8], seed: u64) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
 }
 
+/// The factors of [`avalanche`].
+pub(crate) const AVALANCHE: [u64; 2] = [0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9];
+
 /// XXH64's finaliser: a bijection of 64 bits in which each input bit moves half of the output.
 #[inline(always)]
 #[must_use]
 pub const fn avalanche(mut x: u64) -> u64 {
     x ^= x >> 33;
-    x = x.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
+    x = x.wrapping_mul(AVALANCHE[0]);
     x ^= x >> 29;
-    x = x.wrapping_mul(0x1656_67B1_9E37_79F9);
+    x = x.wrapping_mul(AVALANCHE[1]);
     x ^ (x >> 32)
 }
 

@@ -1,92 +1,216 @@
 //! One-permutation hashing: the least hash of the features in each bin.
 //!
-//! Hashing is done for vectors of features at once, and leaves place and value of each in one word;
-//! lowering the bins is a loop over these words, a load, a comparison and a store each.
+//! Hashing is done for vectors of features at once, and leaves value and place of each in one word; lowering the
+//! bins is a load, a comparison and two stores for each of these words. Bins that stay empty are
+//! filled in [`densify`](super::densify).
 
+use super::densify::{Donors, densify};
 use super::{Level, versions};
 use crate::hash::avalanche;
 
+/// Value and place of a feature.
+type Word = [u32; 2];
 /// Features that are hashed at once.
-const BLOCK: usize = 256;
-/// The value of a feature: the low half of its word, the place being the high half.
-const VALUE: u64 = 0xFFFF_FFFF;
-/// No feature has been in a bin: larger than every value.
-pub(crate) const EMPTY: u64 = u64::MAX;
+const BLOCK: usize = 32;
+/// What a bin holds before any feature has been in it.
+pub(crate) const HIGHEST: u32 = u32::MAX;
+/// Stands beside a bin that is empty; beside a full one its number, of seven bits.
+pub(crate) const EMPTY: u8 = 0x80;
+/// As many bins as bytes can tell apart.
+pub(crate) const FEW: usize = 128;
 
-/// Lowers the minima of the bins to the values of the features that fall into them, for an odd
-/// `factor`; see [`OnePermutation`](crate::sketch::OnePermutation).
-pub(crate) fn update(minima: &mut [u64], factor: u64, features: &[u64]) {
-    let level = Level::current();
-    let bins = minima.len() as u64;
-    let mut words = [0; BLOCK];
-    for features in features.chunks(BLOCK) {
-        let words = &mut words[..features.len()];
-        place(level, words, features, factor, bins);
-        for word in words {
-            let bin = &mut minima[(*word >> 32) as usize];
-            *bin = (*bin).min(*word & VALUE);
-        }
-    }
+/// Up to [`FEW`] bins.
+pub(crate) struct Bins {
+    /// The least value of each, [`HIGHEST`] where there is none.
+    pub(crate) least: [u32; FEW],
+    /// The number of each, or [`EMPTY`].
+    pub(crate) full: [u8; FEW],
 }
 
-versions! {
-    /// Writes place and value of each feature.
-    fn place(out: &mut [u64], features: &[u64], factor: u64, bins: u64) {
-        portable: place_body, avx2: place_body, avx512: place_body,
-    }
+/// What [`few`] leaves empty.
+pub(crate) struct Open {
+    /// The empty bins, ascending.
+    pub(crate) places: Vec<u16>,
+    /// [`Bins::full`] of the bins that there are.
+    pub(crate) full: Vec<u8>,
 }
 
-#[inline(always)]
-fn place_body(out: &mut [u64], features: &[u64], factor: u64, bins: u64) {
-    for (out, feature) in out.iter_mut().zip(features) {
-        let hash = avalanche(feature.wrapping_mul(factor));
-        *out = ((hash >> 32) * bins) & !VALUE | hash & VALUE;
-    }
-}
-
-/// Copies the values of the bins to `out` and lists the empty ones, ascending, in `open`; returns
-/// how many these are.
+/// Writes the values of the bins of the features to `out`, for an odd `factor`; see [`OnePermutation`](crate::sketch::OnePermutation). An
+/// empty bin takes the value of its first full donor, the donors being `tries`; those that have none are returned.
 ///
 /// # Panics
-/// If `open` is shorter than the list.
-pub(crate) fn values(out: &mut [u32], open: &mut [u16], minima: &[u64]) -> usize {
-    values_at(Level::current(), out, open, minima)
+/// If there are no bins or more than [`FEW`], or if a donor is none of them.
+pub(crate) fn few(
+    out: &mut [u32],
+    factor: u64,
+    features: &[u64],
+    tries: &[Donors],
+) -> Option<Open> {
+    few_at(Level::current(), out, factor, features, tries)
 }
 
 versions! {
-    fn values_at(out: &mut [u32], open: &mut [u16], minima: &[u64]) -> usize {
-        portable: values_body, avx2: values_body, avx512: values_body,
+    fn few_at(out: &mut [u32], factor: u64, features: &[u64], tries: &[Donors]) -> Option<Open> {
+        portable: few_portable, avx2: few_portable, avx512: few_avx512,
     }
 }
 
 #[inline(always)]
-fn values_body(out: &mut [u32], open: &mut [u16], minima: &[u64]) -> usize {
-    for (out, value) in out.iter_mut().zip(minima) {
-        *out = *value as u32;
-    }
-    let (blocks, rest) = minima.as_chunks::<64>();
-    let mut left = 0;
-    let mut list = |block: usize, mut empty: u64| {
-        while empty != 0 {
-            open[left] = (64 * block + empty.trailing_zeros() as usize) as u16;
-            left += 1;
-            empty &= empty - 1;
-        }
+fn few_portable(out: &mut [u32], factor: u64, features: &[u64], tries: &[Donors]) -> Option<Open> {
+    few_by(place, out, factor, features, tries)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn few_avx512(out: &mut [u32], factor: u64, features: &[u64], tries: &[Donors]) -> Option<Open> {
+    few_by(place_avx512, out, factor, features, tries)
+}
+
+#[inline(always)]
+fn few_by(
+    place: impl Place,
+    out: &mut [u32],
+    factor: u64,
+    features: &[u64],
+    tries: &[Donors],
+) -> Option<Open> {
+    let mut bins = Bins {
+        least: [HIGHEST; FEW],
+        full: [EMPTY; FEW],
     };
-    for (at, block) in blocks.iter().enumerate() {
-        list(at, empty_ones(block));
-    }
-    list(blocks.len(), empty_ones(rest));
-    left
+    let (least, full) = (&mut bins.least[..out.len()], &mut bins.full[..out.len()]);
+    lower(place, least, full, factor, features);
+    let left = densify(out, &bins, tries);
+    (left != 0).then(|| open(left, &bins.full[..out.len()]))
 }
 
-/// A bit for each of up to 64 bins, the first lowest: whether it is empty.
+#[cold]
+fn open(left: u128, full: &[u8]) -> Open {
+    Open {
+        places: (0..128).filter(|&bin| left >> bin & 1 == 1).collect(),
+        full: full.to_owned(),
+    }
+}
+
+/// Lowers many bins to the values of the features that fall into them, and writes the numbers of these bins, modulo 128, to
+/// `full`; else as [`few`], without donors.
+///
+/// # Panics
+/// If `full` is not as long as there are bins.
+pub(crate) fn update(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
+    assert_eq!(least.len(), full.len(), "a byte a bin");
+    update_at(Level::current(), least, full, factor, features);
+}
+
+versions! {
+    fn update_at(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
+        portable: update_portable, avx2: update_portable, avx512: update_avx512,
+    }
+}
+
 #[inline(always)]
-fn empty_ones(minima: &[u64]) -> u64 {
-    let bits = (0..).zip(minima);
-    bits.fold(0, |ones, (at, &value)| {
-        ones | u64::from(value == EMPTY) << at
-    })
+fn update_portable(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
+    lower(place, least, full, factor, features);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn update_avx512(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
+    lower(place_avx512, least, full, factor, features);
+}
+
+/// Writes value and place of each of up to [`BLOCK`] features to the words, for a factor and a number of bins.
+trait Place: Fn(&mut [Word; BLOCK], &[u64], u64, u64) {}
+
+impl<F: Fn(&mut [Word; BLOCK], &[u64], u64, u64)> Place for F {}
+
+#[inline(always)]
+fn lower(place: impl Place, least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
+    let mut words = [[0; 2]; BLOCK];
+    for features in features.chunks(BLOCK) {
+        place(&mut words, features, factor, least.len() as u64);
+        for &[value, place] in &words[..features.len()] {
+            let bin = place as usize;
+            least[bin] = least[bin].min(value);
+            full[bin] = place as u8 & !EMPTY;
+        }
+    }
+}
+
+#[inline(always)]
+fn place(words: &mut [Word; BLOCK], features: &[u64], factor: u64, bins: u64) {
+    for (word, feature) in words.iter_mut().zip(features) {
+        let hash = avalanche(feature.wrapping_mul(factor));
+        *word = [hash as u32, (((hash >> 32) * bins) >> 32) as u32];
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+#[expect(unsafe_code, reason = "vector instructions")]
+fn place_avx512(words: &mut [Word; BLOCK], features: &[u64], factor: u64, bins: u64) {
+    // SAFETY: named only by bodies that are compiled for AVX-512.
+    unsafe { x86::place(words, features, factor, bins) };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{BLOCK, Word};
+    use crate::hash::AVALANCHE;
+
+    /// Words in a register.
+    const LANES: usize = 8;
+
+    /// [`super::place`], in whole registers: left to itself, the compiler takes half of them on some processors.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
+    pub(super) fn place(words: &mut [Word; BLOCK], features: &[u64], factor: u64, bins: u64) {
+        let (whole, rest) = features.as_chunks::<LANES>();
+        let mut words = words.as_chunks_mut::<LANES>().0.iter_mut();
+        for (features, words) in whole.iter().zip(&mut words) {
+            // SAFETY: eight words are a register.
+            let features = unsafe { _mm512_loadu_si512(features.as_ptr().cast()) };
+            let placed = placed(features, factor, bins);
+            // SAFETY: as for the load.
+            unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), placed) };
+        }
+        if let Some(words) = words.next().filter(|_| !rest.is_empty()) {
+            let lanes = (1 << rest.len()) - 1;
+            // SAFETY: only as many are read as there are.
+            let features = unsafe { _mm512_maskz_loadu_epi64(lanes, rest.as_ptr().cast()) };
+            let placed = placed(features, factor, bins);
+            // SAFETY: eight words are a register.
+            unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), placed) };
+        }
+    }
+
+    /// Value and place of each feature.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn placed(features: __m512i, factor: u64, bins: u64) -> __m512i {
+        let hash = _mm512_mullo_epi64(features, _mm512_set1_epi64(factor as i64));
+        let hash = avalanche(hash);
+        // Not a shift, which would tell the compiler that high halves are zero: it would multiply in 64 bits, at three times the cost.
+        let high = _mm512_shuffle_epi32::<0b11_11_01_01>(hash);
+        let place = _mm512_mul_epu32(high, _mm512_set1_epi64(bins as i64));
+        // The high halves are places, the low ones values.
+        _mm512_mask_mov_epi32(hash, 0xAAAA, place)
+    }
+
+    /// [`crate::hash::avalanche`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn avalanche(hash: __m512i) -> __m512i {
+        let [first, second] = AVALANCHE.map(|factor| _mm512_set1_epi64(factor as i64));
+        let hash = _mm512_xor_si512(hash, _mm512_srli_epi64::<33>(hash));
+        let hash = _mm512_mullo_epi64(hash, first);
+        let hash = _mm512_xor_si512(hash, _mm512_srli_epi64::<29>(hash));
+        let hash = _mm512_mullo_epi64(hash, second);
+        _mm512_xor_si512(hash, _mm512_srli_epi64::<32>(hash))
+    }
 }
 
 #[cfg(test)]
@@ -101,36 +225,28 @@ mod tests {
         fn all_levels_agree(
             features in prop::collection::vec(any::<u64>(), 0..600),
             factor in any::<u64>(),
-            bins in 1..300_usize,
+            count in 1..300_usize,
         ) {
-            let mut expected = vec![u64::MAX; bins];
+            let (mut least, mut full) = (vec![HIGHEST; count], vec![EMPTY; count]);
             for feature in &features {
                 let hash = avalanche(feature.wrapping_mul(factor));
-                let bin = (((hash >> 32) * bins as u64) >> 32) as usize;
-                expected[bin] = expected[bin].min(hash & VALUE);
+                let at = (((hash >> 32) * count as u64) >> 32) as usize;
+                least[at] = least[at].min(hash as u32);
+                full[at] = (at % 128) as u8;
             }
-            let mut words = vec![0; features.len()];
             for level in Level::available() {
-                place(level, &mut words, &features, factor, bins as u64);
-                let mut minima = vec![u64::MAX; bins];
-                for word in &words {
-                    let bin = &mut minima[(word >> 32) as usize];
-                    *bin = (*bin).min(word & VALUE);
+                let (mut found, mut numbers) = (vec![HIGHEST; count], vec![EMPTY; count]);
+                update_at(level, &mut found, &mut numbers, factor, &features);
+                prop_assert_eq!((&found, &numbers), (&least, &full));
+                if count <= FEW {
+                    let mut out = vec![7; count];
+                    let open = few_at(level, &mut out, factor, &features, &[]);
+                    let (places, numbers) = open.map_or_else(Default::default, |open| (open.places, open.full));
+                    let empty = (0..count as u16).filter(|&bin| full[usize::from(bin)] == EMPTY);
+                    prop_assert_eq!(&places, &empty.collect::<Vec<_>>());
+                    prop_assert!(places.is_empty() || numbers == full);
+                    prop_assert!((0..count).all(|bin| full[bin] == EMPTY || out[bin] == least[bin]));
                 }
-                prop_assert_eq!(&minima, &expected);
-            }
-            let mut minima = vec![EMPTY; bins];
-            update(&mut minima, factor, &features);
-            prop_assert_eq!(&minima, &expected);
-            let empty: Vec<u16> = (0..bins as u16)
-                .filter(|&bin| expected[usize::from(bin)] == EMPTY)
-                .collect();
-            let low: Vec<u32> = expected.iter().map(|&value| value as u32).collect();
-            for level in Level::available() {
-                let (mut out, mut open) = (vec![0; bins], vec![0; bins]);
-                let left = values_at(level, &mut out, &mut open, &expected);
-                prop_assert_eq!(&open[..left], &empty);
-                prop_assert_eq!(&out, &low);
             }
         }
     }

@@ -4,7 +4,8 @@
 //! by Shrivastava, "Optimal densification for fast and accurate minwise hashing", ICML 2017.
 
 use crate::hash::{GOLDEN, avalanche, splitmix64};
-use crate::kernel::one_permutation::{self, EMPTY};
+use crate::kernel::densify::{Donors, ask, list_empty};
+use crate::kernel::one_permutation::{self, EMPTY, FEW, HIGHEST};
 use crate::sketch::Signature;
 
 /// Min-hash with so many bins, whose cost is a few operations a feature whatever their number.
@@ -21,17 +22,24 @@ use crate::sketch::Signature;
 pub struct OnePermutation {
     bins: usize,
     factor: u64,
-    /// The donors of all bins at the first [`ROUNDS`] tries, one try after another.
-    donors: Box<[u16]>,
+    kept: Kept,
 }
 
-/// Tries whose donors are kept: short texts ask for many.
-const ROUNDS: usize = 16;
-/// Bins whose minima need no allocation.
-const FEW: usize = 256;
+/// The donors of all bins at the first tries: short texts ask for many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kept {
+    /// At the first [`TRIES`], for as few bins as the kernel handles at once.
+    Few(Box<[Donors]>),
+    /// At the first [`TRIES_OF_MANY`], one try after another.
+    Many(Box<[u16]>),
+}
+
+/// Enough for texts of ten features; looked at only as far as bins are empty.
+const TRIES: usize = 64;
+const TRIES_OF_MANY: usize = 16;
 
 impl OnePermutation {
-    /// So many bins, at most 65535, with the function drawn from `seed`. Memory: 32 bytes a bin.
+    /// So many bins, at most 65535, with the function drawn from `seed`. Memory: 8 KiB for up to 128 bins, 32 bytes a bin for more.
     ///
     /// # Panics
     /// When there are more bins.
@@ -40,12 +48,22 @@ impl OnePermutation {
         assert!(bins <= usize::from(u16::MAX), "at most 65535 bins");
         let mut state = seed;
         let factor = splitmix64(&mut state) | 1;
-        let donor = |at: usize| donor(bins, factor, at % bins, (at / bins) as u64) as u16;
-        Self {
-            bins,
-            factor,
-            donors: (0..bins * ROUNDS).map(donor).collect(),
-        }
+        let row = |round| {
+            let mut row = [0; FEW];
+            for (bin, place) in row[..bins].iter_mut().enumerate() {
+                *place = donor(bins, factor, bin, round) as u8;
+            }
+            row
+        };
+        let kept = match bins {
+            0..=FEW => Kept::Few((0..TRIES as u64).map(row).collect()),
+            _ => Kept::Many(
+                (0..bins * TRIES_OF_MANY)
+                    .map(|at| donor(bins, factor, at % bins, (at / bins) as u64) as u16)
+                    .collect(),
+            ),
+        };
+        Self { bins, factor, kept }
     }
 
     /// Number of bins.
@@ -72,54 +90,52 @@ impl OnePermutation {
         if features.is_empty() || self.bins == 0 {
             return false;
         }
-        let (mut few, mut many) = ([EMPTY; FEW], Vec::new());
-        let (mut few_open, mut many_open) = ([0; FEW], Vec::new());
-        let (minima, open) = match self.bins {
-            0..=FEW => (&mut few[..self.bins], &mut few_open[..self.bins]),
-            _ => {
-                many.resize(self.bins, EMPTY);
-                many_open.resize(self.bins, 0);
-                (&mut many[..], &mut many_open[..])
+        match &self.kept {
+            Kept::Few(tries) => {
+                let open = one_permutation::few(out, self.factor, features, tries);
+                if let Some(mut open) = open {
+                    self.fill(out, &open.full, &mut open.places, TRIES);
+                }
             }
-        };
-        one_permutation::update(minima, self.factor, features);
-        let left = one_permutation::values(out, open, minima);
-        self.fill(out, minima, &mut open[..left]);
+            Kept::Many(donors) => {
+                let (mut full, mut places) = (vec![EMPTY; self.bins], vec![0; self.bins]);
+                out.fill(HIGHEST);
+                one_permutation::update(out, &mut full, self.factor, features);
+                let mut left = list_empty(&mut places, &full);
+                for donors in donors.chunks_exact(self.bins) {
+                    left = ask(out, &full, &mut places[..left], |bin| donors[bin].into());
+                }
+                self.fill(out, &full, &mut places[..left], TRIES_OF_MANY);
+            }
+        }
         true
     }
 
-    /// Gives each of the `open` bins the value of the first full one among its donors, all of them
-    /// one try after another.
-    fn fill(&self, out: &mut [u32], minima: &[u64], open: &mut [u16]) {
-        let mut kept = self.donors.chunks_exact(self.bins);
-        let (mut left, mut round) = (open.len(), 0);
+    /// Fills the bins at `places`, whose first `tried` donors were empty.
+    fn fill(&self, out: &mut [u32], full: &[u8], places: &mut [u16], tried: usize) {
+        let (mut left, mut round) = (places.len(), tried as u64);
+        if left > 0
+            && let Some(only) = single(full)
+        {
+            // Whoever is asked, this one will be the first to answer: after as many tries as there are bins.
+            places
+                .iter()
+                .for_each(|&bin| out[usize::from(bin)] = out[only]);
+            return;
+        }
         while left > 0 {
-            let open = &mut open[..left];
-            left = match kept.next() {
-                Some(donors) => ask(out, minima, open, |bin| donors[bin].into()),
-                None => ask(out, minima, open, |bin| {
-                    donor(self.bins, self.factor, bin, round)
-                }),
-            };
+            left = ask(out, full, &mut places[..left], |bin| {
+                donor(self.bins, self.factor, bin, round)
+            });
             round += 1;
         }
     }
 }
 
-/// Gives each of the `open` bins the value of its donor and lists those first whose donor is empty
-/// too; returns how many these are. Whether a donor is empty is as good as random, so the loop
-/// has no branch on it.
-#[inline(always)]
-fn ask(out: &mut [u32], minima: &[u64], open: &mut [u16], donor: impl Fn(usize) -> usize) -> usize {
-    let mut still = 0;
-    for at in 0..open.len() {
-        let bin = usize::from(open[at]);
-        let value = minima[donor(bin)];
-        out[bin] = value as u32;
-        open[still] = bin as u16;
-        still += usize::from(value == EMPTY);
-    }
-    still
+/// The one full bin, if there is only one.
+fn single(full: &[u8]) -> Option<usize> {
+    let mut full = (0..full.len()).filter(|&bin| full[bin] != EMPTY);
+    full.next().filter(|_| full.next().is_none())
 }
 
 /// Where bin `bin` looks for a value at its try `round`, from 0.
