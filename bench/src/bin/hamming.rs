@@ -163,7 +163,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     save(&Path::new(folder).join("records.u64"), &records)?;
     save(&Path::new(folder).join("queries.u64"), &queries)?;
     let mut rows = Vec::new();
-    for (tables, layout) in [(2, Layout::Dense), (2, Layout::Packed), (2, Layout::Lines), (6, Layout::Packed), (8, Layout::Packed), (8, Layout::Lines)] {
+    for (tables, layout) in [(2, Layout::Dense), (2, Layout::Packed), (2, Layout::Lines), (6, Layout::Packed), (6, Layout::Lines), (8, Layout::Packed), (8, Layout::Lines)] {
         rows.push(ours(&records, &queries, tables, layout)?);
     }
     rows.push(mih(&records, &queries));
