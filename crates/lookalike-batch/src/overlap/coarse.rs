@@ -305,7 +305,8 @@ impl Coarse<'_> {
             wanted.fill(false);
             let mut bytes = 0;
             let mut take = 0;
-            while take < rest.len() && bytes < self.budget / 2 {
+            // One row at least, whatever the budget.
+            while take < rest.len() && (take == 0 || bytes < self.budget / 2) {
                 for unit in [rest[take].a, rest[take].b] {
                     if !std::mem::replace(&mut wanted[unit as usize], true) {
                         bytes += 4 * u64::from(self.deferral.held_by(unit));

@@ -210,6 +210,29 @@ fn a_chunk_of_all_units_is_deferred_and_still_counted() {
     }
 }
 
+/// Without any memory deferred chunks were added to no row at a time, for ever.
+#[test]
+fn no_budget_at_all_comes_to_an_end() {
+    let unit = |i: u64| {
+        BTreeSet::from_iter(
+            (0..30)
+                .chain([1000 + i / 2])
+                .map(lookalike::hash::avalanche),
+        )
+    };
+    let units: Vec<BTreeSet<u64>> = (0..60).map(unit).collect();
+    let budget = Budget {
+        threads: 1,
+        bytes: 0,
+    };
+    for min_shared in [1, 2, 5, 20, 25, 31] {
+        let expected = naive(&units, min_shared);
+        for (way, rows) in every_way(&units, min_shared, budget) {
+            assert_eq!(rows, expected, "{way}");
+        }
+    }
+}
+
 /// One unit that holds every common chunk must not keep the others from deferring theirs.
 #[test]
 fn a_unit_of_all_common_chunks_is_exact() {
