@@ -44,8 +44,11 @@ def fastwarc_counts(path):
 
 def lookalike_counts(binary, path):
     command = [binary, "extract", path, "--json"]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
-    summary = json.loads(done.stderr.decode().splitlines()[-1])
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    # 3: done, with records that cannot be read; the samples have some.
+    if done.returncode not in (0, 3):
+        sys.exit(f"{command}: status {done.returncode}: {done.stderr.decode()}")
+    summary = next(json.loads(line) for line in done.stderr.decode().splitlines() if line.startswith("{"))
     skipped = {row["kind"]: row["count"] for row in summary["skipped"]}
     counts = collections.Counter({kind: skipped[kind] for kind in OTHERS if kind in skipped})
     pages = summary["documents"] + skipped.get("http-status", 0) + skipped.get("not-text", 0)

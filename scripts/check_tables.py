@@ -40,7 +40,7 @@ def without_nulls(value):
 
 
 def dedup(binary, source, out, *flags):
-    subprocess.run([binary, "dedup", source, "-o", out, "--quiet", *flags], check=True)
+    subprocess.run([binary, "dedup", source, "-o", out, "--quiet", "--max-skipped", "1", *flags], check=True)
 
 
 def lines(path):
@@ -82,6 +82,41 @@ def arrow_table():
     return table.append_column("kind", kind)
 
 
+def typed_table():
+    """The same with columns that do not survive a way through JSON."""
+    table = arrow_table()
+    rows = range(len(table))
+    some = lambda make: [make(row) if row % 7 else None for row in rows]
+    columns = {
+        "int32": pa.array(some(lambda row: row), pa.int32()),
+        "float32": pa.array(some(lambda row: row / 3), pa.float32()),
+        "binary": pa.array(some(lambda row: bytes([255, row % 256, 0])), pa.binary()),
+        "when": pa.array(some(lambda row: row), pa.timestamp("us", "Europe/Berlin")),
+        "map": pa.array(some(lambda row: [("a", row)]), pa.map_(pa.string(), pa.int16())),
+        "nothing": pa.nulls(len(table)),
+    }
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    return table.replace_schema_metadata({"pandas": "{}", "mine": "kept"})
+
+
+def check_types(binary, folder):
+    table = typed_table()
+    kept = {row["id"] for row in lines(folder / "lines" / "kept.jsonl")}
+    written = {
+        "types.parquet": lambda path: pq.write_table(table, path, row_group_size=300),
+        "types96.parquet": lambda path: pq.write_table(table, path, store_schema=False, use_deprecated_int96_timestamps=True),
+        "plain.parquet": lambda path: pq.write_table(table, path, store_schema=False),
+        "types.arrow": lambda path: write_ipc(pa.ipc.new_file, path, table),
+    }
+    for name, write in written.items():
+        write(folder / name)
+        out = folder / f"out-{name}"
+        dedup(binary, folder / name, out)
+        check_typed(name, out, read_table(folder / name), kept)
+        print(f"{name}: types")
+
+
 def check_results(binary, folder):
     source = folder / "in.jsonl"
     source.write_text("".join(json.dumps(record) + "\n" for record in records()) + "no json\n")
@@ -115,7 +150,7 @@ def check_inputs(binary, folder):
     for name, write in written.items():
         write(folder / name)
         out = folder / f"out-{name}"
-        dedup(binary, folder / name, out)
+        dedup(binary, folder / name, out, "--output-format", "jsonl")
         check(name, lines(out / "clusters.jsonl"), decided)
         found = lines(out / "kept.jsonl")
         expected = [row for row in table.to_pylist() if row["id"] in kept]
@@ -124,6 +159,29 @@ def check_inputs(binary, folder):
             row["price"] = str(row["price"])
         check(f"rows of {name}", found, [without_nulls(row) for row in expected])
         print(f"{name}: {len(found)} rows kept")
+        typed = folder / f"typed-{name}"
+        dedup(binary, folder / name, typed)
+        check_typed(name, typed, read_table(folder / name), kept)
+
+
+def read_table(path):
+    """The table of a file, with the schema and metadata that pyarrow gives it."""
+    if path.suffix == ".parquet":
+        return pq.read_table(path)
+    with pa.OSFile(str(path)) as file:
+        opened = pa.ipc.open_file(file) if path.suffix == ".arrow" else pa.ipc.open_stream(file)
+        return opened.read_all()
+
+
+def check_typed(name, out, table, kept):
+    """Rows keep their types, order and metadata."""
+    ids = table["id"].to_pylist()
+    for result, wanted in (("kept", True), ("removed", False)):
+        found = pq.read_table(out / f"{result}.parquet")
+        check(f"schema of {result} of {name}", found.schema, table.schema)
+        check(f"metadata of {result} of {name}", found.schema.metadata, table.schema.metadata)
+        mask = pa.array([(row in kept) == wanted for row in ids])
+        check(f"rows of {result} of {name}", found.to_pylist(), table.filter(mask).to_pylist())
 
 
 def write_ipc(kind, path, table):
@@ -136,6 +194,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_results(binary, pathlib.Path(folder))
         check_inputs(binary, pathlib.Path(folder))
+        check_types(binary, pathlib.Path(folder))
     print(f"{len(differences)} differences")
     sys.exit(1 if differences else 0)
 

@@ -23,12 +23,52 @@ def splitmix64(state):
 def rotl(x, r):
     return (x << r | x >> 64 - r) & M
 
+def is_ignorable(c):
+    """Default_Ignorable_Code_Point, as Unicode derives it from other properties."""
+    code, others = ord(c), (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x3164, 0xFFA0)
+    if code in others or 0xFFF0 <= code <= 0xFFF8 or 0xE0000 <= code <= 0xE0FFF or 0x180B <= code <= 0x180F:
+        return True
+    prepended = (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD)
+    is_format = unicodedata.category(c) == "Cf" and code not in prepended
+    return 0xFE00 <= code <= 0xFE0F or is_format and not (0xFFF9 <= code <= 0xFFFB or 0x13430 <= code <= 0x1345F)
+
+ACCENTS = "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+SINGLE = "[\u2018-\u201b\u2032\u2035\u2039\u203a\u02bb\u02bc\u055a\u05f3\uff07]"
+DOUBLE = "[\u201c-\u201f\u2033\u2036\u00ab\u00bb\u05f4\u301d-\u301f\uff02]"
+DASHES = "[\u2010-\u2015\u2212\u058a\u05be\u2e3a\u2e3b\ufe58\ufe63\uff0d]"
+
+def is_arabic_sign(c):
+    is_mark = unicodedata.category(c).startswith("M") and ("\u0610" <= c <= "\u06ed" or "\u08ca" <= c <= "\u08ff")
+    return c == "\u0640" or is_mark and not "\u0653" <= c <= "\u0655"
+
+def usual_width(c):
+    return unicodedata.normalize("NFKD", c) if unicodedata.decomposition(c).startswith(("<wide>", "<narrow>")) else c
+
+def variants(piece, s):
+    kinds = s["fold"].split(",")
+    if "width" in kinds:
+        piece = "".join(map(usual_width, piece))
+    piece = unicodedata.normalize("NFKD" if s["normalize"] == "nfkc" else "NFD", piece)
+    if "accents" in kinds:
+        piece = re.sub(ACCENTS, "", piece)
+    if "arabic" in kinds:
+        piece = "".join(c for c in piece if not is_arabic_sign(c))
+    if "punctuation" in kinds:
+        piece = re.sub(DASHES, "-", re.sub(DOUBLE, '"', re.sub(SINGLE, "'", piece)))
+    return unicodedata.normalize("NFC", piece)
+
 def fold(piece, s):
-    piece = piece if s["normalize"] == "none" else unicodedata.normalize(s["normalize"].upper(), piece)
+    if "fold" in s:
+        piece = variants(piece, s)
+    elif s["normalize"] != "none":
+        piece = unicodedata.normalize(s["normalize"].upper(), piece)
     return piece.lower() if s["case"] == "lower" else piece
 
 def pieces_of(text, s):
-    return [fold(piece, s) for piece in re.split("[ \t\n\r\x0b\x0c]+", text) if piece]
+    if s["normalize"] != "none":
+        text = "".join(c for c in text if not is_ignorable(c))
+    folded = [fold(piece, s) for piece in re.split("[ \t\n\r\x0b\x0c]+", text)]
+    return [piece for piece in folded if piece]
 
 def words(text, s):
     """The hashes of all words of a text."""
@@ -71,7 +111,7 @@ def table(s, collection):
         for feature in set(tokens + windows(tokens, 2)):
             counts[feature] = counts.get(feature, 0) + 1
     counts = {feature: count for feature, count in counts.items() if count > 1}
-    scheme = ("lookalike/1 normalize={normalize} case={case} segment={segment} shingle=words:1+2 weight=set "
+    scheme = ("lookalike/2 normalize={normalize} case={case} segment={segment} shingle=words:1+2 weight=set "
               "hash={hash} seed={seed} sketch=none unicode={unicode}").format(**s).encode()
     order = sorted(counts)
     file = (b"LKTERM\0\1" + struct.pack("<I", len(scheme)) + scheme + struct.pack("<QQ", len(collection), len(order))

@@ -155,7 +155,7 @@ impl Worker for Reader<'_> {
                 None => too_many.store(true, Ordering::Relaxed),
                 Some((_, false)) => {}
                 Some((class, true)) => {
-                    line_keys(site, &record.text, keys);
+                    line_keys(site, learned_from(&record), keys);
                     let number = class.position() as u32;
                     let pushed = keys.iter().try_for_each(|&key| lines.push(key, number));
                     if failed.is_ok() {
@@ -188,16 +188,25 @@ impl Sites {
     }
 }
 
+/// The text whose lines are counted: all that a reader sees, for a page whose main content is a template shows what is its own
+/// elsewhere.
+fn learned_from<'r>(record: &'r Record<'_>) -> &'r str {
+    match &record.visible {
+        Some(visible) => &visible.whole,
+        None => &record.text,
+    }
+}
+
 impl Learning<'_> {
     /// Site and identity of a page; none if it has no text or no site.
     fn page(&self, record: &Record<'_>) -> Option<(u64, u128)> {
-        if record.text.trim().is_empty() {
+        if learned_from(record).trim().is_empty() {
             return None;
         }
         let format = self.inputs.sources[record.source as usize].format;
         let site = site_key(self.scope, record, format)?;
         let spread = u128::from(site) << 64 | u128::from(site);
-        Some((site, content_hash(&record.text) ^ spread))
+        Some((site, content_hash(learned_from(record)) ^ spread))
     }
 
     /// Reads everything and learns the lines.
@@ -235,7 +244,7 @@ impl Learning<'_> {
         };
         let reader = || Reader {
             learning: self,
-            parser: Parser::new(self.inputs, &options),
+            parser: Parser::new(self.inputs, &options).with_visible(),
             seen: &seen,
             too_many: &too_many,
             lines: sink.writer(),

@@ -4,12 +4,12 @@
 //! One file, `decided.bin`, replaced atomically. Little-endian:
 //!
 //! ```text
-//! 8 bytes   "LOOKDEC1"
+//! 8 bytes   "LOOKDEC2"
 //! u64       length of a JSON object: settings, input, counts, what was skipped
 //! ...       that object
 //! u64 x 5   numbers of id bytes, documents, unreadable records, sources; documents given with --against
 //! ...       id bytes; id starts (u64); id lengths (u32); text lengths (u64); documents by id (u32);
-//!           outcomes (u32 kind, u32 survivor, u64 bits of the similarity); unreadable records (u64 source, u64 number);
+//!           outcomes (u32 kind, u32 survivor, u64 bits of the similarity, u64 bits of that of visible texts or of NaN); unreadable records (u64 source, u64 number);
 //!           records of each source (u64)
 //! u64       XXH3-64 of all before
 //! ```
@@ -23,10 +23,11 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::documents::Documents;
+use crate::just_below::JustBelow;
 use crate::outcome::Outcome;
 use crate::summary::{Counts, Decisions, SkippedRow};
 
-const MAGIC: [u8; 8] = *b"LOOKDEC1";
+const MAGIC: [u8; 8] = *b"LOOKDEC2";
 
 /// All that is needed to write the results.
 pub(crate) struct Verdicts {
@@ -47,7 +48,11 @@ pub(crate) struct Head {
     pub(crate) input: String,
     pub(crate) counts: Counts,
     pub(crate) decisions: Decisions,
+    pub(crate) just_below: JustBelow,
     pub(crate) skipped: Vec<SkippedRow>,
+    /// Sources of records of which nothing could be read.
+    #[serde(default)]
+    pub(crate) unread: Vec<u32>,
 }
 
 /// A writer or reader that hashes what passes.
@@ -189,7 +194,7 @@ impl Verdicts {
         );
         let lengths = file.column(documents)?;
         let by_id = file.column(documents)?;
-        let outcomes: Vec<[u32; 4]> = file.column(documents)?;
+        let outcomes: Vec<[u32; 6]> = file.column(documents)?;
         let bad = file.column(bad)?;
         let records = file.column(sources)?;
         file.end()?;
@@ -210,29 +215,33 @@ impl Verdicts {
     }
 }
 
-fn pack(outcome: Outcome) -> [u32; 4] {
-    let bits = outcome.similarity().to_bits();
+fn pack(outcome: Outcome) -> [u32; 6] {
+    let [low, high] = halves(outcome.similarity());
+    let [visible_low, visible_high] = halves(outcome.visible_similarity().unwrap_or(f64::NAN));
     let kind = match outcome {
         Outcome::Kept => 0,
         Outcome::Exact { .. } => 1,
         Outcome::Near { .. } => 2,
     };
-    [
-        kind,
-        outcome.survivor().unwrap_or(0),
-        bits as u32,
-        (bits >> 32) as u32,
-    ]
+    let survivor = outcome.survivor().unwrap_or(0);
+    [kind, survivor, low, high, visible_low, visible_high]
 }
 
-fn unpack([kind, survivor, low, high]: [u32; 4]) -> Option<Outcome> {
-    let similarity = f64::from_bits(u64::from(high) << 32 | u64::from(low));
+fn halves(value: f64) -> [u32; 2] {
+    let bits = value.to_bits();
+    [bits as u32, (bits >> 32) as u32]
+}
+
+fn unpack([kind, survivor, low, high, visible_low, visible_high]: [u32; 6]) -> Option<Outcome> {
+    let value = |low: u32, high: u32| f64::from_bits(u64::from(high) << 32 | u64::from(low));
+    let visible = value(visible_low, visible_high);
     match kind {
         0 => Some(Outcome::Kept),
         1 => Some(Outcome::Exact { survivor }),
         2 => Some(Outcome::Near {
             survivor,
-            similarity,
+            similarity: value(low, high),
+            visible: (!visible.is_nan()).then_some(visible),
         }),
         _ => None,
     }
@@ -257,17 +266,21 @@ mod tests {
                 ..Counts::default()
             },
             decisions: Decisions::default(),
+            just_below: JustBelow::default(),
             skipped: vec![SkippedRow {
+                loss: crate::LossExtent::Records,
                 kind: "bomb".into(),
                 count: 2,
                 first: "x".into(),
             }],
+            unread: vec![3],
         };
         let outcomes = vec![
             Outcome::Kept,
             Outcome::Near {
                 survivor: 0,
                 similarity: 0.875,
+                visible: Some(0.5),
             },
             Outcome::Exact { survivor: 0 },
         ];

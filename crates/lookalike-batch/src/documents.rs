@@ -1,14 +1,17 @@
 //! The table of documents and of classes: what a job knows of every record without its text.
 //!
-//! A *class* is all documents with equal text (equal BLAKE3 hash, 128 bits kept). Work is done once a class. The
+//! A *class* is all documents with equal text (equal BLAKE3 hash, 128 bits kept); of pages also with equal visible text, of
+//! which the text is a part. Work is done once a class. The
 //! scan numbers documents in input order and classes as they turn up; [`Ranking`] then puts both into orders that
 //! depend only on ids and contents, and from there on the input's order is forgotten.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use crate::error::BatchError;
+use crate::pages::PageColumns;
 use crate::sets::Place;
-use crate::settings::{Keep, RepeatedIds};
+use crate::settings::{Keep, KeepRule, RepeatedIds};
 
 /// Columns of the document table, by position in the input.
 ///
@@ -26,9 +29,16 @@ pub(crate) struct Documents {
     pub(crate) record_hashes: Vec<u64>,
     /// Value of the field that decides who survives; empty when none does.
     pub(crate) values: Vec<f64>,
+    /// The texts of that field, where their order decides; then `values` is NaN for documents that have none, and 0 for the others.
+    pub(crate) value_texts: ValueTexts,
     /// Documents before this position were given with `--against`: they are never removed.
     pub(crate) against: usize,
+    /// Where the ids of numbered documents lie as they were given: start and length.
+    given: BTreeMap<u32, (u64, u32)>,
 }
+
+/// Bytes of an entry of a B-tree of given ids, and of its share of the nodes.
+const GIVEN_BYTES: usize = 40;
 
 /// Number of a class, one more than its position: so `Option<ClassId>` needs 4 bytes and no value is special.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,13 +73,20 @@ impl Documents {
     }
 
     pub(crate) fn id(&self, document: usize) -> &str {
-        std::str::from_utf8(self.raw_id(document)).expect("ids are stored from strings")
+        self.id_at((self.id_starts[document], self.id_lengths[document]))
+    }
+
+    fn id_at(&self, place: (u64, u32)) -> &str {
+        std::str::from_utf8(self.raw_id_at(place)).expect("ids are stored from strings")
     }
 
     /// The bytes of an id; their order is the order of ids.
     fn raw_id(&self, document: usize) -> &[u8] {
-        let start = self.id_starts[document] as usize;
-        &self.id_bytes[start..start + self.id_lengths[document] as usize]
+        self.raw_id_at((self.id_starts[document], self.id_lengths[document]))
+    }
+
+    fn raw_id_at(&self, (start, length): (u64, u32)) -> &[u8] {
+        &self.id_bytes[start as usize..start as usize + length as usize]
     }
 
     /// Bytes of all ids, where each begins, and its length.
@@ -91,14 +108,43 @@ impl Documents {
             lengths,
             record_hashes: Vec::new(),
             values: Vec::new(),
+            value_texts: ValueTexts::default(),
             against,
+            given: BTreeMap::new(),
+        }
+    }
+
+    /// The id that a document came with, which others may have too.
+    pub(crate) fn given_id(&self, document: u32) -> &str {
+        match self.given.get(&document) {
+            Some(&place) => self.id_at(place),
+            None => self.id(document as usize),
+        }
+    }
+
+    /// Makes numbers in the same order of the texts of the field that decides.
+    fn rank_value_texts(&mut self) {
+        let texts = std::mem::take(&mut self.value_texts);
+        if texts.ends.is_empty() {
+            return;
+        }
+        let with_text = self.values.iter_mut().filter(|value| !value.is_nan());
+        for (value, rank) in with_text.zip(texts.ranks()) {
+            *value = f64::from(rank);
         }
     }
 
     fn rename(&mut self, document: usize, id: &str) {
+        let place = (self.id_starts[document], self.id_lengths[document]);
+        self.given.entry(document as u32).or_insert(place);
         self.id_starts[document] = self.id_bytes.len() as u64;
         self.id_lengths[document] = id.len() as u32;
         self.id_bytes.extend_from_slice(id.as_bytes());
+    }
+
+    /// Documents with a text, but for one of each of the `distinct` texts.
+    pub(crate) fn repeated_texts(&self, distinct: u64) -> u64 {
+        self.classes.iter().flatten().count() as u64 - distinct
     }
 
     /// Bytes this table holds.
@@ -107,16 +153,62 @@ impl Documents {
             as u64
             + (self.classes.capacity() * 4
                 + self.lengths.capacity() * 8
-                + self.values.capacity() * 8) as u64
+                + self.record_hashes.capacity() * 8
+                + self.values.capacity() * 8
+                + self.value_texts.bytes.capacity()
+                + self.value_texts.ends.capacity() * 8
+                + self.given.len() * GIVEN_BYTES) as u64
+    }
+}
+
+/// Texts back to back, and where each ends.
+#[derive(Default)]
+pub(crate) struct ValueTexts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl ValueTexts {
+    pub(crate) fn push(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Adds all of `others`.
+    pub(crate) fn append(&mut self, others: &Self) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&others.bytes);
+        self.ends.extend(others.ends.iter().map(|end| start + end));
+    }
+
+    /// How many different texts come before each, in the order of bytes.
+    fn ranks(&self) -> Vec<u32> {
+        let text = |at: &u32| {
+            let at = *at as usize;
+            let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+            &self.bytes[start..self.ends[at]]
+        };
+        let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
+        order.sort_unstable_by(|a, b| text(a).cmp(text(b)));
+        let mut ranks = vec![0; order.len()];
+        let mut rank = 0;
+        for (at, document) in order.iter().enumerate() {
+            if at > 0 && text(&order[at - 1]) != text(document) {
+                rank += 1;
+            }
+            ranks[*document as usize] = rank;
+        }
+        ranks
     }
 }
 
 /// Columns of the class table, by class position.
 ///
-/// Memory: 28 bytes a class, 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories.
+/// Memory: 28 bytes a class, 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories, 36 more for pages of
+/// which a part was chosen.
 #[derive(Default)]
 pub(crate) struct Classes {
-    /// First 128 bits of the BLAKE3 hash of the text, or of text and category.
+    /// First 128 bits of the BLAKE3 hash of the text, or of text, visible text and category.
     pub(crate) hashes: Vec<u128>,
     /// Where the feature set lies.
     pub(crate) places: Vec<Place>,
@@ -126,10 +218,12 @@ pub(crate) struct Classes {
     pub(crate) fingerprints: Vec<u64>,
     /// The high half of fingerprints of 128 bits; empty for narrower ones.
     pub(crate) high_fingerprints: Vec<u64>,
-    /// Category of each class, and the hash of its text alone; empty unless categories matter.
+    /// Category of each class; empty unless categories matter.
     pub(crate) categories: Vec<u64>,
-    /// See `categories`.
-    pub(crate) texts: Vec<u128>,
+    /// Hash of what a reader sees of each class, 0 or missing where `hashes` is just that; see [`Classes::visible_text`].
+    texts: Vec<u128>,
+    /// What is known of the pages that classes are.
+    pub(crate) pages: PageColumns,
 }
 
 impl Classes {
@@ -162,10 +256,28 @@ impl Classes {
         }
     }
 
-    /// Fills in the category of a class, and the hash of its text alone.
+    /// Fills in the category of a class, and the hash of its visible text.
     pub(crate) fn set_category(&mut self, class: ClassId, category: u64, text: u128) {
         put(&mut self.categories, class, category);
         put(&mut self.texts, class, text);
+    }
+
+    /// Fills in the hash of the visible text of a class whose text is but a part of that.
+    pub(crate) fn set_visible_text(&mut self, class: ClassId, text: u128) {
+        put(&mut self.texts, class, text);
+    }
+
+    /// Hash of what a reader sees of a class: exact copies are those that have it in common.
+    pub(crate) fn visible_text(&self, class: usize) -> u128 {
+        match self.texts.get(class) {
+            None | Some(0) => self.hashes[class],
+            Some(&text) => text,
+        }
+    }
+
+    /// Whether classes may differ though a reader sees the same.
+    pub(crate) fn has_visible_texts(&self) -> bool {
+        !self.texts.is_empty() || !self.pages.is_empty()
     }
 
     /// Hamming distance of the fingerprints of two classes.
@@ -183,11 +295,12 @@ impl Classes {
         let fingerprints = self.fingerprints.capacity() + self.high_fingerprints.capacity();
         let categories = self.categories.capacity() * 8 + self.texts.capacity() * 16;
         (each + self.sizes.capacity() * 4 + fingerprints * 8 + categories) as u64
+            + self.pages.bytes()
     }
 }
 
 /// Sets the value of a class; threads finish them in any order.
-fn put<T: Copy + Default>(column: &mut Vec<T>, class: ClassId, value: T) {
+pub(crate) fn put<T: Copy + Default>(column: &mut Vec<T>, class: ClassId, value: T) {
     let position = class.position();
     if position >= column.len() {
         column.resize(position + 1, T::default());
@@ -219,28 +332,41 @@ impl Ranking {
         keep: &Keep,
         repeated: RepeatedIds,
     ) -> Result<(Self, u64), BatchError> {
+        documents.rank_value_texts();
         let (by_id, renamed) = sort_ids(documents, classes, repeated)?;
         documents.record_hashes = Vec::new();
         let mut id_ranks = vec![0; documents.len()];
         for (rank, &document) in by_id.iter().enumerate() {
             id_ranks[document as usize] = rank as u32;
         }
-        let wanted = |document: usize| wanted(documents, &id_ranks, keep, document);
+        let wanted = Wanted {
+            documents,
+            id_ranks: &id_ranks,
+            keep,
+        };
         let mut best = vec![u32::MAX; classes.len()];
         for document in 0..documents.len() {
             let Some(class) = documents.classes[document] else {
                 continue;
             };
             let best = &mut best[class.position()];
-            if *best == u32::MAX || wanted(document) < wanted(*best as usize) {
+            if *best == u32::MAX || wanted.compare(document, *best as usize) == Ordering::Less {
                 *best = document as u32;
             }
         }
         let mut order: Vec<_> = (0..classes.len())
-            .map(|class| (wanted(best[class] as usize), class as u32))
+            .map(|class| (wanted.first_key(best[class] as usize), class as u32))
             .collect();
-        order.sort_unstable();
-        let fixed = order.partition_point(|&((is_new, _, _), _)| !is_new);
+        order.sort_unstable_by(|(key, class), (other_key, other)| {
+            let ties = || {
+                wanted.compare(
+                    best[*class as usize] as usize,
+                    best[*other as usize] as usize,
+                )
+            };
+            key.cmp(other_key).then_with(ties)
+        });
+        let fixed = order.partition_point(|&((is_new, _), _)| !is_new);
         let classes = order.into_iter().map(|(_, class)| class).collect();
         Ok((
             Self {
@@ -255,24 +381,44 @@ impl Ranking {
     }
 }
 
-/// Ascending key of how much a document is wanted: given with `--against` first, then by the rule, then by id.
-fn wanted(
-    documents: &Documents,
-    id_ranks: &[u32],
-    keep: &Keep,
-    document: usize,
-) -> (bool, u64, u32) {
-    let value = || ordered_bits(documents.values[document]);
-    let key = match keep {
-        Keep::Longest => u64::MAX - documents.lengths[document],
-        Keep::Shortest => documents.lengths[document],
-        Keep::First => document as u64,
-        Keep::Min(_) if documents.values[document].is_nan() => u64::MAX,
-        Keep::Min(_) => value(),
-        Keep::Max(_) | Keep::Newest(_) if documents.values[document].is_nan() => u64::MAX,
-        Keep::Max(_) | Keep::Newest(_) => u64::MAX - value(),
-    };
-    (document >= documents.against, key, id_ranks[document])
+/// Compares documents by how much they are wanted: given with `--against` first, then by the rules, then by id.
+struct Wanted<'a> {
+    documents: &'a Documents,
+    id_ranks: &'a [u32],
+    keep: &'a Keep,
+}
+
+impl Wanted<'_> {
+    /// An ascending key of what is looked at first.
+    fn first_key(&self, document: usize) -> (bool, u64) {
+        let rule = &self.keep.rules()[0];
+        let is_new = document >= self.documents.against;
+        (is_new, self.key(rule, document))
+    }
+
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let rules = &self.keep.rules()[1..];
+        let compare = |rule| self.key(rule, a).cmp(&self.key(rule, b));
+        let first = self.first_key(a).cmp(&self.first_key(b));
+        let order = rules
+            .iter()
+            .fold(first, |order, rule| order.then_with(|| compare(rule)));
+        order.then_with(|| self.id_ranks[a].cmp(&self.id_ranks[b]))
+    }
+
+    /// An ascending key of how much a document is wanted by one rule.
+    fn key(&self, rule: &KeepRule, document: usize) -> u64 {
+        let documents = self.documents;
+        let value = || ordered_bits(documents.values[document]);
+        match rule {
+            KeepRule::Longest => u64::MAX - documents.lengths[document],
+            KeepRule::Shortest => documents.lengths[document],
+            KeepRule::First => document as u64,
+            _ if documents.values[document].is_nan() => u64::MAX,
+            KeepRule::Min(_) => value(),
+            KeepRule::Max(_) | KeepRule::Newest(_) | KeepRule::Latest(_) => u64::MAX - value(),
+        }
+    }
 }
 
 /// Maps numbers to integers in the same order.
@@ -435,7 +581,7 @@ mod tests {
             let (ranking, renamed) = Ranking::new(
                 &mut documents,
                 &classes,
-                &Keep::Longest,
+                &Keep::default(),
                 RepeatedIds::Number,
             )
             .unwrap();
@@ -459,7 +605,7 @@ mod tests {
         let (ranking, renamed) = Ranking::new(
             &mut documents,
             &classes,
-            &Keep::Longest,
+            &Keep::default(),
             RepeatedIds::Number,
         )
         .unwrap();
@@ -474,7 +620,7 @@ mod tests {
         let error = Ranking::new(
             &mut documents,
             &classes,
-            &Keep::Longest,
+            &Keep::default(),
             RepeatedIds::Refuse,
         )
         .err()
@@ -492,13 +638,13 @@ mod tests {
     #[test]
     fn the_field_decides_and_missing_values_come_last() {
         for (keep, expected) in [
-            (Keep::Max("f".into()), ["b", "a", "c"]),
-            (Keep::Min("f".into()), ["a", "b", "c"]),
+            (KeepRule::Max("f".into()), ["b", "a", "c"]),
+            (KeepRule::Min("f".into()), ["a", "b", "c"]),
         ] {
             let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]);
             documents.values = vec![-1.0, 4.0, f64::NAN];
             let (ranking, _) =
-                Ranking::new(&mut documents, &classes, &keep, RepeatedIds::Number).unwrap();
+                Ranking::new(&mut documents, &classes, &keep.into(), RepeatedIds::Number).unwrap();
             let best: Vec<u32> = ranking
                 .classes
                 .iter()
@@ -506,5 +652,18 @@ mod tests {
                 .collect();
             assert_eq!(ids(&documents, &best), expected);
         }
+    }
+
+    #[test]
+    fn texts_rank_by_their_bytes_and_ties_go_to_the_next_rule() {
+        let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 9), ("c", 2, 5), ("d", 3, 7)]);
+        documents.values = vec![0.0, 0.0, f64::NAN, 0.0];
+        for text in ["v2", "v10", "v10"] {
+            documents.value_texts.push(text);
+        }
+        let keep = "latest:version,shortest".parse().unwrap();
+        let ranked = Ranking::new(&mut documents, &classes, &keep, RepeatedIds::Number);
+        let best: Vec<u32> = ranked.unwrap().0.classes;
+        assert_eq!(best, [0, 3, 1, 2]);
     }
 }

@@ -1,9 +1,19 @@
 //! What can go wrong in a job, and what its user can do about it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use lookalike_corpus::{InputError, ReadError};
+use lookalike_corpus::{InputError, ReadError, STATE_FOLDER};
+
+use crate::output::NEW;
+
+/// The name of an output that only the caller knows: standard output, or a file that is whole or not there.
+pub(crate) const OUTPUT: &str = "the output";
+
+/// A size as `--memory` takes it, rounded up.
+fn mebibytes(bytes: u64) -> String {
+    format!("{}M", bytes.div_ceil(1 << 20))
+}
 
 /// A job that could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +49,23 @@ pub enum BatchError {
     /// An unreadable record in a strict job.
     #[error("{0}: repair the record, or run without --strict to skip and count such records")]
     Strict(String),
+    /// More was lost than the job may lose.
+    #[error(
+        "{count} of {all} records and files could not be read, more than --max-skipped {limit} allows; no results were \
+         written. The worst: {first}: {remedy}"
+    )]
+    Losses {
+        /// Records and files that could not be read.
+        count: u64,
+        /// All records, and files that could not be read.
+        all: u64,
+        /// The limit, as it was given.
+        limit: String,
+        /// One of them, and what is wrong with it.
+        first: String,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// No record has a text.
     #[error(
         "none of the {records} records has a text: fields of the first record are {fields}; name the one that holds \
@@ -50,13 +77,45 @@ pub enum BatchError {
         /// Names of fields of the first record.
         fields: String,
     },
+    /// A field that was named and that no record has.
+    #[error(
+        "none of the {records} records has a {field}, as {option} asks: fields of the first record are {fields}; {remedy}"
+    )]
+    NoField {
+        /// The option that names it.
+        option: String,
+        /// What is missing.
+        field: String,
+        /// Records read.
+        records: u64,
+        /// Names of fields of the first record.
+        fields: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A survivor rule that reads a field in which no record has a value that it can use.
+    #[error(
+        "none of the {records} records has a value that --keep {keep} can use ({missing} have none); the first: {first}: {remedy}"
+    )]
+    NoUsableValue {
+        /// The rule.
+        keep: String,
+        /// Records read.
+        records: u64,
+        /// Of these, without a value.
+        missing: u64,
+        /// The first value that cannot be used, where it is, and why.
+        first: String,
+        /// What can be used.
+        remedy: &'static str,
+    },
     /// More documents than a job can number.
     #[error("more than 4,294,967,294 documents in one job: split the input and use --against")]
     TooMany,
     /// The memory limit does not hold the tables of the job.
     #[error(
-        "{what} needs {needed} bytes, but --memory leaves {left} for it: raise --memory to at least {least}, or split \
-         the input and use --against"
+        "{what} needs {}, but --memory leaves {} for it: raise --memory to at least {}, or split the input and use --against",
+        mebibytes(*needed), mebibytes(*left), mebibytes(*least)
     )]
     Memory {
         /// What needs the memory.
@@ -67,6 +126,26 @@ pub enum BatchError {
         left: u64,
         /// Least limit that would do.
         least: u64,
+    },
+    /// The memory limit does not hold the longest documents that are to be compared.
+    #[error(
+        "a document of {} may take {} while it is compared, and --memory {} leaves {} for that: raise --memory to at least {}, \
+         or lower --max-document to {} (longer documents are kept, not compared)",
+        mebibytes(*document), mebibytes(*needed), mebibytes(*limit), mebibytes(*left), mebibytes(*least), format!("{}M", *fitting >> 20)
+    )]
+    LongDocuments {
+        /// Bytes of the longest document that may come.
+        document: u64,
+        /// Bytes that it takes.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+        /// Bytes left of it.
+        left: u64,
+        /// Least limit that would do.
+        least: u64,
+        /// Bytes of the longest document that would fit.
+        fitting: u64,
     },
     /// A collection of fingerprints cannot be used.
     #[error(transparent)]
@@ -134,20 +213,37 @@ pub enum BatchError {
 
 impl BatchError {
     /// For `map_err`: an error of a temporary file in `folder`.
-    pub(crate) fn temporary(folder: &std::path::Path) -> impl Fn(io::Error) -> Self + '_ {
+    pub(crate) fn temporary(folder: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |source| Self::File {
             path: folder.to_owned(),
             source,
-            remedy: "temporary files are kept there while the job runs; free some space or choose another folder",
+            remedy: "temporary files are kept there while the job runs; free some space, or name another folder with --tmp",
         }
     }
 
-    /// For `map_err`: an error of a result file.
-    pub(crate) fn result(path: &std::path::Path) -> impl Fn(io::Error) -> Self + '_ {
+    /// For `map_err`: an error of a result file, told with the place that the file would have got.
+    pub(crate) fn result(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |source| Self::File {
-            path: path.to_owned(),
+            path: final_place(path),
             source,
-            remedy: "results are written there; check its permissions and the free space, then repeat with --resume",
+            remedy: match path == std::path::Path::new(OUTPUT) {
+                true => "check where it goes and the free space there, then repeat the command",
+                false => {
+                    "results are written there; check its permissions and the free space, then repeat the command with \
+                     --resume, which takes over what was finished"
+                }
+            },
         }
     }
+}
+
+/// Where a result will stand that is written at `path`.
+fn final_place(path: &Path) -> PathBuf {
+    let gathered = Path::new(STATE_FOLDER).join(NEW);
+    let above = path.ancestors().find(|above| above.ends_with(&gathered));
+    let Some(above) = above else {
+        return path.to_owned();
+    };
+    let folder = above.ancestors().nth(2).unwrap_or(Path::new(""));
+    folder.join(path.strip_prefix(above).unwrap_or(path))
 }

@@ -6,14 +6,16 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Source};
+use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Record, Source};
 
 use crate::checkpoint::Verdicts;
 use crate::error::BatchError;
 use crate::job::Job;
+use crate::just_below::{BINS, ClosePair, Margin};
 use crate::outcome::{Clusters, Outcome};
 use crate::output::DedupSummary;
-use crate::report::{ClusterRow, Counts, Example, InputRow, ReportData, SkipRow};
+use crate::report::{BelowRow, ClusterRow, Counts, Example, InputRow, ReportData, SkipRow};
+use crate::summary::WrittenBytes;
 
 /// Clusters that the report shows with an example.
 const SHOWN: usize = 30;
@@ -29,23 +31,30 @@ enum Met {
     File(Source),
 }
 
-/// The largest clusters and the documents to show of them.
+/// The largest clusters, the pairs just below the threshold, and the documents to show of them.
 pub(crate) struct Examples {
     /// Cluster, and the member to show beside its survivor.
     shown: Vec<(usize, u32)>,
+    below: Vec<ClosePair>,
     wanted: BTreeMap<u32, Met>,
 }
 
 impl Examples {
-    /// Chooses the largest clusters, and of each the member least like its survivor.
+    /// Chooses the largest clusters, and of each the member least like its survivor; and the pairs just below the
+    /// threshold.
     pub(crate) fn choose(verdicts: &Verdicts, clusters: &Clusters) -> Self {
         let mut largest: Vec<usize> = (0..clusters.len()).collect();
         largest.sort_by_key(|&cluster| std::cmp::Reverse(clusters.get(cluster).1.len()));
         largest.truncate(SHOWN);
         let mut examples = Self {
             shown: Vec::new(),
+            below: verdicts.head.just_below.closest.clone(),
             wanted: BTreeMap::new(),
         };
+        for pair in &examples.below {
+            examples.wanted.insert(pair.a, Met::NotYet);
+            examples.wanted.insert(pair.b, Met::NotYet);
+        }
         for cluster in largest {
             let (survivor, members) = clusters.get(cluster);
             let similarity = |member: &&u32| verdicts.outcomes[**member as usize].similarity();
@@ -58,6 +67,11 @@ impl Examples {
             examples.wanted.insert(member, Met::NotYet);
         }
         examples
+    }
+
+    /// Whether a document is one to look at.
+    pub(crate) fn wants(&self, document: u32) -> bool {
+        self.wanted.contains_key(&document)
     }
 
     /// Looks at a record in passing.
@@ -84,27 +98,30 @@ impl Examples {
         job: &Job<'_>,
         verdicts: &Verdicts,
         clusters: &Clusters,
-        (kept_bytes, removed_bytes): (u64, u64),
+        written: WrittenBytes,
         folder: &Path,
     ) -> Result<ReportData, BatchError> {
-        let shown = self.shown.clone();
+        let (shown, below) = (self.shown.clone(), self.below.clone());
         let texts = self.texts(job.options, folder)?;
-        let from = job.settings.threshold.min(0.999);
+        let threshold = job.settings.threshold;
+        let from = threshold.min(0.999);
         let largest = shown
             .iter()
             .map(|&(cluster, member)| row(verdicts, clusters, cluster, member, &texts))
             .collect();
         Ok(ReportData {
-            counts: Counts {
-                kept_bytes,
-                removed_bytes,
-                ..Counts::default()
-            },
             inputs: inputs(job, verdicts),
+            written,
             cluster_sizes: sizes(clusters),
             similarities: similarities(&verdicts.outcomes, from),
             similarity_from: from,
             similarity_exact: verdicts.head.decisions.removed_exact,
+            below: verdicts.head.just_below.kept.clone(),
+            below_from: Margin::below(threshold).from(),
+            closest: below
+                .iter()
+                .map(|pair| closest(verdicts, pair, &texts))
+                .collect(),
             largest,
             ..ReportData::default()
         })
@@ -116,7 +133,7 @@ impl Examples {
         self,
         options: &InputOptions,
         folder: &Path,
-    ) -> Result<BTreeMap<u32, String>, BatchError> {
+    ) -> Result<BTreeMap<u32, Texts>, BatchError> {
         let failed = BatchError::result(folder);
         let mut texts = BTreeMap::new();
         std::fs::create_dir_all(folder).map_err(&failed)?;
@@ -156,13 +173,36 @@ impl Examples {
     }
 }
 
+/// The texts of a document.
+#[derive(Default)]
+struct Texts {
+    compared: String,
+    /// What a reader sees, where that is something else.
+    visible: Option<String>,
+}
+
+impl Texts {
+    fn of(record: Record<'_>) -> Self {
+        Self {
+            compared: record.text.into_owned(),
+            visible: record.visible.map(|visible| visible.whole.into_owned()),
+        }
+    }
+
+    /// What was compared, or all that a reader sees.
+    fn shown(&self, whole: bool) -> &str {
+        let visible = self.visible.as_deref().filter(|_| whole);
+        visible.unwrap_or(&self.compared)
+    }
+}
+
 /// Texts of all records; nothing after an error, for the report can do without.
-fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<String> {
-    let mut parser = Parser::new(inputs, options);
+fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<Texts> {
+    let mut parser = Parser::new(inputs, options).with_visible();
     let mut texts = Vec::new();
     for chunk in inputs.chunks(options).map_while(Result::ok) {
         parser.parse(&chunk, &mut |record| {
-            texts.push(record.map_or(String::new(), |r| r.text.into_owned()))
+            texts.push(record.map_or_else(|_| Texts::default(), Texts::of));
         });
     }
     texts
@@ -174,12 +214,46 @@ fn cut(text: &str) -> (String, bool) {
     (text[..end].to_owned(), end < text.len())
 }
 
+/// Two documents side by side, if both texts are at hand.
+fn example(
+    verdicts: &Verdicts,
+    [a, b]: [u32; 2],
+    similarity: f64,
+    texts: &BTreeMap<u32, Texts>,
+) -> Option<Example> {
+    let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
+    // `b` is the one that is removed, if one is.
+    let whole = verdicts.outcomes[b as usize].is_same_main_text();
+    let shown = |document: u32| Some(cut(texts.get(&document)?.shown(whole)));
+    let ((a_text, a_cut), (b_text, b_cut)) = (shown(a)?, shown(b)?);
+    Some(Example {
+        a_id: id(a),
+        b_id: id(b),
+        similarity,
+        a_text,
+        b_text,
+        cut: a_cut || b_cut,
+        whole_pages: whole,
+    })
+}
+
+/// A pair just below the threshold: the more wanted one first.
+fn closest(verdicts: &Verdicts, pair: &ClosePair, texts: &BTreeMap<u32, Texts>) -> BelowRow {
+    let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
+    BelowRow {
+        a_id: id(pair.b),
+        b_id: id(pair.a),
+        similarity: pair.similarity(),
+        example: example(verdicts, [pair.b, pair.a], pair.similarity(), texts),
+    }
+}
+
 fn row(
     verdicts: &Verdicts,
     clusters: &Clusters,
     cluster: usize,
     member: u32,
-    texts: &BTreeMap<u32, String>,
+    texts: &BTreeMap<u32, Texts>,
 ) -> ClusterRow {
     let Verdicts {
         documents,
@@ -190,17 +264,7 @@ fn row(
     let (survivor, members) = clusters.get(cluster);
     let outcome = |&member: &u32| outcomes[member as usize];
     let similarity = outcome(&member).similarity();
-    let example = texts.get(&survivor).zip(texts.get(&member)).map(|(a, b)| {
-        let ((a_text, a_cut), (b_text, b_cut)) = (cut(a), cut(b));
-        Example {
-            a_id: id(survivor),
-            b_id: id(member),
-            similarity,
-            a_text,
-            b_text,
-            cut: a_cut || b_cut,
-        }
-    });
+    let example = example(verdicts, [survivor, member], similarity, texts);
     ClusterRow {
         survivor: id(survivor),
         members: members.len() as u64 + 1,
@@ -262,13 +326,13 @@ fn sizes(clusters: &Clusters) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Near-duplicates by similarity, in 20 bins from the threshold to 1.
+/// Near-duplicates by similarity, in bins from the threshold to 1.
 fn similarities(outcomes: &[Outcome], from: f64) -> Vec<u64> {
-    let mut bins = vec![0; 20];
+    let mut bins = vec![0; BINS];
     for outcome in outcomes {
         if let Outcome::Near { similarity, .. } = outcome {
-            let bin = ((similarity - from) / (1.0 - from) * 20.0) as usize;
-            bins[bin.min(19)] += 1;
+            let bin = ((similarity - from) / (1.0 - from) * BINS as f64) as usize;
+            bins[bin.min(BINS - 1)] += 1;
         }
     }
     bins
@@ -283,6 +347,7 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
         command: summary.command.clone(),
         method: summary.method.clone(),
         threshold: summary.threshold,
+        and: summary.and.clone(),
         scheme: summary.scheme.clone(),
         scheme_id: summary.scheme_id.clone(),
         version: summary.version.to_owned(),
@@ -294,17 +359,28 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
             removed_exact: decisions.removed_exact,
             removed_near: decisions.removed_near,
             clusters: decisions.clusters,
-            empty: counts.empty,
+            empty: counts.empty - counts.missing_text,
+            notes: counts.field_notes(),
             without_features: counts.without_features,
             boilerplate_lines: counts.boilerplate.as_ref().map_or(0, |taken| taken.lines),
             boilerplate_records: counts
                 .boilerplate
                 .as_ref()
                 .map_or(0, |taken| taken.documents),
+            skipped_files: summary.written.skipped_files,
+            removed_same_main_text: decisions.removed_same_main_text,
+            kept_as_pages: decisions.kept_as_pages,
+            pages: counts.html.map_or(0, |html| html.pages),
+            fallen_back: counts.html.map_or(0, |html| html.fallen_back()),
             skipped: summary.skipped.iter().map(|row| row.count).sum(),
-            input_bytes: report.counts.kept_bytes + report.counts.removed_bytes,
-            ..report.counts
+            too_long: counts.too_long,
+            input_bytes: counts.input_bytes - counts.against_bytes,
+            text_bytes: counts.text_bytes - counts.against_text_bytes,
+            removed_text_bytes: decisions.removed_text_bytes,
         },
+        dominant: decisions
+            .dominant_cluster()
+            .map(|largest| (largest.survivor.clone(), largest.removed)),
         timings: stages
             .iter()
             .map(|&(name, wall, cpu)| (name.to_owned(), wall, cpu))
@@ -343,6 +419,7 @@ mod tests {
         let near = |similarity| Outcome::Near {
             survivor: 0,
             similarity,
+            visible: None,
         };
         let bins = similarities(
             &[

@@ -9,9 +9,12 @@ mod methods;
 use hashbrown::HashMap;
 use lookalike::resemblance::{containment, intersection_size, resemblance};
 use lookalike::{DocumentFields, FeatureExtractor, Features};
+use lookalike_corpus::VisibleText;
 use serde::Serialize;
 
 use crate::error::BatchError;
+use crate::pages::PagePair;
+use crate::pair_test::TestOutcome;
 use crate::settings::{Method, Settings};
 pub use methods::{Fingerprints, Places, Shingles};
 
@@ -29,8 +32,15 @@ pub struct Explanation {
     pub scheme: String,
     /// Name of the method.
     pub method: String,
-    /// Whether the texts are equal, byte for byte, and the fields that the scheme looks at.
+    /// Whether the texts are equal as a reader sees them, byte for byte, and the fields that the scheme looks at.
     pub equal_text: bool,
+    /// Whether the texts that were chosen of them are equal, byte for byte, while a reader sees different ones.
+    pub equal_main_text: bool,
+    /// Resemblance of all that a reader sees, where a part of it was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visible_resemblance: Option<f64>,
+    /// Whether they are no near-duplicates though their main texts resemble each other: the pages differ in the rest.
+    pub pages_differ: bool,
     /// Distinct features of the first.
     pub features_a: usize,
     /// Distinct features of the second.
@@ -45,7 +55,10 @@ pub struct Explanation {
     pub containment_of_b: f64,
     /// Least resemblance of near-duplicates.
     pub threshold: f64,
-    /// Whether they reach it.
+    /// What the further tests make of the pair.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<TestOutcome>,
+    /// Whether they reach it, as pages too, and pass all further tests.
     pub near_duplicates: bool,
     /// What the method makes of the pair.
     pub found: Finding,
@@ -109,6 +122,8 @@ pub struct Document<'d> {
     pub name: &'d str,
     /// Its text.
     pub text: &'d str,
+    /// What a reader sees of it, where the text is a part of that.
+    pub visible: Option<&'d VisibleText<'d>>,
     /// Its anchors and links, at which the scheme may look.
     pub fields: &'d DocumentFields,
     /// Its site, the host of its URL, where it is known.
@@ -144,8 +159,29 @@ pub fn explain(
     );
     let similarity = resemblance(own.set, other.set);
     let looks = !scheme.fields.is_none();
-    let equal_text = a.text == b.text && !(looks && a.fields != b.fields);
-    let near_duplicates = similarity >= settings.threshold;
+    let differ = looks && a.fields != b.fields;
+    let equal_text = seen(&a) == seen(&b) && !differ;
+    let equal_main_text = a.text == b.text && !differ && !equal_text;
+    let shared = intersection_size(own.set, other.set);
+    let pages = match a.visible.is_some() || b.visible.is_some() {
+        true => Some(compare_pages(
+            [&a, &b],
+            [own.set, other.set],
+            shared,
+            settings,
+            &mut extractor()?,
+        )),
+        false => None,
+    };
+    let resemble = similarity >= settings.threshold;
+    let pages_differ = resemble && !equal_text && pages.is_some_and(|(_, alike)| !alike);
+    let sides = [(a.text, a.fields), (b.text, b.fields)];
+    let tests: Vec<TestOutcome> = settings
+        .tests
+        .iter()
+        .map(|test| TestOutcome::new(test, scheme, sides))
+        .collect();
+    let near_duplicates = resemble && !pages_differ && tests.iter().all(|test| test.passes);
     let mut found = methods::finding(&own, &other, similarity, [a.site, b.site], settings)?;
     found.found =
         equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
@@ -181,13 +217,17 @@ pub fn explain(
         scheme: scheme.to_string(),
         method: settings.method.to_string(),
         equal_text,
+        equal_main_text,
+        visible_resemblance: pages.map(|(resemblance, _)| resemblance),
+        pages_differ,
         features_a: own.set.len(),
         features_b: other.set.len(),
-        shared: intersection_size(own.set, other.set),
+        shared,
         resemblance: similarity,
         containment_of_a: containment(own.set, other.set),
         containment_of_b: containment(other.set, own.set),
         threshold: settings.threshold,
+        tests,
         near_duplicates,
         found,
         simhash: methods::fingerprints(&own, &other, settings),
@@ -197,6 +237,42 @@ pub fn explain(
         only_a: list(&own, 0, &|feature| !in_other(feature)),
         only_b: list(&other, 1, &|feature| !in_own(feature)),
     })
+}
+
+/// What a reader sees of a document.
+fn seen<'d>(document: &Document<'d>) -> &'d str {
+    document
+        .visible
+        .map_or(document.text, |visible| &visible.whole)
+}
+
+/// The resemblance of what a reader sees of two documents, and whether they are near-duplicates as pages if their texts, of
+/// which these are the features and how many they share, are.
+fn compare_pages(
+    documents: [&Document<'_>; 2],
+    texts: [&[u64]; 2],
+    shared_main: usize,
+    settings: &Settings,
+    extractor: &mut FeatureExtractor,
+) -> (f64, bool) {
+    let mut set = |document: &Document<'_>, text: &[u64]| match document.visible {
+        Some(visible) if visible.page.is_some() => extractor
+            .read_with(visible.own(), document.fields)
+            .set
+            .to_vec(),
+        _ => text.to_vec(),
+    };
+    let [a, b] = [0, 1].map(|side| set(documents[side], texts[side]));
+    let identities = documents.map(|document| document.visible.and_then(|visible| visible.page));
+    let pair = PagePair {
+        identities,
+        main: texts.map(<[u64]>::len),
+        visible: [a.len(), b.len()],
+        shared_main,
+        threshold: settings.threshold,
+    };
+    let alike = identities == [None, None] || pair.accepts(intersection_size(&a, &b));
+    (resemblance(&a, &b), alike)
 }
 
 /// How often a text has each of its features.
@@ -218,14 +294,39 @@ impl Explanation {
         if self.features_a == 0 || self.features_b == 0 {
             return "not comparable: a text without words is only ever an exact copy".to_owned();
         }
-        let (verb, relation) = match self.near_duplicates {
-            true => ("near-duplicates", "at or above"),
-            false => ("no near-duplicates", "below"),
+        if let (true, Some(visible)) = (self.pages_differ, self.visible_resemblance) {
+            return format!(
+                "no near-duplicates: the main texts have a resemblance of {:.4}, but the pages differ in the rest (all that is \
+                 visible: {visible:.4}), and nothing says that they are about the same thing",
+                self.resemblance
+            );
+        }
+        let of = match self.visible_resemblance {
+            Some(visible) => format!(" of the main texts (of all that is visible: {visible:.4})"),
+            None => String::new(),
         };
-        format!(
-            "{verb}: resemblance {:.4} is {relation} the threshold {}",
+        let verb = match self.near_duplicates {
+            true => "near-duplicates",
+            false => "no near-duplicates",
+        };
+        let relation = match self.resemblance >= self.threshold {
+            true => "at or above",
+            false => "below",
+        };
+        let mut verdict = format!(
+            "{verb}: resemblance {:.4}{of} is {relation} the threshold {}",
             self.resemblance, self.threshold
-        )
+        );
+        for TestOutcome {
+            test,
+            value,
+            passes,
+        } in &self.tests
+        {
+            let passes = if *passes { "passes" } else { "fails" };
+            verdict += &format!("; {value:.4} {passes} the test {test}");
+        }
+        verdict
     }
 
     /// What the method makes of it, in one sentence.

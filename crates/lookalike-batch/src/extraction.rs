@@ -12,7 +12,9 @@ use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::error::BatchError;
+use crate::fields::FieldTally;
 use crate::lines::write_line;
+use crate::losses::LossPolicy;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
 use crate::summary::{Skipped, SkippedRow, SkippedRows};
@@ -51,8 +53,8 @@ pub struct TextExtraction<'a> {
     pub threads: usize,
     /// Tells the language of a text, where that is wished.
     pub language: Option<fn(&str) -> Option<Language>>,
-    /// Stop at the first unreadable record.
-    pub strict: bool,
+    /// What to do about records that cannot be read.
+    pub losses: LossPolicy,
     /// Who hears of progress.
     pub observer: &'a dyn Observer,
 }
@@ -72,6 +74,8 @@ pub struct ExtractionSummary {
     pub charset_wrong: u64,
     /// Of these, with text that was decoded wrongly before: read as it is.
     pub mojibake: u64,
+    /// Of these, with words that mix look-alike letters of Latin, Greek and Cyrillic: read as they are.
+    pub homoglyphs: u64,
     /// Documents by character set, where it is not given by the format.
     pub charsets: BTreeMap<Cow<'static, str>, u64>,
     /// Documents by language, where that was wished; `unknown` where it could not be told.
@@ -98,6 +102,7 @@ impl ExtractionSummary {
         self.characters_replaced += u64::from(record.replaced);
         self.charset_wrong += u64::from(record.charset_wrong);
         self.mojibake += u64::from(record.mojibake);
+        self.homoglyphs += u64::from(record.homoglyphs);
         self.record_bytes += record.raw.len() as u64;
         self.text_bytes += record.text.len() as u64;
         if let Some(charset) = record.charset {
@@ -112,6 +117,7 @@ impl ExtractionSummary {
         self.characters_replaced += part.characters_replaced;
         self.charset_wrong += part.charset_wrong;
         self.mojibake += part.mojibake;
+        self.homoglyphs += part.homoglyphs;
         self.input_bytes += part.input_bytes;
         self.record_bytes += part.record_bytes;
         self.text_bytes += part.text_bytes;
@@ -136,8 +142,6 @@ struct TextLine<'a> {
     /// Its code of two letters.
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rank: Option<f64>,
     /// Why there is no text.
     #[serde(skip_serializing_if = "Option::is_none")]
     without: Option<&'static str>,
@@ -150,6 +154,7 @@ struct Texts {
     bytes: Vec<u8>,
     summary: ExtractionSummary,
     removed: RemovedTally,
+    fields: FieldTally,
     skipped: Vec<Skipped>,
 }
 
@@ -170,6 +175,7 @@ impl Worker for Writer<'_> {
             Ok(record) => {
                 texts.summary.add_record(&record);
                 texts.removed.count(&record.removed);
+                texts.fields.count(&record);
                 let language = job.language_of(&record, &mut texts.summary);
                 job.write_record(&record, language, &mut texts.bytes);
             }
@@ -185,9 +191,11 @@ impl TextExtraction<'_> {
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> Result<ExtractionSummary, BatchError> {
+        self.losses.refuse_undiscovered(self.inputs)?;
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
         let mut summary = ExtractionSummary::default();
         let mut removed = RemovedTally::default();
+        let mut fields = FieldTally::default();
         let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
             rows.take(Skipped::part(skip));
@@ -199,19 +207,20 @@ impl TextExtraction<'_> {
         let workers = (0..self.threads).map(|_| writer()).collect();
         run_in_order(self.inputs, self.options, workers, |texts: Texts| {
             for skipped in texts.skipped {
-                if self.strict && skipped.is_loss {
-                    return Err(BatchError::Strict(skipped.first));
-                }
+                self.losses.refuse_first(&skipped)?;
                 rows.take(skipped);
             }
             out.write_all(&texts.bytes)
                 .map_err(BatchError::result(Path::new("the output")))?;
             summary.merge(texts.summary);
             removed.add(&texts.removed);
+            fields.add(&texts.fields);
             self.observer.advance(summary.input_bytes);
             Ok(())
         })?;
+        fields.check(self.inputs, self.options)?;
         summary.skipped = rows.finish();
+        self.losses.check(&summary.skipped, summary.documents)?;
         summary.boilerplate = removed.counts(self.options);
         Ok(summary)
     }
@@ -249,7 +258,6 @@ impl TextExtraction<'_> {
             offset: record.offset,
             charset: record.charset,
             language,
-            rank: record.rank,
             without,
             text: without.is_none().then_some(&*record.text),
         };

@@ -14,6 +14,8 @@ use serde::Serialize;
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::codes::{CodeWriter, Name, Scratch, write_code};
 use crate::error::BatchError;
+use crate::fields::FieldTally;
+use crate::losses::LossPolicy;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
 use crate::summary::{Skipped, SkippedRow, SkippedRows};
@@ -30,8 +32,8 @@ pub struct Fingerprints<'a> {
     pub terms: Option<Arc<Terms>>,
     /// Worker threads, at least 1.
     pub threads: usize,
-    /// Stop at the first unreadable record.
-    pub strict: bool,
+    /// What to do about records that cannot be read.
+    pub losses: LossPolicy,
     /// Who hears of progress.
     pub observer: &'a dyn Observer,
 }
@@ -77,6 +79,7 @@ struct Made {
     without_features: u64,
     text_bytes: u64,
     removed: RemovedTally,
+    fields: FieldTally,
     disk_bytes: u64,
     skipped: Vec<Skipped>,
 }
@@ -117,6 +120,7 @@ impl Worker for Printer<'_> {
                 made.without_features += u64::from(fingerprint.is_none());
                 made.text_bytes += record.text.len() as u64;
                 made.removed.count(&record.removed);
+                made.fields.count(&record);
                 if *lines {
                     let name = Some(Name::Text(&record.id));
                     write_code(&mut made.bytes, name, fingerprint)
@@ -170,6 +174,7 @@ impl Fingerprints<'_> {
         lines: bool,
         sink: &mut dyn FnMut(&Made) -> Result<(), BatchError>,
     ) -> Result<FingerprintSummary, BatchError> {
+        self.losses.refuse_undiscovered(self.inputs)?;
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
         let mut summary = FingerprintSummary {
             scheme: self.scheme.to_string(),
@@ -188,6 +193,7 @@ impl Fingerprints<'_> {
             extractor: extractor.clone(),
         };
         let (mut read, mut removed) = (0, RemovedTally::default());
+        let mut fields = FieldTally::default();
         let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
             rows.take(Skipped::part(skip));
@@ -199,21 +205,22 @@ impl Fingerprints<'_> {
             |made| {
                 sink(&made)?;
                 for skipped in made.skipped {
-                    if self.strict && skipped.is_loss {
-                        return Err(BatchError::Strict(skipped.first));
-                    }
+                    self.losses.refuse_first(&skipped)?;
                     rows.take(skipped);
                 }
                 summary.documents += made.documents;
                 summary.without_features += made.without_features;
                 summary.text_bytes += made.text_bytes;
                 removed.add(&made.removed);
+                fields.add(&made.fields);
                 read += made.disk_bytes;
                 self.observer.advance(read);
                 Ok(())
             },
         )?;
+        fields.check(self.inputs, self.options)?;
         summary.skipped = rows.finish();
+        self.losses.check(&summary.skipped, summary.documents)?;
         summary.boilerplate = removed.counts(self.options);
         Ok(summary)
     }

@@ -12,7 +12,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::prefetch::prefetch;
 use crate::spool::{PARTS, Spool, SpoolWriter, lock};
@@ -74,6 +74,30 @@ pub(crate) struct Groups {
     pub(crate) list_starts: Vec<u64>,
 }
 
+/// How [`Groups::new`] may use the machine.
+pub(crate) struct GroupResources<'a> {
+    pub(crate) threads: usize,
+    /// Bytes that all groups may take.
+    pub(crate) memory: u64,
+    /// Hears how many of [`PARTS`] are done.
+    pub(crate) advance: &'a (dyn Fn(u64) + Sync),
+}
+
+/// Why keys could not be grouped.
+#[derive(Debug)]
+pub(crate) enum GroupError {
+    /// The temporary file failed.
+    Io(io::Error),
+    /// The groups need so many bytes, more than there are.
+    TooLarge(u64),
+}
+
+impl From<io::Error> for GroupError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// The groups of one partition: sizes, and members one group after another.
 #[derive(Default)]
 struct Part {
@@ -83,8 +107,12 @@ struct Part {
 
 impl Groups {
     /// Groups the collected keys. `rank_of` turns a class into its rank.
-    pub(crate) fn new(sink: &KeySink, rank_of: &[u32], threads: usize) -> io::Result<Self> {
-        let parts = partitions(sink, rank_of, threads)?;
+    pub(crate) fn new(
+        sink: &KeySink,
+        rank_of: &[u32],
+        resources: &GroupResources<'_>,
+    ) -> Result<Self, GroupError> {
+        let parts = partitions(sink, rank_of, resources)?;
         let postings = parts.iter().map(|part| part.members.len()).sum();
         let mut groups = Self {
             members: Vec::with_capacity(postings),
@@ -164,11 +192,26 @@ impl Groups {
 
     /// Bytes that this many postings of this many classes need at the peak of building.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.members.len() * 8 + self.starts.len() * 8 + self.list_starts.len() * 16) as u64
+        bytes_needed(
+            self.members.len(),
+            self.starts.len(),
+            self.list_starts.len(),
+        )
     }
 }
 
-fn partitions(sink: &KeySink, rank_of: &[u32], threads: usize) -> io::Result<Vec<Part>> {
+/// Bytes that so many postings, groups and ranks need at the peak of building.
+fn bytes_needed(postings: usize, groups: usize, ranks: usize) -> u64 {
+    (postings * 8 + groups * 8 + ranks * 16) as u64
+}
+
+fn partitions(
+    sink: &KeySink,
+    rank_of: &[u32],
+    resources: &GroupResources<'_>,
+) -> Result<Vec<Part>, GroupError> {
+    // Every rank has the start of its list; the rest comes as it is found.
+    let needed = AtomicU64::new(bytes_needed(0, 0, rank_of.len()));
     let parts: Mutex<Vec<Part>> = Mutex::new((0..PARTS).map(|_| Part::default()).collect());
     let next = AtomicUsize::new(0);
     let work = || -> io::Result<()> {
@@ -179,16 +222,26 @@ fn partitions(sink: &KeySink, rank_of: &[u32], threads: usize) -> io::Result<Vec
                 return Ok(());
             }
             let records = filter.shared(sink.0.take(part)?);
-            lock(&parts)[part] = group(records, rank_of);
+            let found = group(records, rank_of);
+            let more = bytes_needed(found.members.len(), found.sizes.len(), 0);
+            // Once they do not fit they are counted only, to say what would do.
+            if needed.fetch_add(more, Ordering::Relaxed) + more <= resources.memory {
+                lock(&parts)[part] = found;
+            }
+            (resources.advance)(part as u64 + 1);
         }
     };
     std::thread::scope(|scope| -> io::Result<()> {
-        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (1..resources.threads).map(|_| scope.spawn(work)).collect();
         work()?;
         workers
             .into_iter()
             .try_for_each(|worker| worker.join().expect("workers do not panic"))
     })?;
+    let needed = needed.into_inner();
+    if needed > resources.memory {
+        return Err(GroupError::TooLarge(needed));
+    }
     Ok(parts
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -259,6 +312,34 @@ mod tests {
 
     use super::*;
 
+    fn resources(threads: usize) -> GroupResources<'static> {
+        GroupResources {
+            threads,
+            memory: u64::MAX,
+            advance: &|_| (),
+        }
+    }
+
+    #[test]
+    fn groups_that_do_not_fit_are_refused_with_what_they_need() {
+        let folder = tempfile::tempdir().unwrap();
+        let sink = KeySink::new(folder.path(), 1 << 20).unwrap();
+        let mut writer = sink.writer();
+        for class in 0..1000 {
+            writer.push(u64::from(class / 2), class).unwrap();
+        }
+        writer.finish().unwrap();
+        let ranks: Vec<u32> = (0..1000).collect();
+        let few = GroupResources {
+            memory: 20_000,
+            ..resources(2)
+        };
+        let Err(GroupError::TooLarge(needed)) = Groups::new(&sink, &ranks, &few) else {
+            panic!("28,000 bytes fit 20,000");
+        };
+        assert_eq!(needed, 1000 * 16 + 1000 * 8 + 500 * 8);
+    }
+
     proptest! {
         #[test]
         fn groups_equal_a_map_of_keys(
@@ -274,7 +355,7 @@ mod tests {
             }
             writer.finish().unwrap();
             let rank_of: Vec<u32> = (0..50).map(|class| (class * 7 + 3) % 50).collect();
-            let groups = Groups::new(&sink, &rank_of, threads).unwrap();
+            let groups = Groups::new(&sink, &rank_of, &resources(threads)).unwrap();
 
             let mut expected: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
             for &(key, class) in &keys {

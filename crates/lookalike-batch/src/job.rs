@@ -9,19 +9,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::hash::avalanche;
 use lookalike::resemblance::prefix_len;
-use lookalike_corpus::{InputOptions, Inputs};
+use lookalike_corpus::{Category, InputOptions, Inputs};
 
 use crate::documents::Ranking;
-use crate::error::BatchError;
-use crate::groups::{Groups, KeySink};
-use crate::memory::Budget;
+use crate::error::{BatchError, OUTPUT};
+use crate::fields::{FieldTally, first_names};
+use crate::groups::{GroupError, GroupResources, Groups, KeySink};
+use crate::just_below::{JustBelow, Margin};
+use crate::memory::{Budget, ensure_documents_fit};
 use crate::observer::{Observer, Stage};
 use crate::outcome::{Outcome, outcomes};
+use crate::pages::{PageColumns, PageVerifier};
+use crate::pair_test::LoadedTest;
 use crate::pairs::{Copies, PairSpool, join};
 use crate::scan::{ScanPlan, Scanned, salted, scan};
 use crate::sets::Place;
-use crate::settings::{Keep, Limits, Method, Scope, Settings};
-use crate::survivors::settle;
+use crate::settings::{KeepRule, Limits, Method, Scope, Settings};
+use crate::spool::PARTS;
+use crate::survivors::{Settled, settle};
 use crate::verify::{Rule, Verifier};
 
 /// A job: what to read, what to look for, what to use.
@@ -61,6 +66,7 @@ struct Columns {
     high_fingerprints: Vec<u64>,
     categories: Vec<u64>,
     texts: Vec<u128>,
+    pages: PageColumns,
     /// Bytes of the texts, where they are looked at.
     lengths: Vec<u64>,
 }
@@ -70,21 +76,15 @@ pub(crate) struct Decided {
     pub(crate) scanned: Scanned,
     pub(crate) ranking: Ranking,
     pub(crate) outcomes: Vec<Outcome>,
+    /// Kept documents that nearly resemble another kept one enough.
+    pub(crate) just_below: JustBelow,
     pub(crate) repeated_ids: u64,
+    /// Texts that are kept though their main text resembles that of a kept page.
+    pub(crate) kept_as_pages: u64,
     /// All pairs, when the settings ask for them.
     pub(crate) pairs: Option<PairSpool>,
     /// Fingerprints of documents by class, when the method made them.
     pub(crate) fingerprints: bool,
-}
-
-/// The first names of an object, as many as a message can hold.
-fn some_names(object: &serde_json::Map<String, serde_json::Value>) -> String {
-    const MOST: usize = 20;
-    let names: Vec<&str> = object.keys().take(MOST).map(String::as_str).collect();
-    match object.len().checked_sub(MOST) {
-        Some(more @ 1..) => format!("{} and {more} more", names.join(", ")),
-        _ => names.join(", "),
-    }
 }
 
 impl Job<'_> {
@@ -92,6 +92,12 @@ impl Job<'_> {
     fn prepare(&self) -> Result<Prepared, BatchError> {
         self.settings.check()?;
         let temporary = BatchError::temporary(self.folder);
+        ensure_documents_fit(
+            self.limits,
+            &self.settings.scheme,
+            self.inputs,
+            self.options,
+        )?;
         let mut budget = Budget::new(self.limits, &self.settings.scheme, self.options);
         let sink = KeySink::new(self.folder, budget.keys()).map_err(&temporary)?;
         let plan = ScanPlan {
@@ -100,6 +106,7 @@ impl Job<'_> {
             scheme: &self.settings.scheme,
             method: self.settings.method,
             banding: self.settings.banding()?,
+            tests: &self.settings.tests,
             terms: self
                 .settings
                 .terms
@@ -108,18 +115,21 @@ impl Job<'_> {
             against_sources: self.against_sources,
             scope: self.settings.scope,
             by_category: self.settings.by_category(),
-            wants_values: matches!(
-                self.settings.keep,
-                Keep::Max(_) | Keep::Min(_) | Keep::Newest(_)
-            ),
-            strict: self.settings.strict,
+            field_rule: self.settings.keep.field_rule(),
+            losses: self.settings.losses,
             threads: self.limits.threads,
-            sets_budget: budget.sets(),
+            sets_budget: budget.sets(1 + self.settings.tests.len()),
+            reading: budget.reading(),
             folder: self.folder,
         };
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
         let mut scanned = scan(&plan, &sink, self.observer)?;
+        let skipped = crate::summary::skipped(self.inputs, &scanned);
+        self.settings
+            .losses
+            .check(&skipped, scanned.documents.len() as u64)?;
         self.refuse_no_text(&scanned)?;
+        self.refuse_unknown_fields(&scanned)?;
         self.observer.stage(Stage::Rank, 0);
         let keep = &self.settings.keep;
         let (ranking, repeated_ids) = Ranking::new(
@@ -134,8 +144,17 @@ impl Job<'_> {
         }
         budget.tables(&scanned)?;
         self.push_keys(&scanned, &sink).map_err(&temporary)?;
-        self.observer.stage(Stage::Group, 0);
-        let groups = Groups::new(&sink, &rank_of, self.limits.threads).map_err(&temporary)?;
+        self.observer.stage(Stage::Group, PARTS as u64);
+        let advance = |done| self.observer.advance(done);
+        let resources = GroupResources {
+            threads: self.limits.threads,
+            memory: budget.for_groups(),
+            advance: &advance,
+        };
+        let groups = Groups::new(&sink, &rank_of, &resources).map_err(|error| match error {
+            GroupError::Io(error) => temporary(error),
+            GroupError::TooLarge(needed) => budget.refuse_groups(needed),
+        })?;
         budget.groups(&groups)?;
         let by_rank = Columns::new(&scanned, &ranking, self.settings.lengths.is_some());
         Ok(Prepared {
@@ -154,21 +173,76 @@ impl Job<'_> {
         if records == 0 || scanned.tally.missing < records {
             return Ok(());
         }
-        let mut fields = String::from("unknown");
-        let first = &mut |record: lookalike_corpus::RawRecord<'_>| -> Result<(), BatchError> {
-            let object: Option<serde_json::Map<String, serde_json::Value>> =
-                serde_json::from_slice(record.bytes).ok();
-            match object {
-                Some(object) => {
-                    fields = some_names(&object);
-                    Err(BatchError::Settings(String::new()))
-                }
-                None => Ok(()),
-            }
-        };
-        // The visitor stops at the first record that is an object; only the names it left behind matter.
-        let _ = lookalike_corpus::raw_records(self.inputs, self.options, first);
+        let fields = first_names(self.inputs, self.options);
         Err(BatchError::NoText { records, fields })
+    }
+
+    /// Refuses fields that were named and that no record has.
+    fn refuse_unknown_fields(&self, scanned: &Scanned) -> Result<(), BatchError> {
+        let (tally, options) = (&scanned.tally, self.options);
+        let named = FieldTally {
+            records: scanned.documents.len() as u64,
+            ids: tally.named_ids,
+            texts: scanned.documents.len() as u64 - tally.missing,
+            linked: tally.linked,
+        };
+        named.check(self.inputs, options)?;
+        let unknown = |option: String, field: String, records: u64, remedy: &'static str| {
+            Err(BatchError::NoField {
+                option,
+                field,
+                records,
+                fields: first_names(self.inputs, options),
+                remedy,
+            })
+        };
+        let with_text = tally.categorised + tally.uncategorised;
+        if let (Some(category), 0, 1..) = (&options.category, tally.categorised, with_text) {
+            let option = match self.settings.scope {
+                Scope::Within => format!("--within {category}"),
+                Scope::Across => format!("--across {category}"),
+                Scope::Everything => "--distance-for site".to_owned(),
+            };
+            let (field, remedy) = match category {
+                Category::Site => (
+                    "URL".to_owned(),
+                    "records need URLs in the field url, or as ids; without them leave the option out",
+                ),
+                Category::Field(path) => (
+                    format!("field {path}"),
+                    "name one that records have, or leave the option out",
+                ),
+            };
+            return unknown(option, field, with_text, remedy);
+        }
+        let Some(rule) = self.settings.keep.field_rule() else {
+            return Ok(());
+        };
+        let records = tally.unranked + tally.rank_unusable;
+        match (tally.ranked, records, &scanned.unusable) {
+            (1.., _, _) | (_, 0, _) => Ok(()),
+            (0, _, None) => unknown(
+                format!("--keep {}", self.settings.keep),
+                format!("field {}", rule.field().unwrap_or_default()),
+                records,
+                "name one that records have, or another rule",
+            ),
+            (0, _, Some(first)) => Err(BatchError::NoUsableValue {
+                keep: self.settings.keep.to_string(),
+                records,
+                missing: tally.unranked,
+                first: first.clone(),
+                remedy: match rule {
+                    KeepRule::Newest(_) => {
+                        "newest: takes dates with the year first (2024-03-01, 2024/3, 2024), RFC 2822 dates and seconds since \
+                         1970; latest: goes by the order of texts"
+                    }
+                    _ => {
+                        "max: and min: take numbers, newest: dates, latest: goes by the order of texts"
+                    }
+                },
+            }),
+        }
     }
 
     /// Collects the keys that need the whole collection: prefixes, and blocks of fingerprints.
@@ -235,7 +309,11 @@ impl Job<'_> {
         let verifier = self.verifier(&prepared);
         let fixed = prepared.ranking.fixed;
         let advance = |done: usize| self.observer.advance(done as u64);
-        let fates = settle(&verifier, fixed, self.limits.threads, advance).map_err(&temporary)?;
+        let Settled {
+            fates,
+            just_below,
+            kept_as_pages,
+        } = settle(&verifier, fixed, self.limits.threads, advance).map_err(&temporary)?;
         let pairs = match self.settings.pairs {
             crate::settings::PairList::All => Some(self.join(&prepared).map_err(&temporary)?),
             crate::settings::PairList::Deciding => None,
@@ -256,11 +334,15 @@ impl Job<'_> {
             self.settings.scope,
         );
         let fingerprints = self.settings.method.has_fingerprints();
+        let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
+        let just_below = just_below.of_documents(best);
         Ok(Decided {
             scanned,
             ranking,
             outcomes,
+            just_below,
             repeated_ids,
+            kept_as_pages,
             pairs,
             fingerprints,
         })
@@ -301,9 +383,23 @@ impl Job<'_> {
             scope: self.settings.scope,
             categories: &prepared.by_rank.categories,
             texts: &prepared.by_rank.texts,
+            pages: (!prepared.by_rank.pages.is_empty()).then_some(PageVerifier {
+                columns: &prepared.by_rank.pages,
+                sets: &prepared.scanned.page_sets,
+                classes: &prepared.ranking.classes,
+                threshold: self.settings.threshold,
+            }),
             length_share: self.settings.lengths,
             lengths: &prepared.by_rank.lengths,
+            tests: self
+                .settings
+                .tests
+                .iter()
+                .zip(&prepared.scanned.test_sets)
+                .map(|(&test, sets)| LoadedTest { test, sets })
+                .collect(),
             threshold: self.settings.threshold,
+            margin_from: Margin::below(self.settings.threshold).from(),
             rule: match self.settings.method {
                 Method::AllPairs | Method::Copies => Rule::Prefix,
                 Method::Simhash => Rule::Distance(self.settings.distance),
@@ -347,10 +443,11 @@ impl Job<'_> {
         });
         written
             .and_then(|()| out.flush())
-            .map_err(BatchError::result(Path::new("standard output")))?;
+            .map_err(BatchError::result(Path::new(OUTPUT)))?;
         let counts = crate::summary::Counts::of_scan(
             scanned,
             self.inputs,
+            self.against_sources,
             self.options,
             prepared.repeated_ids,
         );
@@ -385,7 +482,11 @@ impl Columns {
             fingerprints: sorted(&classes.fingerprints, &ranking.classes),
             high_fingerprints: sorted(&classes.high_fingerprints, &ranking.classes),
             categories: sorted(&classes.categories, &ranking.classes),
-            texts: sorted(&classes.texts, &ranking.classes),
+            texts: match classes.has_visible_texts() {
+                true => order().map(|class| classes.visible_text(class)).collect(),
+                false => Vec::new(),
+            },
+            pages: classes.pages.sorted(&ranking.classes),
             lengths: match wants_lengths {
                 true => order()
                     .map(|class| scanned.documents.lengths[ranking.best[class] as usize])

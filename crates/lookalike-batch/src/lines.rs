@@ -13,6 +13,9 @@ struct PairLine<'a> {
     a: &'a str,
     b: &'a str,
     similarity: f64,
+    /// Resemblance of all that a reader sees, where that is not what was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visible_similarity: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u32>,
 }
@@ -35,6 +38,7 @@ pub(crate) fn write_pair(
         a: id(first),
         b: id(second),
         similarity: pair.similarity,
+        visible_similarity: pair.visible,
         distance,
     };
     write_line(out, &line)
@@ -59,6 +63,9 @@ struct ClusterLine<'a> {
 struct MemberLine<'a> {
     id: &'a str,
     similarity: f64,
+    /// Resemblance of all that a reader sees, where that is not what was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visible_similarity: Option<f64>,
     reason: &'static str,
 }
 
@@ -77,6 +84,7 @@ pub(crate) fn write_cluster(
         MemberLine {
             id: documents.id(document as usize),
             similarity,
+            visible_similarity: outcome.visible_similarity(),
             reason: outcome.reason(),
         }
     };

@@ -11,7 +11,7 @@ pub enum Stage {
     Rank,
     /// Collecting candidate keys; progress in segments of feature sets.
     Keys,
-    /// Grouping classes by key.
+    /// Grouping classes by key; progress in parts of the keys.
     Group,
     /// Comparing candidates and choosing survivors; progress in classes.
     Compare,
@@ -21,6 +21,10 @@ pub enum Stage {
     Join,
     /// Building the tables of an index; progress in tables.
     Tables,
+    /// Finding the pairs that an evaluation takes for true.
+    Truth,
+    /// Measuring settings of an evaluation; progress in settings.
+    Measure,
     /// Writing results; progress in documents.
     Write,
 }
@@ -38,6 +42,8 @@ impl Stage {
             Self::Queries => "queries",
             Self::Join => "join",
             Self::Tables => "tables",
+            Self::Truth => "truth",
+            Self::Measure => "measure",
             Self::Write => "write",
         }
     }
@@ -63,7 +69,7 @@ pub trait Observer: Sync {
     fn measured(&self) -> Measured {
         Measured::default()
     }
-    /// A stage begins; `total` units of work are ahead.
+    /// A stage begins; `total` units of work are ahead, 0 when nobody can say.
     fn stage(&self, stage: Stage, total: u64);
     /// `done` units of the stage's work are behind.
     fn advance(&self, done: u64);

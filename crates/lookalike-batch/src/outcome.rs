@@ -9,7 +9,7 @@ use crate::survivors::Fate;
 pub(crate) enum Outcome {
     /// It is kept (or was given with `--against`).
     Kept,
-    /// Its text equals that of a kept document.
+    /// A reader sees the same text as of a kept document.
     Exact {
         /// The kept document.
         survivor: u32,
@@ -20,6 +20,8 @@ pub(crate) enum Outcome {
         survivor: u32,
         /// Their resemblance.
         similarity: f64,
+        /// That of all that a reader sees, where that is not what was compared.
+        visible: Option<f64>,
     },
 }
 
@@ -40,12 +42,26 @@ impl Outcome {
         }
     }
 
+    /// The resemblance of all that a reader sees, where that is not what was compared.
+    pub(crate) fn visible_similarity(self) -> Option<f64> {
+        match self {
+            Self::Near { visible, .. } => visible,
+            Self::Kept | Self::Exact { .. } => None,
+        }
+    }
+
+    /// Whether its main text has all the features of that of the kept document and no others, while a reader sees something
+    /// else.
+    pub(crate) fn is_same_main_text(self) -> bool {
+        self.visible_similarity().is_some() && self.similarity() >= 1.0
+    }
+
     /// The word for it in `clusters.jsonl`.
     pub(crate) fn reason(self) -> &'static str {
-        if matches!(self, Self::Near { .. }) {
-            "near"
-        } else {
-            "exact"
+        match self {
+            Self::Near { .. } if self.is_same_main_text() => "same-main-text",
+            Self::Near { .. } => "near",
+            Self::Kept | Self::Exact { .. } => "exact",
         }
     }
 }
@@ -63,8 +79,8 @@ pub(crate) fn outcomes(
     scope: Scope,
 ) -> Vec<Outcome> {
     let same_text = |a: u32, b: u32| {
-        let text = |rank: u32| classes.texts.get(ranking.classes[rank as usize] as usize);
-        text(a).is_some() && text(a) == text(b)
+        let text = |rank: u32| classes.visible_text(ranking.classes[rank as usize] as usize);
+        classes.has_visible_texts() && text(a) == text(b)
     };
     let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
     let outcome = |document: usize| {
@@ -88,9 +104,11 @@ pub(crate) fn outcomes(
             Fate::Joins {
                 survivor,
                 similarity,
+                visible,
             } => Outcome::Near {
                 survivor: best(survivor),
                 similarity,
+                visible,
             },
         }
     };

@@ -16,8 +16,9 @@ use crate::settings::Scope;
 use crate::spool::{PARTS, Spool, SpoolWriter, lock};
 use crate::verify::{Members, Scratch, Verifier};
 
-/// Two documents by their place in the order of ids, and their similarity as the two halves of its bits.
-type PairRecord = [u32; 4];
+/// Two documents by their place in the order of ids, their similarity as the two halves of its bits, and so that of what a
+/// reader sees, or NaN.
+type PairRecord = [u32; 6];
 
 /// A verified pair of documents: numbers in the document table, the smaller id first.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub(crate) struct DocumentPair {
     pub(crate) a: u32,
     pub(crate) b: u32,
     pub(crate) similarity: f64,
+    /// That of all that a reader sees, where that is not what was compared.
+    pub(crate) visible: Option<f64>,
 }
 
 /// Documents of each class, by rank, in the order of ids.
@@ -81,12 +84,14 @@ impl PairSpool {
         writer: &mut SpoolWriter<'_, PairRecord>,
         x: u32,
         y: u32,
-        similarity: f64,
+        (similarity, visible): (f64, Option<f64>),
     ) -> io::Result<()> {
-        let (a, b, bits) = (x.min(y), x.max(y), similarity.to_bits());
+        let (a, b) = (x.min(y), x.max(y));
+        let [high, low] = halves(similarity);
+        let [visible_high, visible_low] = halves(visible.unwrap_or(f64::NAN));
         writer.push(
             a as usize / self.per_part,
-            [a, b, (bits >> 32) as u32, bits as u32],
+            [a, b, high, low, visible_high, visible_low],
         )
     }
 
@@ -99,17 +104,27 @@ impl PairSpool {
         for part in 0..PARTS {
             let mut records = self.spool.take(part)?;
             records.sort_unstable();
-            for [a, b, high, low] in records {
-                let similarity = f64::from_bits(u64::from(high) << 32 | u64::from(low));
+            for [a, b, high, low, visible_high, visible_low] in records {
+                let visible = whole(visible_high, visible_low);
                 visit(DocumentPair {
                     a: by_id[a as usize],
                     b: by_id[b as usize],
-                    similarity,
+                    similarity: whole(high, low),
+                    visible: (!visible.is_nan()).then_some(visible),
                 })?;
             }
         }
         Ok(())
     }
+}
+
+fn halves(value: f64) -> [u32; 2] {
+    let bits = value.to_bits();
+    [(bits >> 32) as u32, bits as u32]
+}
+
+fn whole(high: u32, low: u32) -> f64 {
+    f64::from_bits(u64::from(high) << 32 | u64::from(low))
 }
 
 /// Finds every pair and puts it into `spool`. Pairs of two documents before place `against` are left out: those were
@@ -129,6 +144,7 @@ pub(crate) fn join(
     let done = Mutex::new(0);
     let work = || -> io::Result<()> {
         let mut scratch = Scratch::new(ranks);
+        let mut whole_pages = Scratch::new(0);
         let mut writer = SpoolWriter::new(&spool.spool);
         loop {
             let from = next.fetch_add(STRIDE, Ordering::Relaxed);
@@ -139,7 +155,7 @@ pub(crate) fn join(
             let ranks = from as u32..to as u32;
             if scope.allows(true) {
                 copies_of_one_text(copies, against, ranks.clone(), |a, b, s| {
-                    spool.push(&mut writer, a, b, s)
+                    spool.push(&mut writer, a, b, (s, None))
                 })?;
             }
             let mut outcome = Ok(());
@@ -148,12 +164,21 @@ pub(crate) fn join(
                 than,
             };
             verifier.matches(ranks, &mut scratch, earlier, |x, found| {
+                if outcome.is_err() {
+                    return;
+                }
                 let similarity = verifier.similarity(x, found);
+                let visible = match verifier.visible_similarity(x, found.rank, &mut whole_pages) {
+                    Ok(visible) => visible,
+                    Err(error) => {
+                        outcome = Err(error);
+                        return;
+                    }
+                };
                 let all = product(copies.of(x), copies.of(found.rank));
                 let mut all = all.filter(|&(a, b)| a >= against || b >= against);
-                if outcome.is_ok() {
-                    outcome = all.try_for_each(|(a, b)| spool.push(&mut writer, a, b, similarity));
-                }
+                outcome =
+                    all.try_for_each(|(a, b)| spool.push(&mut writer, a, b, (similarity, visible)));
             })?;
             outcome?;
             let mut done = lock(&done);

@@ -12,6 +12,9 @@ use lookalike_corpus::{Chunk, InputOptions, Inputs, ReadError};
 use crate::error::BatchError;
 use crate::spool::lock;
 
+/// Chunks of more bytes, which hold a long document, go through one after another.
+pub(crate) const LONG_BYTES: usize = 16 << 20;
+
 /// A worker: makes something of each chunk.
 pub(crate) trait Worker: Send {
     type Output: Send;
@@ -85,6 +88,17 @@ struct Line {
 }
 
 impl Line {
+    /// Waits until so many chunks are collected, or nothing more is wanted.
+    fn wait_for(&self, count: u64) {
+        let mut collected = lock(&self.collected);
+        while *collected < count && !self.stop.load(Ordering::Relaxed) {
+            collected = self
+                .moved
+                .wait(collected)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
     fn read(
         &self,
         inputs: &Inputs,
@@ -103,8 +117,13 @@ impl Line {
                     .unwrap_or_else(std::sync::PoisonError::into_inner);
             }
             drop(collected);
+            let is_long = chunk.bytes.len() > LONG_BYTES;
             if self.stop.load(Ordering::Relaxed) || sender.send((number, chunk)).is_err() {
                 break;
+            }
+            if is_long {
+                // Several at once, and one more that is read meanwhile, would take their memory times the threads.
+                self.wait_for(number + 1);
             }
         }
         Ok(())

@@ -13,20 +13,28 @@ use lookalike::feature::FeatureExtractor;
 use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash};
 use lookalike::{DocumentFields, Features, Sketcher, Terms};
-use lookalike_corpus::{BadRecord, Chunk, InputOptions, Inputs, Parser, Record, Skip, TextState};
+use lookalike_corpus::{
+    BadRecord, Chunk, InputOptions, Inputs, PageIdentity, Parser, RankValue, Record, Skip,
+    TextState, VisibleText,
+};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::boilerplate::RemovedTally;
-use crate::documents::{ClassId, Classes, Documents};
+use crate::documents::{ClassId, Classes, Documents, ValueTexts};
 use crate::error::BatchError;
 use crate::frequency::Frequency;
 use crate::groups::{KeySink, KeyWriter};
+use crate::losses::LossPolicy;
+use crate::memory::{ReadingBudget, skip_bytes};
 use crate::observer::Observer;
+use crate::pages::PageCounts;
+use crate::pair_test::{PairTest, TestSets};
 use crate::pipeline::{Worker, run_in_order};
-use crate::sets::{SetStore, header};
-use crate::settings::{Method, Scope};
+use crate::sets::{SetStore, header, place};
+use crate::settings::{KeepRule, Method, Scope};
 use crate::spool::lock;
+use crate::summary::Skipped;
 
 /// What a scan is asked for.
 pub(crate) struct ScanPlan<'a> {
@@ -36,6 +44,8 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) method: Method,
     /// Bands of the signatures, for the methods that have some.
     pub(crate) banding: Option<Banding>,
+    /// Further tests, whose features are kept as well.
+    pub(crate) tests: &'a [PairTest],
     /// The table of terms that the scheme names.
     pub(crate) terms: Option<&'a Arc<Terms>>,
     /// The number of sources, from the first, whose documents are never removed.
@@ -44,12 +54,14 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) scope: Scope,
     /// Whether a class is a text in a category, not a text.
     pub(crate) by_category: bool,
-    /// Whether a field decides who survives.
-    pub(crate) wants_values: bool,
-    pub(crate) strict: bool,
+    /// The rule that reads a field, if one does.
+    pub(crate) field_rule: Option<&'a KeepRule>,
+    pub(crate) losses: LossPolicy,
     pub(crate) threads: usize,
-    /// Bytes of feature sets to keep in memory.
+    /// Bytes of the feature sets of each kind to keep in memory.
     pub(crate) sets_budget: u64,
+    /// Bytes of feature sets and tables together.
+    pub(crate) reading: ReadingBudget,
     pub(crate) folder: &'a Path,
 }
 
@@ -58,10 +70,16 @@ pub(crate) struct Scanned {
     pub(crate) documents: Documents,
     pub(crate) classes: Classes,
     pub(crate) sets: SetStore,
+    /// The sets of each further test.
+    pub(crate) test_sets: Vec<TestSets>,
+    /// Feature sets of the visible text of pages.
+    pub(crate) page_sets: SetStore,
     pub(crate) frequency: Frequency,
     pub(crate) bad: Vec<BadRecord>,
     pub(crate) skips: Vec<Skip>,
     pub(crate) tally: Tally,
+    /// The first value that the survivor rule cannot use, and where it is.
+    pub(crate) unusable: Option<String>,
     /// Records of each source, unreadable ones included.
     pub(crate) records: Vec<u64>,
 }
@@ -75,20 +93,34 @@ pub(crate) struct Tally {
     pub(crate) missing: u64,
     /// Records longer than the limit.
     pub(crate) too_long: u64,
-    /// Records without a category, where one is asked for.
+    /// Records without a category, where one is asked for; and those with one.
     pub(crate) uncategorised: u64,
+    pub(crate) categorised: u64,
+    /// Records whose id stands in the field that was named.
+    pub(crate) named_ids: u64,
+    /// Records with anchors or links, where they are asked for.
+    pub(crate) linked: u64,
+    /// Records, but for those given with `--against`, that have the value by which survivors are chosen, have none, and have
+    /// something else there.
+    pub(crate) ranked: u64,
+    pub(crate) unranked: u64,
+    pub(crate) rank_unusable: u64,
     /// Records with text but without features.
     pub(crate) featureless: u64,
     /// Records in which broken characters were replaced.
     pub(crate) replaced: u64,
     /// Records with text that was decoded wrongly before.
     pub(crate) mojibake: u64,
+    /// Records with words that mix look-alike letters of scripts.
+    pub(crate) homoglyphs: u64,
     /// Records that were given an id.
     pub(crate) generated_ids: u64,
     /// Bytes of text.
     pub(crate) text_bytes: u64,
     /// What was taken out of texts.
     pub(crate) removed: RemovedTally,
+    /// Pages of which a part was chosen.
+    pub(crate) pages: PageCounts,
 }
 
 impl Tally {
@@ -97,12 +129,20 @@ impl Tally {
         self.missing += other.missing;
         self.too_long += other.too_long;
         self.uncategorised += other.uncategorised;
+        self.categorised += other.categorised;
+        self.named_ids += other.named_ids;
+        self.linked += other.linked;
+        self.ranked += other.ranked;
+        self.unranked += other.unranked;
+        self.rank_unusable += other.rank_unusable;
         self.featureless += other.featureless;
         self.replaced += other.replaced;
         self.mojibake += other.mojibake;
+        self.homoglyphs += other.homoglyphs;
         self.generated_ids += other.generated_ids;
         self.text_bytes += other.text_bytes;
         self.removed.add(&other.removed);
+        self.pages.add(&other.pages);
     }
 }
 
@@ -112,10 +152,15 @@ struct Batch {
     ids: String,
     rows: Vec<Row>,
     words: Vec<u64>,
+    /// The same of each further test.
+    test_words: Vec<Vec<u64>>,
+    page_words: Vec<u64>,
     classes: Vec<NewClass>,
     bad: Vec<BadRecord>,
     skips: Vec<Skip>,
     tally: Tally,
+    unusable: Option<String>,
+    value_texts: ValueTexts,
     raw_bytes: u64,
 }
 
@@ -136,6 +181,16 @@ struct NewClass {
     fingerprint: u128,
     category: u64,
     text: u128,
+    /// Word and size of the set of each further test.
+    tests: Vec<(u32, u32)>,
+    page: Option<NewPage>,
+}
+
+/// What is kept of the page that a class is.
+struct NewPage {
+    identity: PageIdentity,
+    /// Where the features of its visible text are in the batch, and how many; none if they are those of its text.
+    set: Option<(u32, u32)>,
 }
 
 /// The text of a class and where it belongs.
@@ -146,6 +201,10 @@ struct Placed<'t> {
     fields: Option<&'t DocumentFields>,
     /// Hash of the text, and of the fields where the scheme looks at them.
     hash: u128,
+    /// What a reader sees, where that is more than the text.
+    visible: Option<&'t VisibleText<'t>>,
+    /// Hash of what a reader sees, and of the fields where the scheme looks at them.
+    visible_hash: u128,
     /// Hash of the category; 0 where there is none.
     category: u64,
 }
@@ -317,6 +376,10 @@ struct Tools<'a> {
     frequency: Frequency,
     /// Feature sets of the chunk at hand: grows once, batches get copies that fit.
     words: Vec<u64>,
+    /// Each further test, with its sets of the chunk at hand.
+    tests: Vec<(FeatureExtractor, Vec<u64>)>,
+    /// The same of visible texts of pages.
+    page_words: Vec<u64>,
 }
 
 impl<'a> Scanner<'a> {
@@ -327,10 +390,17 @@ impl<'a> Scanner<'a> {
             keys: shared.keys.writer(),
             frequency: Frequency::new(),
             words: Vec::new(),
+            tests: shared
+                .plan
+                .tests
+                .iter()
+                .map(|test| (test.extractor(shared.plan.scheme), Vec::new()))
+                .collect(),
+            page_words: Vec::new(),
         };
         Self {
             shared,
-            parser: Parser::new(shared.plan.inputs, shared.plan.options),
+            parser: Parser::new(shared.plan.inputs, shared.plan.options).with_visible(),
             tools,
         }
     }
@@ -347,6 +417,8 @@ impl<'a> Scanner<'a> {
             tools,
         } = self;
         tools.words.clear();
+        tools.tests.iter_mut().for_each(|(_, words)| words.clear());
+        tools.page_words.clear();
         let mut failed = None;
         parser.parse(chunk, &mut |record| {
             let done = match record {
@@ -361,6 +433,12 @@ impl<'a> Scanner<'a> {
             }
         });
         batch.words = tools.words.as_slice().to_vec();
+        let test_words = tools
+            .tests
+            .iter()
+            .map(|(_, words)| words.as_slice().to_vec());
+        batch.test_words = test_words.collect();
+        batch.page_words = tools.page_words.as_slice().to_vec();
         failed.map_or(Ok(batch), Err)
     }
 }
@@ -378,8 +456,12 @@ fn add_record(
     tally.too_long += u64::from(record.text_state == TextState::TooLong);
     tally.replaced += u64::from(record.replaced);
     tally.mojibake += u64::from(record.mojibake);
+    tally.homoglyphs += u64::from(record.homoglyphs);
     tally.generated_ids += u64::from(record.id_generated);
+    tally.named_ids += u64::from(record.id_named);
+    tally.linked += u64::from(!record.fields.is_empty());
     tally.removed.count(&record.removed);
+    tally.pages.count(record);
     let class = if text.trim().is_empty() {
         tally.empty += u64::from(record.text_state != TextState::TooLong);
         None
@@ -398,6 +480,7 @@ fn add_record(
         }
         Some(class)
     };
+    let value = batch.value(shared.plan, record);
     batch.ids.push_str(&record.id);
     batch.rows.push(Row {
         source: record.source,
@@ -405,9 +488,42 @@ fn add_record(
         class,
         length: text.len() as u64,
         record_hash: xxh3_64(record.raw),
-        value: record.rank.unwrap_or(f64::NAN),
+        value,
     });
     Ok(())
+}
+
+impl Batch {
+    /// The value by which survivors are chosen, NaN where there is none; texts go to those of the batch.
+    fn value(&mut self, plan: &ScanPlan<'_>, record: &Record<'_>) -> f64 {
+        let is_new = u64::from(record.source as usize >= plan.against_sources);
+        let tally = &mut self.tally;
+        match &record.rank {
+            RankValue::Missing => {
+                tally.unranked += is_new * u64::from(plan.field_rule.is_some());
+                f64::NAN
+            }
+            RankValue::Unusable(value) => {
+                tally.rank_unusable += is_new;
+                if is_new > 0 && self.unusable.is_none() {
+                    let name = plan.inputs.sources[record.source as usize].name();
+                    let shown: String = value.json.chars().take(60).collect();
+                    let (number, reason) = (record.number + 1, value.reason);
+                    self.unusable = Some(format!("{name}, record {number}: {shown} is {reason}"));
+                }
+                f64::NAN
+            }
+            RankValue::Number(number) => {
+                tally.ranked += is_new;
+                *number
+            }
+            RankValue::Text(text) => {
+                tally.ranked += is_new;
+                self.value_texts.push(text);
+                0.0
+            }
+        }
+    }
 }
 
 impl Tools<'_> {
@@ -420,8 +536,9 @@ impl Tools<'_> {
         hash: u128,
     ) -> io::Result<NewClass> {
         let (method, text) = (plan.method, placed.text);
-        let word = self.words.len();
         let number = class.position() as u32;
+        let page = self.add_page(plan, placed, number);
+        let word = self.words.len();
         self.words.push(0);
         let features = match (method, placed.fields) {
             (Method::Copies, _) => Features::of_set(&[]),
@@ -444,11 +561,13 @@ impl Tools<'_> {
         let fingerprint = self
             .sketches
             .sketch(number, &features, &mut self.keys, salt)?;
-        if plan.by_category && plan.scope != Scope::Within {
-            // Equal texts of different categories are different classes, and must meet.
-            let key = lookalike::hash::avalanche(placed.hash as u64);
-            self.keys.push(key, number)?;
+        let is_part = placed.hash != placed.visible_hash;
+        if page.is_some() || is_part || plan.by_category && plan.scope != Scope::Within {
+            // Equal visible texts of different categories, or with different main texts, are different classes, and must meet.
+            let key = lookalike::hash::avalanche(placed.visible_hash as u64);
+            self.keys.push(salted(key, salt), number)?;
         }
+        let tests = self.add_test_sets(placed, number);
         let (word, size) = (word as u32, size as u32);
         Ok(NewClass {
             class,
@@ -457,8 +576,51 @@ impl Tools<'_> {
             size,
             fingerprint,
             category: placed.category,
-            text: placed.hash,
+            text: placed.visible_hash,
+            page,
+            tests,
         })
+    }
+
+    /// Keeps what the further tests look at; word and size of each set.
+    fn add_test_sets(&mut self, placed: Placed<'_>, class: u32) -> Vec<(u32, u32)> {
+        let add = |(extractor, words): &mut (FeatureExtractor, Vec<u64>)| {
+            let set = match placed.fields {
+                Some(fields) => extractor.read_with(placed.text, fields).set,
+                None => extractor.feature_set(placed.text),
+            };
+            let (word, size) = (words.len() as u32, set.len() as u32);
+            words.push(header(class, set.len()));
+            words.extend_from_slice(set);
+            (word, size)
+        };
+        self.tests.iter_mut().map(add).collect()
+    }
+
+    /// Keeps what verification wants of a page of which a part was chosen.
+    fn add_page(
+        &mut self,
+        plan: &ScanPlan<'_>,
+        placed: Placed<'_>,
+        number: u32,
+    ) -> Option<NewPage> {
+        let visible = placed.visible?;
+        let identity = visible.page?;
+        if visible.own() == placed.text || plan.method == Method::Copies {
+            return Some(NewPage {
+                identity,
+                set: None,
+            });
+        }
+        let set = match placed.fields {
+            Some(fields) => self.extractor.read_with(visible.own(), fields).set,
+            None => self.extractor.feature_set(visible.own()),
+        };
+        let word = self.page_words.len() as u32;
+        self.page_words.push(header(number, set.len()));
+        self.page_words.extend_from_slice(set);
+        let set = Some((word, set.len() as u32));
+        Some(NewPage { identity, set })
     }
 }
 
@@ -470,14 +632,26 @@ fn placed<'t>(plan: &ScanPlan<'_>, record: &'t Record<'_>, tally: &mut Tally) ->
             tally.uncategorised += 1;
             0
         }
-        (_, Some(category)) => (content_hash(category) as u64).max(1),
+        (_, Some(category)) => {
+            tally.categorised += 1;
+            (content_hash(category) as u64).max(1)
+        }
     };
     let text = &*record.text;
     let fields = (!plan.scheme.fields.is_none()).then_some(&record.fields);
+    let hash = |text: &str| match fields {
+        Some(fields) => hash_with(text, fields),
+        None => content_hash(text),
+    };
+    let of_text = hash(text);
+    let visible = record.visible.as_ref();
+    let whole = visible.filter(|visible| visible.whole != record.text);
     Placed {
         text,
         fields,
-        hash: fields.map_or_else(|| content_hash(text), |fields| hash_with(text, fields)),
+        hash: of_text,
+        visible,
+        visible_hash: whole.map_or(of_text, |visible| hash(&visible.whole)),
         category,
     }
 }
@@ -504,15 +678,35 @@ fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
 }
 
 impl Placed<'_> {
-    /// What tells classes apart: the text, and the category where it matters.
+    /// What tells classes apart: the text and what a reader sees, and the category where it matters.
     fn class_hash(&self, by_category: bool) -> u128 {
-        if !by_category {
+        if !by_category && self.hash == self.visible_hash {
             return self.hash;
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.hash.to_le_bytes());
-        hasher.update(&self.category.to_le_bytes());
+        if self.hash != self.visible_hash {
+            hasher.update(&self.visible_hash.to_le_bytes());
+        }
+        if by_category {
+            hasher.update(&self.category.to_le_bytes());
+        }
         first_128(&hasher.finalize())
+    }
+}
+
+/// Hash of a record's text, and of what a reader sees where the text is but a part of that.
+pub(crate) fn seen_hash(record: &Record<'_>) -> u128 {
+    let whole = record.visible.as_ref().map(|visible| &visible.whole);
+    let of_text = content_hash(&record.text);
+    match whole.filter(|whole| **whole != record.text) {
+        None => of_text,
+        Some(whole) => {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&of_text.to_le_bytes());
+            hasher.update(&content_hash(whole).to_le_bytes());
+            first_128(&hasher.finalize())
+        }
     }
 }
 
@@ -542,35 +736,65 @@ struct Collector<'a> {
     plan: &'a ScanPlan<'a>,
     scanned: Scanned,
     read_bytes: u64,
+    /// Bytes of the lists of what could not be read.
+    list_bytes: u64,
 }
 
 impl Collector<'_> {
-    fn append(&mut self, batch: Batch) -> Result<(), BatchError> {
-        self.read_bytes += batch.raw_bytes;
+    /// Refuses what does not fit, and has feature sets make room for tables.
+    fn keep_within_memory(&mut self, batch: &Batch) -> Result<(), BatchError> {
+        let reasons = batch.bad.iter().map(|bad| bad.reason.len());
+        let reasons = reasons.chain(batch.skips.iter().map(|skip| skip.reason.len()));
+        self.list_bytes += reasons.map(skip_bytes).sum::<u64>();
         let Scanned {
             documents,
             classes,
             sets,
-            records,
+            test_sets,
+            page_sets,
             ..
         } = &mut self.scanned;
-        if self.plan.strict
-            && let Some(bad) = batch.bad.first()
-        {
-            let name = self.plan.inputs.sources[bad.source as usize].name();
-            return Err(BatchError::Strict(format!(
-                "{name}: {}: {}",
-                bad.place(),
-                bad.reason
-            )));
+        // The hash table of texts, and ranks, orders and outcomes that come later.
+        let rows = (documents.len() + batch.rows.len()) as u64;
+        let texts = (classes.len() + batch.classes.len()) as u64;
+        let of_tests: u64 = test_sets.iter().map(TestSets::bytes).sum();
+        let tables = documents.bytes() + classes.bytes() + of_tests;
+        let tables = tables + 40 * (rows + texts) + 36 * texts;
+        let total = self.plan.inputs.total_bytes();
+        let left = self
+            .plan
+            .reading
+            .left_by(tables + self.list_bytes, self.read_bytes, total)?;
+        let share = left / (1 + test_sets.len() as u64);
+        // Those of visible texts, where there are some, take a third of the share.
+        let (mut own, pages) = (share, share / 3);
+        if !classes.pages.is_empty() {
+            own -= pages;
         }
-        if self.plan.strict
-            && let Some(skip) = batch.skips.iter().find(|skip| skip.kind.is_loss())
-        {
-            return Err(BatchError::Strict(format!(
-                "{}: {}",
-                skip.name, skip.reason
-            )));
+        let tests = test_sets.iter_mut().map(|test| (&mut test.sets, share));
+        let mut all = tests.chain([(sets, own), (page_sets, pages)]);
+        all.try_for_each(|(sets, room)| sets.shrink(room, self.plan.folder))
+            .map_err(BatchError::temporary(self.plan.folder))
+    }
+
+    fn append(&mut self, batch: Batch) -> Result<(), BatchError> {
+        self.read_bytes += batch.raw_bytes;
+        self.keep_within_memory(&batch)?;
+        let Scanned {
+            documents,
+            classes,
+            sets,
+            test_sets,
+            page_sets,
+            records,
+            unusable,
+            ..
+        } = &mut self.scanned;
+        if self.plan.losses.is_strict() {
+            let bad = batch.bad.iter();
+            let bad = bad.map(|bad| Skipped::record(self.plan.inputs, bad));
+            let mut skipped = bad.chain(batch.skips.iter().map(Skipped::part));
+            skipped.try_for_each(|skipped| self.plan.losses.refuse_first(&skipped))?;
         }
         let mut start = 0;
         for row in batch.rows {
@@ -579,7 +803,7 @@ impl Collector<'_> {
             documents.classes.push(row.class);
             documents.lengths.push(row.length);
             documents.record_hashes.push(row.record_hash);
-            if self.plan.wants_values {
+            if self.plan.field_rule.is_some() {
                 documents.values.push(row.value);
             }
             if (row.source as usize) < self.plan.against_sources {
@@ -587,17 +811,43 @@ impl Collector<'_> {
             }
             records[row.source as usize] += 1;
         }
+        documents.value_texts.append(&batch.value_texts);
+        if unusable.is_none() {
+            *unusable = batch.unusable;
+        }
         for bad in &batch.bad {
             records[bad.source as usize] += 1;
         }
+        let temporary = BatchError::temporary(self.plan.folder);
         let segment = sets
             .push(batch.words, self.plan.folder)
-            .map_err(BatchError::temporary(self.plan.folder))?;
+            .map_err(&temporary)?;
+        let mut test_segments = Vec::with_capacity(test_sets.len());
+        for (test, words) in test_sets.iter_mut().zip(batch.test_words) {
+            let segment = test.sets.push(words, self.plan.folder);
+            test_segments.push(segment.map_err(&temporary)?);
+        }
+        let page_segment = match batch.page_words.is_empty() {
+            true => 0,
+            false => {
+                // The two share what there is as soon as both are needed.
+                sets.shrink(self.plan.sets_budget / 3 * 2, self.plan.folder)
+                    .map_err(&temporary)?;
+                page_sets
+                    .push(batch.page_words, self.plan.folder)
+                    .map_err(&temporary)?
+            }
+        };
         for class in batch.classes {
+            let tests = test_sets.iter_mut().zip(&test_segments).zip(&class.tests);
+            for ((test, &segment), &(word, size)) in tests {
+                let place = u64::from(segment) << 32 | u64::from(word);
+                test.set(class.class.position(), place, size);
+            }
             classes.set(
                 class.class,
                 class.hash,
-                u64::from(segment) << 32 | u64::from(class.word),
+                place(segment, class.word),
                 class.size,
             );
             if self.plan.method.has_fingerprints() {
@@ -609,6 +859,12 @@ impl Collector<'_> {
             }
             if self.plan.by_category {
                 classes.set_category(class.class, class.category, class.text);
+            } else if class.text != class.hash {
+                classes.set_visible_text(class.class, class.text);
+            }
+            if let Some(NewPage { identity, set }) = class.page {
+                let set = set.map(|(word, size)| (place(page_segment, word), size));
+                classes.pages.set(class.class, identity, set);
             }
         }
         self.scanned.bad.extend(batch.bad);
@@ -624,6 +880,7 @@ pub(crate) fn scan(
     keys: &KeySink,
     observer: &dyn Observer,
 ) -> Result<Scanned, BatchError> {
+    plan.losses.refuse_undiscovered(plan.inputs)?;
     let (seen, too_many) = (Seen::new(), AtomicBool::new(false));
     let shared = Shared {
         plan,
@@ -635,16 +892,24 @@ pub(crate) fn scan(
         documents: Documents::default(),
         classes: Classes::default(),
         sets: SetStore::new(plan.sets_budget),
+        test_sets: plan
+            .tests
+            .iter()
+            .map(|_| TestSets::new(plan.sets_budget))
+            .collect(),
+        page_sets: SetStore::new(plan.sets_budget / 3),
         frequency: Frequency::new(),
         bad: Vec::new(),
         skips: Vec::new(),
         tally: Tally::default(),
+        unusable: None,
         records: vec![0; plan.inputs.sources.len()],
     };
     let mut collector = Collector {
         plan,
         scanned,
         read_bytes: 0,
+        list_bytes: 0,
     };
     let workers = (0..plan.threads).map(|_| Scanner::new(&shared)).collect();
     let workers = run_in_order(plan.inputs, plan.options, workers, |batch| {

@@ -38,6 +38,11 @@ pub(crate) fn header(class: u32, length: usize) -> u64 {
     u64::from(class) << 32 | length as u64
 }
 
+/// The place of a set that begins at this word of a segment.
+pub(crate) fn place(segment: u32, word: u32) -> Place {
+    u64::from(segment) << 32 | u64::from(word)
+}
+
 pub(crate) fn split(header: u64) -> (u32, usize) {
     ((header >> 32) as u32, (header & 0xffff_ffff) as usize)
 }
@@ -80,6 +85,15 @@ impl SetStore {
             self.spill(folder)?;
         }
         Ok(number)
+    }
+
+    /// Lowers the budget: what is beyond it goes to the file.
+    pub(crate) fn shrink(&mut self, budget: u64, folder: &Path) -> io::Result<()> {
+        self.budget = self.budget.min(budget);
+        match self.resident > self.budget {
+            true => self.spill(folder),
+            false => Ok(()),
+        }
     }
 
     fn spill(&mut self, folder: &Path) -> io::Result<()> {

@@ -13,6 +13,8 @@ use lookalike::scheme::Scheme;
 use serde::Serialize;
 
 use crate::error::BatchError;
+use crate::losses::LossPolicy;
+use crate::pair_test::PairTest;
 
 /// How candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -98,6 +100,17 @@ impl Method {
     }
 }
 
+impl Method {
+    /// Whether its candidates are pairs by a rule of their own, so that no least resemblance need be asked for.
+    pub fn decides_alone(self) -> bool {
+        self.has_fingerprints()
+            || matches!(
+                self,
+                Self::SuperShingle | Self::ModP | Self::Winnow | Self::IMatch | Self::Buckets
+            )
+    }
+}
+
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -117,57 +130,148 @@ impl FromStr for Method {
     }
 }
 
-/// Which document of a cluster is wanted most. Ties go to the smaller id, so that the answer never depends on the
-/// order of the input (but for [`Keep::First`], which asks for it).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Keep {
+/// One rule for which document of a cluster is wanted more than another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeepRule {
     /// The longest text, in bytes.
-    #[default]
     Longest,
     /// The shortest text, in bytes.
     Shortest,
     /// The first in the input.
     First,
-    /// The largest value of a field (numbers; `newest:FIELD` is this with dates). Records without the field come last.
+    /// The largest number in a field. Records without a usable value come last, by this rule and those below.
     Max(String),
-    /// The smallest value of a field.
+    /// The smallest number in a field.
     Min(String),
     /// The latest date or time in a field.
     Newest(String),
+    /// The text in a field that is last in the order of bytes.
+    Latest(String),
+}
+
+impl KeepRule {
+    /// The field that it reads.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Self::Longest | Self::Shortest | Self::First => None,
+            Self::Max(field) | Self::Min(field) | Self::Newest(field) | Self::Latest(field) => {
+                Some(field)
+            }
+        }
+    }
+}
+
+impl fmt::Display for KeepRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Longest => "longest",
+            Self::Shortest => "shortest",
+            Self::First => "first",
+            Self::Max(_) => "max",
+            Self::Min(_) => "min",
+            Self::Newest(_) => "newest",
+            Self::Latest(_) => "latest",
+        };
+        match self.field() {
+            Some(field) => write!(f, "{name}:{}", field.replace(',', "\\,")),
+            None => f.write_str(name),
+        }
+    }
+}
+
+impl FromStr for KeepRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let field = |field: &str| field.replace("\\,", ",");
+        match text.split_once(':') {
+            Some((_, "")) => Err(format!(
+                "{text:?} names no field: write for example max:score"
+            )),
+            Some(("max", name)) => Ok(Self::Max(field(name))),
+            Some(("min", name)) => Ok(Self::Min(field(name))),
+            Some(("newest", name)) => Ok(Self::Newest(field(name))),
+            Some(("latest", name)) => Ok(Self::Latest(field(name))),
+            None if text == "longest" => Ok(Self::Longest),
+            None if text == "shortest" => Ok(Self::Shortest),
+            None if text == "first" => Ok(Self::First),
+            _ => Err(format!(
+                "unknown rule {text:?}: use longest, shortest, first, max:FIELD, min:FIELD, newest:FIELD or latest:FIELD; \
+                 a comma that belongs to the name of a field is written \\,"
+            )),
+        }
+    }
+}
+
+/// Which document of a cluster is wanted most: by the first rule, where it makes no difference by the next, and so on. Last
+/// ties go to the smaller id, so that the answer never depends on the order of the input (but for [`KeepRule::First`], which asks
+/// for it).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keep(Vec<KeepRule>);
+
+impl Keep {
+    /// The rules, the most important first; at least one.
+    pub fn rules(&self) -> &[KeepRule] {
+        &self.0
+    }
+
+    /// The one rule that reads a field, if there is one.
+    pub fn field_rule(&self) -> Option<&KeepRule> {
+        self.0.iter().find(|rule| rule.field().is_some())
+    }
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        KeepRule::Longest.into()
+    }
+}
+
+impl From<KeepRule> for Keep {
+    fn from(rule: KeepRule) -> Self {
+        Self(vec![rule])
+    }
 }
 
 impl fmt::Display for Keep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Longest => f.write_str("longest"),
-            Self::Shortest => f.write_str("shortest"),
-            Self::First => f.write_str("first"),
-            Self::Max(field) => write!(f, "max:{field}"),
-            Self::Min(field) => write!(f, "min:{field}"),
-            Self::Newest(field) => write!(f, "newest:{field}"),
+        for (at, rule) in self.0.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            write!(f, "{comma}{rule}")?;
         }
+        Ok(())
     }
 }
 
 impl FromStr for Keep {
     type Err = String;
+
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some((_, "")) => Err(format!(
-                "{text:?} names no field: write for example max:score"
-            )),
-            Some(("max", field)) => Ok(Self::Max(field.to_owned())),
-            Some(("min", field)) => Ok(Self::Min(field.to_owned())),
-            Some(("newest", field)) => Ok(Self::Newest(field.to_owned())),
-            None if text == "longest" => Ok(Self::Longest),
-            None if text == "shortest" => Ok(Self::Shortest),
-            None if text == "first" => Ok(Self::First),
-            _ => Err(format!(
-                "unknown rule {text:?}: use longest, shortest, first, max:FIELD, min:FIELD or newest:FIELD"
-            )),
+        let rules = split_at_commas(text).into_iter().map(str::parse);
+        let rules: Vec<KeepRule> = rules.collect::<Result<_, _>>()?;
+        let fields = rules.iter().filter(|rule| rule.field().is_some());
+        if fields.count() > 1 {
+            return Err(format!(
+                "{text:?} reads two fields, and one is the most: use the more important one, and longest, shortest or first \
+                 beside it"
+            ));
         }
+        Ok(Self(rules))
     }
+}
+
+/// The parts between commas that stand behind no backslash.
+fn split_at_commas(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        if c == ',' && !is_escaped {
+            parts.push(&text[start..at]);
+            start = at + 1;
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    parts.push(&text[start..]);
+    parts
 }
 
 /// Which pairs count, by the categories of their documents (M13C, V5); what a category is stands in
@@ -284,6 +388,15 @@ pub enum RepeatedIds {
     Refuse,
 }
 
+impl fmt::Display for RepeatedIds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Number => "number",
+            Self::Refuse => "refuse",
+        })
+    }
+}
+
 impl FromStr for RepeatedIds {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
@@ -329,6 +442,8 @@ pub struct Settings {
     /// Least share of the longer text's bytes that the shorter one has (M13A), in (0, 1]; `None` for
     /// no such test.
     pub lengths: Option<f64>,
+    /// Further tests that a pair must pass, all of them.
+    pub tests: Vec<PairTest>,
     /// Which document of a cluster survives.
     pub keep: Keep,
     /// Order of the records in the output.
@@ -337,8 +452,8 @@ pub struct Settings {
     pub pairs: PairList,
     /// What happens to repeated ids.
     pub repeated_ids: RepeatedIds,
-    /// Stop at the first unreadable record.
-    pub strict: bool,
+    /// What to do about records and files that cannot be read.
+    pub losses: LossPolicy,
 }
 
 impl Default for Settings {
@@ -354,11 +469,12 @@ impl Default for Settings {
             recall: 0.999,
             scope: Scope::default(),
             lengths: None,
+            tests: Vec::new(),
             keep: Keep::default(),
             order: Order::default(),
             pairs: PairList::default(),
             repeated_ids: RepeatedIds::default(),
-            strict: false,
+            losses: LossPolicy::default(),
         }
     }
 }
@@ -388,12 +504,8 @@ impl Settings {
     /// # Errors
     /// [`BatchError::Settings`], which says what to write instead.
     pub fn check(&self) -> Result<(), BatchError> {
-        let threshold = self.threshold;
-        if !(threshold > 0.0 && threshold <= 1.0) {
-            return Err(BatchError::Settings(format!(
-                "threshold {threshold} is not above 0 and at most 1: resemblance is a share, write for example --threshold 0.8"
-            )));
-        }
+        self.check_threshold()?;
+        self.check_tests()?;
         let most = self.fingerprint_bits() / 4;
         if self.method.has_fingerprints() && self.distance > most {
             return Err(BatchError::Settings(format!(
@@ -416,6 +528,32 @@ impl Settings {
             )));
         }
         self.check_terms()
+    }
+
+    fn check_threshold(&self) -> Result<(), BatchError> {
+        let threshold = self.threshold;
+        if threshold > 0.0 && threshold <= 1.0 || threshold == 0.0 && self.method.decides_alone() {
+            return Ok(());
+        }
+        let zero = match threshold == 0.0 {
+            true => {
+                "; 0, which takes every candidate as it is, belongs to the methods with --distance or --agree"
+            }
+            false => "",
+        };
+        Err(BatchError::Settings(format!(
+            "threshold {threshold} is not above 0 and at most 1: resemblance is a share, write for example --threshold 0.8{zero}"
+        )))
+    }
+
+    /// Refuses further tests that would do nothing, or need what is not there.
+    fn check_tests(&self) -> Result<(), BatchError> {
+        if self.method == Method::Copies && !self.tests.is_empty() {
+            return Err(BatchError::Settings(
+                "--and tests near-duplicates, and --method copies looks for none: leave one of them out".to_owned(),
+            ));
+        }
+        self.tests.iter().try_for_each(PairTest::check)
     }
 
     /// Refuses what has no meaning where the distance counts for pairs of one site only.
@@ -462,8 +600,13 @@ impl Settings {
             DistanceFor::All => "",
             DistanceFor::Site => " distance-for=site",
         };
+        let tests: String = self
+            .tests
+            .iter()
+            .map(|test| format!(" and={test}"))
+            .collect();
         format!(
-            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={:?} strict={}{distance_for}",
+            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={} strict={}{distance_for}{tests}",
             self.scheme,
             self.method,
             self.threshold,
@@ -476,7 +619,7 @@ impl Settings {
             self.order,
             self.pairs,
             self.repeated_ids,
-            self.strict,
+            self.losses.is_strict(),
         )
     }
 }
@@ -497,9 +640,24 @@ mod tests {
             "max:score",
             "min:a.b",
             "newest:date",
+            "latest:version",
+            "max:score,longest",
+            "shortest,min:a\\,b,first",
         ] {
             assert_eq!(keep.parse::<Keep>().unwrap().to_string(), keep);
         }
+    }
+
+    #[test]
+    fn a_resumed_job_must_have_the_same_tests() {
+        let with = |tests: &[&str]| Settings {
+            tests: tests.iter().map(|test| test.parse().unwrap()).collect(),
+            ..Settings::default()
+        };
+        let one = with(&["coverage:stops:5:0.4"]).canonical();
+        assert!(one.ends_with(" and=coverage:stops:5:0.4"), "{one}");
+        assert_ne!(one, with(&[]).canonical());
+        assert_ne!(one, with(&["coverage:stops:5:0.41"]).canonical());
     }
 
     #[test]
@@ -516,11 +674,14 @@ mod tests {
                 .unwrap_err()
                 .contains("names no field")
         );
-        assert!(
-            "newest"
-                .parse::<Keep>()
-                .unwrap_err()
-                .contains("newest:FIELD")
-        );
+        for (wrong, said) in [
+            ("newest", "newest:FIELD"),
+            ("max:q,longestt", "\"longestt\""),
+            ("max:q,", "\"\""),
+            ("max:q,min:r", "two fields"),
+        ] {
+            let refused = wrong.parse::<Keep>().unwrap_err();
+            assert!(refused.contains(said), "{refused}");
+        }
     }
 }

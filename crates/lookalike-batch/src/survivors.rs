@@ -15,8 +15,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::groups::Groups;
+use crate::just_below::{JustBelow, Margin};
 use crate::spool::lock;
-use crate::verify::{Match, Members, Scratch, Verifier};
+use crate::verify::{Closest, Members, Scratch, Verifier};
 
 /// What became of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +30,19 @@ pub(crate) enum Fate {
         survivor: u32,
         /// Their resemblance.
         similarity: f64,
+        /// That of all that a reader sees, where that is not what was compared.
+        visible: Option<f64>,
     },
+}
+
+/// What became of all classes.
+pub(crate) struct Settled {
+    /// By rank.
+    pub(crate) fates: Vec<Fate>,
+    /// Those that nearly resemble a survivor enough.
+    pub(crate) just_below: JustBelow,
+    /// How many survive though their main text resembles that of a survivor: the pages differ.
+    pub(crate) kept_as_pages: u64,
 }
 
 /// Survivors so far, by rank and by group.
@@ -113,16 +126,19 @@ impl Members for Among<'_, '_> {
     }
 }
 
-/// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block.
+/// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block. Beside the
+/// fates it gives those that survive with a similarity in the margin below the threshold.
 pub(crate) fn settle(
     verifier: &Verifier<'_>,
     fixed: usize,
     threads: usize,
     mut advance: impl FnMut(usize),
-) -> io::Result<Vec<Fate>> {
+) -> io::Result<Settled> {
     const BLOCK: usize = 1024;
     let ranks = verifier.sizes.len();
     let mut fates = vec![Fate::Survives; ranks];
+    let margin = Margin::below(verifier.threshold);
+    let mut just_below = JustBelow::new(margin);
     let mut survivors = Survivors::new(verifier.groups, ranks);
     let mut scratches: Vec<Scratch> = (0..threads).map(|_| Scratch::new(ranks)).collect();
     (0..fixed as u32).for_each(|rank| survivors.add(rank));
@@ -138,34 +154,36 @@ pub(crate) fn settle(
             verifier.best(rank..rank + 1, &mut scratches[0], among, |_, found| {
                 within = Some(found)
             })?;
-            match better(verifier, rank, earlier, within) {
-                Some(found) => {
-                    let similarity = verifier.similarity(rank, found);
+            match verifier.closer(rank, earlier, within) {
+                Some(Closest::Similar(found)) => {
+                    let scratch = &mut scratches[0];
                     fates[rank as usize] = Fate::Joins {
                         survivor: found.rank,
-                        similarity,
+                        similarity: verifier.similarity(rank, found),
+                        visible: verifier.visible_similarity(rank, found.rank, scratch)?,
                     };
+                    continue;
                 }
-                None => survivors.add(rank),
+                Some(Closest::Below(found)) => {
+                    let similarity = verifier.similarity(rank, found);
+                    just_below.add(margin, rank, found.rank, similarity);
+                }
+                None => {}
             }
+            survivors.add(rank);
         }
         advance(block.end as usize);
     }
-    Ok(fates)
-}
-
-/// The more similar match; the first of equals, whose rank is smaller.
-fn better(
-    verifier: &Verifier<'_>,
-    x: u32,
-    first: Option<Match>,
-    second: Option<Match>,
-) -> Option<Match> {
-    match (first, second) {
-        (Some(a), Some(b)) if verifier.similarity(x, b) > verifier.similarity(x, a) => Some(b),
-        (Some(a), _) => Some(a),
-        (None, b) => b,
-    }
+    let refused = scratches.into_iter().flat_map(|scratch| scratch.refused);
+    let mut refused: Vec<u32> = refused.collect();
+    refused.sort_unstable();
+    refused.dedup();
+    refused.retain(|&rank| fates[rank as usize] == Fate::Survives);
+    Ok(Settled {
+        fates,
+        just_below,
+        kept_as_pages: refused.len() as u64,
+    })
 }
 
 /// Best survivors of earlier blocks for each rank of a block, found by all threads.
@@ -174,7 +192,7 @@ fn against_earlier(
     survivors: &Survivors<'_>,
     block: Range<u32>,
     scratches: &mut [Scratch],
-) -> io::Result<Vec<Option<Match>>> {
+) -> io::Result<Vec<Option<Closest>>> {
     const STRIDE: usize = 32;
     let size = block.len();
     let next = AtomicUsize::new(0);

@@ -8,6 +8,9 @@ use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::error::BatchError;
+use crate::fields::FieldTally;
+use crate::losses::LossPolicy;
+use crate::memory::ensure_documents_fit;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
 use crate::settings::Limits;
@@ -23,8 +26,8 @@ pub struct TermTable<'a> {
     pub scheme: Scheme,
     /// Threads, and the memory that the counts must fit into.
     pub limits: &'a Limits,
-    /// Stop at the first unreadable record.
-    pub strict: bool,
+    /// What to do about records that cannot be read.
+    pub losses: LossPolicy,
     /// Who hears of progress.
     pub observer: &'a dyn Observer,
 }
@@ -59,6 +62,7 @@ struct Sets {
     features: Vec<u64>,
     ends: Vec<usize>,
     removed: RemovedTally,
+    fields: FieldTally,
     disk_bytes: u64,
     skipped: Vec<Skipped>,
 }
@@ -85,6 +89,7 @@ impl Worker for Counter<'_> {
                     .extend_from_slice(extractor.feature_set(&record.text));
                 sets.ends.push(sets.features.len());
                 sets.removed.count(&record.removed);
+                sets.fields.count(&record);
             }
             Err(bad) => {
                 sets.skipped.push(Skipped::record(job.inputs, &bad));
@@ -100,6 +105,8 @@ impl TermTable<'_> {
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or the counts do not fit the memory.
     pub fn count(&self) -> Result<(Terms, TermsSummary), BatchError> {
+        ensure_documents_fit(self.limits, &self.scheme, self.inputs, self.options)?;
+        self.losses.refuse_undiscovered(self.inputs)?;
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
         let counter = || Counter {
             job: self,
@@ -112,12 +119,11 @@ impl TermTable<'_> {
             rows.take(Skipped::part(skip));
         }
         let (mut read, mut removed) = (0, RemovedTally::default());
+        let mut fields = FieldTally::default();
         let workers = (0..self.limits.threads).map(|_| counter()).collect();
         run_in_order(self.inputs, self.options, workers, |sets| {
             for skipped in sets.skipped {
-                if self.strict && skipped.is_loss {
-                    return Err(BatchError::Strict(skipped.first));
-                }
+                self.losses.refuse_first(&skipped)?;
                 rows.take(skipped);
             }
             let mut start = 0;
@@ -127,9 +133,11 @@ impl TermTable<'_> {
             }
             read += sets.disk_bytes;
             removed.add(&sets.removed);
+            fields.add(&sets.fields);
             self.observer.advance(read);
             self.ensure_fits(&builder)
         })?;
+        fields.check(self.inputs, self.options)?;
         let terms = builder.finish();
         let summary = TermsSummary {
             documents: terms.documents(),
@@ -139,6 +147,7 @@ impl TermTable<'_> {
             scheme: terms.scheme().to_string(),
             skipped: rows.finish(),
         };
+        self.losses.check(&summary.skipped, summary.documents)?;
         Ok((terms, summary))
     }
 

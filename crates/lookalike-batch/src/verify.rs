@@ -10,6 +10,8 @@ use std::ops::Range;
 use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
 
 use crate::groups::Groups;
+use crate::pages::{PageScratch, PageVerifier, Side};
+use crate::pair_test::{LoadedTest, TestBuffers};
 use crate::sets::{Place, SetStore};
 use crate::settings::{DistanceFor, Scope};
 
@@ -44,13 +46,19 @@ pub(crate) struct Verifier<'a> {
     pub(crate) scope: Scope,
     /// Category by rank; empty where all pairs count.
     pub(crate) categories: &'a [u64],
-    /// Hash of the text by rank; empty where all pairs count.
+    /// Hash of what a reader sees by rank; empty where classes that differ differ in that.
     pub(crate) texts: &'a [u128],
+    /// Compares visible texts, where there are pages of which a part was chosen.
+    pub(crate) pages: Option<PageVerifier<'a>>,
     /// Least share of the longer text that the shorter one has, and the bytes of each by rank.
     pub(crate) length_share: Option<f64>,
     /// See `length_share`.
     pub(crate) lengths: &'a [u64],
+    /// Further tests, all of which a pair must pass.
+    pub(crate) tests: Vec<LoadedTest<'a>>,
     pub(crate) threshold: f64,
+    /// Lower end of what [`Closest::Below`] tells.
+    pub(crate) margin_from: f64,
     pub(crate) rule: Rule,
 }
 
@@ -60,13 +68,17 @@ pub(crate) trait Members {
     fn each(&self, group: u32, visit: impl FnMut(u32));
 }
 
-/// One thread's memory: 4 bytes a class, and two sets.
+/// One thread's memory: 4 bytes a class, and two sets, or four where there are further tests.
 pub(crate) struct Scratch {
     counts: Vec<u32>,
     touched: Vec<u32>,
     proposed: Vec<Candidate>,
     own: Vec<u64>,
     other: Vec<u64>,
+    tests: TestBuffers,
+    pages: PageScratch,
+    /// Ranks that resemble another one by their main text, but not as pages.
+    pub(crate) refused: Vec<u32>,
 }
 
 impl Scratch {
@@ -77,8 +89,19 @@ impl Scratch {
             proposed: Vec::new(),
             own: Vec::new(),
             other: Vec::new(),
+            tests: TestBuffers::default(),
+            pages: PageScratch::default(),
+            refused: Vec::new(),
         }
     }
+}
+
+/// What a comparison needs besides the set at hand.
+struct Buffers<'s> {
+    other: &'s mut Vec<u64>,
+    tests: &'s mut TestBuffers,
+    pages: &'s mut PageScratch,
+    refused: &'s mut Vec<u32>,
 }
 
 /// A candidate y of x, and the number of groups that they share.
@@ -94,6 +117,15 @@ struct Candidate {
 pub(crate) struct Match {
     pub(crate) rank: u32,
     pub(crate) shared: u32,
+}
+
+/// The most similar candidate of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closest {
+    /// It reaches the threshold.
+    Similar(Match),
+    /// None does; this one comes nearest, and is in the margin below.
+    Below(Match),
 }
 
 impl Verifier<'_> {
@@ -121,7 +153,7 @@ impl Verifier<'_> {
         category.filter(|&category| category != 0)
     }
 
-    /// Whether two classes have equal texts: they do when their categories tell them apart.
+    /// Whether a reader sees the same of two classes: they may when categories or main texts tell them apart.
     fn is_same_text(&self, x: u32, y: u32) -> bool {
         !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
     }
@@ -155,6 +187,59 @@ impl Verifier<'_> {
         Ok(intersection_at_least(set, self.set(y, other)?, needed))
     }
 
+    /// Resemblance of what a reader sees of two classes; none where that is what was compared.
+    pub(crate) fn visible_similarity(
+        &self,
+        x: u32,
+        y: u32,
+        scratch: &mut Scratch,
+    ) -> io::Result<Option<f64>> {
+        let Some(pages) = self.pages.filter(|_| !self.is_same_text(x, y)) else {
+            return Ok(None);
+        };
+        let a = Side {
+            rank: x,
+            text: self.set(x, &mut scratch.own)?,
+        };
+        let b = Side {
+            rank: y,
+            text: self.set(y, &mut scratch.other)?,
+        };
+        pages.resemblance(a, b, &mut scratch.pages)
+    }
+
+    /// Whether the pair, which shares so many features with the set of x at hand, is one as pages too, and passes the further
+    /// tests; equal texts always do.
+    fn passes(
+        &self,
+        set: &[u64],
+        (x, y): (u32, u32),
+        shared: usize,
+        buffers: Buffers<'_>,
+    ) -> io::Result<bool> {
+        if self.is_same_text(x, y) {
+            return Ok(true);
+        }
+        if let Some(pages) = &self.pages {
+            let text = self.set(y, buffers.other)?;
+            let (a, b) = (Side { rank: x, text: set }, Side { rank: y, text });
+            if !pages.accepts(a, b, shared, buffers.pages)? {
+                let is_near = shared >= self.needed(x, y, self.threshold);
+                if is_near && buffers.refused.last() != Some(&x) {
+                    buffers.refused.push(x);
+                }
+                return Ok(false);
+            }
+        }
+        let (a, b) = (self.classes[x as usize], self.classes[y as usize]);
+        for test in &self.tests {
+            if !test.passes(a, b, buffers.tests)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Verifies the given members of the groups of each x in `ranks`, and hands the near-duplicates to `visit`: in
     /// ascending order of x and of the found rank.
     pub(crate) fn matches<M: Members>(
@@ -171,7 +256,16 @@ impl Verifier<'_> {
             let set = self.set(x, &mut scratch.own)?;
             for &Candidate { y, .. } in &*candidates {
                 let needed = self.needed(x, y, self.threshold);
-                if let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? {
+                let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
+                    continue;
+                };
+                let buffers = Buffers {
+                    other: &mut scratch.other,
+                    tests: &mut scratch.tests,
+                    pages: &mut scratch.pages,
+                    refused: &mut scratch.refused,
+                };
+                if self.passes(set, (x, y), shared, buffers)? {
                     visit(
                         x,
                         Match {
@@ -187,13 +281,14 @@ impl Verifier<'_> {
 
     /// For each x in `ranks` that has one: the most similar of the given members of its groups that reaches the
     /// threshold, the smallest rank of those that are equally similar. The same as the best of
-    /// [`Verifier::matches`], with most comparisons cut short.
+    /// [`Verifier::matches`], with most comparisons cut short. Where none reaches it: the most similar of the others
+    /// that are compared, if it is in the margin below.
     pub(crate) fn best<M: Members>(
         &self,
         ranks: Range<u32>,
         scratch: &mut Scratch,
         members: impl Fn(u32) -> M,
-        mut visit: impl FnMut(u32, Match),
+        mut visit: impl FnMut(u32, Closest),
     ) -> io::Result<()> {
         self.propose(ranks, scratch, members);
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
@@ -203,10 +298,9 @@ impl Verifier<'_> {
             });
             let x = candidates[0].x;
             let set = self.set(x, &mut scratch.own)?;
-            let mut best: Option<Match> = None;
+            let mut best: Option<Closest> = None;
             for &Candidate { y, .. } in &*candidates {
-                let bar = best.map_or(self.threshold, |found| self.similarity(x, found));
-                let needed = self.needed(x, y, bar);
+                let needed = self.needed(x, y, self.bar(x, best));
                 let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
                     continue;
                 };
@@ -214,8 +308,22 @@ impl Verifier<'_> {
                     rank: y,
                     shared: shared as u32,
                 };
-                if best.is_none_or(|old| self.similarity(x, found) > bar || y < old.rank) {
-                    best = Some(found);
+                // Equal texts are similar without a feature, too.
+                let is_similar =
+                    self.is_same_text(x, y) || shared >= self.needed(x, y, self.threshold);
+                let found = match is_similar {
+                    true => Closest::Similar(found),
+                    false => Closest::Below(found),
+                };
+                let closest = self.closer(x, best, Some(found));
+                let buffers = Buffers {
+                    other: &mut scratch.other,
+                    tests: &mut scratch.tests,
+                    pages: &mut scratch.pages,
+                    refused: &mut scratch.refused,
+                };
+                if closest != best && self.passes(set, (x, y), shared, buffers)? {
+                    best = closest;
                 }
             }
             if let Some(found) = best {
@@ -223,6 +331,36 @@ impl Verifier<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What a candidate must reach to be closer to x than the best so far, or as close.
+    fn bar(&self, x: u32, best: Option<Closest>) -> f64 {
+        match best {
+            Some(Closest::Similar(found) | Closest::Below(found)) => self.similarity(x, found),
+            None => self.margin_from,
+        }
+    }
+
+    /// The closer one to x; of equally close ones that of the smaller rank.
+    pub(crate) fn closer(
+        &self,
+        x: u32,
+        first: Option<Closest>,
+        second: Option<Closest>,
+    ) -> Option<Closest> {
+        let order = |found: Match| (self.similarity(x, found), std::cmp::Reverse(found.rank));
+        match (first, second) {
+            (None, one) | (one, None) => one,
+            (one @ Some(Closest::Similar(_)), Some(Closest::Below(_)))
+            | (Some(Closest::Below(_)), one @ Some(Closest::Similar(_))) => one,
+            (
+                Some(Closest::Similar(a) | Closest::Below(a)),
+                Some(Closest::Similar(b) | Closest::Below(b)),
+            ) => match order(b) > order(a) {
+                true => second,
+                false => first,
+            },
+        }
     }
 
     /// Fills `scratch.proposed` with the given members that neither sizes nor the count of shared groups rule out.

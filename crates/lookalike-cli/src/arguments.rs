@@ -9,34 +9,45 @@ use clap::Args;
 use lookalike::Terms;
 use lookalike::hash::siphash::SipKey;
 use lookalike::scheme::{
-    Boilerplate, BoilerplateScope, Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization,
-    Nouns, Scheme, Segmentation, Shingle, Sketch, Stemming, StopWords, TokenHash, Weight,
+    Boilerplate, BoilerplateScope, Case, Extraction, FieldWeights, Folding, HtmlMode, Mask,
+    Normalization, Nouns, Scheme, Segmentation, Shingle, Sketch, Stemming, StopWords, TokenHash,
+    Weight,
 };
-use lookalike_batch::{DistanceFor, Learning, Limits, Method, SPOOL, Scope};
+use lookalike_batch::{
+    DistanceFor, Learning, Limits, LossLimit, LossPolicy, Method, PairTest, Scope, SkippedRow,
+};
 use lookalike_corpus::{
-    Category, Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OutputFormat,
-    RankField, StoreSettings,
+    Category, Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OutputFolder,
+    OutputFormat, RankField, Skip, SkipKind, Source, StoreSettings,
 };
-
-use tempfile::{Builder, TempDir};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::{console, interrupt, machine, size};
+use crate::spool::Spool;
+use crate::{console, machine, size};
 
 /// What to read.
 #[derive(Args)]
 pub(crate) struct InputArguments {
-    /// Files, directories, globs, or - for standard input; JSONL, text, source code, HTML, PDF, WARC, WET, ARC, CSV, TSV,
+    /// Files, directories, globs, or - for standard input; JSONL, a JSON array of objects, text, source code, HTML, PDF, WARC, WET, ARC, CSV, TSV,
     /// Parquet or Arrow; plain, .gz, .zst, .bz2 or .xz. In builds with the feature cloud also s3://BUCKET/PATH, gs://, az://,
     /// https://
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<OsString>,
 
-    /// Read everything as jsonl, text, html, pdf, warc, wat (metadata as documents), arc, csv, tsv, parquet or arrow,
+    /// Read everything as jsonl, json (an array of objects), text, html, pdf, warc, wat (metadata as documents), arc, csv, tsv, parquet or arrow,
     /// whatever names and contents say
     #[arg(long, value_name = "FORMAT", help_heading = "Input")]
     format: Option<Format>,
+
+    /// What separates the values of CSV and TSV: a character, or tab [default: a tab for TSV, else what the first rows
+    /// suggest of , ; | and tab]
+    #[arg(long, value_name = "CHARACTER", value_parser = delimiter, help_heading = "Input")]
+    delimiter: Option<u8>,
+
+    /// CSV and TSV have no line of names: columns are called by their numbers, from 1
+    #[arg(long, requires = "text", help_heading = "Input")]
+    no_header: bool,
 
     /// Field or column that holds the id; a.b for nested fields, a column also by its number [default: id, else url,
     /// else made from file and line]
@@ -57,9 +68,51 @@ pub(crate) struct InputArguments {
     #[command(flatten)]
     pub(crate) html: HtmlArguments,
 
-    /// Stop at the first record that cannot be read, instead of counting and listing it
+    #[command(flatten)]
+    pub(crate) losses: LossArguments,
+}
+
+/// What to do about records and files that cannot be read.
+#[derive(Args)]
+pub(crate) struct LossArguments {
+    /// Stop at the first record or file that cannot be read, instead of counting and listing it
     #[arg(long, help_heading = "Input")]
-    pub(crate) strict: bool,
+    strict: bool,
+
+    /// Records and files that may be unreadable: so many, or so many records of a hundred (P%). Up to that many the status is
+    /// 0; with more the command fails and writes no results [default: any number, and then the status is 3]
+    #[arg(
+        long,
+        value_name = "N|P%",
+        conflicts_with = "strict",
+        help_heading = "Input"
+    )]
+    max_skipped: Option<LossLimit>,
+}
+
+impl LossArguments {
+    pub(crate) fn policy(&self) -> LossPolicy {
+        match (self.strict, self.max_skipped) {
+            (true, _) => LossPolicy::Stop,
+            (_, Some(limit)) => LossPolicy::Limit(limit),
+            _ => LossPolicy::Tolerate,
+        }
+    }
+
+    /// The end of a command that left `rows` out: a failure if that is more than nothing, and nobody said that it is bearable.
+    pub(crate) fn end<'r>(
+        &self,
+        rows: impl IntoIterator<Item = &'r SkippedRow>,
+    ) -> Result<(), Failure> {
+        let mut lost = rows.into_iter().filter(|row| row.is_loss());
+        match (self.max_skipped, lost.next()) {
+            (None, Some(row)) => Err(Failure::Losses {
+                count: row.count + lost.map(|row| row.count).sum::<u64>(),
+                first: row.first.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl InputArguments {
@@ -67,6 +120,8 @@ impl InputArguments {
     pub(crate) fn options(&self, rank_field: Option<RankField>) -> InputOptions {
         let mut options = InputOptions {
             format: self.format,
+            delimiter: self.delimiter,
+            no_header: self.no_header,
             id_field: self.id.clone(),
             text_field: self.text.clone(),
             rank_field,
@@ -76,6 +131,49 @@ impl InputArguments {
         };
         self.convert.apply(&mut options);
         options
+    }
+
+    /// Finds what the arguments name. Results of earlier jobs that are met are left out, and told of unless `quiet`.
+    pub(crate) fn discover(
+        &self,
+        options: &InputOptions,
+        spool: &Path,
+        output: Option<OutputFolder<'_>>,
+        quiet: bool,
+    ) -> Result<Inputs, Failure> {
+        let inputs = match output {
+            Some(output) => Inputs::discover_beside(&self.inputs, options, spool, output)?,
+            None => Inputs::discover(&self.inputs, options, spool)?,
+        };
+        let is_table = |source: &Source| matches!(source.format, Format::Csv | Format::Tsv);
+        let speaks_of_tables = self.delimiter.is_some() || self.no_header;
+        if speaks_of_tables && !inputs.sources.iter().any(is_table) {
+            return Err(Failure::Usage(
+                "--delimiter and --no-header are for CSV and TSV, and nothing that is read is such a table: say --format csv \
+                 if it is one"
+                    .to_owned(),
+            ));
+        }
+        let is_results = |skip: &&Skip| skip.kind == SkipKind::ResultsFolder;
+        for skip in inputs
+            .skips
+            .iter()
+            .filter(|skip| is_results(skip) && !quiet)
+        {
+            console::warning(&format!("{} is left out: it {}", skip.name, skip.reason));
+        }
+        Ok(inputs)
+    }
+}
+
+/// One character that may separate values.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => Ok(*byte),
+        _ => Err(format!(
+            "{text:?} cannot separate values: write one character such as ';' or '|', or tab"
+        )),
     }
 }
 
@@ -101,12 +199,28 @@ pub(crate) struct ConvertArguments {
         help_heading = "Input"
     )]
     pub(crate) limit: u64,
+
+    /// Seconds that the text of a PDF may take; then it is counted as not converted
+    /// [default: 5, and 5 more for each MiB, at most 60]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(u64).range(1..=86_400),
+        help_heading = "Input"
+    )]
+    pub(crate) pdf_limit: Option<u64>,
+
+    /// Read what symbolic links in a folder lead to, even out of the folder
+    #[arg(long, help_heading = "Input")]
+    pub(crate) follow_links: bool,
 }
 
 impl ConvertArguments {
     pub(crate) fn apply(&self, options: &mut InputOptions) {
         options.converters.clone_from(&self.converters);
         options.convert_limit = Duration::from_secs(self.limit);
+        options.pdf_limit = self.pdf_limit.map(Duration::from_secs);
+        options.follow_links = self.follow_links;
         options.store = store_settings();
     }
 }
@@ -163,7 +277,8 @@ pub(crate) struct BoilerplateArguments {
     #[arg(
         long,
         value_name = "SHARE",
-        default_value_t = 0.1,
+        default_value = "0.1",
+        value_parser = share,
         help_heading = "Features"
     )]
     boilerplate_share: f64,
@@ -211,16 +326,19 @@ impl BoilerplateArguments {
     }
 }
 
+/// What `--html` is where it is not given.
+pub(crate) const DEFAULT_HTML: HtmlMode = HtmlMode::Main;
+
 /// Which text of HTML counts.
 #[derive(Args)]
 pub(crate) struct HtmlArguments {
     /// Text of HTML: visible (all of it), fast (blocks of text, no menus), main (the main content; of pages of reference
-    /// as fast), quality (the same, much slower and better; needs a build with the feature quality); as they were:
-    /// fast/1, main/1, main/2, quality/1
+    /// as fast), quality (the same, much slower and better; in builds with `--features quality` only); as they
+    /// were: fast/1, main/1, main/2, main/3, quality/1
     #[arg(
         long,
         value_name = "MODE",
-        default_value = "main",
+        default_value_t = DEFAULT_HTML,
         help_heading = "Features"
     )]
     html: HtmlMode,
@@ -272,7 +390,8 @@ pub(crate) struct SchemeArguments {
     )]
     segment: Segmentation,
 
-    /// Unicode normalisation: nfc, nfkc or none
+    /// Unicode normalisation: nfc or nfkc, both without invisible characters (soft hyphens, zero-width spaces, ...), or
+    /// none: the text as it is
     #[arg(
         long,
         value_name = "FORM",
@@ -298,6 +417,16 @@ pub(crate) struct SchemeArguments {
         help_heading = "Features"
     )]
     mask: Mask,
+
+    /// Count variants of a character as one: accents (cafe and café), punctuation (quotation marks and dashes), arabic
+    /// (with and without tatweel and vowel signs), width (full and half width), with commas between them, or none
+    #[arg(
+        long = "fold",
+        value_name = "LIST",
+        default_value = "none",
+        help_heading = "Features"
+    )]
+    folding: Folding,
 
     /// Leave stop words out: of languages (en or de,en), of the one each text is in (auto), or none
     #[arg(
@@ -383,6 +512,7 @@ impl SchemeArguments {
         let key = self.key()?;
         let scheme = self.without_table(weight, sketch, read, key)?;
         if !scheme.needs_terms() {
+            self.refuse_terms("a table of terms is for weights by rarity, phrases and i-match")?;
             return Ok((scheme, None));
         }
         let terms = Arc::new(self.table(&scheme, key)?);
@@ -402,6 +532,11 @@ impl SchemeArguments {
         key: Option<SipKey>,
     ) -> Result<Scheme, Failure> {
         let hash = match (self.hash, key) {
+            (HashName::Xxh3 | HashName::Lookup3, Some(_)) => {
+                return Err(Failure::Usage(
+                    "--hash-key would do nothing here: it is the key of --hash siphash".to_owned(),
+                ));
+            }
             (HashName::Xxh3, _) => TokenHash::Xxh3,
             (HashName::Lookup3, _) => TokenHash::Lookup3,
             (HashName::Siphash, Some(key)) => TokenHash::SipHash(key),
@@ -430,6 +565,7 @@ impl SchemeArguments {
             sketch,
             html: read.html,
             mask: self.mask,
+            folding: self.folding,
             fields: self.fields,
             stop: self.stop,
             stem: self.stem,
@@ -450,11 +586,23 @@ impl SchemeArguments {
         sketch: Sketch,
         read: &InputOptions,
     ) -> Result<Scheme, Failure> {
+        self.refuse_terms("an evaluation makes the table that it needs of its own documents")?;
         self.without_table(weight, sketch, read, self.key()?)
+    }
+
+    /// Refuses a table of terms where none is looked at.
+    fn refuse_terms(&self, why: &str) -> Result<(), Failure> {
+        match self.terms {
+            Some(_) => Err(Failure::Usage(format!(
+                "--terms would do nothing here: {why}; leave it out"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// The scheme whose features a table of terms counts.
     pub(crate) fn counted(&self, read: &InputOptions) -> Result<Scheme, Failure> {
+        self.refuse_terms("one is made")?;
         let scheme = self.without_table(Weight::Set, Sketch::None, read, self.key()?)?;
         Ok(scheme.counted())
     }
@@ -531,11 +679,13 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) method: Method,
 
-    /// Least resemblance of near-duplicates, above 0 and at most 1
+    /// Least resemblance of near-duplicates, above 0 and at most 1; with the methods of --distance and --agree also 0: every
+    /// candidate counts, whatever its resemblance
     #[arg(
         long,
         value_name = "SHARE",
-        default_value_t = 0.8,
+        default_value = "0.8",
+        value_parser = share,
         help_heading = "Method"
     )]
     pub(crate) threshold: f64,
@@ -590,10 +740,25 @@ pub(crate) struct MethodArguments {
     #[arg(
         long,
         value_name = "SHARE",
-        default_value_t = 0.999,
+        default_value = "0.999",
+        value_parser = share,
         help_heading = "Method"
     )]
     pub(crate) recall: f64,
+}
+
+/// What a pair must pass beside the least resemblance.
+#[derive(Args)]
+pub(crate) struct TestArguments {
+    /// A further test that a pair must pass, on features of its own: resemblance, containment (shared features over the
+    /// smaller set) or coverage (over the larger), of which features, and how much at least; such as
+    /// coverage:stops:5:0.4. May be given several times
+    #[arg(
+        long = "and",
+        value_name = "MEASURE:FEATURES:LEAST",
+        help_heading = "Method"
+    )]
+    pub(crate) tests: Vec<PairTest>,
 }
 
 impl MethodArguments {
@@ -670,7 +835,7 @@ pub(crate) struct ScopeArguments {
     across: Option<Category>,
 
     /// Second test: least share of the longer text's bytes that the shorter one has, above 0 and at most 1
-    #[arg(long, value_name = "SHARE", help_heading = "Method")]
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Method")]
     pub(crate) lengths: Option<f64>,
 }
 
@@ -704,6 +869,15 @@ impl ScopeArguments {
     }
 }
 
+/// A share as `0.8` or `80%`; what it may be is checked where its meaning is known.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
+        None => text.parse(),
+    };
+    share.map_err(|_| format!("{text:?} is not a share: write for example 0.8 or 80%"))
+}
+
 /// What to use of the machine, and what to print.
 #[derive(Args)]
 pub(crate) struct RunArguments {
@@ -729,20 +903,18 @@ pub(crate) struct RunArguments {
 }
 
 impl RunArguments {
-    /// A folder for temporary files in `--tmp`, else in `default`; it vanishes with the job, interrupted or not.
-    pub(crate) fn spool(&self, default: PathBuf) -> Result<TempDir, Failure> {
+    /// A folder for temporary files in `--tmp`, else in `default`; it vanishes with the job, interrupted or not. Those of
+    /// jobs that were killed are removed.
+    pub(crate) fn spool(&self, default: PathBuf) -> Result<Spool, Failure> {
         let parent = self.tmp.clone().unwrap_or(default);
-        let made = Builder::new().prefix(SPOOL).tempdir_in(&parent);
-        let spool = made.map_err(|error| {
+        Spool::new(&parent).map_err(|error| {
             let reason = error.to_string();
             let reason = reason.split(" at path").next().unwrap_or_default();
             Failure::Failed(format!(
                 "{}: {reason}: temporary files go there; name another directory with --tmp",
                 parent.display()
             ))
-        })?;
-        interrupt::remove_folder(spool.path());
-        Ok(spool)
+        })
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -786,17 +958,19 @@ impl Color {
     }
 }
 
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: OsString) -> String {
+    let text = word.to_string_lossy().into_owned();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
 /// The command line as it was given, quoted where a shell would need it.
 pub(crate) fn command_line() -> String {
-    let quoted = |argument: OsString| {
-        let text = argument.to_string_lossy().into_owned();
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-        if !text.is_empty() && text.chars().all(plain) {
-            text
-        } else {
-            format!("'{}'", text.replace('\'', "'\\''"))
-        }
-    };
     let words = std::env::args_os().skip(1).map(quoted);
     std::iter::once("lookalike".to_owned())
         .chain(words)

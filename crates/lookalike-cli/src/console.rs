@@ -2,41 +2,85 @@
 //!
 //! A reader of standard error that has gone is no failure: what cannot be said is left unsaid.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use console::Term;
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
     BoilerplateCounts, Counts, DedupSummary, ExtractionSummary, FingerprintSummary, JoinSummary,
-    Measured, Observer, PairsSummary, SkippedRow, Stage, TermsSummary,
+    Measured, Observer, PageCounts, PairsSummary, SkippedRow, Stage, TermsSummary, WrittenBytes,
 };
 
 use lookalike_batch::codes::ImportSummary;
 use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, OverlapSummary};
+use lookalike_batch::report::diff;
 
+use crate::arguments::Color;
 use crate::machine;
 use crate::size::show;
 
 fn say(line: &str) {
-    let _ = writeln!(stderr(), "{line}");
+    let _ = writeln!(stderr(), "{}", harmless(line));
 }
+
+/// The line without characters that act on a terminal or turn its text around: names of files may hold any.
+fn harmless(line: &str) -> Cow<'_, str> {
+    let acts = |c: char| {
+        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
+        turns || (c.is_control() && c != '\n' && c != '\t')
+    };
+    if !line.contains(acts) {
+        return line.into();
+    }
+    let mut shown = String::with_capacity(line.len() + 16);
+    for c in line.chars() {
+        match acts(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    shown.into()
+}
+
+/// A word that stands out on a terminal.
+fn coloured(word: &str, color: &str) -> String {
+    match Color::Auto.wanted(stderr().is_terminal()) {
+        true => format!("\x1b[1;{color}m{word}\x1b[0m"),
+        false => word.to_owned(),
+    }
+}
+
+const RED: &str = "31";
+const YELLOW: &str = "33";
 
 /// One line about what went wrong.
 pub(crate) fn error(reason: &str) {
-    say(&format!("lookalike: error: {reason}"));
+    say(&format!("lookalike: {} {reason}", coloured("error:", RED)));
 }
 
 /// One line about what to know.
 pub(crate) fn warning(text: &str) {
-    say(&format!("lookalike: warning: {text}"));
+    say(&format!(
+        "lookalike: {} {text}",
+        coloured("warning:", YELLOW)
+    ));
+}
+
+/// One line about what is missing in the results, all of which stands out.
+pub(crate) fn losses(text: &str) {
+    warning(&coloured(text, YELLOW));
 }
 
 /// Shows progress on a terminal, and measures each stage.
 pub(crate) struct Console {
     bar: ProgressBar,
+    /// Width of the terminal.
+    columns: u16,
     state: Mutex<State>,
 }
 
@@ -58,6 +102,7 @@ impl Console {
         };
         Self {
             bar,
+            columns: Term::stderr().size().1,
             state: Mutex::new(State {
                 stages: Vec::new(),
                 first: 0,
@@ -102,20 +147,17 @@ impl Observer for Console {
         state.stages = state.stages();
         state.first = state.stages.len();
         state.running = Some((stage, stage, Instant::now(), ProcessTime::now()));
-        let counts = if stage.counts_bytes() {
-            "{binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}"
-        } else {
-            "{human_pos} of {human_len}, {rate}"
-        };
-        let template = format!("{:8} [{{bar:30}}] {counts}, {{eta}} left", stage.name());
+        let template = template(stage, total, self.columns);
         // The style first: what follows draws.
         self.bar.set_style(
             ProgressStyle::with_template(&template)
                 .unwrap_or_else(|_| ProgressStyle::default_bar())
                 .with_key("rate", rate),
         );
-        self.bar.reset();
         self.bar.set_length(total);
+        self.bar.reset();
+        // What does not advance for a while is seen to live.
+        self.bar.enable_steady_tick(TICK);
     }
 
     fn advance(&self, done: u64) {
@@ -137,6 +179,39 @@ impl Observer for Console {
             stages: self.state().stages(),
             peak_memory: machine::peak_memory(),
         }
+    }
+}
+
+/// How often the line is drawn again.
+const TICK: Duration = Duration::from_millis(200);
+/// Columns in which all that is known of a stage has room beside a bar of ten.
+const WIDE: u16 = 80;
+/// Columns in which a bar and counts without a rate have room.
+const NARROW: u16 = 54;
+
+/// The line of a stage. It never has more columns than the terminal, for a line that wraps cannot be drawn over.
+fn template(stage: Stage, total: u64, columns: u16) -> String {
+    let name = stage.name();
+    // The library may use the last column, where some terminals wrap.
+    let bar = |rest: u16| columns.saturating_sub(rest).clamp(4, 40);
+    match (total, stage.counts_bytes()) {
+        (0, _) => format!("{name:8} {{spinner}} {{elapsed}}"),
+        (_, true) if columns >= WIDE => format!(
+            "{name:8} [{{bar:{}}}] {{binary_bytes}} of {{binary_total_bytes}}, {{binary_bytes_per_sec}}, {{eta}} left",
+            bar(70)
+        ),
+        (_, false) if columns >= WIDE => format!(
+            "{name:8} [{{bar:{}}}] {{human_pos}} of {{human_len}}, {{rate}}, {{eta}} left",
+            bar(70)
+        ),
+        (_, is_bytes) if columns >= NARROW => {
+            let counts = match is_bytes {
+                true => "{binary_bytes} of {binary_total_bytes}",
+                false => "{human_pos} of {human_len}",
+            };
+            format!("{name:8} [{{bar:{}}}] {counts}", bar(44))
+        }
+        _ => format!("{name:8} {{percent}}%"),
     }
 }
 
@@ -167,20 +242,31 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
     let records = counts.documents - counts.against;
     let removed = decisions.removed_exact + decisions.removed_near;
-    let share = |part: u64, whole: u64| {
-        if whole == 0 {
-            0.0
-        } else {
-            100.0 * part as f64 / whole as f64
-        }
-    };
     line(
         "input",
-        &format!("{} records, {}", grouped(records), show(counts.input_bytes)),
+        &format!(
+            "{} records, {} as stored",
+            grouped(records),
+            show(counts.input_bytes - counts.against_bytes)
+        ),
     );
+    if counts.against > 0 {
+        line(
+            "against",
+            &format!(
+                "{} records, {} as stored: never removed",
+                grouped(counts.against),
+                show(counts.against_bytes)
+            ),
+        );
+    }
+    texts(counts, None);
     line(
         "exact",
-        &format!("{} removed", grouped(decisions.removed_exact)),
+        &format!(
+            "{} removed, each for a kept one of equal text",
+            grouped(decisions.removed_exact)
+        ),
     );
     line(
         "near",
@@ -190,21 +276,31 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
             summary.threshold
         ),
     );
+    if decisions.removed_same_main_text > 0 {
+        line(
+            "",
+            &format!(
+                "of these {} with the main text of a kept page, of which a reader sees something else",
+                grouped(decisions.removed_same_main_text)
+            ),
+        );
+    }
     line(
         "kept",
         &format!(
-            "{} ({:.1}%)",
+            "{} ({})",
             grouped(decisions.kept),
             share(decisions.kept, records)
         ),
     );
+    let text_bytes = counts.text_bytes - counts.against_text_bytes;
     line(
         "saved",
         &format!(
-            "{} of {} of text ({:.1}%)",
+            "{} of {} of text ({})",
             show(decisions.removed_text_bytes),
-            show(counts.text_bytes),
-            share(decisions.removed_text_bytes, counts.text_bytes)
+            show(text_bytes),
+            share(decisions.removed_text_bytes, text_bytes)
         ),
     );
     let families = if decisions.clusters == 1 {
@@ -220,12 +316,54 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
             grouped(decisions.clusters)
         ),
     );
+    if let Some(largest) = decisions.dominant_cluster() {
+        line(
+            "alert",
+            &format!(
+                "{} of {} removed records are in one cluster, that of {}: look at it before you believe the rest",
+                grouped(largest.removed),
+                grouped(removed),
+                diff::visible(&largest.survivor)
+            ),
+        );
+    }
+    if decisions.kept_as_pages > 0 {
+        line(
+            "note",
+            &format!(
+                "{} pages whose main text is like that of a kept one: kept, for they differ in the rest",
+                grouped(decisions.kept_as_pages)
+            ),
+        );
+    }
     noteworthy(counts);
     skipped(&summary.skipped);
+    skipped_files(&summary.written, folder);
     cost(&summary.measured);
     line(
         "results",
         &format!("{} (open report.html)", folder.display()),
+    );
+}
+
+/// A part of a whole: `18.7%`; nothing is no part of nothing.
+fn share(part: u64, whole: u64) -> String {
+    format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+/// How many texts there are, and how many records repeat one: the same count for every job over the same input.
+fn texts(counts: &Counts, shared: Option<u64>) {
+    let shared = match shared {
+        Some(shared) if shared > 0 => format!(", in {} sets of equal text", grouped(shared)),
+        _ => String::new(),
+    };
+    line(
+        "texts",
+        &format!(
+            "{} different, {} records repeat one of them{shared}",
+            grouped(counts.distinct_texts),
+            grouped(counts.repeated_texts)
+        ),
     );
 }
 
@@ -248,6 +386,9 @@ pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &Measured) {
 /// The note on texts that came in damaged.
 const MOJIBAKE: &str =
     "with text that was decoded wrongly before (such as \u{c3}\u{a9} for \u{e9}): read as it is";
+
+const HOMOGLYPHS: &str =
+    "with words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are";
 
 /// What a person wants to know after `extract`.
 pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measured) {
@@ -282,6 +423,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
             "with broken characters, read as U+FFFD",
         ),
         (summary.mojibake, MOJIBAKE),
+        (summary.homoglyphs, HOMOGLYPHS),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
         line("note", &format!("{} {note}", grouped(count)));
@@ -433,19 +575,25 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &Measured) {
     line(
         "input",
         &format!(
-            "{} documents, {}",
+            "{} documents, {} as stored",
             grouped(counts.documents),
             show(counts.input_bytes)
         ),
     );
-    line(
-        "exact",
-        &format!(
-            "{} copies in {} sets of equal text",
-            grouped(summary.exact_copies),
-            grouped(summary.exact_sets)
+    texts(counts, Some(summary.shared_texts));
+    let notes = [
+        (
+            summary.pages_again,
+            "of these are of the same URL as another: the same page, read again",
         ),
-    );
+        (
+            summary.same_page,
+            "that overlap are of the same URL: no copies, not listed",
+        ),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
     if summary.servers > 0 {
         let without = match summary.without_server {
             0 => String::new(),
@@ -461,18 +609,28 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &Measured) {
 
 /// What a person wants to know after `overlap -o`.
 pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
-    let documents = summary.overlap.counts.documents;
+    let counts = &summary.overlap.counts;
     for level in &summary.levels {
         line(
             &level.level,
             &format!(
-                "{} visits saved ({:.1}%), {} of text",
+                "{} of {} documents saved ({}), {} of {} of text",
                 grouped(level.visits_saved),
-                100.0 * level.visits_saved as f64 / documents.max(1) as f64,
-                show(level.bytes_saved)
+                grouped(counts.documents),
+                share(level.visits_saved, counts.documents),
+                show(level.bytes_saved),
+                show(counts.text_bytes)
             ),
         );
     }
+    line(
+        "skip",
+        &format!(
+            "{} of {} pages (documents of one URL are one) need no visit",
+            grouped(summary.skip),
+            grouped(summary.pages)
+        ),
+    );
     overlap_summary(&summary.overlap, &summary.measured);
     line(
         "mirrors",
@@ -527,9 +685,17 @@ fn chunking_summary(chunking: &ChunkingSummary) {
 /// A JSON object as one line on standard error: beside results on standard output, or of a log.
 pub(crate) fn json_beside(object: &impl serde::Serialize) {
     match serde_json::to_string(object) {
-        Ok(text) => say(&text),
+        // It escapes by itself, and means every character.
+        Ok(text) => {
+            let _ = writeln!(stderr(), "{text}");
+        }
         Err(reason) => error(&reason.to_string()),
     }
+}
+
+/// A line on standard error as it is.
+pub(crate) fn line_beside(line: &str) {
+    say(line);
 }
 
 /// A JSON object as one line on standard output.
@@ -581,11 +747,37 @@ fn boilerplate(counts: Option<&BoilerplateCounts>) {
     }
 }
 
+/// Pages of which more than the main content was compared.
+fn pages(counts: Option<&PageCounts>) {
+    let Some(counts) = counts else { return };
+    let notes = [
+        (
+            counts.little_content,
+            "pages with next to no main content: more of their text was compared",
+        ),
+        (
+            counts.apart_from_headline,
+            "pages whose main content stands apart from their headline: more of their text was compared",
+        ),
+        (
+            counts.template,
+            "pages whose main content is a template: what else is visible was compared",
+        ),
+    ];
+    for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
+        line("note", &format!("{} {note}", grouped(count)));
+    }
+}
+
 /// Counts that are usually zero.
 pub(crate) fn noteworthy(counts: &Counts) {
     boilerplate(counts.boilerplate.as_ref());
+    pages(counts.html.as_ref());
     let notes = [
-        (counts.empty, "without any text: kept, equal to nothing"),
+        (
+            counts.empty - counts.missing_text,
+            "with an empty text: kept, equal to nothing",
+        ),
         (
             counts.too_long,
             "longer than --max-document: kept, not compared",
@@ -599,11 +791,33 @@ pub(crate) fn noteworthy(counts: &Counts) {
             "with broken characters, read as U+FFFD",
         ),
         (counts.mojibake, MOJIBAKE),
+        (counts.homoglyphs, HOMOGLYPHS),
         (counts.ids_repeated, "with the id of another: numbered"),
     ];
     for (count, note) in notes.into_iter().filter(|(count, _)| *count > 0) {
         line("note", &format!("{} {note}", grouped(count)));
     }
+    for note in counts.field_notes() {
+        line("note", &note);
+    }
+}
+
+/// Where files are of which nothing was read.
+fn skipped_files(written: &WrittenBytes, folder: &Path) {
+    let files = match written.skipped_files {
+        0 => return,
+        1 => "file",
+        _ => "files",
+    };
+    line(
+        "",
+        &format!(
+            "{} {files} ({}) of which nothing was read: in {}",
+            grouped(written.skipped_files),
+            show(written.skipped),
+            folder.join("skipped").display()
+        ),
+    );
 }
 
 pub(crate) fn skipped(rows: &[SkippedRow]) {
@@ -632,6 +846,46 @@ pub(crate) fn cost(measured: &Measured) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The longest that the library prints for each part of a line.
+    #[test]
+    fn no_line_of_progress_is_wider_than_the_terminal() {
+        let parts = [
+            ("{spinner}", 1),
+            ("{elapsed}", 8),
+            ("{binary_bytes}", 12),
+            ("{binary_total_bytes}", 12),
+            ("{binary_bytes_per_sec}", 14),
+            ("{human_pos}", 13),
+            ("{human_len}", 13),
+            ("{rate}", 14),
+            ("{eta}", 4),
+            ("{percent}", 3),
+        ];
+        for columns in [20, 40, 53, 54, 60, 79, 80, 81, 100, 200] {
+            for (stage, total) in [(Stage::Scan, 9), (Stage::Compare, 9), (Stage::Truth, 0)] {
+                let mut line = template(stage, total, columns);
+                for (part, width) in parts {
+                    line = line.replace(part, &"x".repeat(width));
+                }
+                if let Some((before, rest)) = line.split_once("{bar:") {
+                    let (width, rest) = rest.split_once('}').unwrap();
+                    line = format!("{before}{}{rest}", "#".repeat(width.parse().unwrap()));
+                }
+                assert!(!line.contains('{'), "{line}");
+                assert!(line.len() < usize::from(columns), "{columns}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_cannot_act_on_the_terminal() {
+        assert_eq!(
+            harmless("a\u{1b}[2Jb\u{9b}\u{202e}c\r.txt\n"),
+            "a\\u{1b}[2Jb\\u{9b}\\u{202e}c\\u{d}.txt\n"
+        );
+        assert!(matches!(harmless("gr\u{fc}n\t1"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn numbers_are_grouped() {

@@ -4,13 +4,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::{
-    Folder, Job, Keep, Method, Order, OutputOptions, PairList, RepeatedIds, Settings,
+    DEDUP_RESULTS, Folder, Job, Keep, Method, Order, OutputOptions, PairList, RepeatedIds, Settings,
 };
-use lookalike_corpus::{Compression, InputOptions, Inputs, OutputFormat, RankField};
+use lookalike_corpus::{
+    Compression, InputOptions, Inputs, OutputFolder, OutputFormat, PROGRAM, RankField,
+    SUMMARY_FILE, Source, Transfer,
+};
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
-    ScopeArguments, command_line, output_format,
+    ScopeArguments, TestArguments, command_line, output_format,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -19,8 +22,11 @@ use crate::interrupt;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Writes into DIR: kept.jsonl and removed.jsonl (the records as they came in; inputs that are files are copied to
-kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl, report.html and run.json, which is written last.
-With --output-format parquet each of the .jsonl is a .parquet with the fields of the records as columns.
+kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl (files of which nothing was read are copied to skipped/),
+report.html and run.json, which is written last.
+With --output-format parquet each of the .jsonl is a .parquet with the fields of the records as columns. Rows of Parquet
+and Arrow keep their types, in kept.parquet and removed.parquet, or, of several files, in one of the same path each below
+kept/ and removed/.
 
 Each removed document resembles one that is kept by at least the threshold, or equals it.")]
 pub(crate) struct Arguments {
@@ -40,6 +46,9 @@ pub(crate) struct Arguments {
     method: MethodArguments,
 
     #[command(flatten)]
+    tests: TestArguments,
+
+    #[command(flatten)]
     scope: ScopeArguments,
 
     #[command(flatten)]
@@ -48,23 +57,21 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
 
-    /// Which document of a cluster survives: longest, shortest, first, max:FIELD, min:FIELD or newest:FIELD
+    /// Which document of a cluster survives: longest, shortest, first, max:FIELD or min:FIELD (numbers), newest:FIELD (dates
+    /// with the year first, RFC 2822, seconds since 1970) or latest:FIELD (by the order of texts). Several with commas: the
+    /// next decides where those before make no difference, at last the smaller id
     #[arg(
         long,
-        value_name = "RULE",
+        value_name = "RULE,...",
         default_value = "longest",
         help_heading = "Output"
     )]
     keep: Keep,
 
-    /// Order of records in kept.jsonl and removed.jsonl: id, or input
-    #[arg(
-        long,
-        value_name = "ORDER",
-        default_value = "id",
-        help_heading = "Output"
-    )]
-    order: Order,
+    /// Order of records in kept.jsonl and removed.jsonl: id, or input [default: id; rows of Parquet and Arrow that leave as
+    /// Parquet keep the order of their file]
+    #[arg(long, value_name = "ORDER", help_heading = "Output")]
+    order: Option<Order>,
 
     /// pairs.jsonl lists each removed document with its survivor (deciding), or all pairs
     #[arg(
@@ -84,15 +91,22 @@ pub(crate) struct Arguments {
     )]
     repeated_ids: RepeatedIds,
 
-    /// What results consist of: jsonl, or parquet (kept.parquet, removed.parquet, clusters.parquet, ...)
-    #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = output_format, help_heading = "Output")]
-    output_format: OutputFormat,
+    /// What results consist of: jsonl, or parquet (kept.parquet, removed.parquet, clusters.parquet, ...) [default: parquet
+    /// if every input is Parquet or Arrow, else jsonl]
+    #[arg(long, value_name = "FORMAT", value_parser = output_format, help_heading = "Output")]
+    output_format: Option<OutputFormat>,
 
     /// Compress kept.jsonl and removed.jsonl: none, gz or zst [default: as the input]
     #[arg(long, value_name = "KIND", value_parser = compression, help_heading = "Output")]
     compress: Option<Compression>,
 
-    /// Go on with a job that was interrupted
+    /// Link inputs that are files into kept/, removed/ and skipped/ instead of copying them: hard links, or symbolic ones
+    /// across file systems. Whoever changes such a file in place changes both
+    #[arg(long, help_heading = "Output")]
+    link: bool,
+
+    /// Go on with a job that was interrupted: what it had decided is taken over. One that was still reading or comparing
+    /// starts from the beginning
     #[arg(long, conflicts_with = "overwrite", help_heading = "Output")]
     resume: bool,
 
@@ -115,10 +129,8 @@ fn compression(text: &str) -> Result<Compression, String> {
 
 /// The field that a survivor rule reads.
 fn rank_field(keep: &Keep) -> Result<Option<RankField>, Failure> {
-    match keep {
-        Keep::Longest | Keep::Shortest | Keep::First => Ok(None),
-        Keep::Max(_) | Keep::Min(_) | Keep::Newest(_) => Ok(Some(keep.to_string().parse()?)),
-    }
+    let rule = keep.field_rule().map(|rule| rule.to_string().parse());
+    Ok(rule.transpose()?)
 }
 
 impl Arguments {
@@ -137,11 +149,12 @@ impl Arguments {
             recall: self.method.recall,
             scope: self.scope.scope(),
             lengths: self.scope.lengths,
+            tests: self.tests.tests.clone(),
             keep: self.keep.clone(),
-            order: self.order,
+            order: self.order.unwrap_or_default(),
             pairs: self.pairs,
             repeated_ids: self.repeated_ids,
-            strict: self.input.strict,
+            losses: self.input.losses.policy(),
         })
     }
 
@@ -153,9 +166,64 @@ impl Arguments {
         }
     }
 
+    /// What results consist of, which the sources decide if the user does not.
+    fn format(&self, sources: &[Source]) -> Result<OutputFormat, Failure> {
+        let format = self
+            .output_format
+            .unwrap_or_else(|| OutputFormat::natural(sources));
+        let refused = |why: &str| {
+            let default = match self.output_format {
+                None => ", and so is what comes of it unless you say --output-format jsonl",
+                Some(_) => "",
+            };
+            Err(Failure::Usage(format!("{why}{default}")))
+        };
+        if format != OutputFormat::Parquet {
+            return Ok(format);
+        }
+        if self.compress.is_some() {
+            return refused("--compress is for JSON lines: Parquet is compressed by itself");
+        }
+        if self.order == Some(Order::Id) && sources.iter().any(Source::is_typed_table) {
+            return refused(
+                "--order id is for JSON lines: rows of Parquet keep the order of their file",
+            );
+        }
+        Ok(format)
+    }
+
+    /// Refuses to replace the results that new documents are compared with: they are never written, so they would be gone.
+    fn refuse_losing_against(&self) -> Result<(), Failure> {
+        let Ok(output) = self.output.canonicalize() else {
+            return Ok(());
+        };
+        let is_replaced = |path: &&OsString| {
+            let path = Path::new(path).canonicalize();
+            let below = path.ok().and_then(|path| {
+                let name = path
+                    .strip_prefix(&output)
+                    .ok()?
+                    .iter()
+                    .next()
+                    .map(OsString::from);
+                Some(name.is_none_or(|name| DEDUP_RESULTS.iter().any(|result| *result == name)))
+            });
+            below.unwrap_or(false)
+        };
+        match self.against.iter().find(is_replaced) {
+            Some(path) if self.overwrite => Err(Failure::Usage(format!(
+                "--overwrite would replace {}, whose documents are compared with and not written again: choose another \
+                 folder for the results with -o",
+                path.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// All inputs, those of `--against` first, and the number of the latter.
     fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
-        let against: Vec<OsString> = self.against.iter().map(results_of).collect();
+        self.refuse_losing_against()?;
+        let against: Vec<OsString> = self.against.iter().flat_map(results_of).collect();
         let mut all = match against.is_empty() {
             true => Inputs {
                 sources: Vec::new(),
@@ -164,39 +232,48 @@ impl Arguments {
             false => Inputs::discover(&against, options, spool)?,
         };
         let count = all.sources.len();
-        let new = Inputs::discover(&self.input.inputs, options, spool)?;
+        // Nothing of them is written.
+        all.skips.iter_mut().for_each(|skip| skip.file = None);
+        let output = OutputFolder {
+            path: &self.output,
+            results: &DEDUP_RESULTS,
+        };
+        let new = self
+            .input
+            .discover(options, spool, Some(output), self.run.quiet)?;
         all.sources.extend(new.sources);
         all.skips.extend(new.skips);
         Ok((all, count))
     }
 }
 
-/// The kept records of an earlier result, or the path itself.
-fn results_of(path: &OsString) -> OsString {
+/// What of a folder of results is read where its kept documents are asked for.
+#[derive(serde::Deserialize)]
+struct Kept {
+    program: String,
+    kept_in: Vec<String>,
+}
+
+/// The kept documents of an earlier result, or the path itself.
+fn results_of(path: &OsString) -> Vec<OsString> {
     let folder = Path::new(path);
-    if !folder.join("run.json").is_file() {
-        return path.clone();
-    }
-    let kept = folder.join("kept");
-    let names = [
-        "kept.jsonl",
-        "kept.jsonl.gz",
-        "kept.jsonl.zst",
-        "kept.parquet",
-    ];
-    let lines = names.map(|name| folder.join(name));
-    let lines = lines.into_iter().find(|path| path.is_file());
-    if kept.is_dir() {
-        kept.into()
-    } else {
-        lines.map_or_else(|| path.clone(), PathBuf::into_os_string)
+    let summary = std::fs::read(folder.join(SUMMARY_FILE)).ok();
+    let kept = summary.and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
+    match kept.filter(|kept| kept.program == PROGRAM) {
+        Some(kept) => {
+            let paths = kept.kept_in.iter().map(|name| folder.join(name));
+            // Of files there is a folder only if one was kept.
+            let there = paths.filter(|path| path.exists());
+            there.map(PathBuf::into_os_string).collect()
+        }
+        None => vec![path.clone()],
     }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let is_ours = !arguments.output.exists();
     let done = dedup(arguments);
-    if done.is_err() && is_ours {
+    if is_ours && !matches!(done, Ok(()) | Err(Failure::Losses { .. })) {
         // A job that failed leaves no empty folder. One with results in it stays, for they can be resumed.
         let _ = std::fs::remove_dir(&arguments.output);
     }
@@ -222,6 +299,9 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     let limits = arguments.run.limits();
     let spool = arguments.run.spool(arguments.temporary()?)?;
     interrupt::remove_unfinished(&arguments.output);
+    if arguments.resume {
+        interrupt::warn_of_nothing_in(&arguments.output);
+    }
     let (inputs, against_sources) = arguments.inputs(&options, spool.path())?;
     let console = Console::new(arguments.run.quiet);
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
@@ -238,14 +318,13 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
         folder: spool.path(),
         observer: &console,
     };
-    if arguments.output_format == OutputFormat::Parquet && arguments.compress.is_some() {
-        return Err(Failure::Usage(
-            "--compress is for JSON lines: Parquet is compressed by itself".to_owned(),
-        ));
-    }
     let output = OutputOptions {
-        format: arguments.output_format,
+        format: arguments.format(&inputs.sources[against_sources..])?,
         compression: arguments.compress,
+        transfer: match arguments.link {
+            true => Transfer::Link,
+            false => Transfer::Copy,
+        },
         folder: arguments.folder(),
         command: command_line(),
     };
@@ -262,15 +341,12 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::dedup_summary(&summary, &arguments.output);
     }
-    Ok(())
+    arguments.input.losses.end(&summary.skipped)
 }
 
 impl Arguments {
     /// Where temporary files go. The output directory is made when it is that.
     fn temporary(&self) -> Result<PathBuf, Failure> {
-        if let Some(tmp) = &self.run.tmp {
-            return Ok(tmp.clone());
-        }
         let shown = self.output.display();
         std::fs::create_dir_all(&self.output).map_err(|error| {
             Failure::Failed(format!(

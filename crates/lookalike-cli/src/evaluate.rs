@@ -6,17 +6,18 @@ mod labels;
 mod sample;
 mod sweep;
 
-use std::ffi::OsString;
+use std::cell::RefCell;
 
 use clap::Subcommand;
 use lookalike::DocumentFields;
+use lookalike_batch::{FieldTally, Observer, SkippedRow, SkippedRows, Stage};
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
 use lookalike_eval::{Collection, Document, Estimate};
-use tempfile::TempDir;
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
-use crate::console::{self, Console};
+use crate::console::Console;
 use crate::failure::Failure;
+use crate::spool::Spool;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -54,8 +55,10 @@ struct Reading<'a> {
     run: &'a RunArguments,
     options: InputOptions,
     inputs: Inputs,
+    /// What the last reading left out.
+    skipped: RefCell<Vec<SkippedRow>>,
     /// Holds what came from standard input.
-    _spool: TempDir,
+    _spool: Spool,
 }
 
 impl<'a> Reading<'a> {
@@ -65,9 +68,9 @@ impl<'a> Reading<'a> {
         options: InputOptions,
     ) -> Result<Self, Failure> {
         let spool = run.spool(std::env::temp_dir())?;
-        let names: &[OsString] = &input.inputs;
         Ok(Self {
-            inputs: Inputs::discover(names, &options, spool.path())?,
+            inputs: input.discover(&options, spool.path(), None, run.quiet)?,
+            skipped: RefCell::default(),
             input,
             run,
             options,
@@ -106,40 +109,60 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Shows `visit` every readable record; records that cannot be read are counted and told, or stop the command
-    /// under `--strict`.
-    fn visit(&self, mut visit: impl FnMut(&Record<'_>)) -> Result<(), Failure> {
-        let (inputs, options) = (&self.inputs, &self.options);
+    /// Shows `visit` every readable record; the others are counted, see [`Self::end`], unless they are too many.
+    fn visit(&self, visit: impl FnMut(&Record<'_>)) -> Result<(), Failure> {
+        self.visit_under(&self.options, visit)
+    }
+
+    /// The same, read with other options.
+    fn visit_under(
+        &self,
+        options: &InputOptions,
+        mut visit: impl FnMut(&Record<'_>),
+    ) -> Result<(), Failure> {
+        let inputs = &self.inputs;
         let mut parser = Parser::new(inputs, options);
-        let (mut unreadable, mut first) = (0_u64, None);
+        let (mut skipped, mut fields) = (SkippedRows::default(), FieldTally::default());
+        inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
+        let console = Console::new(self.run.quiet);
+        console.stage(Stage::Scan, inputs.total_bytes());
+        let mut bytes = 0;
         for chunk in inputs.chunks(options) {
             let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
+            chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
+            bytes += chunk.disk_bytes;
+            console.advance(bytes);
             parser.parse(&chunk, &mut |record| match record {
-                Ok(record) => visit(&record),
-                Err(bad) => {
-                    let name = inputs.sources[bad.source as usize].name();
-                    unreadable += 1;
-                    first.get_or_insert(format!("{name}: {}: {}", bad.place(), bad.reason));
+                Ok(record) => {
+                    fields.count(&record);
+                    visit(&record);
                 }
+                Err(bad) => skipped.add_record(inputs, &bad),
             });
         }
-        match first {
-            Some(reason) if self.input.strict => Err(Failure::Failed(reason)),
-            Some(reason) => {
-                console::warning(&format!(
-                    "{unreadable} records left out, the first: {reason}"
-                ));
-                Ok(())
-            }
-            None => Ok(()),
-        }
+        console.clear();
+        let skipped = skipped.finish();
+        self.input.losses.policy().check(&skipped, fields.records)?;
+        fields.check(inputs, options)?;
+        self.skipped.replace(skipped);
+        Ok(())
+    }
+
+    /// The end of a command that has printed its answer: a failure if something could not be read.
+    fn end(&self) -> Result<(), Failure> {
+        self.input.losses.end(&*self.skipped.borrow())
     }
 
     /// All documents in memory.
     fn collection(&self) -> Result<Collection, Failure> {
+        self.collection_under(&self.options)
+    }
+
+    /// The same, read with other options.
+    fn collection_under(&self, options: &InputOptions) -> Result<Collection, Failure> {
         let limit = self.run.limits().memory;
         let (mut documents, mut bytes) = (Vec::new(), 0_u64);
-        self.visit(|record| {
+        self.visit_under(options, |record| {
             let document = document(record);
             bytes += bytes_of(&document);
             if bytes <= limit {
@@ -180,12 +203,14 @@ fn bytes_of(document: &Document) -> u64 {
         .flat_map(|anchor| [&anchor.text, &anchor.before, &anchor.after]);
     let texts = [&document.id, &document.text].into_iter().chain(anchors);
     let texts = texts.chain(in_links).chain(out_links);
-    texts.map(|text| text.len() as u64).sum()
+    // Each text is a string of its own.
+    let own = size_of::<Document>() as u64 + 64;
+    own + texts.map(|text| text.len() as u64).sum::<u64>()
 }
 
 /// A share above 0 and at most 1.
 fn share(text: &str) -> Result<f64, String> {
-    text.parse()
+    crate::arguments::share(text)
         .ok()
         .filter(|share| *share > 0.0 && *share <= 1.0)
         .ok_or_else(|| format!("{text:?} is no share above 0 and at most 1"))

@@ -6,14 +6,16 @@ use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::DocumentFields;
-use lookalike_batch::Settings;
 use lookalike_batch::explain::{self, Explanation, Fingerprints, LISTED, Listing, explain};
 use lookalike_batch::report::{diff, render_explanation};
-use lookalike_corpus::{AtomicFile, Compression, InputOptions, Inputs, Parser, Record};
+use lookalike_batch::{Settings, SkippedRow, SkippedRows};
+use lookalike_corpus::{
+    AtomicFile, Compression, InputOptions, Inputs, Parser, Record, VisibleText,
+};
 
 use crate::arguments::{
     Color, ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments,
-    command_line,
+    TestArguments, command_line,
 };
 use crate::failure::Failure;
 
@@ -65,6 +67,9 @@ pub(crate) struct Arguments {
     method: MethodArguments,
 
     #[command(flatten)]
+    tests: TestArguments,
+
+    #[command(flatten)]
     scheme: SchemeArguments,
 
     #[command(flatten)]
@@ -74,6 +79,7 @@ pub(crate) struct Arguments {
 struct Document {
     name: String,
     text: String,
+    visible: Option<VisibleText<'static>>,
     fields: DocumentFields,
     site: Option<String>,
 }
@@ -83,15 +89,24 @@ impl Document {
         Self {
             name: record.id.clone().into_owned(),
             text: record.text.clone().into_owned(),
+            visible: record.visible.as_ref().map(VisibleText::to_static),
             fields: record.fields.clone(),
             site: record.category.as_deref().map(str::to_owned),
         }
+    }
+
+    /// All that a reader sees.
+    fn seen(&self) -> &str {
+        self.visible
+            .as_ref()
+            .map_or(&self.text, |visible| &visible.whole)
     }
 
     fn view(&self) -> explain::Document<'_> {
         explain::Document {
             name: &self.name,
             text: &self.text,
+            visible: self.visible.as_ref(),
             fields: &self.fields,
             site: self.site.as_deref(),
         }
@@ -117,7 +132,7 @@ impl Arguments {
             self.b.to_string_lossy().into_owned(),
         ];
         let mut found = [None, None];
-        visit(&self.inputs, &options, spool.path(), |record| {
+        let first = visit(&self.inputs, &options, spool.path(), |record| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
                 if *wanted == record.id && found.is_none() {
                     *found = Some(Document::new(record));
@@ -126,7 +141,12 @@ impl Arguments {
         })?;
         let [a, b] = found;
         let missing = |id: &String| {
-            Failure::Failed(format!("no record has the id {id:?}: look for it in --in"))
+            let unread = first.as_ref().map_or(String::new(), |first| {
+                format!("; some records could not be read, for example {first}")
+            });
+            Failure::Failed(format!(
+                "no record has the id {id:?}: look for it in --in{unread}"
+            ))
         };
         Ok([
             a.ok_or_else(|| missing(&wanted[0]))?,
@@ -138,10 +158,13 @@ impl Arguments {
 /// The one document in a file.
 fn file(path: &OsString, options: &InputOptions, spool: &Path) -> Result<Document, Failure> {
     let mut documents = Vec::new();
-    visit(std::slice::from_ref(path), options, spool, |record| {
+    let bad = visit(std::slice::from_ref(path), options, spool, |record| {
         documents.push(Document::new(record))
     })?;
     let count = documents.len();
+    if let (0, Some(bad)) = (count, bad) {
+        return Err(Failure::Failed(bad));
+    }
     match documents.pop() {
         Some(document) if count == 1 => Ok(document),
         _ => Err(Failure::Usage(format!(
@@ -151,23 +174,27 @@ fn file(path: &OsString, options: &InputOptions, spool: &Path) -> Result<Documen
     }
 }
 
+/// Shows `visit` every record that can be read; returns one that cannot, and why.
 fn visit(
     inputs: &[OsString],
     options: &InputOptions,
     spool: &Path,
     mut visit: impl FnMut(&Record<'_>),
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
     let inputs = Inputs::discover(inputs, options, spool)?;
-    let mut parser = Parser::new(&inputs, options);
+    let mut parser = Parser::new(&inputs, options).with_visible();
+    let mut skipped = SkippedRows::default();
+    inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
     for chunk in inputs.chunks(options) {
         let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
-        parser.parse(&chunk, &mut |record| {
-            if let Ok(record) = record {
-                visit(&record);
-            }
+        chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
+        parser.parse(&chunk, &mut |record| match record {
+            Ok(record) => visit(&record),
+            Err(bad) => skipped.add_record(&inputs, &bad),
         });
     }
-    Ok(())
+    let mut lost = skipped.finish().into_iter().filter(SkippedRow::is_loss);
+    Ok(lost.next().map(|row| row.first))
 }
 
 /// ECMA-48 codes around marked bits, and their end.
@@ -193,6 +220,13 @@ fn describe(e: &Explanation, color: bool) -> String {
         ),
         ("shared features", e.shared.to_string()),
         ("resemblance", format!("{:.6}", e.resemblance)),
+        (
+            "of all that is visible",
+            match e.visible_resemblance {
+                Some(visible) => format!("{visible:.6}"),
+                None => "the same: all of it was compared".to_owned(),
+            },
+        ),
         (
             "containment of a in b",
             format!("{:.6}", e.containment_of_a),
@@ -343,13 +377,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         distance: method.distance,
         distance_for: method.distance_for,
         recall: method.recall,
+        tests: arguments.tests.tests.clone(),
         ..Settings::default()
     };
     settings.check()?;
     let [a, b] = arguments.documents()?;
     let explanation = explain([a.view(), b.view()], &settings, arguments.list)?;
+    // Where the main texts are equal, the rest of the pages is what there is to see.
+    let texts = match explanation.equal_main_text {
+        true => [a.seen(), b.seen()],
+        false => [&*a.text, &*b.text],
+    };
     if let Some(path) = &arguments.output {
-        let page = render_explanation(&explanation, [&a.text, &b.text], &command_line())
+        let page = render_explanation(&explanation, texts, &command_line())
             .map_err(|error| Failure::Failed(error.to_string()))?;
         write_page(path, &page)?;
     }
@@ -361,7 +401,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let wants_diff = !arguments.run.json && !arguments.run.quiet && arguments.output.is_none();
     if wants_diff && !explanation.equal_text {
-        text += &diff::unified_terminal(&a.text, &b.text, color);
+        text += &diff::unified_terminal(texts[0], texts[1], color);
     }
     Ok(stdout().lock().write_all(text.as_bytes())?)
 }

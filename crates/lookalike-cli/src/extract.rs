@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike::Language;
 use lookalike_batch::{BatchError, ExtractionSummary, Observer, TextExtraction, TextFormat};
-use lookalike_corpus::{AtomicFile, Compression, Inputs, OutputFormat};
+use lookalike_corpus::{AtomicFile, Compression, OutputFormat};
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, output_format};
 use crate::console::{self, Console};
@@ -99,7 +99,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut options = arguments.input.options(None);
     let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
-    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let inputs = arguments
+        .input
+        .discover(&options, spool.path(), None, arguments.run.quiet)?;
     let console = Console::new(arguments.run.quiet);
     let boilerplate = &arguments.boilerplate;
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
@@ -109,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         format: arguments.output_format,
         threads: limits.threads,
         language,
-        strict: arguments.input.strict,
+        losses: arguments.input.losses.policy(),
         observer: &console,
     };
     let done = write(&job, arguments.output.as_deref());
@@ -120,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::extraction_summary(&summary, &console.measured());
     }
-    Ok(())
+    arguments.input.losses.end(&summary.skipped)
 }
 
 fn write(job: &TextExtraction<'_>, path: Option<&Path>) -> Result<ExtractionSummary, Failure> {

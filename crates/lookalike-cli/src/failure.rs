@@ -1,5 +1,6 @@
 //! How a command fails: one line on standard error, and the exit status.
 
+use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
@@ -13,8 +14,29 @@ pub(crate) enum Failure {
     Usage(String),
     /// Something went wrong: status 1.
     Failed(String),
+    /// It is done, but something that was to be read could not be: status 3.
+    Losses {
+        /// Records and files.
+        count: u64,
+        /// One of them, and what is wrong with it.
+        first: String,
+    },
     /// Whoever read standard output has gone, as `head` does: status 0.
     ReaderGone,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(reason) | Self::Failed(reason) => f.write_str(reason),
+            Self::Losses { count, first } => write!(
+                f,
+                "done, but {} records or files could not be read, for example {first}; status 3, see --max-skipped",
+                crate::console::grouped(*count)
+            ),
+            Self::ReaderGone => f.write_str("the reader of standard output has gone"),
+        }
+    }
 }
 
 impl From<BatchError> for Failure {
@@ -55,6 +77,10 @@ impl From<io::Error> for Failure {
 pub(crate) fn exit_code(done: Result<(), Failure>) -> ExitCode {
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+        Err(losses @ Failure::Losses { .. }) => {
+            crate::console::losses(&losses.to_string());
+            ExitCode::from(3)
+        }
         Err(Failure::Failed(reason)) => {
             crate::console::error(&reason);
             ExitCode::from(1)

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::codes::{CodeImport, Scratch};
-use lookalike_batch::{Fingerprints, Observer};
-use lookalike_corpus::{InputOptions, Inputs};
+use lookalike_batch::{Fingerprints, Observer, ensure_documents_fit};
+use lookalike_corpus::InputOptions;
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
@@ -88,7 +88,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
     let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
-    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let inputs = arguments
+        .input
+        .discover(&options, spool.path(), None, arguments.run.quiet)?;
     let console = Console::new(arguments.run.quiet);
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let (scheme, terms) = match early {
@@ -101,9 +103,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         scheme,
         terms,
         threads: limits.threads,
-        strict: arguments.input.strict,
+        losses: arguments.input.losses.policy(),
         observer: &console,
     };
+    ensure_documents_fit(&limits, &job.scheme, &inputs, &options)?;
     let done = match &arguments.output {
         Some(path) => job.write_file(path, arguments.scratch()),
         None => to_standard_output(|out| job.write(out)),
@@ -115,7 +118,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::fingerprint_summary(&summary, &console.measured());
     }
-    Ok(())
+    arguments.input.losses.end(&summary.skipped)
 }
 
 /// Fingerprints from one format to another.
@@ -126,7 +129,7 @@ fn import(arguments: &Arguments) -> Result<(), Failure> {
         inputs: &inputs,
         output: arguments.output.as_deref(),
         scratch: arguments.scratch(),
-        strict: arguments.input.strict,
+        losses: arguments.input.losses.policy(),
         observer: &console,
     };
     let done = to_standard_output(|out| job.run(out));
@@ -137,7 +140,8 @@ fn import(arguments: &Arguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::import_summary(&summary, &console.measured());
     }
-    Ok(())
+    let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
+    arguments.input.losses.end(rows)
 }
 
 /// Does a job whose lines go to standard output.

@@ -9,7 +9,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike_batch::Progress;
-use lookalike_corpus::{begin_no_more_files, remove_leftovers};
+use lookalike_batch::index::can_resume;
+use lookalike_corpus::begin_no_more_files;
 
 /// What is to be removed.
 static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
@@ -19,7 +20,7 @@ enum Watched {
     Folder(PathBuf),
     /// Unfinished files in a folder of results.
     Unfinished(PathBuf),
-    /// Nothing: the file is what `--resume` goes on with.
+    /// Nothing: the folder is what `--resume` goes on with.
     Begun(PathBuf),
 }
 
@@ -28,7 +29,7 @@ impl Watched {
         // Whoever still writes there finds out by itself, or is gone in a moment, and begins nothing new.
         let _ = match self {
             Self::Folder(folder) => std::fs::remove_dir_all(folder),
-            Self::Unfinished(folder) => remove_leftovers(folder).map(|_| ()),
+            Self::Unfinished(folder) => lookalike_batch::remove_unfinished(folder),
             Self::Begun(_) => Ok(()),
         };
     }
@@ -36,15 +37,21 @@ impl Watched {
     /// What a user should know of it.
     fn told(&self) -> Option<String> {
         let resumable = |path: &Path| format!("--resume goes on from {}", path.display());
+        let anew = || {
+            "nothing was finished that --resume could go on from: the same command starts from the beginning"
+                .to_owned()
+        };
         match self {
             Self::Folder(_) => None,
             Self::Unfinished(folder) => match Progress::of(folder)? {
-                Progress::Begun => Some(resumable(folder)),
+                Progress::Begun => Some(anew()),
+                Progress::Resumable => Some(resumable(folder)),
                 Progress::Finished => {
                     Some(format!("the results in {} are complete", folder.display()))
                 }
             },
-            Self::Begun(file) => file.exists().then(|| resumable(file)),
+            Self::Begun(folder) if can_resume(folder) => Some(resumable(folder)),
+            Self::Begun(folder) => folder.exists().then(anew),
         }
     }
 }
@@ -59,9 +66,27 @@ pub(crate) fn remove_unfinished(folder: &Path) {
     watch(Watched::Unfinished(folder.to_owned()));
 }
 
-/// Has the command say, when it is interrupted, that `--resume` goes on with `file`.
-pub(crate) fn tell_of(file: &Path) {
-    watch(Watched::Begun(file.to_owned()));
+/// Has the command say, when it is interrupted, whether `--resume` goes on with the build of an index in `folder`.
+pub(crate) fn tell_of(folder: &Path) {
+    watch(Watched::Begun(folder.to_owned()));
+}
+
+/// Says before a job that is to be resumed when there is nothing to go on from.
+pub(crate) fn warn_of_nothing_in(folder: &Path) {
+    let progress = Progress::of(folder);
+    warn_of_nothing_to_resume(matches!(
+        progress,
+        Some(Progress::Resumable | Progress::Finished)
+    ));
+}
+
+/// The same, where it is known.
+pub(crate) fn warn_of_nothing_to_resume(is_resumable: bool) {
+    if !is_resumable {
+        crate::console::warning(
+            "there is nothing to resume: no earlier job got so far that it could be gone on with; this one starts from the beginning",
+        );
+    }
 }
 
 fn watch(watched: Watched) {

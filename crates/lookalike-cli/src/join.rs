@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lookalike_batch::{FingerprintJoin, Observer};
 use lookalike_corpus::{AtomicFile, Compression};
 
-use crate::arguments::RunArguments;
+use crate::arguments::{LossArguments, RunArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 
@@ -44,15 +44,16 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Stop at the first line that cannot be read, instead of counting and listing it
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    losses: LossArguments,
 
     #[command(flatten)]
     run: RunArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    // F may be an index, which is searched where it lies.
+    crate::bus_error::name_file(&arguments.f);
     let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
     let console = Console::new(arguments.run.quiet);
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         f: &arguments.f,
         q: arguments.q.as_deref(),
         distance: arguments.distance,
-        strict: arguments.strict,
+        losses: arguments.losses.policy(),
         limits: &limits,
         folder: spool.path(),
         observer: &console,
@@ -79,7 +80,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::join_summary(&summary, &console.measured());
     }
-    Ok(())
+    let sides = [&summary.f].into_iter().chain(&summary.q);
+    arguments.losses.end(sides.flat_map(|side| &side.skipped))
 }
 
 fn write_file(

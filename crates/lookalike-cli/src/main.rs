@@ -1,10 +1,10 @@
 //! The `lookalike` command: near-duplicate detection for collections of any size.
 //!
 //! One file a subcommand; `arguments` holds what they share, `console` everything that is printed. Results go to
-//! standard output or into the directory given with `-o`, all else to standard error. Exit status: 0 done, 1 failed,
-//! 2 wrong usage.
+//! standard output or into the directory given with `-o`, all else to standard error. `failure` has the exit statuses.
 
 mod arguments;
+mod bus_error;
 mod client;
 mod completions;
 mod config;
@@ -20,10 +20,13 @@ mod index;
 mod interrupt;
 mod join;
 mod machine;
+mod open_files;
+mod option_uses;
 mod overlap;
 mod pairs;
 mod serve;
 mod size;
+mod spool;
 mod store;
 mod terms;
 
@@ -50,7 +53,10 @@ Examples:
   lookalike serve --data store                  the online service, on this machine
   lookalike explain a.html b.html               why two documents match, or do not
 
-Every near-duplicate that is reported was verified by exact resemblance.";
+Every near-duplicate that is reported was verified by exact resemblance.
+
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but records or files that were to be read could not be (see
+--max-skipped); 130 or 143 ended by a signal.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -103,6 +109,7 @@ fn read_arguments() -> Result<Cli, Failure> {
     let words: Vec<_> = std::env::args_os().collect();
     let command = config::with_defaults(Cli::command(), &words)?;
     let read = command.get_matches_from(words);
+    option_uses::check(&read)?;
     Cli::from_arg_matches(&read).map_err(|error| error.exit())
 }
 

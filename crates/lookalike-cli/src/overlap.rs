@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use lookalike::chunk::{Bits, Chunking};
 use lookalike_batch::overlap::{
-    AtlasOptions, By, Engine, ExactCopies, Least, Overlap, OverlapSettings, ServerName,
+    ATLAS_RESULTS, AtlasOptions, By, Engine, ExactCopies, Least, Overlap, OverlapSettings,
+    ServerName,
 };
 use lookalike_batch::{Folder, Observer, RepeatedIds};
-use lookalike_corpus::{Inputs, OutputFormat};
+use lookalike_corpus::{OutputFolder, OutputFormat};
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, command_line, output_format,
@@ -59,7 +60,8 @@ pub(crate) struct Arguments {
     #[arg(
         long,
         value_name = "SHARE",
-        default_value_t = 0.0,
+        default_value = "0",
+        value_parser = crate::arguments::share,
         help_heading = "Overlap"
     )]
     min_containment: f64,
@@ -109,7 +111,8 @@ pub(crate) struct Arguments {
         help_heading = "Output")]
     output_format: OutputFormat,
 
-    /// Go on with a job that was interrupted
+    /// Go on with a job that was interrupted: what it had read and counted is taken over. One that was still reading starts
+    /// from the beginning
     #[arg(
         long,
         conflicts_with = "overwrite",
@@ -167,8 +170,7 @@ fn bits(text: &str) -> Result<Bits, String> {
 
 /// A share above 0 and at most 1.
 fn share(text: &str) -> Result<f64, String> {
-    let share = text
-        .parse()
+    let share = crate::arguments::share(text)
         .ok()
         .filter(|share| *share > 0.0 && *share <= 1.0);
     share.ok_or_else(|| format!("{text:?} is not a share above 0 and at most 1"))
@@ -189,7 +191,7 @@ impl Arguments {
                 None => ExactCopies::Listed,
             }),
             repeated_ids: self.repeated_ids,
-            strict: self.input.strict,
+            losses: self.input.losses.policy(),
         }
     }
 }
@@ -222,7 +224,7 @@ impl Arguments {
 
     /// Where temporary files go. The output directory is made when it is that.
     fn temporary(&self) -> Result<PathBuf, Failure> {
-        let Some(output) = self.output.as_ref().filter(|_| self.run.tmp.is_none()) else {
+        let Some(output) = &self.output else {
             return Ok(std::env::temp_dir());
         };
         std::fs::create_dir_all(output).map_err(|error| {
@@ -270,8 +272,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let spool = arguments.run.spool(arguments.temporary()?)?;
     if let Some(output) = &arguments.output {
         interrupt::remove_unfinished(output);
+        if arguments.resume {
+            interrupt::warn_of_nothing_in(output);
+        }
     }
-    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let output = arguments.output.as_deref().map(|path| OutputFolder {
+        path,
+        results: &ATLAS_RESULTS,
+    });
+    let inputs = arguments
+        .input
+        .discover(&options, spool.path(), output, arguments.run.quiet)?;
     let console = Console::new(arguments.run.quiet);
     let boilerplate = &arguments.boilerplate;
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
@@ -300,7 +311,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::overlap_summary(&summary, &console.measured());
     }
-    Ok(())
+    arguments.input.losses.end(&summary.skipped)
 }
 
 fn atlas(
@@ -323,5 +334,5 @@ fn atlas(
     } else if !arguments.run.quiet {
         console::atlas_summary(&summary, folder);
     }
-    Ok(())
+    arguments.input.losses.end(&summary.overlap.skipped)
 }

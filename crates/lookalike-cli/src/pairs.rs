@@ -3,11 +3,11 @@
 use std::io::{BufWriter, stdout};
 
 use lookalike_batch::{Job, Observer, RepeatedIds, Settings};
-use lookalike_corpus::{InputOptions, Inputs};
+use lookalike_corpus::InputOptions;
 
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
-    ScopeArguments,
+    ScopeArguments, TestArguments,
 };
 use crate::console::{self, Console};
 use crate::failure::Failure;
@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     method: MethodArguments,
+
+    #[command(flatten)]
+    tests: TestArguments,
 
     #[command(flatten)]
     scope: ScopeArguments,
@@ -60,8 +63,9 @@ impl Arguments {
             recall: method.recall,
             scope: self.scope.scope(),
             lengths: self.scope.lengths,
+            tests: self.tests.tests.clone(),
             repeated_ids: self.repeated_ids,
-            strict: self.input.strict,
+            losses: self.input.losses.policy(),
             ..Settings::default()
         })
     }
@@ -82,7 +86,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
-    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let inputs = arguments
+        .input
+        .discover(&options, spool.path(), None, arguments.run.quiet)?;
     let console = Console::new(arguments.run.quiet);
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let settings = match early {
@@ -111,5 +117,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::pairs_summary(&summary, &console.measured());
     }
-    Ok(())
+    arguments.input.losses.end(&summary.skipped)
 }

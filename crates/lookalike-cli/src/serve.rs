@@ -1,6 +1,9 @@
 //! `lookalike serve`: the online service.
 
-use std::fs::OpenOptions;
+mod keys;
+mod log;
+mod signals;
+
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,14 +11,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike_server::{
-    App, Clock, Entry, Keys, Level, Limits, Log, NewKey, Role, Setup, Tls, TlsError, check_address,
+    App, Clock, Entry, Level, Limits, Listeners, Log, Setup, Tls, TlsError, check_address,
 };
-use lookalike_store::{OpenOptions as StoreOptions, Store, StoreError};
+use lookalike_store::{OpenOptions as StoreOptions, Store, StoreError, StoreId};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
+use self::log::LogQueue;
+use self::signals::{Hangups, Signals};
 use crate::failure::Failure;
-use crate::{console, machine, size};
+use crate::{machine, open_files, size};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -40,6 +45,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", env = "LOOKALIKE_DATA")]
     data: Option<PathBuf>,
 
+    /// Refuse to start with a new store: the directory must hold one already
+    #[arg(long, env = "LOOKALIKE_REQUIRE_EXISTING")]
+    require_existing: bool,
+
+    /// Refuse to start with another store than this one; `lookalike store info DIR` shows the identity
+    #[arg(long, value_name = "IDENTITY", env = "LOOKALIKE_STORE_ID")]
+    store_id: Option<StoreId>,
+
     /// Directory for snapshots that clients ask for, best on the file system of the data; none are made without it
     #[arg(long, value_name = "DIR", env = "LOOKALIKE_SNAPSHOTS")]
     snapshots: Option<PathBuf>,
@@ -53,6 +66,10 @@ pub(crate) struct Arguments {
     )]
     listen: SocketAddr,
 
+    /// Where to listen for /healthz and /readyz alone, without TLS and beyond the reach of --max-connections
+    #[arg(long, value_name = "ADDRESS:PORT", env = "LOOKALIKE_HEALTH_LISTEN")]
+    health_listen: Option<SocketAddr>,
+
     /// File with the hashes of API keys, one a line; without it whoever reaches the address may do everything
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_KEYS")]
     keys: Option<PathBuf>,
@@ -62,24 +79,14 @@ pub(crate) struct Arguments {
     make_key: Option<String>,
 
     /// Certificates in PEM, the service's own first, to speak TLS with
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "LOOKALIKE_TLS_CERT",
-        requires = "tls_key"
-    )]
+    #[arg(long, value_name = "FILE", env = "LOOKALIKE_TLS_CERT")]
     tls_cert: Option<PathBuf>,
 
     /// Private key of the first certificate, in PEM
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "LOOKALIKE_TLS_KEY",
-        requires = "tls_cert"
-    )]
+    #[arg(long, value_name = "FILE", env = "LOOKALIKE_TLS_KEY")]
     tls_key: Option<PathBuf>,
 
-    /// Believe the clock though it is more than a year ahead of the data
+    /// Believe the clock at the start though it is more than an hour ahead of the data: after a rest of that long
     #[arg(long, env = "LOOKALIKE_TRUST_CLOCK")]
     trust_clock: bool,
 
@@ -99,11 +106,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", env = "LOOKALIKE_MAX_CONNECTIONS", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     max_connections: u32,
 
+    /// Most connections of one address, in IPv6 of one /64; behind a proxy give as many as --max-connections [default: half of these]
+    #[arg(long, value_name = "N", env = "LOOKALIKE_MAX_ADDRESS_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
+    max_address_connections: Option<u32>,
+
     /// Most collections
     #[arg(long, value_name = "N", env = "LOOKALIKE_MAX_COLLECTIONS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     max_collections: u32,
 
-    /// Memory for requests in progress, all together
+    /// Memory for requests in progress, all together; of bodies that are still to come one key, or one address without keys, has at most half
     #[arg(long, value_name = "SIZE", env = "LOOKALIKE_REQUEST_MEMORY", default_value = "256M", value_parser = size::parse, help_heading = "Limits")]
     request_memory: u64,
 
@@ -115,11 +126,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_BODY_TIMEOUT", default_value = "30", value_parser = seconds, help_heading = "Limits")]
     body_timeout: Duration,
 
-    /// How long a request waits for memory and for a thread before it is told to come again
+    /// Bytes a second that the body of a request must bring at least, over each 5 seconds
+    #[arg(long, value_name = "SIZE", env = "LOOKALIKE_MIN_BODY_RATE", default_value = "1K", value_parser = size::parse, help_heading = "Limits")]
+    min_body_rate: u64,
+
+    /// How long a request may wait for memory and for a thread before it is refused with 503 and `Retry-After`; where many wait to be read, a fiftieth of it
     #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_PATIENCE", default_value = "1", value_parser = seconds, help_heading = "Limits")]
     patience: Duration,
 
-    /// How long requests in progress may take to end at a SIGTERM or SIGINT; a second one ends them at once
+    /// How long requests in progress may take to end at a SIGTERM or SIGINT; a second one ends everything at once
     #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_DRAIN", default_value = "10", value_parser = seconds, help_heading = "Limits")]
     drain: Duration,
 
@@ -162,10 +177,11 @@ fn failed(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> Failur
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let (Some(wanted), Some(file)) = (&arguments.make_key, &arguments.keys) {
-        return make_key(wanted, file);
+        return keys::make(wanted, file);
     }
-    let keys = read_keys(arguments.keys.as_deref())?;
+    let keys = keys::read(arguments.keys.as_deref())?;
     let limits = arguments.limits();
+    let pem = arguments.pem()?;
     check_address(arguments.listen, &keys).map_err(|error| Failure::Usage(error.to_string()))?;
     if arguments.print_config {
         return print_config(arguments, &limits, keys.len());
@@ -176,22 +192,33 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 .to_owned(),
         )
     })?;
-    let tls = arguments.tls()?;
-    check_files()?;
-    let log = arguments.log();
+    let tls = pem.map(tls).transpose()?;
+    open_files::raise_limit();
+    let queue = LogQueue::start().map_err(failed("threads"))?;
+    let log = arguments.log(&queue);
     tell_of_panics(&log);
+    if keys.are_required() && keys.is_empty() {
+        log.say(&nobody_may_ask());
+    }
     if tls.is_none() && !arguments.listen.ip().to_canonical().is_loopback() {
         let entry = Entry::new(Level::Warn, "no-tls");
         let remedy = "keys can be overheard: give --tls-cert and --tls-key, or put a proxy that speaks TLS before it";
         log.say(&entry.with("remedy", remedy));
     }
+    let connections = limits.connections + arguments.health_connections();
+    open_files::ensure_enough(connections, 0)?;
     let options = StoreOptions {
-        create: true,
+        create: !arguments.require_existing,
+        identity: arguments.store_id,
         ..StoreOptions::default()
     };
-    let store = Store::open(data, options).map_err(store_failed)?;
+    let store = Store::open(data, options).map_err(not_opened)?;
+    let collections = store.collections().len();
+    let entry = Entry::new(Level::Info, "store").with("identity", store.identity().to_string());
+    log.say(&entry.with("collections", collections));
+    open_files::ensure_enough(connections, collections)?;
     if let Some(folder) = &arguments.snapshots {
-        std::fs::create_dir_all(folder).map_err(failed(folder.display()))?;
+        private_folder(folder).map_err(failed(folder.display()))?;
     }
     let clock: Clock = Arc::new(crate::store::now);
     let setup = Setup {
@@ -208,32 +235,39 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(failed("threads"))?;
-    let served = serve(&runtime, arguments, Arc::new(app), tls.map(Arc::new), &log);
+    let outlets = (&log, &queue);
+    let served = serve(
+        &runtime,
+        arguments,
+        Arc::new(app),
+        tls.map(Arc::new),
+        outlets,
+    );
     runtime.shutdown_background();
+    queue.flush(LAST_WORDS);
     served
 }
 
-/// Open files without which nothing can begin: those of the runtime, the store and the log.
-#[cfg(unix)]
-const FILES: u64 = 32;
+/// How long the last lines of the log may take at the end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the store may take to close once it is told to hurry.
+const LAST_CHANCE: Duration = Duration::from_secs(1);
 
-/// The runtime panics in the middle of its start when it gets no files: that there are too few is told before.
-#[cfg(unix)]
-fn check_files() -> Result<(), Failure> {
-    use rustix::process::{Resource, getrlimit};
-    match getrlimit(Resource::Nofile).current {
-        Some(most) if most < FILES => Err(Failure::Failed(format!(
-            "too many open files for this process: it may have {most} (ulimit -n), and needs {FILES}, one for each connection (--max-connections), \
-             and one for each run of the collections"
-        ))),
-        _ => Ok(()),
-    }
+/// A file of keys without a key: all were revoked.
+fn nobody_may_ask() -> Entry {
+    let remedy = "nobody may ask: add a key with --make-key ROLE:NAME and send SIGHUP";
+    Entry::new(Level::Warn, "no-keys").with("remedy", remedy)
 }
 
-#[cfg(not(unix))]
-fn check_files() -> Result<(), Failure> {
-    Ok(())
+/// Makes a folder that only its owner may look into, and those above it.
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(folder)
 }
+
+/// How often the store is told the time.
+const TELL_TIME: Duration = Duration::from_secs(60);
 
 /// Serves until a signal, then closes the store.
 fn serve(
@@ -241,28 +275,44 @@ fn serve(
     arguments: &Arguments,
     app: Arc<App>,
     tls: Option<Arc<Tls>>,
-    log: &Log,
+    (log, queue): (&Log, &LogQueue),
 ) -> Result<(), Failure> {
     runtime.block_on(async {
         let address = arguments.listen;
-        let listener = TcpListener::bind(address).await.map_err(failed(format!(
-            "{address}: cannot listen there, choose another address with --listen"
-        )))?;
-        let address = listener.local_addr().map_err(failed(address))?;
+        let main = listen(address, "--listen").await?;
+        let health = match arguments.health_listen {
+            Some(address) => Some(listen(address, "--health-listen").await?),
+            None => None,
+        };
+        let address = main.local_addr().map_err(failed(address))?;
         let mut signals = Signals::new().map_err(failed("signals"))?;
         let mut hangups = Hangups::new().map_err(failed("signals"))?;
         let entry = Entry::new(Level::Info, "listening").with("address", address.to_string());
         let entry = entry.with("tls", tls.is_some());
+        let health_address = health
+            .as_ref()
+            .and_then(|listener| listener.local_addr().ok());
+        let entry = match health_address {
+            Some(address) => entry.with("health_address", address.to_string()),
+            None => entry,
+        };
+        let listeners = Listeners { main, health };
         log.say(&entry.with("version", env!("CARGO_PKG_VERSION")));
         let (hurry, hurried) = tokio::sync::oneshot::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let watching = log.clone();
-        let watcher = tokio::spawn(async move {
+        let (watching, lines) = (log.clone(), queue.clone());
+        tokio::spawn(async move {
             let signal = signals.next().await;
             watching.say(&Entry::new(Level::Info, "stopping").with("signal", signal));
             let _ = stop.send(());
             signals.next().await;
             let _ = hurry.send(());
+            // Closing the store may wait for a merge of hours; what was acknowledged is safe without it.
+            tokio::select! {
+                () = tokio::time::sleep(LAST_CHANCE) => {}
+                _ = signals.next() => {}
+            }
+            end_at_once(&watching, &lines);
         });
         let first = async { drop(stopped.await) };
         let second = async {
@@ -274,97 +324,60 @@ fn serve(
         let reloading = async {
             loop {
                 hangups.next().await;
-                log.say(&arguments.reload(&app, tls.as_deref()));
+                arguments.reload(&app, tls.as_deref(), log);
+            }
+        };
+        let telling_time = async {
+            loop {
+                app.observe_time();
+                tokio::time::sleep(TELL_TIME).await;
             }
         };
         tokio::select! {
-            () = lookalike_server::serve(listener, &app, tls.as_ref(), first, second) => {}
+            () = lookalike_server::serve(listeners, &app, tls.as_ref(), first, second) => {}
             () = reloading => {}
+            () = telling_time => {}
         }
-        watcher.abort();
         app.close().await.map_err(store_failed)?;
         log.say(&Entry::new(Level::Info, "stopped"));
         Ok(())
     })
 }
 
+async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(failed(format!(
+        "{address}: cannot listen there, choose another address with {flag}"
+    )))
+}
+
+/// Ends the process without closing the store, as a crash would.
+#[expect(
+    clippy::exit,
+    reason = "threads that close the store cannot be stopped in another way"
+)]
+fn end_at_once(log: &Log, lines: &LogQueue) {
+    log.say(
+        &Entry::new(Level::Warn, "not-closed")
+            .with("remedy", "nothing that was acknowledged is lost"),
+    );
+    lines.flush(LAST_WORDS);
+    std::process::exit(1);
+}
+
+/// Why there is no store to serve.
+fn not_opened(error: StoreError) -> Failure {
+    let remedy = match error {
+        StoreError::NoStore { .. } => {
+            "; is the medium mounted? without --require-existing and --store-id an empty one is made"
+        }
+        _ => "",
+    };
+    Failure::Failed(format!("{error}{remedy}"))
+}
+
 fn store_failed(error: StoreError) -> Failure {
     Failure::Failed(error.to_string())
-}
-
-/// The signals that end the service.
-#[cfg(unix)]
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) -> &'static str {
-        // Without a handler nothing can be waited for.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        "Ctrl-C"
-    }
-}
-
-/// The signal to read the files of keys and TLS again.
-#[cfg(unix)]
-struct Hangups(tokio::signal::unix::Signal);
-
-#[cfg(unix)]
-impl Hangups {
-    fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::hangup()).map(Self)
-    }
-
-    async fn next(&mut self) {
-        if self.0.recv().await.is_none() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Hangups;
-
-#[cfg(not(unix))]
-impl Hangups {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) {
-        std::future::pending::<()>().await;
-    }
 }
 
 /// Messages of panics may quote texts: the log gets the place only.
@@ -390,46 +403,78 @@ struct Pem {
     key: Vec<u8>,
 }
 
-impl Arguments {
-    /// What connections are secured with.
-    fn tls(&self) -> Result<Option<Tls>, Failure> {
-        let Some(Pem { chain, key }) = self.pem()? else {
-            return Ok(None);
-        };
-        let wrong = |error: TlsError| Failure::Failed(format!("--tls-cert, --tls-key: {error}"));
-        Tls::new(&chain, &key).map(Some).map_err(wrong)
-    }
+fn unusable(error: TlsError) -> Failure {
+    Failure::Failed(format!("--tls-cert, --tls-key: {error}"))
+}
 
-    /// Certificates and their key, as they are in their files.
+/// What connections are secured with.
+fn tls(pem: Pem) -> Result<Tls, Failure> {
+    Tls::new(&pem.chain, &pem.key).map_err(unusable)
+}
+
+impl Arguments {
+    /// Certificates and their key, as they are in their files. One of the two alone is a mistake, wherever it is set.
     fn pem(&self) -> Result<Option<Pem>, Failure> {
-        let (Some(chain), Some(key)) = (&self.tls_cert, &self.tls_key) else {
-            return Ok(None);
+        let half = |set: &str, missing: &str, what: &str| {
+            Err(Failure::Usage(format!(
+                "{set} is set without {missing}, and the service would speak no TLS: name {what} with --{missing}, LOOKALIKE_{} or {missing} in the file of --config, or leave out both",
+                missing.replace('-', "_").to_uppercase()
+            )))
+        };
+        let (chain, key) = match (&self.tls_cert, &self.tls_key) {
+            (None, None) => return Ok(None),
+            (Some(chain), Some(key)) => (chain, key),
+            (Some(_), None) => return half("tls-cert", "tls-key", "its private key"),
+            (None, Some(_)) => return half("tls-key", "tls-cert", "its certificate"),
         };
         let read = |path: &Path| std::fs::read(path).map_err(failed(path.display()));
         let (chain, key) = (read(chain)?, read(key)?);
         Ok(Some(Pem { chain, key }))
     }
 
-    /// Reads the files of keys and TLS again; what is wrong with them leaves all as it is.
-    fn reload(&self, app: &App, tls: Option<&Tls>) -> Entry {
-        match self.reload_all(app, tls) {
-            Ok(keys) => Entry::new(Level::Info, "reloaded").with("keys", keys),
-            Err(Failure::Failed(reason) | Failure::Usage(reason)) => {
-                Entry::new(Level::Error, "not-reloaded").with("reason", reason)
+    /// Reads the files of keys and TLS again. What is wrong with one of them leaves that one as it is, and keeps no change of the
+    /// other back.
+    fn reload(&self, app: &App, tls: Option<&Tls>, log: &Log) {
+        let keys = self.reload_keys(app);
+        let tls = tls.map_or(Ok(()), |tls| self.reload_tls(tls));
+        app.set_reload_failed(keys.is_err() || tls.is_err());
+        let part = |part: &str, failure: Failure| {
+            let entry = Entry::new(Level::Error, "not-reloaded").with("part", part);
+            log.say(&entry.with("reason", failure.to_string()));
+        };
+        match keys {
+            Ok(keys) => {
+                log.say(&Entry::new(Level::Info, "reloaded").with("keys", keys));
+                if keys == Some(0) {
+                    log.say(&nobody_may_ask());
+                }
             }
-            Err(Failure::ReaderGone) => Entry::new(Level::Error, "not-reloaded"),
+            Err(failure) => part("keys", failure),
+        }
+        if let Err(failure) = tls {
+            part("tls", failure);
         }
     }
 
-    fn reload_all(&self, app: &App, tls: Option<&Tls>) -> Result<usize, Failure> {
-        let keys = read_keys(self.keys.as_deref())?;
-        if let (Some(tls), Some(Pem { chain, key })) = (tls, self.pem()?) {
-            tls.replace(&chain, &key)
-                .map_err(|error| Failure::Failed(format!("--tls-cert, --tls-key: {error}")))?;
-        }
-        let count = keys.len();
+    /// How many keys there are now; none where no key is asked for.
+    fn reload_keys(&self, app: &App) -> Result<Option<usize>, Failure> {
+        let keys = keys::read(self.keys.as_deref())?;
+        let count = keys.are_required().then_some(keys.len());
         app.set_keys(keys);
         Ok(count)
+    }
+
+    fn reload_tls(&self, tls: &Tls) -> Result<(), Failure> {
+        match self.pem()? {
+            Some(Pem { chain, key }) => tls.replace(&chain, &key).map_err(unusable),
+            None => Ok(()),
+        }
+    }
+
+    /// Connections that --health-listen takes.
+    fn health_connections(&self) -> usize {
+        self.health_listen
+            .map_or(0, |_| lookalike_server::HEALTH_CONNECTIONS)
     }
 
     fn limits(&self) -> Limits {
@@ -438,8 +483,13 @@ impl Arguments {
             body_bytes: size(self.max_body),
             batch: self.max_batch as usize,
             connections: self.max_connections as usize,
+            address_connections: self
+                .max_address_connections
+                .unwrap_or_else(|| self.max_connections.div_ceil(2))
+                as usize,
             header_timeout: self.header_timeout,
             body_timeout: self.body_timeout,
+            body_rate: size(self.min_body_rate),
             patience: self.patience,
             drain: self.drain,
             request_memory: size(self.request_memory),
@@ -451,24 +501,15 @@ impl Arguments {
         }
     }
 
-    fn log(&self) -> Log {
+    fn log(&self, queue: &LogQueue) -> Log {
         let level = match self.log {
             LogLevel::Error => Level::Error,
             LogLevel::Warn => Level::Warn,
             LogLevel::Info => Level::Info,
             LogLevel::Debug => Level::Debug,
         };
-        Log::new(level, |entry| {
-            let mut line = serde_json::json!({
-                "time": jiff::Timestamp::now().to_string(),
-                "level": entry.level.to_string(),
-                "event": entry.event,
-            });
-            if let Some(object) = line.as_object_mut() {
-                object.extend(entry.fields.clone());
-            }
-            console::json_beside(&line);
-        })
+        let queue = queue.clone();
+        Log::new(level, move |entry| queue.push(entry))
     }
 }
 
@@ -476,95 +517,30 @@ fn print_config(arguments: &Arguments, limits: &Limits, keys: usize) -> Result<(
     let config = serde_json::json!({
         "config": arguments.config,
         "data": arguments.data,
+        "require_existing": arguments.require_existing,
+        "store_id": arguments.store_id.map(|id| id.to_string()),
         "snapshots": arguments.snapshots,
         "tls_cert": arguments.tls_cert,
         "tls_key": arguments.tls_key,
         "trust_clock": arguments.trust_clock,
         "listen": arguments.listen,
+        "health_listen": arguments.health_listen,
         "keys": arguments.keys,
         "number_of_keys": keys,
         "threads": limits.workers,
         "max_body": limits.body_bytes,
         "max_batch": limits.batch,
         "max_connections": limits.connections,
+        "max_address_connections": limits.address_connections,
         "max_collections": limits.collections,
         "request_memory": limits.request_memory,
         "header_timeout": limits.header_timeout.as_secs_f64(),
+        "min_body_rate": limits.body_rate,
         "body_timeout": limits.body_timeout.as_secs_f64(),
         "patience": limits.patience.as_secs_f64(),
         "drain": limits.drain.as_secs_f64(),
         "log": format!("{:?}", arguments.log).to_lowercase(),
     });
     writeln!(std::io::stdout(), "{config:#}")?;
-    Ok(())
-}
-
-/// The keys of a file, which nobody else may change.
-fn read_keys(file: Option<&Path>) -> Result<Keys, Failure> {
-    let Some(file) = file else {
-        return Ok(Keys::default());
-    };
-    let shown = file.display();
-    let text = std::fs::read_to_string(file).map_err(failed(format!(
-        "{shown}: make a key with --make-key ROLE:NAME, which makes the file"
-    )))?;
-    check_mode(file)?;
-    let keys: Keys = text
-        .parse()
-        .map_err(|error| Failure::Failed(format!("{shown}: {error}")))?;
-    if keys.is_empty() {
-        return Err(Failure::Failed(format!(
-            "{shown}: no key in this file: make one with --make-key ROLE:NAME"
-        )));
-    }
-    Ok(keys)
-}
-
-#[cfg(unix)]
-fn check_mode(file: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let shown = file.display();
-    let mode = std::fs::metadata(file)
-        .map_err(failed(shown))?
-        .permissions()
-        .mode();
-    if mode & 0o022 == 0 {
-        return Ok(());
-    }
-    let shown = file.display();
-    Err(Failure::Failed(format!(
-        "{shown}: others may write to this file and give themselves keys: chmod go-w {shown}"
-    )))
-}
-
-#[cfg(not(unix))]
-fn check_mode(_file: &Path) -> Result<(), Failure> {
-    Ok(())
-}
-
-/// Makes a key, adds its hash to the file, and prints it.
-fn make_key(wanted: &str, file: &Path) -> Result<(), Failure> {
-    let usage = |error: String| Failure::Usage(format!("--make-key {wanted}: {error}"));
-    let (role, name) = wanted
-        .split_once(':')
-        .ok_or_else(|| usage("write ROLE:NAME, for example write:crawler".to_owned()))?;
-    let role: Role = role
-        .parse()
-        .map_err(|error: lookalike_server::KeyError| usage(error.to_string()))?;
-    let mut chance = [0; 32];
-    getrandom::fill(&mut chance)
-        .map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
-    let key = NewKey::make(role, name, chance).map_err(|error| usage(error.to_string()))?;
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let shown = file.display();
-    let mut lines = options.open(file).map_err(failed(&shown))?;
-    lines
-        .write_all(key.line.as_bytes())
-        .and_then(|()| lines.sync_all())
-        .map_err(failed(&shown))?;
-    writeln!(std::io::stdout(), "{}", key.secret)?;
     Ok(())
 }

@@ -11,11 +11,12 @@ use lookalike_batch::codes::{CodeFile, Codes, Name};
 use lookalike_server::default_scheme;
 use lookalike_store::fs::{Fs, RealFs};
 use lookalike_store::{
-    CollectionSettings, Document, OpenOptions, Store, StoreError, Time, Tuning, Write, restore,
-    salvage, verify,
+    CollectionSettings, Document, OpenOptions, Store, StoreError, Time, Tuning, Write, info,
+    restore, salvage, verify,
 };
 use serde_json::json;
 
+use crate::arguments::LossArguments;
 use crate::console;
 use crate::failure::Failure;
 
@@ -26,6 +27,7 @@ Stop the service first: each of these needs the directory for itself. A running 
 
 Examples:
   lookalike store verify store                        every byte, and how the parts fit
+  lookalike store info store                          its identity and the names of its collections
   lookalike store snapshot store monday               runs are hard links where that is possible
   lookalike store restore monday new-store            checked before it is used
   lookalike store salvage broken-store new-store      what can still be read
@@ -39,6 +41,11 @@ pub(crate) struct Arguments {
 enum Command {
     /// Read every byte and check how the parts fit
     Verify {
+        /// Directory of the data
+        data: PathBuf,
+    },
+    /// Show the identity of the store, for `serve --store-id`, and its collections
+    Info {
         /// Directory of the data
         data: PathBuf,
     },
@@ -88,9 +95,8 @@ struct LoadArguments {
     #[arg(long, value_name = "TEXT")]
     scheme: Option<Scheme>,
 
-    /// Stop at the first line that cannot be read, instead of counting and listing it
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    losses: LossArguments,
 
     /// Leave the collection in as many runs as it came to: more files follow
     #[arg(long)]
@@ -114,6 +120,10 @@ fn failed(error: StoreError) -> Failure {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {
         Command::Verify { data } => verify_all(data),
+        Command::Info { data } => {
+            let info = info(&RealFs::default(), data).map_err(failed)?;
+            say(&json!({"identity": info.identity.to_string(), "collections": info.collections}))
+        }
         Command::Snapshot { data, target } => {
             let store = Store::open(data, OpenOptions::default()).map_err(failed)?;
             let made = store.snapshot(target).map_err(failed)?;
@@ -121,7 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
         }
         Command::Restore { snapshot, target } => {
-            let made = restore(&RealFs, snapshot, target).map_err(failed)?;
+            let made = restore(&RealFs::default(), snapshot, target).map_err(failed)?;
             say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
         }
         Command::Salvage { data, target } => salvage_all(data, target),
@@ -134,19 +144,29 @@ fn say(summary: &serde_json::Value) -> Result<(), Failure> {
 }
 
 fn verify_all(data: &Path) -> Result<(), Failure> {
-    let found = verify(&RealFs, data).map_err(failed)?;
-    let mut damaged = 0;
+    let found = verify(&RealFs::default(), data).map_err(failed)?;
+    let (mut damaged, mut torn) = (0, 0);
     for (name, found) in &found {
         let line = match found {
-            Ok(recovery) => json!({
-                "collection": name, "state": "whole", "clean": recovery.clean, "torn_bytes": recovery.torn_bytes,
-            }),
+            Ok(recovery) => {
+                torn += u64::from(recovery.torn_bytes > 0);
+                json!({
+                    "collection": name, "state": if recovery.torn_bytes > 0 { "torn" } else { "whole" },
+                    "clean": recovery.clean, "torn_bytes": recovery.torn_bytes,
+                })
+            }
             Err(error) => {
                 damaged += 1;
                 json!({"collection": name, "state": "damaged", "reason": error.to_string()})
             }
         };
         say(&line)?;
+    }
+    if torn > 0 {
+        console::warning(&format!(
+            "{torn} of {} collections end with a write that a crash interrupted: it was never acknowledged, and is dropped at the next start",
+            found.len()
+        ));
     }
     if damaged == 0 {
         return Ok(());
@@ -158,7 +178,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
 }
 
 fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
-    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let fs: Arc<dyn Fs> = Arc::new(RealFs::default());
     let saved = salvage(&fs, data, target, OpenOptions::default()).map_err(failed)?;
     let lost: Vec<String> = saved.lost.iter().map(ToString::to_string).collect();
     say(&json!({"changes_saved": saved.saved, "lost": lost}))?;
@@ -209,7 +229,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
     for path in &arguments.files {
         let refused = |error| Failure::Failed(format!("{}: {error}", path.display()));
-        let mut file = CodeFile::open(path, arguments.strict)
+        let mut file = CodeFile::open(path, arguments.losses.policy().is_strict())
             .map_err(|error| Failure::Failed(error.to_string()))?;
         if let Some(scheme) = file.scheme() {
             collection.ensure_scheme_id(scheme).map_err(refused)?;
@@ -233,11 +253,9 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
                 replaced += outcomes.iter().filter(again).count() as u64;
             }
         }
-        let rows = file.summary().skipped.into_iter();
-        skipped.extend(
-            rows.map(|row| json!({"kind": row.kind, "count": row.count, "first": row.first})),
-        );
+        skipped.extend(file.summary().skipped);
     }
+    let unbearable = arguments.losses.policy().check(&skipped, loaded);
     let filled = started.elapsed().as_secs_f64();
     if arguments.no_compact {
         collection.flush().map_err(failed)?;
@@ -251,7 +269,9 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     say(&json!({
         "loaded": loaded, "replaced": replaced, "documents": documents, "skipped": skipped,
         "runs": runs, "filled_after_seconds": filled, "seconds": started.elapsed().as_secs_f64(),
-    }))
+    }))?;
+    unbearable?;
+    arguments.losses.end(&skipped)
 }
 
 /// Inserts of some fingerprints, by batches.

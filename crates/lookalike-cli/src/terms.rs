@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lookalike_batch::{Observer, TermTable};
-use lookalike_corpus::{AtomicFile, Compression, InputOptions, Inputs};
+use lookalike_corpus::{AtomicFile, Compression, InputOptions};
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, Console};
@@ -45,7 +45,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let early = boilerplate.is_off().then(|| scheme(&options)).transpose()?;
     let limits = arguments.run.limits();
     let spool = arguments.run.spool(std::env::temp_dir())?;
-    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let inputs = arguments
+        .input
+        .discover(&options, spool.path(), None, arguments.run.quiet)?;
     let console = Console::new(arguments.run.quiet);
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
     let scheme = match early {
@@ -57,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         options: &options,
         scheme,
         limits: &limits,
-        strict: arguments.input.strict,
+        losses: arguments.input.losses.policy(),
         observer: &console,
     };
     let done = job.count();
@@ -75,5 +77,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::terms_summary(&summary, &console.measured());
     }
-    Ok(())
+    arguments.input.losses.end(&summary.skipped)
 }

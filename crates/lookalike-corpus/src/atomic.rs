@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use tempfile::{Builder, TempPath};
 
 use crate::options::Compression;
+use crate::source::Source;
 #[cfg(feature = "parquet")]
 use crate::table::{Columns, writer};
 
@@ -26,7 +27,7 @@ const ZSTD_LEVEL: i32 = 3;
 #[cfg(feature = "parquet")]
 const SPOOL_LEVEL: i32 = 1;
 
-/// Held for reading while a temporary file is begun.
+/// Held for reading while a temporary file is begun, and while results change places.
 static BEGINNING: RwLock<()> = RwLock::new(());
 
 /// A file in the making. It is written beside its final place as `NAME.tmp-XXXXXX` and gets its
@@ -64,7 +65,22 @@ pub enum OutputFormat {
     Parquet,
 }
 
+impl std::fmt::Display for OutputFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.suffix()[1..])
+    }
+}
+
 impl OutputFormat {
+    /// What results of these sources consist of unless the user says otherwise: Parquet when all of them are tables whose
+    /// columns have types, else lines.
+    pub fn natural(sources: &[Source]) -> OutputFormat {
+        match !sources.is_empty() && sources.iter().all(Source::is_typed_table) {
+            true => OutputFormat::Parquet,
+            false => OutputFormat::JsonLines,
+        }
+    }
+
     /// What names of such files end with: `.jsonl`, `.parquet`.
     pub fn suffix(self) -> &'static str {
         match self {
@@ -297,6 +313,13 @@ pub fn begin_no_more_files() {
     std::mem::forget(BEGINNING.write().unwrap_or_else(PoisonError::into_inner));
 }
 
+/// Runs `work` whole or not at all: [`begin_no_more_files`] waits for it, and keeps it from beginning. It must not begin
+/// an [`AtomicFile`] itself.
+pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
+    let _beginning = BEGINNING.read().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
 /// `NAME.tmp-` and six letters or digits at the end.
 fn is_temporary(name: &OsString) -> bool {
     let name = name.to_string_lossy();
@@ -329,14 +352,17 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Makes the new name itself survive a power cut.
+/// Makes new names in a directory survive a power cut.
+///
+/// # Errors
+/// When the system fails.
 #[cfg(unix)]
-fn sync_directory(directory: &Path) -> io::Result<()> {
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
 /// Directories cannot be synced here.
 #[cfg(not(unix))]
-fn sync_directory(_: &Path) -> io::Result<()> {
+pub fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }

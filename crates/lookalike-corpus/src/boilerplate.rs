@@ -12,12 +12,14 @@ use std::fmt;
 use lookalike::scheme::{Boilerplate, BoilerplateScope};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
+use crate::html::Fallback;
 use crate::options::Format;
-use crate::record::Record;
+use crate::record::{Record, VisibleText};
 use crate::site::server_of;
 
 /// A text of which less than so many bytes would be left keeps all its lines: what little is its own
-/// would make it equal to others that have as little.
+/// would make it equal to others that have as little. The main content of a page of which so little would be left is a
+/// template; what is visible of the page takes its place.
 const LEAST_LEFT: usize = 100;
 
 /// The lines that were learned, by hash.
@@ -125,15 +127,39 @@ impl BoilerplateLines {
         self.keys.is_empty()
     }
 
-    /// Takes the lines out of a record's text.
-    pub(crate) fn strip(&self, record: &mut Record<'_>, format: Format) {
+    /// Takes the lines out of a record's text. With `wants_visible` what a reader sees goes with it.
+    pub(crate) fn strip(&self, record: &mut Record<'_>, format: Format, wants_visible: bool) {
         let Some(site) = site_key(self.scope, record, format) else {
             record.removed.without_site = true;
             return;
         };
         let (left, removed) = self.split(site, &record.text);
         record.removed = removed;
-        if let Cow::Owned(left) = left {
+        let left = match left {
+            Cow::Owned(left) => Some(left),
+            Cow::Borrowed(_) => None,
+        };
+        match &mut record.visible {
+            Some(visible) => {
+                let (own, of_page) = self.split(site, &visible.whole);
+                visible.own = match own {
+                    Cow::Owned(own) => Some(Cow::Owned(own)),
+                    Cow::Borrowed(_) => None,
+                };
+                if removed.kept_whole {
+                    record.removed = of_page;
+                    record.fallback = Fallback::Template;
+                    record.text = Cow::Owned(visible.own().to_owned());
+                }
+            }
+            None if wants_visible && left.is_some() => {
+                let whole = std::mem::take(&mut record.text);
+                let (own, page) = (None, None);
+                record.visible = Some(VisibleText { whole, own, page });
+            }
+            None => {}
+        }
+        if let Some(left) = left {
             record.text = Cow::Owned(left);
         }
     }

@@ -4,6 +4,7 @@
 //! chunk. A line longer than the limit is never held: the parser's reader drops its bytes, the raw
 //! reader passes them on part by part; both count it as one record.
 
+mod array;
 mod cutter;
 mod rows;
 
@@ -16,11 +17,15 @@ use crate::raw::Part;
 use crate::record::BadKind;
 use crate::row::Row;
 use crate::source::{Inputs, Skip, SkipKind, Source};
+use array::ArrayCutter;
 use cutter::Cutter;
 use rows::RowCutter;
 
 /// Pieces in a chunk at most, so that a million empty files do not make one chunk.
 const MAX_PIECES: usize = 4096;
+
+/// Records in a chunk: it takes no more when it has as many, so that what is made of it is bounded, too.
+pub(crate) const MAX_RECORDS: u64 = 1 << 13;
 
 /// Whole files are decompressed in steps of this size; the ratio is looked at after each.
 const FILE_STEP_BYTES: usize = 1 << 20;
@@ -102,6 +107,8 @@ pub(crate) enum Mode {
     Parse,
     /// For copying: files are left alone, over-long lines passed on.
     Copy,
+    /// For copying: as files, tables whose columns have types are left alone.
+    CopyBesideTables,
 }
 
 /// Reads all sources in order; see [`Inputs::chunks`]. Ends after the first error.
@@ -119,6 +126,7 @@ pub struct ChunkReader<'a> {
 /// A source of many records that is being read.
 enum Open<'a> {
     Lines(Cutter<'a>),
+    Array(Box<ArrayCutter<'a>>),
     Rows(RowCutter<'a>),
 }
 
@@ -157,10 +165,14 @@ impl<'a> ChunkReader<'a> {
 
     /// Adds to the chunk until it is large enough or the inputs end.
     fn fill(&mut self, chunk: &mut Chunk) -> Result<(), ReadError> {
-        while chunk.held() < self.limits.chunk_bytes && chunk.pieces.len() < MAX_PIECES {
+        while chunk.held() < self.limits.chunk_bytes
+            && chunk.pieces.len() < MAX_PIECES
+            && chunk.records < MAX_RECORDS
+        {
             if let Some(open) = &mut self.open {
                 let ended = match open {
                     Open::Lines(lines) => lines.fill(chunk, self.limits, self.mode)?,
+                    Open::Array(array) => array.fill(chunk, self.limits, self.mode)?,
                     Open::Rows(rows) => rows.fill(chunk, self.limits.chunk_bytes)?,
                 };
                 if ended {
@@ -179,17 +191,19 @@ impl<'a> ChunkReader<'a> {
         let number = self.next_source as u32;
         let source = &self.inputs.sources[self.next_source];
         self.next_source += 1;
-        if !source.is_document() {
+        let is_apart = self.mode == Mode::CopyBesideTables && source.is_typed_table();
+        if !source.is_document() && !is_apart {
             self.open = Some(match source.format {
                 Format::Jsonl => Open::Lines(Cutter::new(number, source)?),
+                Format::Json => Open::Array(Box::new(ArrayCutter::new(number, source)?)),
                 _ => Open::Rows(RowCutter::new(number, source, &self.options)?),
             });
             return Ok(());
         }
         let start = chunk.bytes.len();
         let state = match self.mode {
-            Mode::Copy => FileState::Unread,
-            Mode::Parse => read_file(source, self.limits, chunk)?,
+            Mode::Copy | Mode::CopyBesideTables => FileState::Unread,
+            Mode::Parse => read_file(source, self.limits, chunk),
         };
         chunk.records += 1;
         chunk.pieces.push(Piece {
@@ -234,8 +248,24 @@ pub(crate) fn max_document_bytes(options: &InputOptions) -> usize {
         .min(isize::MAX as usize / 2)
 }
 
-/// Appends a whole file to the chunk, or says why its bytes are not there.
-fn read_file(source: &Source, limits: Limits, chunk: &mut Chunk) -> Result<FileState, ReadError> {
+/// Appends a whole file to the chunk, or says why its bytes are not there. A file that cannot be read, or changed since it
+/// was found, is one document that is lost; the others are unharmed.
+fn read_file(source: &Source, limits: Limits, chunk: &mut Chunk) -> FileState {
+    let start = chunk.bytes.len();
+    match try_read_file(source, limits, chunk) {
+        Ok(state) => state,
+        Err(error) => {
+            chunk.bytes.truncate(start);
+            FileState::Bad(BadKind::Unreadable, error.reason())
+        }
+    }
+}
+
+fn try_read_file(
+    source: &Source,
+    limits: Limits,
+    chunk: &mut Chunk,
+) -> Result<FileState, ReadError> {
     let start = chunk.bytes.len();
     let mut decoder = Decoder::open(source)?;
     let step = file_step(source, limits);
@@ -254,7 +284,7 @@ fn read_file(source: &Source, limits: Limits, chunk: &mut Chunk) -> Result<FileS
         match outcome {
             Step::More => {}
             Step::End => break FileState::Whole,
-            Step::Damaged(reason) => break damaged(source, length as u64, reason, chunk),
+            Step::Damaged(reason) => break damaged(length, &reason),
         }
     };
     if !matches!(state, FileState::Whole) {
@@ -286,12 +316,9 @@ fn bomb(source: &Source, length: usize, limits: Limits) -> FileState {
     )
 }
 
-fn damaged(source: &Source, offset: u64, reason: String, chunk: &mut Chunk) -> FileState {
-    chunk.skips.push(damage(source, offset, &reason));
-    FileState::Bad(
-        BadKind::Damaged,
-        format!("compressed data ends early or is corrupt: {reason}"),
-    )
+fn damaged(length: usize, reason: &str) -> FileState {
+    let reason = format!("compressed data ends early or is corrupt after {length} bytes: {reason}");
+    FileState::Bad(BadKind::Damaged, reason)
 }
 
 pub(crate) fn damage(source: &Source, offset: u64, reason: &str) -> Skip {
@@ -310,5 +337,6 @@ pub(crate) fn lost(source: &Source, offset: u64, reason: String) -> Skip {
         kind: SkipKind::Damaged,
         offset: Some(offset),
         count: 1,
+        file: None,
     }
 }

@@ -4,6 +4,7 @@
 //! standard output. There is no shell, unless the command is one. What it writes, how long it takes and what it
 //! leaves running are bounded; what goes wrong costs this one document, with the reason.
 
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::str::FromStr;
@@ -38,6 +39,12 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 pub struct Converter {
     suffix: String,
     words: Vec<String>,
+}
+
+impl fmt::Display for Converter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.suffix, self.words.join(" "))
+    }
 }
 
 /// What a command wrote.

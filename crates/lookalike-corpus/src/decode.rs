@@ -6,10 +6,11 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use bzip2::bufread::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::ReadError;
 use crate::options::Compression;
-use crate::source::{Origin, Source};
+use crate::source::{ContentSum, Origin, Source};
 
 /// Compressed bytes that are read at once.
 const READ_BYTES: usize = 128 << 10;
@@ -49,7 +50,7 @@ impl<'a> Decoder<'a> {
     /// Opens the source and checks that it is the one that was discovered.
     pub(crate) fn open(source: &'a Source) -> Result<Decoder<'a>, ReadError> {
         let stream = File::open(source.file())
-            .and_then(|file| Stream::new(file, source.compression))
+            .and_then(|file| Stream::new(Counted::of(file, source), source.compression))
             .map_err(|error| io_error(source, error))?;
         let decoder = Decoder { source, stream };
         decoder.check_unchanged()?;
@@ -78,7 +79,7 @@ impl<'a> Decoder<'a> {
 
     /// Bytes of the file that were consumed so far, before decompression.
     pub(crate) fn disk_bytes(&self) -> u64 {
-        self.stream.counted().at
+        self.stream.counted().at - self.stream.waiting() as u64
     }
 
     fn check_unchanged(&self) -> Result<(), ReadError> {
@@ -105,8 +106,7 @@ pub(crate) fn check_unchanged(source: &Source, counted: &Counted) -> Result<(), 
 }
 
 impl Stream {
-    fn new(file: File, compression: Compression) -> io::Result<Stream> {
-        let counted = Counted::new(file);
+    fn new(counted: Counted, compression: Compression) -> io::Result<Stream> {
         if compression == Compression::None {
             return Ok(Stream::Plain(counted));
         }
@@ -128,6 +128,19 @@ impl Stream {
             Stream::Zstd(decoder) => decoder.get_ref().get_ref(),
             Stream::Bzip2(decoder) => decoder.get_ref().get_ref(),
             Stream::Xz(decoder) => decoder.get_ref().get_ref(),
+        }
+    }
+}
+
+impl Stream {
+    /// Bytes that were read and not yet decompressed.
+    fn waiting(&self) -> usize {
+        match self {
+            Stream::Plain(_) => 0,
+            Stream::Gzip(decoder) => decoder.get_ref().buffer().len(),
+            Stream::Zstd(decoder) => decoder.get_ref().buffer().len(),
+            Stream::Bzip2(decoder) => decoder.get_ref().buffer().len(),
+            Stream::Xz(decoder) => decoder.get_ref().buffer().len(),
         }
     }
 }
@@ -192,16 +205,23 @@ pub(crate) fn fill(reader: &mut impl Read, out: &mut [u8]) -> (usize, io::Result
     (filled, Ok(false))
 }
 
-/// A file that knows where it is read.
+/// A file that knows where it is read, and sums what is read from its first byte to its last.
 pub(crate) struct Counted {
     file: File,
     /// Where the next byte is read.
     pub(crate) at: u64,
+    summing: Option<Box<(Xxh3, ContentSum)>>,
 }
 
 impl Counted {
-    pub(crate) fn new(file: File) -> Counted {
-        Counted { file, at: 0 }
+    /// Of the file of a source.
+    pub(crate) fn of(file: File, source: &Source) -> Counted {
+        let unknown = source.content.get().is_none();
+        Counted {
+            file,
+            at: 0,
+            summing: unknown.then(|| Box::new((Xxh3::new(), source.content.clone()))),
+        }
     }
 }
 
@@ -209,15 +229,43 @@ impl Read for Counted {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(out)?;
         self.at += n as u64;
+        if n > 0 {
+            if let Some(summing) = &mut self.summing {
+                summing.0.update(&out[..n]);
+            }
+        } else if !out.is_empty()
+            && let Some(summing) = self.summing.take()
+        {
+            // Another reader may have been the first.
+            let _ = summing.1.set(summing.0.digest());
+        }
         Ok(n)
     }
 }
 
 impl Seek for Counted {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.summing = None;
         self.at = self.file.seek(to)?;
         Ok(self.at)
     }
+}
+
+/// The sum of the bytes of a source, read for it.
+pub(crate) fn content_sum(source: &Source) -> Result<u64, ReadError> {
+    let read = || {
+        let mut file = File::open(source.file())?;
+        let (mut sum, mut piece) = (Xxh3::new(), vec![0; 1 << 20]);
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok(sum.digest()),
+                Ok(n) => sum.update(&piece[..n]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    read().map_err(|error| io_error(source, error))
 }
 
 pub(crate) fn io_error(source: &Source, error: io::Error) -> ReadError {

@@ -15,8 +15,9 @@ use crate::html;
 use crate::name;
 use crate::options::InputOptions;
 use crate::remote;
+use crate::results::{self, OutputFolder};
 use crate::sniff::{self, Refusal, Verdict};
-use crate::source::{Inputs, Origin, Skip, SkipKind, Source};
+use crate::source::{ContentSum, Inputs, Origin, Skip, SkipKind, Source};
 
 /// Name of the copy of standard input in the spool directory.
 const SPOOL_NAME: &str = "standard-input";
@@ -24,7 +25,8 @@ const SPOOL_NAME: &str = "standard-input";
 impl Inputs {
     /// Finds everything that the arguments name.
     ///
-    /// An argument is a file, a directory (walked, links followed), `-` for standard input, or,
+    /// An argument is a file, a directory (walked; links that lead out of it are followed when
+    /// [`InputOptions::follow_links`] says so), `-` for standard input, or,
     /// when no such file exists, a glob. Order: arguments as given; directories and globs by name,
     /// bytewise, component by component. A file met again is read once.
     ///
@@ -32,7 +34,8 @@ impl Inputs {
     /// with the directory.
     ///
     /// Within directories and globs, what cannot be read becomes a [`Skip`]; entries that begin
-    /// with a dot are skipped too.
+    /// with a dot are skipped too, and folders with results of a job. One that is an argument
+    /// itself is read.
     ///
     /// # Errors
     /// When an argument names nothing, or a file that cannot be read.
@@ -41,7 +44,23 @@ impl Inputs {
         options: &InputOptions,
         spool_dir: &Path,
     ) -> Result<Inputs, InputError> {
-        Self::discover_with(arguments, options, spool_dir, &mut io::stdin().lock())
+        let input = &mut io::stdin().lock();
+        Discovery::new(options, spool_dir, None).run(arguments, input)
+    }
+
+    /// As [`Inputs::discover`], for a job that writes results: its own folder is left out of every
+    /// walk, and of a walk that begins in it the results.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn discover_beside(
+        arguments: &[OsString],
+        options: &InputOptions,
+        spool_dir: &Path,
+        output: OutputFolder<'_>,
+    ) -> Result<Inputs, InputError> {
+        let input = &mut io::stdin().lock();
+        Discovery::new(options, spool_dir, Some(output)).run(arguments, input)
     }
 
     /// As [`Inputs::discover`], with something else in place of standard input.
@@ -54,41 +73,63 @@ impl Inputs {
         spool_dir: &Path,
         standard_input: &mut dyn Read,
     ) -> Result<Inputs, InputError> {
-        html::check(options.html)?;
-        let mut discovery = Discovery {
-            options,
-            sources: Vec::new(),
-            skips: Vec::new(),
-            seen: BTreeSet::new(),
-        };
-        for argument in arguments {
-            if argument == "-" {
-                discovery.standard_input(spool_dir, standard_input)?;
-            } else if let Some(url) = remote::url(argument) {
-                discovery.remote(url, spool_dir)?;
-            } else {
-                discovery.argument(argument)?;
-            }
-        }
-        if u32::try_from(discovery.sources.len()).is_err() {
-            return Err(InputError::TooMany);
-        }
-        Ok(Inputs {
-            sources: discovery.sources,
-            skips: discovery.skips,
-        })
+        Discovery::new(options, spool_dir, None).run(arguments, standard_input)
     }
 }
 
 struct Discovery<'o> {
     options: &'o InputOptions,
+    spool_dir: &'o Path,
+    output: Option<OutputFolder<'o>>,
     sources: Vec<Source>,
     skips: Vec<Skip>,
     /// Canonical paths of what was taken.
     seen: BTreeSet<PathBuf>,
+    /// Canonical paths of the spool directory and of folders of results that were told of.
+    left_out: BTreeSet<PathBuf>,
 }
 
-impl Discovery<'_> {
+impl<'o> Discovery<'o> {
+    fn new(
+        options: &'o InputOptions,
+        spool_dir: &'o Path,
+        output: Option<OutputFolder<'o>>,
+    ) -> Self {
+        Discovery {
+            options,
+            spool_dir,
+            output,
+            sources: Vec::new(),
+            skips: Vec::new(),
+            seen: BTreeSet::new(),
+            left_out: fs::canonicalize(spool_dir).into_iter().collect(),
+        }
+    }
+
+    fn run(
+        mut self,
+        arguments: &[OsString],
+        standard_input: &mut dyn Read,
+    ) -> Result<Inputs, InputError> {
+        html::check(self.options.html)?;
+        for argument in arguments {
+            if argument == "-" {
+                self.standard_input(standard_input)?;
+            } else if let Some(url) = remote::url(argument) {
+                self.remote(url)?;
+            } else {
+                self.argument(argument)?;
+            }
+        }
+        if u32::try_from(self.sources.len()).is_err() {
+            return Err(InputError::TooMany);
+        }
+        Ok(Inputs {
+            sources: self.sources,
+            skips: self.skips,
+        })
+    }
+
     fn argument(&mut self, argument: &OsStr) -> Result<(), InputError> {
         let path = Path::new(argument);
         match fs::metadata(path) {
@@ -104,10 +145,22 @@ impl Discovery<'_> {
         if !glob::is_glob(argument) {
             return Err(InputError::NotFound { name });
         }
-        match glob::expand(argument) {
+        let expanded = glob::expand(argument, &mut |path| self.is_left_out(path));
+        match expanded {
             Err(reason) => Err(InputError::Pattern { name, reason }),
-            Ok(paths) if paths.is_empty() => Err(InputError::NoMatch { name }),
+            Ok(paths) if paths.is_empty() => self.no_match(name),
             Ok(paths) => self.many(argument, paths),
+        }
+    }
+
+    fn no_match(&self, name: String) -> Result<(), InputError> {
+        match self.skips.last() {
+            Some(skip) if skip.kind == SkipKind::ResultsFolder => Err(InputError::Empty {
+                name,
+                skipped: 1,
+                first: format!("{}: {}", skip.name, skip.reason),
+            }),
+            _ => Err(InputError::NoMatch { name }),
         }
     }
 
@@ -191,6 +244,11 @@ impl Discovery<'_> {
                 return None;
             }
         };
+        if self.leads_out(path, above) {
+            let reason = "a link that leads out of the folder: --follow-links reads it".to_owned();
+            self.skip(path, SkipKind::Outside, reason);
+            return None;
+        }
         if meta.is_dir() {
             return self.directory(path, above);
         }
@@ -205,10 +263,26 @@ impl Discovery<'_> {
         match self.examine(path, &meta) {
             Ok(Found::Source(source)) => self.sources.push(source),
             Ok(Found::Again) => self.skip(path, SkipKind::Duplicate, AGAIN.to_owned()),
-            Ok(Found::Refused(refusal)) => self.skip(path, refusal.kind, refusal.reason),
+            Ok(Found::Refused(refusal)) => {
+                self.skip(path, refusal.kind, refusal.reason);
+                if let Some(skip) = self.skips.last_mut() {
+                    skip.file = Some(path.to_owned());
+                }
+            }
             Err(error) => self.skip(path, SkipKind::Unreadable, error.to_string()),
         }
         None
+    }
+
+    /// Whether an entry below a walked directory is a link to something that is not below it, and not to be followed.
+    fn leads_out(&self, path: &Path, above: &[PathBuf]) -> bool {
+        let Some(root) = above.first() else {
+            // It was named.
+            return false;
+        };
+        !self.options.follow_links
+            && path.is_symlink()
+            && fs::canonicalize(path).is_ok_and(|target| !target.starts_with(root))
     }
 
     fn directory(&mut self, path: &Path, above: &[PathBuf]) -> Option<Below> {
@@ -219,7 +293,7 @@ impl Discovery<'_> {
             let entries: Vec<_> = fs::read_dir(path)?.collect::<Result<_, _>>()?;
             Ok(Some((directory, entries)))
         });
-        let (directory, entries) = match listed {
+        let (directory, mut entries) = match listed {
             Ok(Some(listed)) => listed,
             Ok(None) => {
                 let reason = "a link back to a directory above it".to_owned();
@@ -231,6 +305,11 @@ impl Discovery<'_> {
                 return None;
             }
         };
+        if above.is_empty() {
+            self.leave_out_results(path, &directory, &mut entries);
+        } else if self.is_left_out(path) {
+            return None;
+        }
         let mut names: Vec<OsString> = entries.iter().map(fs::DirEntry::file_name).collect();
         names.sort();
         let (hidden, names): (Vec<_>, Vec<_>) =
@@ -243,6 +322,53 @@ impl Discovery<'_> {
             directory,
             entries: names.into_iter().map(|name| path.join(name)).collect(),
         })
+    }
+
+    /// Whether a directory that was found, not named, holds results or temporary files; tells of results.
+    fn is_left_out(&mut self, path: &Path) -> bool {
+        let Ok(directory) = fs::canonicalize(path) else {
+            return false;
+        };
+        if self.left_out.contains(&directory) {
+            return true;
+        }
+        let (kind, reason) = if self.is_output(&directory) {
+            (SkipKind::OutputFolder, "results go there")
+        } else if results::holds_results(&directory) {
+            (SkipKind::ResultsFolder, HOLDS_RESULTS)
+        } else {
+            return false;
+        };
+        self.left_out.insert(directory);
+        self.skip(path, kind, reason.to_owned());
+        true
+    }
+
+    fn is_output(&self, directory: &Path) -> bool {
+        let output = self.output.map(|output| fs::canonicalize(output.path));
+        output.is_some_and(|output| output.is_ok_and(|output| output == directory))
+    }
+
+    /// Leaves out the results in a directory that is both input and output.
+    fn leave_out_results(
+        &mut self,
+        path: &Path,
+        directory: &Path,
+        entries: &mut Vec<fs::DirEntry>,
+    ) {
+        let Some(output) = self.output.filter(|_| self.is_output(directory)) else {
+            return;
+        };
+        let before = entries.len();
+        let is_result = |entry: &fs::DirEntry| {
+            let name = entry.file_name();
+            output.results.iter().any(|result| *result == name)
+        };
+        entries.retain(|entry| !is_result(entry));
+        if entries.len() < before {
+            let reason = "the results in it are not read".to_owned();
+            self.skip(path, SkipKind::OutputFolder, reason);
+        }
     }
 
     /// Looks at a regular file.
@@ -263,15 +389,16 @@ impl Discovery<'_> {
             compression,
             bytes: meta.len(),
             modified: meta.modified().ok(),
+            content: ContentSum::default(),
         }))
     }
 
-    fn standard_input(&mut self, spool_dir: &Path, input: &mut dyn Read) -> Result<(), InputError> {
+    fn standard_input(&mut self, input: &mut dyn Read) -> Result<(), InputError> {
         if self.sources.iter().any(|source| source.name() == "-") {
             self.skip(Path::new("-"), SkipKind::Duplicate, AGAIN.to_owned());
             return Ok(());
         }
-        let copy = spool_dir.join(SPOOL_NAME);
+        let copy = self.spool_dir.join(SPOOL_NAME);
         let spooled =
             spool(input, &copy).and_then(|(bytes, hash)| Ok((bytes, hash, head_of(&copy)?)));
         let (bytes, hash, head) = spooled.map_err(|error| io_error(&copy, error))?;
@@ -292,6 +419,7 @@ impl Discovery<'_> {
                     compression,
                     bytes,
                     modified: None,
+                    content: ContentSum::default(),
                 });
                 Ok(())
             }
@@ -300,10 +428,10 @@ impl Discovery<'_> {
 
     /// One object of a store, or several.
     #[cfg(feature = "cloud")]
-    fn remote(&mut self, url: &str, spool_dir: &Path) -> Result<(), InputError> {
+    fn remote(&mut self, url: &str) -> Result<(), InputError> {
         let name = || url.to_owned();
         let number = self.sources.len() + self.skips.len();
-        let objects = remote::fetch(url, &self.options.store, spool_dir, number);
+        let objects = remote::fetch(url, &self.options.store, self.spool_dir, number);
         let objects = objects.map_err(|refused| InputError::Remote {
             name: refused.name,
             reason: refused.reason,
@@ -328,7 +456,7 @@ impl Discovery<'_> {
     }
 
     #[cfg(not(feature = "cloud"))]
-    fn remote(&mut self, url: &str, _: &Path) -> Result<(), InputError> {
+    fn remote(&mut self, url: &str) -> Result<(), InputError> {
         Err(InputError::Unsupported {
             name: url.to_owned(),
             reason: "an object of a store, which this build does not read".to_owned(),
@@ -373,6 +501,7 @@ impl Discovery<'_> {
                     compression,
                     bytes,
                     modified: None,
+                    content: ContentSum::default(),
                 });
                 Ok(None)
             }
@@ -386,11 +515,14 @@ impl Discovery<'_> {
             kind,
             offset: None,
             count: 1,
+            file: None,
         });
     }
 }
 
 const AGAIN: &str = "named before; it is read once";
+
+const HOLDS_RESULTS: &str = "holds results of lookalike; name the folder itself to have them read";
 
 enum Visit {
     Entry(PathBuf),

@@ -100,3 +100,13 @@ pub enum ReadError {
         name: String,
     },
 }
+
+impl ReadError {
+    /// What went wrong, to be read after the name of the file.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            ReadError::Io { source, .. } => source.to_string(),
+            ReadError::Changed { .. } => "it changed since the job began".to_owned(),
+        }
+    }
+}

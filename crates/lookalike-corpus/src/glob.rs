@@ -18,21 +18,29 @@ pub(crate) fn is_glob(argument: &OsStr) -> bool {
         .any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{'))
 }
 
-/// The paths that a pattern matches, sorted by name within each directory.
+/// The paths that a pattern matches, sorted by name within each directory. `**` does not enter
+/// directories that `leave_out` is true of, and they are no matches.
 ///
 /// # Errors
 /// When the pattern is malformed.
-pub(crate) fn expand(pattern: &OsStr) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn expand(
+    pattern: &OsStr,
+    leave_out: &mut dyn FnMut(&Path) -> bool,
+) -> Result<Vec<PathBuf>, String> {
     let mut paths = vec![PathBuf::new()];
     for component in Path::new(pattern).components() {
         paths = match component {
-            Component::Normal(name) if name == "**" => all_below(&paths),
+            Component::Normal(name) if name == "**" => all_below(&paths, leave_out),
             Component::Normal(name) if is_glob(name) => matching(&paths, name)?,
             other => paths.iter().map(|path| path.join(other)).collect(),
         };
     }
     paths.retain(|path| path.symlink_metadata().is_ok());
     paths.dedup();
+    let last = Path::new(pattern).file_name().unwrap_or_default();
+    if is_glob(last) && last != "**" {
+        paths.retain(|path| !path.is_dir() || !leave_out(path));
+    }
     Ok(paths)
 }
 
@@ -59,7 +67,7 @@ fn matcher(name: &OsStr) -> Result<GlobMatcher, String> {
 }
 
 /// The directories themselves and all below them; links to directories are not followed.
-fn all_below(paths: &[PathBuf]) -> Vec<PathBuf> {
+fn all_below(paths: &[PathBuf], leave_out: &mut dyn FnMut(&Path) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut stack: Vec<PathBuf> = paths.iter().rev().cloned().collect();
     while let Some(path) = stack.pop() {
@@ -67,7 +75,8 @@ fn all_below(paths: &[PathBuf]) -> Vec<PathBuf> {
             .into_iter()
             .filter(|name| !is_hidden(name))
             .map(|name| path.join(name))
-            .filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir()));
+            .filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir()))
+            .filter(|path| !leave_out(path));
         stack.extend(below.collect::<Vec<_>>().into_iter().rev());
         found.push(path);
     }

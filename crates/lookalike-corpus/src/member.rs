@@ -60,7 +60,10 @@ impl<'a> Members<'a> {
             Compression::Gzip | Compression::Zstd => {
                 decode::Decoder::open(source)?;
                 let file = File::open(source.file()).map_err(|e| decode::io_error(source, e))?;
-                State::Between(BufReader::with_capacity(READ_BYTES, Counted::new(file)))
+                State::Between(BufReader::with_capacity(
+                    READ_BYTES,
+                    Counted::of(file, source),
+                ))
             }
             _ => State::Whole(Decoder::open(source)?, false),
         };

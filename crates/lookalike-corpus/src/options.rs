@@ -16,6 +16,11 @@ use crate::remote::StoreSettings;
 pub struct InputOptions {
     /// Overrides the format that name and content suggest, for every source.
     pub format: Option<Format>,
+    /// What separates the values of [`Format::Csv`] and [`Format::Tsv`]; else tabs for TSV, and for CSV what the first
+    /// rows suggest.
+    pub delimiter: Option<u8>,
+    /// Whether such tables have no line of names: columns are called by their numbers, from 1.
+    pub no_header: bool,
     /// Where the id of a JSONL record stands; else `id`, else `url`, else one is made.
     pub id_field: Option<FieldPath>,
     /// Where the text of a JSONL record stands; else `text`, else `html`. A field whose last
@@ -33,6 +38,10 @@ pub struct InputOptions {
     pub converters: Vec<Converter>,
     /// How long such a command may take for one file.
     pub convert_limit: Duration,
+    /// How long the text of a PDF may take; by its size when nothing is said.
+    pub pdf_limit: Option<Duration>,
+    /// Whether links in a walked directory are followed that lead out of it.
+    pub follow_links: bool,
     /// What object stores must know, for arguments such as `s3://bucket/a.jsonl`.
     pub store: StoreSettings,
     /// Lines that are taken out of texts.
@@ -43,6 +52,8 @@ pub struct InputOptions {
     /// Largest ratio of decompressed to compressed bytes of a whole-file document, applied above
     /// 16 MiB of output. Beyond it the document is [`crate::BadKind::Bomb`].
     pub max_decoded_ratio: u64,
+    /// Largest batch of an Arrow file in bytes, unpacked: a batch is read whole.
+    pub max_batch_bytes: u64,
     /// Size that a [`crate::Chunk`] aims at, in bytes.
     pub chunk_bytes: usize,
 }
@@ -51,6 +62,8 @@ impl Default for InputOptions {
     fn default() -> Self {
         InputOptions {
             format: None,
+            delimiter: None,
+            no_header: false,
             id_field: None,
             text_field: None,
             rank_field: None,
@@ -59,12 +72,74 @@ impl Default for InputOptions {
             html: Extraction::default(),
             converters: Vec::new(),
             convert_limit: Duration::from_secs(60),
+            pdf_limit: None,
+            follow_links: false,
             store: StoreSettings::default(),
             boilerplate: None,
             max_document_bytes: 64 << 20,
             max_decoded_ratio: 1000,
+            max_batch_bytes: 4 << 30,
             chunk_bytes: 1 << 20,
         }
+    }
+}
+
+impl InputOptions {
+    /// What decides how inputs are read, in one line: each option by its name on the command line, where it is not the
+    /// default. A resumed job must agree on it.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let InputOptions {
+            format,
+            delimiter,
+            no_header,
+            id_field,
+            text_field,
+            rank_field,
+            category,
+            fields,
+            html,
+            converters,
+            convert_limit,
+            pdf_limit,
+            // Which files are found says the list of inputs.
+            follow_links: _,
+            // Where the bytes come from and how many are held at once decide nothing.
+            store: _,
+            boilerplate,
+            max_document_bytes,
+            max_decoded_ratio,
+            max_batch_bytes,
+            chunk_bytes: _,
+        } = self;
+        let named = |name: &str, value: &dyn fmt::Display| format!("{name}={value}");
+        let mut all = Vec::new();
+        all.extend(format.map(|format| named("format", &format)));
+        all.extend(delimiter.map(|byte| named("delimiter", &byte)));
+        if *no_header {
+            all.push("no-header".to_owned());
+        }
+        all.extend(id_field.as_ref().map(|path| named("id", path)));
+        all.extend(text_field.as_ref().map(|path| named("text", path)));
+        all.extend(rank_field.as_ref().map(|field| named("rank", field)));
+        all.extend(category.as_ref().map(|what| named("category", what)));
+        if !fields.is_none() {
+            all.push(named("fields", fields));
+        }
+        all.push(named("html", html));
+        all.extend(converters.iter().map(|command| named("convert", command)));
+        if !converters.is_empty() {
+            all.push(format!("convert-limit={}s", convert_limit.as_secs_f64()));
+        }
+        if let Some(limit) = pdf_limit {
+            all.push(format!("pdf-limit={}s", limit.as_secs_f64()));
+        }
+        let lines = boilerplate.as_ref();
+        all.extend(lines.map(|lines| named("boilerplate", &lines.scheme())));
+        all.push(named("max-document", max_document_bytes));
+        all.push(named("max-ratio", max_decoded_ratio));
+        all.push(named("max-batch", max_batch_bytes));
+        all.join(" ")
     }
 }
 
@@ -73,6 +148,8 @@ impl Default for InputOptions {
 pub enum Format {
     /// One JSON object a line, one record each.
     Jsonl,
+    /// A JSON array of objects, one record each.
+    Json,
     /// One document a file: plain text or source code.
     Text,
     /// One document a file, of which the visible text counts.
@@ -88,7 +165,7 @@ pub enum Format {
     Wat,
     /// ARC 1 and 2, the older web archive.
     Arc,
-    /// Comma-separated values with a line of names, a row a record.
+    /// Values separated by commas, semicolons, bars or tabs, with a line of names, a row a record.
     Csv,
     /// As CSV, with tabs.
     Tsv,
@@ -102,6 +179,7 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Format::Jsonl => "jsonl",
+            Format::Json => "json",
             Format::Text => "text",
             Format::Html => "html",
             Format::Pdf => "pdf",
@@ -123,6 +201,7 @@ impl FromStr for Format {
     fn from_str(s: &str) -> Result<Self, OptionError> {
         match s {
             "jsonl" | "ndjson" => Ok(Format::Jsonl),
+            "json" => Ok(Format::Json),
             "text" => Ok(Format::Text),
             "html" => Ok(Format::Html),
             "pdf" => Ok(Format::Pdf),
@@ -134,7 +213,7 @@ impl FromStr for Format {
             "parquet" => Ok(Format::Parquet),
             "arrow" => Ok(Format::Arrow),
             _ => Err(OptionError(format!(
-                "unknown format `{s}`: use jsonl, text, html, pdf, warc, wat, arc, csv, tsv, parquet or arrow"
+                "unknown format `{s}`: use jsonl, json, text, html, pdf, warc, wat, arc, csv, tsv, parquet or arrow"
             ))),
         }
     }
@@ -235,23 +314,28 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// The field by which survivors are ranked: `max:FIELD`, `min:FIELD` or `newest:FIELD`.
+/// The field by which survivors are ranked: `max:FIELD`, `min:FIELD`, `newest:FIELD` or `latest:FIELD`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RankField {
     /// The largest number wins.
     Max(FieldPath),
     /// The smallest number wins.
     Min(FieldPath),
-    /// The latest time wins: seconds since 1970 as a number, or a date as RFC 3339 and ISO 8601
-    /// write it (without an offset: UTC).
+    /// The latest time wins: seconds, milliseconds, ... since 1970, a date with its year first, or one
+    /// as RFC 2822 writes it (without an offset: UTC).
     Newest(FieldPath),
+    /// The text that is last in the order of its bytes wins.
+    Latest(FieldPath),
 }
 
 impl RankField {
     /// The field that is read.
     pub fn path(&self) -> &FieldPath {
         match self {
-            RankField::Max(path) | RankField::Min(path) | RankField::Newest(path) => path,
+            RankField::Max(path)
+            | RankField::Min(path)
+            | RankField::Newest(path)
+            | RankField::Latest(path) => path,
         }
     }
 }
@@ -260,13 +344,18 @@ impl FromStr for RankField {
     type Err = OptionError;
 
     fn from_str(s: &str) -> Result<Self, OptionError> {
-        let wrong = || OptionError(format!("`{s}` is not max:FIELD, min:FIELD or newest:FIELD"));
+        let wrong = || {
+            OptionError(format!(
+                "`{s}` is not max:FIELD, min:FIELD, newest:FIELD or latest:FIELD"
+            ))
+        };
         let (kind, path) = s.split_once(':').ok_or_else(wrong)?;
         let path = path.parse()?;
         match kind {
             "max" => Ok(RankField::Max(path)),
             "min" => Ok(RankField::Min(path)),
             "newest" => Ok(RankField::Newest(path)),
+            "latest" => Ok(RankField::Latest(path)),
             _ => Err(wrong()),
         }
     }
@@ -278,6 +367,7 @@ impl fmt::Display for RankField {
             RankField::Max(path) => write!(f, "max:{path}"),
             RankField::Min(path) => write!(f, "min:{path}"),
             RankField::Newest(path) => write!(f, "newest:{path}"),
+            RankField::Latest(path) => write!(f, "latest:{path}"),
         }
     }
 }

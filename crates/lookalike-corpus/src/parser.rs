@@ -5,22 +5,23 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lookalike::DocumentFields;
+use lookalike::{DocumentFields, HtmlMode};
 
 use crate::boilerplate::{BoilerplateLines, Removed};
 use crate::charset;
 use crate::chunk::{Chunk, FileState, Piece, Span, max_document_bytes};
 use crate::convert::{Converted, Converter};
 use crate::fields::fields_of;
-use crate::html::HtmlText;
+use crate::homoglyphs::has_homoglyphs;
+use crate::html::{Fallback, HtmlText, PageFacts};
 use crate::json::{self, Buffers, Capture, Found, Selection, Slot};
 use crate::lines::Lines;
 use crate::mojibake::is_mojibake;
 use crate::options::{Category, Format, InputOptions, RankField};
 #[cfg(feature = "pdf")]
 use crate::pdf::{self, PdfText};
-use crate::rank;
-use crate::record::{BadKind, BadRecord, Record, TextState};
+use crate::rank::{self, RankValue};
+use crate::record::{BadKind, BadRecord, Record, TextState, VisibleText};
 use crate::row::{Row, RowState};
 use crate::site::host;
 use crate::sniff;
@@ -32,6 +33,7 @@ use crate::surrogate;
 pub struct Parser<'i> {
     inputs: &'i Inputs,
     selection: Selection,
+    names_id: bool,
     rank: Option<RankField>,
     category: Option<Category>,
     has_fields: bool,
@@ -39,10 +41,18 @@ pub struct Parser<'i> {
     buffers: Buffers,
     html: HtmlText,
     html_text: String,
+    visible_text: String,
+    /// Whether the visible text of pages is wanted, by us or by who asked for the records.
+    reads_visible: bool,
+    wants_visible: bool,
     converters: Vec<Converter>,
     convert_limit: Duration,
+    pdf_limit: Option<Duration>,
     boilerplate: Option<Arc<BoilerplateLines>>,
 }
+
+/// The text that counts of a record, what a reader sees besides, and why the text is more than the main content.
+type ChosenText<'r> = (&'r str, Option<VisibleText<'r>>, Fallback);
 
 /// What the callers of [`Parser::parse`] pass.
 type Visit<'v> = dyn FnMut(Result<Record<'_>, BadRecord>) + 'v;
@@ -80,14 +90,18 @@ impl Place {
             id_generated: false,
             text: Cow::Borrowed(""),
             text_state: state,
-            rank: None,
+            id_named: false,
+            rank: RankValue::Missing,
             category: None,
             fields: DocumentFields::default(),
             replaced: false,
             charset: None,
             charset_wrong: false,
             mojibake: false,
+            homoglyphs: false,
             removed: Removed::default(),
+            visible: None,
+            fallback: Fallback::None,
         }
     }
 }
@@ -101,6 +115,7 @@ impl<'i> Parser<'i> {
         Parser {
             inputs,
             selection: Selection::new(options),
+            names_id: options.id_field.is_some(),
             rank: options.rank_field.clone(),
             category: options.category.clone(),
             has_fields: !options.fields.is_none(),
@@ -108,10 +123,22 @@ impl<'i> Parser<'i> {
             buffers: Buffers::default(),
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
             html_text: String::new(),
+            visible_text: String::new(),
+            reads_visible: options.html.mode != HtmlMode::Visible && options.boilerplate.is_some(),
+            wants_visible: false,
             converters: options.converters.clone(),
             convert_limit: options.convert_limit,
+            pdf_limit: options.pdf_limit,
             boilerplate: options.boilerplate.clone(),
         }
+    }
+
+    /// The parser, which also hands on what a reader sees of documents whose text is a part of that. Texts stay the same.
+    #[must_use]
+    pub fn with_visible(mut self) -> Parser<'i> {
+        self.wants_visible = true;
+        self.reads_visible = self.html.chooses();
+        self
     }
 
     /// Visits the chunk's records in order: exactly [`Chunk::records`] of them.
@@ -119,17 +146,18 @@ impl<'i> Parser<'i> {
         let visit: &mut Visit<'_> = &mut |record| {
             visit(record.map(|record| Record {
                 mojibake: is_mojibake(&record.text),
+                homoglyphs: has_homoglyphs(&record.text),
                 ..record
             }));
         };
         let Some(lines) = self.boilerplate.clone() else {
             return self.pieces(chunk, visit);
         };
-        let inputs = self.inputs;
+        let (inputs, wants_visible) = (self.inputs, self.wants_visible);
         self.pieces(chunk, &mut |record| {
             visit(record.map(|mut record| {
                 let format = inputs.sources[record.source as usize].format;
-                lines.strip(&mut record, format);
+                lines.strip(&mut record, format, wants_visible);
                 record
             }));
         });
@@ -184,11 +212,11 @@ impl<'i> Parser<'i> {
             let raw = &chunk.bytes[place.raw.clone()];
             match &row.state {
                 RowState::Bad(kind, reason) => visit(Err(place.bad(*kind, reason.clone()))),
-                // The line is valid UTF-8: it was written from text.
+                // The line is valid UTF-8 where it was written from text; elements of an array are as they came.
                 state => {
-                    let line = std::str::from_utf8(raw).unwrap_or_default();
+                    let line = &*String::from_utf8_lossy(raw);
                     let too_long = *state == RowState::TooLong;
-                    let most = self.max_bytes;
+                    let (most, time) = (self.max_bytes, self.pdf_limit);
                     self.line(raw, line, &place, &mut |record| {
                         visit(record.and_then(|mut record| {
                             record.replaced |= row.replaced;
@@ -199,7 +227,7 @@ impl<'i> Parser<'i> {
                             }
                             match &row.pdf {
                                 Some(pdf) if record.text_state == TextState::Missing => {
-                                    with_pdf(record, pdf, &place, most)
+                                    with_pdf(record, pdf, &place, most, time)
                                 }
                                 _ => Ok(record),
                             }
@@ -260,10 +288,11 @@ impl<'i> Parser<'i> {
     ) -> Result<Record<'r>, BadRecord> {
         let id = id_of(found).map_err(|reason| place.bad(BadKind::WrongType, reason))?;
         let id_generated = id.is_none();
+        let id_named = self.names_id && !id_generated;
         let (id, id_mended) = id.unwrap_or_else(|| (Cow::Owned(self.made_id(place)), false));
         let rank = match (&self.rank, found.raw(Slot::Rank)) {
             (Some(field), Some(json)) => rank::parse(field, json),
-            _ => None,
+            _ => RankValue::Missing,
         };
         let category = match &self.category {
             Some(category) => category_of(category, found.raw(Slot::Category), &id),
@@ -280,9 +309,13 @@ impl<'i> Parser<'i> {
             Some(_) => TextState::Present,
             None => TextState::Missing,
         };
+        let (text, visible, fallback) = text.unwrap_or_default();
         Ok(Record {
             id_generated,
-            text: Cow::Borrowed(text.unwrap_or("")),
+            id_named,
+            text: Cow::Borrowed(text),
+            visible,
+            fallback,
             rank,
             category,
             fields,
@@ -291,18 +324,38 @@ impl<'i> Parser<'i> {
         })
     }
 
-    /// The text, or else the visible text of the HTML; none when both are absent or null.
-    fn text_of<'r>(&'r mut self, found: &'r mut Found<'_, '_>) -> Result<Option<&'r str>, String> {
+    /// The text, or else that of the HTML; none when both are absent or null.
+    fn text_of<'r>(
+        &'r mut self,
+        found: &'r mut Found<'_, '_>,
+    ) -> Result<Option<ChosenText<'r>>, String> {
         if !found.is_missing(Slot::Text) {
-            return captured(found, Slot::Text);
+            let text = captured(found, Slot::Text)?;
+            return Ok(text.map(|text| (text, None, Fallback::None)));
         }
         found.settle(Slot::Html);
         let Some(html) = captured(found, Slot::Html)? else {
             return Ok(None);
         };
+        Ok(Some(self.extract(html)))
+    }
+
+    /// The text of a page, and what a reader sees of it if that is asked for.
+    fn extract(&mut self, html: &str) -> ChosenText<'_> {
         self.html_text.clear();
-        self.html.extract(html, &mut self.html_text);
-        Ok(Some(&self.html_text))
+        if !self.reads_visible {
+            self.html.extract(html, &mut self.html_text);
+            return (&self.html_text, None, Fallback::None);
+        }
+        self.visible_text.clear();
+        let (text, visible) = (&mut self.html_text, &mut self.visible_text);
+        let PageFacts { identity, fallback } = self.html.extract_with_visible(html, text, visible);
+        let visible = VisibleText {
+            whole: Cow::Borrowed(&*self.visible_text),
+            own: None,
+            page: Some(identity),
+        };
+        (&self.html_text, Some(visible), fallback)
     }
 
     fn made_id(&self, place: &Place) -> String {
@@ -333,7 +386,7 @@ impl<'i> Parser<'i> {
             }
             FileState::Whole if source.format == Format::Pdf => {
                 let record = place.record(raw, source.name(), TextState::TooLong);
-                let record = with_pdf(record, raw, &place, self.max_bytes);
+                let record = with_pdf(record, raw, &place, self.max_bytes, self.pdf_limit);
                 visit(record.map(|record| match record.text_state {
                     TextState::TooLong => Record { raw: b"", ..record },
                     _ => record,
@@ -357,14 +410,14 @@ impl<'i> Parser<'i> {
     /// Visits a record with the text that `bytes` are, in whatever character set.
     fn decoded(&mut self, bytes: &[u8], html: bool, record: Record<'_>, visit: &mut Visit<'_>) {
         let decoded = charset::decode(bytes, html);
-        let mut text = decoded.text;
-        if html {
-            self.html_text.clear();
-            self.html.extract(&text, &mut self.html_text);
-            text = Cow::Borrowed(&self.html_text);
-        }
+        let (text, visible, fallback) = match html {
+            true => self.extract(&decoded.text),
+            false => (&*decoded.text, None, Fallback::None),
+        };
         visit(Ok(Record {
-            text: Cow::Borrowed(&text),
+            text: Cow::Borrowed(text),
+            visible,
+            fallback,
             text_state: TextState::Present,
             replaced: decoded.replaced,
             charset: Some(decoded.charset),
@@ -381,8 +434,9 @@ fn with_pdf<'r>(
     bytes: &[u8],
     place: &Place,
     most: usize,
+    time: Option<Duration>,
 ) -> Result<Record<'r>, BadRecord> {
-    match pdf::text(bytes, most) {
+    match pdf::text(bytes, most, time) {
         Ok(PdfText::Whole(text)) => Ok(Record {
             text: Cow::Owned(text),
             text_state: TextState::Present,
@@ -397,7 +451,13 @@ fn with_pdf<'r>(
 }
 
 #[cfg(not(feature = "pdf"))]
-fn with_pdf<'r>(_: Record<'r>, _: &[u8], place: &Place, _: usize) -> Result<Record<'r>, BadRecord> {
+fn with_pdf<'r>(
+    _: Record<'r>,
+    _: &[u8],
+    place: &Place,
+    _: usize,
+    _: Option<Duration>,
+) -> Result<Record<'r>, BadRecord> {
     Err(place.bad(
         BadKind::Conversion,
         "this build does not read PDF".to_owned(),
@@ -496,7 +556,10 @@ fn not_an_object(line: &str, place: &Place) -> BadRecord {
     };
     place.bad(
         BadKind::NotAnObject,
-        format!("the line holds {kind}, not an object"),
+        match place.line {
+            0 => format!("it holds {kind}, not an object"),
+            _ => format!("the line holds {kind}, not an object"),
+        },
     )
 }
 

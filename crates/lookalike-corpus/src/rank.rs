@@ -1,71 +1,294 @@
-//! The number by which survivors are chosen, out of one JSON value.
+//! The value by which survivors are chosen, out of one JSON value.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
+use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
 
 use crate::options::RankField;
 
-/// Reads a raw JSON value as the rank asks; none when it is neither number nor, for `newest`, a
-/// date. Always finite.
-pub(crate) fn parse(field: &RankField, json: &str) -> Option<f64> {
-    let value = match json.as_bytes().first()? {
-        b'"' => {
-            let text: String = serde_json::from_str(json).ok()?;
-            let text = text.trim();
-            match field {
-                RankField::Newest(_) => time(text).or_else(|| number(text)),
-                RankField::Max(_) | RankField::Min(_) => number(text),
-            }
+/// What the rank field of a record says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum RankValue<'a> {
+    /// No rank is asked for, or the record has no such field, or it is null or empty.
+    #[default]
+    Missing,
+    /// The field holds something else than the rank asks for.
+    Unusable(Unusable<'a>),
+    /// A number, or a time in seconds since 1970; finite.
+    Number(f64),
+    /// A text, for [`RankField::Latest`].
+    Text(Cow<'a, str>),
+}
+
+/// A value that no rank can be made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unusable<'a> {
+    /// The value, as JSON.
+    pub json: Cow<'a, str>,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+impl RankValue<'_> {
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
         }
-        _ => number(json),
+    }
+}
+
+/// Reads a raw JSON value as the rank asks.
+pub(crate) fn parse<'a>(field: &RankField, json: &'a str) -> RankValue<'a> {
+    let unusable = |reason| {
+        RankValue::Unusable(Unusable {
+            json: Cow::Borrowed(json),
+            reason,
+        })
     };
-    value.filter(|value| value.is_finite())
+    let text = match json.as_bytes().first() {
+        None | Some(b'n') => return RankValue::Missing,
+        Some(b'"') => match serde_json::from_str::<String>(json) {
+            Ok(text) => Cow::Owned(text.trim().to_owned()),
+            Err(_) => return unusable("no text"),
+        },
+        Some(b'{') => return unusable("an object"),
+        Some(b'[') => return unusable("a list"),
+        Some(_) => Cow::Borrowed(json),
+    };
+    if text.is_empty() {
+        return RankValue::Missing;
+    }
+    match field {
+        RankField::Latest(_) => RankValue::Text(text),
+        RankField::Max(_) | RankField::Min(_) => match number(&text) {
+            Some(number) => RankValue::Number(number),
+            None if time(&text).is_some() => unusable("a date, not a number"),
+            None => unusable("not a number"),
+        },
+        RankField::Newest(_) => match time(&text) {
+            Some(seconds) => RankValue::Number(seconds),
+            None if has_year_last(&text) => unusable(
+                "a date whose day and month cannot be told apart: the year has to stand first",
+            ),
+            None => unusable("not a date"),
+        },
+    }
 }
 
 fn number(text: &str) -> Option<f64> {
-    text.parse().ok()
+    let number: f64 = text.parse().ok()?;
+    number.is_finite().then_some(number)
 }
 
-/// Seconds since 1970 of a date with or without time and offset; without one it is UTC.
+/// Seconds since 1970 of a date or time; without an offset it is UTC, without a day the first of the month, without a month of the year.
 fn time(text: &str) -> Option<f64> {
-    let stamp = match text.parse::<Timestamp>() {
-        Ok(stamp) => stamp,
-        Err(_) => {
-            let local: DateTime = text.parse().ok()?;
-            TimeZone::UTC.to_timestamp(local).ok()?
+    if let Some(time) = iso(text) {
+        return Some(time);
+    }
+    if let Some(number) = number(text) {
+        return numeric_time(text, number);
+    }
+    let stamp = rfc2822::DateTimeParser::new().parse_timestamp(text);
+    stamp.ok().map(seconds)
+}
+
+fn seconds(stamp: Timestamp) -> f64 {
+    stamp.as_duration().as_secs_f64()
+}
+
+fn civil(time: DateTime) -> Option<f64> {
+    TimeZone::UTC.to_timestamp(time).ok().map(seconds)
+}
+
+/// A number: four digits are a year, eight a day, all others count from 1970, in the unit that their size suggests.
+fn numeric_time(text: &str, number: f64) -> Option<f64> {
+    let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_whole && matches!(text.len(), 4 | 8) {
+        let (year, rest) = text.split_at(4);
+        let (month, day) = rest.split_at_checked(2).unwrap_or(("01", "01"));
+        let date = Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
+        if let Ok(date) = date {
+            return civil(date.to_datetime(jiff::civil::Time::midnight()));
         }
+    }
+    // Seconds of the year 5138, milliseconds of 1973.
+    let unit = match number.abs() {
+        size if size < 1e11 => 1.0,
+        size if size < 1e14 => 1e3,
+        size if size < 1e17 => 1e6,
+        _ => 1e9,
     };
-    Some(stamp.as_duration().as_secs_f64())
+    Some(number / unit)
+}
+
+/// A date that begins with its year: `2024-3`, `2024/03/01`, `2024.03.01 10:30`, and all that RFC 3339 and ISO 8601 write.
+fn iso(text: &str) -> Option<f64> {
+    let year = text.get(..4)?;
+    let separator = *text.as_bytes().get(4)?;
+    if !year.bytes().all(|byte| byte.is_ascii_digit()) || !b"-/.".contains(&separator) {
+        return text.parse::<Timestamp>().ok().map(seconds);
+    }
+    let separator = char::from(separator);
+    let (month, rest) = leading_digits(&text[5..])?;
+    let (day, rest) = match rest.strip_prefix(separator) {
+        Some(rest) => leading_digits(rest)?,
+        None => (1, rest),
+    };
+    let date = Date::new(year.parse().ok()?, month, day).ok()?;
+    let rest = rest.trim_start_matches([' ', 'T', 't']);
+    if rest.is_empty() {
+        return civil(date.to_datetime(jiff::civil::Time::midnight()));
+    }
+    let rest = match rest.strip_suffix("UTC").or(rest.strip_suffix("GMT")) {
+        Some(time) => format!("{}Z", time.trim_end()),
+        None => rest.replacen(" +", "+", 1).replacen(" -", "-", 1),
+    };
+    let text = format!("{date}T{rest}");
+    match text.parse::<Timestamp>() {
+        Ok(stamp) => Some(seconds(stamp)),
+        Err(_) => civil(text.parse().ok()?),
+    }
+}
+
+/// One or two digits and what stands behind them.
+fn leading_digits(text: &str) -> Option<(i8, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    match digits {
+        1 | 2 => Some((text[..digits].parse().ok()?, &text[digits..])),
+        _ => None,
+    }
+}
+
+/// Whether it looks like `01/02/2024`.
+fn has_year_last(text: &str) -> bool {
+    let date = text.split([' ', 'T', ',']).next().unwrap_or_default();
+    let parts: Vec<&str> = date.split(['/', '.', '-']).collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    parts.len() == 3 && parts[0].len() <= 2 && parts.iter().all(is_number)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn value(field: &str, json: &str) -> Option<f64> {
+        parse(&field.parse().unwrap(), json).number()
+    }
+
+    fn reason(field: &str, json: &str) -> &'static str {
+        match parse(&field.parse().unwrap(), json) {
+            RankValue::Unusable(unusable) => unusable.reason,
+            RankValue::Missing => "missing",
+            _ => "usable",
+        }
+    }
 
     #[test]
     fn numbers_and_dates() {
-        let max: RankField = "max:n".parse().unwrap();
-        let newest: RankField = "newest:n".parse().unwrap();
         let cases = [
-            (&max, "3", Some(3.0)),
-            (&max, "-1.5e2", Some(-150.0)),
-            (&max, "\"7\"", Some(7.0)),
-            (&max, "1e999", None),
-            (&max, "\"NaN\"", None),
-            (&max, "null", None),
-            (&max, "{}", None),
-            (&max, "\"1970-01-02\"", None),
-            (&newest, "86400", Some(86400.0)),
-            (&newest, "\"1970-01-02\"", Some(86400.0)),
-            (&newest, "\"1970-01-02T00:00:01\"", Some(86401.0)),
-            (&newest, "\"1970-01-02T01:00:00+01:00\"", Some(86400.0)),
-            (&newest, "\"1970-01-02T00:00:00.5Z\"", Some(86400.5)),
-            (&newest, "\"1969-12-31T23:59:59Z\"", Some(-1.0)),
-            (&newest, "\"yesterday\"", None),
+            ("max:n", "3", Some(3.0)),
+            ("max:n", "-1.5e2", Some(-150.0)),
+            ("max:n", "\"7\"", Some(7.0)),
+            ("max:n", "1e999", None),
+            ("max:n", "\"NaN\"", None),
+            ("max:n", "null", None),
+            ("max:n", "{}", None),
+            ("max:n", "\"1970-01-02\"", None),
+            ("newest:n", "86400", Some(86400.0)),
+            ("newest:n", "\"1970-01-02\"", Some(86400.0)),
+            ("newest:n", "\"1970-01-02T00:00:01\"", Some(86401.0)),
+            ("newest:n", "\"1970-01-02T01:00:00+01:00\"", Some(86400.0)),
+            ("newest:n", "\"1970-01-02T00:00:00.5Z\"", Some(86400.5)),
+            ("newest:n", "\"1969-12-31T23:59:59Z\"", Some(-1.0)),
+            ("newest:n", "\"yesterday\"", None),
         ];
         for (field, json, expected) in cases {
-            assert_eq!(parse(field, json), expected, "{field} of {json}");
+            assert_eq!(value(field, json), expected, "{field} of {json}");
+        }
+    }
+
+    #[test]
+    fn one_day_in_many_spellings() {
+        let first = value("newest:n", "\"2024-03-01\"");
+        for same in [
+            "\"2024-03\"",
+            "\"2024-3\"",
+            "\"2024/03\"",
+            "\"2024.3\"",
+            "\"2024/03/01\"",
+            "\"2024/3/1\"",
+            "\"2024.03.01\"",
+            "\" 2024-03-01 00:00 \"",
+            "\"2024-03-01 00:00:00 UTC\"",
+            "\"2024/03/01T02:00:00+02:00\"",
+            "\"2024-03-01 02:00:00 +0200\"",
+            "\"Fri, 1 Mar 2024 02:00:00 +0200\"",
+            "\"Fri, 01 Mar 2024 00:00:00 GMT\"",
+            "20240301",
+            "\"20240301\"",
+            "1709251200",
+            "1709251200000",
+            "1709251200000000",
+        ] {
+            assert_eq!(value("newest:n", same), first, "{same}");
+        }
+        assert_eq!(
+            value("newest:n", "2024"),
+            value("newest:n", "\"2024-01-01\"")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        for ambiguous in [
+            "\"01/02/2024\"",
+            "\"1.2.2024\"",
+            "\"31-12-2024 10:00\"",
+            "\"01/02/24\"",
+        ] {
+            let said = reason("newest:n", ambiguous);
+            assert!(said.contains("day and month"), "{ambiguous}: {said}");
+        }
+        assert_eq!(reason("newest:n", "\"2024-13\""), "not a date");
+        assert_eq!(reason("newest:n", "\"2024-02-30\""), "not a date");
+        assert_eq!(reason("newest:n", "true"), "not a date");
+        assert_eq!(reason("max:n", "\"2024-02-01\""), "a date, not a number");
+        assert_eq!(reason("max:n", "[1]"), "a list");
+        for missing in ["null", "\"\"", "\"  \""] {
+            assert_eq!(reason("max:n", missing), "missing");
+        }
+        let text = parse(&"latest:n".parse().unwrap(), "\"v 2\"");
+        assert_eq!(text, RankValue::Text("v 2".into()));
+    }
+
+    proptest! {
+        #[test]
+        fn later_days_have_larger_values(
+            a in (1900_i16..2100, 1_i8..=12, 1_i8..=28),
+            b in (1900_i16..2100, 1_i8..=12, 1_i8..=28),
+            separators in prop::sample::select(vec!["--", "//", "..", "-/", "/.", ".-"]),
+        ) {
+            let written = |(year, month, day): (i16, i8, i8), at: usize| {
+                let separator = &separators[at..=at];
+                format!("\"{year}{separator}{month}{separator}{day}\"")
+            };
+            let [first, second] = [written(a, 0), written(b, 1)].map(|text| value("newest:n", &text).unwrap());
+            prop_assert_eq!(first.total_cmp(&second), a.cmp(&b));
+        }
+
+        #[test]
+        fn nothing_panics(text in "\\PC{0,30}") {
+            let json = serde_json::to_string(&text).unwrap();
+            for field in ["newest:n", "max:n", "latest:n"] {
+                parse(&field.parse().unwrap(), &json);
+            }
         }
     }
 }

@@ -34,7 +34,8 @@ pub enum Part {
     Middle,
     /// The end of one.
     Last,
-    /// A source that is one document: not opened, to be copied with [`crate::FileTree::copy`].
+    /// A source that is one document: not opened, to be copied with [`crate::FileTree::copy`]. Or a table, see
+    /// [`raw_records_beside_tables`].
     File,
 }
 
@@ -55,8 +56,30 @@ pub fn raw_records<E: From<ReadError>>(
     options: &InputOptions,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
+    visit_all(inputs, options, Mode::Copy, visit)
+}
+
+/// As [`raw_records`], but of a table whose columns have types it visits one record, [`Part::File`]: its rows leave through
+/// [`Inputs::split_table`].
+///
+/// # Errors
+/// See [`raw_records`].
+pub fn raw_records_beside_tables<E: From<ReadError>>(
+    inputs: &Inputs,
+    options: &InputOptions,
+    visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    visit_all(inputs, options, Mode::CopyBesideTables, visit)
+}
+
+fn visit_all<E: From<ReadError>>(
+    inputs: &Inputs,
+    options: &InputOptions,
+    mode: Mode,
+    visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
+) -> Result<(), E> {
     let max_bytes = max_document_bytes(options);
-    for chunk in ChunkReader::with_mode(inputs, options, Mode::Copy) {
+    for chunk in ChunkReader::with_mode(inputs, options, mode) {
         let chunk = chunk?;
         for piece in &chunk.pieces {
             visit_piece(&chunk, piece, max_bytes, visit)?;

@@ -6,6 +6,8 @@ use std::ops::Range;
 use lookalike::DocumentFields;
 
 use crate::boilerplate::Removed;
+use crate::html::{Fallback, PageIdentity};
+use crate::rank::RankValue;
 
 /// One document. Borrows from the chunk and from its parser; copy what must outlive the visit.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +30,10 @@ pub struct Record<'a> {
     pub text: Cow<'a, str>,
     /// Whether there is a text.
     pub text_state: TextState,
-    /// The value of the rank field, finite; none when absent or not a number or date.
-    pub rank: Option<f64>,
+    /// Whether the id stands in the field that [`crate::InputOptions::id_field`] names.
+    pub id_named: bool,
+    /// The value of the rank field, if the job asks for one.
+    pub rank: RankValue<'a>,
     /// The category, if the job asks for one; none when the field is absent, null, or neither text
     /// nor number nor truth value, or there is no URL.
     pub category: Option<Cow<'a, str>>,
@@ -43,8 +47,45 @@ pub struct Record<'a> {
     pub charset_wrong: bool,
     /// Whether the text was decoded wrongly before it came here: `cafÃ©` for `café` in three places or more. It is left so.
     pub mojibake: bool,
+    /// Whether a word mixes look-alike letters of Latin, Greek and Cyrillic. It is left so.
+    pub homoglyphs: bool,
     /// What was taken out of the text as boilerplate.
     pub removed: Removed,
+    /// What a reader sees, where the text is a part of it and the parser was asked for it: see
+    /// [`crate::Parser::with_visible`].
+    pub visible: Option<VisibleText<'a>>,
+    /// Why the text of a page is more than its main content, where it is.
+    pub fallback: Fallback,
+}
+
+/// What a reader sees of a document whose text is a part of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VisibleText<'a> {
+    /// All of it.
+    pub whole: Cow<'a, str>,
+    /// Without lines that were learned as boilerplate, where any were taken out.
+    pub own: Option<Cow<'a, str>>,
+    /// What the page says that it is about, if the text is what was chosen of an HTML page.
+    pub page: Option<PageIdentity>,
+}
+
+impl VisibleText<'_> {
+    /// A copy that borrows nothing.
+    #[must_use]
+    pub fn to_static(&self) -> VisibleText<'static> {
+        let owned = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
+        VisibleText {
+            whole: owned(&self.whole),
+            own: self.own.as_ref().map(owned),
+            page: self.page,
+        }
+    }
+
+    /// What of it is not boilerplate.
+    #[must_use]
+    pub fn own(&self) -> &str {
+        self.own.as_ref().unwrap_or(&self.whole)
+    }
 }
 
 /// Whether a record has a text.
@@ -110,6 +151,8 @@ pub enum BadKind {
     Conversion,
     /// A row with another number of fields than the table has columns.
     Fields,
+    /// A file that cannot be opened or read, or that changed since the job began.
+    Unreadable,
 }
 
 impl BadKind {
@@ -124,6 +167,7 @@ impl BadKind {
             BadKind::Broken => "broken",
             BadKind::Conversion => "conversion",
             BadKind::Fields => "fields",
+            BadKind::Unreadable => "unreadable",
         }
     }
 }

@@ -33,6 +33,20 @@ pub(crate) struct Row {
     pub(crate) pdf: Option<Vec<u8>>,
 }
 
+impl Row {
+    pub(crate) fn new(end: usize, offset: u64, state: RowState) -> Row {
+        Row {
+            end,
+            offset,
+            state,
+            replaced: false,
+            charset: None,
+            charset_wrong: false,
+            pdf: None,
+        }
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RowState {
     /// The line holds the record.
@@ -74,15 +88,8 @@ impl RowSink<'_> {
         if !matches!(state, RowState::Bad(..)) {
             self.bytes.push(b'\n');
         }
-        self.rows.push(Row {
-            end: self.bytes.len(),
-            offset,
-            state,
-            replaced,
-            charset: None,
-            charset_wrong: false,
-            pdf: None,
-        });
+        let row = Row::new(self.bytes.len(), offset, state);
+        self.rows.push(Row { replaced, ..row });
     }
 
     /// Hangs a PDF on the row that was pushed last.
@@ -214,6 +221,7 @@ impl Notes {
                 kind,
                 offset: Some(offset),
                 count,
+                file: None,
             })
     }
 }

@@ -6,6 +6,7 @@ use crate::convert::{Converter, converter_of};
 use crate::decode;
 use crate::options::{Compression, Format, InputOptions};
 use crate::source::SkipKind;
+use crate::table;
 
 /// How much of a file is looked at, before and after decompression.
 pub(crate) const HEAD_BYTES: usize = 8192;
@@ -56,7 +57,7 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Verdict
     if let Some(what) = unsupported(extension) {
         return Verdict::Refuse(not_yet(what));
     }
-    let format = format(extension, &head);
+    let format = format(extension, &head, options);
     match refusal(&head, format, compression) {
         Some(refusal) => Verdict::Refuse(refusal),
         None => Verdict::Read(format, compression),
@@ -122,14 +123,14 @@ fn inner_name(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-fn format(extension: &str, head: &[u8]) -> Format {
+fn format(extension: &str, head: &[u8], options: &InputOptions) -> Format {
     match extension {
         _ if head.starts_with(b"WARC/") => Format::Warc,
         _ if head.starts_with(b"filedesc:") => Format::Arc,
         "warc" | "wet" | "wat" => Format::Warc,
         "arc" => Format::Arc,
-        "csv" => Format::Csv,
-        "tsv" => Format::Tsv,
+        "csv" | "psv" => Format::Csv,
+        "tsv" | "tab" => Format::Tsv,
         _ if head.starts_with(b"PAR1") => Format::Parquet,
         _ if head.starts_with(b"ARROW1") => Format::Arrow,
         "parquet" => Format::Parquet,
@@ -138,20 +139,37 @@ fn format(extension: &str, head: &[u8]) -> Format {
         "html" | "htm" | "xhtml" => Format::Html,
         "pdf" => Format::Pdf,
         _ if head.starts_with(b"%PDF-") => Format::Pdf,
-        "json" | "" => by_content(head),
+        "json" | "" => by_content(head, options),
         _ if is_html(head) => Format::Html,
         _ => Format::Text,
     }
 }
 
 /// For names that say nothing: standard input, files without extension, `.json`.
-fn by_content(head: &[u8]) -> Format {
+fn by_content(head: &[u8], options: &InputOptions) -> Format {
     if is_jsonl(head) {
         Format::Jsonl
+    } else if is_array(head) {
+        Format::Json
     } else if is_html(head) {
         Format::Html
+    } else if table::is_table(head, options) {
+        Format::Csv
     } else {
         Format::Text
+    }
+}
+
+/// Whether it is a JSON array of objects, or an empty one.
+fn is_array(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let Some(rest) = head.trim_ascii_start().strip_prefix(b"[") else {
+        return false;
+    };
+    let rest = rest.trim_ascii_start();
+    match rest.strip_prefix(b"{") {
+        Some(rest) => matches!(rest.trim_ascii_start().first(), None | Some(b'"' | b'}')),
+        None => rest.trim_ascii_end() == b"]",
     }
 }
 
@@ -191,7 +209,12 @@ pub(crate) fn is_html(head: &[u8]) -> bool {
 /// A NUL means that this is no text, unless a byte order mark says UTF-16.
 fn binary(head: &[u8], format: Format) -> Option<Refusal> {
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-    if is_utf16 && matches!(format, Format::Jsonl | Format::Csv | Format::Tsv) {
+    if is_utf16
+        && matches!(
+            format,
+            Format::Jsonl | Format::Json | Format::Csv | Format::Tsv
+        )
+    {
         return Some(Refusal {
             kind: SkipKind::Unsupported,
             reason: "records in UTF-16 are not supported".to_owned(),
@@ -236,7 +259,7 @@ fn unsupported(extension: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Format::{Html, Jsonl, Text};
+    use crate::options::Format::{Csv, Html, Json, Jsonl, Text};
 
     fn read(name: &str, head: &[u8]) -> Verdict {
         sniff(Path::new(name), head, &InputOptions::default())
@@ -246,12 +269,20 @@ mod tests {
     fn name_and_content_decide() {
         let object = b"{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
         let pretty = b"{\n  \"text\": \"a\"\n}\n";
-        let cases: [(&str, &[u8], Format); 12] = [
+        let cases: [(&str, &[u8], Format); 20] = [
             ("a.jsonl", b"", Jsonl),
             ("a.NDJSON", b"not json", Jsonl),
             ("a.json", object, Jsonl),
             ("a.json", pretty, Text),
             ("stdin", object, Jsonl),
+            ("a.json", b" [\n {\"text\":1}", Json),
+            ("stdin", b"[]\n", Json),
+            ("a.json", b"[1, 2]", Text),
+            ("stdin", b"[x] a task\n", Text),
+            ("a.jsonl", b"[{}]", Jsonl),
+            ("stdin", b"id;text\n1;a, b\n2;c\n", Csv),
+            ("stdin", b"Dear text,\nhello, and\n", Text),
+            ("notes", b"red, green\nblue, white\n", Text),
             ("stdin", b"\xef\xbb\xbf <!DOCTYPE html>", Html),
             ("README", b"hello", Text),
             ("main.rs", b"fn main() {}", Text),

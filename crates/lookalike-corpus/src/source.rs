@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::chunk::ChunkReader;
+use crate::decode;
+use crate::error::ReadError;
 use crate::name;
 use crate::options::{Compression, Format, InputOptions};
 use crate::remote;
@@ -32,7 +35,12 @@ pub struct Source {
     pub bytes: u64,
     /// Its modification time, where the file system keeps one; none for standard input.
     pub modified: Option<SystemTime>,
+    /// The sum of its bytes, once they were read from the first to the last.
+    pub(crate) content: ContentSum,
 }
+
+/// XXH3-64 of the bytes of a source on disk; whoever reads all of them first sets it.
+pub(crate) type ContentSum = Arc<OnceLock<u64>>;
 
 /// Where the bytes of a source lie.
 #[derive(Debug, Clone)]
@@ -93,6 +101,11 @@ impl Source {
         )
     }
 
+    /// Whether it is a table whose columns have types: Parquet or Arrow.
+    pub fn is_typed_table(&self) -> bool {
+        matches!(self.format, Format::Parquet | Format::Arrow)
+    }
+
     /// The file that is opened: the source's own, or the copy of standard input.
     pub(crate) fn file(&self) -> &Path {
         match &self.origin {
@@ -101,7 +114,7 @@ impl Source {
     }
 }
 
-/// Something that was not read, or not to its end: a loss that the job must tell.
+/// Something that was not read, or not to its end, which the job must tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
     /// The file or directory, named as [`Source::name`] does.
@@ -115,6 +128,8 @@ pub struct Skip {
     pub offset: Option<u64>,
     /// How many of them this stands for.
     pub count: u64,
+    /// The file, if it was passed over whole and can be copied: one in a format that is not read.
+    pub file: Option<PathBuf>,
 }
 
 /// The kinds of [`Skip`].
@@ -133,6 +148,8 @@ pub enum SkipKind {
     NotAFile,
     /// An entry of a walked directory whose name begins with a dot.
     Hidden,
+    /// A symbolic link in a walked directory that leads out of it.
+    Outside,
     /// The system refused to open or list it, or the link leads nowhere.
     Unreadable,
     /// Compressed data that ends early or is corrupt. What came before it is used.
@@ -155,6 +172,10 @@ pub enum SkipKind {
     RawBody,
     /// Gzip members or zstd frames of a web archive that hold several records: read, but no tool can go to one of them. No loss.
     SharedMember,
+    /// A folder with results of a job, which a walk met. No loss.
+    ResultsFolder,
+    /// The folder that the job at hand writes its results to, which a walk met. No loss.
+    OutputFolder,
 }
 
 impl SkipKind {
@@ -167,6 +188,7 @@ impl SkipKind {
             SkipKind::Loop => "loop",
             SkipKind::NotAFile => "not-a-file",
             SkipKind::Hidden => "hidden",
+            SkipKind::Outside => "outside",
             SkipKind::Unreadable => "unreadable",
             SkipKind::Damaged => "damaged",
             SkipKind::Warcinfo => "warcinfo",
@@ -178,13 +200,17 @@ impl SkipKind {
             SkipKind::NotText => "not-text",
             SkipKind::RawBody => "raw-body",
             SkipKind::SharedMember => "shared-member",
+            SkipKind::ResultsFolder => "results-folder",
+            SkipKind::OutputFolder => "output-folder",
         }
     }
 
-    /// Whether a document may have been lost: whether `--strict` stops at it. Records of a web
-    /// archive that are no pages are counted, and that is all.
+    /// Whether documents were lost: something that is read could not be, or not to its end.
+    ///
+    /// What a walk passes over for what it is (hidden, in another format, met before, results) and records of
+    /// a web archive that are no pages are counted, and that is all.
     pub fn is_loss(self) -> bool {
-        self < SkipKind::Warcinfo
+        matches!(self, SkipKind::Unreadable | SkipKind::Damaged)
     }
 }
 
@@ -194,14 +220,40 @@ impl Inputs {
         self.sources.iter().map(|source| source.bytes).sum()
     }
 
-    /// 32 hex digits that change when a name, size, modification time, format or the order of the
-    /// sources changes (standard input: its bytes). For a resumed job to refuse other input.
+    /// 32 hex digits that change when a name, size, format or the order of the sources changes (standard input: its
+    /// bytes). For a resumed job to refuse other input; whether the bytes are the same, [`Inputs::changed_since`] tells.
     pub fn fingerprint(&self) -> String {
         let mut hasher = Xxh3::new();
         for source in &self.sources {
             source.feed(&mut hasher);
         }
         format!("{:032x}", hasher.digest128())
+    }
+
+    /// A sum of the bytes of each source, as they lie on disk. Free for those that were read from the first byte to the
+    /// last; tables, of which parts are read, are read once more.
+    ///
+    /// # Errors
+    /// When a source cannot be read.
+    pub fn content_sums(&self) -> Result<Vec<u64>, ReadError> {
+        let sum = |source: &Source| match source.content.get() {
+            Some(sum) => Ok(*sum),
+            None => decode::content_sum(source),
+        };
+        self.sources.iter().map(sum).collect()
+    }
+
+    /// The first source whose bytes are not those of which [`Inputs::content_sums`] told. Reads all of them.
+    ///
+    /// # Errors
+    /// When a source cannot be read.
+    pub fn changed_since(&self, sums: &[u64]) -> Result<Option<&Source>, ReadError> {
+        for (at, source) in self.sources.iter().enumerate() {
+            if sums.get(at) != Some(&decode::content_sum(source)?) {
+                return Ok(Some(source));
+            }
+        }
+        Ok(None)
     }
 
     /// Reads all sources once, in order. The reader may be moved to a thread of its own.
@@ -217,18 +269,8 @@ impl Source {
         hasher.update(name.as_bytes());
         hasher.update(&self.bytes.to_le_bytes());
         hasher.update(&[self.format as u8, self.compression as u8]);
-        let stamp = match &self.origin {
-            Origin::File(_) => self.modified.map_or(0, nanoseconds),
-            Origin::Spool { hash, .. } => i128::from(*hash),
-        };
-        hasher.update(&stamp.to_le_bytes());
-    }
-}
-
-/// Nanoseconds since 1970, negative before.
-fn nanoseconds(time: SystemTime) -> i128 {
-    match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(after) => after.as_nanos() as i128,
-        Err(before) => -(before.duration().as_nanos() as i128),
+        if let Origin::Spool { hash, .. } = &self.origin {
+            hasher.update(&hash.to_le_bytes());
+        }
     }
 }

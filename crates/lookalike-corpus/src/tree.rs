@@ -6,21 +6,35 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::atomic;
+use crate::options::Format;
 use crate::source::{Inputs, Source};
 
 /// Which file below a results directory each source is copied to.
 ///
 /// The relative path is the source's own, with `.` left out, `..` written `_up`, and without the
 /// leading `/`; standard input is `standard-input`. Where two would collide (also where names
-/// differ in case only, or one is the directory of another), the later one gets `~2`, `~3`, ... after
+/// differ in case only, or one is the directory of another; Arrow gets the ending of Parquet), the later one gets `~2`, `~3`, ... after
 /// its first component, before the extension if that is the file. So the paths depend on the list of sources alone.
 #[derive(Debug, Clone)]
 pub struct FileTree {
     paths: Vec<PathBuf>,
+    /// Files that were not read, and where they are copied to.
+    skipped: Vec<(PathBuf, PathBuf)>,
+}
+
+/// How a file gets into results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transfer {
+    /// As a copy.
+    #[default]
+    Copy,
+    /// As a hard link; across file systems, and where there are none, as a symbolic link.
+    Link,
 }
 
 impl FileTree {
-    /// Lays out all sources, JSONL ones too, that a path may be looked up by source number.
+    /// Lays out all sources, JSONL ones too, that a path may be looked up by source number; then the files that were
+    /// passed over.
     pub fn new(inputs: &Inputs) -> FileTree {
         let mut taken = Taken::default();
         let paths = inputs
@@ -28,7 +42,17 @@ impl FileTree {
             .iter()
             .map(|source| taken.place(source))
             .collect();
-        FileTree { paths }
+        let files = inputs.skips.iter().filter_map(|skip| skip.file.as_ref());
+        let skipped = files
+            .map(|file| (file.clone(), taken.place_at(relative(file))))
+            .collect();
+        FileTree { paths, skipped }
+    }
+
+    /// The files that were passed over, and their paths relative to the results directory, in the order of
+    /// [`Inputs::skips`].
+    pub fn skipped(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        self.skipped.iter().map(|(file, to)| (&**file, &**to))
     }
 
     /// The path of a source relative to the results directory.
@@ -42,23 +66,55 @@ impl FileTree {
     ///
     /// # Errors
     /// When reading or writing fails, or the source's size is not the one that was discovered.
-    pub fn copy(&self, inputs: &Inputs, source: u32, directory: &Path) -> io::Result<u64> {
+    pub fn copy(
+        &self,
+        inputs: &Inputs,
+        source: u32,
+        directory: &Path,
+        transfer: Transfer,
+    ) -> io::Result<u64> {
         let to = directory.join(self.path(source));
         let source = &inputs.sources[source as usize];
-        if let Some(parent) = to.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        let mut temporary = atomic::temporary_beside(&to)?;
-        let bytes = io::copy(&mut File::open(source.file())?, temporary.as_file_mut())?;
+        // What lies in the spool directory goes with it.
+        let transfer = source.path().map_or(Transfer::Copy, |_| transfer);
+        let bytes = transfer_file(source.file(), &to, transfer)?;
         if bytes != source.bytes {
             return Err(io::Error::other(format!(
                 "{}: changed while it was read",
                 source.name()
             )));
         }
-        temporary.persist(&to).map_err(|error| error.error)?;
         Ok(bytes)
     }
+}
+
+/// Copies or links a file to a place, creating directories on the way; it appears whole or not at all. Returns its bytes.
+///
+/// # Errors
+/// When reading or writing fails.
+pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> io::Result<u64> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    if transfer == Transfer::Link {
+        let from = fs::canonicalize(from)?;
+        fs::hard_link(&from, to).or_else(|_| symbolic_link(&from, to))?;
+        return fs::metadata(from).map(|meta| meta.len());
+    }
+    let mut temporary = atomic::temporary_beside(to)?;
+    let bytes = io::copy(&mut File::open(from)?, temporary.as_file_mut())?;
+    temporary.persist(to).map_err(|error| error.error)?;
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+fn symbolic_link(from: &Path, to: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(from, to)
+}
+
+#[cfg(not(unix))]
+fn symbolic_link(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Paths in use, in lower case, and the directories above them.
@@ -71,9 +127,17 @@ struct Taken {
 impl Taken {
     fn place(&mut self, source: &Source) -> PathBuf {
         let wanted = match source.place() {
+            // Rows of Arrow leave as Parquet.
+            Some(path) if source.format == Format::Arrow => {
+                relative(&path).with_extension("parquet")
+            }
             Some(path) => relative(&path),
             None => PathBuf::from("standard-input"),
         };
+        self.place_at(wanted)
+    }
+
+    fn place_at(&mut self, wanted: PathBuf) -> PathBuf {
         let mut path = wanted.clone();
         let mut copy = 2;
         while !self.is_free(&path) {

@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
+use crate::decimal::shortest_between;
 use crate::interval::{Estimate, f1};
 
 /// What a cut through the scores finds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// The least score that counts.
+    /// The least score that counts; printed, it reads back as itself.
     pub cut: f64,
     /// The same in the words of the sketch, such as `k <= 3`.
     pub parameter: String,
@@ -61,10 +62,12 @@ impl Curve {
             }
         };
         let (mut best, mut area, mut sums) = (None::<Point>, 0.0, (0, 0));
-        for equal in scores.chunk_by(|a, b| a.0 == b.0) {
+        let mut groups = scores.chunk_by(|a, b| a.0 == b.0).peekable();
+        while let Some(equal) = groups.next() {
             let correct = equal.iter().filter(|pair| pair.1).count() as u64;
             sums = (sums.0 + equal.len() as u64, sums.1 + correct);
-            let here = point(equal[0].0, sums);
+            let below = groups.peek().map_or(0.0, |next| next[0].0);
+            let here = point(shortest_between(below, equal[0].0), sums);
             area += here.precision.value * correct as f64;
             if best.as_ref().is_none_or(|best| here.f1 > best.f1) {
                 best = Some(here);

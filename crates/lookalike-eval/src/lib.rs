@@ -4,8 +4,8 @@
 //! what runs. The way of the data:
 //!
 //! 1. documents become a [`Collection`], in the order of their ids ([`collection`]);
-//! 2. the truth is given as [`Labels`] ([`label`]), or is the exact resemblance ([`score`]);
-//! 3. each setting scores pairs ([`score`]); every cut through the scores is a [`Point`] with
+//! 2. the truth is given as [`Labels`] ([`label`]), or is the exact resemblance ([`mod@score`]);
+//! 3. each setting scores pairs ([`mod@score`]); every cut through the scores is a [`Point`] with
 //!    precision, recall and their limits of confidence ([`curve`], [`interval`]);
 //! 4. [`sweep`](sweep()) does that for many settings and advises; [`Audit`] asks on a sample what
 //!    one method would miss; [`cluster`] compares clusters, [`core_rule`] by published rules;
@@ -21,9 +21,11 @@ pub mod cluster;
 pub mod collection;
 pub mod core_rule;
 pub mod curve;
+mod decimal;
 pub mod draw;
 pub mod interval;
 pub mod label;
+pub mod nested;
 pub mod page;
 mod plot;
 pub mod score;
@@ -37,7 +39,8 @@ pub use curve::{Curve, Point};
 pub use draw::{Draw, DrawnPair, Stratum, draw};
 pub use interval::Estimate;
 pub use label::{LabelError, Labels, PairLabel};
-pub use score::{Measure, Scored, scored_pairs};
+pub use nested::Expectation;
+pub use score::{Scored, SetMeasure, score, scored_pairs};
 pub use strata::Strata;
 pub use sweep::{Advice, Setting, Sweep, SweepRow, Truth, Wish, sweep};
-pub use two_tests::{TwoTests, two_tests};
+pub use two_tests::{JudgedScores, TwoTests, two_tests};

@@ -48,7 +48,9 @@ pub fn render(sweep: &Sweep, head: &PageHead) -> Result<String, minijinja::Error
                 .iter()
                 .map(|p| number_of(&p.parameter))
                 .collect();
-            Value::from_safe_string(plot::precision_and_recall(&row.curve, &labels))
+            let name = row.curve.points.first();
+            let name = name.map_or("", |point| axis_name(&point.parameter));
+            Value::from_safe_string(plot::precision_and_recall(&row.curve, name, &labels))
         })
         .collect();
     let rows: Vec<RowView<'_>> = sweep
@@ -67,8 +69,21 @@ pub fn render(sweep: &Sweep, head: &PageHead) -> Result<String, minijinja::Error
         rows => Value::from(Serde(rows)),
         plots => plots,
         advice => Value::from(Serde(sweep.advice(head.wish))),
+        best => Value::from(Serde(sweep.best(head.wish))),
         sensitivity => Value::from(Serde(sweep.sensitivity())),
     })
+}
+
+/// What is on the axis of the cuts, by the first word of a cut.
+fn axis_name(parameter: &str) -> &'static str {
+    match parameter.split(' ').next() {
+        Some("k") => "largest distance in bits",
+        Some("agree") => "least number of hashes that agree",
+        Some("agreement") => "least share of hashes that agree",
+        Some("containment") => "least containment",
+        Some("coverage") => "least coverage",
+        _ => "least resemblance",
+    }
 }
 
 /// The number in a cut's words.

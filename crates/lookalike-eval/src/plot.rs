@@ -5,21 +5,28 @@ use std::fmt::Write;
 use crate::curve::Curve;
 
 const WIDTH: f64 = 420.0;
-const HEIGHT: f64 = 200.0;
+const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 40.0;
-const TOP: f64 = 10.0;
-const BOTTOM: f64 = 28.0;
+/// Room for half of the last label.
+const RIGHT: f64 = 20.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 44.0;
+/// Labels on the axis of the cuts, at most.
+const LABELS: usize = 13;
 
-/// Precision and recall over the points of a curve, with their limits of confidence as bands.
-pub(crate) fn precision_and_recall(curve: &Curve, x_labels: &[String]) -> String {
+/// Precision and recall over the points of a curve, with their limits of confidence as bands. The axis of the cuts has the
+/// name `x_name` and the labels `x_labels`.
+pub(crate) fn precision_and_recall(curve: &Curve, x_name: &str, x_labels: &[String]) -> String {
     let count = curve.points.len();
-    let x = |at: usize| LEFT + (WIDTH - LEFT - 10.0) * at as f64 / (count.max(2) - 1) as f64;
+    let x = |at: usize| LEFT + (WIDTH - LEFT - RIGHT) * at as f64 / (count.max(2) - 1) as f64;
     let y = |share: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - share);
     let mut svg = format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"precision and recall over cuts\">"
+        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"precision and recall over cuts\"><text x=\"4\" y=\"14\">share</text><text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{x_name}</text>",
+        (LEFT + WIDTH - RIGHT) / 2.0,
+        HEIGHT - 8.0
     );
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let (at, right) = (y(share), WIDTH - 10.0);
+        let (at, right) = (y(share), WIDTH - RIGHT);
         let _ = write!(
             svg,
             "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{share}</text>",
@@ -27,13 +34,20 @@ pub(crate) fn precision_and_recall(curve: &Curve, x_labels: &[String]) -> String
             at + 3.5
         );
     }
-    let every = count.div_ceil(13).max(1);
-    for (at, label) in x_labels.iter().enumerate().step_by(every) {
+    let every = count.div_ceil(LABELS).max(1);
+    for (number, at) in (0..x_labels.len()).step_by(every).enumerate() {
+        // On a narrow screen letters are larger, and half of the labels make room.
+        let class = if number % 2 == 1 {
+            " class=\"roomy\""
+        } else {
+            ""
+        };
         let _ = write!(
             svg,
-            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
+            "<text{class} x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             x(at),
-            HEIGHT - 10.0
+            HEIGHT - BOTTOM + 15.0,
+            x_labels[at]
         );
     }
     // Where nothing is found there is no precision to draw.

@@ -2,11 +2,9 @@
 
 mod join;
 
-use std::fmt;
-use std::str::FromStr;
-
+use lookalike::intersection_size;
+pub use lookalike::resemblance::SetMeasure;
 use lookalike::sketch::SketchValue;
-use serde::Serialize;
 
 /// A pair of positions, a < b, with the score of its sketches.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,55 +17,15 @@ pub struct Scored {
     pub score: f64,
 }
 
-/// How alike two sets are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Measure {
-    /// Shared features over all: the score of the sketch `none`.
-    #[default]
-    Resemblance,
-    /// Shared features over those of the smaller set: is one in the other?
-    Containment,
-    /// Shared features over those of the larger set: how much of it does the smaller one cover?
-    Coverage,
-}
-
-impl Measure {
-    /// The score of two sketches: their own, but for other measures of sets. In [0, 1] for sets.
-    #[must_use]
-    pub fn score(self, a: &SketchValue, b: &SketchValue) -> f64 {
-        let (SketchValue::Set(x), SketchValue::Set(y)) = (a, b) else {
-            return a.score(b);
-        };
-        let of = match self {
-            Self::Resemblance => return a.score(b),
-            Self::Containment => x.len().min(y.len()),
-            Self::Coverage => x.len().max(y.len()),
-        };
-        lookalike::intersection_size(x, y) as f64 / of.max(1) as f64
-    }
-}
-
-impl fmt::Display for Measure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Resemblance => "resemblance",
-            Self::Containment => "containment",
-            Self::Coverage => "coverage",
-        })
-    }
-}
-
-impl FromStr for Measure {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::Resemblance, Self::Containment, Self::Coverage];
-        all.into_iter()
-            .find(|measure| measure.to_string() == text)
-            .ok_or_else(|| {
-                format!("unknown measure {text:?}: use resemblance, containment or coverage")
-            })
+/// The score of two sketches: their own, but for other measures of sets. In [0, 1] for sets.
+#[must_use]
+pub fn score(measure: SetMeasure, a: &SketchValue, b: &SketchValue) -> f64 {
+    match (measure, a, b) {
+        (SetMeasure::Resemblance, ..) => a.score(b),
+        (_, SketchValue::Set(x), SketchValue::Set(y)) => {
+            measure.of(intersection_size(x, y), x.len(), y.len())
+        }
+        _ => a.score(b),
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::collection::Collection;
 use crate::curve::{Curve, Point};
-use crate::score::{Measure, Scored, scored_pairs};
+use crate::score::{Scored, SetMeasure, score, scored_pairs};
 
 /// What is true.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub struct Setting {
     pub scheme: Scheme,
     /// Measure of sets; other sketches have their own. Only [`Truth::Judged`] can be held against
     /// another one than resemblance.
-    pub measure: Measure,
+    pub measure: SetMeasure,
     /// Second test (M13A): least share of the longer text's bytes that the shorter one has.
     pub lengths: Option<f64>,
 }
@@ -62,7 +62,7 @@ impl From<Scheme> for Setting {
     fn from(scheme: Scheme) -> Self {
         Self {
             scheme,
-            measure: Measure::default(),
+            measure: SetMeasure::default(),
             lengths: None,
         }
     }
@@ -78,16 +78,35 @@ impl Setting {
     /// The sketch, and the measure where it is not the sketch's own.
     pub(crate) fn sketch_name(&self) -> String {
         match self.measure {
-            Measure::Resemblance => self.scheme.sketch.to_string(),
+            SetMeasure::Resemblance => self.scheme.sketch.to_string(),
             measure => format!("{} ({measure})", self.scheme.sketch),
         }
     }
 
     pub(crate) fn cut_name(&self, cut: f64) -> String {
         match self.measure {
-            Measure::Resemblance => cut_name(self.scheme.sketch, cut),
-            measure => format!("{measure} >= {cut:.3}"),
+            SetMeasure::Resemblance => cut_name(self.scheme.sketch, cut),
+            measure => format!("{measure} >= {cut}"),
         }
+    }
+
+    /// The features, and what else the scheme says about the text.
+    pub(crate) fn features_name(&self) -> String {
+        let Scheme {
+            shingle,
+            mask,
+            html,
+            ..
+        } = &self.scheme;
+        let mut name = shingle.to_string();
+        if *mask != lookalike::Mask::default() {
+            name += &format!(" mask={mask}");
+        }
+        // `main` is what jobs take unless they are told otherwise.
+        if html.mode != lookalike::HtmlMode::Main {
+            name += &format!(" html={html}");
+        }
+        name
     }
 }
 
@@ -130,7 +149,13 @@ pub struct Wish {
     pub recall: f64,
 }
 
-/// A setting that fulfils a wish.
+impl Wish {
+    fn is_met(&self, precision: f64, recall: f64) -> bool {
+        precision >= self.precision && recall >= self.recall
+    }
+}
+
+/// A setting and a cut, chosen on the data that its figures are of.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
     /// Position of its row.
@@ -143,6 +168,18 @@ pub struct Advice {
     pub point: Point,
     /// Whether the lower limits of confidence fulfil the wish as well.
     pub is_sure: bool,
+}
+
+impl Advice {
+    fn new(at: usize, row: &SweepRow, point: Point, wish: Wish) -> Self {
+        Self {
+            row: at,
+            setting: format!("{} of {} weighted {}", row.sketch, row.features, row.weight),
+            bytes: row.bytes,
+            is_sure: wish.is_met(point.precision.low, point.recall.low),
+            point,
+        }
+    }
 }
 
 /// The words of all documents, as hashes: made once, used by every setting.
@@ -259,9 +296,9 @@ pub fn cut_name(sketch: Sketch, cut: f64) -> String {
             format!("agree >= {cut}")
         }
         Sketch::MinHash { .. } | Sketch::OnePermutation { .. } | Sketch::BBit { .. } => {
-            format!("agreement >= {cut:.3}")
+            format!("agreement >= {cut}")
         }
-        _ => format!("resemblance >= {cut:.3}"),
+        _ => format!("resemblance >= {cut}"),
     }
 }
 
@@ -294,7 +331,7 @@ pub(crate) fn close_lengths(least: Option<f64>, a: usize, b: usize) -> bool {
 fn judge(
     truth: &Truth,
     sketches: &[Option<SketchValue>],
-    measure: Measure,
+    measure: SetMeasure,
     least: f64,
     close: impl Fn(u32, u32) -> bool,
 ) -> Vec<(f64, bool)> {
@@ -305,7 +342,7 @@ fn judge(
             .filter_map(|&(a, b, is_true)| {
                 let (a, b) = (&sketches[a as usize], &sketches[b as usize]);
                 let (a, b) = a.as_ref().zip(b.as_ref())?;
-                Some((measure.score(a, b), is_true)).filter(|pair| pair.0 > 0.0)
+                Some((score(measure, a, b), is_true)).filter(|pair| pair.0 > 0.0)
             })
             .collect(),
         Truth::Complete(pairs) => {
@@ -338,7 +375,7 @@ fn row(tokens: &Tokens<'_>, setting: &Setting, truth: &Truth) -> SweepRow {
     let scores = judge(truth, &sketches, setting.measure, least, close);
     let name = |cut| setting.cut_name(cut);
     SweepRow {
-        features: scheme.shingle.to_string(),
+        features: setting.features_name(),
         weight: scheme.weight.to_string(),
         sketch: setting.sketch_name(),
         scheme: scheme.to_string(),
@@ -395,19 +432,11 @@ impl Sweep {
     /// among those that do. Of equally cheap ones that with the larger F1 comes first.
     #[must_use]
     pub fn advice(&self, wish: Wish) -> Vec<Advice> {
-        let fulfils =
-            |precision: f64, recall: f64| precision >= wish.precision && recall >= wish.recall;
         let of_row = |(at, row): (usize, &SweepRow)| {
             let points = row.curve.points.iter().chain(&row.curve.best);
-            let good = points.filter(|p| fulfils(p.precision.value, p.recall.value));
+            let good = points.filter(|p| wish.is_met(p.precision.value, p.recall.value));
             let point = good.max_by(|a, b| a.f1.total_cmp(&b.f1))?.clone();
-            Some(Advice {
-                row: at,
-                setting: format!("{} of {} weighted {}", row.sketch, row.features, row.weight),
-                bytes: row.bytes,
-                is_sure: fulfils(point.precision.low, point.recall.low),
-                point,
-            })
+            Some(Advice::new(at, row, point, wish))
         };
         let mut all: Vec<Advice> = self.rows.iter().enumerate().filter_map(of_row).collect();
         all.sort_by(|a, b| {
@@ -417,15 +446,18 @@ impl Sweep {
         all
     }
 
-    /// The row of the largest F1, and its best cut.
+    /// The setting and cut of the largest F1, whatever is wished; the first of equals.
     #[must_use]
-    pub fn best(&self) -> Option<(&SweepRow, &Point)> {
-        let best = |row: &'_ SweepRow| row.curve.best.as_ref().map_or(0.0, |point| point.f1);
-        let row = self
-            .rows
-            .iter()
-            .max_by(|a, b| best(a).total_cmp(&best(b)))?;
-        Some((row, row.curve.best.as_ref()?))
+    pub fn best(&self, wish: Wish) -> Option<Advice> {
+        let points = self.rows.iter().enumerate();
+        let points = points.filter_map(|(at, row)| Some((at, row, row.curve.best.as_ref()?)));
+        let mut best: Option<(usize, &SweepRow, &Point)> = None;
+        for (at, row, point) in points {
+            if best.is_none_or(|(.., best)| point.f1 > best.f1) {
+                best = Some((at, row, point));
+            }
+        }
+        best.map(|(at, row, point)| Advice::new(at, row, point.clone(), wish))
     }
 
     /// M13E: for each sketch and cut, the smallest and largest precision and recall over all

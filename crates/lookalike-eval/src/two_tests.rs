@@ -1,22 +1,22 @@
 //! Two tests that must both pass: which two settings, and which cuts, agree best with labels.
 //!
 //! Measures of different features err on different pairs: runs of words are shared by pages of one
-//! template, runs of function words are not. Cuts that are chosen on the labels they are judged by
-//! flatter; so the best are judged again with cuts chosen on four fifths of the labels and used on
-//! the last.
+//! template, runs of function words are not. Both tests work on one scheme but for the features, so that a job can
+//! do them (`--and`). Tests and cuts that are chosen on the labels they are judged by flatter: what to expect elsewhere
+//! says [`JudgedScores::expectations`].
 
-use lookalike::hash::xxh3_64;
+use lookalike::{Scheme, Sketch};
 use serde::Serialize;
 
-use crate::collection::Collection;
+use crate::collection::{Collection, Document};
+use crate::decimal::shortest_between;
 use crate::interval::{Estimate, f1};
 use crate::label::JudgedPair;
+use crate::score::score;
 use crate::sweep::{Setting, Tokens};
 
 /// Cuts of the first test that are tried at most.
 const MOST_CUTS: usize = 256;
-/// Parts of the labels for the second judgement.
-const FOLDS: usize = 5;
 
 /// Two settings with their cuts, and how well they agree with the labels together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,29 +33,47 @@ pub struct TwoTests {
     pub precision: Estimate,
     /// Share of the true pairs that are found.
     pub recall: Estimate,
-    /// Their harmonic mean.
+    /// Their harmonic mean, on the labels by which tests and cuts were chosen.
     pub f1: f64,
-    /// F1 with cuts chosen on four fifths of the labels and used on the last fifth.
-    pub held_out_f1: f64,
+    /// Positions of the settings.
+    pub settings: [usize; 2],
+    /// Their cuts.
+    pub cuts: [f64; 2],
 }
 
 /// Scores of all judged pairs under a setting; 0 where a document has no sketch.
-struct Scores {
-    setting: Setting,
-    scores: Vec<f64>,
+pub(crate) struct Scores {
+    pub(crate) setting: Setting,
+    pub(crate) scores: Vec<f64>,
     /// Positions from the largest score to the smallest.
-    order: Vec<u32>,
+    pub(crate) order: Vec<u32>,
+}
+
+impl Scores {
+    /// The decimal of fewest places at which the same pairs pass as at `cut`.
+    fn shortest_cut(&self, cut: f64) -> f64 {
+        let below = self.scores.iter().copied().filter(|score| *score < cut);
+        shortest_between(below.fold(0.0, f64::max), cut)
+    }
+}
+
+/// Judged pairs with their scores under many settings.
+pub struct JudgedScores {
+    pub(crate) judged: Vec<JudgedPair>,
+    pub(crate) truth: Vec<bool>,
+    pub(crate) all: Vec<Scores>,
+    /// The documents without their texts.
+    pub(crate) names: Collection,
 }
 
 /// The best cuts over some of the pairs.
 #[derive(Clone, Copy, Default)]
-struct Best {
-    f1: f64,
-    cuts: (f64, f64),
+pub(crate) struct Best {
+    pub(crate) f1: f64,
+    pub(crate) cuts: (f64, f64),
 }
 
-/// The best combinations of two of the settings, at most `most`, the best first; equals in the order
-/// of the settings. Time: pairs of settings times labels times the number of cuts, at most 256.
+/// The best combinations of two of the settings: [`JudgedScores::two_tests`].
 #[must_use]
 pub fn two_tests(
     collection: &Collection,
@@ -63,22 +81,103 @@ pub fn two_tests(
     judged: &[JudgedPair],
     most: usize,
 ) -> Vec<TwoTests> {
-    let all = scores(collection, settings, judged);
-    let truth: Vec<bool> = judged.iter().map(|pair| pair.2).collect();
-    let mut found = Vec::new();
-    for (at, first) in all.iter().enumerate() {
-        for second in &all[at + 1..] {
-            let best = best_cuts(first, second, &truth, |_| true);
-            found.push((best, first, second));
+    let mut scores = JudgedScores::new(collection, judged);
+    scores.add(collection, settings);
+    scores.two_tests(most)
+}
+
+impl JudgedScores {
+    /// The judged pairs of a collection, without scores so far.
+    #[must_use]
+    pub fn new(collection: &Collection, judged: &[JudgedPair]) -> Self {
+        let name = |document: &Document| Document {
+            id: document.id.clone(),
+            ..Document::default()
+        };
+        let names = collection.documents().iter().map(name).collect();
+        Self {
+            judged: judged.to_vec(),
+            truth: judged.iter().map(|pair| pair.2).collect(),
+            all: Vec::new(),
+            names: Collection::of(names).expect("as many documents, with the same ids"),
         }
     }
-    found.sort_by(|a, b| b.0.f1.total_cmp(&a.0.f1));
-    found.truncate(most);
-    let folds = folds(collection, judged);
-    found
-        .into_iter()
-        .map(|(best, first, second)| report(best, first, second, &truth, &folds))
-        .collect()
+
+    /// Scores the pairs under more settings. The collection has the documents of the first, perhaps with other texts.
+    pub fn add(&mut self, collection: &Collection, settings: &[Setting]) {
+        self.all.extend(scores(collection, settings, &self.judged));
+    }
+
+    /// Which settings a job can test together: of one scheme but for features and sketch, the second a measure of sets.
+    pub(crate) fn combinations(&self) -> Vec<(usize, usize)> {
+        let base = |setting: &Setting| Scheme {
+            shingle: lookalike::Shingle::default(),
+            ..setting.scheme.features_only()
+        };
+        let is_set = |at: usize| self.all[at].setting.scheme.sketch == Sketch::None;
+        let mut pairs = Vec::new();
+        for first in 0..self.all.len() {
+            for second in first + 1..self.all.len() {
+                let (a, b) = (&self.all[first].setting, &self.all[second].setting);
+                if base(a) == base(b) && a.lengths == b.lengths {
+                    match (is_set(first), is_set(second)) {
+                        (_, true) => pairs.push((first, second)),
+                        (true, false) => pairs.push((second, first)),
+                        (false, false) => {}
+                    }
+                }
+            }
+        }
+        pairs
+    }
+
+    /// The best combinations of two of the settings that a job can test together, at most `most`, the best first; equals
+    /// in the order of the settings. Time: pairs of settings times labels times the number of cuts, at most 256.
+    #[must_use]
+    pub fn two_tests(&self, most: usize) -> Vec<TwoTests> {
+        let best = |(first, second)| {
+            let best = best_cuts(&self.all[first], &self.all[second], &self.truth, |_| true);
+            (best, [first, second])
+        };
+        let mut found: Vec<(Best, [usize; 2])> =
+            self.combinations().into_iter().map(best).collect();
+        found.sort_by(|a, b| b.0.f1.total_cmp(&a.0.f1));
+        found.truncate(most);
+        found
+            .into_iter()
+            .map(|(best, settings)| self.report(best, settings))
+            .collect()
+    }
+
+    fn report(&self, best: Best, settings: [usize; 2]) -> TwoTests {
+        let [first, second] = settings.map(|at| &self.all[at]);
+        let trues = self.truth.iter().filter(|is_true| **is_true).count() as u64;
+        let found: Vec<usize> = (0..self.truth.len())
+            .filter(|&at| passes(first, second, best.cuts, at))
+            .collect();
+        let correct = found.iter().filter(|&&at| self.truth[at]).count() as u64;
+        let found = found.len() as u64;
+        let (precision, recall) = (Estimate::of(correct, found), Estimate::of(correct, trues));
+        let cuts = [
+            first.shortest_cut(best.cuts.0),
+            second.shortest_cut(best.cuts.1),
+        ];
+        let name = |scores: &Scores, cut: f64| {
+            let setting = &scores.setting;
+            format!("{} of {}", setting.cut_name(cut), setting.features_name())
+        };
+        TwoTests {
+            first: name(first, cuts[0]),
+            second: name(second, cuts[1]),
+            found,
+            correct,
+            precision,
+            recall,
+            f1: f1(precision.value, recall.value),
+            settings,
+            cuts,
+        }
+    }
 }
 
 fn scores(collection: &Collection, settings: &[Setting], judged: &[JudgedPair]) -> Vec<Scores> {
@@ -97,7 +196,7 @@ fn scores(collection: &Collection, settings: &[Setting], judged: &[JudgedPair]) 
             let (a, b) = (&sketches[pair.0 as usize], &sketches[pair.1 as usize]);
             let both = a.as_ref().zip(b.as_ref());
             let both = both.filter(|_| setting.allows(collection, pair.0, pair.1));
-            both.map_or(0.0, |(a, b)| setting.measure.score(a, b))
+            both.map_or(0.0, |(a, b)| score(setting.measure, a, b))
         };
         let scores: Vec<f64> = judged.iter().map(score).collect();
         let mut order: Vec<u32> = (0..judged.len() as u32).collect();
@@ -112,7 +211,7 @@ fn scores(collection: &Collection, settings: &[Setting], judged: &[JudgedPair]) 
 }
 
 /// The cuts of the largest F1 over the pairs that count; the strictest of equals.
-fn best_cuts(
+pub(crate) fn best_cuts(
     first: &Scores,
     second: &Scores,
     truth: &[bool],
@@ -154,61 +253,6 @@ fn best_cuts(
     best
 }
 
-fn passes(first: &Scores, second: &Scores, cuts: (f64, f64), at: usize) -> bool {
+pub(crate) fn passes(first: &Scores, second: &Scores, cuts: (f64, f64), at: usize) -> bool {
     first.scores[at] >= cuts.0 && second.scores[at] >= cuts.1
-}
-
-/// The part that each judged pair belongs to: equally many in each, by the hash of their ids.
-fn folds(collection: &Collection, judged: &[JudgedPair]) -> Vec<usize> {
-    let hash = |&(a, b, _): &JudgedPair| {
-        let ids = format!("{}\n{}", collection.id(a), collection.id(b));
-        xxh3_64(ids.as_bytes(), 0)
-    };
-    let hashes: Vec<u64> = judged.iter().map(hash).collect();
-    let mut order: Vec<usize> = (0..judged.len()).collect();
-    order.sort_by_key(|&at| hashes[at]);
-    let mut folds = vec![0; judged.len()];
-    for (place, at) in order.into_iter().enumerate() {
-        folds[at] = place % FOLDS;
-    }
-    folds
-}
-
-fn report(
-    best: Best,
-    first: &Scores,
-    second: &Scores,
-    truth: &[bool],
-    folds: &[usize],
-) -> TwoTests {
-    let trues = truth.iter().filter(|is_true| **is_true).count() as u64;
-    let tally = |passes: &dyn Fn(usize) -> bool| {
-        let found: Vec<usize> = (0..truth.len()).filter(|&at| passes(at)).collect();
-        let correct = found.iter().filter(|&&at| truth[at]).count();
-        (found.len() as u64, correct as u64)
-    };
-    let (found, correct) = tally(&|at| passes(first, second, best.cuts, at));
-    let by_fold: Vec<Best> = (0..FOLDS)
-        .map(|fold| best_cuts(first, second, truth, |at| folds[at] != fold))
-        .collect();
-    let held_out = tally(&|at| passes(first, second, by_fold[folds[at]].cuts, at));
-    let share = |(found, correct): (u64, u64)| {
-        let (precision, recall) = (Estimate::of(correct, found), Estimate::of(correct, trues));
-        (f1(precision.value, recall.value), precision, recall)
-    };
-    let (f1, precision, recall) = share((found, correct));
-    let name = |scores: &Scores, cut: f64| {
-        let scheme = &scores.setting.scheme;
-        format!("{} of {}", scores.setting.cut_name(cut), scheme.shingle)
-    };
-    TwoTests {
-        first: name(first, best.cuts.0),
-        second: name(second, best.cuts.1),
-        found,
-        correct,
-        precision,
-        recall,
-        f1,
-        held_out_f1: share(held_out).0,
-    }
 }

@@ -12,15 +12,20 @@ use lookalike_store::{Collection, Store, Time};
 use crate::clock::{Clock, Guarded};
 use crate::config::Limits;
 use crate::endpoint::export::Exports;
+use crate::gate::KeyName;
 use crate::key::Keys;
 use crate::log::{Entry, Level, Log};
 use crate::memory::Memory;
 use crate::metric::Metrics;
+use crate::overload::Overload;
 use crate::problem::Problem;
 use crate::worker::Workers;
 
 /// How long to wait before looking again whether requests have ended.
 const BREATH: Duration = Duration::from_millis(10);
+
+/// How far the data must be ahead of the clock for a warning at the start.
+const TOLD_AHEAD: Duration = Duration::from_secs(60);
 
 /// What a service is started with, beside its store.
 pub struct Setup {
@@ -30,7 +35,7 @@ pub struct Setup {
     pub limits: Limits,
     /// The wall clock.
     pub clock: Clock,
-    /// Believe the clock at the start though it is more than a year ahead of the store.
+    /// Believe the clock at the start though it is more than an hour ahead of the store.
     pub trust_clock: bool,
     /// Where entries go.
     pub log: Log,
@@ -55,6 +60,7 @@ pub struct App {
     pub(crate) metrics: Metrics,
     pub(crate) workers: Workers,
     pub(crate) exports: Exports,
+    pub(crate) overload: Overload,
     pub(crate) snapshots: Option<PathBuf>,
     keys: RwLock<Arc<Keys>>,
     clock: Guarded,
@@ -90,10 +96,11 @@ impl App {
             .filter_map(|(_, opened)| opened.ok());
         let last = open.map(|collection| collection.stats().time).max();
         let app = Self {
-            memory: Memory::new(limits.request_memory, limits.patience),
-            workers: Workers::start(limits.workers, limits.queue, limits.patience)?,
+            memory: Memory::new(limits.request_memory, limits.body_bytes, limits.patience),
+            workers: Workers::start(&limits)?,
             metrics: Metrics::default(),
             exports: Exports::default(),
+            overload: Overload::new(limits.patience),
             keys: RwLock::new(Arc::new(keys)),
             clock: Guarded::new(clock, last.unwrap_or_default(), trust_clock),
             stopping: AtomicBool::new(false),
@@ -105,8 +112,13 @@ impl App {
         app.tell_of_collections();
         if app.clock.is_held() {
             let entry = Entry::new(Level::Error, "clock-held");
-            let remedy =
-                "nothing expires: set the clock, or start with --trust-clock if it is right";
+            let remedy = "the clock is more than an hour ahead of the data, and nothing expires: set it, or start with --trust-clock if it is right";
+            app.log.say(&entry.with("remedy", remedy));
+        }
+        let ahead = app.clock.ahead();
+        if ahead >= TOLD_AHEAD {
+            let entry = Entry::new(Level::Warn, "clock-behind").with("seconds", ahead.as_secs());
+            let remedy = "documents live that much longer, until the clock is where the data is: set it if it is wrong";
             app.log.say(&entry.with("remedy", remedy));
         }
         Ok(app)
@@ -115,6 +127,19 @@ impl App {
     /// The time that documents live by.
     pub(crate) fn now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// How far the time that documents live by is ahead of the clock.
+    pub(crate) fn time_ahead(&self) -> Duration {
+        self.clock.ahead()
+    }
+
+    /// Tells all collections the time, which they note: to be called every minute or so.
+    pub fn observe_time(&self) {
+        let now = self.now();
+        let open = self.store.collections().into_iter();
+        open.filter_map(|(_, opened)| opened.ok())
+            .for_each(|collection| collection.observe_time(now));
     }
 
     /// Whether the clock jumped ahead and is not believed.
@@ -130,6 +155,20 @@ impl App {
     /// Changes who may ask, from the next request on.
     pub fn set_keys(&self, keys: Keys) {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    /// Tells of something that changed, and by whose key.
+    pub(crate) fn log_change(&self, entry: Entry, by: Option<&KeyName>) {
+        let entry = match by {
+            Some(KeyName(name)) => entry.with("key", &**name),
+            None => entry,
+        };
+        self.log.say(&entry);
+    }
+
+    /// Whether the last reading of files of settings left something as it was, because of what was wrong with them.
+    pub fn set_reload_failed(&self, failed: bool) {
+        self.metrics.reload_failed.store(failed, Ordering::Relaxed);
     }
 
     /// A collection; only on a worker, since the store may be busy making another.

@@ -3,8 +3,8 @@
 //! Between two readings the monotonic clock tells how much time went by. When the wall clock tells more than that and the
 //! tolerance, it is not believed: time goes on as the monotonic clock says until the two agree again or the service is
 //! started anew. The monotonic clock does not count while a machine sleeps, so that a machine which slept for long is one
-//! that jumped. At the start nothing can be known of how long the service was down: a gap of more than a year is not
-//! believed.
+//! that jumped. At the start the same tolerance holds against the time at which the store was open last, unless the operator
+//! says that the clock is right.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +14,8 @@ use lookalike_store::Time;
 /// Tells the time.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// How far the wall clock may be ahead between two readings.
+/// How far the wall clock may be ahead between two readings, and at the start of when the store was open last.
 const TOLERANCE: Duration = Duration::from_secs(3600);
-/// How long a service may have been down.
-const LONGEST_REST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// The wall clock with its guard.
 pub(crate) struct Guarded {
@@ -37,7 +35,7 @@ impl Guarded {
     /// whatever it says.
     pub(crate) fn new(wall: Clock, last: Time, trusted: bool) -> Self {
         let now = wall();
-        let held = !trusted && last > Time(0) && now > last.after(LONGEST_REST);
+        let held = !trusted && last > Time(0) && now > last.after(TOLERANCE);
         let state = State {
             told: if held { last } else { now.max(last) },
             at: Instant::now(),
@@ -63,6 +61,12 @@ impl Guarded {
             (state.told, state.at) = (wall, Instant::now());
         }
         state.told
+    }
+
+    /// How far the time is ahead of the wall clock: documents live that much longer than they should.
+    pub(crate) fn ahead(&self) -> Duration {
+        let now = self.now();
+        Duration::from_millis(now.0.saturating_sub((self.wall)().0))
     }
 
     /// Whether the wall clock is not believed.
@@ -117,13 +121,23 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_of_years_is_believed_only_when_told_so() {
-        let long_ago = BEGIN - 2 * 366 * 24 * HOUR;
-        let (_, held) = guarded(long_ago, false);
-        assert!(held.is_held() && held.now().0 < long_ago + HOUR);
-        let (_, trusted) = guarded(long_ago, true);
+    fn a_clock_that_is_weeks_ahead_of_the_store_is_believed_only_when_told_so() {
+        let weeks_ago = BEGIN - 20 * 24 * HOUR;
+        let (hand, held) = guarded(weeks_ago, false);
+        assert!(held.is_held() && held.now().0 < weeks_ago + HOUR);
+        hand.store(weeks_ago + HOUR / 2, Relaxed);
+        assert!(!held.is_held(), "it was set right");
+        let (_, trusted) = guarded(weeks_ago, true);
         assert!(!trusted.is_held() && trusted.now().0 >= BEGIN);
-        let (_, shorter) = guarded(BEGIN - 365 * 24 * HOUR, false);
+        let (_, shorter) = guarded(BEGIN - HOUR + 1, false);
         assert!(!shorter.is_held() && shorter.now().0 >= BEGIN);
+    }
+
+    #[test]
+    fn a_store_that_is_ahead_of_the_clock_says_how_far() {
+        let (hand, clock) = guarded(BEGIN + 5 * HOUR, false);
+        assert_eq!(clock.ahead().as_secs(), 5 * 3600);
+        hand.store(BEGIN + 6 * HOUR, Relaxed);
+        assert_eq!(clock.ahead(), Duration::ZERO);
     }
 }

@@ -14,15 +14,19 @@ pub struct Limits {
     pub batch: usize,
     /// Connections at a time; more are told to come again.
     pub connections: usize,
+    /// The same of one address.
+    pub address_connections: usize,
     /// How long the head of a request may take, and how long a connection may do nothing.
     pub header_timeout: Duration,
     /// How long the body of a request may take.
     pub body_timeout: Duration,
+    /// Bytes a second that a body must bring at least.
+    pub body_rate: usize,
     /// How long a request waits for memory and for a worker before it is told to come again.
     pub patience: Duration,
     /// How long requests in progress may take to end when the service stops.
     pub drain: Duration,
-    /// Bytes for requests in progress, all together: bodies, what is parsed of them, answers.
+    /// Bytes for requests in progress, all together: bodies, what is parsed of them, what their sketches take while they are made, answers.
     pub request_memory: usize,
     /// Requests that wait for a worker.
     pub queue: usize,
@@ -38,8 +42,10 @@ impl Default for Limits {
             body_bytes: 8 << 20,
             batch: 1000,
             connections: 512,
+            address_connections: 256,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            body_rate: 1 << 10,
             patience: Duration::from_secs(1),
             drain: Duration::from_secs(10),
             request_memory: 256 << 20,
@@ -66,7 +72,7 @@ pub enum ConfigError {
 /// # Errors
 /// [`ConfigError::Open`].
 pub fn check_address(address: SocketAddr, keys: &Keys) -> Result<(), ConfigError> {
-    if address.ip().to_canonical().is_loopback() || !keys.is_empty() {
+    if address.ip().to_canonical().is_loopback() || keys.are_required() {
         return Ok(());
     }
     Err(ConfigError::Open(address))

@@ -1,30 +1,32 @@
 //! The OpenAPI description, made from the operations and the types that the handlers read and write, and a page that reads
 //! it and sends requests. Both are the same for everybody, and need no key.
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
+use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::endpoint::{collection, document, page, snapshot};
+use crate::app::App;
+use crate::config::Limits;
+use crate::endpoint::{collection, document, page, snapshot, status};
 use crate::judgement::{Judgement, Report};
 use crate::operation::Operation;
 use crate::request::{
-    ChangedCollection, Entry, GetOptions, Id, InsertOptions, NewCollection, NewSnapshot, Page,
-    PageOptions, QueryOptions, ScopeOptions, packed::PACKED,
+    ChangedCollection, Entry, GetOptions, Id, InsertOptions, NAME, NewCollection, NewSnapshot,
+    Page, PageOptions, QueryOptions, ScopeOptions, packed::PACKED,
 };
 
 /// `GET /openapi.json`.
-pub(crate) async fn json() -> Response {
-    static TEXT: OnceLock<String> = OnceLock::new();
-    let text = TEXT.get_or_init(|| description().to_string());
-    crate::endpoint::json(StatusCode::OK, text.as_str())
+pub(crate) async fn json(State(app): State<Arc<App>>) -> Response {
+    crate::endpoint::json(StatusCode::OK, description(&app.limits).to_string())
 }
 
 /// `GET /`: the page to try it.
@@ -49,6 +51,11 @@ pub(crate) async fn console() -> Response {
     }
     response
 }
+
+/// A body that says nothing.
+#[derive(JsonSchema)]
+#[schemars(rename = "EmptyObject", deny_unknown_fields)]
+struct Nothing {}
 
 /// What is said of an operation.
 struct Said {
@@ -178,6 +185,7 @@ fn said(operation: Operation, schemas: &mut SchemaGenerator) -> Option<Said> {
             "Make one run of all documents, behind the scenes: the fastest checks, and the space of what is gone.",
             Some(of::<collection::Shown>(schemas)),
         )
+        .takes(of::<Nothing>(schemas))
         .status(202),
         Operation::Snapshot => Said::new(
             "Make a snapshot of all collections, in the directory of --snapshots.",
@@ -185,23 +193,33 @@ fn said(operation: Operation, schemas: &mut SchemaGenerator) -> Option<Said> {
         )
         .takes(of::<NewSnapshot>(schemas))
         .status(201),
-        Operation::Health => Said::new("The process answers.", Some(of::<Value>(schemas))),
+        Operation::Health => Said::new(
+            "The process answers.",
+            Some(of::<status::Healthy>(schemas)),
+        ),
         Operation::Ready => Said::new(
             "All collections are open and take writes.",
-            Some(of::<Value>(schemas)),
+            Some(of::<status::Readiness>(schemas)),
         ),
         Operation::Metrics => Said::new("Counters for Prometheus.", None),
-        Operation::Description => Said::new("This description.", Some(of::<Value>(schemas))),
+        Operation::Description => Said::new("This description.", Some(of::<Anything>(schemas))),
         Operation::Console | Operation::Other => return None,
     };
     Some(said)
 }
 
 /// The description.
-fn description() -> Value {
+fn description(limits: &Limits) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
+        // `true` means the same, but not to every reader.
+        let spelled_out = RecursiveTransform(|schema: &mut Schema| {
+            if schema.as_bool() == Some(true) {
+                *schema = Schema::from(Map::new());
+            }
+        });
+        settings.transforms.push(Box::new(spelled_out));
     });
     let mut schemas = settings.into_generator();
     let mut paths: Map<String, Value> = Map::new();
@@ -211,12 +229,12 @@ fn description() -> Value {
         };
         let (method, path) = operation.path();
         let entry = paths.entry(path).or_insert_with(|| json!({}));
-        entry[method.to_lowercase()] = operation_value(operation, said, &mut schemas);
+        entry[method.to_lowercase()] = operation_value(operation, said, limits, &mut schemas);
     }
     let mut definitions = schemas.take_definitions(true);
     definitions.insert("Problem".to_owned(), problem());
     // The schemas of options are spelled out where they belong.
-    definitions.retain(|name, _| !name.ends_with("Options") && name != "Nothing");
+    definitions.retain(|name, _| !name.ends_with("Options"));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -233,7 +251,12 @@ fn description() -> Value {
     })
 }
 
-fn operation_value(operation: Operation, said: Said, schemas: &mut SchemaGenerator) -> Value {
+fn operation_value(
+    operation: Operation,
+    said: Said,
+    limits: &Limits,
+    schemas: &mut SchemaGenerator,
+) -> Value {
     let (status, answer) = said.answer;
     let many = said.body.as_ref().is_some_and(|(_, many)| *many);
     let mut value = json!({
@@ -247,13 +270,39 @@ fn operation_value(operation: Operation, said: Said, schemas: &mut SchemaGenerat
         value["x-role"] = role.to_string().into();
     }
     if let Some((schema, _)) = said.body {
-        let mut content = json!({"application/json": {"schema": one_or(schema, many)}});
+        let mut asked = one_or(schema, many);
+        if many {
+            asked["oneOf"][1]["maxItems"] = limits.batch.into();
+        }
+        let example = example(operation);
+        let mut content = json!({"application/json": {"schema": asked, "example": example}});
         if said.packed {
             content[PACKED] = json!({"schema": {"type": "string", "format": "binary"}});
         }
-        value["requestBody"] = json!({"required": true, "content": content});
+        let most = limits.body_bytes;
+        value["requestBody"] = json!({
+            "description": format!("At most {most} bytes."), "required": true, "content": content,
+        });
     }
     value
+}
+
+/// A body that each operation takes.
+fn example(operation: Operation) -> Value {
+    const STORY: &str = "The ferry left the harbour at nine with forty people on board.";
+    match operation {
+        Operation::Check | Operation::Query => json!({"text": STORY}),
+        Operation::Insert => json!({"id": "http://a.example/1", "text": STORY}),
+        Operation::CheckAndInsert => json!({"id": "http://a.example/2", "text": STORY}),
+        Operation::Delete | Operation::Get => json!({"id": "http://a.example/1"}),
+        Operation::Paragraphs => json!({"text": format!("First things first.\n\n{STORY}")}),
+        Operation::CreateCollection => {
+            json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}})
+        }
+        Operation::ChangeCollection => json!({"ttl_seconds": 2_592_000}),
+        Operation::Snapshot => json!({"name": "monday"}),
+        _ => json!({}),
+    }
 }
 
 /// An item, or an array of them.
@@ -312,7 +361,7 @@ fn parameters(
     if operation.path().1.contains("{name}") {
         all.push(json!({
             "name": "name", "in": "path", "required": true,
-            "schema": {"type": "string", "pattern": "^[a-z0-9_-]{1,64}$"},
+            "schema": {"type": "string", "pattern": NAME}, "example": "pages",
         }));
     }
     let options = options.map(|options| {
@@ -334,11 +383,34 @@ fn parameters(
         all.push(json!({
             "name": name, "in": "query", "required": false,
             "description": schema.get("description"),
-            "schema": schema,
+            "schema": given(schema),
         }));
     }
     all.into()
 }
+
+/// The schema of an option that is given: `null` cannot be.
+fn given(schema: &Value) -> Value {
+    let mut given = schema.clone();
+    if let Some(kinds) = given.get_mut("type").and_then(Value::as_array_mut) {
+        kinds.retain(|kind| kind != "null");
+        if let [kind] = kinds.as_slice() {
+            given["type"] = kind.clone();
+        }
+    }
+    if let Some([kind, _null]) = given
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
+        return kind.clone();
+    }
+    given
+}
+
+/// Any object.
+#[derive(JsonSchema)]
+struct Anything {}
 
 fn problem() -> Value {
     json!({
@@ -363,7 +435,7 @@ mod tests {
 
     #[test]
     fn every_operation_is_described_and_every_reference_leads_somewhere() {
-        let all = description();
+        let all = description(&Limits::default());
         for operation in Operation::ALL {
             let (method, path) = operation.path();
             let entry = &all["paths"][path][method.to_lowercase()];
@@ -377,6 +449,9 @@ mod tests {
             assert!(all["components"]["schemas"][name].is_object(), "{name}");
         }
         let check = &all["paths"]["/v1/collections/{name}/check"]["post"];
+        let batch = &check["requestBody"]["content"]["application/json"]["schema"]["oneOf"][1];
+        assert_eq!(batch["maxItems"], Limits::default().batch);
+        assert!(!text.contains(":true,\"title\"") && !text.contains("\"schema\":true"));
         let names: Vec<&str> = check["parameters"]
             .as_array()
             .expect("some")

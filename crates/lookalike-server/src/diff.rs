@@ -18,6 +18,7 @@ const BYTES: usize = 16 << 10;
 
 /// Where two texts differ.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "TextDifference")]
 pub(crate) struct Diff {
     /// In the order of the text that was sent.
     changes: Vec<Change>,
@@ -27,6 +28,7 @@ pub(crate) struct Diff {
 
 /// Words in the place of others.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "TextChange")]
 pub(crate) struct Change {
     /// Number of words of the text that was sent before the change.
     at: usize,

@@ -15,21 +15,28 @@ use crate::app::App;
 use crate::host;
 use crate::log::{Entry, Level};
 use crate::operation::Operation;
+use crate::overload::Shed;
 use crate::problem::{Problem, Told};
+use crate::request::form;
 
 /// Lets a request through to its operation, and counts what becomes of it.
 pub(crate) async fn pass(
     State((app, operation)): State<(Arc<App>, Operation)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let started = Instant::now();
     let response = match admit(&app, operation, &request) {
         Err(problem) => problem.into_response(),
-        Ok(()) => AssertUnwindSafe(next.run(request))
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|_| Problem::panic().into_response()),
+        Ok(holder) => {
+            if let Some(holder) = holder {
+                request.extensions_mut().insert(holder);
+            }
+            AssertUnwindSafe(next.run(request))
+                .catch_unwind()
+                .await
+                .unwrap_or_else(|_| Problem::panic().into_response())
+        }
     };
     let (status, took) = (response.status(), started.elapsed());
     app.metrics.request(operation, status.as_u16(), took);
@@ -74,24 +81,51 @@ fn check_framing(request: &Request) -> Result<(), Problem> {
     ))
 }
 
-/// Refuses whoever may not ask for an operation.
-fn admit(app: &App, operation: Operation, request: &Request) -> Result<(), Problem> {
+/// The name of the key that a request came with, as an extension of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct KeyName(pub(crate) Arc<str>);
+
+/// Refuses what a page of another site may have sent: without keys the request alone must tell that it was meant.
+fn check_sender(operation: Operation, request: &Request) -> Result<(), Problem> {
+    if !host::is_local(request) {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "host",
+            "this service has no keys and answers to localhost only",
+            "send the request to localhost, or start the service with --keys",
+        ));
+    }
+    // Browsers ask before they send any other operation that changes something: its method or the type of its body is none of
+    // the simple ones.
+    if operation == Operation::Compact
+        && form(request.headers()).is_err()
+        && !host::is_own_page(request)
+    {
+        return Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media-type",
+            "without keys this request is only taken with the header `Content-Type: application/json`: a page of any site could send it",
+            "send it with that header, its body may be empty",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses whoever may not ask for an operation; the name of the key, where one is asked for.
+fn admit(app: &App, operation: Operation, request: &Request) -> Result<Option<KeyName>, Problem> {
     check_framing(request)?;
     let Some(needed) = operation.role() else {
-        return Ok(());
+        return Ok(None);
     };
+    if request.extensions().get::<Shed>().is_some() {
+        return Err(Problem::busy(
+            "overload",
+            "more requests come than can be answered in time",
+        ));
+    }
     let keys = app.keys();
-    if keys.is_empty() {
-        return if host::is_local(request) {
-            Ok(())
-        } else {
-            Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                "host",
-                "this service has no keys and answers to localhost only",
-                "send the request to localhost, or start the service with --keys",
-            ))
-        };
+    if !keys.are_required() {
+        return check_sender(operation, request).map(|()| None);
     }
     let secret = request
         .headers()
@@ -108,11 +142,12 @@ fn admit(app: &App, operation: Operation, request: &Request) -> Result<(), Probl
             "send the header `Authorization: Bearer KEY`",
         )
     };
-    let role = secret
-        .and_then(|secret| keys.role_of(secret))
+    let key = secret
+        .and_then(|secret| keys.find(secret))
         .ok_or_else(unknown)?;
+    let role = key.role;
     if role >= needed {
-        return Ok(());
+        return Ok(Some(KeyName(Arc::clone(&key.name))));
     }
     Err(Problem::new(
         StatusCode::FORBIDDEN,
@@ -182,6 +217,7 @@ mod tests {
             waiting: 0,
             request_memory: 0,
             clock_held: false,
+            time_ahead: std::time::Duration::ZERO,
             collections: &[],
         });
         assert!(

@@ -5,7 +5,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use axum::http::header::HOST;
+use axum::http::header::{HOST, ORIGIN};
 
 /// Whether a request was sent to this machine by a name for it, or by none.
 pub(crate) fn is_local(request: &Request<Body>) -> bool {
@@ -17,22 +17,61 @@ pub(crate) fn is_local(request: &Request<Body>) -> bool {
         .uri()
         .authority()
         .map(|authority| authority.as_str());
-    [header, sent_to].into_iter().flatten().all(|authority| {
-        let name = match authority.rsplit_once(':') {
-            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-            _ => authority,
-        };
-        let bare = name.trim_start_matches('[').trim_end_matches(']');
-        name.eq_ignore_ascii_case("localhost")
-            || bare
-                .parse()
-                .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-    })
+    [header, sent_to].into_iter().flatten().all(is_name_of_here)
+}
+
+/// Whether a name, with its port, is one of this machine.
+fn is_name_of_here(authority: &str) -> bool {
+    let name = match authority.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => authority,
+    };
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || bare
+            .parse()
+            .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
+/// Whether a page that this service gave sent the request: browsers say where a page is from, and pages cannot change that.
+pub(crate) fn is_own_page(request: &Request<Body>) -> bool {
+    let word = |name| request.headers().get(name)?.to_str().ok();
+    let sent_to = request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str())
+        .or_else(|| word(HOST));
+    let origin = word(ORIGIN).and_then(|origin| {
+        origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"))
+    });
+    origin.is_some() && origin == sent_to
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_page_of_this_service_is_its_own() {
+        let asked = |origin: &str| {
+            let request = Request::builder()
+                .uri("/")
+                .header(HOST, "localhost:7280")
+                .header(ORIGIN, origin)
+                .body(Body::empty());
+            is_own_page(&request.expect("a request"))
+        };
+        assert!(asked("http://localhost:7280") && asked("https://localhost:7280"));
+        for other in ["null", "http://localhost:8000", "http://evil.example", ""] {
+            assert!(!asked(other), "{other}");
+        }
+        let request = Request::builder().uri("/").header(HOST, "localhost:7280");
+        assert!(!is_own_page(
+            &request.body(Body::empty()).expect("a request")
+        ));
+    }
 
     #[test]
     fn names_of_others_are_refused() {

@@ -16,8 +16,10 @@ const BITS: f64 = 64.0;
 
 /// What is said of a document.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Verdict")]
 pub(crate) struct Judgement {
     /// `new`, `near` or `exact`.
+    #[schemars(extend("enum" = ["new", "near", "exact"]))]
     verdict: &'static str,
     /// Distance of the nearest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,6 +34,7 @@ pub(crate) struct Judgement {
 
 /// A judgement with what it rests on.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "QueryAnswer")]
 pub(crate) struct Report {
     #[serde(flatten)]
     judgement: Judgement,
@@ -46,6 +49,7 @@ pub(crate) struct Report {
 
 /// A document within the radius.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Neighbour")]
 struct Near {
     id: String,
     distance: u32,

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// What the holder of a key may do; each role may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,15 +42,17 @@ pub enum KeyError {
 /// A key as it is stored.
 #[derive(Clone)]
 pub struct Key {
-    role: Role,
-    name: String,
+    pub(crate) role: Role,
+    /// What the log calls whoever holds it.
+    pub(crate) name: Arc<str>,
     hash: blake3::Hash,
 }
 
-/// All keys; none of them: no key is asked for.
+/// All keys. The default asks for none; a file without a key lets nobody in.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    keys: Vec<Key>,
+    /// `None`: no key is asked for.
+    keys: Option<Vec<Key>>,
 }
 
 /// A key that was just made.
@@ -131,7 +134,7 @@ impl FromStr for Keys {
                     role: role
                         .parse()
                         .map_err(|error: KeyError| wrong(error.to_string()))?,
-                    name: name.to_owned(),
+                    name: name.into(),
                     hash: hash
                         .parse()
                         .map_err(|_| wrong("the hash is not 64 hexadecimal digits".to_owned()))?,
@@ -139,29 +142,39 @@ impl FromStr for Keys {
                 _ => return Err(wrong(format!("{} words instead of three", words.len()))),
             }
         }
-        Ok(Self { keys })
+        Ok(Self { keys: Some(keys) })
     }
 }
 
 impl Keys {
+    /// Whether requests need a key.
+    pub fn are_required(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.all().is_empty()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.all().len()
     }
 
-    /// The role of a key. Takes as long whichever key it is, and whether it is one.
-    pub(crate) fn role_of(&self, secret: &str) -> Option<Role> {
+    fn all(&self) -> &[Key] {
+        self.keys.as_deref().unwrap_or_default()
+    }
+
+    /// The key of a secret, that of the highest role if it stands on several lines. Takes as long whichever key it is, and whether
+    /// it is one.
+    pub(crate) fn find(&self, secret: &str) -> Option<&Key> {
         let hash = blake3::hash(secret.as_bytes());
-        let mut found = None;
-        for key in &self.keys {
+        let mut found: Option<&Key> = None;
+        for key in self.all() {
             // Equality of hashes takes constant time.
-            if key.hash == hash {
-                found = found.max(Some(key.role));
+            if key.hash == hash && found.is_none_or(|known| known.role < key.role) {
+                found = Some(key);
             }
         }
         found
@@ -181,13 +194,21 @@ mod tests {
         );
         let file = format!("# keys\n\n{}", made.line);
         let keys: Keys = file.parse().expect("a file of keys");
+        let found = keys.find(&made.secret).expect("the key");
         assert_eq!(
-            (keys.len(), keys.role_of(&made.secret)),
-            (1, Some(Role::Write))
+            (keys.len(), found.role, &*found.name),
+            (1, Role::Write, "crawler")
         );
-        assert_eq!(keys.role_of(&made.secret[1..]), None);
-        assert_eq!(keys.role_of(""), None);
+        assert!(keys.find(&made.secret[1..]).is_none());
+        assert!(keys.find("").is_none());
         assert!(Role::Admin > Role::Write && Role::Write > Role::Read);
+    }
+
+    #[test]
+    fn a_file_without_keys_lets_nobody_in() {
+        let none: Keys = "# all revoked\n".parse().expect("a file of keys");
+        assert!(none.are_required() && none.is_empty());
+        assert!(!Keys::default().are_required());
     }
 
     #[test]

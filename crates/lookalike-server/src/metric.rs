@@ -2,10 +2,10 @@
 //! never ids.
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use lookalike_store::{Health, Stats};
+use lookalike_store::{Health, Stats, StoreError};
 
 use crate::operation::Operation;
 
@@ -25,14 +25,17 @@ const BUCKETS: [u64; 14] = [
 const VERDICTS: [&str; 3] = ["new", "near", "exact"];
 
 /// Codes of refusals that more room would have avoided.
-const SHED: [&str; 7] = [
+const SHED: [&str; 10] = [
+    "overload",
     "memory",
+    "client-memory",
     "queue",
     "waited",
     "writes",
     "exports",
     "stopping",
     "connections",
+    "address-connections",
 ];
 
 /// All counters.
@@ -48,6 +51,8 @@ pub(crate) struct Metrics {
     pub(crate) connections: AtomicUsize,
     /// Connections that never came to speak TLS with us.
     pub(crate) unsecured: AtomicU64,
+    /// Whether the last reading of files of keys and TLS left something as it was.
+    pub(crate) reload_failed: AtomicBool,
 }
 
 /// Of a collection: what it takes, how it is, and requests that wait to be written.
@@ -59,6 +64,8 @@ pub(crate) struct Gauges<'a> {
     pub(crate) request_memory: usize,
     /// Whether the clock jumped ahead and is not believed.
     pub(crate) clock_held: bool,
+    /// How far time is ahead of the clock.
+    pub(crate) time_ahead: Duration,
     /// By name; none of one that could not be opened.
     pub(crate) collections: &'a [(String, Option<Measured>)],
 }
@@ -155,6 +162,16 @@ impl Metrics {
             "1 while the clock is ahead of what went by, and nothing expires by it.",
             gauges.clock_held.into(),
         );
+        page.gauge(
+            "lookalike_time_ahead_seconds",
+            "How far the data is ahead of the clock: documents live that much longer.",
+            gauges.time_ahead.as_secs() as usize,
+        );
+        page.gauge(
+            "lookalike_reload_failed",
+            "1 while files of keys or TLS say something else than what is in force, because of what is wrong with them.",
+            self.reload_failed.load(Relaxed).into(),
+        );
         collections_text(&mut page, gauges);
         page.text
     }
@@ -222,7 +239,16 @@ fn bump(counts: &[AtomicU64], words: &[&str], word: &str) {
 /// A number of a collection: its name, what it means, and where it is.
 type Column = (&'static str, &'static str, fn(&Measured) -> u64);
 
-const COLUMNS: [Column; 9] = [
+/// Whether a collection is short of room: for writes, or for the runs that they go to.
+pub(crate) fn is_disk_full(health: &Health) -> bool {
+    let behind = [&health.flush_error, &health.merge_error];
+    health.disk_full
+        || behind
+            .iter()
+            .any(|error| error.as_ref().is_some_and(StoreError::is_disk_full))
+}
+
+const COLUMNS: [Column; 10] = [
     (
         "lookalike_collection_documents",
         "Documents, expired ones included until they are dropped.",
@@ -258,6 +284,11 @@ const COLUMNS: [Column; 9] = [
         "lookalike_collection_writable",
         "1 while the collection takes writes.",
         |(_, health, _)| u64::from(health.stopped.is_none()),
+    ),
+    (
+        "lookalike_collection_disk_full",
+        "1 while there is no room for what is to be written.",
+        |(_, health, _)| u64::from(is_disk_full(health)),
     ),
     (
         "lookalike_collection_failing",
@@ -340,6 +371,7 @@ mod tests {
             waiting: 3,
             request_memory: 0,
             clock_held: false,
+            time_ahead: Duration::ZERO,
             collections: &[],
         });
         for line in [

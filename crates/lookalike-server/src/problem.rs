@@ -137,6 +137,12 @@ impl From<StoreError> for Problem {
                 "repair the cause and start the service again",
             )
             .told_to_operator(said),
+            StoreError::OutOfFiles { .. } => Self::busy(
+                "out-of-files",
+                "the service has as many files open as it may: nothing was done",
+            )
+            .told_to_operator(said),
+            StoreError::BeingRemoved(_) => Self::busy("being-removed", said),
             StoreError::Closed => Self::busy("closed", "the collection is being closed"),
             // Damage, other files, other versions, failures of the medium: paths are not for clients.
             _ => Self::new(

@@ -46,6 +46,20 @@ pub fn app(app: &Arc<App>) -> Router {
         .with_state(Arc::clone(app))
 }
 
+/// The routes of the listener for health.
+pub(crate) fn health(app: &Arc<App>) -> Router {
+    let routes = Routes(app, Router::new())
+        .with(Operation::Health, status::health)
+        .with(Operation::Ready, status::ready);
+    let gate = from_fn_with_state((Arc::clone(app), Operation::Other), gate::pass);
+    let other = Router::new().fallback(|| async { no_route() }).layer(gate);
+    routes
+        .1
+        .method_not_allowed_fallback(|| async { no_method() })
+        .fallback_service(other)
+        .with_state(Arc::clone(app))
+}
+
 struct Routes<'a>(&'a Arc<App>, Router<Arc<App>>);
 
 impl Routes<'_> {

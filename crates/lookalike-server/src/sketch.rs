@@ -4,8 +4,8 @@
 use axum::http::StatusCode;
 use lookalike::scheme::{Boilerplate, FieldWeights, TokenHash};
 use lookalike::{
-    Extraction, FeatureExtractor, Fingerprint, HtmlMode, MinHash, Scheme, SchemeId, Signature,
-    Simhash, Sketch,
+    Extraction, FeatureExtractor, Fingerprint, HtmlMode, MinHash, Scheme, SchemeId, Shingle,
+    Signature, Simhash, Sketch,
 };
 use lookalike_corpus::HtmlText;
 use lookalike_store::{CollectionSettings, Document, StoredScheme};
@@ -20,15 +20,49 @@ const MOST: usize = 16;
 /// Minima of a signature.
 const MINIMA: usize = 128;
 
+/// Memory that each feature of a text takes while a sketch is made: in order, in the set, and beside what is sorted, eight bytes each.
+const BYTES_PER_FEATURE: usize = 26;
+/// Memory that a page takes for each byte while its text is extracted.
+const HTML_PER_BYTE: usize = 12;
+/// Bytes of texts and pages from which on a worker gives back the buffers that they filled.
+const KEPT: usize = 256 << 10;
+
+/// Memory that a text or page takes for each byte while it is sketched under a scheme.
+pub(crate) fn scratch_per_byte(scheme: &StoredScheme) -> usize {
+    // One that cannot be read is refused by whoever sketches.
+    parse(scheme.text()).map_or(0, |scheme| features_per_byte(&scheme))
+}
+
+fn features_per_byte(scheme: &Scheme) -> usize {
+    // A word and what ends it have two bytes at least.
+    let features = match scheme.shingle {
+        Shingle::Chars(_) => BYTES_PER_FEATURE,
+        Shingle::WordSizes(widths) => widths.iter().count() * BYTES_PER_FEATURE / 2,
+        Shingle::Words(_) | Shingle::Stops(_) | Shingle::Phrases(_) => BYTES_PER_FEATURE / 2,
+    };
+    features + HTML_PER_BYTE
+}
+
 /// The extractors of one worker, made when they are first needed.
-#[derive(Default)]
 pub(crate) struct Bench {
     sketchers: Vec<(SchemeId, Sketcher)>,
     text: String,
+    /// The longest text or page since buffers were given back.
+    longest: usize,
+    /// Memory that one text may take.
+    most: usize,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self::new(usize::MAX)
+    }
 }
 
 struct Sketcher {
     features: FeatureExtractor,
+    /// See [`scratch_per_byte`].
+    per_byte: usize,
     paragraphs: Paragraphs,
     html: HtmlText,
     minhash: MinHash,
@@ -112,6 +146,7 @@ impl Sketcher {
         let parsed = parse(scheme.text()).map_err(unusable)?;
         Ok(Self {
             features: FeatureExtractor::new(&parsed),
+            per_byte: features_per_byte(&parsed),
             paragraphs: Paragraphs::new(&parsed),
             html: HtmlText::new(parsed.html).map_err(|error| unusable(error.to_string()))?,
             minhash: MinHash::new(MINIMA, parsed.seed),
@@ -133,6 +168,23 @@ impl Sketcher {
 }
 
 impl Bench {
+    /// Without extractors; no text may take more than so many bytes of memory.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            sketchers: Vec::new(),
+            text: String::new(),
+            longest: 0,
+            most,
+        }
+    }
+
+    /// Gives back what a long text has taken.
+    pub(crate) fn tidy(&mut self) {
+        if self.longest > KEPT {
+            *self = Self::new(self.most);
+        }
+    }
+
     /// The fingerprint of a content; `None` when it has no features.
     pub(crate) fn fingerprint(
         &mut self,
@@ -142,7 +194,7 @@ impl Bench {
         if let Content::Fingerprint(code) = content {
             return Ok(Some(*code));
         }
-        let (sketcher, buffer) = self.sketcher(scheme)?;
+        let (sketcher, buffer) = self.sketcher(scheme, content.len())?;
         let text = sketcher.text(content, buffer).unwrap_or_default();
         Ok(Simhash::of(&sketcher.features.read(text)))
     }
@@ -160,7 +212,7 @@ impl Bench {
             });
         }
         let keep = settings.keep;
-        let (sketcher, buffer) = self.sketcher(&settings.scheme)?;
+        let (sketcher, buffer) = self.sketcher(&settings.scheme, content.len())?;
         let text = sketcher.text(content, buffer).unwrap_or_default();
         let features = sketcher.features.read(text);
         let mut document = Document {
@@ -193,7 +245,7 @@ impl Bench {
                 ..Own::default()
             });
         }
-        let (sketcher, buffer) = self.sketcher(&settings.scheme)?;
+        let (sketcher, buffer) = self.sketcher(&settings.scheme, content.len())?;
         let text = sketcher.text(content, buffer).unwrap_or_default();
         let features = sketcher.features.read(text);
         let keep = settings.keep;
@@ -214,7 +266,7 @@ impl Bench {
         scheme: &StoredScheme,
         text: &str,
     ) -> Result<&[u64], Problem> {
-        let (sketcher, _) = self.sketcher(scheme)?;
+        let (sketcher, _) = self.sketcher(scheme, text.len())?;
         Ok(sketcher.features.read(text).set)
     }
 
@@ -224,12 +276,17 @@ impl Bench {
         scheme: &StoredScheme,
         content: &Content,
     ) -> Result<Vec<Paragraph>, Problem> {
-        let (sketcher, buffer) = self.sketcher(scheme)?;
+        let (sketcher, buffer) = self.sketcher(scheme, content.len())?;
         let text = sketcher.text(content, buffer).unwrap_or_default();
         sketcher.paragraphs.of(text)
     }
 
-    fn sketcher(&mut self, scheme: &StoredScheme) -> Result<(&mut Sketcher, &mut String), Problem> {
+    /// What sketches a text or page of so many bytes.
+    fn sketcher(
+        &mut self,
+        scheme: &StoredScheme,
+        bytes: usize,
+    ) -> Result<(&mut Sketcher, &mut String), Problem> {
         let id = scheme.id();
         let place = match self.sketchers.iter().position(|(known, _)| *known == id) {
             Some(place) => place,
@@ -242,6 +299,42 @@ impl Bench {
                 self.sketchers.len() - 1
             }
         };
-        Ok((&mut self.sketchers[place].1, &mut self.text))
+        let sketcher = &mut self.sketchers[place].1;
+        let needed = bytes.saturating_mul(sketcher.per_byte);
+        if needed > self.most {
+            return Err(Problem::too_large(format!(
+                "a text of {bytes} bytes may take {needed} bytes of memory under this scheme; the most are {}, twice the memory of requests",
+                self.most
+            )));
+        }
+        self.longest = self.longest.max(bytes);
+        Ok((sketcher, &mut self.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_leaves_no_buffers_and_one_too_long_is_refused() {
+        let scheme = StoredScheme::from(&default_scheme());
+        let mut bench = Bench::new(64 << 20);
+        let text = |bytes: usize| Content::Text("word ".repeat(bytes / 5));
+        let sketch = |bench: &mut Bench, bytes| bench.fingerprint(&scheme, &text(bytes));
+        sketch(&mut bench, 1000).expect("a short one");
+        bench.tidy();
+        assert_eq!(bench.sketchers.len(), 1, "it is used again");
+        sketch(&mut bench, 2 * KEPT).expect("a long one");
+        bench.tidy();
+        assert_eq!((bench.sketchers.len(), bench.longest), (0, 0));
+        let refused = sketch(&mut bench, 4 << 20).expect_err("it is too long");
+        assert_eq!(refused.status.as_u16(), 413);
+        let chars: Scheme = default_scheme()
+            .to_string()
+            .replace("shingle=words:5", "shingle=chars:9")
+            .parse()
+            .expect("a scheme");
+        assert!(features_per_byte(&chars) > features_per_byte(&default_scheme()));
     }
 }

@@ -12,10 +12,12 @@ use crate::sketch::{Bench, Own};
 
 /// What the text or the signature of a neighbour tells.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "VerifiedNeighbour")]
 pub(crate) struct Verified {
     /// Shared features over all features, from 0 to 1.
     pub(crate) resemblance: f64,
     /// `text`: exact. `signature`: estimated from 128 minima.
+    #[schemars(extend("enum" = ["text", "signature"]))]
     by: &'static str,
     /// Share of the features of what was sent that the neighbour has; of texts only.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::config::Limits;
 use crate::problem::Problem;
 use crate::sketch::Bench;
 
@@ -48,6 +49,8 @@ struct Shared {
     ready: Condvar,
     most: usize,
     patience: Duration,
+    /// Memory that a text may take while it is sketched.
+    text_memory: usize,
 }
 
 #[derive(Default)]
@@ -105,15 +108,16 @@ where
 }
 
 impl Workers {
-    /// Starts so many threads.
-    pub(crate) fn start(count: usize, most: usize, patience: Duration) -> io::Result<Self> {
+    /// Starts the threads.
+    pub(crate) fn start(limits: &Limits) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             ready: Condvar::new(),
-            most,
-            patience,
+            most: limits.queue,
+            patience: limits.patience,
+            text_memory: limits.request_memory.saturating_mul(2),
         });
-        let threads = (0..count.max(1)).map(|number| {
+        let threads = (0..limits.workers.max(1)).map(|number| {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new()
                 .name(format!("worker {number}"))
@@ -171,7 +175,7 @@ impl Shared {
     }
 
     fn work(&self) {
-        let mut bench = Bench::default();
+        let mut bench = Bench::new(self.text_memory);
         while let Some(job) = self.next() {
             if job.work.is_abandoned() {
                 continue;
@@ -181,8 +185,9 @@ impl Shared {
                 job.work.refuse(problem);
             } else if !job.work.run(&mut bench) {
                 // What a panic left half done is not used again.
-                bench = Bench::default();
+                bench = Bench::new(self.text_memory);
             }
+            bench.tidy();
         }
     }
 
@@ -210,9 +215,19 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// One thread.
+    fn limits(queue: usize, patience: Duration) -> Limits {
+        Limits {
+            workers: 1,
+            queue,
+            patience,
+            ..Limits::default()
+        }
+    }
+
     #[tokio::test]
     async fn a_panic_costs_its_own_request_only() {
-        let workers = Workers::start(1, 10, SECOND).expect("threads");
+        let workers = Workers::start(&limits(10, SECOND)).expect("threads");
         let lost = workers.run::<()>(|_| panic!("on purpose")).await;
         assert_eq!(lost.expect_err("it panicked").status.as_u16(), 500);
         assert_eq!(workers.run(|_| Ok(7)).await.expect("the thread goes on"), 7);
@@ -220,7 +235,8 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn what_waited_too_long_is_refused_and_never_done() {
-        let workers = Arc::new(Workers::start(1, 2, Duration::from_millis(30)).expect("threads"));
+        let workers =
+            Arc::new(Workers::start(&limits(2, Duration::from_millis(30))).expect("threads"));
         let (release, held) = std::sync::mpsc::channel::<()>();
         let (started, begun) = oneshot::channel();
         let slow = {

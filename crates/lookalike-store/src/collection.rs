@@ -27,6 +27,10 @@ pub const LARGEST_BATCH: usize = LARGEST_PAYLOAD / 4;
 const MOST_FROZEN: usize = 3;
 /// How long after a failure a run is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// How long nothing is written before a closing frame follows the last group.
+const CLOSE_AFTER: Duration = Duration::from_millis(50);
+/// How often a collection that nobody writes to looks whether time is to be noted.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// A collection of a store: any number of threads may read and write it.
 #[derive(Debug)]
@@ -80,6 +84,8 @@ pub struct Health {
     pub flush_error: Option<StoreError>,
     /// Why runs are not merged; tried again when something changes.
     pub merge_error: Option<StoreError>,
+    /// Whether the disk was full when something was written last; looked at again every second.
+    pub disk_full: bool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -299,6 +305,7 @@ impl Collection {
             stopped: self.shared.engine.stopped().map(str::to_owned),
             flush_error: behind.flush_error.clone(),
             merge_error: behind.merge_error.clone(),
+            disk_full: self.shared.engine.is_disk_full(),
         }
     }
 
@@ -353,7 +360,13 @@ impl Collection {
         &self.shared.engine
     }
 
-    /// Writes what waits, ends the threads, and marks an orderly end.
+    /// Tells the time: it is noted every ten minutes, also while nobody writes, so that the next start knows about how long
+    /// the collection was not open.
+    pub fn observe_time(&self, now: Time) {
+        self.shared.engine.now(now);
+    }
+
+    /// Writes what waits, ends the threads, and marks an orderly end. Runs that are being made are given up.
     pub(crate) fn close(&self) -> Result<()> {
         self.end();
         if self.shared.engine.stopped().is_some() {
@@ -362,13 +375,24 @@ impl Collection {
         self.shared.engine.close()
     }
 
-    fn end(&self) {
+    /// Ends without a mark: nothing of it will be read again.
+    pub(crate) fn abandon(&self) {
+        self.end();
+    }
+
+    /// Tells the threads to end.
+    pub(crate) fn begin_end(&self) {
         self.shared.closed.store(true, Ordering::Release);
+        self.shared.engine.cancel();
         drop(locked(&self.shared.queue));
         self.shared.requested.notify_all();
         drop(locked(&self.shared.behind));
         self.shared.work.notify_all();
         self.shared.done.notify_all();
+    }
+
+    fn end(&self) {
+        self.begin_end();
         for thread in locked(&self.threads).drain(..) {
             // A thread that panicked has ended, too.
             let _ = thread.join();
@@ -405,15 +429,22 @@ impl Shared {
 
     /// The next group; empty at the end.
     fn next_group(&self) -> Vec<Request> {
+        let mut restless = self.engine.is_restless();
         let mut queue = locked(&self.queue);
         while queue.requests.is_empty() {
             if self.is_closed() {
                 return Vec::new();
             }
-            queue = self
-                .requested
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            let pause = if restless { CLOSE_AFTER } else { LOOK_EVERY };
+            let waited = self.requested.wait_timeout(queue, pause);
+            let (waiting, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            queue = waiting;
+            if timeout.timed_out() && queue.requests.is_empty() {
+                drop(queue);
+                self.engine.idle();
+                restless = false;
+                queue = locked(&self.queue);
+            }
         }
         let (mut group, mut writes, mut bytes) = (Vec::new(), 0, 0);
         while let Some(request) = queue.requests.front() {
@@ -441,8 +472,13 @@ impl Shared {
 
     fn flush(&self) {
         self.repeat(
-            || self.engine.wants_flush() > 0,
-            || self.engine.flush(),
+            || self.engine.wants_flush() > 0 || self.engine.is_disk_full(),
+            || {
+                if self.engine.is_disk_full() {
+                    self.engine.probe_room();
+                }
+                self.engine.flush()
+            },
             |behind| &mut behind.flush_error,
         );
     }
@@ -475,7 +511,8 @@ impl Shared {
             let result = if wanted() { step() } else { Ok(false) };
             let mut behind = locked(&self.behind);
             let again = matches!(result, Ok(true));
-            *error(&mut behind) = result.err();
+            // What is given up at the end did not fail.
+            *error(&mut behind) = result.err().filter(|_| !self.is_closed());
             self.done.notify_all();
             if again {
                 // What one has done may be work for the other.

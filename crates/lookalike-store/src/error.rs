@@ -26,6 +26,14 @@ pub enum StoreError {
         /// What could not grow.
         path: PathBuf,
     },
+    /// The process, or the system, has as many files open as it may: nothing was done.
+    #[error(
+        "{path}: too many open files: try again; allow more (ulimit -n), or fewer connections", path = path.display()
+    )]
+    OutOfFiles {
+        /// What could not be opened.
+        path: PathBuf,
+    },
     /// Bytes are not those that were written.
     #[error(
         "{path}: damaged at byte {offset}: {what}; restore a snapshot, or save what can be read with `salvage` into a new directory", path = path.display()
@@ -89,6 +97,19 @@ pub enum StoreError {
         /// What differs.
         difference: String,
     },
+    /// A collection of this name is being removed.
+    #[error("the collection {0:?} is being removed: try again")]
+    BeingRemoved(String),
+    /// Another store than the one that is wanted.
+    #[error("{path}: this is the store {found}, not {wanted}: is the right medium mounted?", path = path.display())]
+    OtherStore {
+        /// The directory.
+        path: PathBuf,
+        /// Its identity.
+        found: String,
+        /// The identity that is wanted.
+        wanted: String,
+    },
     /// A name that no collection can have.
     #[error("{0:?} is no name of a collection: 1 to 64 of a-z, 0-9, - and _")]
     BadName(String),
@@ -122,6 +143,9 @@ impl StoreError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
                 path: path.to_owned(),
             },
+            _ if is_out_of_files(&source) => Self::OutOfFiles {
+                path: path.to_owned(),
+            },
             _ => Self::Io {
                 path: path.to_owned(),
                 action,
@@ -142,6 +166,17 @@ impl StoreError {
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::DiskFull { .. })
     }
+
+    /// Whether it passes without a repair: what failed can be tried again.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(self, Self::DiskFull { .. } | Self::OutOfFiles { .. })
+    }
+}
+
+/// Whether the process or the system has as many files open as it may.
+pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
+    // EMFILE and ENFILE have these numbers on all Unix systems.
+    matches!(error.raw_os_error(), Some(24 | 23))
 }
 
 /// Results of the store.

@@ -13,7 +13,9 @@ use crate::engine::{self, Change, Recovery};
 use crate::error::{Result, StoreError};
 use crate::fs::{Fs, read_exact, write_all};
 use crate::manifest::{ReplaceError, read_checked, replace_checked};
-use crate::store::{Catalog, OpenOptions, Store, collection_folder, lock};
+use crate::store::{
+    Catalog, OpenOptions, Store, StoreId, check_name, collection_folder, is_file_name, lock_to_read,
+};
 use crate::time::Time;
 
 const SNAPSHOT: &str = "SNAPSHOT";
@@ -70,8 +72,9 @@ impl Store {
         fs.create_dir(target).map_err(failed)?;
         let parent = target.join("collections");
         fs.create_dir(&parent).map_err(failed)?;
-        let catalog = self.catalog();
-        for (name, opened) in self.collections() {
+        let (mut catalog, collections) = self.moment();
+        catalog.removing.clear();
+        for (name, opened) in collections {
             let folder = collection_folder(target, &name);
             fs.create_dir(&folder).map_err(failed)?;
             opened?.engine().snapshot(&folder)?;
@@ -171,6 +174,40 @@ pub(crate) fn link_or_copy(fs: &dyn Fs, from: &Path, to: &Path) -> Result<()> {
     }
 }
 
+/// Refuses a list with names that no snapshot has: it was not made by [`Store::snapshot`], whatever its check says.
+fn check_names(path: &Path, list: &SnapshotList) -> Result<()> {
+    let is_ours = |name: &&String| {
+        let mut parts = name.split('/');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(crate::store::CATALOG), None, None, None) => true,
+            (Some("collections"), Some(collection), Some(file), None) => {
+                check_name(collection).is_ok() && is_file_name(file)
+            }
+            _ => false,
+        }
+    };
+    let mut others = list.files.keys().filter(|name| !is_ours(name));
+    others.next().map_or(Ok(()), |name| {
+        let shown: String = name.chars().take(100).collect();
+        let what =
+            format!("{shown:?} is no name of a file of a snapshot: somebody has made this list");
+        Err(StoreError::damaged(path, 0, what))
+    })
+}
+
+/// Refuses files of collections that the catalog does not name.
+fn check_collections(path: &Path, list: &SnapshotList, catalog: &Catalog) -> Result<()> {
+    let collection = |name: &&String| {
+        let name = name.strip_prefix("collections/")?.split('/').next()?;
+        (!catalog.collections.contains_key(name)).then(|| name.to_owned())
+    };
+    let unknown = list.files.keys().find_map(|name| collection(&name));
+    unknown.map_or(Ok(()), |name| {
+        let what = format!("files of the collection {name:?}, which the catalog does not name");
+        Err(StoreError::damaged(path, 0, what))
+    })
+}
+
 /// Makes a store of a snapshot in a new directory. Every byte of the snapshot is checked first.
 ///
 /// # Errors
@@ -185,6 +222,8 @@ pub fn restore(fs: &dyn Fs, snapshot: &Path, target: &Path) -> Result<SnapshotSu
             known: VERSION,
         });
     }
+    // Names become paths: all are looked at before the first is.
+    check_names(&snapshot.join(SNAPSHOT), &list)?;
     for (name, sum) in &list.files {
         let path = snapshot.join(name);
         let found = match sum_file(fs, &path) {
@@ -210,6 +249,7 @@ pub fn restore(fs: &dyn Fs, snapshot: &Path, target: &Path) -> Result<SnapshotSu
         named_by: SNAPSHOT,
     };
     let catalog = catalog.ok_or_else(missing)?;
+    check_collections(&snapshot.join(SNAPSHOT), &list, &catalog)?;
     let failed = |error| StoreError::io(target, "restoring a snapshot")(error);
     if fs.list(target).is_ok_and(|names| !names.is_empty()) {
         let what = format!(
@@ -248,12 +288,35 @@ pub fn restore(fs: &dyn Fs, snapshot: &Path, target: &Path) -> Result<SnapshotSu
     })
 }
 
+/// What a store says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreInfo {
+    /// Its identity.
+    pub identity: StoreId,
+    /// The names of its collections.
+    pub collections: Vec<String>,
+}
+
+/// Reads what a store says of itself; also while a process has it open.
+///
+/// # Errors
+/// When there is none, or its catalog is damaged.
+pub fn info(fs: &dyn Fs, folder: &Path) -> Result<StoreInfo> {
+    let catalog = Catalog::read(fs, folder)?.ok_or_else(|| StoreError::NoStore {
+        path: folder.to_owned(),
+    })?;
+    Ok(StoreInfo {
+        identity: catalog.identity()?,
+        collections: catalog.collections.into_keys().collect(),
+    })
+}
+
 /// Reads every byte of a store that no process has open, and checks how its parts fit. By collection, what was found.
 ///
 /// # Errors
 /// When the catalog itself is damaged or the store is in use.
 pub fn verify(fs: &dyn Fs, folder: &Path) -> Result<BTreeMap<String, Result<Recovery>>> {
-    let _lock = lock(fs, folder)?;
+    let _lock = lock_to_read(fs, folder)?;
     let catalog = Catalog::read(fs, folder)?;
     let catalog = catalog.ok_or_else(|| StoreError::NoStore {
         path: folder.to_owned(),
@@ -277,7 +340,7 @@ pub fn salvage(
     target: &Path,
     options: OpenOptions,
 ) -> Result<Salvage> {
-    let _lock = lock(&**fs, folder)?;
+    let _lock = lock_to_read(&**fs, folder)?;
     let mut salvage = Salvage::default();
     let names = match Catalog::read(&**fs, folder) {
         Ok(Some(catalog)) => catalog.collections.into_keys().collect(),
@@ -289,8 +352,11 @@ pub fn salvage(
         Err(error) => {
             salvage.lost.push(error);
             let below = folder.join("collections");
-            fs.list(&below)
-                .map_err(StoreError::io(&below, "reading a damaged store"))?
+            let mut names = fs
+                .list(&below)
+                .map_err(StoreError::io(&below, "reading a damaged store"))?;
+            names.retain(|name| check_name(name).is_ok());
+            names
         }
     };
     if fs.list(target).is_ok_and(|names| !names.is_empty()) {

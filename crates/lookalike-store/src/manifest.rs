@@ -143,11 +143,16 @@ pub(crate) fn replace_checked<T: Serialize>(
     };
     prepare().map_err(ReplaceError::Before)?;
     let path = folder.join(name);
+    let failed = |error| StoreError::io(&path, "replacing a list of files")(error);
     fs.rename(&new, &path)
-        .and_then(|()| fs.sync_dir(folder))
-        .map_err(|error| {
-            ReplaceError::Unknown(StoreError::io(&path, "replacing a list of files")(error))
-        })
+        .map_err(failed)
+        .map_err(|error| match error.passes() {
+            // Short of room or of files, the system has not begun.
+            true => ReplaceError::Before(error),
+            false => ReplaceError::Unknown(error),
+        })?;
+    fs.sync_dir(folder)
+        .map_err(|error| ReplaceError::Unknown(failed(error)))
 }
 
 fn to_checked<T: Serialize>(value: &T) -> Vec<u8> {

@@ -45,7 +45,12 @@ impl Marker {
 
     pub(crate) fn remove(fs: &dyn Fs, folder: &Path) -> Result<()> {
         let path = folder.join(MARKER);
-        fs.remove(&path)
+        let removed = match fs.remove(&path) {
+            // Removed before, when its folder could not be synced.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
+        removed
             .and_then(|()| fs.sync_dir(folder))
             .map_err(StoreError::io(&path, "removing the mark of an orderly end"))
     }

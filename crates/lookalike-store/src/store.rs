@@ -4,9 +4,11 @@
 //! file as a manifest is; `collections/NAME/`, each with its own log and runs, so that damage in one leaves the others
 //! alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use serde::{Deserialize, Serialize};
@@ -15,21 +17,26 @@ use crate::collection::Collection;
 use crate::engine::{Engine, Tuning};
 use crate::error::{Result, StoreError};
 use crate::fs::{Fs, Lock, LockError, RealFs};
-use crate::manifest::{ReplaceError, read_checked, replace_checked};
+use crate::manifest::{MANIFEST, ReplaceError, read_checked, replace_checked};
+use crate::marker::MARKER;
 use crate::settings::CollectionSettings;
 
 pub(crate) const CATALOG: &str = "CATALOG";
 const NEW_CATALOG: &str = "CATALOG.new";
 const LOCK: &str = "LOCK";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The list of collections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Catalog {
     pub(crate) version: u32,
+    /// Identity of the store, in hexadecimal digits.
+    pub(crate) store: String,
     /// Name and identity of each.
     pub(crate) collections: BTreeMap<String, u64>,
+    /// Name and identity of those whose files are being removed.
+    pub(crate) removing: BTreeMap<String, u64>,
 }
 
 /// How a store is opened.
@@ -37,10 +44,37 @@ pub(crate) struct Catalog {
 pub struct OpenOptions {
     /// Make a store where there is none.
     pub create: bool,
+    /// Refuse any store but the one of this identity.
+    pub identity: Option<StoreId>,
     /// Memory and merges.
     pub tuning: Tuning,
     /// What identities and keys of new collections are drawn from; from chance, when `None`. For tests.
     pub seed: Option<u64>,
+}
+
+/// The identity of a store, drawn when it is made and kept by its snapshots: sixteen hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StoreId(u64);
+
+impl fmt::Display for StoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for StoreId {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u64::from_str_radix(text, 16).ok().filter(|_| digits);
+        number.map(Self).ok_or_else(|| {
+            let shown: String = text.chars().take(40).collect();
+            StoreError::Invalid(format!(
+                "{shown:?} is no identity of a store: 16 hexadecimal digits"
+            ))
+        })
+    }
 }
 
 /// An open store.
@@ -48,15 +82,21 @@ pub struct OpenOptions {
 pub struct Store {
     fs: Arc<dyn Fs>,
     folder: PathBuf,
+    identity: StoreId,
     options: OpenOptions,
     state: Mutex<State>,
     _lock: Box<dyn Lock>,
 }
 
+/// Collections by name, or why they are not open.
+type Listed = Vec<(String, Result<Arc<Collection>>)>;
+
 #[derive(Debug)]
 struct State {
     catalog: Catalog,
     collections: BTreeMap<String, std::result::Result<Arc<Collection>, StoreError>>,
+    /// Collections that a thread is removing.
+    removed_now: BTreeSet<String>,
 }
 
 impl State {
@@ -82,23 +122,44 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     }
 }
 
+/// Whether a name is one that the store gives to files of collections.
+pub(crate) fn is_file_name(name: &str) -> bool {
+    let (number, kind) = name.split_once('.').unwrap_or((name, ""));
+    let numbered =
+        (8..=20).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+    [MANIFEST, MARKER].contains(&name) || (numbered && ["log", "run", "dead"].contains(&kind))
+}
+
 /// Takes the lock of a store.
 pub(crate) fn lock(fs: &dyn Fs, folder: &Path) -> Result<Box<dyn Lock>> {
     let holder = std::process::id().to_string();
     fs.lock(&folder.join(LOCK), &holder)
-        .map_err(|error| match error {
-            LockError::Held { holder } => StoreError::Locked {
-                path: folder.to_owned(),
-                holder,
-            },
-            LockError::Io(error) => StoreError::io(folder, "locking the store")(error),
-        })
+        .map_err(|error| lock_failed(folder, error))
+}
+
+/// Takes the lock of a store that is only read: nothing is written.
+pub(crate) fn lock_to_read(fs: &dyn Fs, folder: &Path) -> Result<Box<dyn Lock>> {
+    fs.lock_to_read(&folder.join(LOCK))
+        .map_err(|error| lock_failed(folder, error))
+}
+
+fn lock_failed(folder: &Path, error: LockError) -> StoreError {
+    match error {
+        LockError::Held { holder } => StoreError::Locked {
+            path: folder.to_owned(),
+            holder,
+        },
+        LockError::Io(error) => StoreError::io(folder, "locking the store")(error),
+    }
 }
 
 impl Catalog {
     pub(crate) fn read(fs: &dyn Fs, folder: &Path) -> Result<Option<Self>> {
         match read_checked::<Self>(fs, folder, CATALOG, "the store") {
-            Ok(catalog) if catalog.version == VERSION => Ok(Some(catalog)),
+            Ok(catalog) if catalog.version == VERSION => {
+                catalog.check(&folder.join(CATALOG))?;
+                Ok(Some(catalog))
+            }
             Ok(catalog) => Err(StoreError::Version {
                 path: folder.join(CATALOG),
                 found: catalog.version,
@@ -118,6 +179,20 @@ impl Catalog {
         }
     }
 
+    /// Its names become paths: only those of collections are believed.
+    fn check(&self, path: &Path) -> Result<()> {
+        self.identity()
+            .map_err(|error| StoreError::damaged(path, 0, error.to_string()))?;
+        let mut names = self.collections.keys().chain(self.removing.keys());
+        names
+            .try_for_each(|name| check_name(name))
+            .map_err(|error| StoreError::damaged(path, 0, error.to_string()))
+    }
+
+    pub(crate) fn identity(&self) -> Result<StoreId> {
+        self.store.parse()
+    }
+
     pub(crate) fn write(&self, fs: &dyn Fs, folder: &Path) -> Result<()> {
         replace_checked(fs, folder, CATALOG, NEW_CATALOG, self).map_err(|error| match error {
             ReplaceError::Before(error) | ReplaceError::Unknown(error) => error,
@@ -131,7 +206,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`]: another process has it, it is damaged, or there is none.
     pub fn open(folder: &Path, options: OpenOptions) -> Result<Self> {
-        Self::open_on(Arc::new(RealFs), folder, options)
+        Self::open_on(Arc::new(RealFs::default()), folder, options)
     }
 
     /// As [`Store::open`], on any file system. A collection that is damaged is told when it is asked for: the others are
@@ -152,16 +227,17 @@ impl Store {
             });
         }
         let lock = lock(&*fs, folder)?;
-        let catalog = match Catalog::read(&*fs, folder)? {
+        let mut catalog = match Catalog::read(&*fs, folder)? {
             Some(catalog) => catalog,
-            None if options.create => {
+            None if options.create && options.identity.is_none() => {
                 let path = folder.join("collections");
                 fs.create_dir(&path)
                     .map_err(StoreError::io(&path, "creating the store"))?;
-                let (version, collections) = (VERSION, BTreeMap::new());
                 let catalog = Catalog {
-                    version,
-                    collections,
+                    version: VERSION,
+                    store: StoreId(draw("", options.seed, 3)).to_string(),
+                    collections: BTreeMap::new(),
+                    removing: BTreeMap::new(),
                 };
                 catalog.write(&*fs, folder)?;
                 catalog
@@ -172,8 +248,18 @@ impl Store {
                 });
             }
         };
+        let identity = catalog.identity()?;
+        if let Some(wanted) = options.identity.filter(|wanted| *wanted != identity) {
+            return Err(StoreError::OtherStore {
+                path: folder.to_owned(),
+                found: identity.to_string(),
+                wanted: wanted.to_string(),
+            });
+        }
         fs.sync_dir(folder)
             .map_err(StoreError::io(folder, "syncing the folder"))?;
+        // What cannot be removed now, on a full disk for instance, is removed at the next start.
+        let _ = finish_removals(&*fs, folder, &mut catalog);
         let mut collections = BTreeMap::new();
         for (name, &identity) in &catalog.collections {
             let opened = open_collection(&fs, folder, (name, identity), options.tuning);
@@ -182,10 +268,12 @@ impl Store {
         Ok(Self {
             fs,
             folder: folder.to_owned(),
+            identity,
             options,
             state: Mutex::new(State {
                 catalog,
                 collections,
+                removed_now: BTreeSet::new(),
             }),
             _lock: lock,
         })
@@ -200,10 +288,16 @@ impl Store {
         &self.folder
     }
 
+    /// The identity.
+    pub fn identity(&self) -> StoreId {
+        self.identity
+    }
+
     /// Makes a collection; the one that is there when it has the same settings.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] when there is one with other settings, and failures of the medium.
+    /// [`StoreError::Exists`] when there is one with other settings, [`StoreError::BeingRemoved`], and failures of the
+    /// medium.
     pub fn create_collection(
         &self,
         name: &str,
@@ -220,6 +314,9 @@ impl Store {
                     difference,
                 }),
             };
+        }
+        if state.removed_now.contains(name) {
+            return Err(StoreError::BeingRemoved(name.to_owned()));
         }
         let folder = collection_folder(&self.folder, name);
         let parent = self.folder.join("collections");
@@ -240,8 +337,8 @@ impl Store {
         self.fs.sync_dir(&parent).map_err(failed)?;
         let mut catalog = state.catalog.clone();
         catalog.collections.insert(name.to_owned(), identity);
-        catalog.write(&*self.fs, &self.folder)?;
-        state.catalog = catalog;
+        catalog.removing.remove(name);
+        self.replace_catalog(&mut state, catalog)?;
         let opened = open_collection(
             &self.fs,
             &self.folder,
@@ -252,17 +349,19 @@ impl Store {
         opened
     }
 
+    fn replace_catalog(&self, state: &mut State, catalog: Catalog) -> Result<()> {
+        let written = catalog.write(&*self.fs, &self.folder);
+        match written {
+            Ok(()) => state.catalog = catalog,
+            // The new one may stand all the same: what was refused must not be done after the next start.
+            Err(_) => drop(state.catalog.write(&*self.fs, &self.folder)),
+        }
+        written
+    }
+
     /// Identity and key of a new collection.
     fn draw(&self, name: &str) -> (u64, u128) {
-        let drawn = |purpose: u64| match self.options.seed {
-            Some(seed) => lookalike::hash::xxh3_64(name.as_bytes(), seed ^ purpose << 32),
-            None => {
-                // The keys of this hasher are drawn by the system.
-                let mut hasher = RandomState::new().build_hasher();
-                hasher.write_u64(purpose);
-                hasher.finish()
-            }
-        };
+        let drawn = |purpose| draw(name, self.options.seed, purpose);
         (drawn(0), u128::from(drawn(1)) << 64 | u128::from(drawn(2)))
     }
 
@@ -286,10 +385,7 @@ impl Store {
 
     /// All collections by name, with why some are not open.
     pub fn collections(&self) -> Vec<(String, Result<Arc<Collection>>)> {
-        let state = self.state();
-        let all = state.collections.iter();
-        all.map(|(name, opened)| (name.clone(), opened.clone()))
-            .collect()
+        self.moment().1
     }
 
     /// Removes a collection and all that is in it.
@@ -297,23 +393,31 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoCollection`], and failures of the medium: then it is gone or not, as a whole.
     pub fn drop_collection(&self, name: &str) -> Result<()> {
+        let collection = {
+            let mut state = self.state();
+            let Some(&identity) = state.catalog.collections.get(name) else {
+                return Err(StoreError::NoCollection(name.chars().take(100).collect()));
+            };
+            let mut catalog = state.catalog.clone();
+            catalog.collections.remove(name);
+            catalog.removing.insert(name.to_owned(), identity);
+            self.replace_catalog(&mut state, catalog)?;
+            state.removed_now.insert(name.to_owned());
+            state.collections.remove(name)
+        };
+        // Others go on meanwhile: its threads may have to end first, and it may have many files.
+        if let Some(Ok(collection)) = collection {
+            collection.abandon();
+        }
+        let removed = remove_folder(&*self.fs, &collection_folder(&self.folder, name));
         let mut state = self.state();
-        if !state.catalog.collections.contains_key(name) {
-            return Err(StoreError::NoCollection(name.chars().take(100).collect()));
-        }
+        state.removed_now.remove(name);
+        removed?;
         let mut catalog = state.catalog.clone();
-        catalog.collections.remove(name);
-        catalog.write(&*self.fs, &self.folder)?;
-        state.catalog = catalog;
-        if let Some(Ok(collection)) = state.collections.remove(name) {
-            collection.close()?;
-        }
-        let folder = collection_folder(&self.folder, name);
-        let failed = |error| StoreError::io(&folder, "removing the collection")(error);
-        for file in self.fs.list(&folder).map_err(failed)? {
-            self.fs.remove(&folder.join(file)).map_err(failed)?;
-        }
-        self.fs.remove_dir(&folder).map_err(failed)
+        catalog.removing.remove(name);
+        // It is gone: that the list says so can wait for the next start.
+        let _ = self.replace_catalog(&mut state, catalog);
+        Ok(())
     }
 
     /// Writes what waits and marks an orderly end; collections that somebody still holds refuse to be written from then
@@ -322,9 +426,16 @@ impl Store {
     /// # Errors
     /// The first failure of the medium; nothing that was acknowledged is lost.
     pub fn close(self) -> Result<()> {
-        let state = self.state();
-        let open = state.collections.values().flatten();
-        let closed: Vec<Result<()>> = open.map(|collection| collection.close()).collect();
+        let open: Vec<_> = self
+            .state()
+            .collections
+            .values()
+            .flatten()
+            .cloned()
+            .collect();
+        // All are told before the first is waited for.
+        open.iter().for_each(|collection| collection.begin_end());
+        let closed: Vec<Result<()>> = open.iter().map(|collection| collection.close()).collect();
         closed.into_iter().collect()
     }
 
@@ -332,9 +443,53 @@ impl Store {
         &self.fs
     }
 
-    pub(crate) fn catalog(&self) -> Catalog {
-        self.state().catalog.clone()
+    /// The list of collections and these, of one moment.
+    pub(crate) fn moment(&self) -> (Catalog, Listed) {
+        let state = self.state();
+        let open = state.collections.iter();
+        let open = open.map(|(name, opened)| (name.clone(), opened.clone()));
+        (state.catalog.clone(), open.collect())
     }
+}
+
+/// A number drawn by chance, or from a seed.
+fn draw(name: &str, seed: Option<u64>, purpose: u64) -> u64 {
+    match seed {
+        Some(seed) => lookalike::hash::xxh3_64(name.as_bytes(), seed ^ purpose << 32),
+        None => {
+            // The keys of this hasher are drawn by the system.
+            let mut hasher = RandomState::new().build_hasher();
+            hasher.write_u64(purpose);
+            hasher.finish()
+        }
+    }
+}
+
+/// Removes the folder of a collection with all that is in it.
+fn remove_folder(fs: &dyn Fs, folder: &Path) -> Result<()> {
+    let failed = |error| StoreError::io(folder, "removing the collection")(error);
+    let files = match fs.list(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        files => files.map_err(failed)?,
+    };
+    for file in files {
+        fs.remove(&folder.join(file)).map_err(failed)?;
+    }
+    fs.remove_dir(folder).map_err(failed)
+}
+
+/// Removes the folders of collections that a crash kept from being removed.
+fn finish_removals(fs: &dyn Fs, folder: &Path, catalog: &mut Catalog) -> Result<()> {
+    if catalog.removing.is_empty() {
+        return Ok(());
+    }
+    let mut left = catalog.clone();
+    for name in std::mem::take(&mut left.removing).into_keys() {
+        remove_folder(fs, &collection_folder(folder, &name))?;
+    }
+    left.write(fs, folder)?;
+    *catalog = left;
+    Ok(())
 }
 
 fn open_collection(

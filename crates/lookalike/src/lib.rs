@@ -78,9 +78,9 @@ pub use resemblance::{
     shared_needed,
 };
 pub use scheme::{
-    Boilerplate, Case, Extraction, FieldWeights, HtmlMode, Mask, Normalization, Nouns, Scheme,
-    SchemeId, SchemeMismatch, Segmentation, Shingle, Sketch, Stemming, StopWords, TokenHash,
-    Weight, Width,
+    Boilerplate, Case, Extraction, FieldWeights, Folding, HtmlMode, Mask, Normalization, Nouns,
+    Scheme, SchemeId, SchemeMismatch, Segmentation, Shingle, Sketch, Stemming, StopWords,
+    TokenHash, Weight, Width,
 };
 pub use sketch::{
     Fingerprint, MinHash, OnePermutation, Signature, Simhash, SketchValue, Sketcher, SuperShingles,

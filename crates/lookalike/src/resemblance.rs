@@ -5,6 +5,10 @@
 //! Every bound here agrees to the last bit with the floating-point comparison
 //! `resemblance(a, b) >= threshold`, so that no join loses or invents a pair by rounding.
 
+mod measure;
+
+pub use measure::SetMeasure;
+
 use crate::kernel::intersect;
 
 /// Number of features the two sets share. Time is linear in both, or in the smaller times the

@@ -9,6 +9,7 @@
 mod boilerplate;
 mod extraction;
 mod fields;
+mod folding;
 mod language;
 mod mask;
 mod option;
@@ -24,6 +25,7 @@ use thiserror::Error;
 pub use boilerplate::{Boilerplate, BoilerplateScope};
 pub use extraction::{Extraction, HtmlMode};
 pub use fields::FieldWeights;
+pub use folding::Folding;
 pub use language::{Nouns, Stemming, StopWords};
 pub use mask::Mask;
 pub use option::{
@@ -45,7 +47,7 @@ pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 ///
 /// ```
 /// use lookalike::Scheme;
-/// let text = "lookalike/1 normalize=nfc case=lower segment=unicode shingle=words:5 \
+/// let text = "lookalike/2 normalize=nfc case=lower segment=unicode shingle=words:5 \
 ///             weight=set hash=xxh3-64 seed=0 sketch=none unicode=17";
 /// assert_eq!(Scheme::default().to_string(), text);
 /// assert_eq!(text.parse(), Ok(Scheme::default()));
@@ -53,7 +55,7 @@ pub const UNICODE_MAJOR: u8 = char::UNICODE_VERSION.0;
 ///
 /// What is newer follows `unicode` and stands there only when it is not the default, so that
 /// nothing that a scheme ever meant changes its text: `html` ([`Extraction`]), `mask` ([`Mask`]),
-/// `stop` ([`StopWords`]), `stem` ([`Stemming`]), `nouns` ([`Nouns`]), `boilerplate` ([`Boilerplate`]),
+/// `fold` ([`Folding`]), `stop` ([`StopWords`]), `stem` ([`Stemming`]), `nouns` ([`Nouns`]), `boilerplate` ([`Boilerplate`]),
 /// `fields` ([`FieldWeights`]) and `terms`, the id of the table of terms that weights or lexicons come from
 /// ([`Terms`](crate::Terms)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -78,6 +80,8 @@ pub struct Scheme {
     pub html: Extraction,
     /// What is made alike before words are cut.
     pub mask: Mask,
+    /// Which variants of characters are made alike.
+    pub folding: Folding,
     /// Words that are left out.
     pub stop: StopWords,
     /// Whether words are reduced to their stems.
@@ -218,7 +222,7 @@ pub enum ParseSchemeError {
     },
 }
 
-const VERSION: &str = "lookalike/1";
+const VERSION: &str = "lookalike/2";
 
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,6 +244,9 @@ impl fmt::Display for Scheme {
         }
         if self.mask != Mask::default() {
             write!(f, " mask={}", self.mask)?;
+        }
+        if !self.folding.is_none() {
+            write!(f, " fold={}", self.folding)?;
         }
         if self.stop != StopWords::NONE {
             write!(f, " stop={}", self.stop)?;
@@ -291,6 +298,7 @@ impl Scheme {
         expect_unicode(field("unicode")?)?;
         let html = newer(&mut words, "html")?;
         let mask = newer(&mut words, "mask")?;
+        let folding = newer(&mut words, "fold")?;
         let stop = newer(&mut words, "stop")?;
         let stem = newer(&mut words, "stem")?;
         let nouns = newer(&mut words, "nouns")?;
@@ -313,6 +321,7 @@ impl Scheme {
                 sketch,
                 html,
                 mask,
+                folding,
                 stop,
                 stem,
                 nouns,

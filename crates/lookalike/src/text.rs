@@ -1,9 +1,12 @@
 //! Text to words: the first step of the way of the data, and the published meaning of a scheme.
 //!
-//! 0. Numbers and dates are masked if the scheme says so ([`Scheme::mask`]).
+//! 0. Default-ignorable characters are left out, unless the scheme normalises nothing
+//!    ([`Normalization::None`]); then numbers and dates are masked if it says so
+//!    ([`Scheme::mask`]).
 //! 1. The text is cut at ASCII white space (space, `\t`, `\n`, `\r`, `\x0b`, `\x0c`) into pieces.
-//!    Each piece is brought to the scheme's normalisation form, then lower-cased when the scheme
-//!    says so (full mapping; a final sigma is judged within its piece).
+//!    Each piece is brought to the scheme's normalisation form, its variants of characters are
+//!    folded ([`Scheme::folding`]), then it is lower-cased when the scheme says so (full mapping; a
+//!    final sigma is judged within its piece). A piece of which nothing is left is none.
 //! 2. [`Segmentation::Unicode`]: the words of a piece are those of UAX #29, that is the segments
 //!    between word boundaries that hold at least one alphanumeric character.
 //!    `languages`: the same, but for runs of at most 1,024 Han, kana, Thai, Lao, Khmer or Burmese
@@ -30,6 +33,8 @@ mod chars;
 mod class;
 #[cfg(not(feature = "languages"))]
 mod filter;
+mod fold;
+mod ignorable;
 mod mask;
 mod piece;
 
@@ -39,11 +44,12 @@ use crate::kernel::Level;
 use crate::kernel::tokenise::{self, Rules};
 #[cfg(feature = "languages")]
 use crate::language::words::WordFilter;
-use crate::scheme::{Case, Mask, Normalization, Scheme, Segmentation};
+use crate::scheme::{Case, Folding, Mask, Normalization, Scheme, Segmentation};
 pub(crate) use batch::{Batch, Room};
 pub(crate) use chars::CharBatch;
 #[cfg(not(feature = "languages"))]
 use filter::WordFilter;
+use ignorable::without_ignorable;
 use mask::mask;
 use piece::PieceReader;
 
@@ -55,11 +61,16 @@ const CHUNK: usize = 8 << 10;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextRules {
     normalization: Normalization,
+    folding: Folding,
     case: Case,
     segmentation: Segmentation,
 }
 
 impl TextRules {
+    fn strips_ignorable(self) -> bool {
+        self.normalization != Normalization::None
+    }
+
     fn ascii(self) -> Rules {
         Rules {
             lower: self.case == Case::Lower,
@@ -96,6 +107,7 @@ impl Segmenter {
     pub fn new(scheme: &Scheme) -> Self {
         let rules = TextRules {
             normalization: scheme.normalization,
+            folding: scheme.folding,
             case: scheme.case,
             segmentation: scheme.segmentation,
         };
@@ -119,7 +131,7 @@ impl Segmenter {
         let Some(mut filter) = self.filter.take() else {
             return self.plain_batches(text, full);
         };
-        filter.begin(text);
+        filter.begin(&self.seen(text));
         self.plain_batches(text, |batch| full(filter.apply(batch)));
         self.filter = Some(filter);
     }
@@ -135,8 +147,17 @@ impl Segmenter {
 
     /// Turns to the stop words and stems of a text.
     pub(crate) fn begin(&mut self, text: &str) {
-        if let Some(filter) = &mut self.filter {
-            filter.begin(text);
+        if let Some(mut filter) = self.filter.take() {
+            filter.begin(&self.seen(text));
+            self.filter = Some(filter);
+        }
+    }
+
+    /// The text without its ignorable characters, where the scheme leaves them out.
+    pub(crate) fn seen<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.rules.strips_ignorable() {
+            true => without_ignorable(text),
+            false => Cow::Borrowed(text),
         }
     }
 
@@ -159,7 +180,7 @@ impl Segmenter {
             return go_on(self, text);
         }
         let mut masked = std::mem::take(&mut self.masked);
-        mask(text, self.mask, &mut masked);
+        mask(&self.seen(text), self.mask, &mut masked);
         go_on(self, &masked);
         self.masked = masked;
     }

@@ -41,6 +41,8 @@ use table::TableReader;
 pub(crate) use write::write_code;
 pub use write::{CodeFormat, CodeImport, CodeWriter, ImportSummary};
 
+use crate::error::BatchError;
+use crate::losses::LossPolicy;
 use crate::summary::{SkippedRow, SkippedRows};
 
 /// Fingerprints and their ids, in the order of their file.
@@ -87,7 +89,7 @@ enum Format {
 }
 
 /// What was read of a collection.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CodesSummary {
     /// Its name.
     pub name: String,
@@ -289,6 +291,17 @@ pub fn ensure_one_scheme(a: &CodeFile, b: &CodeFile) -> Result<(), CodesError> {
         }),
         _ => Ok(()),
     }
+}
+
+/// Refuses to go on when more lines could not be read than is bearable.
+pub(crate) fn check_losses<'a>(
+    losses: LossPolicy,
+    read: impl IntoIterator<Item = &'a CodesSummary> + Clone,
+) -> Result<(), BatchError> {
+    let all = read.clone().into_iter();
+    let all = all.map(|codes| codes.fingerprints + codes.without_features);
+    let rows = read.into_iter().flat_map(|codes| &codes.skipped);
+    losses.check(rows, all.sum())
 }
 
 /// How many bytes have been read of some files.

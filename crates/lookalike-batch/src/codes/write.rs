@@ -13,6 +13,7 @@ use super::ascending::Ascending;
 use super::{CodeFile, Codes, CodesSummary, Name, Scratch, ensure_one_scheme};
 use crate::error::BatchError;
 use crate::lines::write_line;
+use crate::losses::LossPolicy;
 use crate::observer::{Observer, Stage};
 
 /// How fingerprints are written.
@@ -287,8 +288,8 @@ pub struct CodeImport<'a> {
     pub output: Option<&'a Path>,
     /// For what an output must have in order.
     pub scratch: Scratch<'a>,
-    /// Stop at the first line that cannot be read.
-    pub strict: bool,
+    /// What to do about lines that cannot be read.
+    pub losses: LossPolicy,
     /// Who hears of progress.
     pub observer: &'a dyn Observer,
 }
@@ -315,7 +316,7 @@ impl CodeImport<'_> {
     pub fn run(&self, standard: &mut dyn Write) -> Result<ImportSummary, BatchError> {
         let mut files = Vec::new();
         for path in self.inputs {
-            files.push(CodeFile::open(path, self.strict)?);
+            files.push(CodeFile::open(path, self.losses.is_strict())?);
         }
         let mut named = files.iter().filter(|file| file.scheme().is_some());
         let first = named.next();
@@ -358,6 +359,7 @@ impl CodeImport<'_> {
             before += super::sum(&counters);
             summary.inputs.push(file.summary());
         }
+        super::check_losses(self.losses, &summary.inputs)?;
         out.map_or(Ok(()), CodeWriter::commit)?;
         Ok(summary)
     }

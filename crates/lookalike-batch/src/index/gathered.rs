@@ -8,8 +8,9 @@ use lookalike::Fingerprint;
 use lookalike::hamming::{CodeSource, IdTexts};
 use lookalike::scheme::SchemeId;
 
-use crate::codes::{CodeFile, Codes, CodesError, CodesSummary, Name};
+use crate::codes::{CodeFile, Codes, CodesError, CodesSummary, Name, check_losses};
 use crate::error::BatchError;
+use crate::losses::LossPolicy;
 
 const CODES: &str = "codes.u64";
 const TEXTS: &str = "ids.txt";
@@ -112,7 +113,7 @@ impl Gathered {
         &self,
         inputs: &[PathBuf],
         with_ids: bool,
-        strict: bool,
+        losses: LossPolicy,
         advance: &dyn Fn(u64),
     ) -> Result<Gathering, BatchError> {
         let failed = BatchError::result(&self.folder);
@@ -127,7 +128,7 @@ impl Gathered {
         let mut scheme_of: Option<(String, SchemeId)> = None;
         let (mut codes, mut before) = (Codes::default(), 0);
         for path in inputs {
-            let mut file = CodeFile::open(path, strict)?;
+            let mut file = CodeFile::open(path, losses.is_strict())?;
             let counter = file.bytes_read();
             same_scheme(&file, &mut scheme_of)?;
             let mut more = true;
@@ -145,6 +146,7 @@ impl Gathered {
             before += counter.load(std::sync::atomic::Ordering::Relaxed);
             gathering.summaries.push(file.summary());
         }
+        check_losses(losses, &gathering.summaries)?;
         gathering.count = out.count;
         gathering.scheme = scheme_of.map(|(_, scheme)| scheme);
         gathering.id_bytes = ids_of.filter(|(_, has)| *has).map(|_| out.end);

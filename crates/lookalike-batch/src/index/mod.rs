@@ -22,8 +22,10 @@ use serde::{Deserialize, Serialize};
 
 pub use mapped::{map, read};
 
-use crate::codes::CodesSummary;
+use crate::checkpoint::Hashed;
+use crate::codes::{CodesSummary, check_losses};
 use crate::error::BatchError;
+use crate::losses::LossPolicy;
 use crate::observer::{Observer, Stage};
 use crate::settings::Limits;
 use gathered::{Gathered, Gathering, LoadedIds};
@@ -44,8 +46,8 @@ pub struct IndexBuild<'a> {
     pub with_ids: bool,
     /// Go on with an interrupted build of the same inputs and settings.
     pub resume: bool,
-    /// Stop at the first line that cannot be read.
-    pub strict: bool,
+    /// What to do about lines that cannot be read.
+    pub losses: LossPolicy,
     /// Memory of the build.
     pub limits: &'a Limits,
     /// Who hears of progress.
@@ -88,6 +90,12 @@ struct JobFile {
     count: u64,
     scheme: Option<u64>,
     id_bytes: Option<u64>,
+    inputs: Vec<CodesSummary>,
+}
+
+/// Whether the folder of a build that was interrupted holds what [`IndexBuild::resume`] goes on from.
+pub fn can_resume(folder: &Path) -> bool {
+    folder.join(JOB).exists()
 }
 
 const JOB: &str = "job.json";
@@ -130,11 +138,7 @@ impl IndexBuild<'_> {
 
     /// Everything that decides what the result is.
     fn settings(&self) -> String {
-        let input = |path: &PathBuf| {
-            let metadata = fs::metadata(path).ok();
-            let changed = metadata.as_ref().and_then(|of| of.modified().ok());
-            (path.clone(), metadata.map(|of| of.len()), changed)
-        };
+        let input = |path: &PathBuf| (path.clone(), content_sum(path));
         let inputs: Vec<_> = self.inputs.iter().map(input).collect();
         let layout = self.layout.name();
         format!(
@@ -151,11 +155,12 @@ impl IndexBuild<'_> {
             .and_then(|text| serde_json::from_slice::<JobFile>(&text).ok());
         if let Some(job) = kept {
             if job.settings == settings {
+                check_losses(self.losses, &job.inputs)?;
                 return Ok(Gathering {
                     count: job.count,
                     scheme: job.scheme.map(SchemeId),
                     id_bytes: job.id_bytes,
-                    summaries: Vec::new(),
+                    summaries: job.inputs,
                 });
             }
             return Err(BatchError::Settings(format!(
@@ -169,12 +174,13 @@ impl IndexBuild<'_> {
             .map(|path| fs::metadata(path).map_or(0, |of| of.len()));
         self.observer.stage(Stage::Scan, sizes.sum());
         let advance = |bytes| self.observer.advance(bytes);
-        let gathering = gathered.gather(self.inputs, self.with_ids, self.strict, &advance)?;
+        let gathering = gathered.gather(self.inputs, self.with_ids, self.losses, &advance)?;
         let job = JobFile {
             settings,
             count: gathering.count,
             scheme: gathering.scheme.map(|scheme| scheme.0),
             id_bytes: gathering.id_bytes,
+            inputs: gathering.summaries.clone(),
         };
         save(&path, &serde_json::to_vec(&job).unwrap_or_default())?;
         Ok(gathering)
@@ -332,11 +338,36 @@ fn save(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
     write().map_err(BatchError::result(path))
 }
 
-/// Opens an index of 64-bit fingerprints, mapped or (`in_memory`) read.
+/// The sum of the bytes of a file; none of what can be read only once.
+fn content_sum(path: &Path) -> Option<u64> {
+    let mut file = File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut sum = Hashed::new(std::io::sink());
+    std::io::copy(&mut file, &mut sum).ok()?;
+    Some(sum.digest())
+}
+
+/// Opens an index of 64-bit fingerprints, mapped or (`in_memory`) read, and checks every byte: an entry that was altered would
+/// give wrong answers.
 ///
 /// # Errors
 /// [`BatchError::IndexFile`] names the file and what is wrong with it.
 pub fn open(path: &Path, in_memory: bool) -> Result<IndexFile<Fingerprint>, BatchError> {
+    let index = open_unchecked(path, in_memory)?;
+    index.verify().map_err(|source| BatchError::IndexFile {
+        path: path.display().to_string(),
+        source,
+    })?;
+    Ok(index)
+}
+
+/// As [`open`], without a check of the entries: at once, however large the file is.
+///
+/// # Errors
+/// [`BatchError::IndexFile`] names the file and what is wrong with it.
+pub fn open_unchecked(path: &Path, in_memory: bool) -> Result<IndexFile<Fingerprint>, BatchError> {
     let wrong = |source| BatchError::IndexFile {
         path: path.display().to_string(),
         source,

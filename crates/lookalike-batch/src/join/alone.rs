@@ -38,7 +38,7 @@ impl Drop for Handover<'_> {
 
 impl FingerprintJoin<'_> {
     pub(super) fn write_alone(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
-        let mut f = CodeFile::open(self.f, self.strict)?;
+        let mut f = CodeFile::open(self.f, self.losses.is_strict())?;
         self.observer
             .stage(Stage::Queries, f.total_bytes().unwrap_or(0));
         let shares = Shares::new(self.limits);

@@ -44,7 +44,7 @@ impl FingerprintJoin<'_> {
                 self.distance
             )));
         }
-        let mut q = CodeFile::open(q, self.strict)?;
+        let mut q = CodeFile::open(q, self.losses.is_strict())?;
         if let (Some(first), Some(second)) = (f.scheme(), q.scheme())
             && first != second
         {

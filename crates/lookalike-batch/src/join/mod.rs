@@ -18,8 +18,9 @@ use std::sync::Mutex;
 use lookalike::Fingerprint;
 use lookalike::hamming::{BatchJoin, BatchLimits, JoinScratch};
 
-use crate::codes::{CodeFile, Codes, CodesSummary, ensure_one_scheme, sum};
+use crate::codes::{CodeFile, Codes, CodesSummary, check_losses, ensure_one_scheme, sum};
 use crate::error::BatchError;
+use crate::losses::LossPolicy;
 use crate::observer::{Observer, Stage};
 use crate::settings::Limits;
 use crate::spool::lock;
@@ -41,8 +42,8 @@ pub struct FingerprintJoin<'a> {
     pub q: Option<&'a Path>,
     /// Most bits in which the fingerprints of a pair differ, 0 to [`LARGEST_DISTANCE`].
     pub distance: u32,
-    /// Stop at the first line that cannot be read.
-    pub strict: bool,
+    /// What to do about lines that cannot be read.
+    pub losses: LossPolicy,
     /// Threads and memory.
     pub limits: &'a Limits,
     /// Where temporary files go.
@@ -100,8 +101,8 @@ impl FingerprintJoin<'_> {
             let reason = "standard input can be F or Q, not both: put one of them into a file";
             return Err(BatchError::Settings(reason.to_owned()));
         }
-        let mut q = CodeFile::open(q, self.strict)?;
-        let mut f = CodeFile::open(self.f, self.strict)?;
+        let mut q = CodeFile::open(q, self.losses.is_strict())?;
+        let mut f = CodeFile::open(self.f, self.losses.is_strict())?;
         ensure_one_scheme(&f, &q)?;
         self.observer
             .stage(Stage::Queries, q.total_bytes().unwrap_or(0));
@@ -131,6 +132,8 @@ impl FingerprintJoin<'_> {
         matches: Mutex<Matches>,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
+        let q = q.map(CodeFile::summary);
+        check_losses(self.losses, [&f].into_iter().chain(&q))?;
         let matches = matches
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -139,7 +142,7 @@ impl FingerprintJoin<'_> {
         let written = matches.drain(out, BatchError::temporary(self.folder))?;
         Ok(JoinSummary {
             f,
-            q: q.map(CodeFile::summary),
+            q,
             distance: self.distance,
             pairs: written,
             spilled_bytes,

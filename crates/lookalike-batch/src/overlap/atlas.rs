@@ -112,6 +112,7 @@ pub(crate) fn page(
         command: summary.command.clone(),
         version: summary.version.to_owned(),
         documents: summary.overlap.counts.documents,
+        pages: summary.pages,
         text_bytes: summary.overlap.counts.text_bytes,
         servers: summary.overlap.servers,
         without_server: summary.overlap.without_server,
@@ -154,8 +155,22 @@ pub(crate) fn page(
         peak_memory: summary.measured.peak_memory,
         memory_limit: summary.limits.memory,
         threads: summary.limits.threads,
-        settings: summary.settings.clone(),
+        settings: settings(&summary.settings),
     })
+}
+
+/// Names and values of the settings in one line.
+fn settings(line: &str) -> Vec<(String, String)> {
+    let mut settings: Vec<(String, String)> = Vec::new();
+    for word in line.split(' ') {
+        match (word.split_once('='), settings.last_mut()) {
+            (Some((name, value)), _) => settings.push((name.to_owned(), value.to_owned())),
+            // A value with a space in it goes on; what stands before the first name is the command.
+            (None, Some(last)) => last.1 = format!("{} {word}", last.1),
+            (None, None) => {}
+        }
+    }
+    settings
 }
 
 fn level_row(level: &super::replicas::Level, summary: &AtlasSummary) -> LevelRow {

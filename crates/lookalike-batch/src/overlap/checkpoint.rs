@@ -22,11 +22,12 @@ use bytemuck::cast_slice;
 use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
 
-use super::read::{ReadOut, ReadPlan, Sites, SkippedLine};
+use super::read::{ReadOut, ReadPlan, Sites};
 use crate::checkpoint::{Hashed, damaged};
 use crate::documents::{ClassId, Documents};
 use crate::output::Identity;
 use crate::scan::Tally;
+use crate::skipped::SkippedLine;
 use crate::summary::SkippedRow;
 
 const MAGIC: [u8; 8] = *b"LOOKOVL1";
@@ -35,6 +36,8 @@ const MAGIC: [u8; 8] = *b"LOOKOVL1";
 #[derive(Clone, Copy)]
 pub(crate) struct Kept<'a> {
     pub(crate) path: &'a Path,
+    /// Where the sums of the inputs are kept.
+    pub(crate) contents: &'a Path,
     pub(crate) identity: &'a Identity,
 }
 

@@ -1,11 +1,13 @@
 //! What is known of the documents once all are read and ordered: ids, sets of equal texts, servers.
 
+use lookalike_corpus::host;
+
 use super::read::{ReadOut, Sites};
 use super::settings::By;
 use super::units::{ExactSets, Placement, Servers};
 use crate::documents::{Documents, Ranking};
 use crate::error::BatchError;
-use crate::settings::{Keep, RepeatedIds};
+use crate::settings::{KeepRule, RepeatedIds};
 
 /// The documents; see the module's header.
 pub(crate) struct Collection {
@@ -67,7 +69,7 @@ impl Collection {
         let mut documents = std::mem::take(&mut read.documents);
         let classes = std::mem::take(&mut read.classes);
         let (ranking, repeated_ids) =
-            Ranking::new(&mut documents, &classes, &Keep::First, repeated)?;
+            Ranking::new(&mut documents, &classes, &KeepRule::First.into(), repeated)?;
         let exact = ExactSets::new(&documents, &classes, &ranking);
         let mut sites = std::mem::take(&mut read.sites);
         let servers = Servers::new(&mut sites);
@@ -88,17 +90,44 @@ impl Collection {
         self.documents.bytes() + self.sites.bytes() + 40 * self.documents.len() as u64
     }
 
-    /// URL of a document: its own, else its id.
-    pub(crate) fn url_of(&self, document: u32) -> &str {
-        let document = document as usize;
-        self.sites
-            .url(document)
-            .unwrap_or_else(|| self.documents.id(document))
+    /// The page that a document is a copy of: its URL, which several documents of an archive may share; else its id.
+    pub(crate) fn page(&self, document: u32) -> &str {
+        self.url(document)
+            .unwrap_or_else(|| self.documents.id(document as usize))
+    }
+
+    /// URL of a document: of its field, else its id as it was given when that is a URL.
+    pub(crate) fn url(&self, document: u32) -> Option<&str> {
+        let of_field = self.sites.url(document as usize);
+        let given = || Some(self.documents.given_id(document)).filter(|id| host(id).is_some());
+        of_field.or_else(given)
+    }
+
+    /// URL of a document where it is not its id.
+    pub(crate) fn other_url(&self, document: u32) -> Option<&str> {
+        let id = self.documents.id(document as usize);
+        self.url(document).filter(|url| *url != id)
     }
 
     /// Bytes of the text of a set.
     pub(crate) fn length_of_set(&self, set: u32) -> u64 {
         self.documents.lengths[self.exact.members(set)[0] as usize]
+    }
+
+    /// Documents of the same text and URL as another.
+    pub(crate) fn pages_again(&self) -> u64 {
+        let mut again = 0;
+        for set in 0..self.exact.len() as u32 {
+            let members = self.exact.members(set);
+            let mut pages: Vec<&str> = members
+                .iter()
+                .map(|&document| self.page(document))
+                .collect();
+            pages.sort_unstable();
+            pages.dedup();
+            again += members.len() - pages.len();
+        }
+        again as u64
     }
 
     /// Ranks of the documents of a set in the order of ids.

@@ -6,7 +6,7 @@
 //! servers.jsonl    the rows of servers, where documents have any
 //! mirrors.jsonl    page sets that the same servers hold
 //! aliases.jsonl    names of the same server, URLs of the same page
-//! skip.jsonl       what a crawler need not visit, and which kept page has its content
+//! skip.jsonl       pages that a crawler need not visit, and which kept page has their content
 //! skipped.jsonl    what could not be read
 //! atlas.html       for people
 //! run.json         settings, counts, cost
@@ -17,7 +17,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use lookalike_corpus::{AtomicFile, Compression, OutputFormat};
+use lookalike_corpus::{
+    AtomicFile, Compression, OutputFormat, PROGRAM, STATE_FOLDER as STATE, SUMMARY_FILE as LAST,
+};
 use serde::Serialize;
 
 use super::atlas;
@@ -26,14 +28,17 @@ use super::job::{Count, Overlap, OverlapSummary, Prepared};
 use super::mirrors::{Mirrors, mirrors};
 use super::replicas::{Level, Replicas};
 use super::settings::By;
-use super::skip::{SkipList, write_copies};
+use super::skip::{SkipCounts, SkipList, write_copies};
+use crate::contents::CONTENTS;
 use crate::error::BatchError;
 use crate::lines::write_line;
 use crate::observer::{Measured, Stage};
-use crate::output::{Folder, Identity, LAST, STATE, Workplace, write_file};
+use crate::output::{Folder, Identity, Workplace, write_file};
 use crate::settings::Limits;
+use crate::skipped::SKIPPED;
 
-const RESULTS: [&str; 17] = [
+/// Names of all results in the folder of an atlas.
+pub const ATLAS_RESULTS: [&str; 17] = [
     "pairs.parquet",
     "copies.parquet",
     "servers.parquet",
@@ -55,12 +60,11 @@ const RESULTS: [&str; 17] = [
 
 /// Lines whose fields tables have even where no line does.
 const ROW: &str = r#"{"a":"","b":"","chunking":"","shared":1,"chunks_a":1,"chunks_b":1,"containment_a":0.5,"containment_b":0.5,"resemblance":0.5}"#;
-const COPIES: &str = r#"{"id":"","copies":[""],"bytes":1}"#;
+const COPIES: &str = r#"{"id":"","copies":[""],"urls":[""],"bytes":1}"#;
 const MIRROR: &str = r#"{"pages":1,"bytes":1,"servers":[""],"examples":[""]}"#;
 const ALIAS: &str =
     r#"{"kind":"","a":"","b":"","pages_a":1,"pages_b":1,"shared":1,"server":"","urls":[""]}"#;
 const SKIP: &str = r#"{"url":"","copy_of":"","why":"","chunking":"","shared":1,"containment":0.5}"#;
-const SKIPPED: &str = r#"{"kind":"","reason":""}"#;
 
 /// How an atlas is written.
 #[derive(Clone, Debug)]
@@ -78,7 +82,9 @@ pub struct AtlasOptions {
 /// The content of `run.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct AtlasSummary {
-    /// Version of the program.
+    /// The program: [`PROGRAM`], by which a folder of results is known.
+    pub program: &'static str,
+    /// Its version.
     pub version: &'static str,
     /// The command line.
     pub command: String,
@@ -95,7 +101,9 @@ pub struct AtlasSummary {
     pub mirrored_sets: u64,
     /// Aliases of servers and URLs.
     pub aliases: u64,
-    /// Lines of `skip.jsonl`.
+    /// Pages: documents of one URL are one page, whatever their texts.
+    pub pages: u64,
+    /// Pages in `skip.jsonl`: all their documents have their content in a kept document of another page.
     pub skip: u64,
     /// The chunking by which near copies are skipped; none when equal texts are all.
     pub skip_chunking: Option<String>,
@@ -126,29 +134,31 @@ impl Overlap<'_> {
         self.settings.check()?;
         let place = Workplace {
             folder,
-            results: &RESULTS,
+            results: &ATLAS_RESULTS,
         };
         let identity = Identity {
             settings: format!(
-                "{} format={:?} copy-containment={} {:?}",
+                "{} output={} copy-containment={} {}",
                 self.settings.canonical(),
                 options.format,
                 options.copy_containment,
-                self.options
+                self.options.canonical()
             ),
             input: self.inputs.fingerprint(),
         };
         let settings = identity.settings.clone();
         place.enter(options.folder, &identity, self.folder)?;
+        place.ensure_same_contents(self.inputs)?;
         let kept = Kept {
             path: &place.state("read.bin"),
+            contents: &place.state(CONTENTS),
             identity: &identity,
         };
         let mut prepared = self.prepare(true, Some(kept))?;
         let resumed = prepared.resumed;
         let (levels, best) = self.pairs(&mut prepared, &place, options)?;
         let (server_rows, map) = self.servers(&prepared, &place, options.format)?;
-        self.observer.stage(Stage::Write, 1);
+        self.observer.stage(Stage::Write, 0);
         let leaders: Vec<u32> = match &best {
             Some(best) => best.replicas.leaders.clone(),
             None => (0..prepared.collection.exact.len() as u32).collect(),
@@ -156,6 +166,7 @@ impl Overlap<'_> {
         let mirrors = mirrors(&prepared.collection, &leaders);
         let skip = self.tables(&prepared, (&place, options.format), &mirrors, best.as_ref())?;
         let summary = AtlasSummary {
+            program: PROGRAM,
             version: env!("CARGO_PKG_VERSION"),
             command: options.command.clone(),
             settings,
@@ -164,7 +175,8 @@ impl Overlap<'_> {
             server_rows,
             mirrored_sets: mirrors.sets.len() as u64,
             aliases: mirrors.aliases.len() as u64,
-            skip,
+            pages: skip.pages,
+            skip: skip.skipped,
             skip_chunking: best.map(|best| self.settings.chunkings[best.chunking].to_string()),
             limits: self.limits.clone(),
             resumed,
@@ -179,8 +191,7 @@ impl Overlap<'_> {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             out.write_all(b"\n")
         })?;
-        let state = place.path(STATE);
-        std::fs::remove_dir_all(&state).map_err(BatchError::result(&state))?;
+        place.publish()?;
         Ok(summary)
     }
 
@@ -191,7 +202,7 @@ impl Overlap<'_> {
         place: &Workplace<'_>,
         options: &AtlasOptions,
     ) -> Result<(Vec<Level>, Option<Best>), BatchError> {
-        let path = place.path(&format!("pairs{}", options.format.suffix()));
+        let path = place.path(format!("pairs{}", options.format.suffix()));
         let failed = BatchError::result(&path);
         let mut out = AtomicFile::lines(&path, options.format, ROW).map_err(&failed)?;
         let mut levels = vec![Level::exact(&prepared.collection)];
@@ -243,7 +254,7 @@ impl Overlap<'_> {
         if prepared.collection.servers.names.is_empty() {
             return Ok((Vec::new(), map));
         }
-        let path = place.path(&format!("servers{}", format.suffix()));
+        let path = place.path(format!("servers{}", format.suffix()));
         let failed = BatchError::result(&path);
         let mut out = AtomicFile::lines(&path, format, ROW).map_err(&failed)?;
         let mut rows = Vec::new();
@@ -263,14 +274,14 @@ impl Overlap<'_> {
         Ok((rows, map))
     }
 
-    /// Writes the smaller files; lines of `skip.jsonl`.
+    /// Writes the smaller files; what `skip.jsonl` holds.
     fn tables(
         &self,
         prepared: &Prepared,
         (place, format): (&Workplace<'_>, OutputFormat),
         mirrors: &Mirrors,
         best: Option<&Best>,
-    ) -> Result<u64, BatchError> {
+    ) -> Result<SkipCounts, BatchError> {
         let collection = &prepared.collection;
         place.write_lines("copies", (format, COPIES), &mut |out| {
             write_copies(out, collection)
@@ -295,7 +306,7 @@ impl Overlap<'_> {
             collection,
             near: near.as_ref().map(|(r, s, c)| (*r, *s, c.as_str())),
         };
-        let mut skip = 0;
+        let mut skip = SkipCounts::default();
         place.write_lines("skip", (format, SKIP), &mut |out| {
             skip = list.write(out)?;
             Ok(())

@@ -14,15 +14,19 @@ use super::collection::{Collection, View};
 use super::count::{self, Index};
 use super::defer::Deferral;
 use super::plan::{Plan, Way};
-use super::postings::{Means, Postings, collect};
-use super::read::{ChunkSets, ReadOut, ReadPlan, SkippedLine, read};
+use super::postings::{Means, Postings, collect, steps};
+use super::read::{ChunkSets, ReadOut, ReadPlan, read};
 use super::row_log::RowLog;
 use super::rows::RowWriter;
 use super::settings::{By, OverlapSettings};
 use super::sort::{Failure, Sorted};
+use crate::contents;
 use crate::error::BatchError;
+use crate::fields::FieldTally;
+use crate::memory::ReadingBudget;
 use crate::observer::{Observer, Quiet, Stage};
 use crate::settings::Limits;
+use crate::skipped::SkippedLine;
 use crate::summary::{Counts, SkippedRow};
 
 const MIB: u64 = 1 << 20;
@@ -90,10 +94,13 @@ pub struct ChunkingSummary {
 pub struct OverlapSummary {
     /// Counts of what was read.
     pub counts: Counts,
-    /// Sets of two and more documents of equal text.
-    pub exact_sets: u64,
-    /// Documents in these, but for the smallest id of each.
-    pub exact_copies: u64,
+    /// Texts that two and more documents have: with all but one document of each, `counts.repeated_texts`.
+    pub shared_texts: u64,
+    /// Of `counts.repeated_texts`, documents of the same URL as another of that text: the same page, read again.
+    pub pages_again: u64,
+    /// With [`Overlap::copies_of`]: overlapping documents of the same URL, which have no row.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub same_page: u64,
     /// Servers; 0 when nobody asked.
     pub servers: u64,
     /// Documents without a server.
@@ -102,6 +109,11 @@ pub struct OverlapSummary {
     pub chunkings: Vec<ChunkingSummary>,
     /// What was not read, by reason.
     pub skipped: Vec<SkippedRow>,
+}
+
+/// Whether a count is left out.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One chunking to be counted.
@@ -176,6 +188,7 @@ impl Overlap<'_> {
             sites,
             threads: self.limits.threads,
             sets_budget: left / 3,
+            reading: ReadingBudget::new(left, self.limits.memory.saturating_sub(left)),
             folder: self.folder,
         };
         let old = kept.and_then(|kept| kept.load(&plan));
@@ -184,10 +197,20 @@ impl Overlap<'_> {
             Some(old) => old,
             None => read(&plan, self.observer)?,
         };
+        let documents = read.documents.len() as u64;
+        self.settings.losses.check(&read.skipped, documents)?;
+        let named = FieldTally {
+            records: documents,
+            ids: read.tally.named_ids,
+            texts: documents - read.tally.missing,
+            linked: 0,
+        };
+        named.check(self.inputs, self.options)?;
         if let Some(kept) = kept.filter(|_| !resumed) {
+            contents::save(kept.contents, self.inputs)?;
             kept.save(&read).map_err(BatchError::result(kept.path))?;
         }
-        self.observer.stage(Stage::Rank, 1);
+        self.observer.stage(Stage::Rank, 0);
         let distinct = read.classes.len() as u64;
         let collection = Collection::new(&mut read, self.settings.repeated_ids)?;
         let summary = self.summary(&read, &collection, distinct);
@@ -238,7 +261,6 @@ impl Overlap<'_> {
 
     fn summary(&self, read: &ReadOut, collection: &Collection, distinct: u64) -> OverlapSummary {
         let tally = &read.tally;
-        let with_text = collection.documents.classes.iter().flatten().count();
         let sets = (0..collection.exact.len() as u32)
             .filter(|&set| collection.exact.members(set).len() > 1);
         let servers = &collection.servers;
@@ -247,6 +269,7 @@ impl Overlap<'_> {
             counts: Counts {
                 documents: collection.documents.len() as u64,
                 distinct_texts: distinct,
+                repeated_texts: collection.documents.repeated_texts(distinct),
                 empty: tally.empty,
                 missing_text: tally.missing,
                 too_long: tally.too_long,
@@ -260,8 +283,9 @@ impl Overlap<'_> {
                 boilerplate: tally.removed.counts(self.options),
                 ..Counts::default()
             },
-            exact_sets: sets.count() as u64,
-            exact_copies: (with_text - collection.exact.len()) as u64,
+            shared_texts: sets.count() as u64,
+            pages_again: collection.pages_again(),
+            same_page: 0,
             servers: servers.names.len() as u64,
             without_server: servers.of.iter().filter(|server| server.is_none()).count() as u64,
             chunkings: Vec::new(),
@@ -373,14 +397,15 @@ impl Overlap<'_> {
         view: View<'_>,
         number: usize,
     ) -> std::io::Result<(Postings, Deferral)> {
-        self.observer.stage(Stage::Group, 1);
+        let chunks = &prepared.chunks[number];
+        self.observer.stage(Stage::Group, steps(chunks));
         let means = Means {
+            advance: &|done| self.observer.advance(done),
             threads: self.limits.threads,
             keys: prepared.left / 3,
             lists: prepared.left / 3,
             folder: self.folder,
         };
-        let chunks = &prepared.chunks[number];
         let postings = collect(chunks, &view.placement(), view.units(), &means)?;
         let min_shared = self.settings.least(number);
         let deferral = Deferral::new(&postings, min_shared, prepared.left / 8, self.folder)?;

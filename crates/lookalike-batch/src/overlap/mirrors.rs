@@ -122,7 +122,7 @@ impl Group {
         let name = |&server: &u32| collection.servers.names[server as usize].clone();
         let url = |&family: &u32| {
             collection
-                .url_of(collection.exact.members(family)[0])
+                .page(collection.exact.members(family)[0])
                 .to_owned()
         };
         MirroredSet {
@@ -204,11 +204,13 @@ fn url_aliases(collection: &Collection) -> Vec<Alias> {
             .filter_map(|&document| {
                 Some((
                     collection.servers.of[document as usize]?,
-                    collection.url_of(document),
+                    collection.page(document),
                 ))
             })
             .collect();
         urls.sort_unstable();
+        // Documents of one URL are one page.
+        urls.dedup();
         for same in urls
             .chunk_by(|a, b| a.0 == b.0)
             .filter(|same| same.len() > 1)

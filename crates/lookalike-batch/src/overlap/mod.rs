@@ -42,7 +42,7 @@ mod sort;
 mod tests;
 mod units;
 
-pub use folder::{AtlasOptions, AtlasSummary};
+pub use folder::{ATLAS_RESULTS, AtlasOptions, AtlasSummary};
 pub use job::{ChunkingSummary, Overlap, OverlapSummary};
 pub use mirrors::{Alias, MirroredSet};
 pub use replicas::{Level, ReplicaClass};

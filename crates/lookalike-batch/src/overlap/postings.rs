@@ -180,6 +180,13 @@ pub(crate) struct Means<'a> {
     /// Bytes of lists that stay in memory.
     pub(crate) lists: u64,
     pub(crate) folder: &'a Path,
+    /// Hears how many of [`steps`] are done.
+    pub(crate) advance: &'a (dyn Fn(u64) + Sync),
+}
+
+/// Steps of [`collect`]: segments that are scattered, and parts that are grouped.
+pub(crate) fn steps(chunks: &ChunkSets) -> u64 {
+    (chunks.sets.segments() + PARTS) as u64
 }
 
 /// Groups the chunks of all classes.
@@ -192,7 +199,8 @@ pub(crate) fn collect(
     means: &Means<'_>,
 ) -> io::Result<Postings> {
     let sink = KeySink::new(means.folder, means.keys)?;
-    scatter(chunks, placement, &sink, means.threads)?;
+    scatter(chunks, placement, &sink, means)?;
+    let scattered = chunks.sets.segments();
     let whole = Mutex::new(Postings {
         lists: Lists::new(means.lists),
         histogram: BTreeMap::new(),
@@ -210,6 +218,7 @@ pub(crate) fn collect(
             }
             grouper.group(&sink.take(part)?);
             grouper.hand_over(&mut lock(&whole), means.folder)?;
+            (means.advance)((scattered + part + 1) as u64);
         }
         let mut whole = lock(&whole);
         whole
@@ -239,10 +248,10 @@ fn scatter(
     chunks: &ChunkSets,
     placement: &Placement,
     sink: &KeySink,
-    threads: usize,
+    means: &Means<'_>,
 ) -> io::Result<()> {
     let next = AtomicUsize::new(0);
-    on_threads(threads, || {
+    on_threads(means.threads, || {
         let mut writer = sink.writer();
         let mut buffer = Vec::new();
         loop {
@@ -256,6 +265,7 @@ fn scatter(
                 }
                 Ok(())
             })?;
+            (means.advance)(segment as u64 + 1);
         }
     })
 }

@@ -1,6 +1,5 @@
 //! The first stage: every record once; its id, site and text's class, and once a class its chunks under every chunking.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -8,20 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike::chunk::Chunker;
 use lookalike_corpus::{
-    BadRecord, Chunk, FieldPath, InputOptions, Inputs, Parser, Record, Skip, TextState,
+    BadRecord, Chunk, FieldPath, InputOptions, Inputs, Parser, Record, TextState,
 };
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::settings::OverlapSettings;
 use super::site::Site;
 use crate::documents::{ClassId, Classes, Documents};
 use crate::error::BatchError;
+use crate::memory::ReadingBudget;
 use crate::observer::Observer;
 use crate::pipeline::{Worker, run_in_order};
-use crate::scan::{Seen, Tally, content_hash};
+use crate::scan::{Seen, Tally, seen_hash};
 use crate::sets::{SetStore, header};
-use crate::summary::{SkippedRow, SkippedRows};
+use crate::skipped::SkippedLine;
+use crate::summary::{Skipped, SkippedRow, SkippedRows};
 
 /// What the reading is asked for.
 pub(crate) struct ReadPlan<'a> {
@@ -33,6 +33,8 @@ pub(crate) struct ReadPlan<'a> {
     pub(crate) threads: usize,
     /// Bytes of chunks to keep in memory.
     pub(crate) sets_budget: u64,
+    /// Bytes of chunks and tables together.
+    pub(crate) reading: ReadingBudget,
     pub(crate) folder: &'a Path,
 }
 
@@ -47,13 +49,6 @@ pub(crate) struct ReadOut {
     pub(crate) skipped: Vec<SkippedRow>,
     pub(crate) lines: Vec<SkippedLine>,
     pub(crate) unreadable: u64,
-}
-
-/// Something that could not be read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SkippedLine {
-    kind: Cow<'static, str>,
-    reason: String,
 }
 
 /// The chunk sets of one chunking.
@@ -133,7 +128,7 @@ struct Batch {
     classes: Vec<(ClassId, u128)>,
     /// Sets with headers, for each chunking.
     words: Vec<Vec<u64>>,
-    skipped: Vec<(&'static str, String)>,
+    skipped: Vec<(Skipped, SkippedLine)>,
     unreadable: u64,
     tally: Tally,
     disk_bytes: u64,
@@ -165,9 +160,10 @@ impl Worker for Reader<'_> {
             disk_bytes: chunk.disk_bytes,
             ..Batch::default()
         };
-        for skip in &chunk.skips {
-            batch.skipped.push(skip_line(skip));
-        }
+        let skips = chunk.skips.iter();
+        batch.skipped = skips
+            .map(|skip| (Skipped::part(skip), SkippedLine::of_part(skip)))
+            .collect();
         let Self {
             plan,
             seen,
@@ -200,21 +196,11 @@ impl Worker for Reader<'_> {
     }
 }
 
-fn skip_line(skip: &Skip) -> (&'static str, String) {
-    (
-        skip.kind.as_str(),
-        format!("{}: {}", skip.name, skip.reason),
-    )
-}
-
 impl Batch {
     fn add_bad(&mut self, inputs: &Inputs, bad: &BadRecord) {
-        let name = inputs.sources[bad.source as usize].name();
         self.unreadable += 1;
-        self.skipped.push((
-            bad.kind.as_str(),
-            format!("{name}, line {}: {}", bad.line, bad.reason),
-        ));
+        let line = SkippedLine::of_record(inputs, bad);
+        self.skipped.push((Skipped::record(inputs, bad), line));
     }
 
     /// Adds a record; false when there are too many texts.
@@ -226,12 +212,13 @@ impl Batch {
         tally.too_long += u64::from(record.text_state == TextState::TooLong);
         tally.replaced += u64::from(record.replaced);
         tally.generated_ids += u64::from(record.id_generated);
+        tally.named_ids += u64::from(record.id_named);
         tally.removed.count(&record.removed);
         let class = if text.trim().is_empty() {
             tally.empty += u64::from(record.text_state != TextState::TooLong);
             None
         } else {
-            let hash = content_hash(text);
+            let hash = seen_hash(record);
             let Some((class, is_new)) = seen.class(hash) else {
                 return false;
             };
@@ -284,6 +271,25 @@ impl ReadOut {
         }
     }
 
+    /// Bytes of the tables, and of the hash table of texts.
+    fn bytes(&self) -> u64 {
+        let (documents, texts) = (self.documents.len() as u64, self.classes.len() as u64);
+        let tables = self.documents.bytes() + self.classes.bytes() + self.sites.bytes();
+        // A list that grows is in memory twice for a moment.
+        let lines = 2 * self.lines.capacity() * size_of::<SkippedLine>();
+        let tables = tables + lines as u64;
+        tables + 40 * documents + 36 * texts
+    }
+
+    /// Has chunks make room for tables.
+    fn shrink(&mut self, left: u64, plan: &ReadPlan<'_>) -> Result<(), BatchError> {
+        let share = left / self.chunks.len() as u64;
+        let mut chunks = self.chunks.iter_mut();
+        chunks
+            .try_for_each(|chunks| chunks.sets.shrink(share, plan.folder))
+            .map_err(BatchError::temporary(plan.folder))
+    }
+
     fn append(&mut self, batch: Batch, plan: &ReadPlan<'_>) -> Result<(), BatchError> {
         let mut start = 0;
         for row in batch.rows {
@@ -329,43 +335,40 @@ impl ChunkSets {
 
 /// Reads all inputs.
 pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn Observer) -> Result<ReadOut, BatchError> {
+    plan.settings.losses.refuse_undiscovered(plan.inputs)?;
     let (seen, too_many) = (Seen::new(), AtomicBool::new(false));
     let reader = || Reader {
         plan,
         seen: &seen,
         too_many: &too_many,
-        parser: Parser::new(plan.inputs, plan.options),
+        parser: Parser::new(plan.inputs, plan.options).with_visible(),
         chunker: Chunker::new(&plan.settings.chunkings, plan.settings.bits),
         url_field: FieldPath::name("url"),
     };
     let mut out = ReadOut::new(plan);
     let mut rows = SkippedRows::default();
     for skip in &plan.inputs.skips {
-        let (kind, first) = skip_line(skip);
-        rows.add(kind, first.clone());
-        out.lines.push(SkippedLine {
-            kind: kind.into(),
-            reason: first,
-        });
+        rows.take(Skipped::part(skip));
+        out.lines.push(SkippedLine::of_part(skip));
     }
-    let mut read = 0;
+    let (mut read, mut line_bytes, total) = (0, 0, plan.inputs.total_bytes());
     run_in_order(
         plan.inputs,
         plan.options,
         (0..plan.threads).map(|_| reader()).collect(),
         |mut batch| {
-            for (kind, first) in batch.skipped.drain(..) {
-                if plan.settings.strict {
-                    return Err(BatchError::Strict(first));
-                }
-                rows.add(kind, first.clone());
-                out.lines.push(SkippedLine {
-                    kind: kind.into(),
-                    reason: first,
-                });
+            for (skipped, line) in batch.skipped.drain(..) {
+                plan.settings.losses.refuse_first(&skipped)?;
+                rows.take(skipped);
+                line_bytes += line.text_bytes();
+                out.lines.push(line);
             }
             read += batch.disk_bytes;
             out.append(batch, plan)?;
+            let left = plan
+                .reading
+                .left_by(out.bytes() + line_bytes, read, total)?;
+            out.shrink(left, plan)?;
             observer.advance(read);
             Ok(())
         },

@@ -7,7 +7,7 @@ use std::path::Path;
 use lookalike::resemblance::intersection_size;
 use serde::Serialize;
 
-use super::collection::View;
+use super::collection::{Collection, View};
 use super::job::{Overlap, OverlapSummary, Prepared};
 use super::rows::OverlapRow;
 use super::settings::By;
@@ -19,10 +19,23 @@ use crate::observer::Stage;
 struct RankedLine<'a> {
     rank: u64,
     id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
     was: u64,
     chunks: u64,
     new_chunks: u64,
     new: f64,
+}
+
+/// A row of documents, with their URLs where these are not their ids.
+#[derive(Serialize)]
+struct CopyLine<'a> {
+    #[serde(flatten)]
+    row: OverlapRow<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url_a: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url_b: Option<&'a str>,
 }
 
 impl Overlap<'_> {
@@ -39,7 +52,9 @@ impl Overlap<'_> {
         out: &mut dyn Write,
     ) -> Result<OverlapSummary, BatchError> {
         let prepared = self.prepare_one()?;
-        let sets = self.sets_of(&prepared, ids)?;
+        let collection = &prepared.collection;
+        let documents = named(collection, ids)?;
+        let sets = self.sets_of(&prepared, &documents)?;
         let failed = BatchError::result(Path::new("the output"));
         let mut known: HashSet<u64> = HashSet::new();
         let mut waiting: Vec<usize> = (0..ids.len()).collect();
@@ -62,7 +77,8 @@ impl Overlap<'_> {
             let at = waiting.remove(place);
             let line = RankedLine {
                 rank,
-                id: &ids[at],
+                id: collection.documents.id(documents[at] as usize),
+                url: collection.other_url(documents[at]),
                 was: at as u64 + 1,
                 chunks: sets[at].len() as u64,
                 new_chunks: fresh(&at) as u64,
@@ -74,15 +90,17 @@ impl Overlap<'_> {
         Ok(prepared.summary)
     }
 
-    /// Writes a row for every document that overlaps with the one of this URL or id, the most containing first: `a` is the
-    /// URL as given, `b` the copy.
+    /// Writes a row for every document that overlaps with the one of this id or URL, the most containing first: `a` is the
+    /// id of that document, `b` that of the copy. Other documents of the same URL are no copies: they have no row, and
+    /// the summary counts them.
     ///
     /// # Errors
-    /// [`BatchError`]; a URL that no document has is named.
-    pub fn copies_of(&self, url: &str, out: &mut dyn Write) -> Result<OverlapSummary, BatchError> {
-        let prepared = self.prepare_one()?;
+    /// [`BatchError`]; a name that no document has is named.
+    pub fn copies_of(&self, name: &str, out: &mut dyn Write) -> Result<OverlapSummary, BatchError> {
+        let mut prepared = self.prepare_one()?;
         let collection = &prepared.collection;
-        let set = self.sets_of(&prepared, &[url.to_owned()])?.remove(0);
+        let own = named(collection, &[name.to_owned()])?[0];
+        let set = self.sets_of(&prepared, &[own])?.remove(0);
         let least = self.settings.least(0) as usize;
         let mut found: Vec<(usize, u32, usize)> = Vec::new();
         self.walk(&prepared, |exact, other| {
@@ -97,20 +115,26 @@ impl Overlap<'_> {
         found.sort_unstable_by_key(|&(shared, exact, _)| (std::cmp::Reverse(shared), exact));
         let chunking = self.settings.chunkings[0].to_string();
         let failed = BatchError::result(Path::new("the output"));
+        let mut same_page = 0;
+        let id = |document: u32| collection.documents.id(document as usize);
         for (shared, exact, size) in found {
-            for &document in collection.exact.members(exact) {
-                let names = [url, collection.url_of(document)];
-                if names[1] != url && collection.documents.id(document as usize) != url {
-                    let row = OverlapRow::new(
-                        names,
-                        &chunking,
-                        shared as u32,
-                        [set.len() as u32, size as u32],
-                    );
-                    write_line(out, &row).map_err(&failed)?;
+            let others = collection.exact.members(exact).iter();
+            for &document in others.filter(|&&document| document != own) {
+                if collection.page(document) == collection.page(own) {
+                    same_page += 1;
+                    continue;
                 }
+                let names = [id(own), id(document)];
+                let chunks = [set.len() as u32, size as u32];
+                let line = CopyLine {
+                    row: OverlapRow::new(names, &chunking, shared as u32, chunks),
+                    url_a: collection.other_url(own),
+                    url_b: collection.other_url(document),
+                };
+                write_line(out, &line).map_err(&failed)?;
             }
         }
+        prepared.summary.same_page = same_page;
         Ok(prepared.summary)
     }
 
@@ -129,15 +153,16 @@ impl Overlap<'_> {
         prepared: &Prepared,
         mut visit: impl FnMut(u32, &[u64]),
     ) -> Result<(), BatchError> {
-        self.observer.stage(Stage::Compare, 1);
         let view = View {
             collection: &prepared.collection,
             by: By::Document,
         };
         let placement = view.placement();
         let sets = &prepared.chunks[0].sets;
+        self.observer.stage(Stage::Compare, sets.segments() as u64);
         let mut buffer = Vec::new();
         let walked: io::Result<()> = (0..sets.segments()).try_for_each(|segment| {
+            self.observer.advance(segment as u64);
             sets.walk(segment, &mut buffer, |class, set| {
                 visit(placement.of(class)[0], set);
                 Ok(())
@@ -146,24 +171,11 @@ impl Overlap<'_> {
         walked.map_err(BatchError::temporary(self.folder))
     }
 
-    /// The chunks of documents, named by id or URL; none for a document without a text.
-    fn sets_of(&self, prepared: &Prepared, names: &[String]) -> Result<Vec<Vec<u64>>, BatchError> {
+    /// The chunks of documents; none for a document without a text.
+    fn sets_of(&self, prepared: &Prepared, documents: &[u32]) -> Result<Vec<Vec<u64>>, BatchError> {
         let collection = &prepared.collection;
-        let mut documents: HashMap<&str, u32> = HashMap::new();
-        // Ids go before URLs, and of equal URLs the smallest id.
-        for &document in collection.by_id.iter().rev() {
-            documents.insert(collection.url_of(document), document);
-        }
-        for &document in &collection.by_id {
-            documents.insert(collection.documents.id(document as usize), document);
-        }
         let mut wanted: HashMap<u32, Vec<usize>> = HashMap::new();
-        for (at, name) in names.iter().enumerate() {
-            let Some(&document) = documents.get(name.as_str()) else {
-                return Err(BatchError::Settings(format!(
-                    "no document has the id or URL {name:?}: it must be among the input to be compared"
-                )));
-            };
+        for (at, &document) in documents.iter().enumerate() {
             if let Some(class) = collection.documents.classes[document as usize] {
                 wanted
                     .entry(collection.exact.of_class[class.position()])
@@ -171,7 +183,7 @@ impl Overlap<'_> {
                     .push(at);
             }
         }
-        let mut found = vec![Vec::new(); names.len()];
+        let mut found = vec![Vec::new(); documents.len()];
         self.walk(prepared, |exact, set| {
             for &at in wanted.get(&exact).into_iter().flatten() {
                 found[at] = set.to_vec();
@@ -179,4 +191,24 @@ impl Overlap<'_> {
         })?;
         Ok(found)
     }
+}
+
+/// The documents that have these ids, or else these URLs.
+fn named(collection: &Collection, names: &[String]) -> Result<Vec<u32>, BatchError> {
+    let mut documents: HashMap<&str, u32> = HashMap::new();
+    // Ids go before URLs, and of equal URLs the smallest id.
+    for &document in collection.by_id.iter().rev() {
+        documents.insert(collection.page(document), document);
+    }
+    for &document in &collection.by_id {
+        documents.insert(collection.documents.id(document as usize), document);
+    }
+    let named = names.iter().map(|name| {
+        documents.get(name.as_str()).copied().ok_or_else(|| {
+            BatchError::Settings(format!(
+                "no document has the id or URL {name:?}: it must be among the input to be compared"
+            ))
+        })
+    });
+    named.collect()
 }

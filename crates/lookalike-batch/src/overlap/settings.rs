@@ -7,6 +7,7 @@ use lookalike::chunk::{Bits, Chunking};
 use lookalike_corpus::FieldPath;
 
 use crate::error::BatchError;
+use crate::losses::LossPolicy;
 use crate::settings::RepeatedIds;
 
 /// How pairs of units with common chunks are counted. Every engine gives the same rows.
@@ -174,8 +175,8 @@ pub struct OverlapSettings {
     pub copies: ExactCopies,
     /// What happens to repeated ids.
     pub repeated_ids: RepeatedIds,
-    /// Stop at the first unreadable record.
-    pub strict: bool,
+    /// What to do about records and files that cannot be read.
+    pub losses: LossPolicy,
 }
 
 impl OverlapSettings {
@@ -186,7 +187,7 @@ impl OverlapSettings {
         let least = (0..chunkings.len()).map(|number| self.least(number).to_string());
         let least: Vec<String> = least.collect();
         format!(
-            "overlap chunk={} bits={} min-shared={} min-containment={} by={} server={} copies={} repeated-ids={:?} strict={}",
+            "overlap chunk={} bits={} min-shared={} min-containment={} by={} server={} copies={} repeated-ids={} strict={}",
             chunkings.join(","),
             self.bits.count(),
             least.join(","),
@@ -195,7 +196,7 @@ impl OverlapSettings {
             self.server,
             self.copies,
             self.repeated_ids,
-            self.strict,
+            self.losses.is_strict(),
         )
     }
 

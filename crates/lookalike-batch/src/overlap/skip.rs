@@ -12,10 +12,12 @@ use crate::lines::write_line;
 struct CopiesLine<'a> {
     id: &'a str,
     copies: Vec<&'a str>,
+    urls: Vec<&'a str>,
     bytes: u64,
 }
 
-/// Writes each set of two and more documents of equal text: the smallest id, the others, the bytes of the text.
+/// Writes each set of two and more documents of equal text: the smallest id, the others, their URLs, each once, and the
+/// bytes of the text.
 pub(crate) fn write_copies(out: &mut dyn Write, collection: &Collection) -> io::Result<()> {
     for set in 0..collection.exact.len() as u32 {
         let (first, others) = collection
@@ -28,12 +30,24 @@ pub(crate) fn write_copies(out: &mut dyn Write, collection: &Collection) -> io::
             let line = CopiesLine {
                 id: id(first),
                 copies: others.iter().map(id).collect(),
+                urls: urls(collection, set),
                 bytes: collection.length_of_set(set),
             };
             write_line(out, &line)?;
         }
     }
     Ok(())
+}
+
+/// The URLs of the documents of a set, each once, in order.
+fn urls(collection: &Collection, set: u32) -> Vec<&str> {
+    let members = collection.exact.members(set).iter();
+    let mut urls: Vec<&str> = members
+        .filter_map(|&document| collection.url(document))
+        .collect();
+    urls.sort_unstable();
+    urls.dedup();
+    urls
 }
 
 #[derive(Serialize)]
@@ -49,7 +63,16 @@ struct SkipLine<'a> {
     containment: Option<f64>,
 }
 
-/// The skip list: in the order of ids, every document whose content a kept one has.
+/// What the skip list holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SkipCounts {
+    /// Pages: documents of one URL are one page.
+    pub(crate) pages: u64,
+    /// Pages that are listed.
+    pub(crate) skipped: u64,
+}
+
+/// The skip list: in the order of ids, every page all of whose documents have their content in a kept one.
 pub(crate) struct SkipList<'a> {
     pub(crate) collection: &'a Collection,
     /// Near copies by one chunking: who is skipped, the chunks of each set, the chunking's name.
@@ -57,23 +80,45 @@ pub(crate) struct SkipList<'a> {
 }
 
 impl SkipList<'_> {
-    /// Writes the list; the number of lines.
-    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<u64> {
-        let mut lines = 0;
-        for &document in &self.collection.by_id {
+    /// Writes the list.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<SkipCounts> {
+        let (listed, pages) = self.listed();
+        for &document in &listed {
             if let Some(line) = self.line(document) {
                 write_line(out, &line)?;
-                lines += 1;
             }
         }
-        Ok(lines)
+        Ok(SkipCounts {
+            pages,
+            skipped: listed.len() as u64,
+        })
     }
 
+    /// The first document of each page that is listed, in the order of ids; and the number of pages.
+    ///
+    /// A page that was fetched twice with different texts must be visited for the one that no other page has. So the
+    /// page of a kept document is never listed, and no page is a copy of itself.
+    fn listed(&self) -> (Vec<u32>, u64) {
+        let collection = self.collection;
+        let mut by_page = collection.by_id.clone();
+        by_page.sort_by_key(|&document| collection.page(document));
+        let (mut listed, mut pages) = (Vec::new(), 0);
+        for page in by_page.chunk_by(|&a, &b| collection.page(a) == collection.page(b)) {
+            pages += 1;
+            if page.iter().all(|&document| self.line(document).is_some()) {
+                listed.push(page[0]);
+            }
+        }
+        listed.sort_unstable_by_key(|&document| collection.id_ranks[document as usize]);
+        (listed, pages)
+    }
+
+    /// What a document is skipped for, if its content is in a kept one.
     fn line(&self, document: u32) -> Option<SkipLine<'_>> {
         let collection = self.collection;
         let class = collection.documents.classes[document as usize]?;
         let set = collection.exact.of_class[class.position()];
-        let url = collection.url_of(document);
+        let url = collection.page(document);
         let first = |set: u32| collection.exact.members(set)[0];
         let near = self.near.and_then(|(replicas, sizes, chunking)| {
             Some((replicas.skipped(set, sizes)?, chunking))
@@ -81,7 +126,7 @@ impl SkipList<'_> {
         if let Some((skipped, chunking)) = near {
             return Some(SkipLine {
                 url,
-                copy_of: collection.url_of(first(skipped.kept)),
+                copy_of: collection.page(first(skipped.kept)),
                 why: "near",
                 chunking: Some(chunking),
                 shared: Some(skipped.shared),
@@ -90,7 +135,7 @@ impl SkipList<'_> {
         }
         (first(set) != document).then(|| SkipLine {
             url,
-            copy_of: collection.url_of(first(set)),
+            copy_of: collection.page(first(set)),
             why: "exact",
             chunking: None,
             shared: None,

@@ -59,6 +59,7 @@ struct Budget {
 
 fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -> Postings {
     let means = Means {
+        advance: &|_| (),
         threads: budget.threads,
         keys: budget.bytes,
         lists: budget.bytes,

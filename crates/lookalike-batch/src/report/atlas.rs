@@ -6,8 +6,8 @@ use minijinja::{Environment, Value, context};
 use serde::Serialize;
 
 use super::ReportError;
-use super::figure;
 use super::page::{STYLE, add_filters, format};
+use super::{figure, visible};
 
 const TEMPLATE: &str = include_str!("atlas.html");
 /// What this page adds to the style of the report; its hash stands in [`POLICY`].
@@ -17,7 +17,7 @@ pub(super) const ATLAS_SCRIPT: &str = include_str!("atlas.js");
 /// Nothing may be loaded or run but the styles and the script of the page.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-mvRfGyPaEQ0XxOIz/je0EVb0mSJp/lkmRxk/7z2ksx0=' 'sha256-s/IYx3YBtZUbnW0JUHonSsXM7wVnXDPZj0nbscQrCHI='; ",
+    "style-src 'sha256-ue7t0xqxNuvP7S/HxufWwPQiAjMSImH8CZBQ1WvI0GM=' 'sha256-l2nG4b05E8BSOKsPV75s4E8wwsm607N08XrmWVoDnjY='; ",
     "script-src 'sha256-fvS49ahZRKF4ym0hdM96Zan5B0AcScrpjsMudBkU0CY='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
@@ -28,6 +28,8 @@ pub(crate) struct AtlasPage {
     pub(crate) command: String,
     pub(crate) version: String,
     pub(crate) documents: u64,
+    /// Documents of one URL are one page.
+    pub(crate) pages: u64,
     pub(crate) text_bytes: u64,
     pub(crate) servers: u64,
     pub(crate) without_server: u64,
@@ -50,7 +52,8 @@ pub(crate) struct AtlasPage {
     pub(crate) peak_memory: u64,
     pub(crate) memory_limit: u64,
     pub(crate) threads: usize,
-    pub(crate) settings: String,
+    /// Names and values.
+    pub(crate) settings: Vec<(String, String)>,
 }
 
 /// One level of likeness.
@@ -112,7 +115,6 @@ pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
     environment.add_filter("percent", |share: f64| {
         format!("{:.1}%", (share * 1000.0).floor() / 10.0)
     });
-    environment.add_filter("length", |list: Value| list.len().unwrap_or(0) as u64);
     environment.add_template("atlas.html", TEMPLATE)?;
     let page = environment.get_template("atlas.html")?;
     Ok(page.render(context! {
@@ -130,44 +132,69 @@ pub(crate) fn render(data: &AtlasPage) -> Result<String, ReportError> {
 
 /// The strictest count: sharing some chunks, as the tables below count it, is not yet being a copy.
 fn headline(data: &AtlasPage) -> String {
-    let documents = figure::count(data.documents);
+    let pages = figure::count(data.pages);
     match data.skip {
         _ if data.documents == 0 => "No document was read.".to_owned(),
-        0 => format!("None of {documents} documents is in another, or nearly so."),
+        0 => format!("None of {pages} pages is in another, or nearly so."),
         skip => format!(
-            "Of {documents} documents {} ({}) need not be visited again: others have nearly all that is in them.",
+            "Of {pages} pages {} ({}) need not be visited again: others have nearly all that is in them.",
             figure::count(skip),
-            figure::share(skip, data.documents),
+            figure::share(skip, data.pages),
         ),
     }
 }
 
-/// The map of servers: a square of cells, the darker the more of the row's chunks the column's server has.
+/// Every so many servers have their number on the axes.
+const NUMBERED: usize = 5;
+
+/// The map of servers: a square of cells, the darker the more of the row's chunks the column's server has. Numbers stand
+/// on both axes; the list beside the map has the names.
 fn map(data: &AtlasPage) -> String {
     let count = data.map_servers.len();
     if count < 2 {
         return String::new();
     }
-    let mut svg =
-        format!("<svg class=\"map\" viewBox=\"0 0 {count} {count}\" aria-hidden=\"true\">");
+    // Text is measured in parts of the width, so that it has one size for any number of servers.
+    let unit = count as f64 / 100.0;
+    let (middle, margin, rest) = (count as f64 / 2.0, 11.0 * unit, 2.0 * unit);
+    let mut svg = format!(
+        "<svg class=\"map\" viewBox=\"-{margin:.3} -{margin:.3} {whole:.3} {whole:.3}\" font-size=\"{size:.3}\" role=\"img\" aria-label=\"Map of servers: what share of the chunks of the server of the row the server of the column has\"><rect class=\"ground\" width=\"{count}\" height=\"{count}\"/><text x=\"{middle}\" y=\"-{far:.3}\" text-anchor=\"middle\">are on server no.</text><text transform=\"translate(-{far:.3} {middle}) rotate(-90)\" text-anchor=\"middle\">chunks of server no.</text>",
+        whole = count as f64 + margin + rest,
+        size = 3.4 * unit,
+        far = 7.0 * unit,
+    );
     for i in 0..count {
         let _ = write!(
             svg,
             "<rect class=\"own\" x=\"{i}\" y=\"{i}\" width=\"1\" height=\"1\"/>"
         );
+        let number = i + 1;
+        if count <= 12 || i == 0 || number % NUMBERED == 0 {
+            let middle = i as f64 + 0.5;
+            let _ = write!(
+                svg,
+                "<text x=\"{middle:.3}\" y=\"-{gap:.3}\" text-anchor=\"middle\">{number}</text><text x=\"-{gap:.3}\" y=\"{middle:.3}\" text-anchor=\"end\" dominant-baseline=\"central\">{number}</text>",
+                gap = 1.2 * unit,
+            );
+        }
     }
     for cell in &data.map {
-        // The title is read by pointers only; names are in the tables.
+        // The title is read by pointers only; the tables have the same.
+        let title = format!(
+            "{:.1}% of {} is in {}",
+            cell.share * 100.0,
+            data.map_servers[cell.row],
+            data.map_servers[cell.column]
+        );
         let _ = write!(
             svg,
-            "<rect x=\"{}\" y=\"{}\" width=\"1\" height=\"1\" fill-opacity=\"{:.3}\"><title>{} in {}: {:.1}%</title></rect>",
+            "<rect x=\"{}\" y=\"{}\" width=\"1\" height=\"1\" fill-opacity=\"{:.3}\"><title>",
             cell.column,
             cell.row,
             cell.share.max(0.04),
-            cell.row + 1,
-            cell.column + 1,
-            cell.share * 100.0,
         );
+        visible::push_html(&mut svg, &visible::plain(&title));
+        svg.push_str("</title></rect>");
     }
     svg.push_str("</svg>");
     svg

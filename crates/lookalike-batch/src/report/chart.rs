@@ -51,12 +51,21 @@ pub(super) struct Histogram {
     pub(super) y_labels: Vec<String>,
     /// Labels of the value axis, left to right, evenly spaced.
     pub(super) x_labels: Vec<String>,
-    /// Range and count of each bin that is not empty.
-    pub(super) rows: Vec<(String, u64)>,
+    /// The bins that are not empty.
+    pub(super) rows: Vec<HistogramRow>,
 }
 
-/// Draws bins of equal width over `[from, 1]`. Nothing to draw: `None`.
-pub(super) fn histogram(bins: &[u64], from: f64) -> Option<Histogram> {
+/// One bin of a histogram.
+#[derive(Debug, Serialize)]
+pub(super) struct HistogramRow {
+    pub(super) range: String,
+    pub(super) count: u64,
+    /// Whether it is below the threshold.
+    pub(super) is_below: bool,
+}
+
+/// Draws bins of equal width from `from` to 1, of which the first `below` are below the threshold. Nothing to draw: `None`.
+pub(super) fn histogram(bins: &[u64], from: f64, below: usize) -> Option<Histogram> {
     let top = round_up(*bins.iter().max()?);
     if top == 0 {
         return None;
@@ -70,12 +79,19 @@ pub(super) fn histogram(bins: &[u64], from: f64) -> Option<Histogram> {
         )
     };
     let filled = bins.iter().enumerate().filter(|bin| *bin.1 > 0);
-    let label = |part: f64| figure::threshold(from + (1.0 - from) * part);
+    let row = |(bin, &count): (usize, &u64)| HistogramRow {
+        range: range(bin),
+        count,
+        is_below: bin < below,
+    };
+    // With ten bins below and twenty above, the threshold is a third of the way.
+    let steps = if bins.len().is_multiple_of(3) { 3 } else { 4 };
+    let label = |step: usize| figure::threshold(from + (1.0 - from) * step as f64 / steps as f64);
     Some(Histogram {
-        svg: columns(bins, top, range),
+        svg: columns(bins, below, top, range),
         y_labels: y_labels(top),
-        x_labels: [0.0, 0.25, 0.5, 0.75, 1.0].map(label).to_vec(),
-        rows: filled.map(|(bin, count)| (range(bin), *count)).collect(),
+        x_labels: (0..=steps).map(label).collect(),
+        rows: filled.map(row).collect(),
     })
 }
 
@@ -89,8 +105,8 @@ fn y_labels(top: u64) -> Vec<String> {
     vec![figure::count(top), middle, "0".to_owned()]
 }
 
-/// The columns of a histogram over three lines.
-fn columns(bins: &[u64], top: u64, range: impl Fn(usize) -> String) -> String {
+/// The columns of a histogram over three lines, and a line at the threshold.
+fn columns(bins: &[u64], below: usize, top: u64, range: impl Fn(usize) -> String) -> String {
     let mut svg = format!("<svg class=\"hist\" height=\"{PLOT_HEIGHT}\" aria-hidden=\"true\">");
     for y in [0.5, PLOT_HEIGHT / 2.0, PLOT_HEIGHT - 0.5] {
         let _ = write!(svg, "<line x1=\"0\" x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>");
@@ -98,14 +114,22 @@ fn columns(bins: &[u64], top: u64, range: impl Fn(usize) -> String) -> String {
     let step = 100.0 / bins.len() as f64;
     for (bin, &count) in bins.iter().enumerate().filter(|bin| *bin.1 > 0) {
         let height = (PLOT_HEIGHT * figure::ratio(count, top)).max(1.5);
+        let class = if bin < below { " class=\"below\"" } else { "" };
         let _ = write!(
             svg,
-            "<rect x=\"{:.3}%\" y=\"{:.2}\" width=\"{:.3}%\" height=\"{height:.2}\"><title>{}: {}</title></rect>",
+            "<rect{class} x=\"{:.3}%\" y=\"{:.2}\" width=\"{:.3}%\" height=\"{height:.2}\"><title>{}: {}</title></rect>",
             (bin as f64 + 0.08) * step,
             PLOT_HEIGHT - height,
             0.84 * step,
             range(bin),
             figure::count(count),
+        );
+    }
+    if below > 0 {
+        let x = below as f64 * step;
+        let _ = write!(
+            svg,
+            "<line class=\"threshold\" x1=\"{x:.3}%\" x2=\"{x:.3}%\" y1=\"0\" y2=\"100%\"/>"
         );
     }
     svg.push_str("</svg>");

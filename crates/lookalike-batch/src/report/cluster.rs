@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::diff::{DiffLine, Piece, Row, fold, side_by_side};
 use super::figure::count;
-use super::{ClusterRow, Example, visible};
+use super::{BelowRow, ClusterRow, Example, visible};
 
 /// Equal rows shown around a change.
 const CONTEXT: usize = 2;
@@ -21,7 +21,7 @@ const MAX_ROWS: usize = 400;
 pub(super) struct ClusterView<'r> {
     row: &'r ClusterRow,
     samples: &'r [String],
-    /// Members that are not among the samples.
+    /// Removed members that are not among the samples.
     more: u64,
     /// Whether all members are exact copies.
     all_exact: bool,
@@ -45,8 +45,25 @@ impl<'r> ClusterView<'r> {
         ClusterView {
             row,
             samples: &row.sample_ids,
-            more: row.members.saturating_sub(row.sample_ids.len() as u64),
+            // The survivor is a member, but it is no sample.
+            more: (row.members.saturating_sub(1)).saturating_sub(row.sample_ids.len() as u64),
             all_exact: row.exact + 1 >= row.members,
+            example: row.example.as_ref().map(ExampleView::new),
+        }
+    }
+}
+
+/// A pair just below the threshold as the template wants it.
+#[derive(Debug, Serialize)]
+pub(super) struct BelowView<'r> {
+    row: &'r BelowRow,
+    example: Option<ExampleView<'r>>,
+}
+
+impl<'r> BelowView<'r> {
+    pub(super) fn new(row: &'r BelowRow) -> Self {
+        BelowView {
+            row,
             example: row.example.as_ref().map(ExampleView::new),
         }
     }
@@ -57,6 +74,12 @@ impl<'r> ExampleView<'r> {
         let rows = side_by_side(&example.a_text, &example.b_text);
         let mut pieces = fold(&rows, CONTEXT);
         let mut notes = Vec::new();
+        if example.whole_pages {
+            notes.push(
+                "The main texts are equal; shown is all that a reader sees of the pages."
+                    .to_owned(),
+            );
+        }
         if example.cut {
             notes.push("Only the beginning of the texts was compared, so the last rows may seem to differ.".to_owned());
         }

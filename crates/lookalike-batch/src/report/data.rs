@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::summary::WrittenBytes;
+
 /// Everything the report page shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReportData {
@@ -13,6 +15,8 @@ pub struct ReportData {
     pub method: String,
     /// Least resemblance of a near copy to the document kept for it, in `[0, 1]`.
     pub threshold: f64,
+    /// Further tests that near copies passed, as they are written.
+    pub and: Vec<String>,
     /// Canonical text of the scheme.
     pub scheme: String,
     /// Id of the scheme.
@@ -34,6 +38,8 @@ pub struct ReportData {
     pub threads: usize,
     /// Memory the job was allowed.
     pub memory_limit_bytes: u64,
+    /// Bytes of the records as written.
+    pub written: WrittenBytes,
     /// Inputs in the order they were read. The page lists the first [`Self::MAX_INPUTS`].
     pub inputs: Vec<InputRow>,
     /// What was skipped, and why.
@@ -47,6 +53,15 @@ pub struct ReportData {
     pub similarity_from: f64,
     /// Removed exact copies, which are in no bin.
     pub similarity_exact: u64,
+    /// Kept records by their similarity to the most similar kept record that they were compared with: bins of the width
+    /// of those of `similarities`, from `below_from` up to the threshold.
+    pub below: Vec<u64>,
+    /// Lower end of the first bin of `below`.
+    pub below_from: f64,
+    /// The pairs that come nearest to the threshold, most similar first.
+    pub closest: Vec<BelowRow>,
+    /// The cluster that holds most of what was removed, if one does: the kept record and how many were removed for it.
+    pub dominant: Option<(String, u64)>,
     /// The largest clusters, largest first. The page lists the first [`Self::MAX_CLUSTERS`].
     pub largest: Vec<ClusterRow>,
 }
@@ -59,7 +74,7 @@ impl ReportData {
 }
 
 /// Totals of a job. `kept + removed_exact + removed_near = records`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Records read.
     pub records: u64,
@@ -71,22 +86,36 @@ pub struct Counts {
     pub removed_near: u64,
     /// Groups of two or more records that belong together.
     pub clusters: u64,
-    /// Records with an empty text, compared only for exact equality.
+    /// Sentences about fields that records lack.
+    pub notes: Vec<String>,
+    /// Records with an empty text: they equal nothing.
     pub empty: u64,
-    /// Records whose text has no feature under the scheme, compared only for exact equality.
+    /// Records longer than the limit, which were not compared.
+    pub too_long: u64,
+    /// Different texts without a feature under the scheme, compared only for exact equality.
     pub without_features: u64,
     /// Records that could not be used; not among `records`.
     pub skipped: u64,
+    /// Files among them, which stand in `skipped/`.
+    pub skipped_files: u64,
     /// Lines that recur on many pages and were taken out before anything was compared.
     pub boilerplate_lines: u64,
     /// Records they were taken from.
     pub boilerplate_records: u64,
-    /// Bytes of all records.
+    /// Near copies with the main text of a kept page, of which a reader sees something else.
+    pub removed_same_main_text: u64,
+    /// Pages that are kept though their main text is like that of a kept one.
+    pub kept_as_pages: u64,
+    /// HTML pages of which a part was compared.
+    pub pages: u64,
+    /// Of these, pages of which more than the main content was compared.
+    pub fallen_back: u64,
+    /// Bytes of the inputs as stored.
     pub input_bytes: u64,
-    /// Bytes of the kept records.
-    pub kept_bytes: u64,
-    /// Bytes of the removed records.
-    pub removed_bytes: u64,
+    /// Bytes of the texts of all records.
+    pub text_bytes: u64,
+    /// Bytes of the texts of removed records.
+    pub removed_text_bytes: u64,
 }
 
 impl Counts {
@@ -136,11 +165,24 @@ pub struct ClusterRow {
     pub exact: u64,
     /// Least similarity of a member to the survivor, in `[0, 1]`.
     pub lowest_similarity: f64,
-    /// Bytes of the removed members.
+    /// Bytes of the texts of the removed members.
     pub bytes_saved: u64,
     /// Ids of some members, at most 20.
     pub sample_ids: Vec<String>,
     /// One pair to show side by side.
+    pub example: Option<Example>,
+}
+
+/// Two kept records that are nearly similar enough.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BelowRow {
+    /// Id of the more wanted one.
+    pub a_id: String,
+    /// Id of the other.
+    pub b_id: String,
+    /// Their similarity.
+    pub similarity: f64,
+    /// The two side by side, where both texts are at hand.
     pub example: Option<Example>,
 }
 
@@ -159,4 +201,6 @@ pub struct Example {
     pub b_text: String,
     /// Whether one of the texts was cut to fit.
     pub cut: bool,
+    /// Whether the main texts are equal, and these are all that a reader sees.
+    pub whole_pages: bool,
 }

@@ -15,7 +15,7 @@ pub(super) const OWN_STYLE: &str = include_str!("explanation.css");
 /// Nothing may be loaded but the styles, and nothing run.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-mvRfGyPaEQ0XxOIz/je0EVb0mSJp/lkmRxk/7z2ksx0=' 'sha256-tfn9C8FFkRj+DD1V9FZnUThqj8WCJCb4mElmn6ojIoY='; ",
+    "style-src 'sha256-ue7t0xqxNuvP7S/HxufWwPQiAjMSImH8CZBQ1WvI0GM=' 'sha256-tfn9C8FFkRj+DD1V9FZnUThqj8WCJCb4mElmn6ojIoY='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
 
@@ -46,6 +46,7 @@ pub fn render_explanation(
         b_text: texts[1].to_owned(),
         similarity: explanation.resemblance,
         cut: false,
+        whole_pages: explanation.equal_main_text,
     };
     fn kind<'e>(name: &'static str, all: &'e Listing) -> Kind<'e> {
         let listed = all.listed.len();

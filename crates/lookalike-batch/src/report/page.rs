@@ -4,7 +4,7 @@ use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, Error, Output, State, Value, context, escape_formatter};
 use serde::Serialize;
 
-use super::cluster::ClusterView;
+use super::cluster::{BelowView, ClusterView};
 use super::{InputRow, ReportData, ReportError, chart, figure, statement, visible};
 
 const TEMPLATE: &str = include_str!("template.html");
@@ -15,7 +15,7 @@ pub(super) const SCRIPT: &str = include_str!("page.js");
 /// Nothing may be loaded or run but the style and the script above.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-mvRfGyPaEQ0XxOIz/je0EVb0mSJp/lkmRxk/7z2ksx0='; ",
+    "style-src 'sha256-ue7t0xqxNuvP7S/HxufWwPQiAjMSImH8CZBQ1WvI0GM='; ",
     "script-src 'sha256-i/nFGSPOO2PsaB5Tvu3uUr+qCmOxjp4qh2o3sr3VPts='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
@@ -36,6 +36,8 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
         plots => plots(data),
         inputs => serialized(Inputs::new(&data.inputs)),
         clusters => clusters(data),
+        closest => data.closest.iter().map(|row| serialized(BelowView::new(row))).collect::<Vec<_>>(),
+        kept_below => data.below.iter().sum::<u64>(),
         shown => data.largest.len().min(ReportData::MAX_CLUSTERS),
     })?)
 }
@@ -63,6 +65,7 @@ pub(super) fn add_filters(environment: &mut Environment<'_>) {
     environment.add_filter("share", figure::share);
     environment.add_filter("similarity", figure::similarity);
     environment.add_filter("threshold", figure::threshold);
+    environment.add_filter("length", |list: Value| list.len().unwrap_or(0) as u64);
     environment.add_filter("plain", |text: &str| visible::plain(text));
     environment.add_filter("bar", |part: u64, whole: u64| {
         Value::from_safe_string(chart::bar(figure::ratio(part, whole)))
@@ -97,7 +100,14 @@ fn plots(data: &ReportData) -> Value {
         ("exact", part(counts.removed_exact)),
         ("near", part(counts.removed_near)),
     ]);
-    let histogram = chart::histogram(&data.similarities, data.similarity_from);
+    let (bins, from) = match data.below.is_empty() {
+        true => (data.similarities.clone(), data.similarity_from),
+        false => (
+            [&data.below[..], &data.similarities].concat(),
+            data.below_from,
+        ),
+    };
+    let histogram = chart::histogram(&bins, from, data.below.len());
     let drawing = histogram
         .as_ref()
         .map(|histogram| Value::from_safe_string(histogram.svg.clone()));

@@ -34,7 +34,7 @@ pub(super) fn headline(data: &ReportData) -> String {
 /// How near copies were looked for.
 pub(super) fn method(data: &ReportData) -> String {
     let least = threshold(data.threshold);
-    match data.method.as_str() {
+    let found = match data.method.as_str() {
         "allpairs" => format!(
             "All pairs of records with a resemblance of {least} or more were found by an exact join."
         ),
@@ -51,13 +51,20 @@ pub(super) fn method(data: &ReportData) -> String {
         other => format!(
             "Records whose {other} sketches agree were proposed; those with a resemblance of {least} or more count as near copies."
         ),
+    };
+    match data.and.is_empty() {
+        true => found,
+        false => format!(
+            "{found} They passed further tests as well: {}.",
+            data.and.join(", ")
+        ),
     }
 }
 
 /// Whether the similarities are true ones.
 pub(super) fn verification(data: &ReportData) -> &'static str {
     match (data.method.as_str(), data.verified) {
-        ("copies", _) => "Exact copies have equal texts.",
+        ("copies", _) => "Exact copies have equal texts, as a reader sees them.",
         (_, true) => {
             "Verified: for every near copy the true resemblance to a kept record was computed and is at or above the threshold."
         }
@@ -89,12 +96,22 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
         "Likeness is that of words, not of meaning: a paraphrase or a translation is no copy, and a template filled with other facts may be one.".to_owned(),
     ];
     if counts.empty > 0 {
-        caveats.push(exact_only(counts.empty, "empty"));
+        caveats.push(format!(
+            "{}: kept, equal to nothing.",
+            are(counts.empty, "record", "without any text")
+        ));
     }
+    if counts.too_long > 0 {
+        caveats.push(format!(
+            "{}: kept, not compared.",
+            are(counts.too_long, "record", "longer than --max-document")
+        ));
+    }
+    caveats.extend(counts.notes.iter().map(|note| format!("{note}.")));
     if counts.without_features > 0 {
-        caveats.push(exact_only(
-            counts.without_features,
-            "without words to compare",
+        caveats.push(format!(
+            "{}: compared for exact equality only, never called near copies.",
+            are(counts.without_features, "text", "without words to compare")
         ));
     }
     if counts.boilerplate_lines > 0 {
@@ -104,6 +121,7 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
             count(counts.boilerplate_records)
         ));
     }
+    caveats.extend(of_pages(data));
     if counts.skipped > 0 {
         let (verb, them) = if counts.skipped == 1 {
             ("was", "it is")
@@ -115,17 +133,57 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
             count(counts.skipped)
         ));
     }
+    if counts.skipped_files > 0 {
+        let (noun, verb) = match counts.skipped_files {
+            1 => ("file", "stands"),
+            _ => ("files", "stand"),
+        };
+        caveats.push(format!(
+            "{} {noun} of which nothing was read {verb} in skipped/, neither kept nor removed.",
+            count(counts.skipped_files)
+        ));
+    }
     caveats
 }
 
-fn exact_only(records: u64, how: &str) -> String {
-    let (noun, verb) = if records == 1 {
-        ("record", "is")
-    } else {
-        ("records", "are")
+/// What to know of main texts.
+fn of_pages(data: &ReportData) -> Vec<String> {
+    let counts = &data.counts;
+    let mut caveats = Vec::new();
+    if let Some((survivor, removed)) = &data.dominant {
+        caveats.push(format!(
+            "{} of {} removed records are in one cluster, that of {survivor}: a template that was taken for the text looks so. Compare some of them before you believe the rest.",
+            count(*removed),
+            count(counts.removed())
+        ));
+    }
+    if counts.pages > 0 {
+        caveats.push(format!(
+            "Of {} HTML pages the main content was compared, and what else is visible only where that is alike; of {} of them there was next to none, or it was not what the page is about, so more of their text was compared.",
+            count(counts.pages),
+            count(counts.fallen_back)
+        ));
+    }
+    if counts.removed_same_main_text > 0 {
+        caveats.push(format!(
+            "{} near copies have the main text of the kept page, while a reader sees something else around it.",
+            count(counts.removed_same_main_text)
+        ));
+    }
+    if counts.kept_as_pages > 0 {
+        caveats.push(format!(
+            "{} pages have a main text that is like that of a kept page, and differ in the rest: they are kept.",
+            count(counts.kept_as_pages)
+        ));
+    }
+    caveats
+}
+
+/// `1 record is ...`, `2 records are ...`.
+fn are(number: u64, noun: &str, what: &str) -> String {
+    let (end, verb) = match number {
+        1 => ("", "is"),
+        _ => ("s", "are"),
     };
-    format!(
-        "{} {noun} {verb} {how}: compared for exact equality only, never called near copies.",
-        count(records)
-    )
+    format!("{} {noun}{end} {verb} {what}", count(number))
 }

@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::summary::WrittenBytes;
 
 const OLD: &str = "The lamp stands at the window.\nIts light was seen by all who came late.\n\nNobody knew who lit it.";
 const NEW: &str = "The lamp stands at the window.\nIts light was seen by few who came late.\n\nNobody knew who lit it.\nIt burns yet.";
@@ -15,6 +16,7 @@ fn cluster(survivor: &str, a_text: &str, b_text: &str) -> ClusterRow {
         a_text: a_text.to_owned(),
         b_text: b_text.to_owned(),
         cut: false,
+        whole_pages: false,
     };
     ClusterRow {
         survivor: survivor.to_owned(),
@@ -33,6 +35,7 @@ fn data() -> ReportData {
         command: "lookalike dedup lamps -o out".to_owned(),
         method: "minhash".to_owned(),
         threshold: 0.8,
+        and: Vec::new(),
         scheme: "lookalike/1 shingle=words:5".to_owned(),
         scheme_id: "0123456789abcdef".to_owned(),
         version: "0.1.0".to_owned(),
@@ -45,11 +48,12 @@ fn data() -> ReportData {
             removed_near: 410,
             clusters: 900,
             empty: 2,
+            notes: vec!["3 records without a value for --keep: wanted least".to_owned()],
             without_features: 1,
             skipped: 3,
             input_bytes: 5 << 20,
-            kept_bytes: 4 << 20,
-            removed_bytes: 1 << 20,
+            text_bytes: 8 << 20,
+            removed_text_bytes: 1 << 20,
             ..Counts::default()
         },
         timings: vec![
@@ -73,9 +77,18 @@ fn data() -> ReportData {
             example: "lamps.jsonl line 7".to_owned(),
         }],
         cluster_sizes: vec![("2".to_owned(), 700), ("3-4".to_owned(), 200)],
+        written: WrittenBytes {
+            kept: 7 << 20,
+            removed: 2 << 20,
+            ..WrittenBytes::default()
+        },
         similarities: vec![10, 0, 0, 400],
         similarity_from: 0.8,
         similarity_exact: 1_900,
+        below: Vec::new(),
+        below_from: 0.8,
+        closest: Vec::new(),
+        dominant: None,
         largest: vec![cluster("first", OLD, NEW)],
     }
 }
@@ -157,8 +170,9 @@ fn page_states_verification_recall_and_what_was_not_compared() {
     for words in [
         "Verified:",
         "99.95%",
-        "2 records are empty",
-        "1 record is without words",
+        "2 records are without any text: kept, equal to nothing",
+        "3 records without a value for --keep",
+        "1 text is without words",
         "3 were skipped",
     ] {
         assert!(shown.contains(words), "{words} missing");
@@ -176,6 +190,45 @@ fn page_states_verification_recall_and_what_was_not_compared() {
         ..data()
     });
     assert!(complete.contains("no pair at or above the threshold is missed"));
+}
+
+#[test]
+fn the_survivor_is_not_among_the_removed_members() {
+    let two = page(&data());
+    assert!(!two.contains("more</li>"), "two samples, two removed");
+    let mut data = data();
+    data.largest[0].members = 25;
+    assert!(page(&data).contains("and 22 more</li>"));
+}
+
+#[test]
+fn what_is_just_below_the_threshold_is_drawn_and_shown() {
+    let below = page(&ReportData {
+        below: vec![0, 0, 0, 0, 0, 0, 0, 0, 3, 40],
+        below_from: 0.7,
+        similarities: vec![0; 20],
+        closest: vec![BelowRow {
+            a_id: "wanted".to_owned(),
+            b_id: "nearly".to_owned(),
+            similarity: 0.799_9,
+            example: cluster("wanted", OLD, NEW).example,
+        }],
+        ..data()
+    });
+    let words = [
+        "43 kept records are between 0.70 and 0.80",
+        "The 1 most similar pairs",
+        ">nearly<",
+        "0.799",
+        "class=\"threshold\"",
+        "0.79 to 0.80",
+        "there may be more",
+    ];
+    for words in words {
+        assert!(below.contains(words), "{words} missing");
+    }
+    let none = page(&data());
+    assert!(!none.contains("Just below") && !none.contains("class=\"threshold\""));
 }
 
 #[test]
@@ -341,6 +394,7 @@ fn the_page_of_an_explanation_allows_its_styles_and_no_script() {
     let document = |name, text| crate::explain::Document {
         name,
         text,
+        visible: None,
         fields: &fields,
         site: None,
     };
@@ -358,4 +412,30 @@ fn the_page_of_an_explanation_allows_its_styles_and_no_script() {
     assert!(POLICY.starts_with("default-src 'none';") && !POLICY.contains("script-src"));
     assert!(!page.contains("style=\"") && !page.contains("<script"));
     assert!(page.contains("In both <small>2</small>"));
+}
+
+#[test]
+fn page_warns_of_a_cluster_that_holds_most_removals() {
+    let alert = "are in one cluster, that of";
+    assert!(!page(&data()).contains(alert));
+    let dominated = ReportData {
+        dominant: Some(("first".to_owned(), 2_000)),
+        counts: Counts {
+            pages: 12_000,
+            fallen_back: 31,
+            removed_same_main_text: 17,
+            kept_as_pages: 5,
+            ..data().counts
+        },
+        ..data()
+    };
+    let page = page(&dominated);
+    for said in [
+        "2,000 of 2,310 removed records are in one cluster, that of first",
+        "of 31 of them there was next to none",
+        "17 near copies have the main text of the kept page",
+        "5 pages have a main text that is like that of a kept page",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
 }

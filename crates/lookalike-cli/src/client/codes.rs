@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::http::{Client, collection};
 use super::print;
+use crate::arguments::LossArguments;
 use crate::failure::Failure;
 use crate::store::id_of;
 
@@ -28,9 +29,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
 
-    /// Stop at the first line that cannot be read, instead of counting and listing it
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    losses: LossArguments,
 
     /// Leave the collection in as many runs as it came to: more files follow
     #[arg(long)]
@@ -42,7 +42,8 @@ pub(super) fn load(client: &Client, arguments: &Arguments) -> Result<(), Failure
     let started = Instant::now();
     let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
     for path in &arguments.files {
-        let mut file = CodeFile::open(path, arguments.strict).map_err(failed)?;
+        let mut file =
+            CodeFile::open(path, arguments.losses.policy().is_strict()).map_err(failed)?;
         let scheme = file
             .scheme()
             .map_or(String::new(), |id| format!("?scheme={id}"));
@@ -72,11 +73,7 @@ pub(super) fn load(client: &Client, arguments: &Arguments) -> Result<(), Failure
                 replaced += answers.iter().filter(|answer| **answer & 0x80 != 0).count() as u64;
             }
         }
-        let summary = file.summary();
-        let rows = summary.skipped.into_iter();
-        skipped.extend(
-            rows.map(|row| json!({"kind": row.kind, "count": row.count, "first": row.first})),
-        );
+        skipped.extend(file.summary().skipped);
     }
     if !arguments.no_compact {
         // It goes on behind the scenes.
@@ -85,5 +82,7 @@ pub(super) fn load(client: &Client, arguments: &Arguments) -> Result<(), Failure
     print(&json!({
         "loaded": loaded, "replaced": replaced, "skipped": skipped,
         "seconds": started.elapsed().as_secs_f64(),
-    }))
+    }))?;
+    arguments.losses.policy().check(&skipped, loaded)?;
+    arguments.losses.end(&skipped)
 }

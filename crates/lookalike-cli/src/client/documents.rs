@@ -2,12 +2,12 @@
 
 use std::io::{BufWriter, Write, stdout};
 
-use lookalike_corpus::{Inputs, Parser, TextState};
+use lookalike_batch::{FieldTally, SkippedRows};
+use lookalike_corpus::{Parser, TextState};
 use serde_json::{Value, json};
 
 use super::DocumentArguments;
 use super::http::{Client, collection};
-use crate::console;
 use crate::failure::Failure;
 
 /// Bytes of texts of a batch, unless one document has more.
@@ -32,7 +32,9 @@ pub(super) fn send(
 ) -> Result<(), Failure> {
     let options = arguments.input.options(None);
     let spool = tempfile::tempdir()?;
-    let inputs = Inputs::discover(&arguments.input.inputs, &options, spool.path())?;
+    let inputs = arguments
+        .input
+        .discover(&options, spool.path(), None, false)?;
     let mut parser = Parser::new(&inputs, &options);
     let question = question(arguments);
     let mut batch = Batch {
@@ -46,15 +48,22 @@ pub(super) fn send(
     };
     let keeps = matches!(operation, "insert" | "check-and-insert");
     let names = keeps || operation == "paragraphs";
-    let (mut skipped, mut first) = (0_u64, None);
+    let losses = &arguments.input.losses;
+    let (mut skipped, mut sent) = (SkippedRows::default(), 0_u64);
+    let mut fields = FieldTally::default();
+    inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
     for chunk in inputs.chunks(&options) {
         let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;
         let mut done = Ok(());
+        chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
         parser.parse(&chunk, &mut |record| {
             if done.is_err() {
                 return;
             }
-            let wrong = match record {
+            if let Ok(record) = &record {
+                fields.count(record);
+            }
+            match record {
                 Ok(record) if record.text_state == TextState::Present => {
                     let mut item = json!({"text": record.text});
                     if names {
@@ -63,34 +72,30 @@ pub(super) fn send(
                     if let Some(seconds) = arguments.ttl.filter(|_| keeps) {
                         item["ttl_seconds"] = seconds.into();
                     }
+                    sent += 1;
                     done = batch.push(record.id.into_owned(), item, record.text.len());
-                    return;
                 }
-                Ok(record) => format!("{}: no text, or one that is too long", record.id),
-                Err(bad) => bad.place(),
-            };
-            skipped += 1;
-            first.get_or_insert(wrong);
+                Ok(record) if record.text_state == TextState::Missing => {
+                    skipped.add("missing", format!("{}: no text", record.id));
+                }
+                Ok(record) => {
+                    let first = format!("{}: longer than --max-document", record.id);
+                    skipped.add("too-long", first);
+                }
+                Err(bad) => skipped.add_record(&inputs, &bad),
+            }
         });
         done?;
-        if arguments.input.strict && skipped > 0 {
+        if losses.policy().is_strict() && skipped.has_losses() {
             break;
         }
     }
     batch.send()?;
     batch.out.flush()?;
-    match first {
-        None => Ok(()),
-        Some(first) if arguments.input.strict => Err(Failure::Failed(format!(
-            "{first} cannot be sent: leave out --strict to go on without it"
-        ))),
-        Some(first) => {
-            console::warning(&format!(
-                "{skipped} documents were not sent, the first: {first}"
-            ));
-            Ok(())
-        }
-    }
+    fields.check(&inputs, &options)?;
+    let skipped = skipped.finish();
+    losses.policy().check(&skipped, sent)?;
+    losses.end(&skipped)
 }
 
 /// Options after the `?`; the service refuses what an operation does not have.

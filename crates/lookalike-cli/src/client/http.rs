@@ -23,6 +23,8 @@ const SYSTEM: [&str; 4] = [
     "/etc/ssl/ca-bundle.pem",
 ];
 
+/// Bodies of more bytes are sent when the service has said that it takes them.
+const ASK_FIRST: usize = 1 << 20;
 /// How long one answer may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Most bytes of an answer that is read whole.
@@ -161,13 +163,21 @@ impl Client {
         }
         let sent = match body {
             Some((kind, bytes)) => {
-                let request = request.header("content-type", *kind).body(bytes.as_slice());
+                let mut request = request.header("content-type", *kind);
+                if bytes.len() > ASK_FIRST {
+                    // Whoever is refused hears it before he sends what nobody reads.
+                    request = request.header("expect", "100-continue");
+                }
+                let request = request.body(bytes.as_slice());
                 self.agent
                     .run(request.map_err(|error| failed(error.to_string()))?)
             }
             None if method == "POST" => {
-                // Nothing has a length, too: without one it would be sent in chunks, which services refuse.
-                let request = request.body([].as_slice());
+                // Nothing has a length, too: without one it would be sent in chunks, which services refuse. The type tells that no
+                // page of another site sends it.
+                let request = request
+                    .header("content-type", "application/json")
+                    .body([].as_slice());
                 self.agent
                     .run(request.map_err(|error| failed(error.to_string()))?)
             }

@@ -149,10 +149,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         report: audit.finish(),
     };
     if arguments.run.json {
-        Ok(console::json(&answer)?)
+        console::json(&answer)?;
     } else {
-        print(&describe(&answer))
+        print(&describe(&answer))?;
     }
+    reading.end()
 }
 
 fn describe(answer: &Answer) -> String {

@@ -10,7 +10,7 @@ use lookalike_eval::core_rule::{CoreFigures, core_figures};
 use lookalike_eval::label::{Labels, judged, strata};
 use lookalike_eval::strata::{BandPoint, Strata};
 use lookalike_eval::sweep::{Truth, cut_name, sketches_of};
-use lookalike_eval::{Collection, Measure, Point, Setting, SweepRow, scored_pairs, sweep};
+use lookalike_eval::{Collection, Point, SetMeasure, Setting, SweepRow, scored_pairs, sweep};
 use serde::Serialize;
 
 use super::{Reading, print, shown};
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
 
     /// With --sketch none: resemblance, containment (shared features over the smaller set) or coverage (over the larger)
     #[arg(long, value_name = "MEASURE", default_value = "resemblance")]
-    measure: Measure,
+    measure: SetMeasure,
 
     /// Least score of a pair, for clusters: a resemblance, bits that agree, hashes that agree
     #[arg(long, value_name = "SCORE", default_value_t = 0.8)]
@@ -166,7 +166,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .measured(arguments.weight, arguments.sketch, &reading.options)?;
     let collection = reading.collection()?;
     let labels = read_labels(&arguments.labels, &collection)?;
-    if arguments.measure != Measure::Resemblance
+    if arguments.measure != SetMeasure::Resemblance
         && !(arguments.sketch == Sketch::None && matches!(labels, Labels::Pairs(_)))
     {
         return Err(Failure::Usage(format!(
@@ -214,10 +214,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     if arguments.run.json {
-        Ok(console::json(&answer)?)
+        console::json(&answer)?;
     } else {
-        print(&describe(&answer, &scheme))
+        print(&describe(&answer, &scheme))?;
     }
+    reading.end()
 }
 
 /// The cluster of each document when pairs at or above the cut are merged.

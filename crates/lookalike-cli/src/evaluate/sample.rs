@@ -127,10 +127,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         bands: drawn.bands.iter().map(row).collect(),
     };
     match (arguments.run.json, arguments.run.quiet) {
-        (true, _) => Ok(console::json(&answer)?),
-        (_, true) => Ok(()),
-        _ => print(&describe(&answer, arguments)),
+        (true, _) => console::json(&answer)?,
+        (_, true) => {}
+        _ => print(&describe(&answer, arguments))?,
     }
+    reading.end()
 }
 
 fn warn_of_small_bands(drawn: &Draw, each: u32) {

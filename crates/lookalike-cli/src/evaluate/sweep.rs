@@ -1,17 +1,21 @@
 //! `lookalike evaluate sweep`: many settings at once, curves and advice.
 
+mod advised_job;
+
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 
 use lookalike::Scheme;
-use lookalike::scheme::{Shingle, Sketch, Weight};
-use lookalike_corpus::{AtomicFile, Compression};
+use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
+use lookalike_batch::{Observer, Stage};
+use lookalike_corpus::{AtomicFile, Compression, HtmlText, InputOptions};
 use lookalike_eval::label::{Labels, judged};
 use lookalike_eval::page::{self, PageHead};
 use lookalike_eval::sweep::Sensitivity;
 use lookalike_eval::{
-    Advice, Collection, Measure, Setting, Sweep, Truth, TwoTests, Wish, sweep, two_tests,
+    Advice, Collection, Expectation, JudgedScores, SetMeasure, Setting, Sweep, Truth, TwoTests,
+    Wish, sweep,
 };
 use serde::Serialize;
 
@@ -20,14 +24,18 @@ use super::{Reading, print, shown};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, command_line,
 };
-use crate::console;
+use crate::console::{self, Console};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Without --labels the truth is the exact resemblance of the features that --shingle and the other Features options
 name, at --threshold. Every combination of --shingles, --weights and --sketches is measured; weights only matter
-to simhash. Tables of terms are made of the input itself.
+to simhash. Tables of terms are made of the input itself. Masks and modes of HTML are tried on top, where they change
+anything; the truth is always that of --mask and --html.
+
+Every cut is chosen on the data that its figures are of. With --labels the choice is made again on parts of the labels
+and tried on the others: that is what to expect elsewhere. Each piece of advice ends with the job that follows it.
 
 Examples:
   lookalike evaluate sweep news.jsonl --threshold 0.8 --page sweep.html
@@ -75,6 +83,25 @@ pub(crate) struct Arguments {
     )]
     sketches: Vec<Sketch>,
 
+    /// Masks to try, with commas between them: none, numbers, dates, numbers+dates
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "none,numbers+dates",
+        value_parser = mask
+    )]
+    masks: Vec<Mask>,
+
+    /// Ways to read HTML to try, as for --html, with commas between them; those that change no text are left out
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "visible,main"
+    )]
+    html_modes: Vec<HtmlMode>,
+
     /// With --labels: measures of the features themselves, with commas between them: resemblance, containment (shared
     /// features over the smaller set) and coverage (over the larger)
     #[arg(
@@ -83,7 +110,7 @@ pub(crate) struct Arguments {
         value_delimiter = ',',
         default_value = "resemblance"
     )]
-    measures: Vec<Measure>,
+    measures: Vec<SetMeasure>,
 
     /// With --labels: also find the two settings that agree best with the labels when both must pass
     #[arg(long, requires = "labels")]
@@ -116,7 +143,33 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
+/// A mask of a list, in which commas stand between masks.
+fn mask(text: &str) -> Result<Mask, String> {
+    text.replace('+', ",")
+        .parse()
+        .map_err(|_| format!("{text:?} is no mask: use none, numbers, dates or numbers+dates"))
+}
+
+/// The first and the others, each once.
+fn each_once<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
+    let mut all = vec![first];
+    for &other in others {
+        if !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    all
+}
+
 impl Arguments {
+    /// All settings of every mask.
+    fn masked_settings(&self, base: &Scheme) -> Vec<Setting> {
+        let masks = each_once(base.mask, &self.masks).into_iter();
+        masks
+            .flat_map(|mask| self.settings(&Scheme { mask, ..*base }))
+            .collect()
+    }
+
     /// All settings: every weight for simhash, the set for the other sketches.
     fn settings(&self, base: &Scheme) -> Vec<Setting> {
         let weights = |sketch: Sketch| match sketch.fingerprint_bits() {
@@ -140,7 +193,7 @@ impl Arguments {
                 });
                 let measures = match sketch {
                     Sketch::None => &self.measures[..],
-                    _ => &[Measure::Resemblance],
+                    _ => &[SetMeasure::Resemblance],
                 };
                 for scheme in schemes {
                     all.extend(measures.iter().map(|&measure| Setting {
@@ -152,6 +205,27 @@ impl Arguments {
             }
         }
         all
+    }
+
+    /// The other ways to read HTML. Lines that recur were learned under the one at hand, so that then there are none.
+    fn other_extractions(
+        &self,
+        base: &Scheme,
+        options: &InputOptions,
+    ) -> Result<Vec<Extraction>, Failure> {
+        if options.boilerplate.is_some() {
+            return Ok(Vec::new());
+        }
+        let modes = each_once(base.html.mode, &self.html_modes).into_iter();
+        modes
+            .skip(1)
+            .map(|mode| {
+                let html = Extraction { mode, ..base.html };
+                HtmlText::new(html)
+                    .map(|_| html)
+                    .map_err(|error| Failure::Usage(error.to_string()))
+            })
+            .collect()
     }
 
     fn truth(&self, collection: &Collection, base: &Scheme) -> Result<(Truth, String), Failure> {
@@ -183,28 +257,134 @@ impl Arguments {
     }
 }
 
-/// What is printed as JSON.
+/// Something chosen, and the job that follows it.
+#[derive(Serialize)]
+struct Advised<T> {
+    #[serde(flatten)]
+    advice: T,
+    /// None where no job decides so.
+    command: Option<String>,
+}
+
+/// What is printed as JSON. All but `expected` is chosen on the data that its figures are of.
 #[derive(Serialize)]
 struct Answer<'a> {
     truth: &'a str,
     wish: Wish,
-    advice: Vec<Advice>,
+    best: Option<Advised<Advice>>,
+    advice: Vec<Advised<Advice>>,
     sensitivity: Vec<Sensitivity>,
-    #[serde(skip_serializing_if = "<[TwoTests]>::is_empty")]
-    two_tests: &'a [TwoTests],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    expected: Vec<Expectation>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    two_tests: Vec<Advised<TwoTests>>,
     #[serde(flatten)]
     sweep: &'a Sweep,
 }
 
+/// Everything that was measured.
+struct Measured {
+    settings: Vec<Setting>,
+    swept: Sweep,
+    two_tests: Vec<TwoTests>,
+    expected: Vec<Expectation>,
+}
+
+impl Measured {
+    /// Sweeps all masks, and all ways to read HTML that change a text.
+    fn new(
+        arguments: &Arguments,
+        reading: &Reading<'_>,
+        collection: &Collection,
+        base: &Scheme,
+        truth: &Truth,
+        console: &Console,
+    ) -> Result<Self, Failure> {
+        let threads = arguments.run.limits().threads;
+        let measure = |collection: &Collection, settings: &[Setting]| {
+            console.stage(Stage::Measure, settings.len() as u64);
+            let done = |done| console.advance(done as u64);
+            sweep(collection, settings, truth, threads, done)
+        };
+        let judged: &[_] = match truth {
+            Truth::Judged(judged) => judged,
+            Truth::Complete(_) => &[],
+        };
+        let mut scores = JudgedScores::new(collection, judged);
+        let mut settings = arguments.masked_settings(base);
+        let mut swept = measure(collection, &settings);
+        let mut add_scores = |collection: &Collection, settings: &[Setting]| {
+            if !judged.is_empty() {
+                scores.add(collection, settings);
+            }
+        };
+        add_scores(collection, &settings);
+        for html in arguments.other_extractions(base, &reading.options)? {
+            let options = InputOptions {
+                html,
+                ..reading.options.clone()
+            };
+            let other = reading.collection_under(&options)?;
+            let ids = |of: &Collection| -> Vec<String> {
+                of.documents().iter().map(|one| one.id.clone()).collect()
+            };
+            if other.texts().eq(collection.texts()) || ids(&other) != ids(collection) {
+                continue;
+            }
+            let more = arguments.masked_settings(&Scheme { html, ..*base });
+            swept.rows.extend(measure(&other, &more).rows);
+            add_scores(&other, &more);
+            settings.extend(more);
+        }
+        console.stage(Stage::Compare, 0);
+        let (mut two_tests, mut expected) = (Vec::new(), Vec::new());
+        if !judged.is_empty() {
+            expected = scores.expectations(arguments.two_tests);
+        }
+        if arguments.two_tests {
+            two_tests = scores.two_tests(MOST_TOGETHER);
+        }
+        Ok(Self {
+            settings,
+            swept,
+            two_tests,
+            expected,
+        })
+    }
+
+    fn advised(&self, kept: &[String], advice: Advice) -> Advised<Advice> {
+        let setting = &self.settings[advice.row];
+        let command = advised_job::of_setting(kept, setting, advice.point.cut);
+        Advised { advice, command }
+    }
+
+    fn answer<'a>(&'a self, truth: &'a str, wish: Wish, kept: &[String]) -> Answer<'a> {
+        let advise = |advice| self.advised(kept, advice);
+        let both = |two: &TwoTests| Advised {
+            command: advised_job::of_both(kept, &self.settings, two),
+            advice: two.clone(),
+        };
+        Answer {
+            truth,
+            wish,
+            best: self.swept.best(wish).map(advise),
+            advice: self.swept.advice(wish).into_iter().map(advise).collect(),
+            sensitivity: self.swept.sensitivity(),
+            expected: self.expected.clone(),
+            two_tests: self.two_tests.iter().map(both).collect(),
+            sweep: &self.swept,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let limits = arguments.run.limits();
     if !(arguments.threshold > 0.0 && arguments.threshold <= 1.0) {
         return Err(Failure::Usage(format!(
             "threshold {} is not above 0 and at most 1",
             arguments.threshold
         )));
     }
-    if arguments.labels.is_none() && arguments.measures != [Measure::Resemblance] {
+    if arguments.labels.is_none() && arguments.measures != [SetMeasure::Resemblance] {
         return Err(Failure::Usage(
             "--measures are held against labelled pairs: give --labels".to_owned(),
         ));
@@ -219,19 +399,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .scheme
         .measured(Weight::Set, Sketch::None, &reading.options)?;
     let collection = reading.collection()?;
-    let (truth, words) = arguments.truth(&collection, &base)?;
+    let console = Console::new(arguments.run.quiet);
+    console.stage(Stage::Truth, 0);
+    let truth = arguments.truth(&collection, &base);
+    console.clear();
+    let (truth, words) = truth?;
     if truth.true_pairs() == 0 {
         return Err(Failure::Failed(format!(
             "no two documents resemble each other by {}: lower --threshold, or give labels",
             arguments.threshold
         )));
     }
-    let settings = arguments.settings(&base);
-    let swept = sweep(&collection, &settings, &truth, limits.threads, |_| ());
-    let together = match (&truth, arguments.two_tests) {
-        (Truth::Judged(judged), true) => two_tests(&collection, &settings, judged, MOST_TOGETHER),
-        _ => Vec::new(),
-    };
+    let measured = Measured::new(arguments, &reading, &collection, &base, &truth, &console)?;
+    console.clear();
     let wish = Wish {
         precision: arguments.precision,
         recall: arguments.recall,
@@ -248,58 +428,46 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 path.display()
             ))
         };
-        let html = page::render(&swept, &head).map_err(|error| failed(&error))?;
+        let html = page::render(&measured.swept, &head).map_err(|error| failed(&error))?;
         let mut file =
             AtomicFile::create(path, Compression::None).map_err(|error| failed(&error))?;
         file.write_all(html.as_bytes())
             .map_err(|error| failed(&error))?;
         file.commit().map_err(|error| failed(&error))?;
     }
+    let answer = measured.answer(&words, wish, &advised_job::kept_arguments());
     if arguments.run.json {
-        return Ok(console::json(&Answer {
-            truth: &words,
-            wish,
-            advice: swept.advice(wish),
-            sensitivity: swept.sensitivity(),
-            two_tests: &together,
-            sweep: &swept,
-        })?);
+        console::json(&answer)?;
+    } else {
+        print(&describe(&answer))?;
     }
-    print(&(describe(&swept, &words, wish) + &describe_together(&together)))
+    reading.end()
 }
 
 /// Combinations of two tests that are told.
 const MOST_TOGETHER: usize = 10;
 
-fn describe_together(together: &[TwoTests]) -> String {
-    let mut text = String::new();
-    if !together.is_empty() {
-        text.push_str("\nTwo tests, both of which must pass; the best:\n");
-    }
-    for two in together {
-        let _ = writeln!(
-            text,
-            "  {} and {}: precision {}, recall {}, F1 {:.4} ({:.4} on labels that had no say in the cuts)",
-            two.first,
-            two.second,
-            shown(&two.precision),
-            shown(&two.recall),
-            two.f1,
-            two.held_out_f1
-        );
-    }
+fn describe(answer: &Answer<'_>) -> String {
+    let mut text = describe_rows(answer);
+    describe_advice(&mut text, answer);
+    describe_together(&mut text, &answer.two_tests);
+    describe_expected(&mut text, &answer.expected);
     text
 }
 
-fn describe(swept: &Sweep, words: &str, wish: Wish) -> String {
+fn describe_rows(answer: &Answer<'_>) -> String {
+    let swept = answer.sweep;
     let mut text = format!(
-        "{} settings over {} documents. {words}\n\n",
+        "{} settings over {} documents. {}\nEvery cut is chosen on the data that its figures are of.\n\n",
         swept.rows.len(),
-        swept.documents
+        swept.documents,
+        answer.truth
     );
+    let features = swept.rows.iter().map(|row| row.features.len());
+    let width = features.max().unwrap_or(0).max(12);
     let _ = writeln!(
         text,
-        "{:18} {:12} {:11} {:>6}  {:>7} {:>6}  best cut",
+        "{:18} {:width$} {:11} {:>6}  {:>7} {:>6}  best cut",
         "sketch", "features", "weight", "bytes", "best F1", "AP"
     );
     for row in &swept.rows {
@@ -310,34 +478,95 @@ fn describe(swept: &Sweep, words: &str, wish: Wish) -> String {
             .map_or((0.0, "nothing found"), |best| (best.f1, &*best.parameter));
         let _ = writeln!(
             text,
-            "{:18} {:12} {:11} {:>6.0}  {f1:>7.4} {:>6.3}  {cut}",
+            "{:18} {:width$} {:11} {:>6.0}  {f1:>7.4} {:>6.3}  {cut}",
             row.sketch, row.features, row.weight, row.bytes, row.curve.average_precision
         );
     }
-    let advice = swept.advice(wish);
+    text
+}
+
+fn describe_advice(text: &mut String, answer: &Answer<'_>) {
+    let wish = answer.wish;
     let _ = writeln!(
         text,
-        "\nWanted: precision {} and recall {}. The cheapest that reach it:",
+        "\nWanted: precision {} and recall {}. The cheapest that reach it on the data that they are chosen on:",
         wish.precision, wish.recall
     );
-    if advice.is_empty() {
-        text.push_str("none does: lower the wish, or try more settings\n");
+    if answer.advice.is_empty() {
+        text.push_str("none does.\n");
     }
-    for advice in advice.iter().take(5) {
+    for advised in answer.advice.iter().take(5) {
+        let not_sure = match advised.advice.is_sure {
+            true => "",
+            false => "; not sure, the limits reach below",
+        };
+        describe_setting(text, advised, not_sure);
+    }
+    if let Some(best) = &answer.best {
+        text.push_str("\nThe best by F1, whatever it costs:\n");
+        describe_setting(text, best, "");
+    }
+}
+
+fn describe_setting(text: &mut String, advised: &Advised<Advice>, note: &str) {
+    let advice = &advised.advice;
+    let _ = writeln!(
+        text,
+        "  {} at {}: precision {}, recall {}, F1 {:.4}, {:.0} bytes a document{note}",
+        advice.setting,
+        advice.point.parameter,
+        shown(&advice.point.precision),
+        shown(&advice.point.recall),
+        advice.point.f1,
+        advice.bytes
+    );
+    describe_command(text, advised.command.as_deref());
+}
+
+fn describe_command(text: &mut String, command: Option<&str>) {
+    let _ = match command {
+        Some(command) => writeln!(text, "    {command}"),
+        None => writeln!(text, "    no job decides so by itself"),
+    };
+}
+
+fn describe_together(text: &mut String, together: &[Advised<TwoTests>]) {
+    if !together.is_empty() {
+        text.push_str("\nTwo tests, both of which must pass; the best, chosen on these labels:\n");
+    }
+    for Advised {
+        advice: two,
+        command,
+    } in together
+    {
         let _ = writeln!(
             text,
-            "  {} at {}: precision {}, recall {}, {:.0} bytes a document{}",
-            advice.setting,
-            advice.point.parameter,
-            shown(&advice.point.precision),
-            shown(&advice.point.recall),
-            advice.bytes,
-            if advice.is_sure {
-                ""
-            } else {
-                "; not sure, the limits reach below"
-            }
+            "  {} and {}: precision {}, recall {}, F1 {:.4}",
+            two.first,
+            two.second,
+            shown(&two.precision),
+            shown(&two.recall),
+            two.f1
+        );
+        describe_command(text, command.as_deref());
+    }
+}
+
+fn describe_expected(text: &mut String, expected: &[Expectation]) {
+    let Some(first) = expected.first() else {
+        return;
+    };
+    let _ = writeln!(
+        text,
+        "\nWhat to expect of other labels: settings and cuts chosen on four fifths of {} families of labelled pairs, used on \
+         the last fifth;\n95 % limits by drawing families again",
+        first.families
+    );
+    for one in expected {
+        let _ = writeln!(
+            text,
+            "  best of {:5} {:18} F1 {:.3} [{:.3}, {:.3}], precision {:.3}, recall {:.3}",
+            one.settings, one.choice, one.f1, one.low, one.high, one.precision, one.recall
         );
     }
-    text
 }

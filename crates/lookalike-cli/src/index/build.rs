@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use lookalike::hamming::Layout;
 use lookalike_batch::Observer;
-use lookalike_batch::index::IndexBuild;
+use lookalike_batch::index::{IndexBuild, can_resume};
 
-use crate::arguments::RunArguments;
+use crate::arguments::{LossArguments, RunArguments};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -46,7 +46,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_ids: bool,
 
-    /// Go on with a build that was interrupted
+    /// Go on with a build that was interrupted: tables that are ready are taken over. One that was still reading starts from
+    /// the beginning
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
 
@@ -54,9 +55,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     overwrite: bool,
 
-    /// Stop at the first line that cannot be read, instead of counting and listing it
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    losses: LossArguments,
 
     #[command(flatten)]
     run: RunArguments,
@@ -84,11 +84,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         layout: arguments.layout,
         with_ids: !arguments.no_ids,
         resume: arguments.resume,
-        strict: arguments.strict,
+        losses: arguments.losses.policy(),
         limits: &limits,
         observer: &console,
     };
     interrupt::tell_of(&job.folder());
+    if arguments.resume {
+        interrupt::warn_of_nothing_to_resume(can_resume(&job.folder()));
+    }
     let done = job.run();
     console.clear();
     let summary = done?;
@@ -97,5 +100,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else if !arguments.run.quiet {
         console::index_summary(&summary, &console.measured());
     }
-    Ok(())
+    let rows = summary.inputs.iter().flat_map(|input| &input.skipped);
+    arguments.losses.end(rows)
 }

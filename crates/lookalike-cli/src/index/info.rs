@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lookalike::Fingerprint;
 use lookalike::hamming::{Analysis, Analyzer, BucketLoads, HammingIndex, IndexFile};
 use lookalike_batch::BatchError;
-use lookalike_batch::index::open;
+use lookalike_batch::index::open_unchecked;
 use serde::Serialize;
 
 use super::page;
@@ -106,7 +106,7 @@ const LISTED: usize = 20;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = &arguments.index;
-    let index = open(path, false)?;
+    let index = open_unchecked(path, false)?;
     let damaged = |source| BatchError::IndexFile {
         path: path.display().to_string(),
         source,

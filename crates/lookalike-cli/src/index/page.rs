@@ -11,13 +11,13 @@ const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
 h1{font-size:1.5rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}.wide{overflow-x:auto}\
 svg{width:100%;min-width:36rem;height:auto;background:#f7f7f9}\
-.seen{fill:#3566a8}.even{fill:none;stroke:#d1662b;stroke-width:2}.spike{fill:#b3261e}\
+line{stroke:#ddd}.seen{fill:#3566a8}.even{fill:none;stroke:#d1662b;stroke-width:2}.spike{fill:#b3261e}\
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
 td,th{padding:.2rem .6rem;text-align:right;vertical-align:top;border-bottom:1px solid #ddd}td.t,th.t{text-align:left}\
 td.ids{min-width:14rem;overflow-wrap:anywhere}code,td.label{white-space:nowrap}\
-text{font:12px system-ui,sans-serif;fill:#555}.key{color:#555}\
+text{font:13px system-ui,sans-serif;fill:#555}.key{color:#555}\
 @media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}svg{background:#1f2228}td,th{border-color:#333}\
-text{fill:#aaa}.key{color:#aaa}.seen{fill:#7aa7e0}.spike{fill:#ff7a6b}}";
+line{stroke:#333}text{fill:#aaa}.key{color:#aaa}.seen{fill:#7aa7e0}.spike{fill:#ff7a6b}}";
 
 /// The page; an info without distribution has no plots.
 pub(super) fn render(info: &Info) -> String {
@@ -58,7 +58,7 @@ fn plots(page: &mut String, distribution: &Distribution) {
         .collect();
     let last = seen.len().saturating_sub(1);
     page.push_str(&chart(
-        "Bars: highest bit in which neighbours differ",
+        ["fingerprints", "highest bit in which neighbours differ"],
         &top_first(&seen),
         &top_first(&distribution.expected_gaps),
         &|at| (last - at).to_string(),
@@ -72,8 +72,8 @@ fn plots(page: &mut String, distribution: &Distribution) {
         .collect();
     let share = ranges.iter().sum::<f64>() / ranges.len().max(1) as f64;
     let even = vec![share; ranges.len()];
-    let name = "Bars: fingerprints in each of 128 ranges";
-    page.push_str(&chart(name, &ranges, &even, &|at| at.to_string()));
+    let names = ["fingerprints", "range of the space, from the lowest"];
+    page.push_str(&chart(names, &ranges, &even, &|at| at.to_string()));
     let spikes = distribution.spikes.iter().map(|spike| {
         let range = format!("{}: {}", spike.range, grouped(spike.count));
         (Some(range), &spike.commonest)
@@ -131,17 +131,41 @@ fn rows<'a>(
     page.push_str("</table></div>\n");
 }
 
-/// Bars with a line over them, labelled below at every eighth; scrolled where the screen is too narrow to read them.
-fn chart(name: &str, bars: &[f64], line: &[f64], label: &dyn Fn(usize) -> String) -> String {
+/// Bars with a line over them, and two axes with names and numbers; scrolled where the screen is too narrow to read them.
+fn chart(
+    [y_name, x_name]: [&str; 2],
+    bars: &[f64],
+    line: &[f64],
+    label: &dyn Fn(usize) -> String,
+) -> String {
     const WIDTH: f64 = 960.0;
     const HEIGHT: f64 = 220.0;
-    let most = bars.iter().chain(line).copied().fold(1.0, f64::max);
-    let step = WIDTH / bars.len().max(1) as f64;
+    /// Room for the numbers beside and below the bars.
+    const LEFT: f64 = 84.0;
+    const BELOW: f64 = 40.0;
+    const ABOVE: f64 = 38.0;
+    let most = round_up(bars.iter().chain(line).copied().fold(1.0, f64::max));
+    let step = (WIDTH - LEFT - 12.0) / bars.len().max(1) as f64;
+    let x = |at: usize| LEFT + at as f64 * step;
     let y = |value: f64| HEIGHT * (1.0 - value / most);
     let mut svg = format!(
-        "<div class=\"wide\"><svg viewBox=\"0 -16 {WIDTH} {}\" role=\"img\" aria-label=\"{name}\">",
-        HEIGHT + 36.0
+        "<div class=\"wide\"><svg viewBox=\"0 -{ABOVE} {WIDTH} {}\" role=\"img\" aria-label=\"Bars: {y_name} by {x_name}\"><text x=\"8\" y=\"-20\">{y_name}</text><text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{x_name}</text>",
+        HEIGHT + ABOVE + BELOW,
+        (LEFT + WIDTH) / 2.0,
+        HEIGHT + 34.0,
     );
+    for part in [0.0, 0.5, 1.0] {
+        let (at, count) = (y(most * part), most * part);
+        if count.fract() == 0.0 {
+            let _ = write!(
+                svg,
+                "<line x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 8.0,
+                at + 4.0,
+                grouped(count as u64)
+            );
+        }
+    }
     for (at, &value) in bars.iter().enumerate() {
         let class = if value > 2.0 * line[at] && value > 16.0 {
             "spike"
@@ -151,19 +175,20 @@ fn chart(name: &str, bars: &[f64], line: &[f64], label: &dyn Fn(usize) -> String
         let _ = write!(
             svg,
             "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}: {}</title></rect>",
-            at as f64 * step + 0.5,
+            x(at) + 0.5,
             y(value),
             (step - 1.0).max(0.5),
             HEIGHT - y(value),
             label(at),
             grouped(value as u64)
         );
-        if at % (bars.len() / 8).max(1) == 0 {
+        // Every eighth, and the last.
+        if at % (bars.len() / 8).max(1) == 0 || at + 1 == bars.len() {
             let _ = write!(
                 svg,
-                "<text x=\"{:.1}\" y=\"{}\">{}</text>",
-                at as f64 * step,
-                HEIGHT + 15.0,
+                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                x(at) + step / 2.0,
+                HEIGHT + 16.0,
                 label(at)
             );
         }
@@ -171,15 +196,27 @@ fn chart(name: &str, bars: &[f64], line: &[f64], label: &dyn Fn(usize) -> String
     let points = line
         .iter()
         .enumerate()
-        .map(|(at, &value)| format!("{:.1},{:.1}", (at as f64 + 0.5) * step, y(value)));
+        .map(|(at, &value)| format!("{:.1},{:.1}", x(at) + step / 2.0, y(value)));
     let points: Vec<String> = points.collect();
     let _ = writeln!(
         svg,
-        "<polyline class=\"even\" points=\"{}\"/><text x=\"2\" y=\"-3\">{}</text></svg></div>",
+        "<polyline class=\"even\" points=\"{}\"/></svg></div>",
         points.join(" "),
-        grouped(most as u64)
     );
     svg
+}
+
+/// The next number of two digits at most whose half is easy to read.
+fn round_up(value: f64) -> f64 {
+    let mut power = 1.0;
+    while value > power * 10.0 {
+        power *= 10.0;
+    }
+    let steps = [1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|step| step * power);
+    steps
+        .into_iter()
+        .find(|step| *step >= value)
+        .unwrap_or(value)
 }
 
 fn escaped(text: &str) -> String {

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use lookalike::Fingerprint;
 use lookalike::hamming::{HammingIndex, IndexFile};
-use lookalike_batch::BatchError;
 use lookalike_batch::codes::{CodeFile, Codes, CodesError, CodesSummary, Name};
-use lookalike_batch::index::open;
+use lookalike_batch::index::{open, open_unchecked};
+use lookalike_batch::{BatchError, LossPolicy};
 use serde::Serialize;
 
-use crate::console;
+use crate::arguments::LossArguments;
 use crate::failure::Failure;
+use crate::{bus_error, console};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -38,7 +39,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     in_memory: bool,
 
-    /// Print nothing about queries that could not be read
+    /// Begin at once, without a check of every byte of the index: one that was altered may give wrong answers
+    #[arg(long)]
+    skip_check: bool,
+
+    #[command(flatten)]
+    losses: LossArguments,
+
+    /// Print no list of queries that could not be read
     #[arg(long, short)]
     quiet: bool,
 
@@ -71,6 +79,7 @@ struct Search<'a, W> {
     path: &'a Path,
     index: IndexFile<Fingerprint>,
     distance: u32,
+    losses: LossPolicy,
     out: W,
     summary: Summary,
 }
@@ -81,6 +90,14 @@ const GROUP: usize = 64;
 const CHUNK_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if !arguments.in_memory {
+        bus_error::name_file(&arguments.index);
+    }
+    let open = if arguments.skip_check {
+        open_unchecked
+    } else {
+        open
+    };
     let index = open(&arguments.index, arguments.in_memory)?;
     let built = index.index().radius();
     let distance = arguments.distance.unwrap_or(built);
@@ -94,6 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         path: &arguments.index,
         index,
         distance,
+        losses: arguments.losses.policy(),
         out: BufWriter::with_capacity(1 << 18, stdout().lock()),
         summary: Summary::default(),
     };
@@ -104,6 +122,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     search.out.flush()?;
+    let Summary {
+        inputs, queries, ..
+    } = &search.summary;
+    let rows = inputs.iter().flat_map(|input| &input.skipped);
+    search.losses.check(rows, *queries)?;
     if arguments.json {
         console::json_beside(&search.summary);
     } else if !arguments.quiet {
@@ -111,13 +134,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             console::skipped(&input.skipped);
         }
     }
-    Ok(())
+    let rows = search.summary.inputs.iter();
+    arguments.losses.end(rows.flat_map(|input| &input.skipped))
 }
 
 impl<W: Write> Search<'_, W> {
     /// All queries of a file.
     fn file(&mut self, path: &Path) -> Result<(), Failure> {
-        let mut file = CodeFile::open(path, false).map_err(BatchError::from)?;
+        let strict = self.losses.is_strict();
+        let mut file = CodeFile::open(path, strict).map_err(BatchError::from)?;
         if let (Some(first), Some(second)) = (self.index.scheme(), file.scheme())
             && first != second
         {

@@ -105,11 +105,11 @@ fn what_fails_is_counted_with_its_reason_and_the_rest_goes_on() {
         command.arg(folder.path("in")).args(flags).args(more);
         command
     };
-    let pairs = pairs_of(&run("pairs", &["--quiet"]).succeed().lines(), "similarity");
+    let pairs = pairs_of(&run("pairs", &["--quiet"]).lose().lines(), "similarity");
     assert_eq!(pairs.len(), 1, "{pairs:?}");
     let out = folder.path("out");
     run("dedup", &["-o", out.to_str().unwrap()])
-        .succeed()
+        .lose()
         .says(&["conversion"]);
     let skipped = crate::support::json_lines(&std::fs::read(out.join("skipped.jsonl")).unwrap());
     let failed = of_kind(&skipped, "conversion");
@@ -128,7 +128,7 @@ fn what_fails_is_counted_with_its_reason_and_the_rest_goes_on() {
         "the converter `sh` took longer than 1 s and was ended"
     );
     assert_eq!(failed.len(), 2);
-    let texts = run("extract", &["--quiet"]).succeed().lines();
+    let texts = run("extract", &["--quiet"]).lose().lines();
     let endless = texts
         .iter()
         .find(|row| row["id"].as_str().unwrap().ends_with("endless.ps"));

@@ -32,7 +32,8 @@ fn agree(folder: &Folder, input: &Path, threshold: &str, flags: &[&str]) -> usiz
     ];
     let sweep = evaluate("sweep", input, &[&flags[..], &sketches].concat());
     assert_eq!(sweep["true_pairs"], expected, "{flags:?}");
-    assert_eq!(sweep["rows"].as_array().unwrap().len(), 3);
+    // With and without a mask.
+    assert_eq!(sweep["rows"].as_array().unwrap().len(), 6);
     let audit = evaluate(
         "audit",
         input,

@@ -26,6 +26,22 @@ fn text_that_was_decoded_wrongly_before_is_counted_and_left() {
     assert_eq!(results.kept.len(), 3);
 }
 
+#[test]
+fn words_that_mix_scripts_are_counted() {
+    let folder = Folder::new();
+    let mixed = "Log in to p\u{430}ypal with your name";
+    let input = folder.records("a.jsonl", &[("mixed", mixed), ("plain", STORY)]);
+    let results = folder.dedup(&input, &[]);
+    assert_eq!(results.count("counts", "homoglyphs"), 1);
+    let done = lookalike("pairs").arg(&input).succeed();
+    done.says(&["1 with words that mix look-alike letters"]);
+    let done = lookalike("extract").arg(&input).arg("--json").succeed();
+    let summary: serde_json::Value =
+        serde_json::from_str(done.err.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["homoglyphs"], 1);
+    assert_eq!(done.lines()[0]["text"], mixed);
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn texts_as_a_table_are_those_that_are_printed() {
@@ -60,7 +76,7 @@ fn texts_as_a_table_are_those_that_are_printed() {
     // What is there of columns is what is there of fields.
     let rows = lookalike("dedup")
         .arg(&table)
-        .arg("-o")
+        .args(["--output-format", "jsonl", "-o"])
         .arg(folder.path("out"))
         .succeed();
     rows.says(&["3 records"]);

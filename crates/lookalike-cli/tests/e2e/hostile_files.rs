@@ -118,7 +118,8 @@ fn row_20_links_that_lead_in_circles_are_followed_once() {
     std::os::unix::fs::symlink("self", folder.path("in/self")).unwrap();
     std::os::unix::fs::symlink("nowhere", folder.path("in/dangling")).unwrap();
     std::os::unix::fs::symlink("deep/a.txt", folder.path("in/again.txt")).unwrap();
-    let results = folder.dedup(&folder.path("in"), &[]);
+    // The link that leads nowhere is a file that could not be read; those in circles hide nothing.
+    let results = folder.dedup_with_losses(&folder.path("in"), &[]);
     assert_eq!(results.kept.len(), 1);
     let kind = |name: &str| {
         let row = results

@@ -75,7 +75,7 @@ fn the_scheme_names_the_mode() {
             .succeed();
         done.json()["scheme"].as_str().unwrap().to_owned()
     };
-    assert!(scheme(&[]).ends_with(" unicode=17 html=main/3"));
+    assert!(scheme(&[]).ends_with(" unicode=17 html=main/4"));
     assert!(scheme(&["--html", "visible"]).ends_with(" unicode=17"));
     for former in ["fast/1", "main/1", "main/2"] {
         assert!(scheme(&["--html", former]).ends_with(&format!(" html={former}")));
@@ -102,11 +102,18 @@ fn explain_reads_pages_as_the_jobs_do() {
             .arg("--json")
             .args(flags)
             .succeed()
-            .json()["equal_text"]
-            .clone()
+            .json()
     };
-    assert_eq!(shared(&[]), true);
-    assert_eq!(shared(&["--html", "visible"]), false);
+    let main = shared(&[]);
+    assert_eq!(main["equal_main_text"], true);
+    assert_eq!(main["equal_text"], false);
+    assert!(
+        main["visible_resemblance"].as_f64().unwrap() < 0.8,
+        "{main}"
+    );
+    let visible = shared(&["--html", "visible"]);
+    assert_eq!(visible["equal_main_text"], false);
+    assert_eq!(visible["visible_resemblance"], serde_json::Value::Null);
 }
 
 #[test]
@@ -118,11 +125,14 @@ fn an_unknown_mode_and_one_not_built_in_are_refused() {
         command.arg(&pages).args(["--html", mode]).fail(status)
     };
     fail("best", 2).says(&[
-        "visible, fast, main or quality; as they were: fast/1, main/1, main/2 or quality/1",
+        "visible, fast, main or quality; as they were: fast/1, main/1, main/2, main/3 or quality/1",
     ]);
     if !cfg!(feature = "quality") {
         for mode in ["quality", "quality/1"] {
-            fail(mode, 1).says(&[&format!("the mode `{mode}`"), "Cargo feature `quality`"]);
+            fail(mode, 1).says(&[
+                &format!("the mode `{mode}`"),
+                "cargo build --release -p lookalike-cli --features quality",
+            ]);
         }
     }
 }
@@ -214,7 +224,7 @@ fn overlap_cuts_the_text_of_the_mode() {
     };
     run(&["--html", "visible"]).succeed();
     let settings = std::fs::read_to_string(out.join("run.json")).unwrap();
-    assert!(settings.contains("mode: Visible"), "{settings}");
+    assert!(settings.contains("html=visible"), "{settings}");
     run(&["--html", "fast"]).fail(1);
     run(&["--html", "fast", "--overwrite"]).succeed();
 }

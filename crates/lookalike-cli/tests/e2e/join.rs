@@ -338,7 +338,7 @@ fn a_bad_line_is_counted_and_harms_no_other() {
     let f = folder.add("f.jsonl", lines);
     let q = folder.add("q.u64", raw(&[1]));
     let mut command = lookalike("join");
-    let finished = command.arg(&f).arg(&q).succeed();
+    let finished = command.arg(&f).arg(&q).lose();
     assert_eq!(finished.lines().len(), 2);
     finished.says(&[
         "1 malformed",

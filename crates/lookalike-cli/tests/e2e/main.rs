@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+mod advice;
 mod archives;
+mod arrays;
 mod boilerplate;
 mod choices;
 #[cfg(all(unix, feature = "parquet"))]
@@ -10,6 +12,7 @@ mod client;
 #[cfg(unix)]
 mod convert;
 mod corpora;
+mod counts;
 mod design;
 mod evaluate;
 mod evaluate_input;
@@ -17,34 +20,57 @@ mod explain;
 mod extract;
 #[cfg(feature = "parquet")]
 mod fingerprint_files;
+mod further_tests;
 mod henzinger;
 mod hostile;
 mod hostile_bombs;
+#[cfg(unix)]
+mod hostile_clients;
 mod hostile_files;
+#[cfg(all(unix, feature = "parquet"))]
+mod hostile_lengths;
 mod hostile_lines;
+#[cfg(target_os = "linux")]
+mod hostile_memory;
 mod hostile_pipes;
 #[cfg(unix)]
 mod hostile_service;
+#[cfg(feature = "parquet")]
+mod hostile_tables;
 mod html_modes;
 mod index;
 mod invariance;
+mod invisible;
 mod join;
 mod label;
 mod languages;
+mod losses;
+mod main_text;
 mod methods;
+mod options;
 mod oracle;
 mod overlap;
 mod overlap_atlas;
 #[cfg(feature = "pdf")]
 mod pdf;
+#[cfg(unix)]
+mod progress;
 mod promises;
 mod refusals;
+mod result_folders;
 mod results;
 mod resume;
 mod scope;
 #[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod serve_settings;
+mod skipped_files;
+#[cfg(unix)]
+mod store_hardening;
 mod support;
 mod surface;
 #[cfg(feature = "parquet")]
 mod tables;
+#[cfg(feature = "parquet")]
+mod typed_tables;

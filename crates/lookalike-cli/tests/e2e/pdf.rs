@@ -31,7 +31,7 @@ fn the_same_document_by_different_producers_is_a_pair_and_leaves_as_it_came() {
     let rows = lookalike("pairs")
         .arg(folder.path("in"))
         .arg("--quiet")
-        .succeed()
+        .lose()
         .lines();
     assert_eq!(pairs_of(&rows, "similarity").len(), 3, "{rows:?}");
     let out = folder.path("out");
@@ -39,7 +39,7 @@ fn the_same_document_by_different_producers_is_a_pair_and_leaves_as_it_came() {
         .arg(folder.path("in"))
         .arg("-o")
         .arg(&out)
-        .succeed()
+        .lose()
         .says(&["conversion"]);
     let skipped = json_lines(&std::fs::read(out.join("skipped.jsonl")).unwrap());
     assert_eq!(skipped.len(), 1);
@@ -98,7 +98,7 @@ fn damage_is_told_without_a_panic_and_strict_stops_at_it() {
     let folder = Folder::new();
     folder.add("in/a.pdf", "%PDF-1.7 and nothing else");
     folder.add("in/b.txt", "a text");
-    let done = lookalike("pairs").arg(folder.path("in")).succeed();
+    let done = lookalike("pairs").arg(folder.path("in")).lose();
     done.says(&["conversion", "a.pdf", "no PDF, or damaged"]);
     assert!(!done.err.contains("panicked"), "{}", done.err);
     let mut strict = lookalike("pairs");
@@ -107,4 +107,71 @@ fn damage_is_told_without_a_panic_and_strict_stops_at_it() {
         .arg("--strict")
         .fail(1)
         .says(&["a.pdf", "no PDF, or damaged"]);
+}
+
+/// Forms that each draw the next one ten times: nothing to see, and no end.
+fn nested_forms(depth: usize) -> Vec<u8> {
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+    ];
+    let stream = |dictionary: &str, body: &str| {
+        format!(
+            "<< {dictionary} /Length {} >>\nstream\n{body}\nendstream",
+            body.len()
+        )
+    };
+    let next = |number: usize| format!("/Resources << /XObject << /X {number} 0 R >> >>");
+    objects.push(format!(
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 100 100] {} /Contents 4 0 R >>",
+        next(5)
+    ));
+    objects.push(stream("", &"/X Do ".repeat(10)));
+    for level in 0..depth {
+        let form = format!(
+            "/Type /XObject /Subtype /Form /BBox [0 0 100 100] {}",
+            next(6 + level)
+        );
+        objects.push(stream(&form, &"/X Do ".repeat(10)));
+    }
+    objects.push(stream(
+        "/Type /XObject /Subtype /Form /BBox [0 0 1 1]",
+        "0 0 m",
+    ));
+    let mut file = b"%PDF-1.4\n".to_vec();
+    let mut places = Vec::new();
+    for (number, object) in (1..).zip(&objects) {
+        places.push(file.len());
+        file.extend(format!("{number} 0 obj\n{object}\nendobj\n").bytes());
+    }
+    let table = file.len();
+    file.extend(format!("xref\n0 {}\n0000000000 65535 f \n", places.len() + 1).bytes());
+    for place in &places {
+        file.extend(format!("{place:010} 00000 n \n").bytes());
+    }
+    let size = places.len() + 1;
+    file.extend(
+        format!("trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF").bytes(),
+    );
+    file
+}
+
+#[test]
+fn a_small_pdf_costs_no_more_than_its_size_allows() {
+    let folder = Folder::new();
+    folder.add("in/forms.pdf", nested_forms(12));
+    folder.add("in/a.txt", "a text beside it, which is read");
+    let extract = |flags: &[&str]| {
+        let clock = std::time::Instant::now();
+        let mut command = lookalike("extract");
+        let done = command.arg(folder.path("in")).args(flags).lose();
+        assert_eq!(done.lines().len(), 1);
+        done.says(&["forms.pdf", "takes longer than", "--pdf-limit"]);
+        clock.elapsed().as_secs()
+    };
+    assert!(extract(&["--pdf-limit", "1"]) < 5);
+    assert!(
+        extract(&[]) < 20,
+        "5 s, on a machine that does other things"
+    );
 }

@@ -45,18 +45,28 @@ fn wrong_usage_is_status_2_and_names_what_would_be_right() {
         ),
         (&["--segment", "thai"], &["thai", "unicode", "word-chars"]),
         (&["--normalize", "nfd"], &["nfd", "nfc", "nfkc", "none"]),
-        (&["--weight", "idf"], &["idf", "lookalike terms", "--terms"]),
+        (
+            &["--method", "simhash", "--weight", "idf"],
+            &["idf", "lookalike terms", "--terms"],
+        ),
         (&["--weight", "much"], &["much", "set", "tf"]),
         (&["--memory", "lots"], &["lots", "512M"]),
         (&["--threads", "0"], &["threads", "1 to 1024"]),
-        (&["--recall", "1"], &["recall 1", "allpairs"]),
+        (
+            &["--method", "minhash", "--recall", "1"],
+            &["recall 1", "allpairs"],
+        ),
+        (
+            &["--functions", "256"],
+            &["--functions", "minhash", "allpairs"],
+        ),
         (
             &["--method", "minhash", "--functions", "1"],
             &["--functions", "allpairs"],
         ),
         (
             &["--format", "docx"],
-            &["docx", "jsonl, text, html, pdf, warc"],
+            &["docx", "jsonl, json, text, html, pdf, warc"],
         ),
         (&["--text", "a..b"], &["a..b", "empty name"]),
         (&["--thresold", "0.9"], &["--thresold", "--threshold"]),

@@ -242,7 +242,7 @@ fn cluster(row: &Value) -> Cluster {
         similarity: row["similarity"].as_f64().unwrap(),
         exact: match row["reason"].as_str() {
             Some("exact") => true,
-            Some("near") => false,
+            Some("near" | "same-main-text") => false,
             other => panic!("unknown reason {other:?}"),
         },
     };

@@ -173,6 +173,109 @@ fn wait_for(file: &Path, child: &mut Child) {
     }
 }
 
+/// A folder with the results of an earlier job, and what is in them.
+fn earlier(folder: &Folder) -> (PathBuf, Vec<(&'static str, Vec<u8>)>) {
+    let out = folder.path("out");
+    let input = folder.records("old.jsonl", &[("a", "one text"), ("b", "one text")]);
+    job(&input, &out, &["--keep", "first"]).succeed();
+    let mut bytes = Results::stable(&out);
+    bytes.push(("run.json", fs::read(out.join("run.json")).unwrap()));
+    (out, bytes)
+}
+
+#[test]
+fn a_job_that_is_killed_leaves_the_results_that_it_was_to_replace() {
+    let reference = reference();
+    let (mut hit, mut attempts) = (0, 0);
+    while hit < 6 {
+        attempts += 1;
+        assert!(
+            attempts <= 24,
+            "{hit} of {attempts} jobs were still running"
+        );
+        let folder = Folder::new();
+        let (out, bytes) = earlier(&folder);
+        let child = job(&reference.input, &out, &["--overwrite"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        sleep(reference.took.mul_f64(f64::from(attempts % 6) / 6.0 + 0.1));
+        hit += usize::from(kill(child));
+        if Results::read(&out).kept.len() > 1 {
+            is_complete(&out, reference);
+            continue;
+        }
+        for (name, wanted) in bytes {
+            assert!(fs::read(out.join(name)).unwrap() == wanted, "{name}");
+        }
+        if out.join(".lookalike/job.json").exists() {
+            job(&reference.input, &out, &["--resume"]).succeed();
+            is_complete(&out, reference);
+        }
+    }
+}
+
+/// Killed while results change places: the next command ends what was begun, and loses nothing.
+#[test]
+fn killed_between_old_and_new_results() {
+    let folder = Folder::new();
+    let ((old, _), reference) = (earlier(&folder), reference());
+    let new = folder.path("new");
+    job(&reference.input, &new, &[]).succeed();
+    let results = names(&new);
+    for moved in 0..=2 * results.len() {
+        let out = folder.path(format!("out-{moved}"));
+        let state = out.join(".lookalike");
+        copy(&old, &out);
+        let mut child = job(&reference.input, &out, &["--overwrite"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_for(&state.join("decided.bin"), &mut child);
+        assert!(kill(child), "the job was to be interrupted");
+        // As a job leaves it that has moved so many results.
+        fs::remove_dir_all(state.join("new")).unwrap();
+        copy(&new, &state.join("new"));
+        fs::create_dir(state.join("old")).unwrap();
+        let places = results
+            .iter()
+            .rev()
+            .map(|name| (&out, state.join("old"), name));
+        for (from, to, name) in places.take(moved) {
+            fs::rename(from.join(name), to.join(name)).unwrap();
+        }
+        if moved >= results.len() {
+            let ready = state.join("ready");
+            fs::rename(state.join("new"), &ready).unwrap();
+            let last = |name: &&String| *name == "run.json";
+            let (last, others): (Vec<_>, Vec<_>) = results.iter().partition(last);
+            for name in others.iter().chain(&last).take(moved - results.len()) {
+                fs::rename(ready.join(name), out.join(name)).unwrap();
+            }
+        }
+        let done = moved == 2 * results.len();
+        match moved % 2 {
+            0 if !done => drop(job(&reference.input, &out, &["--resume"]).succeed()),
+            0 => drop(
+                job(&reference.input, &out, &["--resume"])
+                    .fail(1)
+                    .says(&["finished"]),
+            ),
+            _ => drop(job(&reference.input, &out, &[]).fail(1)),
+        }
+        is_complete(&out, reference);
+        fs::remove_dir_all(out).unwrap();
+    }
+}
+
+/// A copy of a folder of files.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for name in names(from) {
+        fs::copy(from.join(&name), to.join(&name)).unwrap();
+    }
+}
+
 /// One job, killed again and again, each time a little later; then left alone.
 #[test]
 fn killed_while_resuming() {
@@ -217,7 +320,11 @@ fn can_be_resumed(out: &Path, said: &str) {
     let finished = out.join("run.json").exists();
     let told = match finished {
         true => format!("the results in {} are complete", out.display()),
-        false => format!("--resume goes on from {}", out.display()),
+        false if out.join(".lookalike/decided.bin").exists() => {
+            format!("--resume goes on from {}", out.display())
+        }
+        // Not decided yet: there is nothing to go on from, and nothing else is said.
+        false => "nothing was finished that --resume could go on from: the same command starts from the beginning".to_owned(),
     };
     assert_eq!(said, format!("lookalike: error: interrupted: {told}\n"));
     if !finished {
@@ -242,6 +349,25 @@ fn an_interrupted_job_removes_its_temporary_files() {
         assert_eq!(status, Some(130), "the job was to be interrupted: {said}");
         can_be_resumed(&out, &said);
     }
+}
+
+/// Results of an earlier job are not those of the one that is interrupted.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_job_does_not_take_older_results_for_its_own() {
+    let folder = Folder::new();
+    let ((out, bytes), reference) = (earlier(&folder), reference());
+    let mut child = job(&reference.input, &out, &["--overwrite"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&out.join(".lookalike/decided.bin"), &mut child);
+    let (status, said) = interrupt(child);
+    assert_eq!(status, Some(130), "the job was to be interrupted: {said}");
+    assert!(said.contains("--resume goes on from"), "{said}");
+    assert_eq!(Results::stable(&out), bytes[..STABLE.len()]);
+    job(&reference.input, &out, &["--resume"]).succeed();
+    is_complete(&out, reference);
 }
 
 /// An interruption takes files away from threads that are at work: their failures are not told, and are not the end.
@@ -312,6 +438,11 @@ fn other_settings_other_input_and_a_new_job_are_refused() {
     let folder = Folder::new();
     let out = folder.path("out");
     let reference = interrupted(&out);
+    // Temporary files of the killed job belong to nobody: whoever comes next removes them.
+    let names = |out: &Path| -> Vec<String> {
+        let all = names(out).into_iter();
+        all.filter(|name| !name.starts_with("spool.tmp-")).collect()
+    };
     let before = names(&out);
     let refused = job(&reference.input, &out, &["--resume", "--threshold", "0.9"]).fail(1);
     refused.says(&["out", "other settings", "0.8", "0.9", "--overwrite"]);
@@ -386,4 +517,58 @@ fn files_of_others_stay() {
         fs::read_to_string(folder.path("out/notes.txt")).unwrap(),
         "mine"
     );
+}
+
+/// A job that was killed once its decisions were on disk.
+fn killed_after_it_decided(input: &Path, out: &Path) {
+    for _ in 0..20 {
+        let mut child = job(input, out, &["--resume"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_for(&out.join(".lookalike/decided.bin"), &mut child);
+        if kill(child) && !out.join("run.json").exists() {
+            return;
+        }
+        fs::remove_dir_all(out).unwrap();
+    }
+    panic!("the job was always done before it could be killed");
+}
+
+#[test]
+fn an_input_that_changed_under_its_size_and_time_is_not_resumed() {
+    let reference = reference();
+    let input = reference.folder.path("same-size.jsonl");
+    fs::copy(&reference.input, &input).unwrap();
+    let out = reference.folder.path("same-size");
+    killed_after_it_decided(&input, &out);
+    let file = fs::OpenOptions::new().write(true).open(&input).unwrap();
+    let times = file.metadata().unwrap().modified().unwrap();
+    let mut bytes = fs::read(&input).unwrap();
+    let at = bytes
+        .iter()
+        .rposition(|byte| byte.is_ascii_lowercase())
+        .unwrap();
+    bytes[at] = if bytes[at] == b'q' { b'x' } else { b'q' };
+    fs::write(&input, &bytes).unwrap();
+    file.set_modified(times).unwrap();
+    assert_eq!(fs::metadata(&input).unwrap().modified().unwrap(), times);
+    job(&input, &out, &["--resume"])
+        .fail(1)
+        .says(&["same-size.jsonl has changed since"]);
+    assert!(!out.join("run.json").exists());
+}
+
+#[test]
+fn an_input_that_only_has_another_time_is_resumed() {
+    let reference = reference();
+    let input = reference.folder.path("other-time.jsonl");
+    fs::copy(&reference.input, &input).unwrap();
+    let out = reference.folder.path("other-time");
+    killed_after_it_decided(&input, &out);
+    let file = fs::OpenOptions::new().write(true).open(&input).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000))
+        .unwrap();
+    job(&input, &out, &["--resume"]).succeed();
+    assert!(out.join("run.json").exists());
 }

@@ -19,6 +19,8 @@ pub(crate) struct Service {
     log: BufReader<std::process::ChildStderr>,
     /// What it said before it listened.
     opening: Vec<Value>,
+    /// What it said when it listened.
+    pub(crate) listening: Value,
 }
 
 impl Service {
@@ -37,12 +39,13 @@ impl Service {
     pub(crate) fn run(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        let (opening, address) = until_it_listens(&mut log);
+        let (opening, listening) = until_it_listens(&mut log);
         Self {
             child,
-            address,
+            address: listening["address"].as_str().unwrap().parse().unwrap(),
             log,
             opening,
+            listening,
         }
     }
 
@@ -86,7 +89,7 @@ impl Service {
         (status, serde_json::from_str(body).unwrap_or(Value::Null))
     }
 
-    fn pages(&self, operation: &str, body: &Value) -> Value {
+    pub(crate) fn pages(&self, operation: &str, body: &Value) -> Value {
         let (status, answer) =
             self.ask("POST", &format!("/v1/collections/pages/{operation}"), body);
         assert_eq!(status, 200, "{answer}");
@@ -118,23 +121,36 @@ impl Service {
         said
     }
 
+    /// Waits for the end; how it ended, and what it said since it was last heard.
+    pub(crate) fn ended(mut self) -> Ended {
+        let status = self.child.wait().unwrap();
+        let mut said = String::new();
+        self.log.read_to_string(&mut said).unwrap();
+        Ended { status, said }
+    }
+
     /// Ends it as a crash would.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 }
 
-/// Reads the log up to where it listens: what it said before, and the address.
-fn until_it_listens(log: &mut impl BufRead) -> (Vec<Value>, SocketAddr) {
+/// How a service ended.
+pub(crate) struct Ended {
+    pub(crate) status: std::process::ExitStatus,
+    pub(crate) said: String,
+}
+
+/// Reads the log up to where it listens: what it said before, and then.
+fn until_it_listens(log: &mut impl BufRead) -> (Vec<Value>, Value) {
     let mut opening = Vec::new();
     loop {
         let mut line = String::new();
         log.read_line(&mut line).unwrap();
         let entry: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
         if entry["event"] == "listening" {
-            let address = entry["address"].as_str().unwrap().parse().unwrap();
-            return (opening, address);
+            return (opening, entry);
         }
         opening.push(entry);
     }
@@ -224,10 +240,11 @@ fn what_was_acknowledged_survives_a_kill_and_a_restart() {
     service.kill();
 
     let service = Service::start(folder.path(), &[]);
-    assert_eq!(
-        (&service.opening[0]["event"], &service.opening[0]["clean"]),
-        (&json!("opened"), &json!(false))
-    );
+    let opened = service
+        .opening
+        .iter()
+        .find(|entry| entry["event"] == "opened");
+    assert_eq!(opened.unwrap()["clean"], false);
     let seen = service.pages(
         "check",
         &json!([{"text": story}, {"fingerprint": "0000000000000000"}]),
@@ -243,11 +260,10 @@ fn what_was_acknowledged_survives_a_kill_and_a_restart() {
     );
 
     let service = Service::start(folder.path(), &[]);
+    let mut said = service.opening.iter();
+    let opened = said.find(|entry| entry["event"] == "opened").unwrap();
     assert_eq!(
-        (
-            &service.opening[0]["clean"],
-            &service.opening[0]["documents"]
-        ),
+        (&opened["clean"], &opened["documents"]),
         (&json!(true), &json!(1))
     );
     let (status, shown) = service.ask("GET", "/v1/collections/pages", &Value::Null);
@@ -386,7 +402,14 @@ fn connections_beyond_the_most_are_told_to_come_again() {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::start(
         folder.path(),
-        &["--max-connections", "2", "--header-timeout", "1"],
+        &[
+            "--max-connections",
+            "2",
+            "--max-address-connections",
+            "2",
+            "--header-timeout",
+            "1",
+        ],
     );
     let held: Vec<TcpStream> = (0..2).map(|_| service.connect()).collect();
     let mut third = service.connect();

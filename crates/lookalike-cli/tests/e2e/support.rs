@@ -63,6 +63,8 @@ pub(crate) trait Finish {
     fn finish_with(&mut self, input: &[u8]) -> Finished;
     /// Status 0 is demanded.
     fn succeed(&mut self) -> Finished;
+    /// Status 3 is demanded: done, but something could not be read.
+    fn lose(&mut self) -> Finished;
     /// This status is demanded, and a message that is no panic.
     fn fail(&mut self, status: i32) -> Finished;
 }
@@ -91,6 +93,14 @@ impl Finish for Command {
     fn succeed(&mut self) -> Finished {
         let finished = self.finish();
         assert_eq!(finished.status, Some(0), "{self:?}: {}", finished.err);
+        finished
+    }
+
+    #[track_caller]
+    fn lose(&mut self) -> Finished {
+        let finished = self.finish();
+        assert_eq!(finished.status, Some(3), "{self:?}: {}", finished.err);
+        finished.says(&["could not be read", "--max-skipped"]);
         finished
     }
 
@@ -134,15 +144,37 @@ impl Folder {
     /// `dedup` of one input into the folder `out`; the results.
     #[track_caller]
     pub(crate) fn dedup(&self, input: &Path, flags: &[&str]) -> crate::results::Results {
-        let out = self.path("out");
-        lookalike("dedup")
-            .arg(input)
-            .arg("-o")
-            .arg(&out)
-            .arg("--overwrite")
-            .args(flags)
-            .succeed();
-        crate::results::Results::read(&out)
+        self.dedup_into("out", input, flags)
+    }
+
+    /// `dedup` of one input into a folder; the results.
+    #[track_caller]
+    pub(crate) fn dedup_into(
+        &self,
+        out: &str,
+        input: &Path,
+        flags: &[&str],
+    ) -> crate::results::Results {
+        self.deduplication(out, input, flags).succeed();
+        crate::results::Results::read(&self.path(out))
+    }
+
+    /// `dedup` into the folder `out`, of an input of which something cannot be read.
+    #[track_caller]
+    pub(crate) fn dedup_with_losses(
+        &self,
+        input: &Path,
+        flags: &[&str],
+    ) -> crate::results::Results {
+        self.deduplication("out", input, flags).lose();
+        crate::results::Results::read(&self.path("out"))
+    }
+
+    fn deduplication(&self, out: &str, input: &Path, flags: &[&str]) -> Command {
+        let mut command = lookalike("dedup");
+        command.arg(input).arg("-o").arg(self.path(out));
+        command.arg("--overwrite").args(flags);
+        command
     }
 }
 

@@ -2,14 +2,17 @@
 
 use std::ops::Range;
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 
-use super::{Chunk, Limits, Mode, Piece, Span, damage};
+use super::{Chunk, Limits, MAX_RECORDS, Mode, Piece, Span, damage};
 use crate::decode::{Decoder, Step};
 use crate::error::ReadError;
 use crate::lines;
 use crate::raw::Part;
 use crate::source::Source;
+
+/// Lines that a chunk takes at once.
+const MAX_LINES: usize = MAX_RECORDS as usize;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -26,6 +29,10 @@ pub(super) struct Cutter<'a> {
     line: u64,
     /// Whether `carry` goes on with an over-long line.
     in_long: bool,
+    /// Whether `carry` holds whole lines, for which the chunk before had no room.
+    has_lines: bool,
+    /// Whether the source has been read to its end.
+    ended: bool,
     counted_disk_bytes: u64,
 }
 
@@ -40,6 +47,8 @@ impl<'a> Cutter<'a> {
             record: 0,
             line: 0,
             in_long: false,
+            has_lines: false,
+            ended: false,
             counted_disk_bytes: 0,
         })
     }
@@ -53,7 +62,10 @@ impl<'a> Cutter<'a> {
     ) -> Result<bool, ReadError> {
         let start = chunk.bytes.len();
         chunk.bytes.append(&mut self.carry);
-        let ended = self.read(chunk, start, limits)?;
+        if !self.ended && !self.has_lines {
+            self.ended = self.read(chunk, start, limits)?;
+        }
+        let ended = self.ended;
         let disk_bytes = self.decoder.disk_bytes();
         chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
         self.counted_disk_bytes = disk_bytes;
@@ -64,7 +76,7 @@ impl<'a> Cutter<'a> {
         if !self.in_long {
             self.take_lines(chunk, from, ended, limits, mode);
         }
-        Ok(ended)
+        Ok(ended && !self.has_lines)
     }
 
     /// Reads until there is enough, and a line that ends or is too long for one.
@@ -112,7 +124,12 @@ impl<'a> Cutter<'a> {
         limits: Limits,
         mode: Mode,
     ) {
+        let last = memchr_iter(b'\n', &chunk.bytes[from..]).nth(MAX_LINES - 1);
         let cut = match memrchr(b'\n', &chunk.bytes[from..]) {
+            // What is made of a line may be many times its size: short lines are cut by their number.
+            newline if last.is_some_and(|last| newline > Some(last)) => {
+                from + last.unwrap_or_default() + 1
+            }
             _ if ended => chunk.bytes.len(),
             Some(newline) => from + newline + 1,
             None => from,
@@ -125,7 +142,9 @@ impl<'a> Cutter<'a> {
             chunk.records += records;
             chunk.blank_lines += lines - records;
         }
-        if chunk.bytes.len() - cut >= limits.document_bytes + 2 {
+        let rest = &chunk.bytes[cut..];
+        self.has_lines = !rest.is_empty() && (ended || memchr(b'\n', rest).is_some());
+        if !self.has_lines && chunk.bytes.len() - cut >= limits.document_bytes + 2 {
             self.begin_long(chunk, cut, mode);
         } else {
             self.carry.extend_from_slice(&chunk.bytes[cut..]);
@@ -176,14 +195,14 @@ impl<'a> Cutter<'a> {
         mode: Mode,
     ) -> usize {
         let length = range.len();
-        let kept = if mode == Mode::Copy {
+        let kept = if mode != Mode::Parse {
             range
         } else {
             chunk.bytes.drain(range.clone());
             range.start..range.start
         };
         let next = kept.end;
-        if mode == Mode::Copy || part == Part::First {
+        if mode != Mode::Parse || part == Part::First {
             self.push(chunk, kept.clone(), Span::Long(part));
             self.offset -= kept.len() as u64;
         }

@@ -53,12 +53,16 @@ pub(super) struct Blocks<'b> {
 
 /// Whether we are in an element of some kind: its name, and how many of that name are open in it.
 #[derive(Debug, Default)]
-struct Region {
+pub(super) struct Region {
     open: Option<(Name, u32)>,
 }
 
 impl Region {
-    fn opened(&mut self, name: Name, begins: impl FnOnce() -> bool) {
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    pub(super) fn opened(&mut self, name: Name, begins: impl FnOnce() -> bool) {
         match &mut self.open {
             Some((known, depth)) if *known == name => *depth += 1,
             Some(_) => {}
@@ -67,7 +71,7 @@ impl Region {
         }
     }
 
-    fn closed(&mut self, name: Name) {
+    pub(super) fn closed(&mut self, name: Name) {
         if let Some((known, depth)) = &mut self.open
             && *known == name
         {

@@ -50,6 +50,25 @@ impl Fast {
         }
     }
 
+    /// Appends the text of the page outside of furniture; all of it if there is none. Linear in the page.
+    pub(super) fn outside_furniture(
+        &mut self,
+        walk: impl FnOnce(&mut Blocks<'_>),
+        out: &mut String,
+    ) {
+        self.cut(walk);
+        let own: Vec<bool> = self
+            .blocks
+            .iter()
+            .map(|block| !block.place.furniture)
+            .collect();
+        let kept = match words(&self.blocks, &own) {
+            0 => vec![true; self.blocks.len()],
+            _ => own,
+        };
+        self.write(&kept, out);
+    }
+
     /// Cuts the page that `walk` walks through into blocks.
     fn cut(&mut self, walk: impl FnOnce(&mut Blocks<'_>)) {
         let mut blocks = Blocks::new(&mut self.text, &mut self.blocks);

@@ -8,8 +8,9 @@
 //!   the Cargo feature `quality`.
 //!
 //! All come out of walks through the page ([`page`]). The last two build trees: a page that is made to hurt ([`shape`])
-//! gets the text of *fast*; with *main* so does one in which next to nothing is found, and a page of reference, which
-//! has no one element that it is about. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
+//! gets the text of *fast*; with *main* so does one in which next to nothing is found or what is found stands apart from the
+//! headline ([`headline`]), and a page of reference, which has no one element that it is about; where that is next to nothing
+//! too, all of the page counts but its furniture. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
 //! elements begin a line, paragraphs and the like are set off by a blank line, `pre` is kept.
 //!
 //! Not seen: `script`, `style`, `noscript`, `template`, `iframe`, comments; title and attributes unless asked for
@@ -20,6 +21,7 @@ mod blocks;
 mod element;
 mod entity;
 mod fast;
+mod headline;
 mod main_content;
 mod notes;
 mod page;
@@ -35,6 +37,8 @@ use lookalike::{Extraction, HtmlMode};
 
 use blocks::words;
 use fast::{Fast, Version};
+pub use headline::PageIdentity;
+use headline::{Headings, Headline, Nobody};
 use notes::Notes;
 use page::Target;
 use reading::{Found, ReadingView};
@@ -67,11 +71,36 @@ pub struct HtmlText {
 /// A mode for which this build has no code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this build cannot extract HTML in the mode `{mode}`: build with the Cargo feature `quality`, or use another mode"
+    "this build cannot extract HTML in the mode `{mode}`: build it with `cargo build --release -p lookalike-cli --features \
+     quality`, or use another mode"
 )]
 pub struct UnsupportedHtml {
     /// The mode.
     pub mode: HtmlMode,
+}
+
+/// Why the text of a page is more than what was taken for its main content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fallback {
+    /// It is not.
+    #[default]
+    None,
+    /// Next to nothing was found.
+    Few,
+    /// What was found stands apart from the headline, before it or with more words between them than in it, or in a footer, a
+    /// menu or an aside.
+    Apart,
+    /// It consists of lines that recur on many pages.
+    Template,
+}
+
+/// What is known of a page besides its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageFacts {
+    /// What the page says that it is about.
+    pub identity: PageIdentity,
+    /// Whether its text is more than its main content.
+    pub fallback: Fallback,
 }
 
 /// Fewer words than this as the main content of a page are few...
@@ -97,15 +126,61 @@ impl HtmlText {
         })
     }
 
+    /// Whether the text is but a part of what a reader sees.
+    pub(crate) fn chooses(&self) -> bool {
+        self.extraction.mode != HtmlMode::Visible
+    }
+
     /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*, *fast* and
     /// *main*, and for those made to hurt in the others.
     pub fn extract(&mut self, html: &str, out: &mut String) {
+        let headline = match self.extraction.mode {
+            HtmlMode::Main => headline(html),
+            _ => None,
+        };
+        self.text(html, headline, out);
+    }
+
+    /// As [`HtmlText::extract`], and appends all that a reader of the page would see to `visible`.
+    pub fn extract_with_visible(
+        &mut self,
+        html: &str,
+        out: &mut String,
+        visible: &mut String,
+    ) -> PageFacts {
+        let start = visible.len();
+        let mut sink = Sink::new(visible);
+        let mut notes = Notes::new(&mut sink, self.extraction);
+        let mut headings = Headings::new(html, &mut notes);
+        page::walk(html, &mut headings);
+        let headline = headings.finish();
+        let title = notes.title.take();
+        sink.finish();
+        put_first(title, start, visible);
+        let fallback = self.text(html, headline.end, out);
+        PageFacts {
+            identity: headline.identity,
+            fallback,
+        }
+    }
+
+    /// Appends the text of a page of which the headline ends there.
+    fn text(&mut self, html: &str, headline: Option<usize>, out: &mut String) -> Fallback {
         let start = out.len();
+        let mut fallback = Fallback::None;
         let title = match self.extraction.mode {
             HtmlMode::Visible => self.visible(html, out),
             HtmlMode::Fast => self.fast(Version::Second, html, out),
             HtmlMode::Fast1 => self.fast(Version::First, html, out),
-            HtmlMode::Main => self.main(html, out),
+            HtmlMode::Main => {
+                let (title, how) = self.main(html, headline, out);
+                fallback = how;
+                title
+            }
+            HtmlMode::Main3 => {
+                self.article(html, out);
+                self.or_fast(Version::Second, html, start, out)
+            }
             HtmlMode::Quality => self.agreed(html, out),
             HtmlMode::Main1 | HtmlMode::Main2 | HtmlMode::Quality1 => {
                 if self.has_content(html)
@@ -116,10 +191,9 @@ impl HtmlText {
                 self.or_fast(Version::First, html, start, out)
             }
         };
-        if let Some(title) = title.filter(|title| !title.is_empty()) {
-            let gap = if out.len() == start { "" } else { "\n\n" };
-            out.insert_str(start, &(title + gap));
-        }
+        self.reading.recycle();
+        put_first(title, start, out);
+        fallback
     }
 
     /// Whether something besides the text counts.
@@ -153,21 +227,85 @@ impl HtmlText {
         title
     }
 
-    /// The text of the article, else that of the fast mode.
-    fn main(&mut self, html: &str, out: &mut String) -> Option<String> {
+    /// The text of the article. That of the fast mode if it is more, and next to nothing was found or it stands apart from the
+    /// headline, or if what was found is furniture; all but furniture if that is next to nothing too.
+    fn main(
+        &mut self,
+        html: &str,
+        headline: Option<usize>,
+        out: &mut String,
+    ) -> (Option<String>, Fallback) {
         let start = out.len();
-        self.article(html, out);
-        self.or_fast(Version::Second, html, start, out)
+        let found = self.article(html, out);
+        let stands_apart = found == Found::Article
+            && headline.is_some_and(|headline| self.reading.is_apart(html, headline));
+        let is_furniture = found == Found::Article && self.reading.is_furniture(html);
+        let mut fallback = Fallback::None;
+        let article = words(&out.as_bytes()[start..]);
+        let is_few = article < FEW_WORDS;
+        let mut title = None;
+        if is_few || stands_apart || is_furniture || self.extraction.title {
+            let mut plain = std::mem::take(&mut self.plain);
+            plain.clear();
+            title = self.fast(Version::Second, html, &mut plain);
+            let more = words(plain.as_bytes());
+            let is_better = stands_apart && more > article || is_few && more > MANY_TIMES * article;
+            if is_better || is_furniture {
+                out.truncate(start);
+                out.push_str(&plain);
+                fallback = match found {
+                    _ if stands_apart || is_furniture => Fallback::Apart,
+                    Found::Article => Fallback::Few,
+                    Found::Reference | Found::Nothing => Fallback::None,
+                };
+            }
+            self.plain = plain;
+        }
+        if is_furniture {
+            // *fast* believes in furniture only if a tenth of the page is outside of it.
+            let mut own = std::mem::take(&mut self.plain);
+            own.clear();
+            self.outside_furniture(html, &mut own);
+            if words(own.as_bytes()) < FEW_WORDS {
+                out.truncate(start);
+                out.push_str(&own);
+            }
+            self.plain = own;
+        }
+        let kept = words(&out.as_bytes()[start..]);
+        if kept < FEW_WORDS {
+            let mut whole = std::mem::take(&mut self.plain);
+            whole.clear();
+            self.outside_furniture(html, &mut whole);
+            if 2 * words(whole.as_bytes()) > 3 * kept {
+                out.truncate(start);
+                out.push_str(&whole);
+                fallback = match fallback {
+                    Fallback::None => Fallback::Few,
+                    known => known,
+                };
+            }
+            self.plain = whole;
+        }
+        (title, fallback)
     }
 
-    /// The text of the article, if the page has one.
-    fn article(&mut self, html: &str, out: &mut String) {
+    fn outside_furniture(&mut self, html: &str, out: &mut String) {
+        let mut fast = std::mem::take(&mut self.fast);
+        fast.outside_furniture(|blocks| drop(self.walk(blocks, html)), out);
+        self.fast = fast;
+    }
+
+    /// Appends the text of the article, if the page has one.
+    fn article(&mut self, html: &str, out: &mut String) -> Found {
         let mut reading = std::mem::take(&mut self.reading);
-        match reading.read(html) {
+        let found = reading.read(html);
+        match found {
             Found::Article => drop(self.visible((&reading, html), out)),
             Found::Reference | Found::Nothing => {}
         }
-        self.reading = reading.recycled();
+        self.reading = reading;
+        found
     }
 
     /// The text of the fast mode in place of what was found from `start` on, if that is next to nothing.
@@ -198,7 +336,7 @@ impl HtmlText {
     #[cfg(feature = "quality")]
     fn agreed(&mut self, html: &str, out: &mut String) -> Option<String> {
         if !quality::bears(html) {
-            return self.main(html, out);
+            return self.main(html, headline(html), out).0;
         }
         for focus in [quality::Focus::FavorPrecision, quality::Focus::FavorRecall] {
             let mut text = String::new();
@@ -242,6 +380,23 @@ impl HtmlText {
     #[cfg(not(feature = "quality"))]
     fn content(&self, html: &str) -> Option<String> {
         main_content::main_content(html)
+    }
+}
+
+/// Where the headline of a page ends.
+fn headline(html: &str) -> Option<usize> {
+    let mut nobody = Nobody;
+    let mut headings = Headings::new(html, &mut nobody);
+    page::walk(html, &mut headings);
+    let Headline { end, .. } = headings.finish();
+    end
+}
+
+/// Puts a title before the text that begins at `start`.
+fn put_first(title: Option<String>, start: usize, text: &mut String) {
+    if let Some(title) = title.filter(|title| !title.is_empty()) {
+        let gap = if text.len() == start { "" } else { "\n\n" };
+        text.insert_str(start, &(title + gap));
     }
 }
 

@@ -4,7 +4,8 @@
 //!
 //! - it swells to gigabytes when unpacked: all its streams are measured first ([`swell`]);
 //! - it makes the library panic or recurse: each file is read on a thread of its own, with a stack of its own;
-//! - it never ends: the thread is told to stop after a minute, and left behind if it does not hear;
+//! - it never ends: the thread is told to stop after some seconds, more for a larger file, and left behind if it does not
+//!   hear;
 //! - it prints more text than a document may have: what is drawn is counted ([`page`]).
 //!
 //! Each costs this one document, with the reason.
@@ -32,8 +33,17 @@ use page::Writer;
 /// The library recurses into what is nested, up to limits of its own.
 const STACK_BYTES: usize = 16 << 20;
 
-/// What a file may take. The largest of real ones take seconds.
-const LIMIT: Duration = Duration::from_secs(60);
+/// What the smallest file may take, and what each further mebibyte adds. Real files of a mebibyte take less than a second.
+const LEAST: Duration = Duration::from_secs(5);
+const EACH_MEBIBYTE: Duration = Duration::from_secs(5);
+
+const MOST: Duration = Duration::from_secs(60);
+
+/// What a file of so many bytes may take.
+fn limit(bytes: usize) -> Duration {
+    let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
+    MOST.min(LEAST.saturating_add(EACH_MEBIBYTE.saturating_mul(mebibytes)))
+}
 
 /// What a file says.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,27 +74,31 @@ type Outcome = Result<PdfText, PdfError>;
 
 /// The text of a file, at most `most` bytes: lines in the order in which they are drawn, a blank line between
 /// paragraphs, as far as they stand apart, and between pages.
-pub(crate) fn text(bytes: &[u8], most: usize) -> Outcome {
+///
+/// It takes `time` at most, or what its size allows when nobody says.
+pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> Outcome {
+    let limit = time.unwrap_or_else(|| limit(bytes.len()));
     swell::measure(bytes).map_err(|reason| PdfError {
         kind: BadKind::Bomb,
         reason,
     })?;
     let stop = Arc::new(AtomicBool::new(false));
     let (send, receive) = channel();
-    let (bytes, heard) = (bytes.to_vec(), Arc::clone(&stop));
+    let (copy, heard) = (bytes.to_vec(), Arc::clone(&stop));
     let reader = thread::Builder::new()
         .name("lookalike-pdf".to_owned())
         .stack_size(STACK_BYTES);
-    let reader = reader.spawn(move || read(bytes, most, &heard, &send));
+    let reader = reader.spawn(move || read(copy, most, &heard, &send));
     let reader =
         reader.map_err(|error| PdfError::new(&format!("no thread to read it: {error}")))?;
-    match receive.recv_timeout(LIMIT) {
+    match receive.recv_timeout(limit) {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout) => {
             stop.store(true, Ordering::Relaxed);
             Err(PdfError::new(&format!(
-                "the PDF takes longer than {} s",
-                LIMIT.as_secs()
+                "the PDF takes longer than {} s for its {} bytes: see --pdf-limit",
+                limit.as_secs_f64(),
+                bytes.len()
             )))
         }
         Err(RecvTimeoutError::Disconnected) => {

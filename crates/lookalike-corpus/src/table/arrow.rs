@@ -3,27 +3,24 @@
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::StreamReader;
-use arrow_ipc::root_as_message;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, SchemaRef};
 
 use super::column;
+use super::messages::Messages;
 use crate::chunk;
 use crate::decode;
 use crate::error::ReadError;
 use crate::guard::guarded;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
-use crate::source::Source;
+use crate::source::{Skip, Source};
 
 /// How an Arrow file begins; a stream has no such mark.
 const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
 
-/// Stands before each message, but in files of old versions.
-const CONTINUATION: u32 = u32::MAX;
-
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+type Batches = Box<dyn RecordBatchReader<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// An Arrow file or stream that is being read.
 pub(crate) struct ArrowTable<'a> {
@@ -46,7 +43,7 @@ impl<'a> ArrowTable<'a> {
         Ok(ArrowTable {
             source,
             limit: chunk::max_document_bytes(options),
-            batches: batches(file, source.bytes),
+            batches: batches(file, source.bytes, options.max_batch_bytes),
             batch: None,
             at: 0,
             number: 0,
@@ -55,39 +52,48 @@ impl<'a> ArrowTable<'a> {
     }
 }
 
+impl ArrowTable<'_> {
+    /// The schema of the batches; none if it cannot be read.
+    pub(super) fn schema(&self) -> Option<SchemaRef> {
+        let (batches, _) = self.batches.as_ref().ok()?;
+        Some(batches.schema())
+    }
+
+    /// The next batch that can be read; none at the end.
+    pub(super) fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch> {
+        if self.ended {
+            return None;
+        }
+        let (read, wrong) = match &mut self.batches {
+            Ok((batches, wrong)) => (guarded(|| batches.next().transpose()), wrong.clone()),
+            Err(reason) => (Err(reason.clone()), None),
+        };
+        let lost = match read {
+            Ok(Some(batch)) => return Some(batch),
+            Ok(None) => wrong,
+            Err(reason) => Some(reason),
+        };
+        self.ended = true;
+        skips.extend(lost.map(|reason| chunk::lost(self.source, self.number, reason)));
+        None
+    }
+}
+
 impl RowReader for ArrowTable<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
-        let (batches, wrong) = match &mut self.batches {
-            Ok((batches, wrong)) => (batches, wrong),
-            Err(reason) => {
-                sink.skips.push(chunk::lost(self.source, 0, reason.clone()));
-                return Ok(true);
-            }
-        };
         while !sink.is_full() {
-            if let Some(batch) = self.batch.take() {
-                self.at = column::add_rows(&batch, self.at, self.number, self.limit, sink);
-                if self.at < batch.num_rows() {
-                    self.batch = Some(batch);
-                } else {
-                    self.number += batch.num_rows() as u64;
-                }
-                continue;
-            }
-            self.at = 0;
-            match guarded(|| batches.next().transpose()) {
-                Ok(Some(batch)) => self.batch = Some(batch),
-                Ok(None) => {
-                    let lost = |reason| chunk::lost(self.source, self.number, reason);
-                    sink.skips.extend(wrong.take().map(lost));
-                    self.ended = true;
-                    return Ok(true);
-                }
-                Err(reason) => {
-                    let damage = chunk::lost(self.source, self.number, reason);
-                    sink.skips.push(damage);
-                    self.ended = true;
-                    return Ok(true);
+            match self.batch.take() {
+                None => match self.next_batch(sink.skips) {
+                    None => return Ok(true),
+                    batch => (self.batch, self.at) = (batch, 0),
+                },
+                Some(batch) => {
+                    self.at = column::add_rows(&batch, self.at, self.number, self.limit, sink);
+                    if self.at < batch.num_rows() {
+                        self.batch = Some(batch);
+                    } else {
+                        self.number += batch.num_rows() as u64;
+                    }
                 }
             }
         }
@@ -100,12 +106,12 @@ impl RowReader for ArrowTable<'_> {
 }
 
 /// The batches of the sound messages, and what is wrong behind them.
-fn batches(mut file: File, bytes: u64) -> Result<(Batches, Option<String>), String> {
+fn batches(mut file: File, bytes: u64, most: u64) -> Result<(Batches, Option<String>), String> {
     let mut magic = [0; 8];
     let is_file = file.read_exact(&mut magic).is_ok() && magic == FILE_MAGIC;
     // A file is a stream between two marks. Its footer is not needed, and not believed.
     let start = if is_file { first_message(&mut file) } else { 0 };
-    let (end, wrong) = sound_messages(&mut file, start, bytes);
+    let (end, wrong) = Messages::new(&mut file, bytes, most).sound(start, is_file);
     let failed = |error: std::io::Error| error.to_string();
     file.seek(SeekFrom::Start(start)).map_err(failed)?;
     let stream = BufReader::new(file).take(end - start);
@@ -122,53 +128,4 @@ fn first_message(file: &mut File) -> u64 {
         at += 8;
     }
     at
-}
-
-/// Walks over the messages from `at` on: where the last sound one ends, and what is wrong with the
-/// next. None may reach beyond the end of the file, for readers allocate what a message asks for.
-fn sound_messages(file: &mut File, mut at: u64, bytes: u64) -> (u64, Option<String>) {
-    if file.seek(SeekFrom::Start(at)).is_err() {
-        return (at, Some("it cannot be read".to_owned()));
-    }
-    loop {
-        match message_bytes(file, at, bytes) {
-            Ok(0) => return (at, None),
-            Ok(length) => at += length,
-            Err(reason) => return (at, Some(reason)),
-        }
-    }
-}
-
-/// Length of the message at a place with its prefix and body; 0 for the mark of the end.
-fn message_bytes(file: &mut File, at: u64, bytes: u64) -> Result<u64, String> {
-    let beyond = || "it ends within a message, or without a mark of its end".to_owned();
-    let mut word = || -> Option<u32> {
-        let mut word = [0; 4];
-        file.read_exact(&mut word).ok()?;
-        Some(u32::from_le_bytes(word))
-    };
-    let mut prefix = 4;
-    let mut length = word().ok_or_else(beyond)?;
-    if length == CONTINUATION {
-        length = word().ok_or_else(beyond)?;
-        prefix = 8;
-    }
-    if length == 0 {
-        return Ok(0);
-    }
-    let left = bytes.saturating_sub(at + prefix);
-    if u64::from(length) > left {
-        return Err(beyond());
-    }
-    let mut head = vec![0; length as usize];
-    file.read_exact(&mut head).map_err(|_| beyond())?;
-    let message = root_as_message(&head).map_err(|error| format!("no message: {error}"))?;
-    let body = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
-    if body > left - u64::from(length) {
-        return Err(beyond());
-    }
-    let length = prefix + u64::from(length) + body;
-    file.seek(SeekFrom::Start(at + length))
-        .map_err(|error| error.to_string())?;
-    Ok(length)
 }

@@ -12,17 +12,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::pages::CheckedFile;
-use super::{CodeCell, column};
+use super::{CodeCell, column, footer, pages};
 use crate::guard::guarded;
 
 const FINGERPRINT: &str = "fingerprint";
@@ -48,14 +43,8 @@ impl CodeTable {
     /// When it is no Parquet file or has no column `fingerprint`.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        let open = || {
-            let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
-            let file = CheckedFile(file);
-            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-            Ok::<_, ParquetError>(builder)
-        };
-        let builder = guarded(open).map_err(invalid)?;
-        let names = builder
+        let metadata = footer::load(&file).map_err(invalid)?;
+        let names = metadata
             .schema()
             .fields()
             .iter()
@@ -64,8 +53,8 @@ impl CodeTable {
             .enumerate()
             .filter(|(_, name)| [ID, FINGERPRINT].contains(name));
         let wanted: Vec<usize> = wanted.map(|(at, _)| at).collect();
-        if builder.schema().column_with_name(FINGERPRINT).is_none() {
-            let names: Vec<_> = builder
+        if metadata.schema().column_with_name(FINGERPRINT).is_none() {
+            let names: Vec<_> = metadata
                 .schema()
                 .fields()
                 .iter()
@@ -76,8 +65,13 @@ impl CodeTable {
                 "no column is named {FINGERPRINT}: there are {names}"
             )));
         }
-        let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
-        let rows = guarded(|| builder.with_projection(mask).with_batch_size(ROWS).build());
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
+        let part = pages::Part {
+            groups: (0..metadata.metadata().num_row_groups()).collect(),
+            columns: mask,
+            texts: pages::Texts::Views,
+        };
+        let rows = guarded(|| pages::record_batches(file, &metadata, part, ROWS));
         let rows = rows.map_err(invalid)?;
         Ok(Self { rows, row: 0 })
     }

@@ -19,6 +19,9 @@ use crate::row::{Object, RowSink, RowState, string};
 /// Nested deeper than this is not read.
 const MAX_DEPTH: usize = 32;
 
+/// A list that is longer as JSON becomes null: items of no size, such as nulls, can be any number.
+const MOST_OF_LIST: usize = 256 << 20;
+
 /// Adds the rows of a batch from `from` on until the sink is full; returns where it stopped.
 pub(super) fn add_rows(
     batch: &RecordBatch,
@@ -33,6 +36,17 @@ pub(super) fn add_rows(
         row += 1;
     }
     row
+}
+
+/// A row as the JSON object of its columns.
+pub(super) fn row_line(batch: &RecordBatch, row: usize) -> Vec<u8> {
+    let mut line = Vec::new();
+    let mut object = Object::begin(&mut line);
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        value(object.name(field.name()), column, row, 0, &mut false);
+    }
+    object.end();
+    line
 }
 
 fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mut RowSink<'_>) {
@@ -220,8 +234,14 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
 }
 
 fn list(out: &mut Vec<u8>, items: &ArrayRef, depth: usize, replaced: &mut bool) {
+    let start = out.len();
     out.push(b'[');
     for item in 0..items.len() {
+        if out.len() - start > MOST_OF_LIST {
+            *replaced = true;
+            out.truncate(start);
+            return out.extend_from_slice(b"null");
+        }
         if item > 0 {
             out.push(b',');
         }

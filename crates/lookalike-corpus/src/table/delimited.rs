@@ -1,7 +1,8 @@
 //! CSV and TSV, row by row, with as much memory as the longest row that is taken.
 
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use csv_core::{ReadRecordResult, Reader};
 
+use super::dialect;
 use crate::chunk;
 use crate::decode::{Decoder, Step};
 use crate::error::ReadError;
@@ -20,6 +21,9 @@ const MAX_COLUMNS: usize = 1 << 16;
 pub(crate) struct Delimited<'a> {
     source: &'a Source,
     decoder: Decoder<'a>,
+    /// What separates values, if the user says it.
+    delimiter: Option<u8>,
+    has_header: bool,
     reader: Reader,
     input: Vec<u8>,
     at: usize,
@@ -48,10 +52,6 @@ impl<'a> Delimited<'a> {
         source: &'a Source,
         options: &InputOptions,
     ) -> Result<Delimited<'a>, ReadError> {
-        let delimiter = match source.format {
-            Format::Tsv => b'\t',
-            _ => b',',
-        };
         let paths = [&options.id_field, &options.text_field];
         let rank = options.rank_field.as_ref().map(|rank| rank.path());
         let category = match &options.category {
@@ -62,7 +62,9 @@ impl<'a> Delimited<'a> {
         Ok(Delimited {
             source,
             decoder: Decoder::open(source)?,
-            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            delimiter: options.delimiter,
+            has_header: !options.no_header,
+            reader: dialect::reader(b','),
             input: Vec::new(),
             at: 0,
             offset: 0,
@@ -126,9 +128,16 @@ impl<'a> Delimited<'a> {
                 self.is_damaged = true;
             }
         }
-        if self.offset == 0 && self.input.starts_with(b"\xef\xbb\xbf") {
-            self.at = 3;
-            self.offset = 3;
+        if self.offset == 0 {
+            if self.input.starts_with(b"\xef\xbb\xbf") {
+                self.at = 3;
+                self.offset = 3;
+            }
+            let delimiter = self.delimiter.unwrap_or_else(|| match self.source.format {
+                Format::Tsv => b'\t',
+                _ => dialect::delimiter(&self.input[self.at..], self.ended),
+            });
+            self.reader = dialect::reader(delimiter);
         }
         Ok(())
     }
@@ -166,7 +175,7 @@ impl<'a> Delimited<'a> {
         }
         if row.columns != names.len() {
             let reason = format!(
-                "the row has {} fields, the line of names {}",
+                "the row has {} fields, the first row {}",
                 row.columns,
                 names.len()
             );
@@ -193,7 +202,12 @@ impl RowReader for Delimited<'_> {
             let cut_off = self.is_damaged && self.at == self.input.len();
             match self.names.take() {
                 _ if cut_off => sink.bad(offset, BadKind::Broken, CUT_OFF.to_owned()),
-                None => self.name_columns(row.columns),
+                None if self.has_header => self.name_columns(row.columns),
+                None => {
+                    let names: Vec<String> = (1..=row.columns).map(|n| n.to_string()).collect();
+                    self.add(&names, &row, offset, sink);
+                    self.names = (!row.too_long).then_some(names);
+                }
                 Some(names) => {
                     self.add(&names, &row, offset, sink);
                     self.names = Some(names);

@@ -1,7 +1,8 @@
 //! Tables: rows of CSV and TSV, Parquet and Arrow as records.
 //!
 //! Read, a row becomes the JSON object of its columns, so that `--id`, `--text` and ranks name columns,
-//! `a.b` the fields of a nested one. Written, lines of JSON become a table again (`writer`).
+//! `a.b` the fields of a nested one. Written, lines of JSON become a table again (`writer`); rows of Parquet and Arrow are taken
+//! from the batches themselves (`split`).
 
 #[cfg(feature = "parquet")]
 mod arrow;
@@ -14,13 +15,27 @@ mod codes;
 mod column;
 mod delimited;
 #[cfg(feature = "parquet")]
+mod delta;
+mod dialect;
+#[cfg(feature = "parquet")]
 mod fill;
 #[cfg(feature = "parquet")]
+mod footer;
+#[cfg(feature = "parquet")]
 mod kind;
+#[cfg(feature = "parquet")]
+mod messages;
 #[cfg(feature = "parquet")]
 mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+mod split;
+#[cfg(not(feature = "parquet"))]
+#[path = "no_split.rs"]
+mod split;
+#[cfg(feature = "parquet")]
+mod thrift;
 #[cfg(feature = "parquet")]
 pub(crate) mod writer;
 
@@ -28,10 +43,12 @@ pub(crate) mod writer;
 pub(crate) use arrow::ArrowTable;
 pub use codes::{CodeTable, CodeTableWriter};
 pub(crate) use delimited::Delimited;
+pub(crate) use dialect::is_table;
 #[cfg(feature = "parquet")]
 pub(crate) use kind::Columns;
 #[cfg(feature = "parquet")]
 pub(crate) use parquet::ParquetTable;
+pub use split::{SplitTable, TableRow};
 
 /// A fingerprint as a table has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,18 +1,34 @@
-//! The pages of a Parquet file, looked at before they are unpacked.
+//! The pages of a Parquet file, looked at before they are unpacked, and again before they are read.
 //!
 //! The library sets aside what a page says it comes to before it unpacks it: eight bytes of a damaged file can ask for two
-//! gigabytes. So the file is handed to the library through [`CheckedFile`], which looks at the head of each page first.
+//! gigabytes. So the file is handed to the library through [`CheckedFile`], which looks at the head of each page first, and at what
+//! is packed where the library would unpack without end. What comes out of it goes through [`CheckedPages`], which looks at the
+//! counts inside a page. Texts are read as views into their pages: a dictionary of one long text and a million references to it
+//! come to a million references.
 //!
 //! A head is a struct in Thrift's compact protocol. The library takes its fields in any order and the last of those that
 //! are repeated, so a head is walked through to its end, and has to be as every writer makes it: kind and sizes first, each
 //! field once, in the order of their numbers.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::sync::Arc;
 
+use arrow_schema::{DataType, Field, FieldRef};
 use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use lz4_flex::frame::FrameDecoder;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, RowGroups};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::basic::{Compression, Encoding, Type};
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use super::delta;
+use super::thrift::{CompactWalk, kind};
 
 /// Pages that come to more are not read. Writers aim at 1 MiB; those that count rows first come to some hundred with long
 /// texts.
@@ -25,13 +41,314 @@ const TIMES: i64 = 1000;
 const HEAD: u64 = 64 << 20;
 /// Structs within each other; the statistics of a page are the second.
 const DEPTH: u32 = 8;
+/// Values in a page whose lengths are packed: the library keeps all of them.
+const MOST_LENGTHS: u64 = 1 << 25;
+/// Bytes of values of a fixed length that are decoded together.
+const FIXED_BYTES: i64 = 64 << 20;
 
-/// A file whose pages are checked when they are read.
-pub(super) struct CheckedFile(pub(super) File);
+/// What gzip packs by at most: 258 bytes in two bits.
+const GZIP_TIMES: i64 = 1032;
+/// What LZ4 packs by at most.
+const LZ4_TIMES: i64 = 255;
+
+fn refused<T>(reason: String) -> Result<T> {
+    Err(ParquetError::General(reason))
+}
+
+/// Bytes of a file, none of which lies beyond its end.
+pub(super) fn existing_bytes(file: &File, start: u64, length: usize) -> Result<Bytes> {
+    if start
+        .checked_add(length as u64)
+        .is_none_or(|end| end > file.len())
+    {
+        return refused(format!("{length} bytes are missing at the end of the file"));
+    }
+    file.get_bytes(start, length)
+}
+
+/// What texts and bytes are read as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Texts {
+    /// Views into their pages.
+    Views,
+    /// What the schema says.
+    AsWritten,
+}
+
+/// A part of a table.
+pub(super) struct Part {
+    pub(super) groups: Vec<usize>,
+    pub(super) columns: ProjectionMask,
+    pub(super) texts: Texts,
+}
+
+/// A reader of a part of a file, in batches of at most `rows` rows.
+pub(super) fn record_batches(
+    file: File,
+    metadata: &ArrowReaderMetadata,
+    part: Part,
+    rows: usize,
+) -> Result<ParquetRecordBatchReader> {
+    let schema = metadata.parquet_schema();
+    let longest = schema
+        .columns()
+        .iter()
+        .map(|column| match column.physical_type() {
+            Type::FIXED_LEN_BYTE_ARRAY => i64::from(column.type_length()),
+            _ => 1,
+        });
+    let longest = longest.max().unwrap_or(1).max(1);
+    let rows = rows.min((FIXED_BYTES / longest).max(1) as usize);
+    let fields = metadata.schema().fields();
+    let hint = match part.texts {
+        Texts::Views => fields.iter().map(as_view).collect(),
+        Texts::AsWritten => fields.clone(),
+    };
+    let levels = parquet_to_arrow_field_levels(schema, part.columns, Some(&hint))?;
+    let groups = CheckedGroups {
+        file: Arc::new(file),
+        metadata: metadata.metadata().clone(),
+        groups: part.groups,
+    };
+    ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None)
+}
+
+/// The field with views in place of texts and bytes.
+fn as_view(field: &FieldRef) -> FieldRef {
+    let kind = view_type(field.data_type());
+    Arc::new(Field::clone(field).with_data_type(kind))
+}
+
+fn view_type(kind: &DataType) -> DataType {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Dictionary(_, value) if view_type(value) != **value => view_type(value),
+        DataType::List(item) => DataType::List(as_view(item)),
+        DataType::LargeList(item) => DataType::LargeList(as_view(item)),
+        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(as_view(item), *length),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(as_view).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(as_view(entries), *sorted),
+        other => other.clone(),
+    }
+}
+
+/// Row groups whose pages are checked.
+struct CheckedGroups {
+    file: Arc<File>,
+    metadata: Arc<ParquetMetaData>,
+    groups: Vec<usize>,
+}
+
+impl RowGroups for CheckedGroups {
+    fn num_rows(&self) -> usize {
+        self.row_groups()
+            .map(|group| group.num_rows() as usize)
+            .sum()
+    }
+
+    fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
+        Ok(Box::new(CheckedChunks {
+            file: self.file.clone(),
+            metadata: self.metadata.clone(),
+            groups: self.groups.clone().into_iter(),
+            column,
+        }))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(
+            self.groups
+                .iter()
+                .map(|&group| self.metadata.row_group(group)),
+        )
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.metadata
+    }
+}
+
+/// A column of some row groups.
+struct CheckedChunks {
+    file: Arc<File>,
+    metadata: Arc<ParquetMetaData>,
+    groups: std::vec::IntoIter<usize>,
+    column: usize,
+}
+
+impl Iterator for CheckedChunks {
+    type Item = Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let group = self.metadata.row_group(self.groups.next()?);
+        let pages = CheckedPages::new(&self.file, group, self.column);
+        Some(pages.map(|pages| Box::new(pages) as Box<dyn PageReader>))
+    }
+}
+
+impl PageIterator for CheckedChunks {}
+
+/// The pages of a column of a row group, checked before they are decoded.
+struct CheckedPages {
+    pages: SerializedPageReader<CheckedFile>,
+    physical: Type,
+    levels: Levels,
+    /// Values that the pages behind this one may have.
+    left: i64,
+}
+
+/// The highest levels of a column: where they are not 0, levels stand before the values of a page.
+#[derive(Clone, Copy)]
+struct Levels {
+    repetition: i16,
+    definition: i16,
+}
+
+impl CheckedPages {
+    fn new(file: &File, group: &RowGroupMetaData, column: usize) -> Result<CheckedPages> {
+        let chunk: &ColumnChunkMetaData = group.column(column);
+        let file = CheckedFile {
+            file: file.try_clone()?,
+            compression: chunk.compression(),
+        };
+        let rows = group.num_rows() as usize;
+        let description = chunk.column_descr();
+        Ok(CheckedPages {
+            pages: SerializedPageReader::new(Arc::new(file), chunk, rows, None)?,
+            physical: description.physical_type(),
+            levels: Levels {
+                repetition: description.max_rep_level(),
+                definition: description.max_def_level(),
+            },
+            left: chunk.num_values(),
+        })
+    }
+
+    fn check(&mut self, page: &Page) -> Result<()> {
+        let (bytes, values) = (page.buffer().len() as u64, u64::from(page.num_values()));
+        if page.is_dictionary_page() {
+            let least = if self.physical == Type::BYTE_ARRAY {
+                4
+            } else {
+                1
+            };
+            return match values > bytes / least {
+                true => refused(format!(
+                    "a dictionary of {bytes} bytes says that it has {values} entries: not read"
+                )),
+                false => Ok(()),
+            };
+        }
+        self.left -= values as i64;
+        if self.left < 0 {
+            return refused("its pages have more values than its footer says".to_owned());
+        }
+        let unpacked = match page.encoding() {
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => {
+                let lengths = values_of(page, self.levels)
+                    .and_then(|values| delta::lengths(values, MOST_LENGTHS));
+                lengths.map(|_| 0)
+            }
+            Encoding::DELTA_BYTE_ARRAY => {
+                values_of(page, self.levels).and_then(bytes_behind_prefixes)
+            }
+            _ => Some(0),
+        };
+        match unpacked {
+            None => refused("the lengths in a page contradict themselves".to_owned()),
+            Some(sum) if sum > MOST as u64 => {
+                refused(format!("a page of {bytes} bytes comes to {sum}: not read"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// What values come to that share prefixes with those before them.
+fn bytes_behind_prefixes(values: &[u8]) -> Option<u64> {
+    let prefixes = delta::lengths(values, MOST_LENGTHS)?;
+    let suffixes = delta::lengths(&values[prefixes.bytes..], MOST_LENGTHS)?;
+    (prefixes.count == suffixes.count).then_some(prefixes.sum + suffixes.sum)
+}
+
+/// The values of a data page, behind its levels.
+fn values_of(page: &Page, levels: Levels) -> Option<&[u8]> {
+    match page {
+        Page::DataPageV2 {
+            buf,
+            def_levels_byte_len,
+            rep_levels_byte_len,
+            ..
+        } => buf.get(*def_levels_byte_len as usize + *rep_levels_byte_len as usize..),
+        Page::DataPage {
+            buf,
+            num_values,
+            def_level_encoding,
+            rep_level_encoding,
+            ..
+        } => {
+            let rest = behind_levels(buf, *num_values, *rep_level_encoding, levels.repetition)?;
+            behind_levels(rest, *num_values, *def_level_encoding, levels.definition)
+        }
+        Page::DictionaryPage { .. } => None,
+    }
+}
+
+#[expect(deprecated, reason = "old files have it")]
+fn behind_levels(bytes: &[u8], values: u32, encoding: Encoding, highest: i16) -> Option<&[u8]> {
+    if highest == 0 {
+        return Some(bytes);
+    }
+    let length = match encoding {
+        Encoding::RLE => 4 + u32::from_le_bytes(*bytes.first_chunk()?) as usize,
+        Encoding::BIT_PACKED => {
+            let bits = u64::from(16 - highest.unsigned_abs().leading_zeros());
+            (u64::from(values) * bits).div_ceil(8) as usize
+        }
+        _ => return None,
+    };
+    bytes.get(length..)
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        page.iter().try_for_each(|page| self.check(page))?;
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool> {
+        self.pages.at_record_boundary()
+    }
+}
+
+impl Iterator for CheckedPages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+/// A file whose pages are checked before they are unpacked.
+struct CheckedFile {
+    file: File,
+    /// How the pages are packed.
+    compression: Compression,
+}
 
 impl Length for CheckedFile {
     fn len(&self) -> u64 {
-        self.0.len()
+        self.file.len()
     }
 }
 
@@ -40,141 +357,133 @@ impl ChunkReader for CheckedFile {
 
     /// Readers are for the heads of pages only.
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        let head = self.0.get_read(start)?.take(HEAD);
-        match excessive(head.bytes().map_while(std::io::Result::ok)) {
-            Some(reason) => Err(ParquetError::General(reason)),
-            None => self.0.get_read(start),
-        }
+        let bytes = self.file.get_read(start)?.take(HEAD).bytes();
+        let head = match sound_head(bytes.map_while(std::io::Result::ok)) {
+            Ok(head) => head,
+            Err(reason) => return refused(reason),
+        };
+        self.check_packed(start, &head)?;
+        self.file.get_read(start)
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        self.0.get_bytes(start, length)
+        existing_bytes(&self.file, start, length)
     }
 }
 
-/// Why the page with this head is not read.
-fn excessive(head: impl Iterator<Item = u8>) -> Option<String> {
-    let Some((unpacked, packed)) = (Head { bytes: head }).sizes() else {
-        return Some("the head of a page is not one".to_owned());
+/// Makes a reader of unpacked bytes.
+type Unpacker = fn(std::io::Take<File>) -> Box<dyn Read>;
+
+impl CheckedFile {
+    /// Unpacks what the library would unpack without end, and keeps none of it.
+    fn check_packed(&self, start: u64, head: &Head) -> Result<()> {
+        let (times, unpack): (_, Unpacker) = match self.compression {
+            Compression::GZIP(_) => (GZIP_TIMES, |packed| Box::new(MultiGzDecoder::new(packed))),
+            Compression::LZ4 => (LZ4_TIMES, |packed| Box::new(FrameDecoder::new(packed))),
+            _ => return Ok(()),
+        };
+        if head.packed.saturating_mul(times) <= MOST {
+            return Ok(());
+        }
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(start + head.bytes + head.levels))?;
+        let packed = (head.packed as u64).saturating_sub(head.levels);
+        let unpacked = (head.unpacked as u64).saturating_sub(head.levels);
+        let mut reader = unpack(file.take(packed)).take(unpacked + 1);
+        // Damage is for the library to find: it stops there, as this does.
+        let grown = std::io::copy(&mut reader, &mut std::io::sink());
+        if grown.is_ok_and(|bytes| bytes > unpacked) {
+            return refused(format!(
+                "a page comes to more than the {} bytes that it says",
+                head.unpacked
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What the head of a page says.
+#[derive(Debug, PartialEq, Eq)]
+struct Head {
+    /// Bytes of the head itself.
+    bytes: u64,
+    unpacked: i64,
+    packed: i64,
+    /// Bytes of levels, which are not packed.
+    levels: u64,
+}
+
+/// The head of a page, or why the page is not read.
+fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<Head, String> {
+    let Some(head) = Head::read(&mut CompactWalk::new(bytes)) else {
+        return Err("the head of a page is not one".to_owned());
     };
+    let Head {
+        packed, unpacked, ..
+    } = head;
     let allowed = MOST.min(EASY.max(packed.saturating_mul(TIMES)));
-    (unpacked > allowed)
-        .then(|| format!("a page of {packed} bytes says that it comes to {unpacked}: not read"))
+    match unpacked > allowed {
+        true => Err(format!(
+            "a page of {packed} bytes says that it comes to {unpacked}: not read"
+        )),
+        false => Ok(head),
+    }
 }
 
-/// The head of a page, byte by byte.
-struct Head<I> {
-    bytes: I,
-}
-
-/// Kinds of fields in the compact protocol.
-mod kind {
-    pub(super) const TRUE: u8 = 1;
-    pub(super) const FALSE: u8 = 2;
-    pub(super) const BYTE: u8 = 3;
-    pub(super) const I16: u8 = 4;
-    pub(super) const I32: u8 = 5;
-    pub(super) const I64: u8 = 6;
-    pub(super) const DOUBLE: u8 = 7;
-    pub(super) const BINARY: u8 = 8;
-    pub(super) const LIST: u8 = 9;
-    pub(super) const SET: u8 = 10;
-    pub(super) const STRUCT: u8 = 12;
-}
-
-impl<I: Iterator<Item = u8>> Head<I> {
-    /// Unpacked and packed size.
-    fn sizes(&mut self) -> Option<(i64, i64)> {
+impl Head {
+    fn read(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<Head> {
         /// The kind of the page, both sizes, a checksum, and what belongs to the one or the other kind.
         const FIELDS: u8 = 8;
         let mut first = [0_i64; 3];
         for value in &mut first {
             // The field after the one before.
-            self.bytes
-                .next()
-                .filter(|&field| field == 0x10 | kind::I32)?;
-            // The library cuts off what is beyond 32 bits.
-            let number = i64::from(u32::try_from(self.number()?).ok()?);
-            *value = number >> 1 ^ -(number & 1);
+            walk.byte().filter(|&field| field == 0x10 | kind::I32)?;
+            *value = small(walk)?;
         }
-        let mut last = 3;
+        let (mut last, mut levels) = (3, 0);
         loop {
-            let (step, kind) = self.field()?;
+            let (step, kind) = walk.field()?;
             if kind == 0 {
-                return Some((first[1], first[2]));
+                return Some(Head {
+                    bytes: walk.passed(),
+                    unpacked: first[1],
+                    packed: first[2],
+                    levels,
+                });
             }
             last += step;
             if step == 0 || last > FIELDS {
                 return None;
             }
-            self.skip(kind, DEPTH)?;
-        }
-    }
-
-    /// What is added to the number of the field before, and the kind of the field; no kind at the end of a struct.
-    fn field(&mut self) -> Option<(u8, u8)> {
-        let field = self.bytes.next()?;
-        Some((field >> 4, field & 15))
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.bytes.next()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(value);
+            match (last, kind) {
+                (FIELDS, kind::STRUCT) => levels = level_bytes(walk)?,
+                _ => walk.skip(kind, DEPTH)?,
             }
         }
-        None
     }
+}
 
-    fn pass(&mut self, bytes: u64) -> Option<()> {
-        let last = usize::try_from(bytes).ok()?.checked_sub(1);
-        last.map_or(Some(()), |last| self.bytes.nth(last).map(drop))
-    }
+/// A number of which the library cuts off what is beyond 32 bits.
+fn small(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<i64> {
+    let number = i64::from(u32::try_from(walk.number()?).ok()?);
+    Some(number >> 1 ^ -(number & 1))
+}
 
-    /// Passes over the value of a field.
-    fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
-        let depth = depth.checked_sub(1)?;
+/// Bytes of both kinds of levels, from what belongs to a page of the second version.
+fn level_bytes(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
+    const LENGTHS: std::ops::RangeInclusive<u8> = 5..=6;
+    let (mut last, mut sum) = (0_u8, 0);
+    loop {
+        let (step, kind) = walk.field()?;
+        if kind == 0 {
+            return Some(sum);
+        }
+        last = last.checked_add(step)?;
         match kind {
-            kind::TRUE | kind::FALSE => Some(()),
-            kind::BYTE => self.pass(1),
-            kind::I16 | kind::I32 | kind::I64 => self.number().map(drop),
-            kind::DOUBLE => self.pass(8),
-            kind::BINARY => {
-                let length = self.number()?;
-                self.pass(length)
-            }
-            kind::LIST | kind::SET => self.skip_list(depth),
-            kind::STRUCT => loop {
-                let (step, kind) = self.field()?;
-                if kind == 0 {
-                    return Some(());
-                }
-                if step == 0 {
-                    self.number()?;
-                }
-                self.skip(kind, depth)?;
-            },
-            _ => None,
+            _ if step == 0 => return None,
+            kind::I32 if LENGTHS.contains(&last) => sum += u64::try_from(small(walk)?).ok()?,
+            _ => walk.skip(kind, DEPTH)?,
         }
-    }
-
-    fn skip_list(&mut self, depth: u32) -> Option<()> {
-        let (short, kind) = self.field()?;
-        let count = match short {
-            15 => self.number()?,
-            few => few.into(),
-        };
-        for _ in 0..count {
-            // In a list each truth value takes a byte.
-            match kind {
-                kind::TRUE | kind::FALSE => self.pass(1)?,
-                other => self.skip(other, depth)?,
-            }
-        }
-        Some(())
     }
 }
 
@@ -199,12 +508,12 @@ mod tests {
     }
 
     fn sizes(head: &[u8]) -> Option<(i64, i64)> {
-        let bytes = head.iter().copied();
-        Head { bytes }.sizes()
+        let head = Head::read(&mut CompactWalk::new(head.iter().copied()))?;
+        Some((head.unpacked, head.packed))
     }
 
     fn refused(head: &[u8]) -> Option<String> {
-        excessive(head.iter().copied())
+        sound_head(head.iter().copied()).err()
     }
 
     #[test]

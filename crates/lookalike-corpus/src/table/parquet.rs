@@ -1,22 +1,23 @@
 //! Parquet, one row group at a time: a broken group harms no other.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
-};
+use arrow_schema::SchemaRef;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader};
+use parquet::file::metadata::ParquetMetaData;
 
-use super::column;
-use super::pages::CheckedFile;
+use super::pages::{Part, Texts};
+use super::{column, footer, pages};
 use crate::chunk;
 use crate::decode;
 use crate::error::ReadError;
 use crate::guard::guarded;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
-use crate::source::Source;
+use crate::source::{Skip, Source};
 
 /// Rows are decoded in batches of about this many bytes.
 const BATCH_BYTES: i64 = 4 << 20;
@@ -30,6 +31,8 @@ pub(crate) struct ParquetTable<'a> {
     limit: usize,
     /// The file and what its footer says, or what is wrong with them.
     file: Result<(File, ArrowReaderMetadata), String>,
+    /// What texts are read as.
+    texts: Texts,
     /// The row group that is read next.
     next_group: usize,
     rows: Option<ParquetRecordBatchReader>,
@@ -47,15 +50,12 @@ impl<'a> ParquetTable<'a> {
     ) -> Result<ParquetTable<'a>, ReadError> {
         decode::Decoder::open(source)?;
         let file = File::open(source.file()).map_err(|error| decode::io_error(source, error))?;
-        let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()));
-        let metadata = metadata.and_then(|metadata| match impossible(&metadata, source.bytes) {
-            Some(reason) => Err(reason),
-            None => Ok(metadata),
-        });
+        let metadata = footer::load(&file);
         Ok(ParquetTable {
             source,
             limit: chunk::max_document_bytes(options),
             file: metadata.map(|metadata| (file, metadata)),
+            texts: Texts::Views,
             next_group: 0,
             rows: None,
             batch: None,
@@ -64,27 +64,37 @@ impl<'a> ParquetTable<'a> {
         })
     }
 
-    /// Gets the next batch; false at the end.
-    fn next_batch(&mut self, sink: &mut RowSink<'_>) -> bool {
+    /// The same table, whose batches have the types of its schema.
+    pub(super) fn with_own_types(self) -> Self {
+        ParquetTable {
+            texts: Texts::AsWritten,
+            ..self
+        }
+    }
+
+    /// The next batch that can be read; none at the end.
+    pub(super) fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch> {
         loop {
             if let Some(rows) = &mut self.rows {
                 match guarded(|| rows.next().transpose()) {
-                    Ok(Some(batch)) => {
-                        self.at = 0;
-                        self.batch = Some(batch);
-                        return true;
-                    }
+                    Ok(Some(batch)) => return Some(batch),
                     Ok(None) => self.rows = None,
-                    Err(reason) => self.lose(&reason, sink),
+                    Err(reason) => self.lose(&reason, skips),
                 }
             } else {
                 match self.open_group() {
-                    Ok(false) => return false,
+                    Ok(false) => return None,
                     Ok(true) => {}
-                    Err(reason) => self.lose(&reason, sink),
+                    Err(reason) => self.lose(&reason, skips),
                 }
             }
         }
+    }
+
+    /// The schema of the batches, and what the footer says; none if it cannot be read.
+    pub(super) fn metadata(&self) -> Option<(&SchemaRef, &Arc<ParquetMetaData>)> {
+        let (_, metadata) = self.file.as_ref().ok()?;
+        Some((metadata.schema(), metadata.metadata()))
     }
 
     /// Begins the next row group; false if there is none.
@@ -101,24 +111,22 @@ impl<'a> ParquetTable<'a> {
         self.next_group += 1;
         let per_row = group.total_byte_size() / group.num_rows().max(1);
         let rows = (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS) as usize;
-        let file = CheckedFile(file.try_clone().map_err(|error| error.to_string())?);
-        let metadata = metadata.clone();
-        let reader = guarded(|| {
-            ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
-                .with_row_groups(vec![number])
-                .with_batch_size(rows)
-                .build()
-        })?;
+        let file = file.try_clone().map_err(|error| error.to_string())?;
+        let part = Part {
+            groups: vec![number],
+            columns: ProjectionMask::all(),
+            texts: self.texts,
+        };
+        let reader = guarded(|| pages::record_batches(file, metadata, part, rows))?;
         self.rows = Some(reader);
         Ok(true)
     }
 
     /// What is left of the row group cannot be read.
-    fn lose(&mut self, reason: &str, sink: &mut RowSink<'_>) {
+    fn lose(&mut self, reason: &str, skips: &mut Vec<Skip>) {
         self.rows = None;
         let reason = format!("row group {}: {reason}", self.next_group);
-        sink.skips
-            .push(chunk::lost(self.source, self.number, reason));
+        skips.push(chunk::lost(self.source, self.number, reason));
     }
 }
 
@@ -130,8 +138,10 @@ impl RowReader for ParquetTable<'_> {
         }
         while !sink.is_full() {
             match self.batch.take() {
-                None if self.next_batch(sink) => {}
-                None => return Ok(true),
+                None => match self.next_batch(sink.skips) {
+                    None => return Ok(true),
+                    batch => (self.batch, self.at) = (batch, 0),
+                },
                 Some(batch) => {
                     self.at = column::add_rows(&batch, self.at, self.number, self.limit, sink);
                     if self.at < batch.num_rows() {
@@ -157,25 +167,4 @@ impl RowReader for ParquetTable<'_> {
         let bytes: i64 = read.map(|group| group.compressed_size().max(0)).sum();
         (bytes as u64).min(self.source.bytes)
     }
-}
-
-/// What a footer says that cannot be true of a file of this size.
-fn impossible(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Option<String> {
-    let fits = |value: i64| u64::try_from(value).is_ok_and(|value| value <= file_bytes);
-    for (number, group) in metadata.metadata().row_groups().iter().enumerate() {
-        let number = number + 1;
-        if group.num_rows() < 0 {
-            return Some(format!("row group {number} has {} rows", group.num_rows()));
-        }
-        for column in group.columns() {
-            let (start, bytes) = (column.data_page_offset(), column.compressed_size());
-            if !fits(start) || !fits(bytes) {
-                return Some(format!(
-                    "column {} of row group {number} lies beyond the end of the file",
-                    column.column_path()
-                ));
-            }
-        }
-    }
-    None
 }

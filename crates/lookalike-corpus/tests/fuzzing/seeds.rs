@@ -224,10 +224,12 @@ mod columns {
     use arrow_array::{
         ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StringViewArray,
     };
-    use arrow_ipc::writer::{FileWriter, StreamWriter};
+    use arrow_ipc::CompressionType;
+    use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
     use parquet::arrow::ArrowWriter;
-    use parquet::basic::Compression;
-    use parquet::file::properties::WriterProperties;
+    use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
+    use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
+    use parquet::schema::types::ColumnPath;
 
     fn batch() -> RecordBatch {
         let columns: [(&str, ArrayRef); 4] = [
@@ -259,29 +261,90 @@ mod columns {
         RecordBatch::try_from_iter(columns).expect("columns of one length")
     }
 
-    pub(super) fn parquet() -> Vec<Vec<u8>> {
-        let pack = |compression| {
-            let properties = WriterProperties::builder()
-                .set_compression(compression)
-                .set_max_row_group_row_count(Some(2))
-                .build();
-            let mut writer = ArrowWriter::try_new(Vec::new(), batch().schema(), Some(properties))
-                .expect("a schema");
-            writer.write(&batch()).expect("memory");
-            writer.into_inner().expect("memory")
+    /// Texts that every codec makes shorter.
+    fn packable() -> RecordBatch {
+        let text = |start: &str| {
+            format!(
+                "{start} {}",
+                "the ferry left the harbour at nine ".repeat(12)
+            )
         };
-        vec![pack(Compression::UNCOMPRESSED), pack(Compression::SNAPPY)]
+        let texts: Vec<String> = ["one", "two", "one"]
+            .iter()
+            .map(|start| text(start))
+            .collect();
+        let columns: [(&str, ArrayRef); 2] = [
+            ("id", Arc::new(Int64Array::from(vec![7; 3]))),
+            ("text", Arc::new(StringArray::from(texts))),
+        ];
+        RecordBatch::try_from_iter(columns).expect("columns of one length")
     }
 
+    fn parquet_of(batch: &RecordBatch, properties: WriterPropertiesBuilder) -> Vec<u8> {
+        let properties = properties.set_max_row_group_row_count(Some(2)).build();
+        let writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties));
+        let mut writer = writer.expect("a schema");
+        writer.write(batch).expect("memory");
+        writer.into_inner().expect("memory")
+    }
+
+    /// Every codec that is built in, every encoding of texts, both versions of pages.
+    pub(super) fn parquet() -> Vec<Vec<u8>> {
+        let properties = WriterProperties::builder;
+        let codecs = [
+            Compression::SNAPPY,
+            Compression::GZIP(GzipLevel::default()),
+            Compression::LZ4,
+            Compression::LZ4_RAW,
+            Compression::ZSTD(ZstdLevel::default()),
+        ];
+        let encodings = [
+            Encoding::PLAIN,
+            Encoding::DELTA_LENGTH_BYTE_ARRAY,
+            Encoding::DELTA_BYTE_ARRAY,
+        ];
+        let packed = codecs
+            .into_iter()
+            .map(|codec| parquet_of(&packable(), properties().set_compression(codec)));
+        let encoded = encodings.into_iter().map(|encoding| {
+            let text = || ColumnPath::from("text");
+            let properties = properties()
+                .set_column_dictionary_enabled(text(), false)
+                .set_column_encoding(text(), encoding)
+                .set_writer_version(WriterVersion::PARQUET_2_0);
+            parquet_of(&packable(), properties)
+        });
+        let plain = parquet_of(&batch(), properties());
+        std::iter::once(plain)
+            .chain(packed)
+            .chain(encoded)
+            .collect()
+    }
+
+    /// Files and streams, plain and with both codecs.
     pub(super) fn arrow() -> Vec<Vec<u8>> {
-        let schema = batch().schema();
-        let mut file = FileWriter::try_new(Vec::new(), &schema).expect("a schema");
-        file.write(&batch()).expect("memory");
-        let mut stream = StreamWriter::try_new(Vec::new(), &schema).expect("a schema");
-        stream.write(&batch()).expect("memory");
-        vec![
-            file.into_inner().expect("memory"),
-            stream.into_inner().expect("memory"),
-        ]
+        let codecs = [
+            None,
+            Some(CompressionType::LZ4_FRAME),
+            Some(CompressionType::ZSTD),
+        ];
+        let write = |codec: Option<CompressionType>| {
+            let batch = if codec.is_some() { packable() } else { batch() };
+            let options = || {
+                let options = IpcWriteOptions::default().try_with_compression(codec);
+                options.expect("built in")
+            };
+            let file = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options());
+            let mut file = file.expect("a schema");
+            file.write(&batch).expect("memory");
+            let stream = StreamWriter::try_new_with_options(Vec::new(), &batch.schema(), options());
+            let mut stream = stream.expect("a schema");
+            stream.write(&batch).expect("memory");
+            [
+                file.into_inner().expect("memory"),
+                stream.into_inner().expect("memory"),
+            ]
+        };
+        codecs.into_iter().flat_map(write).collect()
     }
 }

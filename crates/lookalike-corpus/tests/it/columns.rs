@@ -10,7 +10,8 @@ use arrow_array::{
     LargeStringArray, NullArray, RecordBatch, StringArray, StringViewArray, StructArray,
     TimestampMicrosecondArray,
 };
-use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use lookalike_corpus::{InputOptions, SkipKind, TextState};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -19,6 +20,7 @@ use parquet::file::metadata::{
 };
 use parquet::file::properties::WriterProperties;
 
+use crate::fuzzing::allocation;
 use crate::support::{Corpus, Reading, read, read_raw};
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
@@ -379,5 +381,117 @@ fn huge_declared_pages_are_not_believed() {
                 .any(|skip| skip.kind == SkipKind::Damaged);
             assert!(told || reading.texts().len() == 6, "{name}");
         }
+    }
+}
+
+/// An Arrow file of one text of zeros, and where the length of the text stands in it.
+fn packed_zeros(codec: CompressionType, bytes: usize) -> (Vec<u8>, usize) {
+    let text = "0".repeat(bytes);
+    let batch = batch(vec![("text", Arc::new(StringArray::from(vec![text])))]);
+    let options = IpcWriteOptions::default()
+        .try_with_compression(Some(codec))
+        .unwrap();
+    let mut writer =
+        FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+    writer.write(&batch).unwrap();
+    let file = writer.into_inner().unwrap();
+    let magic: [u8; 4] = match codec {
+        CompressionType::LZ4_FRAME => [0x04, 0x22, 0x4d, 0x18],
+        _ => [0x28, 0xb5, 0x2f, 0xfd],
+    };
+    let length = [&(bytes as u64).to_le_bytes()[..], &magic].concat();
+    let at = file.windows(12).position(|window| window == length);
+    (file, at.unwrap())
+}
+
+#[test]
+fn a_buffer_that_grows_beyond_its_length_is_refused_before_it_is_unpacked() {
+    let bytes = 120 << 20;
+    for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
+        let (mut file, at) = packed_zeros(codec, bytes);
+        file[at..at + 8].copy_from_slice(&1000_u64.to_le_bytes());
+        let corpus = Corpus::with("t.arrow", &file);
+        let options = InputOptions::default();
+        let inputs = corpus.inputs("t.arrow", &options);
+        allocation::largest();
+        let reading = read(&inputs, &options);
+        let largest = allocation::largest();
+        assert!(largest < 32 << 20, "{codec:?}: {largest}");
+        assert_eq!(reading.records.len(), 0);
+        assert_eq!(reading.skips.len(), 1, "{codec:?}");
+    }
+}
+
+#[test]
+fn a_batch_over_the_limit_is_refused_with_a_remedy() {
+    let (file, _) = packed_zeros(CompressionType::ZSTD, 3 << 20);
+    let corpus = Corpus::with("t.arrow", &file);
+    let read_up_to = |max_batch_bytes| {
+        let options = InputOptions {
+            max_batch_bytes,
+            ..InputOptions::default()
+        };
+        read(&corpus.inputs("t.arrow", &options), &options)
+    };
+    assert_eq!(read_up_to(4 << 20).records.len(), 1);
+    let refused = read_up_to(2 << 20);
+    assert_eq!(refused.records.len(), 0);
+    assert!(
+        refused.skips[0].reason.contains("write smaller batches"),
+        "{:?}",
+        refused.skips
+    );
+}
+
+/// A dictionary makes a table small in which one long text stands again and again; each row is the whole text.
+#[test]
+fn a_long_text_in_many_rows_is_read_without_a_copy_for_each() {
+    let text = "the ferry left the harbour ".repeat(10_000);
+    let texts = StringArray::from_iter_values(std::iter::repeat_n(text.as_str(), 500));
+    let corpus = written(
+        "t.parquet",
+        |path, batch| parquet_rows(path, batch, 1 << 20),
+        &with_text(Arc::new(texts)),
+    );
+    let options = InputOptions::default();
+    let inputs = corpus.inputs("t.parquet", &options);
+    let mut records = 0;
+    allocation::largest();
+    for chunk in inputs.chunks(&options) {
+        let chunk = chunk.unwrap();
+        assert!(chunk.skips.is_empty(), "{:?}", chunk.skips);
+        records += chunk.records;
+    }
+    let largest = allocation::largest();
+    assert_eq!(records, 500);
+    assert!(largest < 32 << 20, "{largest}");
+}
+
+/// Eight zeros where a message should begin are the mark of the end: what stands behind it was never looked at.
+#[test]
+fn a_mark_of_the_end_before_the_end_is_told() {
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["one", "two"]));
+    for (name, write) in &KINDS[1..] {
+        let corpus = written(name, *write, &with_text(texts.clone()));
+        let whole = std::fs::read(corpus.path(name)).unwrap();
+        let places: Vec<usize> = (8..whole.len() - 8)
+            .filter(|&at| whole[at..at + 4] == [0xff; 4] && whole[at + 4..at + 8] != [0; 4])
+            .collect();
+        let batch = *places.last().unwrap();
+        let mut bytes = whole.clone();
+        bytes[batch..batch + 8].fill(0);
+        std::fs::write(corpus.path(name), bytes).unwrap();
+        let options = InputOptions::default();
+        let reading = read(&corpus.inputs(name, &options), &options);
+        assert_eq!(
+            (reading.records.len(), reading.skips.len()),
+            (0, 1),
+            "{name}"
+        );
+        assert!(
+            reading.skips[0].reason.contains("mark"),
+            "{:?}",
+            reading.skips
+        );
     }
 }

@@ -83,8 +83,8 @@ fn a_damaged_document_keeps_its_number() {
     let bad = reading.records[0].as_ref().unwrap_err();
     assert_eq!((bad.source, bad.number, bad.kind), (0, 0, BadKind::Damaged));
     assert_eq!(reading.texts(), ["fine"]);
-    assert_eq!(reading.skips[0].kind, SkipKind::Damaged);
-    assert!(reading.skips[0].offset.is_some());
+    // It is one loss, not a record and a part of a file besides.
+    assert_eq!(reading.skips, []);
     assert_eq!(read_raw(&inputs, &options).len(), 2);
 }
 
@@ -160,40 +160,73 @@ fn a_document_over_the_limit_has_no_text() {
     );
 }
 
-#[test]
-fn a_file_that_changes_stops_the_reading() {
+/// What becomes of a file that is not what it was when it was found.
+fn changes(name: &str, bytes: &[u8], check: impl Fn(Reading, &str)) {
     let options = InputOptions::default();
-    for (name, bytes) in [("a.jsonl", &b"{\"text\":\"a\"}\n"[..]), ("a.txt", b"text")] {
-        let corpus = Corpus::with(name, bytes);
-        let inputs = corpus.inputs(name, &options);
-        let path = corpus.add(name, &[bytes, bytes].concat());
-        let error = inputs.chunks(&options).find_map(Result::err).unwrap();
-        assert!(matches!(error, ReadError::Changed { .. }), "{error}");
-        assert!(error.to_string().contains(name));
-        // The same size but another time is a change, too.
-        fs::write(&path, bytes).unwrap();
-        let later = SystemTime::now() + Duration::from_secs(10);
-        fs::File::options()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_modified(later)
-            .unwrap();
-        let error = inputs.chunks(&options).find_map(Result::err).unwrap();
-        assert!(matches!(error, ReadError::Changed { .. }), "{error}");
-        fs::remove_file(&path).unwrap();
-        let error = inputs.chunks(&options).find_map(Result::err).unwrap();
-        assert!(matches!(error, ReadError::Io { .. }), "{error}");
-    }
+    let corpus = Corpus::with(name, bytes);
+    let inputs = corpus.inputs(name, &options);
+    let path = corpus.add(name, &[bytes, bytes].concat());
+    let reading = || Reading {
+        error: inputs.chunks(&options).find_map(Result::err),
+        bad: read(&inputs, &options)
+            .records
+            .into_iter()
+            .filter_map(Result::err)
+            .collect(),
+    };
+    check(reading(), "changed");
+    // The same size but another time is a change, too.
+    fs::write(&path, bytes).unwrap();
+    let later = SystemTime::now() + Duration::from_secs(10);
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(later)
+        .unwrap();
+    check(reading(), "changed");
+    fs::remove_file(&path).unwrap();
+    check(reading(), "No such file");
+}
+
+struct Reading {
+    error: Option<ReadError>,
+    bad: Vec<lookalike_corpus::BadRecord>,
+}
+
+#[test]
+fn a_file_of_records_that_changes_stops_the_reading() {
+    let options = InputOptions::default();
+    let bytes = b"{\"text\":\"a\"}\n";
+    let corpus = Corpus::with("a.jsonl", bytes);
+    let inputs = corpus.inputs("a.jsonl", &options);
+    let path = corpus.add("a.jsonl", &bytes.repeat(2));
+    let error = || inputs.chunks(&options).find_map(Result::err).unwrap();
+    assert!(matches!(error(), ReadError::Changed { .. }));
+    assert!(error().to_string().contains("a.jsonl"));
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(error(), ReadError::Io { .. }));
+}
+
+#[test]
+fn a_document_that_changes_is_lost_alone() {
+    changes("a.txt", b"text", |reading, reason| {
+        assert!(reading.error.is_none());
+        let [bad] = &reading.bad[..] else {
+            panic!("{:?}", reading.bad);
+        };
+        assert_eq!(bad.kind.as_str(), "unreadable");
+        assert!(bad.reason.contains(reason), "{}", bad.reason);
+    });
 }
 
 #[test]
 fn after_an_error_the_reader_is_at_its_end() {
     let options = InputOptions::default();
-    let corpus = Corpus::with("a.txt", b"a");
+    let corpus = Corpus::with("a.jsonl", b"{}\n");
     corpus.add("b.txt", b"b");
     let inputs = corpus.inputs("", &options);
-    fs::remove_file(corpus.path("a.txt")).unwrap();
+    fs::remove_file(corpus.path("a.jsonl")).unwrap();
     let mut chunks = inputs.chunks(&options);
     assert!(chunks.next().unwrap().is_err());
     assert!(chunks.next().is_none());

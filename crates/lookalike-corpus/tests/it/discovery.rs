@@ -216,18 +216,32 @@ mod unix {
         symlink(corpus.path("b/two.txt"), corpus.path("c/d/two.txt")).unwrap();
         let outside = Corpus::with("far.txt", b"far");
         symlink(outside.path(""), corpus.path("d")).unwrap();
+        symlink(outside.path("far.txt"), corpus.path("e.txt")).unwrap();
+        let within = [
+            SkipKind::Unreadable,
+            SkipKind::Duplicate,
+            SkipKind::Loop,
+            SkipKind::Loop,
+        ];
+        // What leads out of the folder is not read, whatever is there, but told.
         let inputs = discover(&corpus, &[""]).unwrap();
+        assert_eq!(inputs.sources.len(), 5);
+        let outside_kinds = [SkipKind::Outside; 2];
+        assert_eq!(kinds(&inputs), [&within[..], &outside_kinds].concat());
+        let options = InputOptions {
+            follow_links: true,
+            ..InputOptions::default()
+        };
+        let inputs = corpus.inputs("", &options);
         assert_eq!(names(&corpus, &inputs).last().unwrap(), "d/far.txt");
         assert_eq!(inputs.sources.len(), 6);
         assert_eq!(
             kinds(&inputs),
-            [
-                SkipKind::Unreadable,
-                SkipKind::Duplicate,
-                SkipKind::Loop,
-                SkipKind::Loop
-            ]
+            [&within[..], &[SkipKind::Duplicate]].concat()
         );
+        // A link that is named is what it leads to.
+        assert_eq!(discover(&corpus, &["d"]).unwrap().sources.len(), 1);
+        assert_eq!(discover(&corpus, &["e.txt"]).unwrap().sources.len(), 1);
     }
 
     #[test]

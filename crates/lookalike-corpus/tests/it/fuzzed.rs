@@ -39,6 +39,30 @@ fn mutations_break_no_promise() {
     }
 }
 
+/// A flipped bit turns a short length into a long one, wherever it stands.
+#[test]
+fn no_wrong_byte_asks_for_much_memory() {
+    const FLIPS: [u8; 4] = [0x01, 0x40, 0x80, 0xff];
+    let folder = tempfile::tempdir().unwrap();
+    let binary = |target: &&Target| ["packed", "parquet", "arrow"].contains(&target.name);
+    for &target in TARGETS.iter().filter(binary) {
+        for (number, seed) in seeds(target.name).iter().enumerate() {
+            let places = (number % 3..seed.len()).step_by(3);
+            for (at, flip) in places.zip(FLIPS.into_iter().cycle()) {
+                let mut bytes = seed.clone();
+                bytes[at] ^= flip;
+                timed(target, &bytes, folder.path());
+            }
+            // Lengths of eight bytes, where they are aligned.
+            for at in (0..seed.len().saturating_sub(8)).step_by(16) {
+                let mut bytes = seed.clone();
+                bytes[at..at + 8].copy_from_slice(&(1_u64 << 45).to_le_bytes());
+                timed(target, &bytes, folder.path());
+            }
+        }
+    }
+}
+
 /// Inputs that once broke something, as libFuzzer left them.
 #[test]
 fn what_fuzzing_found_stays_mended() {

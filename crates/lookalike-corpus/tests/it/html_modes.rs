@@ -30,7 +30,7 @@ fn page() -> String {
 
 #[test]
 fn fast_and_main_leave_furniture_out_and_keep_paragraphs() {
-    for mode in ["fast/2", "main/3"] {
+    for mode in ["fast/2", "main/4"] {
         let text = text(mode, &page());
         for absent in ["Home", "Older story", "Imprint", "Ferry & harbour"] {
             assert!(!text.contains(absent), "{mode}: {absent} in {text}");
@@ -48,7 +48,7 @@ fn fast_and_main_leave_furniture_out_and_keep_paragraphs() {
 
 #[test]
 fn notes_count_when_asked_for() {
-    for mode in ["visible", "fast/2", "main/3"] {
+    for mode in ["visible", "fast/2", "main/4"] {
         let plain = text(mode, &page());
         assert!(
             !plain.contains("a white ferry") && !plain.contains("/tides"),
@@ -72,7 +72,7 @@ fn a_list_of_links_is_not_lost() {
         .map(|i| format!("<li><a href=/{i}>Harbour number {i}</a>"))
         .collect();
     let page = format!("<nav><a href=/>Home</a></nav><ul>{links}</ul>");
-    for mode in ["fast/2", "main/3"] {
+    for mode in ["fast/2", "main/4"] {
         let text = text(mode, &page);
         assert!(
             text.contains("Harbour number 0") && text.contains("Harbour number 39"),
@@ -98,7 +98,10 @@ fn a_mode_that_is_not_built_in_is_refused_by_name() {
             continue;
         }
         let error = quality.unwrap_err().to_string();
-        assert!(error.contains("Cargo feature `quality`"), "{error}");
+        assert!(
+            error.contains("cargo build --release -p lookalike-cli --features quality"),
+            "{error}"
+        );
         assert!(error.contains(&format!("mode `{name}`")), "{error}");
     }
 }
@@ -223,7 +226,7 @@ fn hostile_pages_fall_back_to_the_fast_mode() {
         ] {
             let page = format!("{story}{hostile}");
             let start = &hostile[..20];
-            let main = text("main/3", &page);
+            let main = text("main/4", &page);
             assert!(main.contains("The ferry left the harbour"), "main: {start}");
             assert!(!wild || main == text("fast/2", &page), "{start}");
             if cfg!(feature = "quality") {

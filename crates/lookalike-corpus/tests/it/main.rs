@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+#[global_allocator]
+static ALLOCATOR: fuzzing::allocation::Watched = fuzzing::allocation::Watched;
+
 mod archives;
 mod charsets;
 #[cfg(feature = "parquet")]

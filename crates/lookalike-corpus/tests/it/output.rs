@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::{Read, Write};
 
-use lookalike_corpus::{AtomicFile, Compression, FileTree, InputOptions, Inputs, remove_leftovers};
+use lookalike_corpus::{
+    AtomicFile, Compression, FileTree, InputOptions, Inputs, Transfer, remove_leftovers,
+};
 
 use crate::support::{Corpus, gzip};
 
@@ -114,7 +116,9 @@ fn documents_are_copied_byte_for_byte() {
     let out = tempfile::tempdir().unwrap();
     for source in 0..2 {
         assert!(tree.path(source).is_relative());
-        let bytes = tree.copy(&inputs, source, out.path()).unwrap();
+        let bytes = tree
+            .copy(&inputs, source, out.path(), Transfer::Copy)
+            .unwrap();
         assert_eq!(bytes, inputs.sources[source as usize].bytes);
         let original = fs::read(inputs.sources[source as usize].path().unwrap()).unwrap();
         assert_eq!(
@@ -124,7 +128,7 @@ fn documents_are_copied_byte_for_byte() {
     }
     assert!(tree.path(1).ends_with("sub/a.txt.gz"));
     corpus.add("b.html", b"longer now");
-    assert!(tree.copy(&inputs, 0, out.path()).is_err());
+    assert!(tree.copy(&inputs, 0, out.path(), Transfer::Copy).is_err());
 }
 
 #[cfg(target_os = "linux")]
@@ -163,7 +167,8 @@ fn paths_never_collide_and_never_leave_the_directory() {
         let path = tree.path(source).to_str().unwrap().to_lowercase();
         assert!(!path.split('/').any(|name| name == ".."), "{path}");
         assert!(seen.insert(path));
-        tree.copy(&inputs, source, out.path()).unwrap();
+        tree.copy(&inputs, source, out.path(), Transfer::Copy)
+            .unwrap();
     }
     assert_eq!(seen.len(), names.len() + 2);
 }

@@ -121,7 +121,7 @@ pub(crate) fn read(inputs: &Inputs, options: &InputOptions) -> Reading {
                 id: record.id.into_owned(),
                 text: record.text.into_owned(),
                 state: record.text_state,
-                rank: record.rank,
+                rank: record.rank.number(),
                 replaced: record.replaced,
             }));
         });

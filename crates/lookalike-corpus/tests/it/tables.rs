@@ -69,7 +69,7 @@ fn a_row_with_other_fields_is_bad_and_harms_no_other() {
         (bad.kind, bad.place().as_str()),
         (BadKind::Fields, "record 2")
     );
-    assert_eq!(bad.reason, "the row has 3 fields, the line of names 2");
+    assert_eq!(bad.reason, "the row has 3 fields, the first row 2");
 }
 
 #[test]

@@ -1,21 +1,24 @@
 //! A request to a collection, and the way that all of them take: its options are read, then its body within the bounds, then
-//! a worker does what is asked, then the answer holds its share of memory until it is sent.
+//! a worker does what is asked, then the answer holds its memory until it is sent.
 
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::response::Response;
-use lookalike_store::{Collection, CollectionSettings, Outcome, StoreError, Time, Write};
+use lookalike_store::{
+    Collection, CollectionSettings, Outcome, StoreError, StoredScheme, Time, Write,
+};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::app::App;
 use crate::endpoint::held;
-use crate::memory::Share;
+use crate::gate::KeyName;
+use crate::memory::WorkPermit;
 use crate::problem::Problem;
 use crate::request::{Form, Item, Items, Received, Written, parse_one, receive};
-use crate::sketch::Bench;
+use crate::sketch::{Bench, default_scheme, scratch_per_byte};
 use crate::worker::here;
 
 /// Requests that wait to be written before more are refused.
@@ -28,6 +31,8 @@ pub(crate) struct Asked<O> {
     /// one is made.
     pub(crate) name: String,
     pub(crate) options: O,
+    /// Whose key it came with.
+    pub(crate) by: Option<KeyName>,
     request: Request,
 }
 
@@ -50,6 +55,7 @@ impl<O: DeserializeOwned> FromRequest<Arc<App>> for Asked<O> {
             app: Arc::clone(app),
             name,
             options,
+            by: parts.extensions.get().cloned(),
             request: Request::from_parts(parts, body),
         })
     }
@@ -116,15 +122,47 @@ impl Cost {
         quick: true,
     };
 
-    fn of(self, request: &Request, batch: usize, largest: usize) -> usize {
-        use axum::body::HttpBody as _;
-        let length = request.body().size_hint().upper();
-        let length = length.map_or(largest, |length| usize::try_from(length).unwrap_or(largest));
-        let length = length.min(largest);
+    /// Memory for the work on a body and for the answer.
+    fn of(self, body: &Received, batch: usize) -> usize {
+        let length = body.bytes.len();
         // The smallest item, of the compact form, has eight bytes.
         let items = batch.min(length / 8).max(1);
-        self.fixed + items * self.item + length * self.byte
+        LEAST + self.fixed + items * self.item + length * (BYTES_PER_BYTE + self.byte)
     }
+}
+
+/// Memory that a request takes in any case.
+const LEAST: usize = 16 << 10;
+/// Memory that work takes for each byte of a body, sketches apart: what is parsed of it, and what is extracted from that.
+const BYTES_PER_BYTE: usize = 4;
+
+/// Memory that a worker needs to sketch the texts of a body, one after the other.
+fn sketch_bytes(app: &App, name: &str, body: &Received) -> usize {
+    if body.form == Form::Packed || body.bytes.len() <= SMALL {
+        return 0;
+    }
+    let per_byte = match app.store.try_collection(name) {
+        Some(Ok(collection)) => scratch_per_byte(&collection.settings().scheme),
+        // It will be refused.
+        Some(Err(_)) => 0,
+        // It waits for a collection that is being made or removed.
+        None => scratch_per_byte(&StoredScheme::from(&default_scheme())),
+    };
+    longest_string(&body.bytes).saturating_mul(per_byte)
+}
+
+/// Bytes of the longest string of a JSON text, at least: where there is none, nothing is sketched.
+fn longest_string(json: &[u8]) -> usize {
+    let (mut longest, mut begun) = (0, 0);
+    for quote in memchr::memchr_iter(b'"', json) {
+        let escapes = json[begun..quote].iter().rev();
+        if escapes.take_while(|byte| **byte == b'\\').count() % 2 == 1 {
+            continue;
+        }
+        longest = longest.max(quote - begun);
+        begun = quote + 1;
+    }
+    longest
 }
 
 impl Received {
@@ -143,12 +181,13 @@ impl<O> Asked<O> {
         self,
         cost: Cost,
         work: impl FnOnce(Task<'_>) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<(T, Share), Problem> {
+    ) -> Result<(T, WorkPermit), Problem> {
         let Self {
             app, name, request, ..
         } = self;
-        let extra = cost.of(&request, app.limits.batch, app.limits.body_bytes);
-        let (body, share) = receive(&app, request, extra).await?;
+        let body = receive(&app, request).await?;
+        let bytes = cost.of(&body, app.limits.batch) + sketch_bytes(&app, &name, &body);
+        let permit = app.memory.work(bytes).await?;
         let task = |app: &App, bench: &mut Bench, collection: Arc<Collection>, body| {
             work(Task {
                 bench,
@@ -165,14 +204,14 @@ impl<O> Asked<O> {
         {
             let collection = collection?;
             let done = here(|bench| task(&app, bench, collection, body))?;
-            return Ok((done, share));
+            return Ok((done, permit));
         }
         let on_worker = Arc::clone(&app);
         let done = app.workers.run(move |bench| {
             let collection = on_worker.collection(&name)?;
             task(&on_worker, bench, collection, body)
         });
-        Ok((done.await?, share))
+        Ok((done.await?, permit))
     }
 
     /// As [`Asked::on_worker`], of an answer that is ready then.
@@ -181,23 +220,29 @@ impl<O> Asked<O> {
         cost: Cost,
         work: impl FnOnce(Task<'_>) -> Result<Written, Problem> + Send + 'static,
     ) -> Result<Response, Problem> {
-        let (written, share) = self.on_worker(cost, work).await?;
-        Ok(held(written, share))
+        let (written, permit) = self.on_worker(cost, work).await?;
+        Ok(held(written, permit))
     }
 
     /// As [`Asked::on_worker`], of work that needs no collection.
     pub(crate) async fn alone<T: Send + 'static>(
         self,
         work: impl FnOnce(&App, String, Received) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<(T, Share), Problem> {
+    ) -> Result<(T, WorkPermit), Problem> {
         let Self {
             app, name, request, ..
         } = self;
-        let (body, share) = receive(&app, request, 0).await?;
+        let body = receive(&app, request).await?;
+        let permit = app.memory.work(body_bytes(&body)).await?;
         let on_worker = Arc::clone(&app);
         let done = app.workers.run(move |_| work(&on_worker, name, body));
-        Ok((done.await?, share))
+        Ok((done.await?, permit))
     }
+}
+
+/// Memory for the work on a body of which no text is sketched.
+pub(crate) fn body_bytes(body: &Received) -> usize {
+    Cost::default().of(body, 1)
 }
 
 /// Writes that are on their way.
@@ -226,5 +271,23 @@ impl Task<'_> {
                 let _ = done.send(outcomes);
             });
         Ok(Submitted(submitted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_string_is_found_whatever_is_escaped_in_it() {
+        for (json, longest) in [
+            ("", 0),
+            ("{}", 0),
+            (r#"{"a":"bcd"}"#, 3),
+            (r#"["a\"b\\","c"]"#, 6),
+            (r#"["\\\"","c"]"#, 4),
+        ] {
+            assert_eq!(longest_string(json.as_bytes()), longest, "{json}");
+        }
     }
 }

@@ -19,9 +19,11 @@ use crate::request::{ChangedCollection, KeptParts, NewCollection, Written};
 
 /// A collection as it is shown.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Collection")]
 pub(crate) struct Shown {
     name: String,
     /// `open`, or `damaged`: then nothing else is known.
+    #[schemars(extend("enum" = ["open", "damaged"]))]
     state: &'static str,
     #[serde(flatten)]
     open: Option<Open>,
@@ -105,7 +107,8 @@ pub(crate) async fn show(asked: Asked<Nothing>) -> Result<Response, Problem> {
 
 /// `PUT /v1/collections/NAME`: makes it; the one that is there when it has the same settings.
 pub(crate) async fn create(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let work = |app: &App, name: String, body: crate::request::Received| {
+    let by = asked.by.clone();
+    let work = move |app: &App, name: String, body: crate::request::Received| {
         let settings = object::<NewCollection>(&body.bytes, body.form)?.settings()?;
         let known = app.store.collections();
         let is_new = known.iter().all(|(other, _)| *other != name);
@@ -121,12 +124,12 @@ pub(crate) async fn create(asked: Asked<Nothing>) -> Result<Response, Problem> {
         let collection = app.store.create_collection(&name, &settings)?;
         if is_new {
             let entry = Entry::new(Level::Info, "collection-created");
-            app.log.say(&entry.with("collection", name.as_str()));
+            app.log_change(entry.with("collection", name.as_str()), by.as_ref());
         }
         Ok((is_new, Written::json(&Shown::of(name, Ok(collection)))))
     };
-    let ((is_new, shown), share) = asked.alone(work).await?;
-    let mut response = held(shown, share);
+    let ((is_new, shown), permit) = asked.alone(work).await?;
+    let mut response = held(shown, permit);
     if is_new {
         *response.status_mut() = StatusCode::CREATED;
     }
@@ -135,14 +138,16 @@ pub(crate) async fn create(asked: Asked<Nothing>) -> Result<Response, Problem> {
 
 /// `PATCH /v1/collections/NAME`: changes how long documents live that are inserted from now on.
 pub(crate) async fn change(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let work = |mut task: super::asked::Task<'_>| {
+    let by = asked.by.clone();
+    let work = move |mut task: super::asked::Task<'_>| {
         let life = task.object::<ChangedCollection>()?.time_to_live()?;
         task.collection.set_time_to_live(life)?;
         let name = task.collection.name().to_owned();
         let entry = Entry::new(Level::Info, "collection-changed");
         let entry = entry.with("collection", name.as_str());
         let seconds = life.map(|life| life.as_secs());
-        task.app.log.say(&entry.with("ttl_seconds", seconds));
+        let entry = entry.with("ttl_seconds", seconds);
+        task.app.log_change(entry, by.as_ref());
         Ok(Written::json(&Shown::of(name, Ok(task.collection))))
     };
     asked.answer(Cost::default(), work).await
@@ -150,28 +155,32 @@ pub(crate) async fn change(asked: Asked<Nothing>) -> Result<Response, Problem> {
 
 /// `POST /v1/collections/NAME/compact`: one run of everything, behind the scenes.
 pub(crate) async fn compact(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let Asked { app, name, .. } = asked;
-    let on_worker = Arc::clone(&app);
-    let begun = app.workers.run(move |_| {
-        let app = on_worker;
+    let by = asked.by.clone();
+    let work = move |app: &App, name: String, body: crate::request::Received| {
+        if !body.bytes.is_empty() {
+            let Nothing {} = object(&body.bytes, body.form)?;
+        }
         let collection = app.collection(&name)?;
         collection.compact_later()?;
         let entry = Entry::new(Level::Info, "collection-compacting");
-        app.log.say(&entry.with("collection", name.as_str()));
+        app.log_change(entry.with("collection", name.as_str()), by.as_ref());
         Ok(Written::json(&Shown::of(name, Ok(collection))))
-    });
-    Ok(json(StatusCode::ACCEPTED, begun.await?.bytes))
+    };
+    let (begun, permit) = asked.alone(work).await?;
+    let mut response = held(begun, permit);
+    *response.status_mut() = StatusCode::ACCEPTED;
+    Ok(response)
 }
 
 /// `DELETE /v1/collections/NAME`: removes it with all that is in it.
 pub(crate) async fn drop_collection(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let Asked { app, name, .. } = asked;
+    let Asked { app, name, by, .. } = asked;
     let on_worker = Arc::clone(&app);
     let dropped = app.workers.run(move |_| {
         let app = on_worker;
         app.store.drop_collection(&name)?;
         let entry = Entry::new(Level::Info, "collection-removed");
-        app.log.say(&entry.with("collection", name));
+        app.log_change(entry.with("collection", name), by.as_ref());
         Ok(())
     });
     dropped.await?;

@@ -26,6 +26,7 @@ const NEIGHBOUR: usize = 1024;
 
 /// The answer to an insert.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InsertAnswer")]
 pub(crate) struct Inserted {
     /// Whether there was one with this id.
     replaced: bool,
@@ -36,6 +37,7 @@ pub(crate) struct Inserted {
 
 /// The answer to a check-and-insert.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CheckAndInsertAnswer")]
 pub(crate) struct Checked {
     #[serde(flatten)]
     report: Report,
@@ -47,6 +49,7 @@ pub(crate) struct Checked {
 
 /// The answer to a delete.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeleteAnswer")]
 pub(crate) struct Deleted {
     /// Whether there was one.
     existed: bool,
@@ -54,6 +57,7 @@ pub(crate) struct Deleted {
 
 /// A document as it is kept.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StoredDocument")]
 pub(crate) struct Shown<'d> {
     id: &'d str,
     #[serde(serialize_with = "digits")]
@@ -73,6 +77,7 @@ pub(crate) struct Shown<'d> {
 /// A document, or `null` where there is none.
 #[derive(Serialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(rename = "FoundDocument")]
 pub(crate) struct Found<'d>(Option<Shown<'d>>);
 
 impl Answered for Inserted {
@@ -169,7 +174,7 @@ pub(crate) async fn insert(asked: Asked<ScopeOptions>) -> Result<Response, Probl
         let writes = documents.into_iter().map(|(one, _)| Write::Insert(one));
         Ok((task.submit(writes.collect(), 0)?, codes, shape))
     };
-    let ((submitted, codes, shape), share) = asked.on_worker(Cost::QUICK, work).await?;
+    let ((submitted, codes, shape), permit) = asked.on_worker(Cost::QUICK, work).await?;
     let outcomes = submitted.wait().await?.into_iter().zip(codes);
     let answers = outcomes.map(|(outcome, fingerprint)| Inserted {
         replaced: matches!(outcome, Outcome::Inserted { replaced: true }),
@@ -177,7 +182,7 @@ pub(crate) async fn insert(asked: Asked<ScopeOptions>) -> Result<Response, Probl
     });
     let answers: Vec<Inserted> = answers.collect();
     app.metrics.documents(Operation::Insert, answers.len());
-    Ok(held(shape.write(&answers), share))
+    Ok(held(shape.write(&answers), permit))
 }
 
 /// `POST /v1/collections/NAME/check-and-insert`: the verdict and the insert in one step.
@@ -206,7 +211,7 @@ pub(crate) async fn check_and_insert(asked: Asked<InsertOptions>) -> Result<Resp
         quick: true,
         ..neighbours(looks)
     };
-    let ((submitted, owns, shape, settings), share) = asked.on_worker(cost, work).await?;
+    let ((submitted, owns, shape, settings), permit) = asked.on_worker(cost, work).await?;
     let outcomes = submitted.wait().await?;
     let done = move |bench: &mut Bench| {
         let outcomes = outcomes.into_iter().zip(&owns);
@@ -237,7 +242,7 @@ pub(crate) async fn check_and_insert(asked: Asked<InsertOptions>) -> Result<Resp
         .documents(Operation::CheckAndInsert, answers.len());
     let given = answers.iter().map(|answer| answer.report.verdict());
     app.metrics.verdicts(given);
-    Ok(held(shape.write(&answers), share))
+    Ok(held(shape.write(&answers), permit))
 }
 
 /// `POST /v1/collections/NAME/delete`.
@@ -248,14 +253,14 @@ pub(crate) async fn delete(asked: Asked<Nothing>) -> Result<Response, Problem> {
         let writes = ids.into_iter().map(Write::Delete).collect();
         Ok((task.submit(writes, 0)?, shape))
     };
-    let ((submitted, shape), share) = asked.on_worker(Cost::QUICK, work).await?;
+    let ((submitted, shape), permit) = asked.on_worker(Cost::QUICK, work).await?;
     let outcomes = submitted.wait().await?.into_iter();
     let answers = outcomes.map(|outcome| Deleted {
         existed: matches!(outcome, Outcome::Deleted { existed: true }),
     });
     let answers: Vec<Deleted> = answers.collect();
     app.metrics.documents(Operation::Delete, answers.len());
-    Ok(held(shape.write(&answers), share))
+    Ok(held(shape.write(&answers), permit))
 }
 
 /// `POST /v1/collections/NAME/get`: documents by id; in a batch `null` for those that are not there.

@@ -14,13 +14,13 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 
-use crate::memory::Share;
+use crate::memory::WorkPermit;
 use crate::request::Written;
 
-/// An answer with the share of memory that it takes until it is sent.
+/// An answer with the memory that it takes until it is sent.
 struct Held {
     bytes: Vec<u8>,
-    _share: Share,
+    _permit: WorkPermit,
 }
 
 impl AsRef<[u8]> for Held {
@@ -43,12 +43,13 @@ pub(crate) fn json(status: StatusCode, bytes: impl Into<Bytes>) -> Response {
     typed(status, "application/json", bytes)
 }
 
-/// An answer that gives its share of memory back when it is sent.
-fn held(written: Written, share: Share) -> Response {
+/// An answer that gives its memory back when it is sent; what the work took beside it is given back at once.
+fn held(written: Written, mut permit: WorkPermit) -> Response {
     let Written { kind, bytes } = written;
+    permit.shrink_to(bytes.capacity());
     let held = Held {
         bytes,
-        _share: share,
+        _permit: permit,
     };
     typed(StatusCode::OK, kind, Bytes::from_owner(held))
 }

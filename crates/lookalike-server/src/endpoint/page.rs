@@ -11,15 +11,14 @@ use super::asked::{Asked, Cost, Task};
 use crate::operation::Operation;
 use crate::paragraph::Paragraph;
 use crate::problem::Problem;
-use crate::request::{Answered, Page, PageOptions, Paragraphs, packed};
+use crate::request::{Answered, HASHES, Page, PageOptions, Paragraphs, packed};
 
 /// Bytes of ids in an answer; paragraphs beyond them say how they are, but not where they were seen.
 const IDS: usize = 1 << 20;
-/// Most hashes that are asked for at once.
-const HASHES: usize = 10_000;
 
 /// What is known of a page.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PageParagraphs")]
 pub(crate) struct Read {
     /// In the order of the page.
     paragraphs: Vec<Seen>,
@@ -38,6 +37,7 @@ pub(crate) struct Read {
 
 /// A paragraph.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "KnownParagraph")]
 struct Seen {
     /// 16 hexadecimal digits, by which it can be asked for again.
     hash: String,

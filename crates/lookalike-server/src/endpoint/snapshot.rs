@@ -9,15 +9,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 
-use super::asked::object;
+use super::asked::{body_bytes, object};
 use super::held;
 use crate::app::App;
+use crate::gate::KeyName;
 use crate::log::{Entry, Level};
 use crate::problem::Problem;
 use crate::request::{NewSnapshot, Received, Written, receive};
 
 /// The answer when a snapshot was made.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Snapshot")]
 pub(crate) struct Made {
     name: String,
     collections: usize,
@@ -31,15 +33,19 @@ pub(crate) async fn create(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (body, share) = receive(&app, request, 0).await?;
+    let by: Option<KeyName> = request.extensions().get().cloned();
+    let body = receive(&app, request).await?;
+    let permit = app.memory.work(body_bytes(&body)).await?;
     let on_worker = Arc::clone(&app);
-    let made = app.workers.run(move |_| make(&on_worker, &body));
-    let mut response = held(Written::json(&made.await?), share);
+    let made = app
+        .workers
+        .run(move |_| make(&on_worker, &body, by.as_ref()));
+    let mut response = held(Written::json(&made.await?), permit);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
 
-fn make(app: &App, body: &Received) -> Result<Made, Problem> {
+fn make(app: &App, body: &Received, by: Option<&KeyName>) -> Result<Made, Problem> {
     let NewSnapshot { name } = object(&body.bytes, body.form)?;
     let Some(folder) = &app.snapshots else {
         return Err(Problem::new(
@@ -52,7 +58,7 @@ fn make(app: &App, body: &Received) -> Result<Made, Problem> {
     check_name(&name)?;
     let summary = app.store.snapshot(&Path::new(folder).join(&name))?;
     let entry = Entry::new(Level::Info, "snapshot-made").with("name", name.as_str());
-    app.log.say(&entry.with("bytes", summary.bytes));
+    app.log_change(entry.with("bytes", summary.bytes), by);
     Ok(Made {
         name,
         collections: summary.collections,

@@ -7,15 +7,57 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use serde_json::json;
+use lookalike_store::Health;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::app::App;
-use crate::metric::Gauges;
+use crate::metric::{Gauges, is_disk_full};
 use crate::problem::Problem;
+use crate::request::Written;
+
+/// The answer of a process that is there.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Healthy {
+    #[schemars(extend("enum" = ["ok"]))]
+    status: &'static str,
+}
+
+/// Whether requests can be answered.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Readiness {
+    #[schemars(extend("enum" = ["ready", "not-ready"]))]
+    status: &'static str,
+    /// Those that keep the service from being ready.
+    collections: Vec<Unready>,
+    /// Whether the clock is ahead of what went by, and not believed.
+    clock_held: bool,
+}
+
+/// A collection that does not do all it should.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UnreadyCollection")]
+struct Unready {
+    collection: String,
+    #[schemars(extend("enum" = ["damaged", "stopped", "disk-full"]))]
+    state: &'static str,
+}
 
 /// `GET /healthz`: the process answers.
 pub(crate) async fn health() -> Response {
-    super::json(StatusCode::OK, json!({"status": "ok"}).to_string())
+    let answer = Written::json(&Healthy { status: "ok" });
+    super::json(StatusCode::OK, answer.bytes)
+}
+
+/// Why a collection that is open takes no writes.
+fn unready(health: &Health) -> Option<&'static str> {
+    if health.stopped.is_some() {
+        Some("stopped")
+    } else if is_disk_full(health) {
+        Some("disk-full")
+    } else {
+        None
+    }
 }
 
 /// `GET /readyz`: all collections are open and take writes, and the clock is believed.
@@ -29,10 +71,12 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Response, Probl
         let wrong = all.filter_map(|(name, opened)| {
             let state = match opened {
                 Err(_) => "damaged",
-                Ok(collection) if collection.health().stopped.is_some() => "stopped",
-                Ok(_) => return None,
+                Ok(collection) => unready(&collection.health())?,
             };
-            Some(json!({"collection": name, "state": state}))
+            Some(Unready {
+                collection: name,
+                state,
+            })
         });
         Ok(wrong.collect::<Vec<_>>())
     });
@@ -43,10 +87,12 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Response, Probl
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not-ready")
     };
-    Ok(super::json(
-        status,
-        json!({"status": word, "collections": wrong, "clock_held": held}).to_string(),
-    ))
+    let answer = Written::json(&Readiness {
+        status: word,
+        collections: wrong,
+        clock_held: held,
+    });
+    Ok(super::json(status, answer.bytes))
 }
 
 /// `GET /metrics`.
@@ -66,6 +112,7 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Pro
             waiting: app.workers.waiting(),
             request_memory: app.memory.taken(),
             clock_held: app.is_clock_held(),
+            time_ahead: app.time_ahead(),
             collections: &collections.collect::<Vec<_>>(),
         }))
     });

@@ -1,27 +1,32 @@
-//! The body of a request, read within a size, a time and a share of memory, all of which are known before the first byte.
+//! The body of a request, read within a size, a time, a least rate and a budget of memory.
+
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout_at};
 
 use super::packed::PACKED;
 use crate::app::App;
-use crate::memory::Share;
+use crate::memory::{BodyPermit, Client};
 use crate::problem::Problem;
 
-/// Memory that a request takes for each byte of its body: the body, what is parsed of it, and what is extracted from that.
-const BYTES_PER_BYTE: usize = 4;
-/// Memory that a request takes in any case.
-const LEAST: usize = 16 << 10;
+/// The time in which the least rate is measured.
+const WINDOW: Duration = Duration::from_secs(5);
+/// The first buffer of a body that does not come at once.
+const FIRST: usize = 16 << 10;
 
 /// A body as it came.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) bytes: Bytes,
     pub(crate) form: Form,
+    /// What it takes, unless it came at once.
+    _permit: Option<BodyPermit>,
 }
 
 /// How a body is written.
@@ -32,50 +37,134 @@ pub(crate) enum Form {
     Packed,
 }
 
-/// Reads a body; its share of memory lasts until the answer is on its way.
-///
-/// `extra` is the memory that the answer may take.
-pub(crate) async fn receive(
-    app: &App,
-    request: Request,
-    extra: usize,
-) -> Result<(Received, Share), Problem> {
-    let form = form(request.headers())?;
-    let most = app.limits.body_bytes;
-    let length = declared(&request, most)?;
-    let share = app
-        .memory
-        .take(length.unwrap_or(most) * BYTES_PER_BYTE + LEAST + extra)
-        .await?;
-    let reading = Limited::new(request.into_body(), most).collect();
-    let late = |_| {
-        Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "slow-body",
-            "the body did not arrive in time",
-            "send the request again, in smaller parts over a slow connection",
-        )
+/// Reads a body. Memory is taken for what has come, never for what is declared.
+pub(crate) async fn receive(app: &App, request: Request) -> Result<Received, Problem> {
+    let form = match form(request.headers()) {
+        // Nothing needs no type.
+        Err(_) if is_absent(&request) => Form::Json,
+        form => form?,
     };
-    let body = tokio::time::timeout(app.limits.body_timeout, reading)
-        .await
-        .map_err(late)?;
-    let body = body.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            larger_than(most)
-        } else {
-            Problem::malformed("the body ended before it was whole")
+    let most = app.limits.body_bytes;
+    let declared = declared(&request, most)?;
+    let client = Client::of(&request);
+    let mut body = request.into_body();
+    let mut pace = Pace::new(app);
+    let Some(first) = next(&mut body, &mut pace).await? else {
+        let bytes = Bytes::new();
+        return Ok(Received {
+            bytes,
+            form,
+            _permit: None,
+        });
+    };
+    if first.len() > most {
+        return Err(larger_than(most));
+    }
+    if body.is_end_stream() {
+        return Ok(Received {
+            bytes: first,
+            form,
+            _permit: None,
+        });
+    }
+    let largest = declared.unwrap_or(most);
+    let mut permit = app.memory.body(client, largest);
+    let mut bytes = Vec::new();
+    let mut part = Some(first);
+    while let Some(piece) = part {
+        let length = bytes.len() + piece.len();
+        if length > most {
+            return Err(larger_than(most));
         }
-    })?;
-    let bytes = body.to_bytes();
-    Ok((Received { bytes, form }, share))
+        if length > bytes.capacity() {
+            // Twice as much as came, but no more than is to come.
+            let room = (2 * length).max(FIRST).min(largest.max(length));
+            permit.grow_to(room).await?;
+            bytes.reserve_exact(room - bytes.len());
+        }
+        bytes.extend_from_slice(&piece);
+        drop(piece);
+        part = next(&mut body, &mut pace).await?;
+    }
+    Ok(Received {
+        bytes: bytes.into(),
+        form,
+        _permit: Some(permit),
+    })
+}
+
+/// How long a body may take: all of it, and the least that each window must bring.
+struct Pace {
+    end: Instant,
+    window: Duration,
+    window_end: Instant,
+    /// Bytes that a window must bring, and those that this one brought.
+    least: usize,
+    brought: usize,
+}
+
+impl Pace {
+    fn new(app: &App) -> Self {
+        let now = Instant::now();
+        let window = WINDOW.min(app.limits.body_timeout);
+        Self {
+            end: now + app.limits.body_timeout,
+            window,
+            window_end: now + window,
+            least: (app.limits.body_rate as f64 * window.as_secs_f64()) as usize,
+            brought: 0,
+        }
+    }
+
+    /// Begins the next window, unless the last one brought too little.
+    fn next_window(&mut self) -> Result<(), Problem> {
+        let now = Instant::now();
+        if now >= self.end || self.brought < self.least {
+            return Err(Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "slow-body",
+                "the body did not arrive in time",
+                "send the request again, in smaller parts over a slow connection",
+            ));
+        }
+        self.brought = 0;
+        self.window_end = now + self.window;
+        Ok(())
+    }
+}
+
+/// The next part of a body; `None` at its end.
+async fn next(body: &mut Body, pace: &mut Pace) -> Result<Option<Bytes>, Problem> {
+    loop {
+        let until = pace.window_end.min(pace.end);
+        match timeout_at(until, body.frame()).await {
+            Err(_) => pace.next_window()?,
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(_))) => {
+                return Err(Problem::malformed("the body ended before it was whole"));
+            }
+            // What is no data are trailers, which say nothing here.
+            Ok(Some(Ok(frame))) => {
+                if let Ok(data) = frame.into_data() {
+                    pace.brought += data.len();
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
 }
 
 fn larger_than(most: usize) -> Problem {
     Problem::too_large(format!("the body is larger than {most} bytes"))
 }
 
-/// A page in a browser cannot send these types to another site without asking first.
-fn form(headers: &HeaderMap) -> Result<Form, Problem> {
+/// Whether there is no body, and nothing is said of one.
+fn is_absent(request: &Request) -> bool {
+    request.body().is_end_stream() && !request.headers().contains_key(CONTENT_TYPE)
+}
+
+/// How a body is declared to be written. A page in a browser cannot send these types to another site without asking first.
+pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
     let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use lookalike::Fingerprint;
-use lookalike_store::{CollectionSettings, Keep, StoredScheme, Time};
-use schemars::JsonSchema;
+use lookalike_store::{CollectionSettings, Keep, LARGEST_RADIUS, StoredScheme, Time};
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Deserializer};
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::items::Item;
@@ -19,6 +20,33 @@ const LONGEST_ID: usize = 2048;
 const MOST_METADATA: usize = 1024;
 /// Longest time to live: a hundred years of 365 days, in seconds.
 const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
+
+/// Most hashes of paragraphs that are asked for at once.
+pub(crate) const HASHES: usize = 10_000;
+/// What matches 16 hexadecimal digits.
+pub(crate) const HEX: &str = "^[0-9a-fA-F]{16}$";
+/// What matches names of collections and snapshots.
+pub(crate) const NAME: &str = "^[a-z0-9_-]{1,64}$";
+
+/// Adds to the schema of an object that it has exactly one of some fields; `null` is as good as none.
+fn exactly_one_of(schema: &mut Schema, fields: [(&str, &str); 3]) {
+    let has = |(name, kind): (&str, &str)| json!({"required": [name], "properties": {name: {"type": kind}}});
+    let [a, b, c] = fields.map(has);
+    let none = json!({"not": {"anyOf": [a, b, c]}});
+    let two = [[&a, &b], [&a, &c], [&b, &c]].map(|two| json!({"allOf": two}));
+    let [ab, ac, bc] = two;
+    schema.insert("not".to_owned(), json!({"anyOf": [none, ab, ac, bc]}));
+}
+
+fn exactly_one_content(schema: &mut Schema) {
+    let fields = ["fingerprint", "text", "html"].map(|name| (name, "string"));
+    exactly_one_of(schema, fields);
+}
+
+fn exactly_one_part(schema: &mut Schema) {
+    let fields = [("text", "string"), ("html", "string"), ("hashes", "array")];
+    exactly_one_of(schema, fields);
+}
 
 /// A fingerprint as bodies have it.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +81,10 @@ pub(crate) enum Content {
 /// A content to be looked for: exactly one of the three.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Content", transform = exactly_one_content)]
 pub(crate) struct Probe {
     /// 16 hexadecimal digits.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
     fingerprint: Option<Digits>,
     /// A text.
     text: Option<String>,
@@ -66,17 +95,20 @@ pub(crate) struct Probe {
 /// A document to be kept: an id and exactly one of fingerprint, text and html.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "NewDocument", transform = exactly_one_content)]
 pub(crate) struct Entry {
-    /// 1 to 2048 bytes.
+    /// 1 to 2048 bytes in UTF-8.
+    #[schemars(length(min = 1, max = LONGEST_ID))]
     id: String,
     /// 16 hexadecimal digits.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
     fingerprint: Option<Digits>,
     /// A text.
     text: Option<String>,
     /// A page, of which the text is extracted.
     html: Option<String>,
     /// How long it lives: 1 second to a hundred years; else as long as the collection says.
+    #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
     /// Anything, at most 1024 bytes of JSON; given back with neighbours.
     #[schemars(with = "Option<serde_json::Value>")]
@@ -86,13 +118,15 @@ pub(crate) struct Entry {
 /// A page to be looked at paragraph by paragraph: a text or a page, or ready hashes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = exactly_one_part)]
 pub(crate) struct Page {
     /// Documents of this id are left out: a page that is crawled again is not told of itself.
+    #[schemars(length(min = 1, max = LONGEST_ID))]
     pub(crate) id: Option<String>,
     text: Option<String>,
     html: Option<String>,
-    /// Hashes that an earlier answer gave, 16 hexadecimal digits each.
-    #[schemars(with = "Option<Vec<String>>")]
+    /// Hashes that an earlier answer gave, 16 hexadecimal digits each; at most 10,000 in a request.
+    #[schemars(with = "Option<Vec<String>>", length(max = HASHES), inner(regex(pattern = HEX)))]
     hashes: Option<Vec<Digits>>,
 }
 
@@ -107,7 +141,10 @@ pub(crate) struct Kept {
 /// The document that is meant.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "DocumentId")]
 pub(crate) struct Id {
+    /// 1 to 2048 bytes in UTF-8.
+    #[schemars(length(min = 1, max = LONGEST_ID))]
     id: String,
 }
 
@@ -118,8 +155,10 @@ pub(crate) struct NewCollection {
     /// Whole text of a scheme; the default is that of `lookalike fingerprint`.
     scheme: Option<String>,
     /// Largest distance of a query: 0 to 16, 3 unless told otherwise.
+    #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
     /// How long documents live that are inserted without a time of their own; for ever, without it.
+    #[schemars(range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<u64>,
     /// What is kept of documents, beside id, fingerprint, end and metadata; nothing, without it.
     keep: Option<KeptParts>,
@@ -143,7 +182,7 @@ pub(crate) struct KeptParts {
 pub(crate) struct ChangedCollection {
     /// How long documents live that are inserted from now on without a time of their own; `null`: for ever.
     #[serde(deserialize_with = "there")]
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", required, range(min = 1, max = LONGEST_LIFE))]
     ttl_seconds: Option<Option<u64>>,
 }
 
@@ -157,10 +196,19 @@ fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSnapshot {
     /// A new name: 1 to 64 of a-z, 0-9, - and _.
+    #[schemars(extend("pattern" = NAME))]
     pub(crate) name: String,
 }
 
 impl Content {
+    /// Bytes of its text or page.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Fingerprint(_) => 0,
+            Self::Text(text) | Self::Html(text) => text.len(),
+        }
+    }
+
     fn of(
         fingerprint: Option<Digits>,
         text: Option<String>,

@@ -6,10 +6,10 @@ mod items;
 mod options;
 pub(crate) mod packed;
 
-pub(crate) use body::{Form, Received, receive};
+pub(crate) use body::{Form, Received, form, receive};
 pub(crate) use content::{
-    ChangedCollection, Content, Entry, Id, Kept, KeptParts, NewCollection, NewSnapshot, Page,
-    Paragraphs, Probe,
+    ChangedCollection, Content, Entry, HASHES, Id, Kept, KeptParts, NAME, NewCollection,
+    NewSnapshot, Page, Paragraphs, Probe,
 };
 pub(crate) use items::{Answered, Item, Items, Shape, Written, parse_one};
 pub(crate) use options::{

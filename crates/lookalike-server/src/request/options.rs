@@ -1,10 +1,11 @@
 //! Options, which stand after the `?` and count for all items of a request.
 
 use lookalike::SchemeId;
-use lookalike_store::{Collection, InsertWhen};
+use lookalike_store::{Collection, InsertWhen, LARGEST_RADIUS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::content::HEX;
 use crate::problem::Problem;
 
 /// Neighbours that are shown, unless another number is asked for.
@@ -17,8 +18,10 @@ const MOST_NEIGHBOURS: usize = 100;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScopeOptions {
     /// Largest distance, at most that of the collection, which is the default.
+    #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
     /// Id of a scheme: refuses unless the collection has this one.
+    #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
 }
 
@@ -27,10 +30,13 @@ pub(crate) struct ScopeOptions {
 #[serde(deny_unknown_fields)]
 pub(crate) struct QueryOptions {
     /// Largest distance, at most that of the collection, which is the default.
+    #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
     /// Id of a scheme: refuses unless the collection has this one.
+    #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
     /// Most neighbours of an item: 10 unless told otherwise, at most 100.
+    #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
     /// Compare with the text or signature of each neighbour, where these are kept.
     #[serde(default)]
@@ -45,10 +51,13 @@ pub(crate) struct QueryOptions {
 #[serde(deny_unknown_fields)]
 pub(crate) struct InsertOptions {
     /// Largest distance, at most that of the collection, which is the default.
+    #[schemars(range(max = LARGEST_RADIUS))]
     radius: Option<u32>,
     /// Id of a scheme: refuses unless the collection has this one.
+    #[schemars(extend("pattern" = HEX))]
     scheme: Option<String>,
     /// Most neighbours of an item: 10 unless told otherwise, at most 100.
+    #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
     /// Compare with the text or signature of each neighbour, where these are kept.
     #[serde(default)]
@@ -65,6 +74,7 @@ pub(crate) struct InsertOptions {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageOptions {
     /// Most documents of a paragraph: 10 unless told otherwise, at most 100.
+    #[schemars(range(max = MOST_NEIGHBOURS))]
     limit: Option<usize>,
 }
 
@@ -79,6 +89,7 @@ pub(crate) struct GetOptions {
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "InsertWhen")]
 enum When {
     New,
     NotExact,

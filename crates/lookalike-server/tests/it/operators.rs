@@ -54,7 +54,11 @@ async fn a_collection_is_compacted_behind_the_scenes() {
     let service = Service::with_pages().await;
     let entry = json!({"id": "a", "fingerprint": "0000000000000000"});
     service.ask("insert", entry).await.is(200);
-    let begun = service.ask("compact", Value::Null).await.is(202);
+    service
+        .ask("compact", json!({"now": true}))
+        .await
+        .refuses(422, "invalid");
+    let begun = service.ask("compact", json!({})).await.is(202);
     assert_eq!(begun["name"], "pages");
     let begun = std::time::Instant::now();
     loop {
@@ -127,7 +131,12 @@ async fn a_snapshot_of_an_open_service_is_a_store_when_it_is_restored() {
     }
     let folder = service.folder.path();
     let restored = folder.join("restored");
-    restore(&RealFs, &folder.join("snapshots/monday"), &restored).unwrap();
+    restore(
+        &RealFs::default(),
+        &folder.join("snapshots/monday"),
+        &restored,
+    )
+    .unwrap();
     let store = Store::open(&restored, OpenOptions::default()).unwrap();
     assert_eq!(store.collection("pages").unwrap().stats().documents, 1);
 }

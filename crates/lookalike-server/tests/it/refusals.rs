@@ -220,31 +220,69 @@ async fn a_body_that_does_not_come_is_given_up() {
 }
 
 #[tokio::test]
-async fn when_memory_is_taken_requests_are_told_to_come_again() {
+async fn when_memory_is_taken_large_bodies_are_told_to_come_again_and_small_ones_are_not() {
     let limits = Limits {
-        request_memory: 1 << 20,
+        request_memory: 4 << 20,
         body_bytes: 1 << 20,
         patience: Duration::from_millis(30),
         ..Limits::default()
     };
     let service = Service::with(limits, Keys::default());
     service.create("pages", json!({})).await.is(201);
-    let never = futures_util::stream::pending::<
-        Result<hyper::body::Frame<Bytes>, std::convert::Infallible>,
-    >();
-    let request =
-        Request::post("/v1/collections/pages/check").header("content-type", "application/json");
-    let hog = service.send(request.body(Body::new(StreamBody::new(never))).unwrap());
+    let large = || {
+        // It begins, and goes on never.
+        let begun = futures_util::stream::once(async {
+            let spaces = Bytes::from(vec![b' '; 900 << 10]);
+            Ok::<_, std::convert::Infallible>(hyper::body::Frame::data(spaces))
+        });
+        let body = futures_util::StreamExt::chain(begun, futures_util::stream::pending());
+        let request =
+            Request::post("/v1/collections/pages/check").header("content-type", "application/json");
+        service.send(request.body(Body::new(StreamBody::new(body))).unwrap())
+    };
     let next = async {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        let answer = service.ask("check", json!({"text": "a"})).await;
-        answer.refuses(503, "memory");
+        let answer = large().await;
+        answer.refuses(503, "client-memory");
         assert_eq!(answer.headers["retry-after"], "1");
+        service.ask("check", json!({"text": "a"})).await.is(200);
     };
     tokio::select! {
-        _ = hog => unreachable!("its body never ends"),
+        _ = large() => unreachable!("its body never ends"),
         () = next => {}
     }
-    // What was cut off has given its share back.
-    service.ask("check", json!({"text": "a"})).await.is(200);
+    // What was cut off has given its memory back.
+    let whole = " ".repeat(900 << 10) + "{\"text\":\"a\"}";
+    let check = "/v1/collections/pages/check";
+    service.post(check, whole).await.is(200);
+}
+
+#[tokio::test]
+async fn a_text_whose_sketch_takes_more_than_there_is_is_refused() {
+    let limits = Limits {
+        request_memory: 4 << 20,
+        body_bytes: 4 << 20,
+        ..Limits::default()
+    };
+    let service = Service::with(limits, Keys::default());
+    let shown = service.create("pages", json!({})).await.is(201);
+    let scheme = shown["scheme"].as_str().unwrap();
+    let chars: Vec<&str> = scheme
+        .split(' ')
+        .map(|part| {
+            if part.starts_with("shingle=") {
+                "shingle=chars:9"
+            } else {
+                part
+            }
+        })
+        .collect();
+    let settings = json!({"scheme": chars.join(" ")});
+    service.create("chars", settings).await.is(201);
+    let text = json!([{"text": "a"}, {"text": "long ".repeat(50_000)}]).to_string();
+    let check = "/v1/collections/pages/check";
+    service.post(check, text.clone()).await.is(200);
+    let check = "/v1/collections/chars/check";
+    let problem = service.post(check, text).await.refuses(413, "too-large");
+    assert_eq!(problem["item"], 1);
 }

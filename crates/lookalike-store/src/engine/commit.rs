@@ -1,6 +1,7 @@
 //! A group of requests: evaluated one after the other, made durable by one write and one sync, then shown to readers.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::payload::{self, Change};
 use super::query::check_radius;
@@ -14,6 +15,9 @@ use crate::log::{Appended, FRAME_HEADER, LARGEST_PAYLOAD, LogHeader, LogWriter};
 use crate::marker::Marker;
 use crate::memory::Memory;
 use crate::time::Time;
+
+/// Bytes of a log, at most, for each byte of the memory that goes with it.
+const LOG_PER_MEMORY: u64 = 4;
 
 /// Some writes that are done together or not at all.
 pub(crate) struct Request {
@@ -59,10 +63,10 @@ impl Engine {
     /// Carries out a group of requests; each hears what became of it once it is durable.
     pub(crate) fn commit(&self, group: Vec<Request>) {
         let mut writer = self.writer();
-        if let Err(error) = self
-            .ensure_writing()
-            .and_then(|()| self.make_room(&mut writer))
-        {
+        let ready = self
+            .ensure_settled(&mut writer)
+            .and_then(|()| self.make_room(&mut writer));
+        if let Err(error) = self.note_full(ready) {
             group
                 .into_iter()
                 .for_each(|request| (request.done)(Err(error.clone())));
@@ -91,6 +95,9 @@ impl Engine {
         }
         match self.append(writer, &stage, now, frees) {
             Appended::Durable => {
+                if !stage.changes.is_empty() {
+                    writer.noted = now;
+                }
                 self.apply(stage);
                 for (request, result) in group.into_iter().zip(results) {
                     (request.done)(result);
@@ -98,6 +105,7 @@ impl Engine {
                 Vec::new()
             }
             Appended::Full(error) => {
+                self.disk_full.fetch_or(error.is_disk_full(), Relaxed);
                 let (kept, refused): (Vec<_>, Vec<_>) = group
                     .into_iter()
                     .partition(|request| request.frees() && !frees);
@@ -342,22 +350,23 @@ impl Engine {
 
     /// A new log when the memory is full.
     fn make_room(&self, writer: &mut Writer) -> Result<()> {
-        if self.marked.load(std::sync::atomic::Ordering::Relaxed) {
+        if self.marked.load(Relaxed) {
             Marker::remove(&*self.fs, &self.folder)?;
-            self.marked
-                .store(false, std::sync::atomic::Ordering::Relaxed);
+            self.marked.store(false, Relaxed);
         }
         let full = {
             let active = &self.view().active;
             active.bytes() >= self.tuning.memory_bytes
                 || active.len() >= self.tuning.memory_documents
         };
+        // Deletes take no memory, and small groups more room in the log.
+        let full = full || writer.log.bytes() >= LOG_PER_MEMORY * self.tuning.memory_bytes as u64;
         if !full {
             return Ok(());
         }
-        match self.rotate(writer) {
+        match self.note_full(self.rotate(writer)) {
             // The log that is there may have room yet; deletes have in any case.
-            Err(StoreError::DiskFull { .. }) => Ok(()),
+            Err(StoreError::DiskFull { .. }) if !writer.unsettled => Ok(()),
             rotated => rotated,
         }
     }
@@ -372,6 +381,7 @@ impl Engine {
             file: number,
             first: writer.log.next(),
             before: (writer.log.file(), writer.log.end()),
+            recovered: 0,
         };
         let path = self.path(number, "log");
         let log = LogWriter::create(&*self.fs, &path, header, self.tuning.log_step)?;
@@ -394,14 +404,13 @@ impl Engine {
     /// Ends the log even if it is not full, so that all documents so far can go to runs.
     pub(crate) fn seal_log(&self) -> Result<()> {
         let mut writer = self.writer();
-        self.ensure_writing()?;
+        self.ensure_settled(&mut writer)?;
         if self.view().active.len() == 0 {
             return Ok(());
         }
-        if self.marked.load(std::sync::atomic::Ordering::Relaxed) {
+        if self.marked.load(Relaxed) {
             Marker::remove(&*self.fs, &self.folder)?;
-            self.marked
-                .store(false, std::sync::atomic::Ordering::Relaxed);
+            self.marked.store(false, Relaxed);
         }
         self.rotate(&mut writer)
     }
@@ -409,20 +418,70 @@ impl Engine {
     /// Marks an orderly end; nothing may be written after it.
     pub(crate) fn close(&self) -> Result<()> {
         let mut writer = self.writer();
-        self.ensure_writing()?;
-        if self.marked.load(std::sync::atomic::Ordering::Relaxed) {
-            return Ok(());
+        self.ensure_settled(&mut writer)?;
+        if !self.marked.load(Relaxed) {
+            writer.log.tidy()?;
+            self.mark(&mut writer)?;
+        } else if self.now(Time(0)) > writer.noted {
+            // What stands is as good, but for its time.
+            let _ = self.mark(&mut writer);
         }
-        writer.log.tidy()?;
+        let _ = self.stopped.set("the collection is closed".to_owned());
+        Ok(())
+    }
+}
+
+/// How much time may pass unnoted, in milliseconds: after a crash the clock is compared with what was noted last.
+const NOTE_EVERY: u64 = 600_000;
+
+impl Engine {
+    /// What is due while nobody writes: a closing frame after the last group, and the time.
+    pub(crate) fn idle(&self) {
+        let mut writer = self.writer();
+        if self.ensure_settled(&mut writer).is_err() {
+            return;
+        }
+        let now = self.now(Time(0));
+        let late = now.0 >= writer.noted.0.saturating_add(NOTE_EVERY);
+        if self.marked.load(Relaxed) {
+            if late {
+                // The mark that stands is as good, but for its time.
+                let _ = self.mark(&mut writer);
+            }
+        } else if late || !writer.log.is_closed() {
+            self.close_frames(&mut writer, now);
+        }
+    }
+
+    /// Whether [`Engine::idle`] has something to do soon.
+    pub(crate) fn is_restless(&self) -> bool {
+        !self.writer().log.is_closed()
+    }
+
+    /// Appends a closing frame.
+    fn close_frames(&self, writer: &mut Writer, now: Time) {
+        let mut frame = vec![0; FRAME_HEADER];
+        payload::begin(&mut frame, now, 0);
+        match writer.log.close(&mut frame) {
+            Appended::Durable => writer.noted = now,
+            // The group before is durable all the same.
+            Appended::Full(error) => drop(self.note_full::<()>(Err(error))),
+            Appended::Failed(error) => drop(self.stop(&error)),
+        }
+    }
+
+    /// Writes the mark of an orderly end.
+    fn mark(&self, writer: &mut Writer) -> Result<()> {
+        let time = self.now(Time(0));
         let marker = Marker {
             collection: writer.manifest.collection,
             log: writer.log.file(),
             end: writer.log.end(),
             next: writer.log.next(),
-            time: self.now(Time(0)).0,
+            time: time.0,
         };
         marker.write(&*self.fs, &self.folder)?;
-        let _ = self.stopped.set("the collection is closed".to_owned());
+        writer.noted = time;
         Ok(())
     }
 }

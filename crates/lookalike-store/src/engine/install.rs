@@ -25,6 +25,10 @@ impl Engine {
 
     /// Makes a run of the oldest memory whose log is complete; false when there is none.
     pub(crate) fn flush(&self) -> Result<bool> {
+        self.note_full(self.flush_oldest())
+    }
+
+    fn flush_oldest(&self) -> Result<bool> {
         self.ensure_writing()?;
         let Some(frozen) = self.view().frozen.first().cloned() else {
             return Ok(false);
@@ -39,8 +43,24 @@ impl Engine {
         if let Some(run) = &run {
             note_late(run, 0, source.live_bits(), frozen.memory.dead());
         }
-        self.install_flush(&mut writer, &frozen, run)?;
+        let number = run.as_ref().map(Run::number);
+        let installed = self.install_flush(&mut writer, &frozen, run);
+        self.give_up_unless(&writer, number, installed)?;
         Ok(true)
+    }
+
+    /// Removes a new run that could not be installed.
+    fn give_up_unless(
+        &self,
+        writer: &Writer,
+        run: Option<u64>,
+        installed: Result<()>,
+    ) -> Result<()> {
+        let stands = !writer.unsettled && self.stopped().is_none();
+        if installed.is_err() && stands {
+            self.discard(run.map(|run| (run, "run")).into_iter());
+        }
+        installed
     }
 
     /// Writes and opens a run of all that lives; none when nothing does.
@@ -55,15 +75,18 @@ impl Engine {
         }
         let options = {
             let mut writer = self.writer();
+            // Before that, a file of this number may be one that counts.
+            self.ensure_settled(&mut writer)?;
             let number = writer.manifest.next_file;
             writer.manifest.next_file += 1;
             self.run_options(&writer, number)
         };
         let path = self.path(options.number, "run");
-        let built = write_run(&*self.fs, &path, &options, sources).and_then(|()| {
-            let identity = (options.collection, options.number);
-            Run::open(&*self.fs, &path, identity, options.radius)
-        });
+        let built =
+            write_run(&*self.fs, &path, &options, sources, &self.cancelled).and_then(|()| {
+                let identity = (options.collection, options.number);
+                Run::open(&*self.fs, &path, identity, options.radius)
+            });
         if built.is_err() {
             // What is left of it is removed at the next start at the latest.
             let _ = self.fs.remove(&path);
@@ -112,6 +135,10 @@ impl Engine {
     }
 
     fn merge_runs(&self, old: &[Arc<Run>], now: Time) -> Result<()> {
+        self.note_full(self.merge_into_one(old, now))
+    }
+
+    fn merge_into_one(&self, old: &[Arc<Run>], now: Time) -> Result<()> {
         let sources: Vec<RunSource> = old
             .iter()
             .map(|run| RunSource::new(Arc::clone(run), now))
@@ -126,7 +153,9 @@ impl Engine {
                 base += source.live();
             }
         }
-        self.install_merge(&mut writer, old, run)
+        let number = run.as_ref().map(Run::number);
+        let installed = self.install_merge(&mut writer, old, run);
+        self.give_up_unless(&writer, number, installed)
     }
 
     fn install_merge(&self, writer: &mut Writer, old: &[Arc<Run>], run: Option<Run>) -> Result<()> {
@@ -149,7 +178,7 @@ impl Engine {
         mut manifest: Manifest,
         runs: &[Arc<Run>],
     ) -> Result<Vec<(u64, &'static str)>> {
-        self.ensure_writing()?;
+        self.ensure_settled(writer)?;
         let before = std::mem::take(&mut manifest.runs);
         let mut listed = writer.listed.clone();
         for run in runs {
@@ -217,17 +246,6 @@ fn any_expired(run: &Run, now: Time) -> bool {
     run.any_expires() && (0..run.len() as u32).any(|place| run.expires(place) <= now.0)
 }
 
-/// Documents of a run that only take space.
-fn waste(run: &Run, now: Time) -> usize {
-    let dead = run.dead().count();
-    if !run.any_expires() {
-        return dead;
-    }
-    (0..run.len() as u32)
-        .filter(|&place| !run.is_alive(place, now))
-        .count()
-}
-
 /// The size of a run in powers of the fan-out.
 fn level(documents: usize, fan_out: usize) -> u32 {
     documents.max(1).ilog(fan_out.max(2))
@@ -269,7 +287,7 @@ fn choose(runs: &[Arc<Run>], fan_out: usize, now: Time) -> Option<std::ops::Rang
         return Some(start..start + fan_out);
     }
     let wasteful = |run: &Arc<Run>| {
-        let waste = waste(run, now);
+        let waste = run.waste(now);
         waste == run.len() || (waste >= FEW_DEAD && waste * 2 > run.len())
     };
     let at = runs.iter().position(wasteful)?;

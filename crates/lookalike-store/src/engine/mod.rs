@@ -22,7 +22,7 @@ use std::sync::{
 use std::time::Duration;
 
 use crate::error::{Result, StoreError};
-use crate::fs::Fs;
+use crate::fs::{Fs, write_all};
 use crate::id_hash::IdHasher;
 use crate::log::LogWriter;
 use crate::manifest::{Manifest, ReplaceError};
@@ -68,6 +68,9 @@ impl Default for Tuning {
     }
 }
 
+/// A file that is written to see whether there is room.
+const PROBE: &str = "ROOM.new";
+
 /// A collection.
 pub(crate) struct Engine {
     fs: Arc<dyn Fs>,
@@ -86,6 +89,10 @@ pub(crate) struct Engine {
     time: AtomicU64,
     /// Whether the mark of an orderly end is still there.
     marked: AtomicBool,
+    /// Whether a write or merge found no room, and none was seen since.
+    disk_full: AtomicBool,
+    /// Whether runs that are being made are given up.
+    cancelled: AtomicBool,
 }
 
 /// What only one may change at a time.
@@ -95,6 +102,10 @@ struct Writer {
     manifest: Manifest,
     /// Of each run the number of dead documents that a file lists.
     listed: HashMap<u64, usize>,
+    /// Whether the manifest on the medium may be another one: it is written again before anything is changed.
+    unsettled: bool,
+    /// The latest time that the log or the mark of an orderly end says.
+    noted: Time,
 }
 
 impl fmt::Debug for Engine {
@@ -132,7 +143,7 @@ impl Engine {
     /// Changes how long documents live that are inserted from now on without an end.
     pub(crate) fn set_time_to_live(&self, time_to_live: Option<Duration>) -> Result<()> {
         let mut writer = self.writer();
-        self.ensure_writing()?;
+        self.ensure_settled(&mut writer)?;
         let mut manifest = writer.manifest.clone();
         manifest.set_time_to_live(time_to_live);
         self.replace_manifest(&mut writer, manifest)?;
@@ -180,15 +191,64 @@ impl Engine {
         }
     }
 
-    /// Puts a manifest in the place of the one that stands; when nobody knows which one stands, writing stops.
+    /// Refuses when writing has stopped, and makes sure that the manifest on the medium is the one that is believed in.
+    fn ensure_settled(&self, writer: &mut Writer) -> Result<()> {
+        self.ensure_writing()?;
+        if writer.unsettled {
+            let manifest = writer.manifest.clone();
+            self.replace_manifest(writer, manifest)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a manifest in the place of the one that stands. When nobody knows which one stands, writing waits until it could
+    /// be written again, or stops if the medium failed.
     fn replace_manifest(&self, writer: &mut Writer, manifest: Manifest) -> Result<()> {
         match manifest.write(&*self.fs, &self.folder) {
             Ok(()) => {
                 writer.manifest = manifest;
+                writer.unsettled = false;
                 Ok(())
+            }
+            Err(ReplaceError::Unknown(error)) if error.passes() => {
+                writer.unsettled = true;
+                Err(error)
             }
             Err(ReplaceError::Before(error)) => Err(error),
             Err(ReplaceError::Unknown(error)) => Err(self.stop(&error)),
+        }
+    }
+
+    /// Gives up runs that are being made: nothing is flushed or merged any more.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+    }
+
+    /// Whether a write or merge found no room, and none was seen since.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that there was no room, if that is what failed.
+    fn note_full<T>(&self, result: Result<T>) -> Result<T> {
+        if result.as_ref().is_err_and(StoreError::is_disk_full) {
+            self.disk_full.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Looks whether a disk that was full has room again.
+    pub(crate) fn probe_room(&self) {
+        let path = self.folder.join(PROBE);
+        let written = self.fs.create(&path).and_then(|file| {
+            let zeros = vec![0; self.tuning.log_step as usize];
+            write_all(&*file, &zeros, 0)?;
+            file.sync()
+        });
+        // What cannot be removed now is removed at the next start.
+        let _ = self.fs.remove(&path);
+        if written.is_ok() {
+            self.disk_full.store(false, Ordering::Relaxed);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Opening a collection: manifest, runs, logs, mark of an orderly end, each by strict rules. Nothing is written, so that
-//! a full disk keeps nobody from reading.
+//! Opening a collection: manifest, runs, logs, mark of an orderly end, each by strict rules. After an orderly end nothing is
+//! written; after a crash a new log is begun, unless the disk is full: that keeps nobody from reading.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::document::Document;
 use crate::error::{Result, StoreError};
 use crate::fs::Fs;
 use crate::id_hash::IdHasher;
-use crate::log::{LogContents, LogHeader, LogWriter, read_log, salvage_log};
+use crate::log::{LogContents, LogHeader, LogWriter, read_log, read_log_header, salvage_log};
 use crate::manifest::{MANIFEST, Manifest, ReplaceError, RunEntry};
 use crate::marker::{MARKER, Marker};
 use crate::memory::Memory;
@@ -51,6 +51,7 @@ impl Engine {
             file: 1,
             first: 1,
             before: (0, 0),
+            recovered: 0,
         };
         LogWriter::create(fs, &file_path(folder, 1, "log"), header, tuning.log_step)?;
         manifest.write(fs, folder).map_err(|error| match error {
@@ -65,25 +66,34 @@ impl Engine {
         identity: u64,
         tuning: Tuning,
     ) -> Result<(Self, Recovery)> {
-        let opened = Opened::read(&*fs, folder)?;
+        let opened = Opened::read(&*fs, folder, AfterCrash::BeginLog)?;
         check_identity(folder, &opened.manifest, identity)?;
+        // A killed process may have left names that are not durable yet: none of what they replaced may go before.
+        let synced = fs
+            .sync_dir(folder)
+            .map_err(StoreError::io(folder, "syncing the folder"));
+        let full = match synced {
+            // Then the manifest is written again before anything is changed.
+            Err(error) if error.is_disk_full() => true,
+            synced => synced.map(|()| false)?,
+        };
+        let removed = if full {
+            Vec::new()
+        } else {
+            remove_orphans(&*fs, folder, &opened.manifest)
+        };
+        let (mut opened, log, unrecovered) = opened.into_writing(&*fs, folder, &tuning)?;
+        opened.recovery.removed = removed;
         let Opened {
             manifest,
             settings,
             hasher,
             view,
-            last,
-            mut recovery,
+            recovery,
             listed,
             time,
             ..
         } = opened;
-        // A killed process may have left names that are not durable yet: none of what they replaced may go before.
-        fs.sync_dir(folder)
-            .map_err(StoreError::io(folder, "syncing the folder"))?;
-        recovery.removed = remove_orphans(&*fs, folder, &manifest);
-        let path = file_path(folder, last.header.file, "log");
-        let log = LogWriter::resume(&*fs, &path, &last, tuning.log_step)?;
         let engine = Self {
             fs,
             folder: folder.to_owned(),
@@ -97,13 +107,26 @@ impl Engine {
                 log,
                 manifest,
                 listed,
+                unsettled: full || unrecovered,
+                noted: time,
             }),
             stopped: OnceLock::new(),
             time: AtomicU64::new(time.0),
             marked: AtomicBool::new(recovery.clean),
+            disk_full: AtomicBool::new(full || unrecovered),
+            cancelled: AtomicBool::new(false),
         };
         Ok((engine, recovery))
     }
+}
+
+/// Where writing goes on after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AfterCrash {
+    /// In a new log.
+    BeginLog,
+    /// In the log that is there: the disk is full, or nothing is to be written.
+    KeepLog,
 }
 
 /// A collection as it was read.
@@ -113,13 +136,15 @@ struct Opened {
     hasher: IdHasher,
     view: View,
     last: LogContents,
+    /// The log before ends ahead of its last frame, and a new log has to begin with a copy of that.
+    begins_log: bool,
     listed: HashMap<u64, usize>,
     recovery: Recovery,
     time: Time,
 }
 
 impl Opened {
-    fn read(fs: &dyn Fs, folder: &Path) -> Result<Self> {
+    fn read(fs: &dyn Fs, folder: &Path, after_crash: AfterCrash) -> Result<Self> {
         let manifest = Manifest::read(fs, folder)?;
         let settings = manifest.settings();
         let marker = Marker::read(fs, folder)?;
@@ -145,6 +170,12 @@ impl Opened {
             radius: settings.radius,
         };
         let last = replay.logs(fs, folder, &manifest)?;
+        let begins_log =
+            marker.is_none() && after_crash == AfterCrash::BeginLog && last.needs_recovery();
+        if begins_log {
+            replay.freeze(&last, manifest.next_file);
+        }
+        replay.last_frame(folder, &last)?;
         let Replay {
             view,
             mut time,
@@ -167,10 +198,58 @@ impl Opened {
             hasher,
             view,
             last,
+            begins_log,
             listed,
             recovery,
             time,
         })
+    }
+
+    /// Opens the log for writing, or begins a new one, durably; whether the disk was too full for that.
+    fn into_writing(
+        mut self,
+        fs: &dyn Fs,
+        folder: &Path,
+        tuning: &Tuning,
+    ) -> Result<(Self, LogWriter, bool)> {
+        let mut full = false;
+        if self.begins_log {
+            match self.begin_log(fs, folder, tuning) {
+                Ok(log) => return Ok((self, log, false)),
+                Err(StoreError::DiskFull { .. }) => {
+                    self = Self::read(fs, folder, AfterCrash::KeepLog)?;
+                    full = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let path = file_path(folder, self.last.header.file, "log");
+        let log = LogWriter::resume(fs, &path, &self.last, tuning.log_step)?;
+        Ok((self, log, full))
+    }
+
+    /// What a killed process had written is read, but may not be durable yet, and after a sync that failed the system may
+    /// believe that it is. That can be true of the last frame only, so a new log begins with a copy of it.
+    fn begin_log(&mut self, fs: &dyn Fs, folder: &Path, tuning: &Tuning) -> Result<LogWriter> {
+        let mut manifest = self.manifest.clone();
+        let number = manifest.next_file;
+        let LogContents { header, last, .. } = &self.last;
+        let header = LogHeader {
+            collection: manifest.collection,
+            file: number,
+            first: self.last.next - u64::from(last.is_some()),
+            before: (header.file, self.last.end_before_last()),
+            recovered: 0,
+        };
+        let path = file_path(folder, number, "log");
+        let log = LogWriter::recover(fs, &path, header, last.as_ref(), tuning.log_step)?;
+        manifest.next_file += 1;
+        manifest.logs.push(number);
+        manifest.write(fs, folder).map_err(|error| match error {
+            ReplaceError::Before(error) | ReplaceError::Unknown(error) => error,
+        })?;
+        self.manifest = manifest;
+        Ok(log)
     }
 }
 
@@ -215,30 +294,47 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// All logs; what the newest holds.
+    /// All logs but for the last frame of the newest; what that log holds.
     fn logs(&mut self, fs: &dyn Fs, folder: &Path, manifest: &Manifest) -> Result<LogContents> {
         let (mut before, mut next): (Option<LogContents>, u64) = (None, manifest.frame);
-        for &number in &manifest.logs {
+        for (at, &number) in manifest.logs.iter().enumerate() {
             let path = file_path(folder, number, "log");
             if let Some(before) = &before {
                 self.freeze(before, number);
             }
+            let after = manifest.logs.get(at + 1);
+            let after = after.map(|&after| next_header(fs, folder, manifest, (number, after)));
+            let after = after.transpose()?;
             let identity = (manifest.collection, number);
-            let contents = read_log(fs, &path, identity, &mut |offset, payload| {
-                self.payload(&path, offset, payload)
+            let contents = read_log(fs, &path, identity, after.as_ref(), &mut |at, payload| {
+                self.payload(&path, at, payload)
             });
             let contents = contents.map_err(missing(&path))?;
-            check_chain(folder, &path, before.as_ref(), &contents, next)?;
+            if contents.header.first != next {
+                let first = contents.header.first;
+                let what = format!("the log begins with frame {first}, not {next}");
+                return Err(StoreError::damaged(&path, 0, what));
+            }
             next = contents.next;
             before = Some(contents);
         }
         before.ok_or_else(|| StoreError::damaged(&folder.join(MANIFEST), 0, "no log is named"))
     }
 
+    /// The last frame of the newest log.
+    fn last_frame(&mut self, folder: &Path, log: &LogContents) -> Result<()> {
+        let path = file_path(folder, log.header.file, "log");
+        log.last.as_ref().map_or(Ok(()), |last| {
+            self.payload(&path, last.offset, &last.payload)
+        })
+    }
+
     fn freeze(&mut self, before: &LogContents, number: u64) {
         let memory = std::mem::replace(&mut self.view.active, Memory::new(self.radius));
         let log = std::mem::replace(&mut self.view.log, number);
-        let (next, memory) = (before.next, Arc::new(memory));
+        // A last frame that was not read yet is the first of the next log.
+        let next = before.next - u64::from(before.last.is_some());
+        let memory = Arc::new(memory);
         self.view.frozen.push(Frozen { log, next, memory });
     }
 
@@ -252,7 +348,7 @@ impl Replay<'_> {
             )
         })?;
         self.time = self.time.max(time);
-        self.groups += 1;
+        self.groups += u64::from(!changes.is_empty());
         for change in changes {
             let id = match &change {
                 Change::Insert(document) => &document.id,
@@ -278,29 +374,24 @@ impl Replay<'_> {
     }
 }
 
-/// Each log begins where the one before ended, and only the newest may end with a group that was torn.
-fn check_chain(
+/// The header of the log that follows another one, which says where that one ends.
+fn next_header(
+    fs: &dyn Fs,
     folder: &Path,
-    path: &Path,
-    before: Option<&LogContents>,
-    contents: &LogContents,
-    next: u64,
-) -> Result<()> {
-    let header = contents.header;
-    if let Some(before) = before {
-        let (number, end) = header.before;
-        let path = file_path(folder, before.header.file, "log");
-        if (number, end) != (before.header.file, before.end) || before.dirty != before.end {
-            let what =
-                format!("the log ends here, but the next one says that it ended at byte {end}");
-            return Err(StoreError::damaged(&path, before.end, what));
-        }
+    manifest: &Manifest,
+    (number, after): (u64, u64),
+) -> Result<LogHeader> {
+    let path = file_path(folder, after, "log");
+    let header =
+        read_log_header(fs, &path, (manifest.collection, after)).map_err(missing(&path))?;
+    if header.before.0 == number {
+        return Ok(header);
     }
-    if header.first != next {
-        let what = format!("the log begins with frame {}, not {next}", header.first);
-        return Err(StoreError::damaged(path, 0, what));
-    }
-    Ok(())
+    let what = format!(
+        "the log follows log {}, but the manifest says that it follows log {number}",
+        header.before.0
+    );
+    Err(StoreError::damaged(&path, 0, what))
 }
 
 fn check_marker(
@@ -368,7 +459,7 @@ fn check_identity(folder: &Path, manifest: &Manifest, identity: u64) -> Result<(
 
 /// Reads every byte of a collection and checks that its parts fit.
 pub(crate) fn verify(fs: &dyn Fs, folder: &Path, identity: u64) -> Result<Recovery> {
-    let opened = Opened::read(fs, folder)?;
+    let opened = Opened::read(fs, folder, AfterCrash::KeepLog)?;
     check_identity(folder, &opened.manifest, identity)?;
     for run in &opened.view.runs {
         run.verify(&|id| opened.hasher.hash(id))?;
@@ -444,10 +535,14 @@ pub(crate) fn salvage(
         lost.extend(damaged);
         failed.map_or(Ok(()), Err)?;
     }
-    for &number in &manifest.logs {
+    for (at, &number) in manifest.logs.iter().enumerate() {
         let path = file_path(folder, number, "log");
         let mut payloads = Vec::new();
-        let read = salvage_log(fs, &path, (manifest.collection, number), &mut |payload| {
+        let after = manifest.logs.get(at + 1);
+        let after =
+            after.and_then(|&after| next_header(fs, folder, &manifest, (number, after)).ok());
+        let identity = (manifest.collection, number);
+        let read = salvage_log(fs, &path, identity, after.as_ref(), &mut |payload| {
             payloads.push(payload::read(payload));
         });
         match read {

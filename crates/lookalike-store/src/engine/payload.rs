@@ -1,10 +1,12 @@
 //! What a frame of the log says: the server's time, then the changes of a group, in order.
 //!
 //! Time in milliseconds since 1970 (8); number of changes; of each: 1 and a document with its length, or 2 and an id with
-//! its length. Numbers but the first are short numbers; zeros follow up to a multiple of eight.
+//! its length. Numbers but the first are short numbers; zeros follow up to the end of the frame's last sector. A closing
+//! frame has no changes.
 
 use crate::codec::{Decoder, put_bytes};
 use crate::document::Document;
+use crate::log::SECTOR;
 use crate::time::Time;
 
 const INSERT: u8 = 1;
@@ -59,5 +61,5 @@ pub(crate) fn read(payload: &[u8]) -> Option<(Time, Vec<Change<Document>>)> {
         });
     }
     let padding = decoder.rest();
-    (padding.len() < 8 && padding.iter().all(|&byte| byte == 0)).then_some((now, changes))
+    (padding.len() < SECTOR && padding.iter().all(|&byte| byte == 0)).then_some((now, changes))
 }

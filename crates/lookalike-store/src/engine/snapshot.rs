@@ -13,8 +13,8 @@ use crate::time::Time;
 impl Engine {
     /// Writes all that is durable now into a folder that is empty. Writers wait, readers do not.
     pub(crate) fn snapshot(&self, target: &Path) -> Result<()> {
-        let writer = self.writer();
-        self.ensure_writing()?;
+        let mut writer = self.writer();
+        self.ensure_settled(&mut writer)?;
         let (fs, manifest) = (&*self.fs, &writer.manifest);
         for run in &manifest.runs {
             let files = [Some((run.file, "run")), run.dead.map(|dead| (dead, "dead"))];

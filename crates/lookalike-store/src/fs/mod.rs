@@ -46,7 +46,7 @@ pub trait Fs: Send + Sync + fmt::Debug {
     /// Those of the system, for instance on another medium.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// A new folder; none when it is there already.
+    /// A new folder that only its owner may look into; none when it is there already.
     ///
     /// # Errors
     /// Those of the system.
@@ -76,6 +76,13 @@ pub trait Fs: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`LockError::Held`] with what the holder wrote.
     fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Lock>, LockError>;
+
+    /// Takes the lock together with others that only read, and writes nothing: the medium may be one that cannot be
+    /// written. Without the file there is nothing to lock.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] with what the holder wrote.
+    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn Lock>, LockError>;
 }
 
 /// An open file.

@@ -1,14 +1,72 @@
 //! The file system of the machine.
+//!
+//! It keeps folders open whose names it made durable once, and some files in reserve: a service that has as many files open
+//! as it may, since many connections came at once, goes on storing.
 
-use std::fs::{self, OpenOptions, TryLockError};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{File, Fs, Lock, LockError};
+use crate::error::is_out_of_files;
+
+/// Open files that are given up one by one when there are no more to be had.
+const RESERVE: usize = 16;
+/// Something that can always be opened.
+const NOTHING: &str = "/dev/null";
 
 /// The file system of the machine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RealFs;
+#[derive(Debug, Default)]
+pub struct RealFs {
+    folders: Mutex<BTreeMap<PathBuf, Arc<fs::File>>>,
+    reserve: Mutex<Vec<fs::File>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RealFs {
+    /// Opens something, with a file of the reserve when there are no others.
+    fn open_with<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        loop {
+            match open() {
+                Err(error) if is_out_of_files(&error) => {
+                    let mut reserve = locked(&self.reserve);
+                    if reserve.pop().is_none() {
+                        return Err(error);
+                    }
+                    // While the lock is held, no other thread of the store takes the file that was given up.
+                    match open() {
+                        Err(error) if is_out_of_files(&error) => {}
+                        opened => return opened,
+                    }
+                }
+                opened => {
+                    self.fill_reserve();
+                    return opened;
+                }
+            }
+        }
+    }
+
+    fn fill_reserve(&self) {
+        let mut reserve = locked(&self.reserve);
+        while reserve.len() < RESERVE {
+            match fs::File::open(NOTHING) {
+                Ok(file) => reserve.push(file),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn forget_folder(&self, path: &Path) {
+        locked(&self.folders).remove(path);
+    }
+}
 
 impl Fs for RealFs {
     fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
@@ -18,13 +76,13 @@ impl Fs for RealFs {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
-        Ok(Box::new(options.open(path)?))
+        Ok(Box::new(self.open_with(|| options.open(path))?))
     }
 
     fn open(&self, path: &Path, write: bool) -> io::Result<Box<dyn File>> {
-        Ok(Box::new(
-            OpenOptions::new().read(true).write(write).open(path)?,
-        ))
+        let mut options = OpenOptions::new();
+        options.read(true).write(write);
+        Ok(Box::new(self.open_with(|| options.open(path))?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -40,23 +98,36 @@ impl Fs for RealFs {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        match fs::create_dir(path) {
+        match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-            made => made,
+            made => {
+                self.forget_folder(path);
+                made
+            }
         }
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.forget_folder(path);
         fs::remove_dir(path)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        fs::File::open(path)?.sync_all()
+        let known = locked(&self.folders).get(path).cloned();
+        let folder = match known {
+            Some(folder) => folder,
+            None => {
+                let folder = Arc::new(self.open_with(|| fs::File::open(path))?);
+                locked(&self.folders).insert(path.to_owned(), Arc::clone(&folder));
+                folder
+            }
+        };
+        folder.sync_all()
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(path)? {
+        for entry in self.open_with(|| fs::read_dir(path))? {
             // Our own names are all ASCII: others are not ours.
             names.extend(entry?.file_name().into_string());
         }
@@ -68,15 +139,7 @@ impl Fs for RealFs {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(LockError::Io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                file.read_to_string(&mut holder).map_err(LockError::Io)?;
-                return Err(LockError::Held { holder });
-            }
-            Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
-        }
+        ensure_free(&mut file, fs::File::try_lock)?;
         // What is written only explains the lock: a full disk must not keep a store from opening.
         let written = file
             .rewind()
@@ -85,7 +148,40 @@ impl Fs for RealFs {
         drop(written);
         Ok(Box::new(file))
     }
+
+    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn Lock>, LockError> {
+        let mut file = match fs::File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Box::new(Unlocked));
+            }
+            opened => opened.map_err(LockError::Io)?,
+        };
+        ensure_free(&mut file, fs::File::try_lock_shared)?;
+        Ok(Box::new(file))
+    }
 }
+
+/// Takes a lock, or says who has it.
+fn ensure_free(
+    file: &mut fs::File,
+    lock: impl Fn(&fs::File) -> Result<(), TryLockError>,
+) -> Result<(), LockError> {
+    match lock(file) {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            file.read_to_string(&mut holder).map_err(LockError::Io)?;
+            Err(LockError::Held { holder })
+        }
+        Err(TryLockError::Error(error)) => Err(LockError::Io(error)),
+    }
+}
+
+/// The lock of a file that is not there.
+#[derive(Debug)]
+struct Unlocked;
+
+impl Lock for Unlocked {}
 
 impl File for fs::File {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -1,6 +1,6 @@
 //! A file system in memory that forgets what was not synced when its power is cut, and fails when it is told to.
 //!
-//! A power cut keeps each unsynced sector of 512 bytes, drops it, or tears it; each unsynced name (creation, rename,
+//! A power cut keeps each unsynced sector of 512 bytes, drops it, tears it, or leaves garbage in all of it; each unsynced name (creation, rename,
 //! removal) survives or is lost on its own, whatever came before or after it. Everything follows from the seed of the cut.
 
 use std::collections::BTreeMap;
@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{File, Fs, Lock, LockError};
 
 const SECTOR: usize = 512;
+/// Of so many sectors that are being written when the power fails, one has garbage in it.
+const GARBAGE: usize = 6;
 
 /// What goes wrong at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub enum Fault {
     Io,
     /// Every call that needs room fails, from this one on until [`SimulatedFs::heal`].
     Full,
+    /// Every call that opens a file fails, from this one on until [`SimulatedFs::heal`].
+    OutOfFiles,
     /// A write writes only some of the bytes and then fails.
     ShortWrite,
     /// A sync fails, and what it should have made durable never will be, though it can be read.
@@ -54,6 +58,7 @@ struct Machine {
     calls: u64,
     fault: Option<(u64, Fault)>,
     full: bool,
+    out_of_files: bool,
     cut: bool,
     failed: bool,
     lie: Option<Lie>,
@@ -92,9 +97,14 @@ enum Naming {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Call {
     Read,
+    /// Takes a file.
+    Open,
+    Create,
     Write,
     Sync,
+    /// Room is needed to make a name, to change one and to make it durable; not to remove one.
     Name,
+    Remove,
 }
 
 /// A small generator of even numbers in the sense of chance: SplitMix64.
@@ -150,6 +160,7 @@ impl SimulatedFs {
         let mut machine = self.machine();
         machine.fault = None;
         machine.full = false;
+        machine.out_of_files = false;
     }
 
     /// From now on there is no room.
@@ -294,6 +305,11 @@ impl Inode {
             let mut at = 0;
             while at < written.len() {
                 let end = (SECTOR - (offset + at) % SECTOR + at).min(written.len());
+                if mood > 1 && dice.below(GARBAGE) == 0 {
+                    spoil(&mut bytes, offset + at, dice);
+                    at = end;
+                    continue;
+                }
                 let kept = match (mood, dice.below(5)) {
                     (0, _) => end - at,
                     (1, _) | (_, 0 | 1) => 0,
@@ -316,6 +332,17 @@ impl Inode {
             bytes.resize(length, 0);
         }
         Self::of(Arc::new(bytes))
+    }
+}
+
+/// Puts anything into the sector of a byte: also what was durable there is lost.
+fn spoil(bytes: &mut Vec<u8>, at: usize, dice: &mut Dice) {
+    let start = at / SECTOR * SECTOR;
+    if bytes.len() < start + SECTOR {
+        bytes.resize(start + SECTOR, 0);
+    }
+    for word in bytes[start..start + SECTOR].chunks_exact_mut(8) {
+        word.copy_from_slice(&dice.roll().to_le_bytes());
     }
 }
 
@@ -394,7 +421,7 @@ impl Machine {
         if self.cut {
             return Err(io::Error::other("the power is cut"));
         }
-        if call != Call::Read
+        if !matches!(call, Call::Read | Call::Open)
             && let Some(recorded) = &mut self.recorded
         {
             recorded.push(Crash {
@@ -409,21 +436,26 @@ impl Machine {
         {
             let applies = match fault {
                 Fault::Io | Fault::PowerCut => true,
-                Fault::Full => matches!(call, Call::Write | Call::Name),
+                Fault::Full => !matches!(call, Call::Read | Call::Open | Call::Remove),
+                Fault::OutOfFiles => matches!(call, Call::Open | Call::Create),
                 Fault::ShortWrite => call == Call::Write,
                 Fault::FailedSync => call == Call::Sync,
             };
             self.failed |= applies;
             match fault {
                 _ if !applies => {}
-                Fault::Io => return Err(io::Error::other("injected input or output error")),
+                Fault::Io => return Err(fault.error()),
                 Fault::Full => self.full = true,
+                Fault::OutOfFiles => self.out_of_files = true,
                 Fault::PowerCut => {
                     self.cut = true;
                     return Err(io::Error::other("the power is cut"));
                 }
                 Fault::ShortWrite | Fault::FailedSync => return Ok(Some(fault)),
             }
+        }
+        if self.out_of_files && matches!(call, Call::Open | Call::Create) {
+            return Err(Fault::OutOfFiles.error());
         }
         Ok(None)
     }
@@ -440,7 +472,7 @@ impl Machine {
 impl Fs for SimulatedFs {
     fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let mut machine = self.machine();
-        machine.call(Call::Name)?;
+        machine.call(Call::Create)?;
         machine.room()?;
         let inode = machine.state.inodes.len();
         let (folder, name) = machine.state.folder(path)?;
@@ -452,7 +484,7 @@ impl Fs for SimulatedFs {
 
     fn open(&self, path: &Path, _write: bool) -> io::Result<Box<dyn File>> {
         let mut machine = self.machine();
-        machine.call(Call::Read)?;
+        machine.call(Call::Open)?;
         let inode = machine.state.find(path)?;
         let fs = self.clone();
         Ok(Box::new(SimulatedFile { fs, inode }))
@@ -461,6 +493,7 @@ impl Fs for SimulatedFs {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut machine = self.machine();
         machine.call(Call::Name)?;
+        machine.room()?;
         let inode = machine.state.find(from)?;
         let (from_folder, to_folder) = (from.parent(), to.parent());
         let (folder, name) = machine.state.folder(from)?;
@@ -478,7 +511,7 @@ impl Fs for SimulatedFs {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine();
-        machine.call(Call::Name)?;
+        machine.call(Call::Remove)?;
         let inode = machine.state.find(path)?;
         let (folder, name) = machine.state.folder(path)?;
         folder.name(Naming::Unset(name.to_owned(), inode));
@@ -505,7 +538,7 @@ impl Fs for SimulatedFs {
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine();
-        machine.call(Call::Name)?;
+        machine.call(Call::Remove)?;
         machine.state.folders.remove(path);
         Ok(())
     }
@@ -516,8 +549,14 @@ impl Fs for SimulatedFs {
         if machine.lie == Some(Lie::SyncDir) {
             return Ok(());
         }
+        // Names that were changed may need room when they are made durable.
+        let full = machine.full;
         let folder = machine.state.folders.get_mut(path);
         let folder = folder.ok_or(io::ErrorKind::NotFound)?;
+        let full = full && !folder.unsynced.is_empty();
+        if full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         if fault.is_some() {
             return Err(io::Error::other("injected failure of a sync"));
         }
@@ -548,6 +587,20 @@ impl Fs for SimulatedFs {
         machine.locks.push((path.to_owned(), holder.to_owned()));
         let (fs, path) = (self.clone(), path.to_owned());
         Ok(Box::new(SimulatedLock { fs, path }))
+    }
+
+    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn Lock>, LockError> {
+        self.lock(path, "a reader")
+    }
+}
+
+impl Fault {
+    /// The error of a call that it fails.
+    fn error(self) -> io::Error {
+        match self {
+            Self::OutOfFiles => io::Error::from_raw_os_error(24),
+            _ => io::Error::other("injected input or output error"),
+        }
     }
 }
 

@@ -3,18 +3,20 @@
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKLG` |
-//! | 4 | 4 | version, 1 |
+//! | 4 | 4 | version, 2 |
 //! | 8 | 8 | collection |
 //! | 16 | 8 | number of the file |
 //! | 24 | 8 | number of its first frame |
 //! | 32 | 8 | the log before: its number, zero for none |
 //! | 40 | 8 | the log before: where its frames end |
-//! | 48 | 8 | zero |
-//! | 56 | 8 | check of the bytes before |
-//! | 64 | | frames |
+//! | 48 | 8 | where the frames end that were durable before the log was named; zero if no recovery made it |
+//! | 56 | 448 | zeros |
+//! | 504 | 8 | check of the bytes before |
+//! | 512 | | frames |
 //!
-//! A frame: `LKFR` (4); length of the payload (4), a multiple of eight; number of the frame (8); check (8), which
-//! covers file, offset, number, length and payload; payload.
+//! A frame: `LKFR` (4); length of the payload (4); number of the frame (8); check (8), which covers file, offset, number,
+//! length and payload; payload, which ends where a sector does. So no write ever touches a sector that holds what was
+//! acknowledged: one that is lost in a power cut takes nothing else with it.
 
 use std::path::Path;
 
@@ -22,13 +24,15 @@ use crate::codec::fixed;
 use crate::error::{Result, StoreError};
 use crate::seal::{Seal, whole};
 
-pub(crate) const LOG_HEADER: usize = 64;
+/// Bytes that a medium writes as one; what it writes when the power fails may be anything.
+pub(crate) const SECTOR: usize = 512;
+pub(crate) const LOG_HEADER: usize = SECTOR;
 pub(crate) const FRAME_HEADER: usize = 24;
 /// Largest payload of a frame.
 pub(crate) const LARGEST_PAYLOAD: usize = 256 << 20;
 const MAGIC: [u8; 4] = *b"LKLG";
 pub(super) const FRAME_MAGIC: [u8; 4] = *b"LKFR";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What a log says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,9 @@ pub(crate) struct LogHeader {
     pub(crate) first: u64,
     /// Number of the log before, and where its frames end.
     pub(crate) before: (u64, u64),
+    /// Where the frames end that were durable before the log was named, when a recovery made it: what follows `before` in
+    /// the log before is not read. Zero otherwise.
+    pub(crate) recovered: u64,
 }
 
 impl LogHeader {
@@ -52,6 +59,7 @@ impl LogHeader {
             self.first,
             self.before.0,
             self.before.1,
+            self.recovered,
         ];
         for (at, number) in numbers.into_iter().enumerate() {
             bytes[8 + 8 * at..16 + 8 * at].copy_from_slice(&number.to_le_bytes());
@@ -97,6 +105,7 @@ impl LogHeader {
             file: number(1),
             first: number(2),
             before: (number(3), number(4)),
+            recovered: number(5),
         };
         if (header.collection, header.file) != (collection, file) {
             let what = "a log of another collection, or under another name";
@@ -108,14 +117,19 @@ impl LogHeader {
         Ok(header)
     }
 
+    /// Where the frames end that were durable from the beginning.
+    pub(crate) fn durable(&self) -> u64 {
+        self.recovered.max(LOG_HEADER as u64)
+    }
+
     pub(super) fn seal(&self) -> Seal {
         Seal::new(self.collection, self.file)
     }
 }
 
-/// Ends a frame that was begun with [`FRAME_HEADER`] bytes of room: pads the payload and fills the header.
+/// Ends a frame that was begun with [`FRAME_HEADER`] bytes of room: fills up its last sector, and the header.
 pub(super) fn finish(frame: &mut Vec<u8>, seal: Seal, offset: u64, number: u64) {
-    frame.resize(frame.len().next_multiple_of(8), 0);
+    frame.resize(frame.len().next_multiple_of(SECTOR), 0);
     let length = (frame.len() - FRAME_HEADER) as u32;
     frame[..4].copy_from_slice(&FRAME_MAGIC);
     frame[4..8].copy_from_slice(&length.to_le_bytes());
@@ -132,7 +146,7 @@ pub(super) fn finish(frame: &mut Vec<u8>, seal: Seal, offset: u64, number: u64) 
 pub(super) fn frame_at(bytes: &[u8], seal: Seal, offset: u64) -> Option<(u64, &[u8])> {
     let header = bytes.first_chunk::<FRAME_HEADER>()?;
     let length = fixed(&header[4..8]) as usize;
-    if header[..4] != FRAME_MAGIC || !length.is_multiple_of(8) {
+    if header[..4] != FRAME_MAGIC || !(FRAME_HEADER + length).is_multiple_of(SECTOR) {
         return None;
     }
     let payload = bytes.get(FRAME_HEADER..FRAME_HEADER + length)?;

@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
-use super::frame::{FRAME_HEADER, FRAME_MAGIC, LARGEST_PAYLOAD, LOG_HEADER, LogHeader, frame_at};
+use super::frame::{
+    FRAME_HEADER, FRAME_MAGIC, LARGEST_PAYLOAD, LOG_HEADER, LogHeader, SECTOR, frame_at,
+};
 use crate::error::{Result, StoreError};
-use crate::fs::{Fs, read_whole};
+use crate::fs::{Fs, read_exact, read_whole};
 use crate::seal::Seal;
 
 /// What a log holds.
 #[derive(Debug)]
 pub(crate) struct LogContents {
     pub(crate) header: LogHeader,
-    /// The last frame, header included.
-    pub(crate) last: Vec<u8>,
+    /// The last frame of the newest log, which was not handed on.
+    pub(crate) last: Option<LastFrame>,
     /// Where its frames end.
     pub(crate) end: u64,
     /// Where what is not zero ends: beyond `end` when a group was torn.
@@ -23,27 +25,64 @@ pub(crate) struct LogContents {
     pub(crate) next: u64,
 }
 
-/// Reads a log and hands each payload, with its offset, to `each`.
+/// The last frame of a log.
+#[derive(Debug)]
+pub(crate) struct LastFrame {
+    pub(crate) offset: u64,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl LogContents {
+    /// Where the frames before the last one end.
+    pub(crate) fn end_before_last(&self) -> u64 {
+        self.last.as_ref().map_or(self.end, |last| last.offset)
+    }
+
+    /// Whether there is anything in it that may not be durable, or is no frame.
+    pub(crate) fn needs_recovery(&self) -> bool {
+        self.end != self.header.durable() || self.dirty != self.end
+    }
+}
+
+/// Reads the header of a log.
 ///
 /// # Errors
-/// [`StoreError::Damaged`] when anything but the last frame is not whole, or `each` refuses a payload.
+/// [`StoreError::Damaged`] and its like, and failures of the medium.
+pub(crate) fn read_log_header(fs: &dyn Fs, path: &Path, identity: (u64, u64)) -> Result<LogHeader> {
+    let failed = |error| StoreError::io(path, "reading the log")(error);
+    let file = fs.open(path, false).map_err(failed)?;
+    let length = file.length().map_err(failed)?.min(LOG_HEADER as u64);
+    let mut bytes = vec![0; length as usize];
+    read_exact(&*file, &mut bytes, 0).map_err(failed)?;
+    LogHeader::read(path, &bytes, identity.0, identity.1)
+}
+
+/// Reads a log and hands each payload, with its offset, to `each`. `after` is the header of the log that follows, which says
+/// where this one ends; of the newest, the last payload is returned instead.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when anything but the last frame of the newest log is not whole, or `each` refuses a payload.
 pub(crate) fn read_log(
     fs: &dyn Fs,
     path: &Path,
     identity: (u64, u64),
+    after: Option<&LogHeader>,
     each: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<LogContents> {
     let bytes = read_whole(fs, path).map_err(StoreError::io(path, "reading the log"))?;
     let header = LogHeader::read(path, &bytes, identity.0, identity.1)?;
     let seal = header.seal();
-    let (mut at, mut next, mut last) = (LOG_HEADER, header.first, LOG_HEADER);
-    while let Some((number, payload)) = frame_at(&bytes[at..], seal, at as u64) {
+    let limit = after.map(|after| after.before.1);
+    let (mut at, mut next, mut last) = (LOG_HEADER, header.first, None::<(usize, &[u8])>);
+    while Some(at as u64) != limit
+        && let Some((number, payload)) = frame_at(&bytes[at..], seal, at as u64)
+    {
         if number != next {
             let what = format!("frame {number} stands where frame {next} belongs");
             return Err(StoreError::damaged(path, at as u64, what));
         }
-        each(at as u64, payload)?;
-        last = at;
+        let before = last.replace((at, payload));
+        before.map_or(Ok(()), |(at, payload)| each(at as u64, payload))?;
         at += FRAME_HEADER + payload.len();
         next += 1;
     }
@@ -52,19 +91,20 @@ pub(crate) fn read_log(
         .rposition(|&byte| byte != 0)
         .map_or(0, |last| last + 1)
         .max(at);
-    if let Some((later, number)) = frame_after(&bytes, seal, at) {
-        let what = format!(
-            "frame {next} is damaged, and frame {number} at byte {later} is whole: this is no interrupted write"
-        );
-        return Err(StoreError::damaged(path, at as u64, what));
-    }
-    if dirty - at > FRAME_HEADER + LARGEST_PAYLOAD {
-        let what = "more bytes are damaged than one write can leave";
-        return Err(StoreError::damaged(path, at as u64, what));
+    match after {
+        Some(after) => {
+            check_end(path, at, dirty, after)?;
+            let last = last.take();
+            last.map_or(Ok(()), |(at, payload)| each(at as u64, payload))?;
+        }
+        None => check_tail(path, &bytes, &header, (at, dirty), next)?,
     }
     Ok(LogContents {
         header,
-        last: bytes[last..at].to_vec(),
+        last: last.map(|(offset, payload)| LastFrame {
+            offset: offset as u64,
+            payload: payload.to_vec(),
+        }),
         end: at as u64,
         dirty: dirty as u64,
         length: bytes.len() as u64,
@@ -72,22 +112,63 @@ pub(crate) fn read_log(
     })
 }
 
+/// A log that another one follows ends where that one says.
+fn check_end(path: &Path, end: usize, dirty: usize, after: &LogHeader) -> Result<()> {
+    let told = after.before.1;
+    if end as u64 != told {
+        let what = format!("the log ends here, but the next one says that it ended at byte {told}");
+        return Err(StoreError::damaged(path, end as u64, what));
+    }
+    // A recovery leaves what it found at the end, and does not read it again.
+    if dirty != end && after.recovered == 0 {
+        let what = "there is something behind the end of the log";
+        return Err(StoreError::damaged(path, end as u64, what));
+    }
+    Ok(())
+}
+
+/// What is no frame at the end of the newest log is what an interrupted write can leave.
+fn check_tail(
+    path: &Path,
+    bytes: &[u8],
+    header: &LogHeader,
+    (end, dirty): (usize, usize),
+    next: u64,
+) -> Result<()> {
+    let damaged = |what: String| Err(StoreError::damaged(path, end as u64, what));
+    if (end as u64) < header.durable() {
+        return damaged(format!(
+            "frame {next} is damaged: it was durable before the log was begun"
+        ));
+    }
+    if let Some((later, number)) = frame_after(bytes, header.seal(), end) {
+        return damaged(format!(
+            "frame {next} is damaged, and frame {number} at byte {later} is whole: this is no interrupted write"
+        ));
+    }
+    if dirty - end > (FRAME_HEADER + LARGEST_PAYLOAD).next_multiple_of(SECTOR) {
+        return damaged("more bytes are damaged than one write can leave".to_owned());
+    }
+    Ok(())
+}
+
 /// The first whole frame after a place, and its number.
 fn frame_after(bytes: &[u8], seal: Seal, from: usize) -> Option<(usize, u64)> {
-    let mut at = from + 8;
-    // Frames begin at multiples of eight.
+    let mut at = from + SECTOR;
+    // Frames begin where sectors do.
     while at + FRAME_HEADER <= bytes.len() {
         if bytes[at..at + 4] == FRAME_MAGIC
             && let Some((number, _)) = frame_at(&bytes[at..], seal, at as u64)
         {
             return Some((at, number));
         }
-        at += 8;
+        at += SECTOR;
     }
     None
 }
 
-/// Hands on every whole frame of a log, whatever lies between them; the ranges of bytes that are lost.
+/// Hands on every whole frame of a log, whatever lies between them; the ranges of bytes that are lost. `after` is the header
+/// of the log that follows, if it can be read: what a recovery left behind the end is no loss.
 ///
 /// # Errors
 /// When the file cannot be read or its header is damaged.
@@ -95,9 +176,13 @@ pub(crate) fn salvage_log(
     fs: &dyn Fs,
     path: &Path,
     identity: (u64, u64),
+    after: Option<&LogHeader>,
     each: &mut dyn FnMut(&[u8]),
 ) -> Result<Vec<(u64, u64)>> {
-    let bytes = read_whole(fs, path).map_err(StoreError::io(path, "reading the log"))?;
+    let mut bytes = read_whole(fs, path).map_err(StoreError::io(path, "reading the log"))?;
+    if let Some(after) = after.filter(|after| after.recovered > 0) {
+        bytes.truncate(after.before.1.max(LOG_HEADER as u64) as usize);
+    }
     let seal = Seal::new(identity.0, identity.1);
     let mut lost = Vec::new();
     if let Err(error) = LogHeader::read(path, &bytes, identity.0, identity.1) {

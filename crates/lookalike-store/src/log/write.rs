@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::frame::{FRAME_HEADER, LARGEST_PAYLOAD, LOG_HEADER, LogHeader, finish};
-use super::read::LogContents;
+use super::frame::{FRAME_HEADER, LARGEST_PAYLOAD, LOG_HEADER, LogHeader, SECTOR, finish};
+use super::read::{LastFrame, LogContents};
 use crate::error::{Result, StoreError};
 use crate::fs::{File, Fs, write_all};
 
@@ -22,6 +22,8 @@ pub(crate) struct LogWriter {
     dirty: u64,
     /// How much is prepared at a time, and kept for frames that must go in when the disk is full.
     step: u64,
+    /// Whether the last frame shows that those before it were durable.
+    closed: bool,
 }
 
 /// How an append ended.
@@ -38,25 +40,56 @@ pub(crate) enum Appended {
 impl LogWriter {
     /// A new log with some room; durable, but for its name.
     pub(crate) fn create(fs: &dyn Fs, path: &Path, header: LogHeader, step: u64) -> Result<Self> {
+        Self::create_with(fs, path, header, Vec::new(), step)
+    }
+
+    /// A new log that goes on after one that a crash left, and begins with a copy of its last frame, if there is one.
+    pub(crate) fn recover(
+        fs: &dyn Fs,
+        path: &Path,
+        mut header: LogHeader,
+        last: Option<&LastFrame>,
+        step: u64,
+    ) -> Result<Self> {
+        let mut frame = Vec::new();
+        if let Some(last) = last {
+            frame.resize(FRAME_HEADER, 0);
+            frame.extend_from_slice(&last.payload);
+            finish(&mut frame, header.seal(), LOG_HEADER as u64, header.first);
+        }
+        header.recovered = (LOG_HEADER + frame.len()) as u64;
+        Self::create_with(fs, path, header, frame, step)
+    }
+
+    fn create_with(
+        fs: &dyn Fs,
+        path: &Path,
+        header: LogHeader,
+        frame: Vec<u8>,
+        step: u64,
+    ) -> Result<Self> {
         let failed = |action| move |error| StoreError::io(path, action)(error);
         let file = fs.create(path).map_err(failed("creating a log"))?;
         let mut bytes = header.to_bytes().to_vec();
-        bytes.resize((LOG_HEADER as u64 + step) as usize, 0);
+        bytes.extend_from_slice(&frame);
+        let offset = bytes.len() as u64;
+        bytes.resize((offset + step) as usize, 0);
         write_all(&*file, &bytes, 0).map_err(failed("writing a log"))?;
         file.sync().map_err(failed("syncing a log"))?;
         Ok(Self {
             path: path.to_owned(),
             file,
             header,
-            offset: LOG_HEADER as u64,
-            next: header.first,
+            offset,
+            next: header.first + u64::from(!frame.is_empty()),
             prepared: bytes.len() as u64,
             dirty: 0,
             step,
+            closed: true,
         })
     }
 
-    /// Goes on after the frames of a log that was read.
+    /// Goes on after the frames of a log that was read: one in which all is durable, or one that there is no room to leave.
     pub(crate) fn resume(
         fs: &dyn Fs,
         path: &Path,
@@ -66,13 +99,10 @@ impl LogWriter {
         let file = fs
             .open(path, true)
             .map_err(StoreError::io(path, "opening the log to write"))?;
-        // What a killed process had written is read, but may not be durable yet; and after a sync that failed the system
-        // may believe that it is. So the last frame, the only one this can be true of, is written again.
-        let start = contents.end - contents.last.len() as u64;
-        write_all(&*file, &contents.last, start)
-            .map_err(StoreError::io(path, "writing the log"))?;
-        file.sync()
-            .map_err(StoreError::io(path, "syncing the log"))?;
+        if contents.needs_recovery() {
+            file.sync()
+                .map_err(StoreError::io(path, "syncing the log"))?;
+        }
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -82,6 +112,7 @@ impl LogWriter {
             prepared: contents.length,
             dirty: contents.dirty,
             step,
+            closed: contents.end == contents.header.durable(),
         })
     }
 
@@ -104,6 +135,18 @@ impl LogWriter {
         self.offset - LOG_HEADER as u64
     }
 
+    /// Whether damage to any frame so far would be told from an interrupted write.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Appends a closing frame, which uses the room that is kept where the disk is full.
+    pub(crate) fn close(&mut self, frame: &mut Vec<u8>) -> Appended {
+        let appended = self.append(frame, true);
+        self.closed |= matches!(appended, Appended::Durable);
+        appended
+    }
+
     /// Appends a frame, whose first [`FRAME_HEADER`] bytes are room for the header, and makes it durable. Frames that
     /// free space may use the room that is kept for them.
     pub(crate) fn append(&mut self, frame: &mut Vec<u8>, frees: bool) -> Appended {
@@ -111,7 +154,7 @@ impl LogWriter {
             let what = "a group of writes is larger than a frame can be".to_owned();
             return Appended::Full(StoreError::Invalid(what));
         }
-        let end = self.offset + frame.len().next_multiple_of(8) as u64;
+        let end = self.offset + frame.len().next_multiple_of(SECTOR) as u64;
         if let Err(error) = self.prepare(end, frees) {
             return match error {
                 StoreError::DiskFull { .. } => Appended::Full(error),
@@ -139,6 +182,7 @@ impl LogWriter {
         }
         self.offset = end;
         self.next += 1;
+        self.closed = false;
         Appended::Durable
     }
 

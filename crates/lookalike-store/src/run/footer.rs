@@ -69,7 +69,7 @@ impl Footer {
     }
 
     /// Ends a file.
-    pub(super) fn write(mut self, mut out: BlockWriter) -> Result<()> {
+    pub(super) fn write(mut self, mut out: BlockWriter<'_>) -> Result<()> {
         let mut bytes = Vec::new();
         self.numbers(&mut |number| put_number(&mut bytes, *number));
         let section = out.section(&bytes)?;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike::hamming::room_to_hold;
 
@@ -36,9 +37,20 @@ impl Section {
     }
 }
 
+/// Gives up what is not wanted any more.
+pub(crate) fn ensure_wanted(cancelled: &AtomicBool) -> Result<()> {
+    if cancelled.load(Ordering::Acquire) {
+        Err(StoreError::Closed)
+    } else {
+        Ok(())
+    }
+}
+
 /// Writes a new file from its first byte to its last.
 #[derive(Debug)]
-pub(crate) struct BlockWriter {
+pub(crate) struct BlockWriter<'a> {
+    /// Set when the run is not wanted any more.
+    cancelled: &'a AtomicBool,
     path: PathBuf,
     file: Arc<dyn File>,
     seal: Seal,
@@ -47,12 +59,18 @@ pub(crate) struct BlockWriter {
     synced: u64,
 }
 
-impl BlockWriter {
-    pub(crate) fn create(fs: &dyn Fs, path: &Path, seal: Seal) -> Result<Self> {
+impl<'a> BlockWriter<'a> {
+    pub(crate) fn create(
+        fs: &dyn Fs,
+        path: &Path,
+        seal: Seal,
+        cancelled: &'a AtomicBool,
+    ) -> Result<Self> {
         let file = fs
             .create(path)
             .map_err(StoreError::io(path, "creating a run"))?;
         Ok(Self {
+            cancelled,
             path: path.to_owned(),
             file: file.into(),
             seal,
@@ -106,8 +124,14 @@ impl BlockWriter {
         section.finish()
     }
 
+    /// The flag that says whether the run is not wanted any more.
+    pub(crate) fn cancelled(&self) -> &'a AtomicBool {
+        self.cancelled
+    }
+
     /// Hands everything to the file, so that it can be read back.
     pub(crate) fn flush(&mut self) -> Result<()> {
+        ensure_wanted(self.cancelled)?;
         write_all(&*self.file, &self.buffer, self.written)
             .map_err(StoreError::io(&self.path, "writing a run"))?;
         self.written += self.buffer.len() as u64;
@@ -134,16 +158,16 @@ impl BlockWriter {
 }
 
 /// Writes the content of a section piece by piece.
-pub(crate) struct SectionWriter<'a> {
-    out: &'a mut BlockWriter,
+pub(crate) struct SectionWriter<'a, 'b> {
+    out: &'a mut BlockWriter<'b>,
     page: Vec<u8>,
     offset: u64,
     length: u64,
     failed: Option<StoreError>,
 }
 
-impl<'a> SectionWriter<'a> {
-    pub(crate) fn new(out: &'a mut BlockWriter) -> Self {
+impl<'a, 'b> SectionWriter<'a, 'b> {
+    pub(crate) fn new(out: &'a mut BlockWriter<'b>) -> Self {
         let offset = out.offset();
         Self {
             out,
@@ -187,7 +211,7 @@ impl<'a> SectionWriter<'a> {
     }
 }
 
-impl Write for SectionWriter<'_> {
+impl Write for SectionWriter<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.put(bytes) {
             Ok(()) => Ok(bytes.len()),

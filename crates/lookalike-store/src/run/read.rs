@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use lookalike::Fingerprint;
 use lookalike::hamming::{HammingIndex, IndexFile, Layout, TableIndex, hold};
@@ -33,6 +34,7 @@ pub(crate) struct Run {
     groups: Groups,
     /// When documents expire; empty when none does.
     expires: Vec<u64>,
+    expired: ExpirySample,
     firsts: Vec<u32>,
     offsets: Vec<u64>,
     absent: Vec<u32>,
@@ -53,6 +55,44 @@ impl Codes {
             Self::Stored(file) => file.index(),
             Self::Made(index) => index,
         }
+    }
+}
+
+/// Documents of a run that are looked at one by one to see how many have expired.
+const COUNTED: usize = 1 << 14;
+/// Times of a sample.
+const SAMPLED: usize = 1 << 12;
+
+/// When some documents of a run expire, evenly drawn, and when the last does.
+#[derive(Debug)]
+struct ExpirySample {
+    sorted: Vec<u64>,
+    last: u64,
+}
+
+impl ExpirySample {
+    fn of(expires: &[u64]) -> Self {
+        let step = expires.len().div_ceil(SAMPLED).max(1);
+        // One of each stretch, but not always the same: times may come in a rhythm.
+        let place = |stretch: usize| {
+            let mixed = (stretch as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            stretch * step + mixed as usize % step
+        };
+        let stretches = 0..expires.len() / step;
+        let mut sorted: Vec<u64> = stretches.map(|at| expires[place(at)]).collect();
+        sorted.sort_unstable();
+        let last = expires.iter().copied().max().unwrap_or(NEVER);
+        Self { sorted, last }
+    }
+
+    /// The share of documents that have expired; one if all have, and only then.
+    fn share(&self, now: Time) -> f64 {
+        if self.last <= now.0 {
+            return 1.0;
+        }
+        let expired = self.sorted.partition_point(|&end| end <= now.0);
+        // The last may not be in the sample.
+        (expired as f64 / (self.sorted.len() + 1) as f64).min(0.999)
     }
 }
 
@@ -121,12 +161,14 @@ impl Run {
                 "the tables are for a smaller radius",
             ));
         }
+        let expires = reader.words(footer.expires)?;
         Ok(Self {
             number,
             path: path.to_owned(),
             codes,
             groups,
-            expires: reader.words(footer.expires)?,
+            expired: ExpirySample::of(&expires),
+            expires,
             firsts: small(footer.firsts)?,
             offsets: reader.words(footer.offsets)?,
             absent: small(footer.absent)?,
@@ -168,6 +210,24 @@ impl Run {
             .get(document as usize)
             .copied()
             .unwrap_or(NEVER)
+    }
+
+    /// Documents that only take space at a time: counted in a small run, else estimated, since this is asked every second.
+    pub(crate) fn waste(&self, now: Time) -> usize {
+        let (len, dead) = (self.len(), self.dead.count());
+        if !self.any_expires() {
+            return dead;
+        }
+        if len <= COUNTED {
+            let alive = |&document: &u32| self.is_alive(document, now);
+            return len - (0..len as u32).filter(alive).count();
+        }
+        let gone = self.expired.share(now);
+        if gone >= 1.0 {
+            return len;
+        }
+        // Whether a document is dead says nothing of when it expires.
+        dead + ((len - dead) as f64 * gone) as usize
     }
 
     /// Whether a document is there at a time.
@@ -489,6 +549,33 @@ fn open_codes(reader: &BlockReader<'_>, footer: &Footer, radius: u32) -> Result<
     let index = TableIndex::build(&codes, &small_design(radius, &sample), Layout::Packed)
         .map_err(|error| StoreError::Invalid(format!("{}: {error}", reader.path.display())))?;
     let absent = reader.section(footer.absent)?;
-    let groups = group(reader, footer, &absent, &index)?;
+    let groups = group(reader, footer, &absent, &index, &AtomicBool::new(false))?;
     Ok((Codes::Made(Box::new(index)), groups))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_share_of_a_sample_is_about_that_of_all(mut expires in prop::collection::vec(0..1000_u64, 20_000..40_000), now in 0..1100_u64) {
+            // Some that never do.
+            expires.iter_mut().step_by(7).for_each(|end| *end = NEVER);
+            let exact = expires.iter().filter(|&&end| end <= now).count() as f64 / expires.len() as f64;
+            let share = ExpirySample::of(&expires).share(Time(now));
+            prop_assert!((share - exact).abs() < 0.05, "{share} {exact}");
+            prop_assert!(share < 1.0);
+        }
+
+        #[test]
+        fn all_have_expired_when_the_last_has_and_not_before(expires in prop::collection::vec(1..1_000_000_u64, 1..20_000)) {
+            let sample = ExpirySample::of(&expires);
+            let last = expires.iter().copied().max().unwrap_or(0);
+            prop_assert!(sample.share(Time(last)) >= 1.0);
+            prop_assert!(sample.share(Time(last - 1)) < 1.0);
+        }
+    }
 }

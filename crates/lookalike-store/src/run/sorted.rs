@@ -24,7 +24,7 @@ pub(crate) struct SortedIndex {
 
 /// Writes entries that ascend.
 pub(crate) fn write(
-    out: &mut BlockWriter,
+    out: &mut BlockWriter<'_>,
     entries: impl Iterator<Item = Result<Entry>>,
 ) -> Result<(SortedIndex, Section)> {
     let mut index = SortedIndex {

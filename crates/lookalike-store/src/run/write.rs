@@ -1,6 +1,7 @@
 //! Writing a run from one source of documents or several.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use lookalike::Fingerprint;
 use lookalike::hamming::{
@@ -12,7 +13,7 @@ use super::filter::Filter;
 use super::footer::{Footer, header};
 use super::groups::Groups;
 use super::merge::{Source, merged};
-use super::pages::{BlockReader, BlockWriter, Section, SectionWriter};
+use super::pages::{BlockReader, BlockWriter, Section, SectionWriter, ensure_wanted};
 use super::read::load_tables;
 use super::sorted;
 use crate::codec::{fixed, put_bytes};
@@ -39,15 +40,16 @@ pub(crate) struct RunOptions {
 /// Writes the live documents of some sources, one after the other; the file is durable, but for its name.
 ///
 /// # Errors
-/// Those of the medium, and damage found in the sources.
+/// Those of the medium, damage found in the sources, and [`StoreError::Closed`] once it is `cancelled`.
 pub(crate) fn write_run(
     fs: &dyn Fs,
     path: &Path,
     options: &RunOptions,
     sources: &[&dyn Source],
+    cancelled: &AtomicBool,
 ) -> Result<()> {
     let seal = Seal::new(options.collection, options.number);
-    let mut out = BlockWriter::create(fs, path, seal)?;
+    let mut out = BlockWriter::create(fs, path, seal, cancelled)?;
     out.raw(&header(options.collection, options.number))?;
     let mut footer = Footer::default();
     write_documents(&mut out, &mut footer, sources)?;
@@ -62,7 +64,7 @@ pub(crate) fn write_run(
 }
 
 fn write_documents(
-    out: &mut BlockWriter,
+    out: &mut BlockWriter<'_>,
     footer: &mut Footer,
     sources: &[&dyn Source],
 ) -> Result<()> {
@@ -93,7 +95,11 @@ fn write_documents(
     Ok(())
 }
 
-fn write_codes(out: &mut BlockWriter, footer: &mut Footer, sources: &[&dyn Source]) -> Result<()> {
+fn write_codes(
+    out: &mut BlockWriter<'_>,
+    footer: &mut Footer,
+    sources: &[&dyn Source],
+) -> Result<()> {
     let (mut absent, mut document) = (Vec::new(), 0_u32);
     let mut section = SectionWriter::new(out);
     for source in sources {
@@ -118,12 +124,14 @@ fn write_codes(out: &mut BlockWriter, footer: &mut Footer, sources: &[&dyn Sourc
 struct StoredCodes<'a> {
     reader: BlockReader<'a>,
     section: Section,
+    cancelled: &'a AtomicBool,
 }
 
 impl CodeSource<Fingerprint> for StoredCodes<'_> {
     fn replay(&self, sink: &mut dyn FnMut(&[Fingerprint])) -> std::io::Result<()> {
         let mut codes = Vec::new();
         let read = self.reader.pages(self.section, &mut |page| {
+            ensure_wanted(self.cancelled)?;
             codes.clear();
             codes.extend(page.chunks_exact(8).map(|code| Fingerprint(fixed(code))));
             sink(&codes);
@@ -134,7 +142,11 @@ impl CodeSource<Fingerprint> for StoredCodes<'_> {
 }
 
 /// Tables and the documents of each fingerprint; nothing where few are.
-fn write_tables(out: &mut BlockWriter, footer: &mut Footer, options: &RunOptions) -> Result<()> {
+fn write_tables(
+    out: &mut BlockWriter<'_>,
+    footer: &mut Footer,
+    options: &RunOptions,
+) -> Result<()> {
     let coded = footer.coded as usize;
     if coded <= options.small {
         return Ok(());
@@ -157,7 +169,7 @@ fn write_tables(out: &mut BlockWriter, footer: &mut Footer, options: &RunOptions
     };
     let tables = load_tables(&reader, footer.tables)?;
     let absent = reader.section(footer.absent)?;
-    let groups = group(&reader, footer, &absent, tables.index())?;
+    let groups = group(&reader, footer, &absent, tables.index(), out.cancelled())?;
     drop(tables);
     for (section, words) in [&mut footer.starts, &mut footer.order]
         .into_iter()
@@ -173,7 +185,12 @@ fn write_tables(out: &mut BlockWriter, footer: &mut Footer, options: &RunOptions
 }
 
 /// The design for the codes that are written.
-fn sampled_design(out: &BlockWriter, codes: Section, radius: u32, coded: usize) -> Result<Design> {
+fn sampled_design(
+    out: &BlockWriter<'_>,
+    codes: Section,
+    radius: u32,
+    coded: usize,
+) -> Result<Design> {
     let (file, path) = (out.file(), out.path());
     let reader = BlockReader {
         file: &*file,
@@ -190,13 +207,13 @@ fn sampled_design(out: &BlockWriter, codes: Section, radius: u32, coded: usize) 
 }
 
 fn write_index(
-    out: &mut BlockWriter,
+    out: &mut BlockWriter<'_>,
     path: &Path,
     codes: Section,
     design: &Design,
     limits: BuildLimits,
 ) -> Result<Section> {
-    let seal = out.seal();
+    let (seal, cancelled) = (out.seal(), out.cancelled());
     let failed = |error: BuildError| match error {
         BuildError::Write(source) | BuildError::Read(source) => {
             StoreError::io(path, "building the tables of a run")(source)
@@ -211,6 +228,7 @@ fn write_index(
             seal,
         },
         section: codes,
+        cancelled,
     };
     let mut section = SectionWriter::new(out);
     let built = (|| {
@@ -222,6 +240,8 @@ fn write_index(
     if let Some(error) = section.take_failure() {
         return Err(error);
     }
+    // What is given up fails as a read does.
+    ensure_wanted(cancelled)?;
     built.map_err(failed)?;
     section.finish()
 }
@@ -232,6 +252,7 @@ pub(super) fn group(
     footer: &Footer,
     absent: &[u8],
     index: &TableIndex<Fingerprint>,
+    cancelled: &AtomicBool,
 ) -> Result<Groups> {
     let (coded, documents) = (footer.coded as usize, footer.documents as usize);
     let ranks = lookalike::hamming::HammingIndex::len(index);
@@ -243,6 +264,7 @@ pub(super) fn group(
             .peekable();
         let mut document = 0;
         let read = reader.pages(footer.codes, &mut |page| {
+            ensure_wanted(cancelled)?;
             for code in page.chunks_exact(8).map(fixed) {
                 while absent.next_if_eq(&document).is_some() {
                     document += 1;
@@ -261,7 +283,11 @@ pub(super) fn group(
     failed.map_or(Ok(groups), Err)
 }
 
-fn write_expiry(out: &mut BlockWriter, footer: &mut Footer, sources: &[&dyn Source]) -> Result<()> {
+fn write_expiry(
+    out: &mut BlockWriter<'_>,
+    footer: &mut Footer,
+    sources: &[&dyn Source],
+) -> Result<()> {
     if !sources.iter().any(|source| source.any_expires()) {
         return Ok(());
     }
@@ -273,7 +299,11 @@ fn write_expiry(out: &mut BlockWriter, footer: &mut Footer, sources: &[&dyn Sour
     Ok(())
 }
 
-fn write_ids(out: &mut BlockWriter, footer: &mut Footer, sources: &[&dyn Source]) -> Result<()> {
+fn write_ids(
+    out: &mut BlockWriter<'_>,
+    footer: &mut Footer,
+    sources: &[&dyn Source],
+) -> Result<()> {
     let mut filter = Filter::new(footer.documents as usize);
     let entries = merged(sources, &|source| source.ids())?;
     let noted = entries.inspect(|entry| {

@@ -229,6 +229,61 @@ fn a_full_disk_at_any_call_refuses_and_goes_on_when_there_is_room() {
     }
 }
 
+/// Plays the script with a lack that begins at each call and passes at the end: nothing stops for good.
+fn every_lack(fault: Fault) {
+    let calls = {
+        let fs = SimulatedFs::new();
+        create(&fs, &world(), &TUNING).expect("a collection");
+        let before = fs.calls();
+        play(&fs, false);
+        fs.calls() - before
+    };
+    for call in 0..calls {
+        let fs = SimulatedFs::new();
+        create(&fs, &world(), &TUNING).expect("a collection");
+        let engine = open(&fs, TUNING).expect("it opens");
+        fs.fail_at(fs.calls() + call, fault);
+        let mut story = Story {
+            model: Model::new(&world().settings),
+            maybe: None,
+            refused: 0,
+        };
+        let mut world = world();
+        for _ in 0..12 {
+            world.pass_time();
+            let group: Vec<_> = (0..2).map(|_| world.batch()).collect();
+            story.group(&engine, &group, &world, false);
+            let _ = engine.flush();
+            let _ = engine.merge();
+            engine.idle();
+        }
+        assert_eq!(engine.stopped(), None, "{fault:?} at call {call}");
+        // Without a new start.
+        fs.heal();
+        story.refused = 0;
+        for _ in 0..3 {
+            story.group(&engine, &[world.batch()], &world, true);
+        }
+        assert_eq!(story.refused, 0, "{fault:?} at call {call}");
+        engine.flush().expect("a flush");
+        drop(engine);
+        for fs in [fs.copy(), fs.cut(call)] {
+            let engine = open(&fs, TUNING).expect("it opens");
+            assert!(story.stands(&engine), "{fault:?} at call {call}");
+        }
+    }
+}
+
+#[test]
+fn too_many_open_files_at_any_call_stop_nothing_for_good() {
+    every_lack(Fault::OutOfFiles);
+}
+
+#[test]
+fn a_full_disk_at_any_call_stops_nothing_for_good() {
+    every_lack(Fault::Full);
+}
+
 #[test]
 fn deletes_go_on_for_a_while_on_a_full_disk() {
     use crate::answer::{Outcome, Write};
@@ -240,7 +295,7 @@ fn deletes_go_on_for_a_while_on_a_full_disk() {
         &fs,
         &world,
         &Tuning {
-            log_step: 8192,
+            log_step: 32_768,
             ..TUNING
         },
     )
@@ -248,7 +303,7 @@ fn deletes_go_on_for_a_while_on_a_full_disk() {
     let engine = open(
         &fs,
         Tuning {
-            log_step: 8192,
+            log_step: 32_768,
             memory_documents: 1000,
             ..TUNING
         },

@@ -195,7 +195,7 @@ fn a_second_process_is_told_who_has_the_store() {
         told.contains(&format!("process {}", std::process::id())),
         "{told}"
     );
-    assert!(verify(&RealFs, folder.path()).is_err());
+    assert!(verify(&RealFs::default(), folder.path()).is_err());
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
     let bad = folder.path().join("collections/bad");
     let run = file_of(&bad, "run");
     flip(&run, 100);
-    let found = verify(&RealFs, folder.path()).expect("a store");
+    let found = verify(&RealFs::default(), folder.path()).expect("a store");
     assert!(found["good"].is_ok());
     let told = found["bad"].as_ref().expect_err("damaged").to_string();
     assert!(
@@ -272,7 +272,7 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
         "{told}"
     );
     // In the log, which is read at the start.
-    flip(&file_of(&bad, "log"), 70);
+    flip(&file_of(&bad, "log"), 512 + 70);
     let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
     assert!(store.collection("bad").is_err());
     let good = store.collection("good").expect("it is whole");
@@ -280,7 +280,7 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
     drop(good);
     store.close().expect("an end");
 
-    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let fs: Arc<dyn Fs> = Arc::new(RealFs::default());
     let target = tempfile::tempdir().expect("a folder");
     let target = target.path().join("saved");
     let saved =
@@ -334,7 +334,7 @@ fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
     });
     assert!(store.snapshot(&target).is_err(), "there is one");
     let restored = folder.path().join("restored");
-    restore(&RealFs, &target, &restored).expect("it is whole");
+    restore(&RealFs::default(), &target, &restored).expect("it is whole");
     let copy = Store::open(&restored, OpenOptions::default()).expect("it opens");
     let old = copy.collection("pages").expect("it is there");
     let count = old.stats().documents;
@@ -348,14 +348,15 @@ fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
     old.write(vec![insert("new", 9)], NOW, 0).expect("a write");
     copy.close().expect("an end");
     // What was written there changed neither the snapshot nor the store.
-    restore(&RealFs, &target, &folder.path().join("again")).expect("it is whole");
+    restore(&RealFs::default(), &target, &folder.path().join("again")).expect("it is whole");
     assert_eq!(pages.get("new", NOW).expect("a read"), None);
     let run = file_of(&target.join("collections/pages"), "run");
     let copied = files::read(&run).expect("a run");
     files::remove_file(&run).expect("its own name");
     files::write(&run, copied).expect("its own file");
     flip(&run, 50);
-    let told = restore(&RealFs, &target, &folder.path().join("third")).expect_err("damaged");
+    let told =
+        restore(&RealFs::default(), &target, &folder.path().join("third")).expect_err("damaged");
     assert!(
         matches!(&told, StoreError::Damaged { path, .. } if *path == run),
         "{told}"

@@ -31,6 +31,7 @@ fn open(folder: &Path) -> Store {
             create: true,
             tuning,
             seed: None,
+            ..OpenOptions::default()
         },
     )
     .expect("it opens")
@@ -103,7 +104,7 @@ fn run(folder: &Path, certain: &mut u64, early: bool, after: Duration) {
 }
 
 fn check(folder: &Path, certain: u64) -> usize {
-    for (name, found) in verify(&fs::RealFs, folder).expect("a store") {
+    for (name, found) in verify(&fs::RealFs::default(), folder).expect("a store") {
         found.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     let store = open(folder);

@@ -2,5 +2,6 @@
 
 mod collections;
 mod kill;
+mod removal;
 mod skew;
 mod threads;

@@ -21,6 +21,7 @@ fn options() -> OpenOptions {
         create: true,
         tuning,
         seed: None,
+        ..OpenOptions::default()
     }
 }
 

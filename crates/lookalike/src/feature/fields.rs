@@ -43,6 +43,13 @@ pub struct DocumentFields {
     pub out_links: Vec<String>,
 }
 
+impl DocumentFields {
+    /// Whether there is nothing in any of them.
+    pub fn is_empty(&self) -> bool {
+        self.anchors.is_empty() && self.in_links.is_empty() && self.out_links.is_empty()
+    }
+}
+
 /// Where a feature comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {

@@ -101,7 +101,7 @@ impl FeatureExtractor {
         });
         segmenter.begin(text);
         let words = words.list();
-        let nouns = nouns_among(*nouns, text, &words);
+        let nouns = nouns_among(*nouns, &segmenter.seen(text), &words);
         let weighed = words.iter().zip(nouns).filter_map(|(word, noun)| {
             let word = segmenter.filtered(word)?;
             Some(YuWord {

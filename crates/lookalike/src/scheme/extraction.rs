@@ -23,13 +23,15 @@ pub enum HtmlMode {
     Main1,
     /// `Main` with the reading view of a library, much slower: for sketches made with it.
     Main2,
+    /// `Main` as it was when a page kept what was found, however far from its headline: for sketches made with it.
+    Main3,
     /// `Quality` as it was when one library decided: for sketches made with it.
     Quality1,
 }
 
 impl HtmlMode {
     /// Every mode, from the plainest to the slowest, then those of former versions.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Visible,
         Self::Fast,
         Self::Main,
@@ -37,6 +39,7 @@ impl HtmlMode {
         Self::Fast1,
         Self::Main1,
         Self::Main2,
+        Self::Main3,
         Self::Quality1,
     ];
 
@@ -51,6 +54,7 @@ impl HtmlMode {
             Self::Fast1 => "fast/1",
             Self::Main1 => "main/1",
             Self::Main2 => "main/2",
+            Self::Main3 => "main/3",
             Self::Quality1 => "quality/1",
         }
     }
@@ -59,9 +63,14 @@ impl HtmlMode {
     const fn versioned(self) -> &'static str {
         match self {
             Self::Fast => "fast/2",
-            Self::Main => "main/3",
+            Self::Main => "main/4",
             Self::Quality => "quality/2",
-            Self::Visible | Self::Fast1 | Self::Main1 | Self::Main2 | Self::Quality1 => self.name(),
+            Self::Visible
+            | Self::Fast1
+            | Self::Main1
+            | Self::Main2
+            | Self::Main3
+            | Self::Quality1 => self.name(),
         }
     }
 }
@@ -80,7 +89,7 @@ impl FromStr for HtmlMode {
         known.ok_or_else(|| {
             ParseOptionError::new(
                 "HTML mode",
-                "visible, fast, main or quality; as they were: fast/1, main/1, main/2 or quality/1",
+                "visible, fast, main or quality; as they were: fast/1, main/1, main/2, main/3 or quality/1",
                 text,
             )
         })
@@ -89,14 +98,14 @@ impl FromStr for HtmlMode {
 
 /// What becomes of HTML: the mode, and what else of the page is text (V5).
 ///
-/// In a scheme: `html=main/3+title+alt+links`, with the version of the rules where rules choose.
+/// In a scheme: `html=main/4+title+alt+links`, with the version of the rules where rules choose.
 /// `html=visible` is what every scheme meant before there were modes, so it is left out.
 ///
 /// ```
 /// use lookalike::scheme::{Extraction, HtmlMode};
 /// let main = Extraction { mode: HtmlMode::Main, title: true, ..Extraction::default() };
-/// assert_eq!(main.to_string(), "main/3+title");
-/// assert_eq!("main/3+title".parse(), Ok(main));
+/// assert_eq!(main.to_string(), "main/4+title");
+/// assert_eq!("main/4+title".parse(), Ok(main));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extraction {
@@ -150,7 +159,7 @@ impl FromStr for Extraction {
             .ok_or_else(|| {
                 ParseOptionError::new(
                     "HTML extraction of this build",
-                    "visible, fast/1, fast/2, main/1, main/2, main/3, quality/1 or quality/2, then +title, +alt, +links where wanted",
+                    "visible, fast/1, fast/2, main/1, main/2, main/3, main/4, quality/1 or quality/2, then +title, +alt, +links where wanted",
                     text,
                 )
             })

@@ -60,12 +60,13 @@ macro_rules! word_option {
 word_option! {
     /// The Unicode normalisation form a text is brought to before it is cut into words.
     Normalization, "normalization", "none, nfc or nfkc",
-    /// The text as it is: canonically equal texts may differ.
+    /// The text as it is, with ignorable characters: canonically equal texts may differ.
     None = "none",
-    /// Canonical composition: changes nothing that a reader could see.
+    /// Without ignorable characters, then canonical composition: nothing that a reader could see
+    /// makes texts differ.
     #[default]
     Nfc = "nfc",
-    /// Compatibility composition: also folds ligatures, full-width letters, circled digits.
+    /// Without ignorable characters, then compatibility composition: also folds ligatures, full-width letters, circled digits.
     Nfkc = "nfkc",
 }
 

@@ -154,16 +154,15 @@ impl Segmenter {
         full: &mut impl FnMut(&mut CharBatch),
     ) {
         let spaced = !self.rules.segmentation.is_word_chars();
+        let folded = self.reader.fold(piece);
+        if folded.is_empty() {
+            return;
+        }
         if spaced && batch.begun {
             batch.push(' ');
         }
         batch.begun = true;
-        for c in self
-            .reader
-            .fold(piece)
-            .chars()
-            .filter(|&c| spaced || is_word_char(c))
-        {
+        for c in folded.chars().filter(|&c| spaced || is_word_char(c)) {
             batch.push(c);
             hand_on(batch, full);
         }

@@ -9,6 +9,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::TextRules;
 use super::class::{self, Class};
+use super::fold;
+use super::ignorable::is_ignorable;
 #[cfg(feature = "languages")]
 use crate::language::dictionary;
 use crate::scheme::{Case, Normalization, Segmentation};
@@ -17,6 +19,8 @@ use crate::scheme::{Case, Normalization, Segmentation};
 #[derive(Debug, Clone)]
 pub(super) struct PieceReader {
     rules: TextRules,
+    /// Of a piece with ignorable characters: the others.
+    seen: String,
     normal: String,
     lower: String,
     /// Of a piece of common characters: their classes, and where they end in `lower`.
@@ -27,6 +31,7 @@ impl PieceReader {
     pub(super) fn new(rules: TextRules) -> Self {
         Self {
             rules,
+            seen: String::new(),
             normal: String::new(),
             lower: String::new(),
             steps: Vec::new(),
@@ -36,24 +41,28 @@ impl PieceReader {
     /// Shows `visit` the words of `piece`.
     pub(super) fn words(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
         let segmentation = self.rules.segmentation;
-        #[cfg(feature = "languages")]
-        if segmentation == Segmentation::Languages && dictionary::has_runs(piece) {
-            return dictionary::words(self.fold(piece), visit);
-        }
         if !segmentation.is_word_chars() && self.fold_common(piece) {
+            #[cfg(feature = "languages")]
+            if segmentation == Segmentation::Languages && dictionary::has_runs(&self.lower) {
+                return dictionary::words(&self.lower, visit);
+            }
             return common_words(&self.lower, &self.steps, visit);
         }
-        let folded = self.fold(piece);
+        let folded = self.fold_any(piece);
         match segmentation {
             Segmentation::WordChars => folded
                 .split(|c| !is_word_char(c))
                 .filter(|word| !word.is_empty())
                 .for_each(&mut visit),
+            #[cfg(feature = "languages")]
+            Segmentation::Languages if dictionary::has_runs(folded) => {
+                dictionary::words(folded, visit);
+            }
             _ => folded.unicode_words().for_each(&mut visit),
         }
     }
 
-    /// The piece normalised and lower-cased.
+    /// The piece normalised, folded and lower-cased; may be empty.
     pub(super) fn fold<'a>(&'a mut self, piece: &'a str) -> &'a str {
         if self.fold_common(piece) {
             &self.lower
@@ -64,8 +73,9 @@ impl PieceReader {
 
     /// If all characters are common, puts the folded piece into `lower`, and its steps.
     fn fold_common(&mut self, piece: &str) -> bool {
-        if self.rules.normalization == Normalization::Nfkc {
-            // Common characters are their own NFC form, not always their own NFKC form.
+        if self.rules.normalization == Normalization::Nfkc || !self.rules.folding.is_none() {
+            // Common characters are their own NFC form, not always their own NFKC form, and some
+            // have variants.
             return false;
         }
         let lower = self.rules.case == Case::Lower;
@@ -74,6 +84,9 @@ impl PieceReader {
         for c in piece.chars() {
             let class = class::class(c);
             if class == Class::Other {
+                if self.rules.strips_ignorable() && is_ignorable(c) {
+                    continue;
+                }
                 return false;
             }
             self.lower.push(if lower { class::lower(c) } else { c });
@@ -86,11 +99,26 @@ impl PieceReader {
     fn fold_any<'a>(&'a mut self, piece: &'a str) -> &'a str {
         let Self {
             rules,
+            seen,
             normal,
             lower,
             ..
         } = self;
-        let piece = normalize(piece, rules.normalization, normal);
+        let piece = match rules.strips_ignorable() && piece.contains(is_ignorable) {
+            true => {
+                seen.clear();
+                seen.extend(piece.chars().filter(|&c| !is_ignorable(c)));
+                &**seen
+            }
+            false => piece,
+        };
+        let piece = match rules.folding.is_none() {
+            true => normalize(piece, rules.normalization, normal),
+            false => {
+                fold::fold(piece, rules.normalization, rules.folding, lower, normal);
+                &**normal
+            }
+        };
         match rules.case {
             Case::Keep => piece,
             Case::Lower => lower_case(piece, lower),

@@ -6,7 +6,12 @@ mod batch;
 mod collections;
 mod designs;
 mod files;
+mod fuzzed;
+#[path = "../fuzzing/mod.rs"]
+mod fuzzing;
 mod indexes;
+#[path = "../../../lookalike-corpus/tests/fuzzing/mutate.rs"]
+mod mutate;
 mod real;
 mod self_join;
 mod stored;

@@ -55,7 +55,7 @@ fn schemes_name_the_data_of_this_build() {
         nouns: Nouns::TAGGED,
         ..Scheme::default()
     };
-    let text = "lookalike/1 normalize=nfc case=lower segment=languages/jieba-0.11.0/icu-2.4.0 \
+    let text = "lookalike/2 normalize=nfc case=lower segment=languages/jieba-0.11.0/icu-2.4.0 \
                 shingle=words:1 weight=yu hash=xxh3-64 seed=0 sketch=none unicode=17 \
                 stop=de,en/stop-words-0.10.1 stem=auto/whatlang-0.18.0/frostem-2.20261016.1 \
                 nouns=harper-brill-3.0.0/jieba-0.11.0/whatlang-0.18.0";

@@ -162,7 +162,7 @@ const COLLECTION: &[&str] = &[
 const ALL: &str = "normalize=nfc case=lower segment=word-chars";
 
 fn parsed(text: &str) -> Scheme {
-    format!("lookalike/1 {text}").parse().unwrap()
+    format!("lookalike/2 {text}").parse().unwrap()
 }
 
 fn write(name: &str, rows: &[Value]) {

@@ -1,7 +1,7 @@
 //! Words: the vector road and the Unicode road against the definition in the documentation.
 
 use lookalike::scheme::Mask;
-use lookalike::{Case, Normalization, Scheme, Segmentation, Segmenter};
+use lookalike::{Case, Folding, Normalization, Scheme, Segmentation, Segmenter};
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
@@ -12,20 +12,91 @@ use crate::scheme::any_plain_scheme;
 /// Points 1 to 3 of the definition in `lookalike::text`, word by word.
 pub(crate) fn defined_pieces(scheme: &Scheme, text: &str) -> Vec<String> {
     let space = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
-    let normal = |piece: &str| match scheme.normalization {
-        Normalization::None => piece.to_owned(),
-        Normalization::Nfc => piece.nfc().collect(),
-        Normalization::Nfkc => piece.nfkc().collect(),
+    let normal = |piece: &str| -> String {
+        match scheme.normalization {
+            _ if !scheme.folding.is_none() => folded(piece, scheme),
+            Normalization::None => piece.to_owned(),
+            Normalization::Nfc => piece.nfc().collect(),
+            Normalization::Nfkc => piece.nfkc().collect(),
+        }
     };
     let fold = |piece: String| match scheme.case {
         Case::Keep => piece,
         Case::Lower => piece.to_lowercase(),
     };
-    text.split(space)
-        .filter(|piece| !piece.is_empty())
+    seen(scheme, text)
+        .split(space)
         .map(normal)
         .map(fold)
+        .filter(|piece| !piece.is_empty())
         .collect()
+}
+
+/// The text without the characters that normalisation leaves out.
+fn seen(scheme: &Scheme, text: &str) -> String {
+    let strips = scheme.normalization != Normalization::None;
+    let counts = |&c: &char| !strips || !is_ignorable(c);
+    text.chars().filter(counts).collect()
+}
+
+/// Unicode's derivation of Default_Ignorable_Code_Point, not its table.
+fn is_ignorable(c: char) -> bool {
+    use unicode_properties::GeneralCategory::Format;
+    let code = c as u32;
+    let others = [
+        0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2065, 0x3164, 0xffa0,
+    ];
+    let prepended = [0x6dd, 0x70f, 0x8e2, 0x110bd, 0x110cd];
+    let format = c.general_category() == Format
+        && !matches!(code, 0x600..=0x605 | 0x890..=0x891 | 0xfff9..=0xfffb | 0x13430..=0x1345f)
+        && !prepended.contains(&code);
+    format
+        || others.contains(&code)
+        || matches!(code, 0x180b..=0x180f | 0xfe00..=0xfe0f | 0xfff0..=0xfff8 | 0xe0000..=0xe0fff)
+}
+
+/// Decomposed, without marks, with variants replaced, composed.
+fn folded(piece: &str, scheme: &Scheme) -> String {
+    let Folding {
+        accents,
+        punctuation,
+        arabic,
+        width,
+    } = scheme.folding;
+    let compatible = scheme.normalization == Normalization::Nfkc;
+    let wide = |c: char| width && (c == '\u{3000}' || (0xff01..=0xffee).contains(&(c as u32)));
+    let usual = |c: char| -> Vec<char> {
+        match wide(c) {
+            true => c.to_string().nfkd().collect(),
+            false => vec![c],
+        }
+    };
+    let usual: String = piece.chars().flat_map(usual).collect();
+    let apart: String = match compatible {
+        true => usual.nfkd().collect(),
+        false => usual.nfd().collect(),
+    };
+    let is_mark = |c: char| c.general_category_group() == GeneralCategoryGroup::Mark;
+    let blocks = [0x300, 0x1ab0, 0x1dc0, 0x20d0, 0xfe20];
+    let ends = [0x36f, 0x1aff, 0x1dff, 0x20ff, 0xfe2f];
+    let accent = |c: char| (0..5).any(|at| (blocks[at]..=ends[at]).contains(&(c as u32)));
+    // Arabic marks, but madda, hamza above and hamza below.
+    let sign = |c: char| {
+        let code = c as u32;
+        let block = matches!(code, 0x610..=0x6ed | 0x8ca..=0x8ff);
+        c == '\u{640}' || block && is_mark(c) && !matches!(code, 0x653..=0x655)
+    };
+    let variant = |c: char| {
+        match c {
+        _ if !punctuation => c,
+        c if "\u{2018}\u{2019}\u{201a}\u{201b}\u{2032}\u{2035}\u{2039}\u{203a}\u{2bb}\u{2bc}\u{55a}\u{5f3}\u{ff07}".contains(c) => '\'',
+        c if "\u{201c}\u{201d}\u{201e}\u{201f}\u{2033}\u{2036}\u{ab}\u{bb}\u{5f4}\u{301d}\u{301e}\u{301f}\u{ff02}".contains(c) => '"',
+        c if "\u{2010}\u{2011}\u{2012}\u{2013}\u{2014}\u{2015}\u{2212}\u{58a}\u{5be}\u{2e3a}\u{2e3b}\u{fe58}\u{fe63}\u{ff0d}".contains(c) => '-',
+        c => c,
+    }
+    };
+    let kept = |c: &char| !(accents && accent(*c) || arabic && sign(*c));
+    apart.chars().filter(kept).map(variant).nfc().collect()
 }
 
 pub(crate) fn is_word_char(c: char) -> bool {
@@ -88,6 +159,8 @@ pub(crate) fn any_text() -> impl Strategy<Value = String> {
             "\u{1f468}\u{200d}\u{1f469}", "\u{2019}", "\u{ff21}", "\u{a0}", "\u{3000}", "\0",
             "\u{b7}", "\u{b2}", "\u{60c}", "\u{30fc}", "\u{ff0c}", "\u{ff1a}", "\u{2014}", "\u{43b}\u{416}",
             "\u{301}", "\u{5d0}\u{22}\u{5d1}", "\u{661}\u{66b}\u{662}", "\u{2460}", "\u{200d}",
+            "\u{ad}", "\u{200b}", "\u{feff}", "a\u{ad}b", "\u{fe0f}", "\u{640}\u{64e}", "\u{627}\u{654}",
+            "\u{ff76}\u{ff9e}", "\u{201c}", "\u{2011}", "\u{3164}", "\u{439}",
         ]).prop_map(str::to_owned),
         1 => "\\PC{0,6}",
         1 => prop::sample::select(vec![" ", "\n", "___", "a", "1"]).prop_map(|s| s.repeat(70)),
@@ -111,7 +184,7 @@ proptest! {
     fn masked_numbers_are_those_of_the_definition(scheme in any_plain_scheme(), text in any_text()) {
         let plain = Scheme { mask: Mask::default(), ..scheme };
         let masked = Scheme { mask: Mask { numbers: true, dates: false }, ..scheme };
-        prop_assert_eq!(words(&masked, &text), words(&plain, &without_numbers(&text)));
+        prop_assert_eq!(words(&masked, &text), words(&plain, &without_numbers(&seen(&plain, &text))));
     }
 
     #[test]
@@ -198,4 +271,107 @@ fn word_chars_are_what_python_calls_word_characters() {
         words(&scheme, "e\u{301}a it's 3.14 _ a_b \u{661}\u{b2}"),
         ["e", "a", "it", "s", "3", "14", "_", "a_b", "\u{661}\u{b2}"]
     );
+}
+
+#[test]
+fn invisible_characters_change_no_word() {
+    let text = "Extraordinary co-operation of 1,234 libraries, \u{e9}t\u{e9}.";
+    let hidden = |mark: char| -> String {
+        let each = text.chars().flat_map(|c| [c, mark]);
+        each.collect()
+    };
+    for mask in ["none", "numbers", "numbers,dates"] {
+        let scheme = Scheme {
+            mask: mask.parse().unwrap(),
+            ..Scheme::default()
+        };
+        let chars = Scheme {
+            shingle: "chars:5".parse().unwrap(),
+            ..scheme
+        };
+        let features = |scheme, text: &str| {
+            let mut extractor = lookalike::FeatureExtractor::new(scheme);
+            extractor.features(text).to_vec()
+        };
+        for mark in "\u{ad}\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}\u{fe0f}\u{e0041}".chars() {
+            assert_eq!(
+                words(&scheme, &hidden(mark)),
+                words(&scheme, text),
+                "{mark:?}"
+            );
+            assert_eq!(
+                features(&chars, &hidden(mark)),
+                features(&chars, text),
+                "{mark:?}"
+            );
+        }
+    }
+    let plain = Scheme {
+        normalization: Normalization::None,
+        ..Scheme::default()
+    };
+    assert_eq!(words(&plain, "co\u{ad}op"), ["co\u{ad}op"]);
+}
+
+#[test]
+fn a_piece_of_invisible_characters_alone_is_none() {
+    let chars = Scheme {
+        shingle: "chars:64".parse().unwrap(),
+        ..Scheme::default()
+    };
+    let mut extractor = lookalike::FeatureExtractor::new(&chars);
+    let apart = extractor.features("a \u{ad} \u{200b}\u{200d} b").to_vec();
+    assert_eq!(apart, extractor.features("a b"));
+    assert!(extractor.features("\u{ad} \u{feff}").is_empty());
+}
+
+#[test]
+fn variants_fold_where_they_are_asked_for() {
+    for (folding, text, alike) in [
+        (
+            "accents",
+            "Caf\u{e9} \u{1f04} cafe\u{301}",
+            "cafe \u{3b1} cafe",
+        ),
+        (
+            "punctuation",
+            "don\u{2019}t \u{5e6}\u{5d4}\u{5f4}\u{5dc}",
+            "don't \u{5e6}\u{5d4}\"\u{5dc}",
+        ),
+        (
+            "arabic",
+            "\u{645}\u{64f}\u{62d}\u{640}\u{640}\u{645}\u{62f}",
+            "\u{645}\u{62d}\u{645}\u{62f}",
+        ),
+        (
+            "width",
+            "\u{ff26}\u{ff55}\u{ff4c}\u{ff4c} \u{ff76}\u{ff9e}",
+            "full \u{30ac}",
+        ),
+    ] {
+        let plain = Scheme::default();
+        let folds = Scheme {
+            folding: folding.parse().unwrap(),
+            ..plain
+        };
+        assert_eq!(words(&folds, text), words(&plain, alike), "{folding}");
+        assert_ne!(words(&plain, text), words(&plain, alike), "{folding}");
+    }
+}
+
+#[test]
+fn letters_that_are_no_variants_stay() {
+    let all = Scheme {
+        folding: "accents,punctuation,arabic,width".parse().unwrap(),
+        ..Scheme::default()
+    };
+    // Hindi vowel signs, Arabic alef with hamza, a German sharp s, Danish o with a stroke.
+    for text in [
+        "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",
+        "\u{623}\u{62d}\u{645}\u{62f}",
+        "stra\u{df}e",
+        "\u{f8}l",
+    ] {
+        assert_eq!(words(&all, text), words(&Scheme::default(), text), "{text}");
+    }
 }

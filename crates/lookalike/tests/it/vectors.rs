@@ -128,7 +128,7 @@ const LANGUAGE_SCHEMES: &[&str] = &[
 fn write_vectors_of_languages() {
     let mut out = String::new();
     for scheme in LANGUAGE_SCHEMES {
-        let scheme: Scheme = format!("lookalike/1 {scheme}").parse().unwrap();
+        let scheme: Scheme = format!("lookalike/2 {scheme}").parse().unwrap();
         for text in TEXTS.iter().chain(LANGUAGE_TEXTS) {
             let features = features(&scheme, text);
             let row = json!({"scheme": scheme.to_string(), "text": text, "features": features});
@@ -163,6 +163,11 @@ pub(crate) const TEXTS: &[&str] = &[
     "\u{ff26}\u{ff55}\u{ff4c}\u{ff4c}\u{3000}\u{ff57}\u{ff49}\u{ff44}\u{ff54}\u{ff48} \u{2460}\u{a0}\u{bd}",
     "pneumonoultramicroscopicsilicovolcanoconiosis 12345678901234567 abcdefgh abcdefghi",
     "a rose is a rose is a rose is a rose is a rose",
+    "co\u{ad}op\u{ad}er\u{ad}a\u{ad}tion zero\u{200b}width \u{ad} 1\u{2060}234 \u{feff}caf\u{65}\u{34f}\u{301}",
+    "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645} \u{d28}\u{d4d}\u{200d} \u{2764}\u{fe0f} \u{200f}\u{5e9}\u{5dc}\u{5d5}\u{5dd}\u{200e} \u{845b}\u{e0100}",
+    "don\u{2019}t \u{ab}\u{201c}quote\u{201d}\u{bb} \u{5e6}\u{5d4}\u{5f4}\u{5dc} 1939\u{2013}45 \u{2212}5\u{2033}",
+    "\u{645}\u{64f}\u{62d}\u{64e}\u{645}\u{651}\u{62f} \u{645}\u{62d}\u{640}\u{640}\u{645}\u{62f} \u{623}\u{627}\u{654} \u{644}\u{670}\u{647}",
+    "\u{ff76}\u{ff9e}\u{ff97}\u{ff7d} \u{ff11}\u{ff12}\u{ff21}\u{3000}\u{ffe5} \u{ffc2}\u{1f04}\u{439} \u{1ebf} \u{f8}",
 ];
 
 const FEATURE_SCHEMES: &[&str] = &[
@@ -174,15 +179,27 @@ const FEATURE_SCHEMES: &[&str] = &[
     "normalize=none case=lower segment=word-chars shingle=chars:5 weight=set hash=xxh3-64 seed=0",
     "normalize=nfc case=keep segment=word-chars shingle=chars:9 weight=set hash=xxh3-64 \
      seed=18446744073709551615",
+    "normalize=nfc case=lower segment=word-chars shingle=words:1 weight=set hash=xxh3-64 seed=0",
+    "normalize=nfc case=lower segment=word-chars shingle=words:1 weight=set hash=xxh3-64 seed=0 \
+     fold=accents,punctuation,arabic,width",
+    "normalize=nfkc case=lower segment=word-chars shingle=words:2 weight=set hash=xxh3-64 seed=0 \
+     fold=accents,arabic",
+    "normalize=none case=keep segment=word-chars shingle=words:1 weight=set hash=xxh3-64 seed=0 \
+     fold=punctuation,width",
+    "normalize=nfc case=lower segment=unicode shingle=words:1 weight=set hash=xxh3-64 seed=0 \
+     fold=punctuation,width",
 ];
 
 fn write(name: &str, key: &str, kind: &str, value: fn(&Scheme, &str) -> Value) {
     let mut out = String::new();
-    for scheme in FEATURE_SCHEMES {
+    for &scheme in FEATURE_SCHEMES {
         for text in TEXTS {
-            let scheme: Scheme = format!("lookalike/1 {scheme} sketch={kind} unicode=17")
-                .parse()
-                .unwrap();
+            let (base, fold) = match scheme.split_once(" fold=") {
+                Some((base, fold)) => (base, format!(" fold={fold}")),
+                None => (scheme, String::new()),
+            };
+            let text_form = format!("lookalike/2 {base} sketch={kind} unicode=17{fold}");
+            let scheme: Scheme = text_form.parse().unwrap();
             let row =
                 json!({"scheme": scheme.to_string(), "text": text, key: value(&scheme, text)});
             out += &format!("{row}\n");

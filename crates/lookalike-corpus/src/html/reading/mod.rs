@@ -12,6 +12,7 @@ pub(super) mod marks;
 mod paragraphs;
 mod score;
 
+use super::blocks::words;
 use super::element::Element;
 use super::page::{Target, lay_out};
 use super::shape;
@@ -67,6 +68,8 @@ struct Best {
     article: Article,
     tree: Tree,
     removed: Vec<bool>,
+    /// Of each part, whether it stands in a footer, a menu, or what is aside.
+    furniture: Vec<bool>,
 }
 
 impl ReadingView {
@@ -112,6 +115,7 @@ impl ReadingView {
         };
         strip.copy(&self.page, &self.insides, &mut self.tree);
         let article = self.scores.article(html, &self.tree, weigh);
+        let furniture = furniture(&self.tree, &article);
         unframe(&mut self.tree, &article);
         let rules = Rules {
             weigh,
@@ -121,6 +125,7 @@ impl ReadingView {
         if chars > self.best.chars {
             self.best.chars = chars;
             self.best.article = article;
+            self.best.furniture = furniture;
             std::mem::swap(&mut self.best.tree, &mut self.tree);
             self.best.removed.clear();
             self.best.removed.extend_from_slice(self.cleaner.removed());
@@ -128,12 +133,80 @@ impl ReadingView {
         chars >= ENOUGH
     }
 
-    /// Itself, for the next page; without its buffers if this page was a large one.
-    pub(super) fn recycled(self) -> ReadingView {
-        if self.page.nodes.capacity() > KEPT_NODES {
-            return ReadingView::default();
+    /// Whether the article that was found stands apart from a headline that ends at `headline`: before it, or with more words
+    /// between them than the article has. O(nodes and text of the page).
+    pub(super) fn is_apart(&self, html: &str, headline: usize) -> bool {
+        let headline = headline as u32;
+        let (mut kept, mut first, mut last) = (0, None, 0);
+        self.each_text(|node| {
+            let count = words(node.written(html).as_bytes());
+            if count > 0 {
+                first.get_or_insert(node.from);
+                last = node.to;
+                kept += count;
+            }
+        });
+        let Some(first) = first else { return false };
+        if last <= headline {
+            return true;
         }
-        self
+        let (mut between, mut at) = (0, 0);
+        while at < self.page.len() {
+            let node = self.page.at(at);
+            if node.marks.has(marks::HIDDEN) {
+                at = node.end;
+                continue;
+            }
+            if node.is_text() && node.from >= headline && node.to <= first {
+                between += words(node.written(html).as_bytes());
+            }
+            at += 1;
+        }
+        between > kept
+    }
+
+    /// Whether most of the article that was found stands in a footer, a menu, or what is aside.
+    pub(super) fn is_furniture(&self, html: &str) -> bool {
+        let (mut furniture, mut all) = (0, 0);
+        for (&part, &is_furniture) in self.best.article.parts.iter().zip(&self.best.furniture) {
+            self.each_text_of(part, |node| {
+                let count = words(node.written(html).as_bytes());
+                all += count;
+                furniture += count * u32::from(is_furniture);
+            });
+        }
+        2 * furniture > all
+    }
+
+    /// Visits the texts of the article.
+    fn each_text(&self, mut visit: impl FnMut(&Node)) {
+        for &part in &self.best.article.parts {
+            self.each_text_of(part, &mut visit);
+        }
+    }
+
+    /// Visits the texts of a part of the article.
+    fn each_text_of(&self, part: u32, mut visit: impl FnMut(&Node)) {
+        let tree = &self.best.tree;
+        let (mut at, end) = (part, tree.at(part).end);
+        while at < end {
+            let node = tree.at(at);
+            if self.best.removed[at as usize] {
+                at = node.end;
+                continue;
+            }
+            if node.is_text() {
+                visit(node);
+            }
+            at += 1;
+        }
+    }
+
+    /// Gives its buffers back if the last page was a large one.
+    pub(super) fn recycle(&mut self) {
+        if self.page.nodes.capacity() > KEPT_NODES {
+            *self = ReadingView::default();
+        }
     }
 
     /// Tells `target` what the article is made of.
@@ -177,6 +250,16 @@ impl ReadingView {
             at += 1;
         }
     }
+}
+
+/// Of each part of an article, whether it stands in an element that holds none.
+fn furniture(tree: &Tree, article: &Article) -> Vec<bool> {
+    let holds_none = |at: u32| {
+        let element = tree.at(at).element;
+        matches!(element, Element::Footer | Element::Nav | Element::Aside)
+    };
+    let within = |&part: &u32| holds_none(part) || tree.ancestors(part).any(holds_none);
+    article.parts.iter().map(within).collect()
 }
 
 /// Makes blocks of the parts of an article, whatever they were on the page: cells, forms and the like are no more.

@@ -1,0 +1,131 @@
+//! Fields that the user names: one that no record has is a mistake, and told before it decides anything.
+
+use lookalike_corpus::{InputOptions, Inputs, RawRecord, Record, TextState, raw_records};
+use serde_json::{Map, Value};
+
+use crate::error::BatchError;
+
+/// Counts of the records that have the fields that were named.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FieldTally {
+    /// All records.
+    pub records: u64,
+    /// Those with the field of [`InputOptions::id_field`].
+    pub ids: u64,
+    /// Those with a text.
+    pub texts: u64,
+    /// Those with anchors or links, of [`InputOptions::fields`].
+    pub linked: u64,
+}
+
+impl FieldTally {
+    /// Counts a record.
+    pub fn count(&mut self, record: &Record<'_>) {
+        self.records += 1;
+        self.ids += u64::from(record.id_named);
+        self.texts += u64::from(record.text_state != TextState::Missing);
+        self.linked += u64::from(!record.fields.is_empty());
+    }
+
+    /// Adds other counts.
+    pub fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.ids += other.ids;
+        self.texts += other.texts;
+        self.linked += other.linked;
+    }
+
+    /// Refuses fields that were named and that no record has.
+    ///
+    /// # Errors
+    /// [`BatchError::NoField`] or [`BatchError::NoText`], with the fields that there are.
+    pub fn check(&self, inputs: &Inputs, options: &InputOptions) -> Result<(), BatchError> {
+        let records = self.records;
+        if records == 0 {
+            return Ok(());
+        }
+        let fields = || first_names(inputs, options);
+        if options.text_field.is_some() && self.texts == 0 {
+            let fields = fields();
+            return Err(BatchError::NoText { records, fields });
+        }
+        let unknown = |option: String, field: String| {
+            Err(BatchError::NoField {
+                option,
+                field,
+                records,
+                fields: fields(),
+                remedy: "name one that records have, or leave the option out",
+            })
+        };
+        match &options.id_field {
+            Some(path) if self.ids == 0 => {
+                return unknown(format!("--id {path}"), format!("field {path}"));
+            }
+            _ => {}
+        }
+        match self.linked == 0 && !options.fields.is_none() {
+            true => unknown(
+                format!("--fields {}", options.fields),
+                "field anchors, in_links or out_links with something in it".to_owned(),
+            ),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The names of the fields of the first record that has some, as many as a message can hold.
+pub(crate) fn first_names(inputs: &Inputs, options: &InputOptions) -> String {
+    let mut names = None;
+    let first = &mut |record: RawRecord<'_>| -> Result<(), BatchError> {
+        match serde_json::from_slice::<Map<String, Value>>(record.bytes) {
+            Ok(object) => {
+                names = Some(some_names(&object));
+                Err(BatchError::Settings(String::new()))
+            }
+            Err(_) => Ok(()),
+        }
+    };
+    // The visitor stops at the first record that is an object; only the names it left behind matter.
+    let _ = raw_records(inputs, options, first);
+    names.unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn some_names(object: &Map<String, Value>) -> String {
+    const MOST: usize = 20;
+    let names: Vec<String> = object.keys().take(MOST).map(|name| shown(name)).collect();
+    match object.len().checked_sub(MOST) {
+        Some(more @ 1..) => format!("{} and {more} more", names.join(", ")),
+        _ => names.join(", "),
+    }
+}
+
+/// A name as a message holds it: where a document stands in place of a name, as in a table without a header, only its beginning, quoted.
+fn shown(name: &str) -> String {
+    const MOST: usize = 40;
+    let is_plain = name
+        .chars()
+        .all(|c| c.is_alphanumeric() || "_-.:/".contains(c));
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?} and so on ({} bytes)", &name[..end], name.len()),
+        None if is_plain => name.to_owned(),
+        None => format!("{name:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_and_bounded() {
+        assert_eq!(shown("url"), "url");
+        assert_eq!(shown("a name"), "\"a name\"");
+        assert_eq!(shown("\u{1b}[31m"), "\"\\u{1b}[31m\"");
+        let long = shown(&"a document ".repeat(1000));
+        assert!(
+            long.len() < 100 && long.ends_with("(11000 bytes)"),
+            "{long}"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Kept documents that nearly were near-duplicates: what a user needs to see to judge the threshold.
+//!
+//! Counted is, for each kept text, the most similar kept text before it among those that were compared. Candidates are
+//! proposed for the threshold: below it the search is not complete, and the page says so.
+
+use serde::{Deserialize, Serialize};
+
+/// Bins between the threshold and 1.
+pub(crate) const BINS: usize = 20;
+/// Bins of the same width below the threshold, at most.
+const BINS_BELOW: usize = 10;
+/// Pairs that are named.
+const NAMED: usize = 10;
+
+/// Similarities from the threshold down, in bins of a twentieth of what is above it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Margin {
+    threshold: f64,
+    width: f64,
+    bins: usize,
+}
+
+impl Margin {
+    /// The margin below a threshold.
+    pub(crate) fn below(threshold: f64) -> Self {
+        let width = (1.0 - threshold.min(0.999)) / BINS as f64;
+        let bins = ((threshold / width) as usize).min(BINS_BELOW);
+        Self {
+            threshold,
+            width,
+            bins,
+        }
+    }
+
+    /// Its lower end.
+    pub(crate) fn from(self) -> f64 {
+        (self.threshold - self.bins as f64 * self.width).max(0.0)
+    }
+
+    /// The bin of a similarity below the threshold, from the lowest; none where it is below all of them.
+    fn bin(self, similarity: f64) -> Option<usize> {
+        let down = ((self.threshold - similarity).max(0.0) / self.width) as usize;
+        self.bins.checked_sub(down + 1)
+    }
+}
+
+/// Two kept documents, or texts by their ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClosePair {
+    /// The later one.
+    pub(crate) a: u32,
+    /// The most similar one before it.
+    pub(crate) b: u32,
+    /// Bits of their similarity: as a decimal number it might lose its last one in a checkpoint.
+    bits: u64,
+}
+
+impl ClosePair {
+    pub(crate) fn similarity(&self) -> f64 {
+        f64::from_bits(self.bits)
+    }
+}
+
+/// Kept texts by their similarity to the most similar kept one, just below the threshold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct JustBelow {
+    /// Kept texts by bins of [`Margin`].
+    pub(crate) kept: Vec<u64>,
+    /// The most similar pairs, most similar first.
+    pub(crate) closest: Vec<ClosePair>,
+}
+
+impl JustBelow {
+    pub(crate) fn new(margin: Margin) -> Self {
+        Self {
+            kept: vec![0; margin.bins],
+            closest: Vec::new(),
+        }
+    }
+
+    /// One more kept text, with the rank of the most similar one before it.
+    pub(crate) fn add(&mut self, margin: Margin, a: u32, b: u32, similarity: f64) {
+        let Some(bin) = margin.bin(similarity) else {
+            return;
+        };
+        self.kept[bin] += 1;
+        let bits = similarity.to_bits();
+        // Similarities are not negative, so their bits are in their order.
+        let place = self.closest.partition_point(|pair| pair.bits >= bits);
+        self.closest.insert(place, ClosePair { a, b, bits });
+        self.closest.truncate(NAMED);
+    }
+
+    /// The same of documents: `document` is the one that stands for a rank.
+    pub(crate) fn of_documents(mut self, document: impl Fn(u32) -> u32) -> Self {
+        for pair in &mut self.closest {
+            (pair.a, pair.b) = (document(pair.a), document(pair.b));
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_is_ten_bins_where_there_is_room() {
+        for (threshold, from) in [(0.8, 0.7), (0.5, 0.25), (0.95, 0.925), (1.0, 0.9995)] {
+            let margin = Margin::below(threshold);
+            assert!((margin.from() - from).abs() < 1e-9, "{threshold}");
+            assert_eq!(margin.bins, BINS_BELOW);
+        }
+        assert!(Margin::below(0.1).from() >= 0.0);
+        assert_eq!(Margin::below(0.01).bins, 0, "nothing fits below");
+    }
+
+    #[test]
+    fn the_closest_are_named_and_all_are_counted() {
+        let margin = Margin::below(0.8);
+        let mut below = JustBelow::new(margin);
+        for at in 0..30_u32 {
+            below.add(margin, at, at + 100, 0.799 - f64::from(at) * 0.004);
+        }
+        assert_eq!(below.kept.iter().sum::<u64>(), 25, "beyond the margin five");
+        assert_eq!(below.kept[9], 3);
+        let named: Vec<u32> = below.closest.iter().map(|pair| pair.a).collect();
+        assert_eq!(named, (0..10).collect::<Vec<u32>>());
+    }
+}

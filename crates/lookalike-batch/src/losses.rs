@@ -1,0 +1,192 @@
+//! Records and files that were to be read and could not be: what a job does about them.
+//!
+//! A loss is a record, or a file of a format that is read, of which something is missing in the result. What a walk passes over by its
+//! nature (hidden files, images, links that lead back, records of an archive that are no pages) was never asked for, and is no loss.
+
+use std::fmt;
+use std::str::FromStr;
+
+use lookalike_corpus::Inputs;
+use serde::{Deserialize, Serialize};
+
+use crate::error::BatchError;
+use crate::summary::{Skipped, SkippedRow};
+
+/// What a job does about losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum LossPolicy {
+    /// Leave them out, count and list them.
+    #[default]
+    Tolerate,
+    /// The same, but fail before results are written if there are more than so many.
+    Limit(LossLimit),
+    /// Stop at the first.
+    Stop,
+}
+
+/// How many losses are bearable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LossLimit {
+    /// So many records and files.
+    Count(u64),
+    /// So many records of a hundred. A file that cannot be opened, or that breaks off, is always too much: nobody knows how many
+    /// records were in it.
+    Percent(f64),
+}
+
+/// How much a row of skipped things may have lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LossExtent {
+    /// Nothing.
+    #[default]
+    None,
+    /// As many records as are counted.
+    Records,
+    /// Nobody knows how many records.
+    Unknown,
+}
+
+impl FromStr for LossLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let limit = match text.strip_suffix('%') {
+            Some(percent) => percent
+                .trim()
+                .parse()
+                .ok()
+                .filter(|percent| (0.0..=100.0).contains(percent))
+                .map(Self::Percent),
+            None => text.parse().ok().map(Self::Count),
+        };
+        limit.ok_or_else(|| {
+            format!("{text:?} is neither a number of records nor a percentage of them: write for example 20 or 0.1%")
+        })
+    }
+}
+
+impl fmt::Display for LossLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+impl LossPolicy {
+    /// Whether the first loss ends the job.
+    pub fn is_strict(self) -> bool {
+        self == Self::Stop
+    }
+
+    /// Refuses what the job cannot go on with: anything lost, where the first loss ends it.
+    pub(crate) fn refuse_first(self, skipped: &Skipped) -> Result<(), BatchError> {
+        match self.is_strict() && skipped.extent > LossExtent::None {
+            true => Err(BatchError::Strict(skipped.first.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses what was lost before reading began: files of a folder that cannot be opened.
+    pub(crate) fn refuse_undiscovered(self, inputs: &Inputs) -> Result<(), BatchError> {
+        let mut skips = inputs.skips.iter().map(Skipped::part);
+        skips.try_for_each(|skipped| self.refuse_first(&skipped))
+    }
+
+    /// Refuses to go on when more was lost than is bearable. `read` is the number of records that were read.
+    ///
+    /// # Errors
+    /// [`BatchError::Losses`] or [`BatchError::Strict`], with one of them.
+    pub fn check<'a>(
+        self,
+        rows: impl IntoIterator<Item = &'a SkippedRow>,
+        read: u64,
+    ) -> Result<(), BatchError> {
+        let lost: Vec<&SkippedRow> = rows.into_iter().filter(|row| row.is_loss()).collect();
+        let limit = match (self, lost.first()) {
+            (Self::Limit(limit), _) => limit,
+            (Self::Stop, Some(row)) => return Err(BatchError::Strict(row.first.clone())),
+            _ => return Ok(()),
+        };
+        let count: u64 = lost.iter().map(|row| row.count).sum();
+        let all = read + count;
+        let unbearable = match limit {
+            LossLimit::Count(most) => count > most,
+            LossLimit::Percent(most) => {
+                let unknown = lost.iter().any(|row| row.loss == LossExtent::Unknown);
+                unknown || count as f64 * 100.0 > most * all as f64
+            }
+        };
+        match lost
+            .iter()
+            .max_by_key(|row| row.loss)
+            .filter(|_| unbearable)
+        {
+            None => Ok(()),
+            Some(worst) => Err(BatchError::Losses {
+                count,
+                all,
+                limit: limit.to_string(),
+                first: worst.first.clone(),
+                remedy: match (limit, worst.loss) {
+                    (LossLimit::Percent(_), LossExtent::Unknown) => {
+                        "nobody knows how many records are missing there: repair the input, or say with --max-skipped N how \
+                         many records and files may be left out"
+                    }
+                    _ => "repair the input, or allow more with --max-skipped",
+                },
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn row(loss: LossExtent, count: u64) -> SkippedRow {
+        let (kind, first) = ("kind".to_owned(), "a.jsonl, line 1: reason".to_owned());
+        SkippedRow {
+            kind,
+            count,
+            loss,
+            first,
+        }
+    }
+
+    #[test]
+    fn limits_are_read_and_shown() {
+        for text in ["0", "20", "0.1%", "100%"] {
+            assert_eq!(text.parse::<LossLimit>().unwrap().to_string(), text);
+        }
+        for text in ["", "-1", "2.5", "101%", "-1%", "%", "NaN%", "many"] {
+            let refused = text.parse::<LossLimit>().unwrap_err();
+            assert!(refused.contains("0.1%"), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_share_never_bears_a_file_that_breaks_off() {
+        let rows = [row(LossExtent::Unknown, 1)];
+        let check = |limit: &str| LossPolicy::Limit(limit.parse().unwrap()).check(&rows, 1_000_000);
+        assert!(check("1").is_ok());
+        let refused = check("50%").unwrap_err().to_string();
+        assert!(refused.contains("nobody knows"), "{refused}");
+        assert!(LossPolicy::Tolerate.check(&rows, 0).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_no_loss_never_counts(lost in 0..50_u64, passed in 0..50_u64, read in 0..500_u64, most in 0..50_u64) {
+            let rows = [row(LossExtent::None, passed), row(LossExtent::Records, lost)];
+            let count = LossPolicy::Limit(LossLimit::Count(most));
+            prop_assert_eq!(count.check(&rows, read).is_ok(), lost <= most);
+            let percent = LossPolicy::Limit(LossLimit::Percent(most as f64));
+            prop_assert_eq!(percent.check(&rows, read).is_ok(), lost * 100 <= most * (read + lost));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Advice as a command line: what `pairs` must be told to find what a setting found.
+
+use std::ffi::OsString;
+
+use lookalike::Scheme;
+use lookalike::resemblance::SetMeasure;
+use lookalike::scheme::{Mask, Sketch, Weight};
+use lookalike_eval::{Setting, TwoTests};
+
+use crate::arguments::{DEFAULT_HTML, quoted};
+
+/// Options of `evaluate sweep` that are not those of a job, or that the advice decides; all have a value.
+const REPLACED: [&str; 15] = [
+    "--labels",
+    "--positive",
+    "--threshold",
+    "--shingles",
+    "--weights",
+    "--sketches",
+    "--measures",
+    "--lengths",
+    "--precision",
+    "--recall",
+    "--page",
+    "--masks",
+    "--html-modes",
+    "--shingle",
+    "--mask",
+];
+/// The same without a value.
+const DROPPED: [&str; 4] = ["--two-tests", "--json", "--quiet", "-q"];
+
+/// The inputs and options of this command that a job has as well.
+pub(super) fn kept_arguments() -> Vec<String> {
+    kept(std::env::args_os().skip(3))
+}
+
+fn kept(words: impl Iterator<Item = OsString>) -> Vec<String> {
+    let (mut kept, mut words, mut is_option) = (Vec::new(), words, true);
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy().into_owned();
+        is_option &= text != "--";
+        if is_option && DROPPED.contains(&&*text) {
+            continue;
+        }
+        // The mode of HTML is decided by the advice as well; what else counts of a page is not.
+        if is_option && (REPLACED.contains(&&*text) || text == "--html") {
+            words.next();
+            continue;
+        }
+        let name = text.split_once('=').map_or(&*text, |(name, _)| name);
+        let replaced = text.contains('=') && (REPLACED.contains(&name) || name == "--html");
+        if !(is_option && replaced) {
+            kept.push(quoted(word));
+        }
+    }
+    kept
+}
+
+/// The job that finds what one setting finds at a cut; none where no job decides so.
+pub(super) fn of_setting(kept: &[String], setting: &Setting, cut: f64) -> Option<String> {
+    let rule = Rule::of(setting, cut)?;
+    Some(command(kept, setting, &rule))
+}
+
+/// The job that asks both tests.
+pub(super) fn of_both(kept: &[String], settings: &[Setting], both: &TwoTests) -> Option<String> {
+    let mut tests: Vec<(&Setting, f64)> = both
+        .settings
+        .iter()
+        .map(|&at| &settings[at])
+        .zip(both.cuts)
+        .collect();
+    // The first test proposes: one of resemblance leaves the fewest candidates, coverage still bounds it. A fingerprint
+    // can only be the first.
+    tests.sort_by_key(
+        |(setting, _)| match (setting.scheme.sketch, setting.measure) {
+            (Sketch::None, SetMeasure::Resemblance) => 1,
+            (Sketch::None, SetMeasure::Coverage) => 2,
+            (Sketch::None, SetMeasure::Containment) => 3,
+            _ => 0,
+        },
+    );
+    let [(first, first_cut), (second, second_cut)] = tests[..] else {
+        return None;
+    };
+    let mut rule = Rule::of(first, first_cut)?;
+    rule.tests.push(further(second, second_cut));
+    Some(command(kept, first, &rule))
+}
+
+fn further(setting: &Setting, cut: f64) -> String {
+    format!("{}:{}:{cut}", setting.measure, setting.scheme.shingle)
+}
+
+/// How a job decides.
+#[derive(Default)]
+struct Rule {
+    method: String,
+    threshold: f64,
+    tests: Vec<String>,
+}
+
+impl Rule {
+    fn of(setting: &Setting, cut: f64) -> Option<Self> {
+        let by = |method: String, threshold: f64| {
+            Some(Self {
+                method,
+                threshold,
+                tests: Vec::new(),
+            })
+        };
+        let bits = setting.scheme.sketch.fingerprint_bits();
+        match setting.scheme.sketch {
+            Sketch::None => Some(Self::of_sets(setting, cut)),
+            Sketch::Simhash32 | Sketch::Simhash | Sketch::Simhash128 => {
+                let distance = f64::from(bits) - cut;
+                // No job asks for more than a quarter of the bits.
+                let is_near = distance <= f64::from(bits / 4);
+                let width = if bits == 64 {
+                    String::new()
+                } else {
+                    format!(" --bits {bits}")
+                };
+                is_near.then_some(())?;
+                by(
+                    format!(" --method simhash{width} --distance {distance}"),
+                    0.0,
+                )
+            }
+            Sketch::SuperShingle {
+                groups: 6,
+                rows: 14,
+            } => by(format!(" --method supershingle --agree {cut}"), 0.0),
+            Sketch::Buckets { buckets } => by(
+                format!(" --method buckets --size {buckets} --agree {cut}"),
+                0.0,
+            ),
+            Sketch::IMatch { lexicons } => by(
+                format!(" --method i-match --size {lexicons} --agree {cut}"),
+                0.0,
+            ),
+            // Agreement of minima estimates resemblance; a job computes it.
+            Sketch::MinHash { functions } => {
+                by(format!(" --method minhash --functions {functions}"), cut)
+            }
+            Sketch::OnePermutation { bins } => by(format!(" --method oph --functions {bins}"), cut),
+            _ => None,
+        }
+    }
+
+    /// Sets are compared exactly. What covers c of the larger set resembles it by c / (2 - c) or more; a small set may
+    /// be contained in one of any size.
+    fn of_sets(setting: &Setting, cut: f64) -> Self {
+        let (threshold, tests) = match setting.measure {
+            SetMeasure::Resemblance => (cut, Vec::new()),
+            SetMeasure::Coverage => {
+                let bound = cut / (2.0 - cut);
+                (
+                    (bound * 1000.0).floor().max(1.0) / 1000.0,
+                    vec![further(setting, cut)],
+                )
+            }
+            SetMeasure::Containment => (0.001, vec![further(setting, cut)]),
+        };
+        Self {
+            method: String::new(),
+            threshold,
+            tests,
+        }
+    }
+}
+
+fn command(kept: &[String], setting: &Setting, rule: &Rule) -> String {
+    let Scheme {
+        shingle,
+        weight,
+        mask,
+        html,
+        ..
+    } = setting.scheme;
+    let mut features = format!(" --shingle {shingle}");
+    if mask != Mask::default() {
+        features += &format!(" --mask {mask}");
+    }
+    if html.mode != DEFAULT_HTML {
+        features += &format!(" --html {}", html.mode);
+    }
+    let kept: String = kept.iter().map(|word| format!(" {word}")).collect();
+    let mut line = String::new();
+    let mut method = rule.method.clone();
+    if weight != Weight::Set {
+        method += &format!(" --weight {weight}");
+    }
+    if setting.scheme.needs_terms() {
+        line += &format!("lookalike terms{kept}{features} -o sweep.terms && ");
+        method += " --terms sweep.terms";
+    }
+    line += &format!(
+        "lookalike pairs{kept}{features}{method} --threshold {}",
+        rule.threshold
+    );
+    for test in &rule.tests {
+        line += &format!(" --and {test}");
+    }
+    if let Some(lengths) = setting.lengths {
+        line += &format!(" --lengths {lengths}");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_sweep_alone_are_left_out() {
+        let words = "docs.jsonl --labels pairs.jsonl --two-tests --case keep --masks=none --html main --html-title -q";
+        let kept = kept(words.split(' ').map(OsString::from));
+        assert_eq!(kept, ["docs.jsonl", "--case", "keep", "--html-title"]);
+    }
+
+    #[test]
+    fn coverage_bounds_resemblance_from_below() {
+        let setting = Setting {
+            measure: SetMeasure::Coverage,
+            ..Setting::from(Scheme::default())
+        };
+        for cut in [0.1, 0.478, 0.9, 1.0] {
+            let rule = Rule::of(&setting, cut).unwrap();
+            // The least resemblance of sets of 1,000 features of which the shared ones cover that much.
+            let shared = (cut * 1000.0).ceil();
+            assert!(rule.threshold <= shared / (2000.0 - shared), "{cut}");
+            assert_eq!(rule.tests, [format!("coverage:words:5:{cut}")]);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The limit on open files: raised as far as the system lets it, and compared with what the settings need.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::failure::Failure;
+
+/// Files of the runtime, the store itself and its reserve, and the log.
+const ALWAYS: u64 = 64;
+/// Files of a collection: runs before and after a merge, logs, folders.
+const COLLECTION: u64 = 40;
+
+/// Raises the soft limit to the hard one.
+pub(crate) fn raise_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    // Where it cannot be raised, what there is may be enough.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
+
+/// Refuses settings that need more files than the process may open.
+pub(crate) fn ensure_enough(connections: usize, collections: usize) -> Result<(), Failure> {
+    let Some(most) = getrlimit(Resource::Nofile).current else {
+        return Ok(());
+    };
+    let (connections, collections) = (connections as u64, collections as u64);
+    let store = ALWAYS + collections * COLLECTION;
+    if store + connections <= most {
+        return Ok(());
+    }
+    let remedy = match most.checked_sub(store) {
+        Some(fits) if fits > 0 => format!(", or give --max-connections {fits}"),
+        _ => String::new(),
+    };
+    Err(Failure::Failed(format!(
+        "too many open files for this process: it may have {most} (ulimit -n), and needs {needed}, {connections} of them for connections \
+         (--max-connections), {store} for itself and {collections} collections: allow more{remedy}",
+        needed = store + connections,
+    )))
+}

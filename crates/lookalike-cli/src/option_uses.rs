@@ -1,0 +1,244 @@
+//! Options that would do nothing beside the others: they are refused, for whoever names one expects something of it.
+//!
+//! What the value of an option alone decides is checked where it is read; here stands which options belong together.
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use lookalike::Sketch;
+use lookalike_batch::Method::{
+    self, AllPairs, BBit, Buckets, Henzinger, IMatch, MinHash, ModP, Oph, Simhash, SuperShingle,
+    Winnow,
+};
+
+use crate::failure::Failure;
+
+/// Every method that compares features.
+const NEAR: &[Method] = &[
+    AllPairs,
+    MinHash,
+    Oph,
+    BBit,
+    SuperShingle,
+    Simhash,
+    Henzinger,
+    ModP,
+    Winnow,
+    IMatch,
+    Buckets,
+];
+
+/// Which options go with which methods; all others go with each.
+const OF_METHODS: [(&str, &[Method]); 9] = [
+    ("threshold", NEAR),
+    ("lengths", NEAR),
+    ("distance", &[Simhash, Henzinger]),
+    ("distance_for", &[Henzinger]),
+    ("bits", &[Simhash]),
+    ("weight", &[Simhash, Henzinger]),
+    (
+        "agree",
+        &[SuperShingle, Henzinger, Buckets, ModP, Winnow, IMatch],
+    ),
+    ("size", &[ModP, Winnow, IMatch, Buckets]),
+    ("functions", &[MinHash, BBit, Oph]),
+];
+
+/// The same, of the bands of signatures.
+const RECALL: (&str, &[Method]) = ("recall", &[MinHash, BBit, Oph]);
+
+/// How texts become features; `explain` shows these whatever the method.
+const FEATURES: [&str; 12] = [
+    "shingle",
+    "segment",
+    "normalize",
+    "case",
+    "mask",
+    "stop",
+    "stem",
+    "nouns",
+    "seed",
+    "hash",
+    "hash_key",
+    "terms",
+];
+
+/// What else decides how documents are read.
+const READING: [&str; 13] = [
+    "format",
+    "id",
+    "text",
+    "max_document",
+    "converters",
+    "limit",
+    "html",
+    "html_title",
+    "html_alt",
+    "html_links",
+    "weight",
+    "fields",
+    "boilerplate",
+];
+
+/// Whether an option stands on the command line.
+fn is_given(read: &ArgMatches, id: &str) -> bool {
+    let is_known = read.try_contains_id(id).is_ok();
+    is_known && read.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// The value of an option that a command has.
+fn value<'r, T: Clone + Send + Sync + 'static>(read: &'r ArgMatches, id: &str) -> Option<&'r T> {
+    read.try_get_one(id).ok().flatten()
+}
+
+fn flag(id: &str) -> String {
+    let name = match id {
+        "converters" => "convert",
+        "limit" => "convert-limit",
+        id => id,
+    };
+    format!("--{}", name.replace('_', "-"))
+}
+
+fn refused<T>(id: &str, why: &str) -> Result<T, Failure> {
+    Err(Failure::Usage(format!(
+        "{} would do nothing here: {why}",
+        flag(id)
+    )))
+}
+
+/// Refuses what the command line names in vain.
+pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
+    let Some((name, read)) = read.subcommand() else {
+        return Ok(());
+    };
+    match (name, read.subcommand()) {
+        ("evaluate", Some((what, read))) => {
+            of_method(read)?;
+            of_evaluation(what, read)?;
+            anywhere(read)
+        }
+        ("client", Some((what, read))) => of_client(what, read),
+        ("dedup" | "pairs", _) => {
+            of_method(read)?;
+            of_copies(read)?;
+            anywhere(read)
+        }
+        ("explain", _) => of_method(read).and_then(|()| anywhere(read)),
+        ("fingerprint", _) => of_import(read).and_then(|()| anywhere(read)),
+        ("extract", _) => of_texts(read).and_then(|()| anywhere(read)),
+        ("overlap", _) => of_overlap(read).and_then(|()| anywhere(read)),
+        _ => anywhere(read),
+    }
+}
+
+/// What every command with such options has.
+fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
+    if is_given(read, "boilerplate_share") && !is_given(read, "boilerplate") {
+        return refused("boilerplate_share", "add --boilerplate site or collection");
+    }
+    if is_given(read, "limit") && !is_given(read, "converters") {
+        return refused("limit", "it is for the commands of --convert");
+    }
+    Ok(())
+}
+
+fn of_method(read: &ArgMatches) -> Result<(), Failure> {
+    let Some(&method) = value::<Method>(read, "method") else {
+        return Ok(());
+    };
+    for (id, methods) in OF_METHODS.iter().chain([&RECALL]) {
+        if is_given(read, id) && !methods.contains(&method) {
+            let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
+            let others = match *methods == NEAR {
+                true => "methods that compare features".to_owned(),
+                false => format!("--method {}", names.join(", ")),
+            };
+            let why = format!("it belongs to {others}, and the method is {method}; leave it out");
+            return refused(id, &why);
+        }
+    }
+    Ok(())
+}
+
+fn of_copies(read: &ArgMatches) -> Result<(), Failure> {
+    let is_copies = value::<Method>(read, "method") == Some(&Method::Copies);
+    match FEATURES.iter().find(|id| is_copies && is_given(read, id)) {
+        Some(id) => refused(
+            id,
+            "--method copies compares the bytes of texts, not features",
+        ),
+        None => Ok(()),
+    }
+}
+
+fn of_import(read: &ArgMatches) -> Result<(), Failure> {
+    let mut ids = FEATURES.iter().chain(&READING);
+    match ids.find(|id| read.get_flag("import") && is_given(read, id)) {
+        Some(id) => refused(id, "--import takes fingerprints as they are"),
+        None => Ok(()),
+    }
+}
+
+fn of_texts(read: &ArgMatches) -> Result<(), Failure> {
+    let is_text = value(read, "output_format") == Some(&lookalike_batch::TextFormat::Text);
+    match is_text && is_given(read, "language") {
+        true => refused("language", "--output-format text has no place for it"),
+        false => Ok(()),
+    }
+}
+
+fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
+    use lookalike_batch::overlap::By;
+
+    let to_folder = is_given(read, "output");
+    if is_given(read, "copy_containment") && !to_folder {
+        return refused("copy_containment", "it is for skip.jsonl, which -o DIR has");
+    }
+    let has_servers = to_folder || is_given(read, "copies_of") || is_given(read, "rerank");
+    if is_given(read, "server") && !has_servers && value(read, "by") != Some(&By::Server) {
+        return refused(
+            "server",
+            "rows of documents name no servers; add --by server or -o DIR",
+        );
+    }
+    Ok(())
+}
+
+fn of_evaluation(what: &str, read: &ArgMatches) -> Result<(), Failure> {
+    let fingerprints = |sketch: &Sketch| sketch.fingerprint_bits() > 0;
+    let has_labels = is_given(read, "labels");
+    match what {
+        "sample" | "labels" => {
+            let weighs = value(read, "sketch").is_some_and(fingerprints);
+            match is_given(read, "weight") && !weighs {
+                true => refused(
+                    "weight",
+                    "only fingerprints (--sketch simhash:64) weigh features",
+                ),
+                false => Ok(()),
+            }
+        }
+        "sweep" if has_labels => match ["threshold", "shingle"]
+            .iter()
+            .find(|id| is_given(read, id))
+        {
+            Some(id) => refused(
+                id,
+                "with --labels they are the truth; features to try are --shingles",
+            ),
+            None => Ok(()),
+        },
+        "sweep" if is_given(read, "positive") => {
+            refused("positive", "it is for the grades of --labels")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn of_client(what: &str, read: &ArgMatches) -> Result<(), Failure> {
+    let keeps = matches!(what, "insert" | "check-and-insert");
+    match is_given(read, "ttl") && !keeps {
+        true => refused("ttl", "nothing is inserted"),
+        false => anywhere(read),
+    }
+}

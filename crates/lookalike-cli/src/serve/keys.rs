@@ -1,0 +1,75 @@
+//! The file of keys.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+
+use lookalike_server::{Keys, NewKey, Role};
+
+use super::failed;
+use crate::failure::Failure;
+
+/// The keys of a file, which nobody else may change. One without a key lets nobody in.
+pub(super) fn read(file: Option<&Path>) -> Result<Keys, Failure> {
+    let Some(file) = file else {
+        return Ok(Keys::default());
+    };
+    let shown = file.display();
+    let text = std::fs::read_to_string(file).map_err(failed(format!(
+        "{shown}: make a key with --make-key ROLE:NAME, which makes the file"
+    )))?;
+    check_mode(file)?;
+    let keys: Keys = text
+        .parse()
+        .map_err(|error| Failure::Failed(format!("{shown}: {error}")))?;
+    Ok(keys)
+}
+
+#[cfg(unix)]
+fn check_mode(file: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let shown = file.display();
+    let mode = std::fs::metadata(file)
+        .map_err(failed(shown))?
+        .permissions()
+        .mode();
+    if mode & 0o022 == 0 {
+        return Ok(());
+    }
+    let shown = file.display();
+    Err(Failure::Failed(format!(
+        "{shown}: others may write to this file and give themselves keys: chmod go-w {shown}"
+    )))
+}
+
+#[cfg(not(unix))]
+fn check_mode(_file: &Path) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// Makes a key, adds its hash to the file, and prints it.
+pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
+    let usage = |error: String| Failure::Usage(format!("--make-key {wanted}: {error}"));
+    let (role, name) = wanted
+        .split_once(':')
+        .ok_or_else(|| usage("write ROLE:NAME, for example write:crawler".to_owned()))?;
+    let role: Role = role
+        .parse()
+        .map_err(|error: lookalike_server::KeyError| usage(error.to_string()))?;
+    let mut chance = [0; 32];
+    getrandom::fill(&mut chance)
+        .map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
+    let key = NewKey::make(role, name, chance).map_err(|error| usage(error.to_string()))?;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let shown = file.display();
+    let mut lines = options.open(file).map_err(failed(&shown))?;
+    lines
+        .write_all(key.line.as_bytes())
+        .and_then(|()| lines.sync_all())
+        .map_err(failed(&shown))?;
+    writeln!(std::io::stdout(), "{}", key.secret)?;
+    Ok(())
+}

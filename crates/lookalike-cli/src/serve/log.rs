@@ -1,0 +1,139 @@
+//! The log on standard error, written by a thread of its own: whoever stops reading it holds up nothing but the log.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lookalike_server::{Entry, Level};
+
+use crate::console;
+
+/// Lines that wait to be written; beyond them they are counted only.
+const MOST_WAITING: usize = 4096;
+
+/// Lines on their way to standard error.
+#[derive(Clone)]
+pub(super) struct LogQueue(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    /// There are lines to be written.
+    filled: Condvar,
+    /// All lines were written.
+    emptied: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<String>,
+    /// Whether lines were taken out and are being written.
+    writing: bool,
+    /// Lines that found no room since the last one that did.
+    lost: u64,
+}
+
+impl LogQueue {
+    /// A queue, and the thread that empties it.
+    pub(super) fn start() -> io::Result<Self> {
+        let queue = Self(Arc::new(Shared {
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            emptied: Condvar::new(),
+        }));
+        let writer = queue.clone();
+        std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || writer.write())?;
+        Ok(queue)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an entry; never waits.
+    pub(super) fn push(&self, entry: &Entry) {
+        let text = line(entry);
+        let mut state = self.state();
+        if state.waiting.len() >= MOST_WAITING {
+            state.lost += 1;
+            return;
+        }
+        state.waiting.push_back(text);
+        drop(state);
+        self.0.filled.notify_one();
+    }
+
+    /// Waits until all lines are written, or for so long.
+    pub(super) fn flush(&self, patience: Duration) {
+        let done = self
+            .0
+            .emptied
+            .wait_timeout_while(self.state(), patience, |state| {
+                state.writing || !state.waiting.is_empty()
+            });
+        drop(done);
+    }
+
+    fn write(&self) {
+        loop {
+            let mut state = self.state();
+            state.writing = false;
+            if state.waiting.is_empty() {
+                self.0.emptied.notify_all();
+            }
+            let mut state = self
+                .0
+                .filled
+                .wait_while(state, |state| state.waiting.is_empty())
+                .unwrap_or_else(PoisonError::into_inner);
+            let lines = std::mem::take(&mut state.waiting);
+            let lost = std::mem::take(&mut state.lost);
+            state.writing = true;
+            drop(state);
+            for line in lines {
+                console::line_beside(&line);
+            }
+            if lost > 0 {
+                let entry = Entry::new(Level::Warn, "log-lost").with("lines", lost);
+                console::line_beside(&line(&entry));
+            }
+        }
+    }
+}
+
+/// An entry as a JSON object.
+fn line(entry: &Entry) -> String {
+    let mut line = serde_json::json!({
+        "time": jiff::Timestamp::now().to_string(),
+        "level": entry.level.to_string(),
+        "event": entry.event,
+    });
+    if let Some(object) = line.as_object_mut() {
+        object.extend(entry.fields.clone());
+    }
+    line.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_counts_what_it_cannot_take_and_makes_nobody_wait() {
+        // Nobody writes.
+        let queue = LogQueue(Arc::new(Shared {
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            emptied: Condvar::new(),
+        }));
+        for _ in 0..MOST_WAITING + 3 {
+            queue.push(&Entry::new(Level::Info, "test"));
+        }
+        let state = queue.state();
+        assert_eq!((state.waiting.len(), state.lost), (MOST_WAITING, 3));
+        drop(state);
+        queue.flush(Duration::from_millis(1));
+    }
+}

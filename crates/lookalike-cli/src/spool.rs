@@ -1,0 +1,92 @@
+//! The folder of a command's temporary files.
+//!
+//! A killed command cannot remove its folder; the next one in the same place does. Each holds a lock on a file in its own
+//! folder, which the system lets go of when the process ends, however it ends: a folder whose lock can be had belongs to
+//! nobody.
+
+use std::fs::{File, read_dir, remove_dir_all};
+use std::io;
+use std::path::Path;
+
+use lookalike_batch::SPOOL;
+use tempfile::{Builder, TempDir};
+
+use crate::interrupt;
+
+/// The file that is locked.
+const LOCK: &str = "in-use";
+
+/// A folder for temporary files, which vanishes with the command.
+pub(crate) struct Spool {
+    folder: TempDir,
+    /// Locked as long as it is open.
+    _lock: Option<File>,
+}
+
+impl Spool {
+    /// A folder in `parent`; those of killed commands there are removed.
+    pub(crate) fn new(parent: &Path) -> io::Result<Self> {
+        remove_abandoned(parent);
+        let folder = Builder::new().prefix(SPOOL).tempdir_in(parent)?;
+        interrupt::remove_folder(folder.path());
+        Ok(Self {
+            _lock: lock(folder.path()),
+            folder,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// The lock of a new folder. Without one, on file systems that have none, the folder is nobody's to remove: it has no file.
+fn lock(folder: &Path) -> Option<File> {
+    // Under another name until it is locked: nobody may find it unlocked.
+    let (waiting, path) = (folder.join("new"), folder.join(LOCK));
+    let file = File::create(&waiting).ok()?;
+    file.try_lock().ok()?;
+    std::fs::rename(&waiting, &path).ok()?;
+    Some(file)
+}
+
+/// Removes folders whose commands are gone. What cannot be looked at or removed belongs to somebody else, and stays.
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = read_dir(parent) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
+        // Not a link to one.
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_spool && is_folder && is_abandoned(&entry.path()) {
+            let _ = remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_abandoned(folder: &Path) -> bool {
+    let lock = File::open(folder.join(LOCK));
+    lock.is_ok_and(|file| file.try_lock().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_in_use_stay_and_abandoned_ones_go() {
+        let parent = tempfile::tempdir().unwrap();
+        let used = Spool::new(parent.path()).unwrap();
+        let abandoned = parent.path().join(format!("{SPOOL}killed"));
+        std::fs::create_dir(&abandoned).unwrap();
+        std::fs::write(abandoned.join(LOCK), "").unwrap();
+        let foreign = parent.path().join(format!("{SPOOL}foreign"));
+        std::fs::create_dir(&foreign).unwrap();
+        let second = Spool::new(parent.path()).unwrap();
+        assert!(used.path().exists() && second.path().exists());
+        assert!(!abandoned.exists() && foreign.exists());
+        drop(used);
+        assert_eq!(read_dir(parent.path()).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,165 @@
+//! `--memory` counts from the first record: what cannot fit is refused before it has taken more.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::support::{Finish, Folder, STORY, lookalike, record};
+
+const MIB: u64 = 1 << 20;
+
+/// A line, so many times, packed: members of some kilobytes each.
+fn packed(line: &str, times: usize) -> Vec<u8> {
+    let member = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let first = member(record("first", STORY).as_bytes());
+    let many = member(line.repeat(100_000).as_bytes());
+    [first, many.repeat(times / 100_000)].concat()
+}
+
+/// Runs a command to its end; what it says, and the most that it had in memory.
+fn measured(command: &mut Command) -> (String, u64) {
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        most = most.max(kib.unwrap_or(0) << 10);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    (String::from_utf8_lossy(&done.stderr).into_owned(), most)
+}
+
+/// Commands that keep something of every record.
+fn refused(folder: &Folder, input: &Path, memory: u64) {
+    let limit = format!("{}M", memory / MIB);
+    for (name, flags) in [
+        ("dedup", &["-o"][..]),
+        ("overlap", &["--chunk", "lines:1", "-o"]),
+    ] {
+        let mut command = lookalike(name);
+        command
+            .arg(input)
+            .args(["--threads", "2", "--memory", &limit]);
+        command.args(flags).arg(folder.path(name));
+        let (said, most) = measured(&mut command);
+        for words in ["--memory", "raise", "the table of documents"] {
+            assert!(said.contains(words), "{name}: {said}");
+        }
+        assert!(
+            most * 10 <= memory * 11,
+            "{name}: {} of {} MiB",
+            most / MIB,
+            memory / MIB
+        );
+    }
+}
+
+#[test]
+fn records_without_end_are_refused_within_a_tenth_of_the_limit() {
+    let folder = Folder::new();
+    let braces = folder.add("braces.jsonl.gz", packed("{}\n", 20_000_000));
+    refused(&folder, &braces, 128 * MIB);
+    let bad = folder.add("bad.jsonl.gz", packed("[]\n", 10_000_000));
+    refused(&folder, &bad, 128 * MIB);
+}
+
+/// A small packed file is read into a buffer whole, long before its records are.
+#[test]
+fn what_a_refused_job_asks_for_is_what_all_records_need() {
+    let folder = Folder::new();
+    let input = folder.add("in.jsonl.gz", packed("{}\n", 20_000_000));
+    let mut command = lookalike("dedup");
+    command
+        .arg(&input)
+        .args(["--threads", "2", "--memory", "128M", "-o"]);
+    let (said, _) = measured(command.arg(folder.path("out")));
+    let least = said.split("--memory to at least ").nth(1).unwrap();
+    let mebibytes: u64 = least.split_once('M').unwrap().0.parse().unwrap();
+    // More than a hundred bytes each.
+    assert!((1_900..20_000).contains(&mebibytes), "{said}");
+}
+
+#[test]
+fn a_folder_for_temporary_files_is_cleaned_of_those_of_killed_commands() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY)]);
+    let tmp = folder.path("tmp");
+    std::fs::create_dir(&tmp).unwrap();
+    let mut killed = lookalike("dedup");
+    killed
+        .arg("-")
+        .arg("-o")
+        .arg(folder.path("killed"))
+        .arg("--tmp")
+        .arg(&tmp);
+    let mut killed = killed
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(&tmp).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name());
+        names.map(|name| name.into_string().unwrap()).collect()
+    };
+    // It holds its lock when the copy of its standard input is there.
+    while names()
+        .first()
+        .is_none_or(|name| !tmp.join(name).join("standard-input").exists())
+    {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let left = names();
+    let mut other = lookalike("dedup");
+    other.arg(&input).arg("--tmp").arg(&tmp).arg("-o");
+    other.arg(folder.path("beside")).succeed();
+    assert_eq!(names(), left, "it is in use");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(names(), left, "a killed command leaves it");
+    let mut next = lookalike("dedup");
+    next.arg(&input).arg("--tmp").arg(&tmp).arg("-o");
+    next.arg(folder.path("next")).succeed();
+    assert!(names().is_empty(), "{:?}", names());
+}
+
+#[test]
+fn names_of_files_cannot_act_on_the_terminal() {
+    let folder = Folder::new();
+    folder.add("in/a\u{1b}[2J\u{202e}.jsonl", "nonsense\n");
+    folder.add("in/b.jsonl", record("b", STORY));
+    let mut command = lookalike("dedup");
+    command
+        .arg(folder.path("in"))
+        .arg("-o")
+        .arg(folder.path("out"));
+    let done = command.finish();
+    done.says(&["a\\u{1b}[2J\\u{202e}.jsonl"]);
+    assert!(!done.err.contains(['\u{1b}', '\u{202e}']), "{}", done.err);
+}
+
+#[test]
+fn links_that_lead_out_of_a_folder_are_followed_only_when_asked() {
+    let folder = Folder::new();
+    let secret = folder.add("elsewhere/secret.txt", STORY);
+    folder.add("in/a.txt", "a text of its own, and not a long one");
+    std::os::unix::fs::symlink(secret, folder.path("in/link.txt")).unwrap();
+    std::os::unix::fs::symlink(folder.path("elsewhere"), folder.path("in/more")).unwrap();
+    let results = folder.dedup(&folder.path("in"), &[]);
+    assert_eq!(results.kept.len(), 1);
+    let told: Vec<_> = results.skipped.iter().map(|row| &row["kind"]).collect();
+    assert_eq!(told, ["outside", "outside"]);
+    let reason = results.skipped[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("--follow-links"), "{reason}");
+    let results = folder.dedup(&folder.path("in"), &["--follow-links"]);
+    assert_eq!(results.kept.len(), 2);
+}

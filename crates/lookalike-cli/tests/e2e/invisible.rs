@@ -1,0 +1,113 @@
+//! Characters that nobody sees, and variants of characters, on every surface.
+
+use crate::support::{Finish as _, Folder, STORY, lookalike};
+
+/// The story with a soft hyphen in every third word and a zero-width space in others.
+fn hidden() -> String {
+    let mark = |(at, word): (usize, &str)| {
+        let (front, end) = word.split_at(word.len() / 2);
+        match at % 3 {
+            0 => format!("{front}\u{ad}{end}"),
+            1 => format!("{word}\u{200b}"),
+            _ => word.to_owned(),
+        }
+    };
+    let words: Vec<String> = STORY.split(' ').enumerate().map(mark).collect();
+    words.join(" ")
+}
+
+#[test]
+fn soft_hyphens_and_zero_width_spaces_hide_no_copy() {
+    let folder = Folder::new();
+    let hidden = hidden();
+    let input = folder.records("a.jsonl", &[("plain", STORY), ("hidden", &hidden)]);
+    // Equal for a reader of most scripts, but not equal texts: near, with everything in common.
+    let results = folder.dedup(&input, &[]);
+    assert_eq!(results.count("decisions", "removed_near"), 1);
+    assert_eq!(results.count("decisions", "removed_exact"), 0);
+    for method in ["minhash", "simhash", "supershingle"] {
+        let flags = ["--method", method, "--threshold", "1"];
+        let done = lookalike("pairs").arg(&input).args(flags).succeed();
+        assert_eq!(done.lines().len(), 1, "{method}");
+        assert_eq!(done.lines()[0]["similarity"], 1.0, "{method}");
+    }
+    let prints = lookalike("fingerprint").arg(&input).succeed().lines();
+    assert_eq!(prints[0]["fingerprint"], prints[1]["fingerprint"]);
+    let [a, b] = ["a.txt", "b.txt"];
+    let (a, b) = (folder.add(a, STORY), folder.add(b, &hidden));
+    let done = lookalike("explain").args([&a, &b]).arg("--json").succeed();
+    assert_eq!(done.json()["resemblance"], 1.0, "{}", done.text());
+}
+
+#[test]
+fn a_text_that_is_not_normalised_keeps_what_nobody_sees() {
+    let folder = Folder::new();
+    let input = folder.records("a.jsonl", &[("plain", STORY), ("hidden", &hidden())]);
+    let flags = ["--normalize", "none", "--threshold", "0.5"];
+    let done = lookalike("pairs").arg(&input).args(flags).succeed();
+    assert!(done.out.is_empty(), "{}", done.text());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_service_sees_through_invisible_characters() {
+    use crate::serve::Service;
+    use serde_json::json;
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    service.ask("PUT", "/v1/collections/pages", &json!({}));
+    let see = |id: &str, text: &str| {
+        service.pages("check-and-insert", &json!({ "id": id, "text": text }))
+    };
+    see("plain", STORY);
+    let answer = see("hidden", &hidden());
+    assert_eq!(answer["neighbours"][0]["id"], "plain", "{answer}");
+    assert_eq!(answer["distance"], 0, "{answer}");
+}
+
+#[test]
+fn variants_of_characters_are_folded_on_request() {
+    let folder = Folder::new();
+    for (fold, a, b) in [
+        (
+            "accents",
+            "le caf\u{e9} o\u{f9} l'\u{e9}l\u{e8}ve a mang\u{e9} d\u{e9}j\u{e0}",
+            "le cafe ou l'eleve a mange deja",
+        ),
+        (
+            "punctuation",
+            "don\u{2019}t say it isn\u{2019}t so, they can\u{2019}t",
+            "don't say it isn't so, they can't",
+        ),
+        (
+            "arabic",
+            "\u{645}\u{64f}\u{62d}\u{64e}\u{645}\u{64e}\u{651}\u{62f} \u{643}\u{640}\u{62a}\u{628} \u{62f}\u{631}\u{633} \u{648}\u{644}\u{62f} \u{628}\u{64a}\u{62a}",
+            "\u{645}\u{62d}\u{645}\u{62f} \u{643}\u{62a}\u{628} \u{62f}\u{631}\u{633} \u{648}\u{644}\u{62f} \u{628}\u{64a}\u{62a}",
+        ),
+        (
+            "width",
+            "\u{ff11}\u{ff12} \u{ff21}\u{ff22} one two three",
+            "12 AB one two three",
+        ),
+    ] {
+        let input = folder.records("a.jsonl", &[("a", a), ("b", b)]);
+        let found = |flags: &[&str]| {
+            let mut command = lookalike("pairs");
+            command.arg(&input).args(["--threshold", "1"]).args(flags);
+            command.succeed().lines().len()
+        };
+        assert_eq!(found(&[]), 0, "{fold}");
+        assert_eq!(found(&["--fold", fold]), 1, "{fold}");
+        assert_eq!(
+            found(&["--fold", "accents,punctuation,arabic,width"]),
+            1,
+            "{fold}"
+        );
+    }
+    let input = folder.records("a.jsonl", &[("a", STORY), ("b", STORY)]);
+    let done = lookalike("pairs")
+        .arg(&input)
+        .args(["--fold", "case"])
+        .fail(2);
+    done.says(&["accents, punctuation, arabic or width"]);
+}

@@ -1,0 +1,222 @@
+//! What could not be read is never silent: the exit status says it, and `--max-skipped` says how much of it is bearable.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Finish, Folder, Numbers, contents, json_lines, lookalike, record};
+
+/// Commands that read documents, each with what it needs besides.
+fn readers(folder: &Folder, input: &Path) -> Vec<Command> {
+    let out = |name: &str| folder.path(name).to_str().unwrap().to_owned();
+    let flags: [(&str, Vec<String>); 8] = [
+        (
+            "dedup",
+            vec!["--overwrite".into(), "-o".into(), out("dedup")],
+        ),
+        ("pairs", vec![]),
+        ("extract", vec!["-o".into(), out("texts.jsonl")]),
+        ("fingerprint", vec!["-o".into(), out("codes.lkfp")]),
+        ("terms", vec!["-o".into(), out("terms")]),
+        ("overlap", vec![]),
+        (
+            "overlap",
+            vec!["--overwrite".into(), "-o".into(), out("atlas")],
+        ),
+        ("evaluate", vec!["--method".into(), "simhash".into()]),
+    ];
+    let command = |(name, flags): (&str, Vec<String>)| {
+        let mut command = lookalike(name);
+        command.args((name == "evaluate").then_some("audit"));
+        command.arg(input).args(flags);
+        command
+    };
+    flags.into_iter().map(command).collect()
+}
+
+/// Records of 30 words that have nothing in common.
+fn lines(count: usize) -> String {
+    let mut numbers = Numbers(7);
+    let line = |number: usize| record(&number.to_string(), &numbers.words(30, 100_000));
+    (0..count).map(line).collect()
+}
+
+/// A gzip file of 200 records that ends too early.
+fn cut_off(folder: &Folder, name: &str) -> PathBuf {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(lines(200).as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    folder.add(name, &packed[..packed.len() * 9 / 10])
+}
+
+#[test]
+fn a_file_of_which_no_line_can_be_read_is_not_status_0() {
+    let folder = Folder::new();
+    let input = folder.add("in.jsonl", "nonsense\n".repeat(3));
+    for mut command in readers(&folder, &input) {
+        command.lose().says(&["3 records or files", "line 1"]);
+    }
+}
+
+#[test]
+fn a_gzip_file_that_breaks_off_is_not_status_0() {
+    let folder = Folder::new();
+    let input = cut_off(&folder, "in.jsonl.gz");
+    for mut command in readers(&folder, &input) {
+        command.lose().says(&["in.jsonl.gz", "ends early"]);
+    }
+    let run: Value = serde_json::from_slice(&contents(&folder.path("dedup/run.json"))).unwrap();
+    assert!(run["counts"]["documents"].as_u64().unwrap() > 100, "{run}");
+    assert_eq!(run["skipped"][0]["loss"], "unknown", "{run}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_of_a_folder_that_cannot_be_opened_is_not_status_0() {
+    let folder = Folder::new();
+    folder.add("in/a.jsonl", lines(10));
+    std::os::unix::fs::symlink("nowhere", folder.path("in/b.jsonl")).unwrap();
+    for mut command in readers(&folder, &folder.path("in")) {
+        command.lose().says(&["b.jsonl", "No such file"]);
+        command
+            .arg("--strict")
+            .fail(1)
+            .says(&["b.jsonl", "--strict"]);
+    }
+}
+
+/// Nobody asked for them: they are listed, and that is all.
+#[test]
+fn what_a_walk_passes_over_is_no_loss() {
+    let folder = Folder::new();
+    folder.add("in/a.jsonl", lines(10));
+    folder.add("in/.hidden", "x");
+    folder.add("in/photo.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    for mut command in readers(&folder, &folder.path("in")) {
+        command.succeed();
+        command.arg("--strict").succeed();
+    }
+    let skipped = json_lines(&contents(&folder.path("dedup/skipped.jsonl")));
+    assert_eq!(skipped.len(), 2, "{skipped:?}");
+}
+
+#[test]
+fn losses_that_are_bearable_are_status_0_and_one_more_fails_without_results() {
+    let folder = Folder::new();
+    let input = folder.add("in.jsonl", lines(98) + "nonsense\n" + "[1]\n");
+    for enough in ["2", "2%"] {
+        for mut command in readers(&folder, &input) {
+            command.args(["--max-skipped", enough]).succeed();
+        }
+    }
+    let results = ["dedup", "texts.jsonl", "codes.lkfp", "terms", "atlas"];
+    let results = results.map(|name| folder.path(name));
+    for result in &results {
+        let removed = std::fs::remove_file(result).or_else(|_| std::fs::remove_dir_all(result));
+        removed.unwrap();
+    }
+    for too_few in ["1", "0", "1.9%"] {
+        for mut command in readers(&folder, &input) {
+            command.args(["--max-skipped", too_few]).fail(1).says(&[
+                "2 of 100",
+                "in.jsonl, line",
+                "repair",
+                "--max-skipped",
+            ]);
+        }
+    }
+    for result in results {
+        let is_there = result.is_file() || result.join("run.json").exists();
+        assert!(!is_there, "{}", result.display());
+    }
+    for wrong in ["some", "-1", "101%"] {
+        let mut command = lookalike("pairs");
+        command.arg(&input).arg(format!("--max-skipped={wrong}"));
+        command.fail(2).says(&["0.1%"]);
+    }
+}
+
+/// Nobody knows how many records were behind the break.
+#[test]
+fn a_percentage_never_bears_a_file_that_breaks_off() {
+    let folder = Folder::new();
+    let input = cut_off(&folder, "in.jsonl.gz");
+    let pairs = |most: &str| {
+        let mut command = lookalike("pairs");
+        command.arg(&input).args(["--max-skipped", most]);
+        command
+    };
+    pairs("99%")
+        .fail(1)
+        .says(&["nobody knows", "--max-skipped N"]);
+    // The break, and the line that it cuts.
+    pairs("2").succeed();
+}
+
+/// A document that is damaged was counted as a record and as a file.
+#[test]
+fn a_damaged_document_is_one_loss() {
+    let folder = Folder::new();
+    cut_off(&folder, "in/page.txt.gz");
+    folder.add("in/other.txt", "another");
+    let results = folder.dedup_with_losses(&folder.path("in"), &[]);
+    assert_eq!(results.skipped.len(), 1, "{:?}", results.skipped);
+}
+
+#[test]
+fn lines_that_are_no_fingerprints_are_not_status_0() {
+    let folder = Folder::new();
+    let good = json!({"id": "a", "fingerprint": "0000000000000001"});
+    let codes = folder.add("f.jsonl", format!("{good}\n{{\"id\":\"b\"}}\n"));
+    let commands = || {
+        let mut join = lookalike("join");
+        join.arg(&codes);
+        let mut build = lookalike("index");
+        build.arg("build").arg(&codes).arg("--overwrite");
+        build.arg("-o").arg(folder.path("index"));
+        let mut search = lookalike("index");
+        search.arg("search").arg(folder.path("index")).arg(&codes);
+        let mut import = lookalike("fingerprint");
+        import.arg("--import").arg(&codes);
+        let mut load = lookalike("store");
+        load.arg("load")
+            .arg(folder.path("store"))
+            .arg("pages")
+            .arg(&codes);
+        [join, build, search, import, load]
+    };
+    for mut command in commands() {
+        command.lose().says(&["line 2"]);
+        command.arg("--strict").fail(1).says(&["line 2"]);
+    }
+    for mut command in commands() {
+        command.args(["--max-skipped", "1"]).succeed();
+    }
+    for mut command in commands() {
+        command
+            .args(["--max-skipped", "0"])
+            .fail(1)
+            .says(&["line 2"]);
+    }
+}
+
+#[test]
+fn an_explanation_of_a_page_that_cannot_be_read_says_why() {
+    let folder = Folder::new();
+    let page = cut_off(&folder, "page.txt.gz");
+    let other = folder.add("other.txt", "another");
+    let mut command = lookalike("explain");
+    command.args([page, other]);
+    command.fail(1).says(&["page.txt.gz", "ends early"]);
+}
+
+#[test]
+fn help_says_what_each_exit_status_means() {
+    let said = lookalike("--help").succeed();
+    let text = said.text();
+    for words in ["Exit status:", "3 done, but", "--max-skipped"] {
+        assert!(text.contains(words), "{text}");
+    }
+}

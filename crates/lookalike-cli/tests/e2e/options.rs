@@ -1,0 +1,440 @@
+//! Options do what they say or are refused: fields that no record has, values that no rule can use, options beside which
+//! others would do nothing.
+
+use serde_json::{Value, json};
+
+use crate::support::{Finish, Folder, Numbers, STORY, contents, lookalike, record};
+
+/// Records of one text, each with a field of another value; ids in the order given.
+fn versions(folder: &Folder, values: &[Value]) -> std::path::PathBuf {
+    let line = |(number, value): (usize, &Value)| {
+        let object =
+            json!({"id": number.to_string(), "text": STORY, "v": value, "site": number % 2});
+        format!("{object}\n")
+    };
+    let lines: String = values.iter().enumerate().map(line).collect();
+    folder.add("in.jsonl", lines)
+}
+
+/// The id that survives.
+fn survivor(values: &[Value], keep: &str) -> String {
+    let folder = Folder::new();
+    let results = folder.dedup(&versions(&folder, values), &["--keep", keep]);
+    let kept: Value = serde_json::from_slice(&results.kept[0]).unwrap();
+    assert_eq!(results.kept.len(), 1);
+    kept["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_newest_version_survives_however_its_date_is_written() {
+    let cases = [
+        [json!("2023-11"), json!("2024-02"), json!("2024-01")],
+        [json!("2023/11/30"), json!("2024/2/1"), json!("2024/1/31")],
+        [json!("2023.11"), json!("2024.10"), json!("2024.9")],
+        [json!(1999), json!("2024-02"), json!("2023-12-31T10:00:00Z")],
+        [
+            json!("Fri, 01 Mar 2024 00:00:00 GMT"),
+            json!("2024-03-02"),
+            json!("Thu, 29 Feb 2024 23:00:00 +0000"),
+        ],
+    ];
+    for values in cases {
+        assert_eq!(survivor(&values, "newest:v"), "1", "{values:?}");
+    }
+}
+
+#[test]
+fn the_order_of_texts_and_lists_of_rules_decide() {
+    let versions = [json!("r2"), json!("r3"), json!("r1")];
+    assert_eq!(survivor(&versions, "latest:v"), "1");
+    assert_eq!(
+        survivor(&[json!(1), json!(2), json!(2)], "max:v,first"),
+        "1"
+    );
+    let folder = Folder::new();
+    let long = format!("{STORY} and so on");
+    let row =
+        |id: &str, text: &str, q: u32| format!("{}\n", json!({"id": id, "text": text, "q": q}));
+    let rows = row("a", STORY, 7) + &row("b", &long, 7) + &row("c", &long, 1);
+    let input = folder.add("q.jsonl", rows);
+    let results = folder.dedup(&input, &["--keep", "max:q,longest", "--threshold", "0.5"]);
+    assert_eq!(results.kept.len(), 1);
+    assert!(String::from_utf8_lossy(&results.kept[0]).contains("\"b\""));
+}
+
+#[test]
+fn a_rule_that_no_value_serves_is_an_error_before_anything_is_decided() {
+    let ambiguous = [json!("01/02/2024"), json!("02/03/2024")];
+    let dates = [json!("2024-01-01"), json!("2024-01-02")];
+    let cases: [(&[Value], &str, &[&str]); 4] = [
+        (
+            &ambiguous,
+            "newest:v",
+            &["01/02/2024", "day and month", "2024-03-01"],
+        ),
+        (&dates, "max:v", &["a date, not a number", "newest:"]),
+        (&dates, "newest:date", &["field date", "id, site, text, v"]),
+        (&dates, "max:v.x", &["field v.x"]),
+    ];
+    for (values, keep, said) in cases {
+        let folder = Folder::new();
+        let input = versions(&folder, values);
+        let out = folder.path("out");
+        let mut command = lookalike("dedup");
+        command
+            .arg(&input)
+            .arg("-o")
+            .arg(&out)
+            .args(["--keep", keep]);
+        command.fail(1).says(said);
+        assert!(!out.exists(), "{keep}");
+    }
+    for (keep, said) in [
+        ("max:q,longestt", "\"longestt\""),
+        ("max:a,min:b", "two fields"),
+        ("biggest", "latest:FIELD"),
+    ] {
+        let mut command = lookalike("dedup");
+        command.args(["x", "-o", "y", "--keep", keep]);
+        command.fail(2).says(&[said]);
+    }
+}
+
+#[test]
+fn values_that_a_rule_cannot_use_are_counted_everywhere() {
+    let folder = Folder::new();
+    let values = [
+        json!("2024-01"),
+        json!("01/02/2025"),
+        Value::Null,
+        json!("2024-02"),
+    ];
+    let input = versions(&folder, &values);
+    let out = folder.path("out");
+    let mut command = lookalike("dedup");
+    command
+        .arg(&input)
+        .arg("-o")
+        .arg(&out)
+        .args(["--keep", "newest:v"]);
+    let said = [
+        "1 record without a value for --keep",
+        "1 record with a value that --keep cannot use",
+        "record 2",
+        "01/02/2025",
+    ];
+    command.succeed().says(&said);
+    let run: Value = serde_json::from_slice(&contents(&out.join("run.json"))).unwrap();
+    let counts = &run["counts"];
+    assert_eq!(
+        (&counts["keep_missing"], &counts["keep_unusable"]),
+        (&json!(1), &json!(1))
+    );
+    let page = String::from_utf8(contents(&out.join("report.html"))).unwrap();
+    assert!(page.contains("1 record with a value that --keep cannot use"));
+    let kept = contents(&out.join("kept.jsonl"));
+    assert!(String::from_utf8(kept).unwrap().contains("\"id\":\"3\""));
+}
+
+#[test]
+fn a_field_that_no_record_has_is_an_error_on_every_command() {
+    let folder = Folder::new();
+    let input = versions(&folder, &[json!(1), json!(2)]);
+    let cases = [
+        ("pairs", "--id", "docid"),
+        ("pairs", "--within", "language"),
+        ("pairs", "--across", "language"),
+        ("pairs", "--within", "site.name"),
+        ("pairs", "--text", "body"),
+        ("pairs", "--fields", "anchors:3"),
+        ("extract", "--id", "docid"),
+        ("extract", "--text", "body"),
+        ("fingerprint", "--id", "docid"),
+        ("overlap", "--id", "docid"),
+    ];
+    for (command, option, field) in cases {
+        let mut command = lookalike(command);
+        command.arg(&input).args([option, field]);
+        command.fail(1).says(&["id, site, text, v", option]);
+    }
+    let urls = ["--within", "site"];
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let mut command = lookalike("pairs");
+    command
+        .arg(&input)
+        .args(urls)
+        .fail(1)
+        .says(&["URL", "--within site"]);
+    let mut command = lookalike("pairs");
+    command.args(["--method", "henzinger", "--distance-for", "site"]);
+    command
+        .arg(&input)
+        .fail(1)
+        .says(&["URL", "--distance-for site"]);
+    let mut command = lookalike("terms");
+    command
+        .arg(&input)
+        .args(["--id", "docid", "-o"])
+        .arg(folder.path("t"));
+    command.fail(1).says(&["--id docid"]);
+    assert!(!folder.path("t").exists());
+}
+
+#[test]
+fn a_field_that_some_records_lack_is_told_as_missing() {
+    let folder = Folder::new();
+    let lines = "{\"key\":\"a\",\"text\":\"one two\"}\n{\"text\":\"three four\"}\n{\"key\":\"c\"}\n{\"key\":\"d\",\"text\":\"\"}\n";
+    let input = folder.add("in.jsonl", lines);
+    let mut command = lookalike("pairs");
+    command.arg(&input).args(["--id", "key"]);
+    command.succeed().says(&[
+        "1 record without a text field",
+        "1 record without the field that --id names",
+        "1 with an empty text",
+    ]);
+}
+
+/// Which options go with which methods; the others are refused.
+#[test]
+fn options_of_other_methods_are_refused() {
+    let folder = Folder::new();
+    let mut numbers = Numbers(3);
+    let rows: String = (0..4)
+        .map(|n| record(&n.to_string(), &numbers.words(40, 90)))
+        .collect();
+    let input = folder.add("in.jsonl", rows);
+    let options = [
+        ("--distance", "3", "simhash henzinger"),
+        ("--distance-for", "all", "henzinger"),
+        ("--bits", "64", "simhash"),
+        ("--weight", "tf", "simhash henzinger"),
+        (
+            "--agree",
+            "2",
+            "supershingle henzinger buckets mod-p winnow i-match",
+        ),
+        ("--size", "8", "mod-p winnow i-match buckets"),
+        ("--functions", "128", "minhash b-bit oph"),
+        ("--recall", "0.9", "minhash b-bit oph"),
+        ("--threshold", "0.7", "!copies"),
+        ("--lengths", "0.5", "!copies"),
+        ("--shingle", "words:3", "!copies"),
+        ("--mask", "numbers", "!copies"),
+    ];
+    let methods = [
+        "allpairs",
+        "minhash",
+        "oph",
+        "b-bit",
+        "supershingle",
+        "simhash",
+        "henzinger",
+        "mod-p",
+        "winnow",
+        "buckets",
+        "copies",
+    ];
+    for (option, value, fitting) in options {
+        for method in methods {
+            let fits = fitting.split(' ').any(|name| name == method)
+                || fitting == "!copies" && method != "copies";
+            let mut command = lookalike("pairs");
+            command
+                .arg(&input)
+                .args(["--method", method, option, value]);
+            match fits {
+                true => command.succeed(),
+                false => command.fail(2),
+            };
+            if !fits {
+                command.fail(2).says(&[option, "would do nothing", method]);
+            }
+        }
+    }
+}
+
+#[test]
+fn options_beside_which_others_would_do_nothing_are_refused() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let input = input.to_str().unwrap();
+    let key = folder.add("key", "000102030405060708090a0b0c0d0e0f");
+    let key = key.to_str().unwrap();
+    for words in [
+        &["pairs", input, "--boilerplate-share", "0.2"][..],
+        &["pairs", input, "--convert-limit", "5"],
+        &["pairs", input, "--terms", key],
+        &["pairs", input, "--hash-key", key],
+        &["extract", input, "--language", "--output-format", "text"],
+        &["overlap", input, "--copy-containment", "0.5"],
+        &["overlap", input, "--server", "path:1"],
+        &["fingerprint", "--import", input, "--shingle", "words:3"],
+        &["fingerprint", "--import", input, "--id", "x"],
+        &[
+            "evaluate", "labels", input, "--labels", key, "--weight", "tf",
+        ],
+        &["evaluate", "sweep", input, "--positive", "2"],
+        &[
+            "evaluate",
+            "sweep",
+            input,
+            "--labels",
+            key,
+            "--threshold",
+            "0.5",
+        ],
+        &["client", "check", "pages", input, "--ttl", "5"],
+    ] {
+        let mut command = lookalike(words[0]);
+        command
+            .args(&words[1..])
+            .fail(2)
+            .says(&["would do nothing"]);
+    }
+}
+
+#[test]
+fn a_share_may_be_a_percentage() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let pairs = |flags: &[&str]| {
+        let mut command = lookalike("pairs");
+        command.arg(&input).args(flags);
+        command
+    };
+    pairs(&["--threshold", "80%", "--lengths", "50%"]).succeed();
+    for (wrong, said) in [
+        ("much", "80%"),
+        ("80", "0.8"),
+        ("0%", "above 0"),
+        ("101%", "at most 1"),
+    ] {
+        pairs(&["--threshold", wrong]).fail(2).says(&[said]);
+    }
+}
+
+#[test]
+fn memory_that_does_not_do_is_told_in_units_that_the_option_takes() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    let pairs = |memory: &str| {
+        let mut command = lookalike("pairs");
+        command
+            .arg(&input)
+            .args(["--threads", "1", "--memory", memory]);
+        command
+    };
+    let refused = pairs("1M").fail(1);
+    let (_, after) = refused.err.split_once("--memory to at least ").unwrap();
+    let (least, _) = after.split_once(',').unwrap();
+    assert!(least.ends_with('M'), "{}", refused.err);
+    pairs(least).succeed();
+}
+
+/// A limit of documents that the memory cannot hold was taken, and then three times the memory.
+#[test]
+fn documents_that_are_too_long_for_the_memory_are_refused_before_the_job() {
+    let folder = Folder::new();
+    let input = folder.add("long.txt", STORY.repeat((40 << 20) / STORY.len()));
+    let dedup = |flags: &[&str]| {
+        let mut command = lookalike("dedup");
+        command.arg(&input).arg("--overwrite").arg("-o");
+        command.arg(folder.path("out")).args(flags);
+        command
+    };
+    let refused = dedup(&["--memory", "128M", "--max-document", "200M"]).fail(1);
+    refused.says(&["--max-document", "--memory to at least"]);
+    // Longer than the limit: nothing to hold.
+    dedup(&["--memory", "128M", "--json"]).succeed();
+    let (_, after) = refused.err.split_once("--memory to at least ").unwrap();
+    let (least, _) = after.split_once(',').unwrap();
+    let done = dedup(&["--memory", least, "--max-document", "200M", "--json"]).succeed();
+    let peak = done.json()["measured"]["peak_memory"].as_u64().unwrap() >> 20;
+    let least: u64 = least.trim_end_matches('M').parse().unwrap();
+    assert!(peak <= least, "{peak} of {least}");
+}
+
+/// `pairs` has no `--resume`, and a write that fails is no place for one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_behind_standard_output_has_a_remedy_that_exists() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    for command in ["pairs", "extract", "fingerprint", "overlap"] {
+        let mut command = lookalike(command);
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        command.arg(&input).stdout(full.unwrap());
+        let child = command
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("No space left") && !said.contains("--resume"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_job_with_nothing_to_resume_says_that_it_starts_anew() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY), ("b", STORY)]);
+    for command in ["dedup", "overlap"] {
+        let out = folder.path(command);
+        let mut command = lookalike(command);
+        command.arg(&input).arg("-o").arg(&out).arg("--resume");
+        command
+            .succeed()
+            .says(&["nothing to resume", "from the beginning"]);
+    }
+}
+
+/// A table without a header has a document where the names are.
+#[test]
+fn a_document_in_the_place_of_a_name_is_cut_and_quoted() {
+    let folder = Folder::new();
+    let long = "some words ".repeat(500);
+    let input = folder.add("in.csv", format!("1,{long}\n2,other words\n"));
+    let mut command = lookalike("pairs");
+    let said = command.arg(&input).arg("--format").arg("csv").fail(1).err;
+    assert!(said.len() < 800 && said.contains("\"some words"), "{said}");
+}
+
+/// The guide showed a fingerprint that nothing gives.
+#[test]
+fn the_answer_in_the_guide_is_what_the_product_gives() {
+    let guide = std::fs::read_to_string(crate::support::examples().join("../docs/operations.md"));
+    let guide = guide.unwrap();
+    let (_, after) = guide.split_once("\"html\":\"").unwrap();
+    let (page, after) = after.split_once('"').unwrap();
+    let (_, after) = after.split_once("\"fingerprint\":\"").unwrap();
+    let folder = Folder::new();
+    let page = folder.add("page.html", page);
+    let given = lookalike("fingerprint").arg(&page).arg("-q").succeed();
+    assert_eq!(given.lines()[0]["fingerprint"], after[..16]);
+}
+
+/// What the README of the examples promises, of both inputs.
+#[test]
+fn the_counts_of_the_examples_are_those_of_their_readme() {
+    let readme = std::fs::read_to_string(crate::support::examples().join("README.md")).unwrap();
+    for (name, input) in [("pages", "pages"), ("articles.jsonl", "articles.jsonl")] {
+        let folder = Folder::new();
+        let run = folder
+            .dedup(&crate::support::examples().join(input), &[])
+            .run;
+        let count = |part: &str, name: &str| run[part][name].as_u64().unwrap();
+        let exact = count("decisions", "removed_exact");
+        let near = count("decisions", "removed_near");
+        let kept = count("decisions", "kept");
+        let told = format!("{exact} exact copies, {near} near copies, {kept} kept");
+        let heading = readme
+            .lines()
+            .find(|line| line.starts_with(&format!("## {name}:")));
+        assert!(heading.unwrap().ends_with(&told), "{told}");
+    }
+}

@@ -1,0 +1,189 @@
+//! Folders of results that lie in the input, or that a job writes to again.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::results::Results;
+use crate::support::{Finish, Folder, Numbers, STORY, json_lines, lookalike};
+
+/// A command in a folder whose input is the folder itself.
+fn here(folder: &Path, subcommand: &str, out: &str) -> Command {
+    let mut command = lookalike(subcommand);
+    command.current_dir(folder).args([".", "-o", out]);
+    command
+}
+
+/// Three documents, two of them equal.
+fn documents(folder: &Folder) {
+    folder.add("a.txt", STORY);
+    folder.add("b.txt", STORY);
+    folder.add("sub/c.txt", "quite another story of a mill by the river");
+}
+
+/// Ids and files of the kept documents.
+fn kept(out: &Path) -> Vec<Value> {
+    json_lines(&fs::read(out.join("kept.jsonl")).unwrap())
+}
+
+fn skipped(out: &Path, kind: &str) -> Vec<String> {
+    let rows = json_lines(&fs::read(out.join("skipped.jsonl")).unwrap());
+    let rows = rows.iter().filter(|row| row["kind"] == kind);
+    rows.map(|row| row["source"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn results_within_the_input_are_replaced_and_not_read() {
+    let folder = Folder::new();
+    documents(&folder);
+    here(&folder.path(""), "dedup", "out").succeed();
+    let (first, out) = (Results::stable(&folder.path("out")), folder.path("out"));
+    assert_eq!(kept(&out).len(), 2);
+    for _ in 0..2 {
+        let again = here(&folder.path(""), "dedup", "out")
+            .arg("--overwrite")
+            .succeed();
+        assert!(again.err.contains("output-folder"), "{}", again.err);
+        assert!(!again.err.contains("warning"), "{}", again.err);
+        assert_eq!(Results::stable(&out), first);
+    }
+    assert_eq!(skipped(&out, "output-folder"), ["./out"]);
+    assert_eq!(
+        fs::read(out.join("kept/sub/c.txt")).unwrap(),
+        fs::read(folder.path("sub/c.txt")).unwrap()
+    );
+    assert!(!out.join(".lookalike").exists());
+}
+
+#[test]
+fn results_of_another_job_are_left_out_and_told() {
+    let folder = Folder::new();
+    documents(&folder);
+    here(&folder.path(""), "dedup", "sub/out").succeed();
+    let told = here(&folder.path(""), "dedup", "out2").succeed();
+    assert!(
+        told.err.contains("warning: ./sub/out is left out"),
+        "{}",
+        told.err
+    );
+    assert!(told.err.contains("1 results-folder"), "{}", told.err);
+    let out2 = folder.path("out2");
+    let ids: Vec<Value> = kept(&out2).iter().map(|row| row["id"].clone()).collect();
+    assert_eq!(ids, ["./a.txt", "./sub/c.txt"]);
+    assert_eq!(skipped(&out2, "results-folder"), ["./sub/out"]);
+    // Other commands and globs do the same.
+    let mut extract = lookalike("extract");
+    extract.current_dir(folder.path(""));
+    let texts = extract.args([".", "--quiet"]).succeed();
+    assert_eq!(texts.lines().len(), 3);
+    assert_eq!(texts.err, "");
+    let mut extract = lookalike("extract");
+    extract.current_dir(folder.path(""));
+    assert_eq!(extract.arg("**/*.txt").succeed().lines().len(), 3);
+    let mut atlas = here(&folder.path(""), "overlap", "atlas");
+    atlas.succeed();
+    let left_out = fs::read_to_string(folder.path("atlas/skipped.jsonl")).unwrap();
+    assert!(left_out.contains("results-folder"), "{left_out}");
+    let before = fs::read(folder.path("atlas/copies.jsonl")).unwrap();
+    atlas.arg("--overwrite").succeed();
+    assert_eq!(fs::read(folder.path("atlas/copies.jsonl")).unwrap(), before);
+}
+
+#[test]
+fn results_that_are_named_are_read() {
+    let folder = Folder::new();
+    documents(&folder);
+    here(&folder.path(""), "dedup", "out").succeed();
+    let named = folder.dedup_into("named", &folder.path("out/kept"), &[]);
+    assert_eq!(named.count("decisions", "kept"), 2);
+    let whole = folder.dedup_into("whole", &folder.path("out"), &[]);
+    assert!(whole.count("counts", "documents") > 3, "the page and all");
+    let mut against = here(&folder.path(""), "dedup", "new");
+    against.args(["--against", "out"]).succeed();
+    assert_eq!(kept(&folder.path("new")), [] as [Value; 0]);
+}
+
+/// Somebody else's `run.json` marks nothing.
+#[test]
+fn a_folder_with_a_foreign_summary_is_read() {
+    let folder = Folder::new();
+    documents(&folder);
+    folder.add("sub/run.json", r#"{"program":"another","version":"1"}"#);
+    here(&folder.path(""), "dedup", "out").succeed();
+    assert_eq!(kept(&folder.path("out")).len(), 3);
+}
+
+#[test]
+fn input_and_output_may_be_one_folder() {
+    let folder = Folder::new();
+    documents(&folder);
+    here(&folder.path(""), "dedup", ".").succeed();
+    let first = Results::stable(&folder.path(""));
+    here(&folder.path(""), "dedup", ".")
+        .arg("--overwrite")
+        .succeed();
+    assert_eq!(kept(&folder.path("")).len(), 2);
+    let again = Results::stable(&folder.path(""));
+    for ((name, first), (_, again)) in first.iter().zip(&again) {
+        assert!(*name == "skipped.jsonl" || first == again, "{name}");
+    }
+}
+
+#[test]
+fn what_no_job_left_is_not_overwritten() {
+    let folder = Folder::new();
+    let input = folder.records("in.jsonl", &[("a", STORY)]);
+    let mine = folder.add("out/kept/mine.txt", "years of work");
+    let mut job = lookalike("dedup");
+    job.arg(&input).arg("-o").arg(folder.path("out"));
+    job.arg("--overwrite").fail(1).says(&["kept", "yours"]);
+    assert_eq!(fs::read_to_string(mine).unwrap(), "years of work");
+}
+
+#[test]
+fn results_that_new_ones_are_compared_with_are_not_replaced() {
+    let folder = Folder::new();
+    let old = folder.records("old.jsonl", &[("a", STORY)]);
+    let out = folder.dedup(&old, &[]).folder;
+    let new = folder.records("new.jsonl", &[("b", "another story altogether")]);
+    for against in [out.clone(), out.join("kept.jsonl")] {
+        let mut job = lookalike("dedup");
+        job.arg(&new).arg("-o").arg(&out).arg("--against");
+        job.arg(against).arg("--overwrite");
+        job.fail(2).says(&["--overwrite", "-o"]);
+    }
+    assert_eq!(Results::read(&out).kept_ids(), ["a"]);
+}
+
+/// The second job fails before it has decided, the third while it writes.
+#[test]
+fn a_job_that_fails_leaves_the_old_results_whole() {
+    let folder = Folder::new();
+    let old = folder.records("old.jsonl", &[("a", STORY), ("b", STORY)]);
+    let out = folder.dedup(&old, &[]).folder;
+    let first = Results::stable(&out);
+    let run = fs::read(out.join("run.json")).unwrap();
+    let job = |input: &Path, flags: &[&str]| {
+        let mut job = lookalike("dedup");
+        job.arg(input).arg("-o").arg(&out).arg("--overwrite");
+        job.args(flags).fail(1)
+    };
+    let broken = folder.add("broken.jsonl", "{\"id\":1,\"text\":\"x\"}\nno json\n");
+    job(&broken, &["--strict"]);
+    let mut numbers = Numbers(1);
+    let record: serde_json::Map<String, Value> = (0..1_001)
+        .map(|i| (format!("k{i}"), Value::from(numbers.words(3, 100))))
+        .chain([("text".to_owned(), STORY.into())])
+        .collect();
+    let wide = folder.add("wide.jsonl", format!("{}\n", Value::Object(record)));
+    job(&wide, &["--output-format", "parquet"]);
+    assert_eq!(Results::stable(&out), first);
+    assert_eq!(fs::read(out.join("run.json")).unwrap(), run);
+    // What was decided could be gone on with; whoever starts anew gets rid of it.
+    folder.dedup(&old, &["--output-format", "jsonl"]);
+    assert!(!out.join(".lookalike").exists());
+    assert_eq!(Results::stable(&out), first);
+}

@@ -1,0 +1,393 @@
+//! Keys, certificates, the log and signals of a service, on a real socket.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::serve::Service;
+use crate::support::{Finish as _, Folder, lookalike};
+
+fn pem(name: &str) -> String {
+    let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/tls");
+    tls.join(name).to_str().unwrap().to_owned()
+}
+
+/// Adds a key to a file; its secret.
+fn make_key(keys: &Path, wanted: &str) -> String {
+    let mut command = lookalike("serve");
+    command.arg("--keys").arg(keys);
+    let made = command.args(["--make-key", wanted]).succeed();
+    made.text().trim().to_owned()
+}
+
+/// The status of a request with a key, over plain HTTP.
+fn status(service: &Service, method: &str, path: &str, key: &str) -> u16 {
+    let mut stream = service.connect();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_certificate_without_a_key_and_a_key_without_a_certificate_are_refused_whatever_says_so() {
+    let folder = Folder::new();
+    for (set, missing, file) in [
+        ("tls-cert", "tls-key", "cert.pem"),
+        ("tls-key", "tls-cert", "key.pem"),
+    ] {
+        let data = folder.path("data");
+        let lines = format!(
+            "data = {data:?}\nlisten = \"127.0.0.1:0\"\n{set} = {:?}\n",
+            pem(file)
+        );
+        let config = folder.add("lookalike.toml", lines);
+        let mut by_file = lookalike("serve");
+        by_file.arg("--config").arg(config);
+        let plain = || {
+            let mut command = lookalike("serve");
+            command
+                .args(["--listen", "127.0.0.1:0", "--data"])
+                .arg(&data);
+            command
+        };
+        let mut by_environment = plain();
+        let variable = format!("LOOKALIKE_{}", set.replace('-', "_").to_uppercase());
+        by_environment.env(variable, pem(file));
+        let mut by_flag = plain();
+        by_flag.arg(format!("--{set}")).arg(pem(file));
+        for command in [&mut by_file, &mut by_environment, &mut by_flag] {
+            // One that serves in spite of it would never end.
+            let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+            let mut bytes = [0; 2000];
+            let count = child.stderr.as_mut().unwrap().read(&mut bytes).unwrap();
+            let said = String::from_utf8_lossy(&bytes[..count]).into_owned();
+            if said.contains("listening") || said.contains("\"event\"") {
+                child.kill().unwrap();
+            }
+            assert_eq!(child.wait().unwrap().code(), Some(2), "{command:?}: {said}");
+            assert!(said.contains(missing), "{said}");
+            assert!(!data.exists(), "nothing was made");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_whose_key_is_gone_leaves_tls_as_it_is() {
+    let folder = Folder::new();
+    let key = folder.add("key.pem", std::fs::read(pem("key.pem")).unwrap());
+    let flags = ["--tls-cert", &pem("cert.pem"), "--tls-key"];
+    let flags = [&flags[..], &[key.to_str().unwrap()]].concat();
+    let mut service = Service::start(&folder.path("data"), &flags);
+    std::fs::remove_file(key).unwrap();
+    service.signal("HUP");
+    // The keys were read, the certificate not.
+    let said = [service.next_event(), service.next_event()];
+    let failed = said.iter().find(|entry| entry["event"] == "not-reloaded");
+    assert_eq!(failed.unwrap()["part"], "tls", "{said:?}");
+    let mut stream = service.connect();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    assert!(!bytes.starts_with(b"HTTP/"), "it speaks plain HTTP");
+    service.stop();
+}
+
+#[test]
+fn the_last_key_can_be_revoked() {
+    let folder = Folder::new();
+    let keys = folder.path("keys");
+    let key = make_key(&keys, "admin:only");
+    let mut service = Service::start(&folder.path("data"), &["--keys", keys.to_str().unwrap()]);
+    assert_eq!(status(&service, "GET", "/v1/collections", &key), 200);
+    std::fs::write(&keys, "# none\n").unwrap();
+    service.signal("HUP");
+    let entry = service.next_event();
+    assert_eq!(
+        (&entry["event"], &entry["keys"]),
+        (&json!("reloaded"), &json!(0))
+    );
+    assert_eq!(service.next_event()["event"], "no-keys");
+    assert_eq!(status(&service, "GET", "/v1/collections", &key), 401);
+    assert_eq!(status(&service, "GET", "/healthz", &key), 200);
+    // It starts again as it was, and still lets nobody in.
+    service.stop();
+    let service = Service::start(&folder.path("data"), &["--keys", keys.to_str().unwrap()]);
+    assert_eq!(status(&service, "GET", "/v1/collections", &key), 401);
+    service.stop();
+}
+
+#[test]
+fn a_broken_certificate_keeps_no_revoked_key_alive() {
+    let folder = Folder::new();
+    let keys = folder.path("keys");
+    let (old, new) = (make_key(&keys, "admin:old"), make_key(&keys, "admin:new"));
+    let cert = folder.add("cert.pem", std::fs::read(pem("cert.pem")).unwrap());
+    let flags: [PathBuf; 3] = [keys.clone(), cert.clone(), pem("key.pem").into()];
+    let [keys_flag, cert_flag, key_flag] = flags.each_ref().map(|path| path.to_str().unwrap());
+    let flags = [
+        "--keys",
+        keys_flag,
+        "--tls-cert",
+        cert_flag,
+        "--tls-key",
+        key_flag,
+    ];
+    let mut service = Service::start(&folder.path("data"), &flags);
+    let url = format!("https://localhost:{}", service.address.port());
+    let show = |key: &str| {
+        let mut command = lookalike("client");
+        command.args(["--url", &url, "--ca", &pem("ca.pem"), "show"]);
+        command.env("LOOKALIKE_KEY", key).finish()
+    };
+    assert_eq!(show(&old).status, Some(0));
+    let lines = std::fs::read_to_string(&keys).unwrap();
+    let kept = lines.lines().find(|line| line.contains(" new ")).unwrap();
+    std::fs::write(&keys, format!("{kept}\n")).unwrap();
+    std::fs::write(&cert, "nonsense\n").unwrap();
+    service.signal("HUP");
+    let said = [service.next_event(), service.next_event()];
+    assert!(
+        said.iter().any(|entry| entry["event"] == "reloaded"),
+        "{said:?}"
+    );
+    assert!(
+        said.iter()
+            .any(|entry| entry["event"] == "not-reloaded" && entry["part"] == "tls"),
+        "{said:?}"
+    );
+    show(&old).says(&["401"]);
+    assert_eq!(show(&new).status, Some(0));
+    service.stop();
+}
+
+#[test]
+fn a_page_of_another_site_cannot_compact() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &[]);
+    service.ask("PUT", "/v1/collections/pages", &json!({}));
+    let compact = |headers: &str| {
+        let mut stream = service.connect();
+        let (host, head) = (
+            service.address,
+            "POST /v1/collections/pages/compact HTTP/1.1",
+        );
+        let request = format!(
+            "{head}\r\nHost: {host}\r\nConnection: close\r\nContent-Length: 0\r\n{headers}\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.split(' ').nth(1).unwrap().parse::<u16>().unwrap()
+    };
+    // What a form, an image or a script of any page can send without being asked first.
+    for headers in [
+        "",
+        "Origin: http://evil.example\r\nContent-Type: text/plain\r\n",
+        "Origin: null\r\nContent-Type: application/x-www-form-urlencoded\r\n",
+    ] {
+        assert_eq!(compact(headers), 415, "{headers:?}");
+    }
+    let own = format!("Origin: http://{}\r\n", service.address);
+    assert_eq!(compact(&own), 202);
+    assert_eq!(compact("Content-Type: application/json\r\n"), 202);
+    let mut command = lookalike("client");
+    command.args(["--url", &format!("http://{}", service.address)]);
+    command.args(["compact", "pages"]).succeed();
+    service.stop();
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_up_nobody() {
+    let folder = Folder::new();
+    // The log is read up to the address, then never again.
+    let service = Service::start(&folder.path("data"), &["--log", "debug"]);
+    let mut stream = service.connect();
+    let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut bytes = vec![0; 1 << 16];
+    for _ in 0..6000 {
+        stream.write_all(request).unwrap();
+        let count = stream.read(&mut bytes).unwrap();
+        assert!(bytes[..count].starts_with(b"HTTP/1.1 200"));
+    }
+    // The end waits for the reader no longer than a moment.
+    let begun = Instant::now();
+    drop(stream);
+    service.signal("TERM");
+    let said = service.ended();
+    assert!(begun.elapsed() < Duration::from_secs(9));
+    assert!(said.status.success(), "{:?}", said.status);
+}
+
+#[test]
+fn the_log_says_whose_key_changed_something() {
+    let folder = Folder::new();
+    let keys = folder.path("keys");
+    let key = make_key(&keys, "admin:jane");
+    let flags = ["--keys", keys.to_str().unwrap()];
+    let mut service = Service::start(&folder.path("data"), &flags);
+    let pages = "/v1/collections/pages";
+    for (method, path, answer, event) in [
+        ("PUT", pages.to_owned(), 201, "collection-created"),
+        (
+            "POST",
+            format!("{pages}/compact"),
+            202,
+            "collection-compacting",
+        ),
+        ("DELETE", pages.to_owned(), 204, "collection-removed"),
+    ] {
+        assert_eq!(status(&service, method, &path, &key), answer);
+        let entry = service.next_event();
+        assert_eq!(
+            (&entry["event"], &entry["key"]),
+            (&json!(event), &json!("jane"))
+        );
+    }
+    assert!(!service.stop().contains(&key[3..]), "never the key itself");
+}
+
+/// A text of the same words in an order of its own.
+fn shuffled(seed: u64) -> String {
+    let mut words: Vec<String> = (0..4000).map(|n| format!("w{n:x}")).collect();
+    let mut state = seed | 1;
+    for at in (1..words.len()).rev() {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        words.swap(at, (state >> 33) as usize % (at + 1));
+    }
+    words.join(" ")
+}
+
+#[test]
+fn a_second_signal_ends_at_once_whatever_is_being_done() {
+    let folder = Folder::new();
+    let service = Service::start(&folder.path("data"), &["--drain", "60"]);
+    let (_, shown) = service.ask("PUT", "/v1/collections/other", &json!({}));
+    // Single words, so that any order of them has the same fingerprint.
+    let scheme = shown["scheme"].as_str().unwrap().split(' ');
+    let scheme: Vec<&str> = scheme
+        .map(|part| {
+            let is_shingle = part.starts_with("shingle=");
+            if is_shingle { "shingle=words:1" } else { part }
+        })
+        .collect();
+    let settings = json!({"scheme": scheme.join(" "), "keep": {"texts": true}});
+    let (made, answer) = service.ask("PUT", "/v1/collections/pages", &settings);
+    assert_eq!(made, 201, "{answer}");
+    let entries: Vec<Value> = (0..100)
+        .map(|n| json!({"id": format!("{n}"), "text": shuffled(n)}))
+        .collect();
+    let (status, _) = service.ask("POST", "/v1/collections/pages/insert", &json!(entries));
+    assert_eq!(status, 200);
+    // Half a minute of work, and more where the machine is slow: the differences of texts that have no order in common.
+    let texts: Vec<Value> = (0..60)
+        .map(|n| json!({"text": shuffled(1000 + n)}))
+        .collect();
+    let body = json!(texts).to_string();
+    let mut asked = service.connect();
+    let head = format!(
+        "POST /v1/collections/pages/query?limit=100&diff=true HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    asked.write_all((head + &body).as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    service.signal("TERM");
+    std::thread::sleep(Duration::from_millis(300));
+    let begun = Instant::now();
+    service.signal("TERM");
+    let ended = service.ended();
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}: {}", ended.said);
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.said);
+    assert!(ended.said.contains("not-closed"), "{}", ended.said);
+    drop(asked);
+    // It is whole.
+    let service = Service::start(&folder.path("data"), &[]);
+    let (_, shown) = service.ask("GET", "/v1/collections/pages", &Value::Null);
+    assert_eq!(shown["documents"], 100);
+    service.stop();
+}
+
+/// A service whose data lies on a disk of eight megabytes; none where nobody may mount one.
+#[cfg(target_os = "linux")]
+#[expect(clippy::print_stderr, reason = "a test that was skipped says so")]
+fn on_a_small_disk(folder: &Folder) -> Option<Service> {
+    let disk = folder.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = "mount -t tmpfs -o size=8m none \"$0\"";
+    let may = std::process::Command::new("unshare")
+        .args(["-m", "sh", "-c", mounted])
+        .arg(&disk)
+        .stderr(Stdio::null())
+        .status();
+    if !may.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: nobody may mount a small disk here");
+        return None;
+    }
+    let mut command = std::process::Command::new("unshare");
+    let line = format!("{mounted} && exec \"$1\" serve --listen 127.0.0.1:0 --data \"$0/data\"");
+    let binary = lookalike("serve").get_program().to_owned();
+    command
+        .args(["-m", "sh", "-c", &line])
+        .arg(&disk)
+        .arg(binary);
+    Some(Service::run(command))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_seen_by_readiness_and_metrics() {
+    let folder = Folder::new();
+    let Some(service) = on_a_small_disk(&folder) else {
+        return;
+    };
+    let kept = json!({"keep": {"texts": true}});
+    assert_eq!(service.ask("PUT", "/v1/collections/pages", &kept).0, 201);
+    assert_eq!(service.ask("GET", "/readyz", &Value::Null).0, 200);
+    // Texts that no compression makes small.
+    let mut state = 1_u64;
+    let mut text = || -> String {
+        (0..4000)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                format!("{:x} ", state >> 16)
+            })
+            .collect()
+    };
+    let refused = (0..1000).find_map(|n| {
+        let entry = json!({"id": n.to_string(), "text": text()});
+        let (status, problem) = service.ask("POST", "/v1/collections/pages/insert", &entry);
+        (status != 200).then_some((status, problem))
+    });
+    let (status, problem) = refused.unwrap();
+    assert_eq!((status, &problem["code"]), (507, &json!("disk-full")));
+    let (status, ready) = service.ask("GET", "/readyz", &Value::Null);
+    assert_eq!(status, 503, "{ready}");
+    assert_eq!(
+        ready["collections"],
+        json!([{"collection": "pages", "state": "disk-full"}])
+    );
+    let mut stream = service.connect();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut metrics = String::new();
+    stream.read_to_string(&mut metrics).unwrap();
+    let line = "lookalike_collection_disk_full{collection=\"pages\"} 1";
+    assert!(metrics.lines().any(|found| found == line), "{metrics}");
+    // What is there is still to be had.
+    let (status, _) = service.ask("POST", "/v1/collections/pages/get", &json!({"id": "0"}));
+    assert_eq!(status, 200);
+}

@@ -1,0 +1,90 @@
+//! Files of which nothing is read are in the results all the same, so that kept, removed and skipped are the input.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Finish, Folder, STORY, json_lines, lookalike};
+
+/// Two equal texts, an office document, a binary file, a broken PDF, a gzip file that is none.
+fn mixed(folder: &Folder) -> Vec<(&'static str, PathBuf)> {
+    let files: [(&str, &[u8]); 6] = [
+        ("a.txt", STORY.as_bytes()),
+        ("b.txt", STORY.as_bytes()),
+        ("sub/letter.docx", b"PK\x03\x04 an office document"),
+        ("sub/picture.png", b"\x89PNG\r\n\x1a\n\0\0\0"),
+        ("scan.pdf", b"%PDF-1.7 that breaks off"),
+        ("lines.jsonl.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\xff no deflate"),
+    ];
+    let add = |(name, bytes)| (name, folder.add(Path::new("in").join(name), bytes));
+    files.into_iter().map(add).collect()
+}
+
+fn dedup(folder: &Folder, flags: &[&str]) -> std::process::Command {
+    let mut command = lookalike("dedup");
+    command.current_dir(folder.path(""));
+    command.args(["in", "-o", "out"]).args(flags);
+    command
+}
+
+#[test]
+fn what_is_not_read_is_copied_to_skipped() {
+    let folder = Folder::new();
+    let files = mixed(&folder);
+    let told = dedup(&folder, &[]).lose();
+    assert!(
+        told.err.contains("of which nothing was read"),
+        "{}",
+        told.err
+    );
+    for (name, file) in &files {
+        let places = ["kept", "removed", "skipped"].map(|part| folder.path("out").join(part));
+        let copies = places.iter().map(|part| part.join("in").join(name));
+        let copies: Vec<PathBuf> = copies.filter(|copy| copy.exists()).collect();
+        assert_eq!(copies.len(), 1, "{name}: {copies:?}");
+        assert_eq!(fs::read(&copies[0]).unwrap(), fs::read(file).unwrap());
+    }
+    let rows = json_lines(&fs::read(folder.path("out/skipped.jsonl")).unwrap());
+    let mut listed: Vec<&str> = rows.iter().filter_map(|row| row["file"].as_str()).collect();
+    listed.sort_unstable();
+    let wanted = [
+        "lines.jsonl.gz",
+        "scan.pdf",
+        "sub/letter.docx",
+        "sub/picture.png",
+    ];
+    assert_eq!(listed, wanted.map(|name| format!("skipped/in/{name}")));
+    let run: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path("out/run.json")).unwrap()).unwrap();
+    assert_eq!(run["written"]["skipped_files"], 4, "{run}");
+    let page = fs::read_to_string(folder.path("out/report.html")).unwrap();
+    assert!(page.contains("4 files of which nothing was read stand in skipped/"));
+    // What is compared with is not written, what was not read of it neither.
+    let mut against = lookalike("dedup");
+    against.current_dir(folder.path(""));
+    against
+        .args(["in/a.txt", "-o", "new", "--against", "in"])
+        .lose();
+    assert!(!folder.path("new/skipped").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn files_are_linked_where_that_is_asked_for() {
+    use std::os::unix::fs::MetadataExt;
+
+    let folder = Folder::new();
+    mixed(&folder);
+    dedup(&folder, &["--link"]).lose();
+    for (result, name) in [
+        ("kept", "a.txt"),
+        ("removed", "b.txt"),
+        ("skipped", "scan.pdf"),
+        ("skipped", "sub/picture.png"),
+    ] {
+        let copy = folder.path("out").join(result).join("in").join(name);
+        let same = |path: &Path| fs::metadata(path).unwrap().ino();
+        assert_eq!(same(&copy), same(&folder.path("in").join(name)), "{name}");
+    }
+    dedup(&folder, &["--link", "--overwrite"]).lose();
+    assert_eq!(fs::read_to_string(folder.path("in/a.txt")).unwrap(), STORY);
+}

@@ -1,0 +1,378 @@
+//! Parquet and Arrow in, Parquet out: rows keep their types, schema, metadata, files and order.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Date64Array, Decimal128Array,
+    DictionaryArray, DurationMicrosecondArray, FixedSizeBinaryArray, Float32Array, Float64Array,
+    Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, ListArray,
+    NullArray, RecordBatch, StringArray, StringViewArray, StructArray, Time32SecondArray,
+    Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
+};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::filter::filter_record_batch;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+
+use crate::results::Results;
+use crate::support::{Finish, Folder, lookalike};
+
+/// Rows of which every third equals the one before; ids descend.
+const ROWS: usize = 900;
+
+fn id(row: usize) -> String {
+    format!("r{:04}", ROWS - row)
+}
+
+/// Survivors have the smaller id of two.
+fn is_kept(row: usize) -> bool {
+    row % 3 != 1
+}
+
+fn text(row: usize) -> String {
+    let story = if row % 3 == 2 { row - 1 } else { row };
+    (0..12)
+        .map(|word| format!("w{} ", story * 31 + word))
+        .collect()
+}
+
+/// A value for two rows of three, in others null.
+fn some<T>(make: impl Fn(usize) -> T) -> Vec<Option<T>> {
+    (0..ROWS)
+        .map(|row| (row % 3 != 0).then(|| make(row)))
+        .collect()
+}
+
+/// Columns of every type that Parquet and Arrow share.
+fn columns() -> Vec<(&'static str, ArrayRef)> {
+    let bytes = some(|row| vec![0xff, row as u8, 0, 0xfe]);
+    let bytes = || bytes.iter().map(Option::as_deref);
+    let places = some(|row| {
+        (0..row % 4)
+            .map(|place| Some(place as i32))
+            .collect::<Vec<_>>()
+    });
+    let score: ArrayRef = Arc::new(Float32Array::from(some(|row| row as f32 / 7.0)));
+    let name: ArrayRef = Arc::new(StringArray::from_iter(some(|row| format!("n{row}"))));
+    let fields = [("score", score), ("name", name)].map(|(name, array)| {
+        (
+            Arc::new(Field::new(name, array.data_type().clone(), true)),
+            array,
+        )
+    });
+    vec![
+        (
+            "id",
+            Arc::new(StringArray::from_iter_values((0..ROWS).map(id))),
+        ),
+        (
+            "text",
+            Arc::new(LargeStringArray::from_iter_values((0..ROWS).map(text))),
+        ),
+        ("i8", Arc::new(Int8Array::from(some(|row| row as i8)))),
+        ("i16", Arc::new(Int16Array::from(some(|row| -(row as i16))))),
+        ("i32", Arc::new(Int32Array::from(some(|row| row as i32)))),
+        (
+            "i64",
+            Arc::new(Int64Array::from(some(|row| i64::MIN + row as i64))),
+        ),
+        ("u8", Arc::new(UInt8Array::from(some(|row| row as u8)))),
+        ("u16", Arc::new(UInt16Array::from(some(|row| row as u16)))),
+        (
+            "u32",
+            Arc::new(UInt32Array::from(some(|row| u32::MAX - row as u32))),
+        ),
+        (
+            "u64",
+            Arc::new(UInt64Array::from(some(|row| u64::MAX - row as u64))),
+        ),
+        (
+            "f32",
+            Arc::new(Float32Array::from(some(|row| 0.1 * row as f32))),
+        ),
+        ("f64", Arc::new(Float64Array::from(some(|_| f64::INFINITY)))),
+        (
+            "bool",
+            Arc::new(BooleanArray::from(some(|row| row % 2 == 0))),
+        ),
+        (
+            "view",
+            Arc::new(StringViewArray::from_iter(some(|row| {
+                format!("a longer text {row}")
+            }))),
+        ),
+        ("binary", Arc::new(BinaryArray::from_iter(bytes()))),
+        ("large", Arc::new(LargeBinaryArray::from_iter(bytes()))),
+        (
+            "fixed",
+            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes(), 4).unwrap()),
+        ),
+        ("day", Arc::new(Date32Array::from(some(|row| row as i32)))),
+        (
+            "day64",
+            Arc::new(Date64Array::from(some(|row| 86_400_000 * row as i64))),
+        ),
+        (
+            "s",
+            Arc::new(TimestampSecondArray::from(some(|row| row as i64))),
+        ),
+        (
+            "ms",
+            Arc::new(
+                TimestampMillisecondArray::from(some(|row| row as i64))
+                    .with_timezone("Europe/Berlin"),
+            ),
+        ),
+        (
+            "us",
+            Arc::new(TimestampMicrosecondArray::from(some(|row| row as i64)).with_timezone("UTC")),
+        ),
+        (
+            "ns",
+            Arc::new(TimestampNanosecondArray::from(some(|row| row as i64))),
+        ),
+        (
+            "time",
+            Arc::new(Time32SecondArray::from(some(|row| row as i32))),
+        ),
+        (
+            "time64",
+            Arc::new(Time64NanosecondArray::from(some(|row| row as i64))),
+        ),
+        (
+            "took",
+            Arc::new(DurationMicrosecondArray::from(some(|row| row as i64))),
+        ),
+        (
+            "price",
+            Arc::new(
+                Decimal128Array::from(some(|row| 100 * row as i128 + 25))
+                    .with_precision_and_scale(12, 2)
+                    .unwrap(),
+            ),
+        ),
+        (
+            "kind",
+            Arc::new(
+                some(|row| ["even", "odd"][row % 2])
+                    .into_iter()
+                    .collect::<DictionaryArray<Int32Type>>(),
+            ),
+        ),
+        (
+            "places",
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(places)),
+        ),
+        ("at", Arc::new(StructArray::from(fields.to_vec()))),
+        ("nothing", Arc::new(NullArray::new(ROWS))),
+    ]
+}
+
+fn table() -> RecordBatch {
+    let columns = columns();
+    let fields = columns.iter().map(|(name, array)| {
+        let field = Field::new(*name, array.data_type().clone(), *name != "id");
+        field.with_metadata([("unit".to_owned(), format!("of {name}"))].into())
+    });
+    let metadata = [("pandas".to_owned(), "{\"index\":1}".to_owned())].into();
+    let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata);
+    let arrays = columns.iter().map(|(_, array)| array.clone()).collect();
+    RecordBatch::try_new(Arc::new(schema), arrays).unwrap()
+}
+
+fn write_parquet(path: &Path, table: &RecordBatch) {
+    let kept = KeyValue::new("org.example".to_owned(), "of the file".to_owned());
+    let properties = WriterProperties::builder()
+        .set_key_value_metadata(Some(vec![kept]))
+        .set_max_row_group_row_count(Some(250));
+    let file = File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, table.schema(), Some(properties.build())).unwrap();
+    writer.write(table).unwrap();
+    writer.close().unwrap();
+}
+
+/// All rows of a Parquet file, and what its footer says of schema and metadata.
+fn read_parquet(path: &Path) -> (RecordBatch, String, Vec<(String, Option<String>)>) {
+    let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let footer = builder.metadata().file_metadata();
+    let schema = format!("{:?}", footer.schema());
+    let pairs = footer.key_value_metadata().cloned().unwrap_or_default();
+    let mut pairs: Vec<_> = pairs
+        .into_iter()
+        .map(|pair| (pair.key, pair.value))
+        .collect();
+    pairs.sort();
+    let schema_ref: SchemaRef = builder.schema().clone();
+    let batches: Vec<RecordBatch> = builder.build().unwrap().map(Result::unwrap).collect();
+    (
+        concat_batches(&schema_ref, &batches).unwrap(),
+        schema,
+        pairs,
+    )
+}
+
+fn rows(table: &RecordBatch, wanted: impl Fn(usize) -> bool) -> RecordBatch {
+    let mask: BooleanArray = (0..table.num_rows()).map(|row| Some(wanted(row))).collect();
+    filter_record_batch(table, &mask).unwrap()
+}
+
+fn dedup(inputs: &[&Path], out: &Path, flags: &[&str]) {
+    let mut command = lookalike("dedup");
+    command.args(inputs).arg("-o").arg(out);
+    command.args(flags).succeed();
+}
+
+#[test]
+fn rows_of_parquet_keep_their_types_schema_metadata_and_order() {
+    let folder = Folder::new();
+    let input = folder.path("in.parquet");
+    write_parquet(&input, &table());
+    let (original, schema, pairs) = read_parquet(&input);
+    assert!(pairs.iter().any(|(key, _)| key == "ARROW:schema"));
+    for (out, flags) in [("a", &["--threads", "1"][..]), ("b", &["--memory", "96M"])] {
+        let out = folder.path(out);
+        dedup(&[&input], &out, flags);
+        for (name, kept) in [("kept.parquet", true), ("removed.parquet", false)] {
+            let (found, found_schema, found_pairs) = read_parquet(&out.join(name));
+            assert_eq!(found.schema(), original.schema(), "{name}");
+            assert_eq!(found_schema, schema, "{name}");
+            assert_eq!(found_pairs, pairs, "{name}");
+            let wanted = rows(&original, |row| is_kept(row) == kept);
+            assert!(found == wanted, "rows of {name}");
+        }
+    }
+    let same = |name: &str| ["a", "b"].map(|out| fs::read(folder.path(out).join(name)).unwrap());
+    for name in ["kept.parquet", "removed.parquet", "clusters.parquet"] {
+        let [a, b] = same(name);
+        assert!(a == b, "{name} depends on threads or memory");
+    }
+    let page = fs::read_to_string(folder.path("a/report.html")).unwrap();
+    assert!(page.contains("w27838"), "the report shows texts");
+}
+
+#[test]
+fn rows_of_arrow_leave_as_parquet_of_the_same_types() {
+    let folder = Folder::new();
+    let table = table();
+    let paths = ["in.arrow", "in.arrows"].map(|name| folder.path(name));
+    let mut file = FileWriter::try_new(File::create(&paths[0]).unwrap(), &table.schema()).unwrap();
+    let mut stream =
+        StreamWriter::try_new(File::create(&paths[1]).unwrap(), &table.schema()).unwrap();
+    for start in (0..ROWS).step_by(300) {
+        file.write(&table.slice(start, 300)).unwrap();
+        stream.write(&table.slice(start, 300)).unwrap();
+    }
+    file.finish().unwrap();
+    stream.finish().unwrap();
+    for path in &paths {
+        let out = path.with_extension("out");
+        dedup(&[path], &out, &[]);
+        let (found, _, pairs) = read_parquet(&out.join("kept.parquet"));
+        assert_eq!(found.schema().fields(), table.schema().fields());
+        assert!(pairs.iter().any(|(key, _)| key == "pandas"), "{pairs:?}");
+        assert!(found.columns() == rows(&table, is_kept).columns());
+        fs::remove_dir_all(out).unwrap();
+    }
+}
+
+/// Two files of different columns, and lines beside them.
+#[test]
+fn each_file_of_rows_gives_one_of_its_path() {
+    let folder = Folder::new();
+    let whole = table();
+    fs::create_dir(folder.path("in")).unwrap();
+    let narrow = whole.slice(300, 300).project(&[0, 1, 4]).unwrap();
+    write_parquet(&folder.path("in/a.parquet"), &whole.slice(0, 300));
+    write_parquet(&folder.path("in/b.parquet"), &narrow);
+    let run = |out: &str, flags: &[&str]| {
+        let mut command = lookalike("dedup");
+        command.current_dir(folder.path("")).args(["in", "-o", out]);
+        command.arg("--json");
+        command.args(flags).succeed().json()
+    };
+    let summary = run("out", &[]);
+    assert_eq!(summary["kept_in"], serde_json::json!(["kept"]));
+    let (found, ..) = read_parquet(&folder.path("out/kept/in/a.parquet"));
+    assert!(found.columns() == rows(&whole.slice(0, 300), is_kept).columns());
+    let (found, ..) = read_parquet(&folder.path("out/removed/in/b.parquet"));
+    assert_eq!(found.schema().field(2).data_type(), &DataType::Int32);
+    assert!(found.columns() == rows(&narrow, |row| !is_kept(row)).columns());
+    assert!(!folder.path("out/kept.parquet").exists());
+    // What was kept stands for the folder.
+    let again = run("again", &["--against", "out"]);
+    assert_eq!(again["decisions"]["kept"], 0, "{again}");
+    // Lines go where they always went; without a word of the user, all do.
+    folder.records(
+        "in/c.jsonl",
+        &[("x", "a record of its own in a file of lines")],
+    );
+    let mixed = run("mixed", &["--output-format", "parquet"]);
+    assert_eq!(
+        mixed["kept_in"],
+        serde_json::json!(["kept.parquet", "kept"])
+    );
+    let (lines, ..) = read_parquet(&folder.path("mixed/kept.parquet"));
+    assert_eq!(lines.num_rows(), 1);
+    let again = run("mixed-again", &["--against", "mixed"]);
+    assert_eq!(again["decisions"]["kept"], 0, "{again}");
+    run("lines", &[]);
+    assert_eq!(Results::read(&folder.path("lines")).kept.len(), 401);
+}
+
+#[test]
+fn lines_of_parquet_are_there_for_the_asking() {
+    let folder = Folder::new();
+    let input = folder.path("in.parquet");
+    write_parquet(&input, &table());
+    let out = folder.path("out");
+    dedup(&[&input], &out, &["--output-format", "jsonl"]);
+    assert_eq!(Results::read(&out).kept.len(), 2 * ROWS / 3);
+    for flags in [["--compress", "zst"], ["--order", "id"]] {
+        let mut command = lookalike("dedup");
+        command.arg(&input).arg("-o").arg(folder.path("other"));
+        command
+            .args(flags)
+            .fail(2)
+            .says(&[flags[0], "--output-format jsonl"]);
+    }
+}
+
+/// A damaged row group is told of; the rows of the others keep their places.
+#[test]
+fn rows_behind_a_damaged_group_stay_with_their_decisions() {
+    let folder = Folder::new();
+    let input = folder.path("in.parquet");
+    let narrow = table().project(&[0, 1, 4]).unwrap();
+    write_parquet(&input, &narrow);
+    let file = File::open(&input).unwrap();
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let group = builder.metadata().row_group(1).column(1).byte_range();
+    let mut bytes = fs::read(&input).unwrap();
+    bytes[group.0 as usize..(group.0 + 40) as usize].fill(0xff);
+    fs::write(&input, bytes).unwrap();
+    let out = folder.path("out");
+    let mut command = lookalike("dedup");
+    command.arg(&input).arg("-o").arg(&out);
+    command.lose();
+    let kept = read_parquet(&out.join("kept.parquet")).0;
+    let removed = read_parquet(&out.join("removed.parquet")).0;
+    assert_eq!(kept.num_rows() + removed.num_rows(), ROWS - 250);
+    let sound = rows(&narrow, |row| !(250..500).contains(&row) && is_kept(row));
+    // A pair that the gap parts has nobody to be removed for.
+    assert!(
+        kept.num_rows() - sound.num_rows() <= 1,
+        "{}",
+        kept.num_rows()
+    );
+    assert!(kept.slice(0, 160).columns() == sound.slice(0, 160).columns());
+}

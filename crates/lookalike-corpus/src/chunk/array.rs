@@ -1,0 +1,453 @@
+//! A JSON array of objects on its way into chunks, element by element.
+//!
+//! Each element becomes a line. White space between its tokens that holds a line break is dropped, all else stays byte
+//! for byte; so an element that stands on one line leaves as it came. Only strings and brackets are looked at here: what
+//! is within an element is the parser's business.
+//!
+//! Where strings and brackets do not fit, that element is broken. Reading goes on at the next line that begins as the
+//! element's own did, with the same white space and a brace; where elements have no lines of their own, it ends.
+
+use super::{Chunk, Limits, Mode, Piece, Span, damage, lost};
+use crate::decode::{Decoder, Step};
+use crate::error::ReadError;
+use crate::raw::Part;
+use crate::record::BadKind;
+use crate::row::{MAX_ROWS, Row, RowState};
+use crate::source::Source;
+
+/// Decompressed bytes that are read at once.
+const STEP_BYTES: usize = 256 << 10;
+
+/// Brackets within each other; the parser bears fewer.
+const MAX_DEPTH: usize = 1 << 10;
+
+/// Longer white space between two tokens is dropped, and no margin.
+const MAX_SPACE: usize = 1 << 12;
+
+/// An array that is being read.
+pub(super) struct ArrayCutter<'a> {
+    number: u32,
+    source: &'a Source,
+    decoder: Decoder<'a>,
+    input: Vec<u8>,
+    at: usize,
+    /// Where `at` is in the decompressed source.
+    offset: u64,
+    is_at_end: bool,
+    is_damaged: bool,
+    state: State,
+    /// Number of the element at hand, or of the next one.
+    record: u64,
+    element: Element,
+    /// White space since the line began, while there is nothing else in it.
+    margin: Option<Vec<u8>>,
+    counted_disk_bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before the opening bracket.
+    Start,
+    /// An element or the closing bracket comes next.
+    Before,
+    Within,
+    /// A comma or the closing bracket comes next.
+    Behind,
+    /// Behind a broken element.
+    Seek,
+    /// Behind the closing bracket, or given up.
+    Over,
+}
+
+/// The element at hand.
+#[derive(Default)]
+struct Element {
+    /// Its line, as far as it was read and not handed on.
+    line: Vec<u8>,
+    /// Where it begins in the decompressed source.
+    offset: u64,
+    /// What stands before it on its line, if that is white space.
+    margin: Option<Vec<u8>>,
+    /// Brackets that are to come, the next one last.
+    closing: Vec<u8>,
+    in_string: bool,
+    is_escaped: bool,
+    /// White space behind the last token, and whether it is to be dropped.
+    space: Vec<u8>,
+    is_dropped: bool,
+    /// The part that comes next of one that is too long to be held.
+    long: Option<Part>,
+}
+
+/// How the bytes at hand end.
+enum End {
+    /// Within the element.
+    Open,
+    /// With the element, or behind it.
+    Whole,
+    Broken(String),
+}
+
+impl<'a> ArrayCutter<'a> {
+    pub(super) fn new(number: u32, source: &'a Source) -> Result<ArrayCutter<'a>, ReadError> {
+        Ok(ArrayCutter {
+            number,
+            source,
+            decoder: Decoder::open(source)?,
+            input: Vec::new(),
+            at: 0,
+            offset: 0,
+            is_at_end: false,
+            is_damaged: false,
+            state: State::Start,
+            record: 0,
+            element: Element::default(),
+            margin: Some(Vec::new()),
+            counted_disk_bytes: 0,
+        })
+    }
+
+    /// Adds whole elements, or a part of one that is too long; says whether the source is at its end.
+    pub(super) fn fill(
+        &mut self,
+        chunk: &mut Chunk,
+        limits: Limits,
+        mode: Mode,
+    ) -> Result<bool, ReadError> {
+        let mut rows = Vec::new();
+        let start = chunk.bytes.len();
+        let mut is_done = false;
+        while !is_done && chunk.held() < limits.chunk_bytes && rows.len() < MAX_ROWS {
+            if self.at == self.input.len() {
+                if self.is_at_end {
+                    self.finish(chunk, &mut rows, mode);
+                    is_done = true;
+                } else {
+                    self.read(chunk)?;
+                }
+            } else if self.state == State::Within {
+                let end = self.within();
+                let is_long = self.element.line.len() > limits.document_bytes;
+                if is_long || self.element.long.is_some() {
+                    self.take_rows(chunk, start, rows);
+                    self.add_long(chunk, end, mode);
+                    return Ok(false);
+                }
+                self.add(chunk, &mut rows, end);
+            } else {
+                self.between(chunk);
+            }
+        }
+        self.take_rows(chunk, start, rows);
+        let disk_bytes = self.decoder.disk_bytes();
+        chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
+        self.counted_disk_bytes = disk_bytes;
+        Ok(is_done)
+    }
+
+    /// Gets more input; a byte order mark is no part of it.
+    fn read(&mut self, chunk: &mut Chunk) -> Result<(), ReadError> {
+        self.input.clear();
+        self.at = 0;
+        match self.decoder.append(&mut self.input, STEP_BYTES)? {
+            Step::More => {}
+            Step::End => self.is_at_end = true,
+            Step::Damaged(reason) => {
+                let offset = self.offset + self.input.len() as u64;
+                chunk.skips.push(damage(self.source, offset, &reason));
+                (self.is_at_end, self.is_damaged) = (true, true);
+            }
+        }
+        if self.offset == 0 && self.input.starts_with(b"\xef\xbb\xbf") {
+            self.pass(3);
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, bytes: usize) {
+        self.at += bytes;
+        self.offset += bytes as u64;
+    }
+
+    /// Takes one byte between elements.
+    fn between(&mut self, chunk: &mut Chunk) {
+        let byte = self.input[self.at];
+        let margin = self.margin.take();
+        if !is_space(byte) {
+            return self.token(byte, margin, chunk);
+        }
+        self.margin = match (byte, margin) {
+            (b'\n', _) => Some(Vec::new()),
+            (_, Some(mut margin)) if margin.len() < MAX_SPACE => {
+                margin.push(byte);
+                Some(margin)
+            }
+            _ => None,
+        };
+        self.pass(1);
+    }
+
+    /// A byte between elements that is no white space, and the margin before it.
+    fn token(&mut self, byte: u8, margin: Option<Vec<u8>>, chunk: &mut Chunk) {
+        let next = match (self.state, byte) {
+            (State::Start, b'[') | (State::Behind, b',') => State::Before,
+            (State::Before | State::Behind, b']') => State::Over,
+            (State::Seek, b'{') if margin == self.element.margin => {
+                return self.begin(margin);
+            }
+            (State::Seek, _) => State::Seek,
+            // Without a comma between them, elements are elements.
+            (State::Before, _) | (State::Behind, b'{') => return self.begin(margin),
+            (State::Start, _) => {
+                return self.give_up(chunk, "it is no array: it does not begin with [".to_owned());
+            }
+            (State::Behind, _) => {
+                let reason = format!("there is no comma behind element {}", self.record);
+                return self.give_up(chunk, reason);
+            }
+            (State::Over, _) => {
+                self.give_up(chunk, "something stands behind the array".to_owned());
+                return;
+            }
+            (State::Within, _) => unreachable!("not between elements"),
+        };
+        self.state = next;
+        self.pass(1);
+    }
+
+    /// Begins an element with the byte at hand.
+    fn begin(&mut self, margin: Option<Vec<u8>>) {
+        self.element = Element {
+            offset: self.offset,
+            margin,
+            ..Element::default()
+        };
+        self.state = State::Within;
+    }
+
+    /// Tells that what follows is not read, and passes over it.
+    fn give_up(&mut self, chunk: &mut Chunk, reason: String) {
+        let reason = format!("{reason}: what follows is not read");
+        chunk.skips.push(lost(self.source, self.offset, reason));
+        self.state = State::Over;
+        self.is_at_end = true;
+        self.pass(self.input.len() - self.at);
+    }
+
+    /// Takes bytes of the element at hand.
+    fn within(&mut self) -> End {
+        while self.at < self.input.len() {
+            if self.element.in_string {
+                if let Some(reason) = self.string() {
+                    return End::Broken(reason);
+                }
+                if self.element.closing.is_empty() && !self.element.in_string {
+                    return End::Whole;
+                }
+                continue;
+            }
+            let byte = self.input[self.at];
+            let element = &mut self.element;
+            if is_space(byte) {
+                element.is_dropped |= byte == b'\n' || byte == b'\r';
+                if element.space.len() < MAX_SPACE {
+                    element.space.push(byte);
+                } else {
+                    element.is_dropped = true;
+                }
+                self.pass(1);
+                if self.element.closing.is_empty() {
+                    return End::Whole;
+                }
+                continue;
+            }
+            // A scalar ends before what follows the element.
+            if element.closing.is_empty() && matches!(byte, b',' | b']') {
+                return End::Whole;
+            }
+            let space = std::mem::take(&mut element.space);
+            if !std::mem::take(&mut element.is_dropped) {
+                element.line.extend_from_slice(&space);
+            }
+            if let Some(reason) = self.bracket(byte) {
+                return End::Broken(reason);
+            }
+            self.element.line.push(byte);
+            self.pass(1);
+            if self.element.closing.is_empty() && matches!(byte, b'}' | b']') {
+                return End::Whole;
+            }
+        }
+        End::Open
+    }
+
+    /// Takes bytes of a string up to its end; the reason if it cannot be one.
+    fn string(&mut self) -> Option<String> {
+        let rest = &self.input[self.at..];
+        let element = &mut self.element;
+        let special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
+        let plain = match element.is_escaped {
+            true => 0,
+            false => rest.iter().position(special).unwrap_or(rest.len()),
+        };
+        element.line.extend_from_slice(&rest[..plain]);
+        let byte = rest.get(plain).copied();
+        self.pass(plain);
+        let byte = byte?;
+        if byte == b'\n' {
+            return Some("a string does not end on its line".to_owned());
+        }
+        let element = &mut self.element;
+        let was_escaped = std::mem::take(&mut element.is_escaped);
+        element.is_escaped = byte == b'\\' && !was_escaped;
+        element.in_string = byte != b'"' || was_escaped;
+        element.line.push(byte);
+        self.pass(1);
+        None
+    }
+
+    /// Counts brackets; the reason if one does not fit.
+    fn bracket(&mut self, byte: u8) -> Option<String> {
+        let element = &mut self.element;
+        match byte {
+            b'"' => element.in_string = true,
+            b'{' | b'[' if element.closing.len() == MAX_DEPTH => {
+                return Some(format!("more than {MAX_DEPTH} brackets are open"));
+            }
+            b'{' => element.closing.push(b'}'),
+            b'[' => element.closing.push(b']'),
+            b'}' | b']' => {
+                let wanted = element.closing.pop();
+                if wanted != Some(byte) {
+                    let wanted =
+                        wanted.map_or("none".to_owned(), |byte| char::from(byte).to_string());
+                    let found = char::from(byte);
+                    return Some(format!("{found} where {wanted} is to come"));
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Adds the element as a row if it has ended.
+    fn add(&mut self, chunk: &mut Chunk, rows: &mut Vec<Row>, end: End) {
+        let (state, next) = match end {
+            End::Open => return,
+            End::Whole => (RowState::Good, State::Behind),
+            End::Broken(reason) => {
+                let reason = format!("invalid JSON: {reason}");
+                (
+                    RowState::Bad(BadKind::InvalidJson, reason),
+                    self.behind_broken(chunk),
+                )
+            }
+        };
+        if state == RowState::Good {
+            chunk.bytes.extend_from_slice(&self.element.line);
+            chunk.bytes.push(b'\n');
+        }
+        self.element.line.clear();
+        rows.push(Row::new(chunk.bytes.len(), self.element.offset, state));
+        self.record += 1;
+        self.state = next;
+    }
+
+    /// Where reading goes on.
+    fn behind_broken(&mut self, chunk: &mut Chunk) -> State {
+        self.margin = None;
+        if self.element.margin.is_some() {
+            return State::Seek;
+        }
+        let reason = format!("element {} is broken", self.record + 1);
+        self.give_up(chunk, reason);
+        State::Over
+    }
+
+    /// Makes a piece of the rows.
+    fn take_rows(&self, chunk: &mut Chunk, start: usize, rows: Vec<Row>) {
+        let count = rows.len() as u64;
+        if let Some(first) = rows.first() {
+            chunk.pieces.push(Piece {
+                source: self.number,
+                first_record: self.record - count,
+                first_line: 0,
+                offset: first.offset,
+                range: start..chunk.bytes.len(),
+                span: Span::Rows(rows),
+            });
+        }
+        chunk.records += count;
+    }
+
+    /// Hands on what is there of an element that is too long to be held, or drops it.
+    fn add_long(&mut self, chunk: &mut Chunk, end: End, mode: Mode) {
+        let is_first = self.element.long.replace(Part::Middle).is_none();
+        if is_first {
+            self.push_long(chunk, Part::First, mode);
+            chunk.records += 1;
+        }
+        let next = match end {
+            End::Open if is_first => return,
+            End::Open => return self.push_long(chunk, Part::Middle, mode),
+            End::Whole => State::Behind,
+            End::Broken(_) => self.behind_broken(chunk),
+        };
+        self.element.line.push(b'\n');
+        self.push_long(chunk, Part::Last, mode);
+        self.record += 1;
+        self.state = next;
+    }
+
+    fn push_long(&mut self, chunk: &mut Chunk, part: Part, mode: Mode) {
+        let start = chunk.bytes.len();
+        if mode != Mode::Parse {
+            chunk.bytes.append(&mut self.element.line);
+        }
+        self.element.line.clear();
+        if mode != Mode::Parse || part == Part::First {
+            chunk.pieces.push(Piece {
+                source: self.number,
+                first_record: self.record,
+                first_line: 0,
+                offset: self.element.offset,
+                range: start..chunk.bytes.len(),
+                span: Span::Long(part),
+            });
+        }
+    }
+
+    /// The end of the input: an array that is not closed is told of, unless it was for another reason.
+    fn finish(&mut self, chunk: &mut Chunk, rows: &mut Vec<Row>, mode: Mode) {
+        match self.state {
+            State::Over => {}
+            State::Within if self.element.long.is_some() => {
+                self.add_long(chunk, End::Whole, mode);
+                self.told_open(chunk);
+            }
+            State::Within => {
+                // Where the next element would begin does not matter any more.
+                self.element.margin = Some(Vec::new());
+                self.add(
+                    chunk,
+                    rows,
+                    End::Broken("the data ends within it".to_owned()),
+                );
+                self.told_open(chunk);
+            }
+            State::Start | State::Before | State::Behind | State::Seek => self.told_open(chunk),
+        }
+    }
+
+    fn told_open(&mut self, chunk: &mut Chunk) {
+        self.state = State::Over;
+        if !self.is_damaged {
+            let reason = format!("the array is not closed behind element {}", self.record);
+            chunk.skips.push(lost(self.source, self.offset, reason));
+        }
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}

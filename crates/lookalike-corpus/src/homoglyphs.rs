@@ -1,0 +1,113 @@
+//! Words that mix look-alike letters of Latin, Greek and Cyrillic, as `pаypal` with a Cyrillic `а`: a
+//! reader sees no difference, every comparison does. Told, never mended.
+
+/// Shorter words mix scripts by right: `kΩ`, `μm`, `ΔT`.
+const LEAST_LETTERS: u32 = 3;
+
+/// Whether a word of three letters or more has letters of two of the three scripts, and all its letters of one
+/// of them look like letters of another. O(length); texts without Greek and Cyrillic cost a look at their bytes.
+pub(crate) fn has_homoglyphs(text: &str) -> bool {
+    let Some(first) = first_candidate(text.as_bytes()) else {
+        return false;
+    };
+    // The word may have begun before its first letter of Greek or Cyrillic.
+    let start = text[..first]
+        .rfind(|c: char| !c.is_alphabetic())
+        .unwrap_or(0);
+    let mut word = Word::default();
+    for c in text[start..].chars() {
+        if c.is_alphabetic() {
+            word.add(c);
+        } else if std::mem::take(&mut word).is_mixed() {
+            return true;
+        }
+    }
+    word.is_mixed()
+}
+
+/// Where the first byte is that begins a character of Greek or Cyrillic: U+0340 to U+04FF.
+fn first_candidate(text: &[u8]) -> Option<usize> {
+    const STEP: usize = 64;
+    let begins = |byte: &u8| (0xcd..=0xd3).contains(byte);
+    // Without a way out of the loop a block is one comparison of vectors.
+    let has_one = |block: &[u8]| block.iter().fold(false, |any, byte| any | begins(byte));
+    let block = text.chunks(STEP).position(has_one)?;
+    let at = text[block * STEP..].iter().position(begins)?;
+    Some(block * STEP + at)
+}
+
+/// What has been seen of a word: letters of Latin, Greek and Cyrillic, and of these the look-alikes.
+#[derive(Default)]
+struct Word {
+    letters: u32,
+    of_script: [u32; 3],
+    alike: [u32; 3],
+}
+
+impl Word {
+    fn add(&mut self, c: char) {
+        self.letters += 1;
+        if let Some((script, is_alike)) = letter(c) {
+            self.of_script[script] += 1;
+            self.alike[script] += u32::from(is_alike);
+        }
+    }
+
+    fn is_mixed(&self) -> bool {
+        let scripts = self.of_script.iter().filter(|count| **count > 0).count();
+        let all_alike = |(&all, &alike): (&u32, &u32)| all > 0 && all == alike;
+        self.letters >= LEAST_LETTERS
+            && scripts > 1
+            && self.of_script.iter().zip(&self.alike).any(all_alike)
+    }
+}
+
+/// Greek capitals and letters like Latin ones; not those that end names of genes (`TNFα`, `IFNγ`).
+const GREEK_ALIKE: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονι";
+const CYRILLIC_ALIKE: &str = "АВЕКМНОРСТХУІЈЅаеорсхуіјѕ";
+const LATIN_ALIKE: &str = "ABCEHIJKMNOPSTXYZaceijopsvxy";
+
+/// Which of Latin, Greek and Cyrillic a letter is of, and whether it looks like one of another of them.
+fn letter(c: char) -> Option<(usize, bool)> {
+    match c {
+        'A'..='Z' | 'a'..='z' => Some((0, LATIN_ALIKE.contains(c))),
+        '\u{c0}'..='\u{24f}' => Some((0, false)),
+        '\u{370}'..='\u{3ff}' => Some((1, GREEK_ALIKE.contains(c))),
+        '\u{400}'..='\u{52f}' => Some((2, CYRILLIC_ALIKE.contains(c))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn look_alikes_inside_words_are_told() {
+        for text in [
+            "p\u{430}ypal",
+            "so much text before the word g\u{43e}\u{43e}gle, and behind it some more text",
+            "\u{41c}o\u{441}\u{43a}\u{432}\u{430}",
+            "micr\u{3bf}soft",
+            &format!("{}vi\u{441}tory", "plain words ".repeat(20)),
+        ] {
+            assert!(has_homoglyphs(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_one_script_and_names_are_not() {
+        for text in [
+            "",
+            "paypal",
+            "na\u{ef}ve caf\u{e9}",
+            "\u{41c}\u{43e}\u{441}\u{43a}\u{432}\u{430} and London",
+            "k\u{3a9} \u{3bc}m \u{394}T",
+            "TNF\u{3b1} IFN\u{3b3} NF\u{3ba}B \u{3b2}-carotene",
+            "T\u{6064} \u{65e5}\u{672c}",
+            "\u{434}\u{43b}\u{44f}DNS",
+        ] {
+            assert!(!has_homoglyphs(text), "{text}");
+        }
+    }
+}

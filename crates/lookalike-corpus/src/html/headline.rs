@@ -1,0 +1,415 @@
+//! The headline of a page: what it says that it is about, and where on the page that stands.
+//!
+//! Two pages of one template may share all that an extractor takes for their main content, and still be about different
+//! things; one article in the frames of two sites is about one thing. What tells them apart best is the headline. Of the
+//! headings outside of menus, page headers and footers it is the longest one that the title repeats, else the first of the first
+//! level, else the first; what it says counts only if the title has a word of it.
+
+use std::collections::HashSet;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::blocks::Region;
+use super::page::Target;
+use super::sink::{Gap, Sink};
+use super::tag::Name;
+
+/// Headings beyond these are not looked at, and of each no more than so many bytes.
+const MAX_HEADINGS: usize = 64;
+const MAX_BYTES: usize = 400;
+
+/// Shorter words, in bytes, say next to nothing.
+const LONG_WORD: usize = 4;
+
+/// What stands between the name of a page and that of its site in a title.
+const SEPARATORS: [&str; 11] = [
+    " - ",
+    " | ",
+    " \u{2013} ",
+    " \u{2014} ",
+    " \u{b7} ",
+    " \u{bb} ",
+    " / ",
+    " (",
+    " [",
+    ": ",
+    " :: ",
+];
+
+/// What a page says that it is about, as far as two pages can be compared by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PageIdentity {
+    /// Hash of the words of the headline, numbers left out; none if no heading has a word of the title.
+    headline: Option<u32>,
+    /// Hash of the words of the first part of the title.
+    title: u32,
+}
+
+impl PageIdentity {
+    /// Whether both pages have the same headline.
+    #[must_use]
+    pub fn has_headline_of(self, other: Self) -> bool {
+        self.headline.is_some() && self.headline == other.headline
+    }
+
+    /// Whether nothing says that the pages are about different things: neither their headlines, nor, where one of them has
+    /// none, their titles.
+    #[must_use]
+    pub fn may_be_about_the_same_as(self, other: Self) -> bool {
+        match (self.headline, other.headline) {
+            (Some(own), Some(other)) => own == other,
+            _ => self.has_title_of(other),
+        }
+    }
+
+    /// Whether both titles begin with the same part.
+    #[must_use]
+    pub fn has_title_of(self, other: Self) -> bool {
+        self.title == other.title
+    }
+
+    /// As one number, which is not 0.
+    #[must_use]
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.headline.unwrap_or(0)) << 32 | u64::from(self.title)
+    }
+
+    /// From [`PageIdentity::to_bits`]; none from 0.
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Option<Self> {
+        let headline = (bits >> 32) as u32;
+        (bits != 0).then_some(Self {
+            headline: (headline != 0).then_some(headline),
+            title: bits as u32,
+        })
+    }
+}
+
+/// A headline and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Headline {
+    pub(super) identity: PageIdentity,
+    /// Where on the page the heading ends; none without one.
+    pub(super) end: Option<usize>,
+}
+
+/// A target that looks for the headline, and tells another one all that it hears.
+pub(super) struct Headings<'t, T> {
+    target: &'t mut T,
+    /// Where the page is in memory: texts are parts of it.
+    base: usize,
+    title: Option<String>,
+    open: Option<Name>,
+    current: Heading,
+    found: Vec<Heading>,
+    furniture: Region,
+    header: Region,
+    content: Region,
+}
+
+#[derive(Debug, Default)]
+struct Heading {
+    level: u8,
+    text: String,
+    end: usize,
+    /// In a menu or a footer.
+    aside: bool,
+    /// In the header of the page.
+    header: bool,
+}
+
+const LEVELS: [(Name, u8); 6] = [
+    (Name::new("h1"), 1),
+    (Name::new("h2"), 2),
+    (Name::new("h3"), 3),
+    (Name::new("h4"), 4),
+    (Name::new("h5"), 5),
+    (Name::new("h6"), 6),
+];
+
+const HEADER: Name = Name::new("header");
+const FURNITURE: [Name; 3] = [Name::new("nav"), Name::new("footer"), Name::new("aside")];
+const CONTENT: [Name; 2] = [Name::new("article"), Name::new("main")];
+
+fn level(name: Name) -> Option<u8> {
+    let found = LEVELS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, level)| *level)
+}
+
+impl<'t, T: Target> Headings<'t, T> {
+    pub(super) fn new(html: &str, target: &'t mut T) -> Headings<'t, T> {
+        Headings {
+            target,
+            base: html.as_ptr().addr(),
+            title: None,
+            open: None,
+            current: Heading::default(),
+            found: Vec::new(),
+            furniture: Region::default(),
+            header: Region::default(),
+            content: Region::default(),
+        }
+    }
+
+    /// The headline of the page that was told.
+    pub(super) fn finish(mut self) -> Headline {
+        self.end_heading();
+        let title = self.title.unwrap_or_default();
+        let known: HashSet<String> = words(&title).collect();
+        // A header names the site, or the page.
+        let is_aside = |heading: &Heading| {
+            heading.aside || heading.header && missing(&heading.text, &known) > 0.75
+        };
+        let aside = self.found.iter().all(is_aside);
+        let candidates = || {
+            let found = self.found.iter();
+            found.filter(move |heading| aside || !is_aside(heading))
+        };
+        let titled = candidates().filter(|heading| missing(&heading.text, &known) < 0.25);
+        // Of several that are equally long the first.
+        let longest = titled
+            .rev()
+            .max_by_key(|heading| words(&heading.text).count());
+        let chosen = longest
+            .or_else(|| candidates().find(|heading| heading.level == 1))
+            .or_else(|| candidates().next());
+        // "Documentation" or "Contents" stands on many pages, and says nothing of what they are about.
+        let says = |heading: &&Heading| {
+            words(&heading.text).any(|word| word.len() >= LONG_WORD && known.contains(&word))
+        };
+        let telling = longest
+            .or_else(|| chosen.filter(says))
+            .or_else(|| candidates().find(says));
+        Headline {
+            identity: PageIdentity {
+                headline: telling.map(|heading| hash(&heading.text)),
+                title: hash(first_part(&title)),
+            },
+            end: chosen.map(|heading| heading.end),
+        }
+    }
+
+    fn end_heading(&mut self) {
+        self.open = None;
+        let heading = std::mem::take(&mut self.current);
+        if words(&heading.text).next().is_some() && self.found.len() < MAX_HEADINGS {
+            self.found.push(heading);
+        }
+    }
+
+    fn add(&mut self, text: &str, verbatim: bool) {
+        if self.open.is_none() || self.current.text.len() >= MAX_BYTES {
+            return;
+        }
+        self.current.end = text.as_ptr().addr() - self.base + text.len();
+        let part = &text[..text.floor_char_boundary(MAX_BYTES)];
+        if part.starts_with(char::is_whitespace) {
+            self.current.text.push(' ');
+        }
+        let mut sink = Sink::new(&mut self.current.text);
+        match verbatim {
+            true => sink.verbatim(part),
+            false => sink.text(part),
+        }
+        sink.finish();
+        if part.ends_with(char::is_whitespace) {
+            self.current.text.push(' ');
+        }
+    }
+}
+
+impl<T: Target> Target for Headings<'_, T> {
+    fn text(&mut self, text: &str) {
+        self.add(text, false);
+        self.target.text(text);
+    }
+
+    fn verbatim(&mut self, text: &str) {
+        self.add(text, true);
+        self.target.verbatim(text);
+    }
+
+    fn gap(&mut self, gap: Gap) {
+        if self.open.is_some() {
+            self.current.text.push(' ');
+        }
+        self.target.gap(gap);
+    }
+
+    fn line_break(&mut self) {
+        if self.open.is_some() {
+            self.current.text.push(' ');
+        }
+        self.target.line_break();
+    }
+
+    fn set_preformatted(&mut self, preformatted: bool) {
+        self.target.set_preformatted(preformatted);
+    }
+
+    fn title(&mut self, text: &str) {
+        if self.title.is_none() {
+            let mut title = String::new();
+            let mut sink = Sink::new(&mut title);
+            sink.text(&text[..text.floor_char_boundary(MAX_BYTES)]);
+            sink.finish();
+            self.title = Some(title);
+        }
+        self.target.title(text);
+    }
+
+    fn open(&mut self, name: Name, attributes: &str, self_closing: bool) {
+        if let Some(level) = level(name) {
+            self.end_heading();
+            self.open = Some(name);
+            self.current.level = level;
+            self.current.aside = self.furniture.is_open();
+            self.current.header = self.header.is_open();
+        } else if !self_closing {
+            self.furniture.opened(name, || FURNITURE.contains(&name));
+            self.content.opened(name, || CONTENT.contains(&name));
+            let of_page = !self.content.is_open();
+            self.header.opened(name, || name == HEADER && of_page);
+        }
+        self.target.open(name, attributes, self_closing);
+    }
+
+    fn close(&mut self, name: Name) {
+        if level(name).is_some() {
+            self.end_heading();
+        } else {
+            self.furniture.closed(name);
+            self.content.closed(name);
+            self.header.closed(name);
+        }
+        self.target.close(name);
+    }
+}
+
+/// A target that forgets what it hears.
+pub(super) struct Nobody;
+
+impl Target for Nobody {
+    fn text(&mut self, _: &str) {}
+    fn verbatim(&mut self, _: &str) {}
+    fn gap(&mut self, _: Gap) {}
+    fn line_break(&mut self) {}
+    fn set_preformatted(&mut self, _: bool) {}
+}
+
+/// The words of a text, in lower case.
+fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase)
+}
+
+/// The share of the letters of a heading that are not in these words.
+fn missing(heading: &str, known: &HashSet<String>) -> f64 {
+    let (mut all, mut missing) = (0, 0);
+    for word in words(heading) {
+        let length = word.chars().count();
+        all += length;
+        missing += length * usize::from(!known.contains(&word));
+    }
+    missing as f64 / all.max(1) as f64
+}
+
+/// The part of a title before the first separator.
+fn first_part(title: &str) -> &str {
+    let ends = SEPARATORS.iter().filter_map(|part| title.find(part));
+    &title[..ends.filter(|end| *end > 0).min().unwrap_or(title.len())]
+}
+
+/// Hash of the words of a text, never 0. Numbers are left out, unless there is nothing else: those of chapters and versions
+/// change.
+fn hash(text: &str) -> u32 {
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let only_numbers = words(text).all(|word| is_number(&word));
+    let mut hash = Xxh3::new();
+    for word in words(text).filter(|word| only_numbers || !is_number(word)) {
+        hash.update(word.as_bytes());
+        hash.update(b" ");
+    }
+    (hash.digest() as u32).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::page;
+
+    fn headline(html: &str) -> Headline {
+        let mut nobody = Nobody;
+        let mut headings = Headings::new(html, &mut nobody);
+        page::walk(html, &mut headings);
+        headings.finish()
+    }
+
+    fn chosen(html: &str) -> Option<&str> {
+        let end = headline(html).end?;
+        let from = html[..end].rfind('>').unwrap() + 1;
+        Some(&html[from..end])
+    }
+
+    #[test]
+    fn the_headline_is_the_heading_that_the_title_repeats() {
+        for (page, expected) in [
+            (
+                "<title>Storm hits coast - Daily</title><h1>Daily</h1><h2>Storm hits coast</h2>",
+                Some("Storm hits coast"),
+            ),
+            (
+                "<title>Other</title><h2>a</h2><h1>b</h1><h1>c</h1>",
+                Some("b"),
+            ),
+            ("<h3>a</h3><h2>b</h2>", Some("a")),
+            (
+                "<title>Menu</title><nav><h1>Menu</h1></nav><h2>Story</h2>",
+                Some("Story"),
+            ),
+            (
+                "<title>Two jets, one flight</title><header><h1>Two jets on one flight</h1></header><h2>More</h2>",
+                Some("Two jets on one flight"),
+            ),
+            (
+                "<header><h1>Site</h1></header><article><header><h2>Story</h2></header></article>",
+                Some("Story"),
+            ),
+            ("<nav><h2>All in here</h2>", Some("All in here")),
+            ("<h1> </h1><p>text</p>", None),
+            ("text", None),
+        ] {
+            assert_eq!(chosen(page), expected, "{page}");
+        }
+    }
+
+    #[test]
+    fn a_heading_that_says_nothing_is_no_headline() {
+        let page = |name: &str| {
+            let title = format!("<title>{name}</title>");
+            headline(&(title + "<h1>Documentation</h1><h2>Synopsis</h2>")).identity
+        };
+        let (lens, splice) = (page("Data.Lens"), page("Tc.Splice"));
+        assert!(!lens.has_headline_of(splice) && !lens.may_be_about_the_same_as(splice));
+        assert!(lens.may_be_about_the_same_as(page("Data.Lens")));
+    }
+
+    #[test]
+    fn numbers_case_and_marks_do_not_tell_headlines_apart() {
+        let a = headline("<title>51.12. pg_class</title><h2>51.12. pg_<code>class</code></h2>")
+            .identity;
+        let b =
+            headline("<title>53.7. PG_CLASS (new)</title><h1>53.7.\n<code>pg_class</code></h1>")
+                .identity;
+        assert!(a.has_headline_of(b) && a.has_title_of(b));
+        let c = headline("<title>Hotel - Lucky Star</title><h1>Hotel</h1>").identity;
+        assert!(!a.has_headline_of(c) && !a.has_title_of(c));
+        let nothing = headline("text").identity;
+        assert!(!nothing.has_headline_of(nothing));
+        for identity in [a, b, c, nothing] {
+            assert_eq!(PageIdentity::from_bits(identity.to_bits()), Some(identity));
+        }
+        assert_eq!(PageIdentity::from_bits(0), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! Folders of results, which a walk leaves out: they are not the documents that a user means.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// The result that is written when all others are: what the job was, and that this program did it.
+pub const SUMMARY_FILE: &str = "run.json";
+
+/// The folder within a folder of results that holds the state of a job while it runs.
+pub const STATE_FOLDER: &str = ".lookalike";
+
+/// The value of `program` in [`SUMMARY_FILE`].
+pub const PROGRAM: &str = "lookalike";
+
+/// A larger file is no summary of ours.
+const MAX_SUMMARY_BYTES: u64 = 64 << 20;
+
+/// The folder that a job writes its results to.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputFolder<'a> {
+    /// Where it is.
+    pub path: &'a Path,
+    /// Names of all results in it.
+    pub results: &'a [&'a str],
+}
+
+#[derive(Deserialize)]
+struct Summary<'a> {
+    program: &'a str,
+}
+
+/// Whether a job of this program left its results in the folder, or is at work there.
+pub fn holds_results(folder: &Path) -> bool {
+    folder.join(STATE_FOLDER).is_dir() || is_summary(&folder.join(SUMMARY_FILE))
+}
+
+/// Whether a file is the summary of a job, and not somebody else's file of that name.
+fn is_summary(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+        return false;
+    }
+    let mut text = String::new();
+    let read = BufReader::new(file)
+        .take(MAX_SUMMARY_BYTES)
+        .read_to_string(&mut text);
+    read.is_ok()
+        && serde_json::from_str(&text).is_ok_and(|summary: Summary<'_>| summary.program == PROGRAM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_summary_marks_a_folder_of_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join(SUMMARY_FILE);
+        assert!(!holds_results(folder.path()));
+        for foreign in [
+            "",
+            "[]",
+            "{}",
+            r#"{"program":"other"}"#,
+            r#"{"program":7}"#,
+            r#"{"program":"lookalike""#,
+        ] {
+            std::fs::write(&summary, foreign).unwrap();
+            assert!(!holds_results(folder.path()), "{foreign}");
+        }
+        std::fs::write(&summary, r#"{"program":"lookalike","version":"1"}"#).unwrap();
+        assert!(holds_results(folder.path()));
+        std::fs::remove_file(&summary).unwrap();
+        std::fs::create_dir(folder.path().join(STATE_FOLDER)).unwrap();
+        assert!(holds_results(folder.path()));
+    }
+}

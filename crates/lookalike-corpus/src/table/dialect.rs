@@ -1,0 +1,111 @@
+//! What separates the values of a table, and whether a text is one.
+
+use std::borrow::Cow;
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+use crate::options::InputOptions;
+
+/// What may separate values, the most usual first.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+
+/// Rows that are looked at.
+const ROWS: usize = 200;
+
+/// Bytes that are looked at.
+const BYTES: usize = 64 << 10;
+
+/// A reader of values that are separated so.
+pub(super) fn reader(delimiter: u8) -> Reader {
+    ReaderBuilder::new().delimiter(delimiter).build()
+}
+
+/// What separates the values in the beginning of a table: that by which the first row has several and most others as many.
+pub(super) fn delimiter(head: &[u8], is_whole: bool) -> u8 {
+    let head = &head[..head.len().min(BYTES)];
+    let share = |delimiter: u8| {
+        let columns = columns(head, delimiter, is_whole);
+        let first = columns.first().copied().filter(|first| *first > 1)?;
+        let alike = columns.iter().filter(|columns| **columns == first).count();
+        Some((alike * 1000 / columns.len(), first, delimiter))
+    };
+    // Of equal ones the first: `max_by_key` would take the last.
+    let found = DELIMITERS.into_iter().rev().filter_map(share);
+    found
+        .max_by_key(|(share, columns, _)| (*share, *columns))
+        .map_or(b',', |(_, _, delimiter)| delimiter)
+}
+
+/// Whether a text without a telling name is a table: all its rows have as many values, and it has a column of texts, or the
+/// user speaks of its values.
+pub(crate) fn is_table(head: &[u8], options: &InputOptions) -> bool {
+    let delimiter = options.delimiter.unwrap_or_else(|| delimiter(head, false));
+    let columns = columns(head, delimiter, false);
+    let is_even = columns.len() > 1 && columns[0] > 1 && columns.iter().all(|n| *n == columns[0]);
+    if options.delimiter.is_some() || options.no_header {
+        return columns.first().is_some_and(|columns| *columns > 1);
+    }
+    is_even && names_a_text(head, delimiter, columns[0], options)
+}
+
+fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptions) -> bool {
+    let (mut fields, mut ends) = (vec![0; head.len()], vec![0; columns]);
+    let (_, _, _, count) = reader(delimiter).read_record(head, &mut fields, &mut ends);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let names: Vec<Cow<'_, str>> = starts
+        .zip(&ends[..count.min(columns)])
+        .map(|(start, end)| String::from_utf8_lossy(&fields[start..*end]))
+        .collect();
+    let wanted = match &options.text_field {
+        Some(path) => vec![path.to_string()],
+        None => vec!["text".to_owned(), "html".to_owned()],
+    };
+    let is_wanted = |name: &Cow<'_, str>| {
+        wanted
+            .iter()
+            .any(|wanted| name.trim_start_matches('\u{feff}').trim() == wanted)
+    };
+    names.iter().any(is_wanted)
+}
+
+/// How many values each of the first rows has. A row that may go on is left out.
+fn columns(head: &[u8], delimiter: u8, is_whole: bool) -> Vec<usize> {
+    let mut reader = reader(delimiter);
+    let (mut fields, mut ends) = (vec![0; 1 << 12], vec![0; 1 << 8]);
+    let (mut rows, mut at, mut columns) = (Vec::new(), 0, 0);
+    while rows.len() < ROWS {
+        let (result, read, _, ended) = reader.read_record(&head[at..], &mut fields, &mut ends);
+        at += read;
+        columns += ended;
+        match result {
+            // An empty input tells the reader that the last row is over.
+            ReadRecordResult::InputEmpty if is_whole => {}
+            ReadRecordResult::InputEmpty | ReadRecordResult::End => return rows,
+            ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {}
+            ReadRecordResult::Record => rows.push(std::mem::take(&mut columns)),
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_separates_values_is_seen() {
+        for (head, wanted) in [
+            ("id,text\n1,\"a; b\"\n2,c\n", b','),
+            ("id;text;price\n1;hello, world;1,5\n2;x;2,25\n", b';'),
+            ("id|text\n1|a;b;c\n", b'|'),
+            ("id\ttext\n1\tso, so\n", b'\t'),
+            ("1;a, b\n2;c, d, e\n3;f\n", b';'),
+            ("text\nalone\n", b','),
+            ("", b','),
+            ("a,b\n1\n1,2,3\n", b','),
+        ] {
+            let found = delimiter(head.as_bytes(), true);
+            assert_eq!(char::from(found), char::from(wanted), "{head}");
+        }
+    }
+}

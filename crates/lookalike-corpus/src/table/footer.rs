@@ -1,0 +1,243 @@
+//! The footer of a Parquet file, looked at before the library believes it.
+//!
+//! Three counts in it make the library set memory aside, or call itself, before it has seen what is counted: row groups, and the
+//! children of each element of the schema. One wrong byte would end the process.
+
+use std::fs::File;
+use std::io::BufReader;
+
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{ChunkReader, Length};
+
+use super::pages;
+use super::thrift::{CompactWalk, kind};
+use crate::guard::guarded;
+
+/// Structs and lists within each other; the sizes of levels in a column of a row group are the eighth.
+const DEPTH: u32 = 32;
+/// The library numbers row groups so.
+const MOST_ROW_GROUPS: u64 = i16::MAX as u64 + 1;
+/// Groups within each other in a schema: a list of lists takes two or three for each list.
+const SCHEMA_DEPTH: usize = 128;
+/// Rows that a file of any size may have, whatever they are packed by.
+const EASY_ROWS: u64 = 1 << 24;
+/// Beyond that, rows for each byte of the file.
+const ROWS_A_BYTE: u64 = 8000;
+/// Values of a repeated column that a row group of any size may have.
+const EASY_VALUES: i64 = 1 << 26;
+/// Beyond that, values for each unpacked byte.
+const VALUES_A_BYTE: i64 = 64;
+
+/// Reads the footer of a file, or says what is wrong with it.
+pub(super) fn load(file: &File) -> std::result::Result<ArrowReaderMetadata, String> {
+    let metadata =
+        guarded(|| ArrowReaderMetadata::load(&CheckedFooter(file), ArrowReaderOptions::new()))?;
+    let file_bytes = file.metadata().map_err(|error| error.to_string())?.len();
+    match impossible(&metadata, file_bytes) {
+        Some(reason) => Err(reason),
+        None => Ok(metadata),
+    }
+}
+
+/// A file of which only the footer is read, and checked.
+struct CheckedFooter<'f>(&'f File);
+
+impl Length for CheckedFooter<'_> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl ChunkReader for CheckedFooter<'_> {
+    type T = BufReader<File>;
+
+    /// Readers are for the eight bytes behind the footer only.
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        self.0.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let bytes = pages::existing_bytes(self.0, start, length)?;
+        match check(&bytes) {
+            Some(()) => Ok(bytes),
+            None => Err(ParquetError::General(
+                "the footer contradicts itself".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Walks through a footer to its end. None when something that is counted is not there.
+fn check(footer: &[u8]) -> Option<()> {
+    const SCHEMA: i64 = 2;
+    const ROW_GROUPS: i64 = 4;
+    let mut walk = CompactWalk::new(footer.iter().copied());
+    let mut last = 0;
+    loop {
+        let (number, kind) = walk.numbered_field(last)?;
+        match (number, kind) {
+            (_, 0) => return Some(()),
+            (SCHEMA, kind::LIST) => check_schema(&mut walk)?,
+            (ROW_GROUPS, kind::LIST) => {
+                let (count, kind) = walk.list()?;
+                if count > MOST_ROW_GROUPS {
+                    return None;
+                }
+                (0..count).try_for_each(|_| walk.skip_element(kind, DEPTH))?;
+            }
+            (_, kind) => walk.skip(kind, DEPTH)?,
+        }
+        last = number;
+    }
+}
+
+/// A schema is a tree, written from the root on, each element with the number of its children.
+fn check_schema(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<()> {
+    let (count, kind) = walk.list()?;
+    if kind != kind::STRUCT {
+        return None;
+    }
+    // What is still missing of each group that is not at its end.
+    let mut open: Vec<u64> = Vec::new();
+    for left in (0..count).rev() {
+        if let Some(missing) = open.last_mut() {
+            *missing -= 1;
+        }
+        let children = children(walk)?;
+        if children > left {
+            return None;
+        }
+        open.push(children);
+        if open.len() > SCHEMA_DEPTH {
+            return None;
+        }
+        while open.pop_if(|missing| *missing == 0).is_some() {}
+    }
+    open.is_empty().then_some(())
+}
+
+/// Passes over an element of a schema; how many children it says that it has.
+fn children(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
+    const NUM_CHILDREN: i64 = 5;
+    let (mut last, mut children) = (0, 0);
+    loop {
+        let (number, kind) = walk.numbered_field(last)?;
+        match (number, kind) {
+            (_, 0) => return Some(children),
+            // As many as the last of repeated fields says: so it takes the library.
+            (NUM_CHILDREN, kind::I32) => {
+                // The library cuts off what is beyond 32 bits.
+                children = u64::try_from(walk.signed()?)
+                    .ok()
+                    .filter(|&children| children <= i32::MAX as u64)?;
+            }
+            (_, kind) => walk.skip(kind, DEPTH)?,
+        }
+        last = number;
+    }
+}
+
+/// What a footer says that cannot be true of a file of this size.
+fn impossible(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Option<String> {
+    let fits = |value: i64| u64::try_from(value).is_ok_and(|value| value <= file_bytes);
+    let mut rows = 0_u64;
+    for (number, group) in metadata.metadata().row_groups().iter().enumerate() {
+        let number = number + 1;
+        let Ok(rows_of_group) = u64::try_from(group.num_rows()) else {
+            return Some(format!("row group {number} has {} rows", group.num_rows()));
+        };
+        rows = rows.saturating_add(rows_of_group);
+        for column in group.columns() {
+            let (start, bytes) = (column.data_page_offset(), column.compressed_size());
+            if !fits(start) || !fits(bytes) {
+                return Some(format!(
+                    "column {} of row group {number} lies beyond the end of the file",
+                    column.column_path()
+                ));
+            }
+        }
+        if let Some(reason) = too_many_values(group) {
+            return Some(format!("row group {number}: {reason}"));
+        }
+    }
+    (rows > EASY_ROWS && rows > file_bytes.saturating_mul(ROWS_A_BYTE))
+        .then(|| format!("a file of {file_bytes} bytes says that it has {rows} rows: not read"))
+}
+
+/// One row of a repeated column can have any number of values, of no bytes at all.
+fn too_many_values(group: &RowGroupMetaData) -> Option<String> {
+    group.columns().iter().find_map(|column| {
+        let (values, bytes) = (column.num_values(), column.uncompressed_size().max(0));
+        let repeated = column.column_descr().max_rep_level() > 0;
+        let allowed = EASY_VALUES.max(bytes.saturating_mul(VALUES_A_BYTE));
+        (repeated && values > allowed).then(|| {
+            format!(
+                "column {} says that {bytes} bytes hold {values} values: not read",
+                column.column_path()
+            )
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A footer of three fields: the schema, whose elements have so many children, and the count of row groups.
+    fn footer(children: &[u64], row_groups: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0x15, 2, 0x19, 0xfc, children.len() as u8];
+        for &count in children {
+            bytes.push(0x55);
+            let mut left = count << 1;
+            while left >= 0x80 {
+                bytes.push(left as u8 | 0x80);
+                left >>= 7;
+            }
+            bytes.extend([left as u8, 0]);
+        }
+        bytes.extend([0x16, 6, 0x19]);
+        bytes.extend(row_groups);
+        bytes.push(0);
+        bytes
+    }
+
+    #[test]
+    fn a_footer_is_walked_through_to_its_end() {
+        let whole = footer(&[2, 0, 1, 0], &[0x1c, 0]);
+        assert_eq!(check(&whole), Some(()));
+        for end in 0..whole.len() {
+            assert_eq!(check(&whole[..end]), None, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn row_groups_that_are_not_there_are_not_counted() {
+        // Two billion of them: the library would set 300 GB aside.
+        let many = [0xfc, 0xff, 0xff, 0xff, 0xff, 0x07];
+        assert_eq!(check(&footer(&[1, 0], &many)), None);
+    }
+
+    #[test]
+    fn a_schema_is_one_tree() {
+        let tree = |children: &[u64]| check(&footer(children, &[0x0c]));
+        assert_eq!(tree(&[0]), Some(()));
+        assert_eq!(tree(&[1, 2, 0, 0]), Some(()));
+        for wrong in [&[2, 0][..], &[1, i32::MAX as u64], &[1, 1]] {
+            assert_eq!(tree(wrong), None, "{wrong:?}");
+        }
+        let deep = |levels: usize| {
+            let mut children = vec![1; levels];
+            children.push(0);
+            tree(&children)
+        };
+        assert_eq!(deep(100), Some(()));
+        assert_eq!(
+            deep(SCHEMA_DEPTH),
+            None,
+            "the library calls itself for each"
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! The messages of an Arrow file or stream, looked at before the library reads them.
+//!
+//! The library sets aside what a message, or a packed buffer in it, says it comes to: one wrong byte can ask for terabytes, and
+//! end the process. Only the messages before the first that cannot be meant are handed on.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use arrow_ipc::{Buffer, CompressionType, Message, RecordBatch, root_as_message};
+use lz4_flex::frame::FrameDecoder;
+
+/// Stands before each message, but in files of old versions.
+const CONTINUATION: u32 = u32::MAX;
+
+/// Beyond this, a batch may come to [`TIMES`] its packed size.
+const EASY: u64 = 64 << 20;
+/// What columns are hardly ever packed by.
+const TIMES: u64 = 1000;
+/// What LZ4 packs by at most.
+const LZ4_TIMES: u64 = 255;
+/// Rows that a batch of any size may have.
+const EASY_ROWS: u64 = 1 << 24;
+/// Beyond that, rows for each byte of the batch.
+const ROWS_A_BYTE: u64 = 8000;
+/// Bytes of a message without its body: the schema, or the places of the columns.
+const MOST_HEAD: u64 = 256 << 20;
+
+/// A file whose messages are walked over.
+pub(super) struct Messages<'f> {
+    file: &'f mut File,
+    /// Length of the file.
+    bytes: u64,
+    /// What a batch may come to, and all dictionaries together.
+    most: u64,
+    /// What each dictionary comes to.
+    dictionaries: BTreeMap<i64, u64>,
+}
+
+/// How the library would unpack the buffers of a batch.
+struct Packed<'m> {
+    /// Where the body begins in the file.
+    body: u64,
+    /// Length of the body.
+    bytes: u64,
+    batch: RecordBatch<'m>,
+}
+
+impl<'f> Messages<'f> {
+    /// The messages of a file of so many bytes, of which none may come to more than `most`.
+    pub(super) fn new(file: &'f mut File, bytes: u64, most: u64) -> Messages<'f> {
+        Messages {
+            file,
+            bytes,
+            most,
+            dictionaries: BTreeMap::new(),
+        }
+    }
+
+    /// Walks over the messages from `at` on: where the last sound one ends, and what is wrong with the next. Behind the mark
+    /// of the end a file has its footer, and a stream nothing.
+    pub(super) fn sound(&mut self, mut at: u64, is_file: bool) -> (u64, Option<String>) {
+        loop {
+            match self.message(at) {
+                Ok(0) => return (at, self.behind_end(is_file)),
+                Ok(length) => at += length,
+                Err(reason) => return (at, Some(reason)),
+            }
+        }
+    }
+
+    /// Length of the message at a place with its prefix and body; 0 for the mark of the end.
+    fn message(&mut self, at: u64) -> Result<u64, String> {
+        self.seek(at)?;
+        let mut prefix = 4;
+        let mut length = self.word()?;
+        if length == CONTINUATION {
+            length = self.word()?;
+            prefix = 8;
+        }
+        let head_bytes = u64::from(length);
+        if head_bytes == 0 {
+            return Ok(0);
+        }
+        let left = self.bytes.saturating_sub(at + prefix);
+        if head_bytes > left {
+            return Err(beyond());
+        }
+        if head_bytes > MOST_HEAD {
+            return Err(format!(
+                "a message has a head of {head_bytes} bytes: not read"
+            ));
+        }
+        let mut head = vec![0; length as usize];
+        self.file.read_exact(&mut head).map_err(|_| beyond())?;
+        let message = root_as_message(&head).map_err(|error| format!("no message: {error}"))?;
+        let body = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
+        if body > left - head_bytes {
+            return Err(beyond());
+        }
+        self.check(&message, at + prefix + head_bytes, body)?;
+        Ok(prefix + head_bytes + body)
+    }
+
+    /// Refuses a message that would take more memory than it may.
+    fn check(&mut self, message: &Message<'_>, body: u64, bytes: u64) -> Result<(), String> {
+        let dictionary = message.header_as_dictionary_batch();
+        let batch = match &dictionary {
+            Some(dictionary) => dictionary.data(),
+            None => message.header_as_record_batch(),
+        };
+        let Some(batch) = batch else {
+            return Ok(());
+        };
+        let rows = u64::try_from(batch.length())
+            .map_err(|_| "a batch has fewer than no rows".to_owned())?;
+        if rows > EASY_ROWS.max(bytes.saturating_mul(ROWS_A_BYTE)) {
+            return Err(format!(
+                "a batch of {bytes} bytes says that it has {rows} rows: not read"
+            ));
+        }
+        let unpacked = match batch.compression() {
+            None => bytes,
+            Some(packing) => {
+                let packed = Packed { body, bytes, batch };
+                self.unpacked(&packed, packing.codec())?
+            }
+        };
+        if unpacked > self.most {
+            return Err(self.too_much("a batch", unpacked));
+        }
+        if let Some(dictionary) = dictionary {
+            let before = self.dictionaries.entry(dictionary.id()).or_default();
+            let kept = if dictionary.isDelta() { *before } else { 0 };
+            *before = kept.saturating_add(unpacked);
+            let all = self.dictionaries.values().sum();
+            if all > self.most {
+                return Err(self.too_much("its dictionaries", all));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong behind the mark of the end: a mark where a message should stand would hide the rest.
+    fn behind_end(&mut self, is_file: bool) -> Option<String> {
+        // Less than this is padding.
+        const MESSAGE: u64 = 64;
+        const TAIL: u64 = 10;
+        let mark = self.file.stream_position().ok()?;
+        let mut end = self.bytes;
+        if is_file {
+            let mut tail = [0; TAIL as usize];
+            let start = self.bytes.saturating_sub(TAIL);
+            self.seek(start).ok()?;
+            // A file that was cut behind its last message has lost nothing.
+            self.file.read_exact(&mut tail).ok()?;
+            let footer = tail.strip_suffix(b"ARROW1")?.first_chunk()?;
+            end = start.saturating_sub(u32::from_le_bytes(*footer).into());
+        }
+        let hidden = end.saturating_sub(mark);
+        (hidden >= MESSAGE).then(|| format!("{hidden} bytes behind a mark of its end are not read"))
+    }
+
+    fn too_much(&self, what: &str, bytes: u64) -> String {
+        format!(
+            "{what} of {bytes} bytes, where at most {} are read: write smaller batches",
+            self.most
+        )
+    }
+
+    /// What the buffers of a batch come to.
+    fn unpacked(&mut self, packed: &Packed<'_>, codec: CompressionType) -> Result<u64, String> {
+        let mut all = 0_u64;
+        for buffer in packed.batch.buffers().into_iter().flatten() {
+            all = all.saturating_add(self.unpacked_buffer(packed, buffer, codec)?);
+            let allowed = EASY.max(packed.bytes.saturating_mul(TIMES));
+            if all > allowed {
+                return Err(format!(
+                    "a batch of {} bytes says that it comes to more than {allowed}: not read",
+                    packed.bytes
+                ));
+            }
+            if all > self.most {
+                return Err(self.too_much("a batch", all));
+            }
+        }
+        Ok(all)
+    }
+
+    /// What a buffer comes to: it begins with its length, or with -1 where it is not packed.
+    fn unpacked_buffer(
+        &mut self,
+        packed: &Packed<'_>,
+        buffer: &Buffer,
+        codec: CompressionType,
+    ) -> Result<u64, String> {
+        const PREFIX: u64 = 8;
+        let (start, length) = match (
+            u64::try_from(buffer.offset()),
+            u64::try_from(buffer.length()),
+        ) {
+            (_, Ok(0)) => return Ok(0),
+            (Ok(start), Ok(length)) => (start, length),
+            _ => return Err("a buffer lies outside its batch".to_owned()),
+        };
+        if start
+            .checked_add(length)
+            .is_none_or(|end| end > packed.bytes)
+            || length < PREFIX
+        {
+            return Err("a buffer lies outside its batch".to_owned());
+        }
+        self.seek(packed.body + start)?;
+        let mut prefix = [0; PREFIX as usize];
+        self.file.read_exact(&mut prefix).map_err(|_| beyond())?;
+        let length = length - PREFIX;
+        let declared = match i64::from_le_bytes(prefix) {
+            -1 => return Ok(length),
+            declared => u64::try_from(declared)
+                .map_err(|_| format!("a buffer says that it comes to {declared} bytes"))?,
+        };
+        // The other codec is given so much room and no more; this one is read to its end.
+        if codec == CompressionType::LZ4_FRAME
+            && length.saturating_mul(LZ4_TIMES) > EASY.max(declared)
+        {
+            let file = self.file.try_clone().map_err(|error| error.to_string())?;
+            let mut reader = FrameDecoder::new(file.take(length)).take(declared.saturating_add(1));
+            // Damage is for the library to find: it stops there, as this does.
+            let grown = std::io::copy(&mut reader, &mut std::io::sink());
+            if grown.is_ok_and(|bytes| bytes > declared) {
+                return Err(format!(
+                    "a buffer comes to more than the {declared} bytes that it says"
+                ));
+            }
+        }
+        Ok(declared)
+    }
+
+    fn seek(&mut self, at: u64) -> Result<(), String> {
+        let moved = self.file.seek(SeekFrom::Start(at));
+        moved.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn word(&mut self) -> Result<u32, String> {
+        let mut word = [0; 4];
+        self.file.read_exact(&mut word).map_err(|_| beyond())?;
+        Ok(u32::from_le_bytes(word))
+    }
+}
+
+fn beyond() -> String {
+    "it ends within a message, or without a mark of its end".to_owned()
+}

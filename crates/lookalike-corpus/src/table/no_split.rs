@@ -1,0 +1,56 @@
+//! In place of `split` in builds without Parquet, which read no such tables.
+
+use std::io;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use crate::error::ReadError;
+use crate::options::InputOptions;
+use crate::source::Inputs;
+
+/// A row of a table that is split.
+pub struct TableRow<'a> {
+    batch: PhantomData<&'a ()>,
+    /// Number of the record in its source, the same as in [`crate::Record::number`].
+    pub number: u64,
+}
+
+impl TableRow<'_> {
+    /// The record as the JSON object of its columns, without a line feed.
+    pub fn line(&self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+/// What came of [`Inputs::split_table`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitTable {
+    /// Rows that the table has, as far as it can be read.
+    pub rows: u64,
+    /// Bytes of the two tables.
+    pub bytes: [u64; 2],
+}
+
+impl Inputs {
+    /// Why the rows of a table cannot be written as Parquet with their types: no table is read in this build.
+    ///
+    /// # Errors
+    /// None.
+    pub fn unwritable_table(&self, _: u32, _: &InputOptions) -> Result<Option<String>, ReadError> {
+        Ok(None)
+    }
+
+    /// Splits no table: none is read in this build.
+    ///
+    /// # Errors
+    /// None.
+    pub fn split_table(
+        &self,
+        _: u32,
+        _: &InputOptions,
+        _: [&Path; 2],
+        _: &mut dyn FnMut(&TableRow<'_>) -> Option<usize>,
+    ) -> io::Result<Option<SplitTable>> {
+        Ok(None)
+    }
+}

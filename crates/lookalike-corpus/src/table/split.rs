@@ -1,0 +1,269 @@
+//! The rows of a table in two others, as they are: types, schema, metadata and order stay.
+//!
+//! Rows are filtered within the batches that the readers of Parquet and Arrow give, the same that were read before as
+//! records, so they have the same numbers. Of Parquet the schema and the metadata are taken over as they stand in the
+//! file, Arrow's own beside them; where the writer cannot write a column as the file has it (times of 96 bits), its type
+//! in Arrow is kept.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::SchemaRef;
+use arrow_select::filter::filter_record_batch;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowSchemaConverter, ArrowWriter};
+use parquet::basic::{Compression as PageCompression, ZstdLevel};
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::SchemaDescriptor;
+
+use super::{ArrowTable, ParquetTable, column};
+use crate::atomic::AtomicFile;
+use crate::error::ReadError;
+use crate::guard::guarded;
+use crate::options::{Compression, Format, InputOptions};
+use crate::source::{Inputs, Skip, Source};
+
+/// A row group is closed when its writer holds this many bytes, or this many rows. Two tables are written at a time.
+const GROUP_BYTES: usize = 16 << 20;
+const GROUP_ROWS: usize = 1 << 20;
+
+/// A row of a table that is split.
+pub struct TableRow<'a> {
+    batch: &'a RecordBatch,
+    row: usize,
+    /// Number of the record in its source, the same as in [`crate::Record::number`].
+    pub number: u64,
+}
+
+impl TableRow<'_> {
+    /// The record as the JSON object of its columns, without a line feed.
+    pub fn line(&self) -> Vec<u8> {
+        column::row_line(self.batch, self.row)
+    }
+}
+
+/// What came of [`Inputs::split_table`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitTable {
+    /// Rows that the table has, as far as it can be read.
+    pub rows: u64,
+    /// Bytes of the two tables.
+    pub bytes: [u64; 2],
+}
+
+/// An open table of whichever format.
+enum Table<'a> {
+    Parquet(ParquetTable<'a>),
+    Arrow(ArrowTable<'a>),
+}
+
+impl<'a> Table<'a> {
+    fn open(source: &'a Source, options: &InputOptions) -> Result<Table<'a>, ReadError> {
+        Ok(match source.format {
+            Format::Arrow => Table::Arrow(ArrowTable::open(source, options)?),
+            _ => Table::Parquet(ParquetTable::open(source, options)?.with_own_types()),
+        })
+    }
+
+    /// How its rows are written; none when nothing of it can be read.
+    fn shape(&self) -> Option<Shape> {
+        match self {
+            Table::Parquet(table) => table.metadata().map(|(schema, parquet)| Shape {
+                schema: schema.clone(),
+                parquet: Some(parquet.clone()),
+            }),
+            Table::Arrow(table) => table.schema().map(|schema| Shape {
+                schema,
+                parquet: None,
+            }),
+        }
+    }
+
+    fn next_batch(&mut self) -> Option<RecordBatch> {
+        // What is damaged was told of when the records were read.
+        let mut told: Vec<Skip> = Vec::new();
+        match self {
+            Table::Parquet(table) => table.next_batch(&mut told),
+            Table::Arrow(table) => table.next_batch(&mut told),
+        }
+    }
+}
+
+/// What a table looks like.
+struct Shape {
+    schema: SchemaRef,
+    /// What the footer says, if it is Parquet.
+    parquet: Option<Arc<ParquetMetaData>>,
+}
+
+impl Shape {
+    fn writer<W: io::Write + Send>(&self, out: W) -> Result<ArrowWriter<W>, String> {
+        let options = self.options()?;
+        guarded(|| ArrowWriter::try_new_with_options(out, self.schema.clone(), options))
+    }
+
+    fn options(&self) -> Result<ArrowWriterOptions, String> {
+        let properties = WriterProperties::builder()
+            .set_compression(PageCompression::ZSTD(ZstdLevel::default()))
+            .set_created_by(format!("lookalike {}", env!("CARGO_PKG_VERSION")))
+            .set_max_row_group_row_count(Some(GROUP_ROWS));
+        let options = ArrowWriterOptions::new();
+        let Some(parquet) = &self.parquet else {
+            let pairs = self.schema.metadata().iter();
+            let mut metadata: Vec<KeyValue> = pairs
+                .map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
+                .collect();
+            metadata.sort_by(|a, b| a.key.cmp(&b.key));
+            let metadata = (!metadata.is_empty()).then_some(metadata);
+            let properties = properties.set_key_value_metadata(metadata).build();
+            return Ok(options.with_properties(properties));
+        };
+        let file = parquet.file_metadata();
+        let made = guarded(|| ArrowSchemaConverter::new().convert(&self.schema))?;
+        let is_kept = are_written_alike(file.schema_descr(), &made);
+        let mut metadata = file.key_value_metadata().cloned();
+        if let (false, Some(metadata)) = (is_kept, &mut metadata) {
+            metadata.retain(|pair| pair.key != ARROW_SCHEMA_META_KEY);
+        }
+        let sorting = parquet
+            .row_groups()
+            .first()
+            .and_then(|group| group.sorting_columns());
+        let is_sorted =
+            |group: &parquet::file::metadata::RowGroupMetaData| group.sorting_columns() == sorting;
+        let sorting = sorting.filter(|_| is_kept && parquet.row_groups().iter().all(is_sorted));
+        let properties = properties
+            .set_key_value_metadata(metadata)
+            .set_sorting_columns(sorting.cloned());
+        let options = options.with_properties(properties.build());
+        Ok(match is_kept {
+            // Arrow's schema is among the metadata, if the file has it.
+            true => options
+                .with_parquet_schema(file.schema_descr().clone())
+                .with_skip_arrow_metadata(true),
+            false => options,
+        })
+    }
+}
+
+/// Whether the columns of both schemas are the same to a writer, which goes by their physical types and levels.
+fn are_written_alike(file: &SchemaDescriptor, made: &SchemaDescriptor) -> bool {
+    file.num_columns() == made.num_columns()
+        && file.columns().iter().zip(made.columns()).all(|(a, b)| {
+            a.physical_type() == b.physical_type()
+                && a.type_length() == b.type_length()
+                && a.max_def_level() == b.max_def_level()
+                && a.max_rep_level() == b.max_rep_level()
+        })
+}
+
+/// One of the tables that rows go to.
+struct Part {
+    writer: ArrowWriter<AtomicFile>,
+}
+
+impl Part {
+    fn create(shape: &Shape, path: &Path) -> io::Result<Part> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let file = AtomicFile::create(path, Compression::None)?;
+        let writer = shape.writer(file).map_err(io::Error::other)?;
+        Ok(Part { writer })
+    }
+
+    fn add(&mut self, batch: &RecordBatch, rows: &[bool]) -> io::Result<()> {
+        if !rows.contains(&true) {
+            return Ok(());
+        }
+        let filtered = match rows.contains(&false) {
+            true => guarded(|| filter_record_batch(batch, &BooleanArray::from(rows.to_vec()))),
+            false => Ok(batch.clone()),
+        };
+        let filtered = filtered.map_err(io::Error::other)?;
+        let writer = &mut self.writer;
+        guarded(|| {
+            writer.write(&filtered)?;
+            match writer.memory_size() >= GROUP_BYTES {
+                true => writer.flush(),
+                false => Ok(()),
+            }
+        })
+        .map_err(io::Error::other)
+    }
+
+    fn finish(self, path: &Path) -> io::Result<u64> {
+        let writer = self.writer;
+        let file = guarded(|| writer.into_inner()).map_err(io::Error::other)?;
+        file.commit()?;
+        fs::metadata(path).map(|meta| meta.len())
+    }
+}
+
+impl Inputs {
+    /// Why the rows of a table cannot be written as Parquet with their types, if they cannot.
+    ///
+    /// # Errors
+    /// When the source cannot be opened.
+    pub fn unwritable_table(
+        &self,
+        source: u32,
+        options: &InputOptions,
+    ) -> Result<Option<String>, ReadError> {
+        let table = Table::open(&self.sources[source as usize], options)?;
+        let writer = table.shape().map(|shape| shape.writer(io::sink()));
+        Ok(writer.and_then(Result::err))
+    }
+
+    /// Writes the rows of a table, in their order and with their types, schema and metadata, to two tables as Parquet:
+    /// each to the one that `choose` says, if any. None when nothing of the table can be read.
+    ///
+    /// Holds a batch of some 4 MiB and two row groups of some 16 MiB in memory.
+    ///
+    /// # Errors
+    /// When reading or writing fails, or a row is of a type that Parquet has not.
+    pub fn split_table(
+        &self,
+        source: u32,
+        options: &InputOptions,
+        paths: [&Path; 2],
+        choose: &mut dyn FnMut(&TableRow<'_>) -> Option<usize>,
+    ) -> io::Result<Option<SplitTable>> {
+        let source = &self.sources[source as usize];
+        let mut table = Table::open(source, options).map_err(io::Error::other)?;
+        let Some(shape) = table.shape() else {
+            return Ok(None);
+        };
+        let mut parts = [
+            Part::create(&shape, paths[0])?,
+            Part::create(&shape, paths[1])?,
+        ];
+        let mut number = 0;
+        while let Some(batch) = table.next_batch() {
+            let mut rows = [Vec::new(), Vec::new()];
+            for row in 0..batch.num_rows() {
+                let choice = choose(&TableRow {
+                    batch: &batch,
+                    row,
+                    number,
+                });
+                number += 1;
+                for (part, rows) in rows.iter_mut().enumerate() {
+                    rows.push(choice == Some(part));
+                }
+            }
+            for (part, rows) in parts.iter_mut().zip(&rows) {
+                part.add(&batch, rows)?;
+            }
+        }
+        let [first, second] = parts;
+        Ok(Some(SplitTable {
+            rows: number,
+            bytes: [first.finish(paths[0])?, second.finish(paths[1])?],
+        }))
+    }
+}

@@ -1,0 +1,131 @@
+//! Thrift's compact protocol, walked through byte by byte: what Parquet writes its footers and the heads of its pages in.
+//!
+//! The library sets memory aside for the counts that it reads. A walk through all of a struct first proves that each element that
+//! is counted is really there.
+
+/// Kinds of fields.
+pub(super) mod kind {
+    pub(crate) const TRUE: u8 = 1;
+    pub(crate) const FALSE: u8 = 2;
+    pub(crate) const BYTE: u8 = 3;
+    pub(crate) const I16: u8 = 4;
+    pub(crate) const I32: u8 = 5;
+    pub(crate) const I64: u8 = 6;
+    pub(crate) const DOUBLE: u8 = 7;
+    pub(crate) const BINARY: u8 = 8;
+    pub(crate) const LIST: u8 = 9;
+    pub(crate) const SET: u8 = 10;
+    pub(crate) const STRUCT: u8 = 12;
+}
+
+/// A struct in the compact protocol, read from its first byte on.
+pub(super) struct CompactWalk<I> {
+    bytes: I,
+    passed: u64,
+}
+
+impl<I: Iterator<Item = u8>> CompactWalk<I> {
+    pub(super) fn new(bytes: I) -> CompactWalk<I> {
+        CompactWalk { bytes, passed: 0 }
+    }
+
+    /// Bytes that were read so far.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    pub(super) fn byte(&mut self) -> Option<u8> {
+        let byte = self.bytes.next()?;
+        self.passed += 1;
+        Some(byte)
+    }
+
+    /// The step from the number of the field before, and the kind of the field; no kind at the end of a struct.
+    pub(super) fn field(&mut self) -> Option<(u8, u8)> {
+        let field = self.byte()?;
+        Some((field >> 4, field & 15))
+    }
+
+    /// The number and kind of the next field behind the one with the number `last`; kind 0 at the end of a struct.
+    pub(super) fn numbered_field(&mut self, last: i64) -> Option<(i64, u8)> {
+        match self.field()? {
+            (_, 0) => Some((last, 0)),
+            (0, kind) => Some((self.signed()?, kind)),
+            (step, kind) => Some((last + i64::from(step), kind)),
+        }
+    }
+
+    pub(super) fn number(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// A number that may be negative.
+    pub(super) fn signed(&mut self) -> Option<i64> {
+        let number = self.number()?;
+        Some((number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+
+    fn pass(&mut self, bytes: u64) -> Option<()> {
+        let last = usize::try_from(bytes).ok()?.checked_sub(1);
+        last.map_or(Some(()), |last| self.bytes.nth(last).map(drop))?;
+        self.passed += bytes;
+        Some(())
+    }
+
+    /// Passes over the value of a field, with structs within each other down to `depth`.
+    pub(super) fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        match kind {
+            kind::TRUE | kind::FALSE => Some(()),
+            kind::BYTE => self.pass(1),
+            kind::I16 | kind::I32 | kind::I64 => self.number().map(drop),
+            kind::DOUBLE => self.pass(8),
+            kind::BINARY => {
+                let length = self.number()?;
+                self.pass(length)
+            }
+            kind::LIST | kind::SET => self.skip_list(depth),
+            kind::STRUCT => loop {
+                let (step, kind) = self.field()?;
+                if kind == 0 {
+                    return Some(());
+                }
+                if step == 0 {
+                    self.number()?;
+                }
+                self.skip(kind, depth)?;
+            },
+            _ => None,
+        }
+    }
+
+    /// How many elements a list has, and their kind.
+    pub(super) fn list(&mut self) -> Option<(u64, u8)> {
+        let (short, kind) = self.field()?;
+        match short {
+            15 => Some((self.number()?, kind)),
+            few => Some((few.into(), kind)),
+        }
+    }
+
+    fn skip_list(&mut self, depth: u32) -> Option<()> {
+        let (count, kind) = self.list()?;
+        (0..count).try_for_each(|_| self.skip_element(kind, depth))
+    }
+
+    /// Passes over an element of a list, where a truth value takes a byte, unlike in a struct.
+    pub(super) fn skip_element(&mut self, kind: u8, depth: u32) -> Option<()> {
+        match kind {
+            kind::TRUE | kind::FALSE => self.pass(1),
+            other => self.skip(other, depth),
+        }
+    }
+}

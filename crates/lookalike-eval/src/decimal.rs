@@ -1,0 +1,49 @@
+//! Cuts as people can copy them: short decimals that let the same scores pass.
+
+/// The decimal of the fewest places that is at most `at` and above `below`, the largest of these: a cut there
+/// lets pass what one at `at` does, when no score lies between the two. Printed with `{}` it reads back as itself.
+pub(crate) fn shortest_between(below: f64, at: f64) -> f64 {
+    let text = at.to_string();
+    let Some((whole, places)) = text.split_once('.') else {
+        return at;
+    };
+    let cut = |count: usize| -> f64 {
+        let text = format!("{whole}.{}", &places[..count]);
+        text.trim_end_matches('.').parse().unwrap_or(at)
+    };
+    let shortest = (0..=places.len()).map(cut).find(|&cut| cut > below);
+    shortest.filter(|&cut| cut <= at).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn cuts_by_hand() {
+        for (below, at, cut) in [
+            (0.0, 0.372_881_355_932_203_4, 0.3),
+            (0.371, 0.372_881_355_932_203_4, 0.372),
+            (0.372_8, 0.372_881_355_932_203_4, 0.372_88),
+            (0.95, 1.0, 1.0),
+            (53.0, 55.0, 55.0),
+            (0.299, 0.3, 0.3),
+            (0.0, 0.000_1, 0.000_1),
+        ] {
+            assert_eq!(shortest_between(below, at), cut, "{below} {at}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_separates_what_it_must_and_reads_back(a in 0.0..1.0_f64, b in 0.0..1.0_f64) {
+            let (below, at) = (a.min(b), a.max(b));
+            prop_assume!(below < at);
+            let cut = shortest_between(below, at);
+            prop_assert!(below < cut && cut <= at);
+            prop_assert_eq!(cut.to_string().parse::<f64>(), Ok(cut));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What a choice among many settings is worth on labels that had no say in it.
+//!
+//! The best of many settings and cuts, measured on the labels by which it was chosen, flatters: the more there was to
+//! choose from, the more. Here the whole choice, of settings and of cuts, is made again on four fifths of the labels and
+//! tried on the last fifth (nested cross-validation; Varma and Simon, BMC Bioinformatics 7, 2006). Labelled pairs that are
+//! connected by documents are a *family* and stay together. Limits come from drawing families again (Efron's bootstrap).
+
+use std::collections::HashMap;
+
+use lookalike::hash::{splitmix64, xxh3_64};
+use serde::Serialize;
+
+use crate::collection::Collection;
+use crate::interval::f1;
+use crate::label::JudgedPair;
+use crate::two_tests::{JudgedScores, Scores, best_cuts, passes};
+
+/// Parts of the labels.
+const FOLDS: usize = 5;
+/// Ways to part them; the figures are means over these.
+const REPEATS: u64 = 3;
+/// Draws of families for the limits.
+const DRAWS: usize = 1000;
+/// Labels times cuts times combinations that are tried at most: some ten seconds.
+const MOST_STEPS: u64 = 10_000_000_000;
+
+/// What to expect of a choice among some settings on other labels.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Expectation {
+    /// Among what was chosen, in words.
+    pub choice: String,
+    /// How many settings, or combinations of two.
+    pub settings: usize,
+    /// Families of labelled pairs; each pair is one where documents connect nearly all.
+    pub families: usize,
+    /// Share of the found pairs that are true.
+    pub precision: f64,
+    /// Share of the true pairs that are found.
+    pub recall: f64,
+    /// Their harmonic mean.
+    pub f1: f64,
+    /// Lower limit of F1, 95 %.
+    pub low: f64,
+    /// Upper limit.
+    pub high: f64,
+}
+
+/// Labelled pairs by family.
+struct Families {
+    of_pair: Vec<usize>,
+    count: usize,
+}
+
+impl Families {
+    /// Pairs that are connected by documents; each pair alone where that leaves fewer families than parts.
+    fn new(judged: &[JudgedPair]) -> Self {
+        let mut parents: HashMap<u32, u32> = HashMap::new();
+        fn root(parents: &mut HashMap<u32, u32>, mut at: u32) -> u32 {
+            while let Some(&parent) = parents.get(&at).filter(|&&parent| parent != at) {
+                let above = parents.get(&parent).copied().unwrap_or(parent);
+                parents.insert(at, above);
+                at = above;
+            }
+            at
+        }
+        for &(a, b, _) in judged {
+            let (a, b) = (root(&mut parents, a), root(&mut parents, b));
+            parents.insert(a.max(b), a.min(b));
+            parents.entry(a.min(b)).or_insert(a.min(b));
+        }
+        let mut numbers: HashMap<u32, usize> = HashMap::new();
+        let mut number = |judged: &JudgedPair| {
+            let next = numbers.len();
+            *numbers.entry(root(&mut parents, judged.0)).or_insert(next)
+        };
+        let of_pair: Vec<usize> = judged.iter().map(&mut number).collect();
+        match numbers.len() {
+            count if count >= FOLDS => Self { of_pair, count },
+            _ => Self {
+                of_pair: (0..judged.len()).collect(),
+                count: judged.len(),
+            },
+        }
+    }
+
+    /// The part of each pair: families from the largest to the smallest, of equals by the hash of their first pair's ids,
+    /// each to the part that has the fewest pairs.
+    fn folds(&self, collection: &Collection, judged: &[JudgedPair], seed: u64) -> Vec<usize> {
+        let mut families = vec![(0_usize, u64::MAX); self.count];
+        for (&family, &(a, b, _)) in self.of_pair.iter().zip(judged) {
+            let ids = format!("{}\n{}", collection.id(a), collection.id(b));
+            let (pairs, least) = families[family];
+            families[family] = (pairs + 1, least.min(xxh3_64(ids.as_bytes(), seed)));
+        }
+        let mut order: Vec<usize> = (0..self.count).collect();
+        order.sort_by_key(|&family| (usize::MAX - families[family].0, families[family].1));
+        let (mut fold_of, mut sizes) = (vec![0; self.count], [0_usize; FOLDS]);
+        for family in order {
+            let fold = (0..FOLDS).min_by_key(|&fold| sizes[fold]).unwrap_or(0);
+            fold_of[family] = fold;
+            sizes[fold] += families[family].0;
+        }
+        self.of_pair.iter().map(|&family| fold_of[family]).collect()
+    }
+}
+
+/// Found pairs, correct ones, true ones.
+#[derive(Clone, Copy, Default)]
+struct Tally([f64; 3]);
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        for (own, other) in self.0.iter_mut().zip(other.0) {
+            *own += other;
+        }
+    }
+
+    fn shares(self) -> (f64, f64, f64) {
+        let [found, correct, trues] = self.0;
+        let share = |of: f64| if of > 0.0 { correct / of } else { 0.0 };
+        (share(found), share(trues), f1(share(found), share(trues)))
+    }
+}
+
+/// What was chosen: whether a pair passes.
+type Chosen<'s> = Box<dyn Fn(usize) -> bool + 's>;
+/// Chooses on the pairs that count.
+type Choose<'c, 's> = &'c dyn Fn(&dyn Fn(usize) -> bool) -> Chosen<'s>;
+
+impl JudgedScores {
+    /// What to expect of the best setting of each sketch, of the best of all, and, where `together`, of the best two tests.
+    #[must_use]
+    pub fn expectations(&self, together: bool) -> Vec<Expectation> {
+        let mut groups: Vec<(String, Vec<&Scores>)> = Vec::new();
+        for scores in &self.all {
+            let sketch = scores.setting.scheme.sketch.to_string();
+            match groups.iter_mut().find(|group| group.0 == sketch) {
+                Some(group) => group.1.push(scores),
+                None => groups.push((sketch, vec![scores])),
+            }
+        }
+        if groups.len() > 1 {
+            groups.push(("any".to_owned(), self.all.iter().collect()));
+        }
+        let single = |(choice, settings): &(String, Vec<&Scores>)| {
+            let choose = |counts: &dyn Fn(usize) -> bool| self.choose_one(settings, counts);
+            self.expectation(choice.clone(), settings.len(), &choose)
+        };
+        let mut all: Vec<Expectation> = groups.iter().map(single).collect();
+        let pairs = self.combinations();
+        let labels = self.truth.len() as u64;
+        let steps = pairs.len() as u64 * labels * labels.min(256) * FOLDS as u64 * REPEATS;
+        if together && !pairs.is_empty() && steps <= MOST_STEPS {
+            let choose = |counts: &dyn Fn(usize) -> bool| self.choose_two(&pairs, counts);
+            all.push(self.expectation("two tests".to_owned(), pairs.len(), &choose));
+        }
+        all
+    }
+
+    fn choose_one<'s>(
+        &'s self,
+        settings: &[&'s Scores],
+        counts: &dyn Fn(usize) -> bool,
+    ) -> Chosen<'s> {
+        let mut best = (0.0, f64::INFINITY, None);
+        for &scores in settings {
+            let (f1, cut) = self.best_cut(scores, counts);
+            if f1 > best.0 {
+                best = (f1, cut, Some(scores));
+            }
+        }
+        let (_, cut, scores) = best;
+        Box::new(move |at| scores.is_some_and(|scores| scores.scores[at] >= cut))
+    }
+
+    /// The cut of the largest F1 over the pairs that count, and that F1.
+    fn best_cut(&self, scores: &Scores, counts: &dyn Fn(usize) -> bool) -> (f64, f64) {
+        let trues = (0..self.truth.len())
+            .filter(|&at| self.truth[at] && counts(at))
+            .count();
+        let order = scores.order.iter().map(|&at| at as usize);
+        let mut order = order.filter(|&at| counts(at)).peekable();
+        let (mut found, mut correct, mut best) = (0_usize, 0_usize, (0.0, f64::INFINITY));
+        while let Some(at) = order.next() {
+            let score = scores.scores[at];
+            if score <= 0.0 {
+                break;
+            }
+            found += 1;
+            correct += usize::from(self.truth[at]);
+            let ties = order
+                .peek()
+                .is_some_and(|&next| scores.scores[next] == score);
+            let f1 = 2.0 * correct as f64 / (trues + found) as f64;
+            if !ties && f1 > best.0 {
+                best = (f1, score);
+            }
+        }
+        best
+    }
+
+    fn choose_two<'s>(
+        &'s self,
+        pairs: &[(usize, usize)],
+        counts: &dyn Fn(usize) -> bool,
+    ) -> Chosen<'s> {
+        let mut best = (0.0, None);
+        for &(first, second) in pairs {
+            let (first, second) = (&self.all[first], &self.all[second]);
+            let found = best_cuts(first, second, &self.truth, counts);
+            if found.f1 > best.0 {
+                best = (found.f1, Some((first, second, found.cuts)));
+            }
+        }
+        Box::new(move |at| {
+            best.1
+                .is_some_and(|(first, second, cuts)| passes(first, second, cuts, at))
+        })
+    }
+
+    fn expectation<'s>(
+        &'s self,
+        choice: String,
+        settings: usize,
+        choose: Choose<'_, 's>,
+    ) -> Expectation {
+        let families = Families::new(&self.judged);
+        let mut by_family = vec![vec![Tally::default(); families.count]; REPEATS as usize];
+        for (repeat, tallies) in by_family.iter_mut().enumerate() {
+            let folds = families.folds(&self.names, &self.judged, repeat as u64);
+            for fold in 0..FOLDS {
+                let chosen = choose(&|at| folds[at] != fold);
+                for at in (0..self.truth.len()).filter(|&at| folds[at] == fold) {
+                    let (found, is_true) = (chosen(at), self.truth[at]);
+                    let number = |yes: bool| f64::from(u8::from(yes));
+                    tallies[families.of_pair[at]].add(Tally([
+                        number(found),
+                        number(found && is_true),
+                        number(is_true),
+                    ]));
+                }
+            }
+        }
+        let mean = |drawn: &[usize]| {
+            let shares = by_family.iter().map(|tallies| {
+                let mut sum = Tally::default();
+                drawn.iter().for_each(|&family| sum.add(tallies[family]));
+                sum.shares()
+            });
+            let sum = shares.fold((0.0, 0.0, 0.0), |sum, one| {
+                (sum.0 + one.0, sum.1 + one.1, sum.2 + one.2)
+            });
+            let repeats = by_family.len() as f64;
+            (sum.0 / repeats, sum.1 / repeats, sum.2 / repeats)
+        };
+        let everyone: Vec<usize> = (0..families.count).collect();
+        let (precision, recall, f1) = mean(&everyone);
+        let mut state = 0;
+        let mut drawn = everyone.clone();
+        let mut draws: Vec<f64> = (0..DRAWS)
+            .map(|_| {
+                for family in &mut drawn {
+                    *family = (splitmix64(&mut state) % families.count as u64) as usize;
+                }
+                mean(&drawn).2
+            })
+            .collect();
+        draws.sort_by(f64::total_cmp);
+        Expectation {
+            choice,
+            settings,
+            families: families.count,
+            precision,
+            recall,
+            f1,
+            low: draws[DRAWS / 40].min(f1),
+            high: draws[DRAWS - 1 - DRAWS / 40].max(f1),
+        }
+    }
+}

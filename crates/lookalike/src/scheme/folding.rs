@@ -1,0 +1,80 @@
+//! Which variants of characters are made alike.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::ParseOptionError;
+
+/// Variants of characters that count as one, beside what the normalisation form does; none by
+/// default. What each covers stands in `docs/vectors`.
+///
+/// ```
+/// use lookalike::scheme::Folding;
+/// let folding: Folding = "punctuation,accents".parse()?;
+/// assert!(folding.accents && folding.punctuation);
+/// assert_eq!(folding.to_string(), "accents,punctuation");
+/// # Ok::<(), lookalike::scheme::ParseOptionError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Folding {
+    /// Letters of Latin, Greek and Cyrillic with and without accents.
+    pub accents: bool,
+    /// Kinds of quotation marks, and kinds of dashes.
+    pub punctuation: bool,
+    /// Arabic words with and without tatweel and vowel signs.
+    pub arabic: bool,
+    /// Full-width and half-width characters and the usual ones.
+    pub width: bool,
+}
+
+impl Folding {
+    /// Whether nothing is folded.
+    #[must_use]
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Each kind by its name, in the order of a scheme.
+    fn kinds(&mut self) -> [(&'static str, &mut bool); 4] {
+        [
+            ("accents", &mut self.accents),
+            ("punctuation", &mut self.punctuation),
+            ("arabic", &mut self.arabic),
+            ("width", &mut self.width),
+        ]
+    }
+}
+
+impl fmt::Display for Folding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut own = *self;
+        let kinds = own.kinds().into_iter().filter(|(_, on)| **on);
+        let names: Vec<&str> = kinds.map(|(name, _)| name).collect();
+        match names.is_empty() {
+            true => f.pad("none"),
+            false => f.pad(&names.join(",")),
+        }
+    }
+}
+
+impl FromStr for Folding {
+    type Err = ParseOptionError;
+
+    /// Takes the kinds in any order.
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let mut folding = Self::default();
+        if text == "none" {
+            return Ok(folding);
+        }
+        for name in text.split(',') {
+            let kind = folding.kinds().into_iter().find(|(kind, _)| *kind == name);
+            let Some((_, on)) = kind else {
+                let expected =
+                    "accents, punctuation, arabic or width, with commas between them, or none";
+                return Err(ParseOptionError::new("folding", expected, text));
+            };
+            *on = true;
+        }
+        Ok(folding)
+    }
+}

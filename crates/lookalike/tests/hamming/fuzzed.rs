@@ -1,0 +1,54 @@
+//! The short form of fuzzing: the same few thousand mutations in every run, and inputs that were found once.
+//!
+//! The long form, which watches what code is reached, is in `fuzz/` of the repository.
+
+use std::fs;
+use std::path::Path;
+
+use crate::fuzzing::{TARGETS, run, seeds};
+use crate::mutate::{Numbers, mutated};
+
+/// Mutations of each target; more with `LOOKALIKE_FUZZ_EXECUTIONS`.
+const EXECUTIONS: u64 = 2000;
+
+#[test]
+fn mutations_break_no_promise() {
+    let wanted = std::env::var("LOOKALIKE_FUZZ_EXECUTIONS");
+    let executions = wanted.map_or(EXECUTIONS, |wanted| wanted.parse().unwrap());
+    for target in TARGETS {
+        let seeds = seeds(target);
+        seeds.iter().for_each(|seed| run(target, seed));
+        for number in 0..executions {
+            run(target, &mutated(&seeds, &mut Numbers(number)));
+        }
+    }
+}
+
+#[test]
+fn no_flipped_bit_breaks_a_promise() {
+    for target in TARGETS {
+        for seed in seeds(target).iter().filter(|seed| seed.len() < 1 << 14) {
+            for at in 0..seed.len() {
+                for flip in [0x01, 0x80, 0xff] {
+                    let mut bytes = seed.clone();
+                    bytes[at] ^= flip;
+                    run(target, &bytes);
+                }
+            }
+        }
+    }
+}
+
+/// Inputs that once broke something, as libFuzzer left them.
+#[test]
+fn what_fuzzing_found_stays_mended() {
+    let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/found");
+    for target in TARGETS {
+        let Ok(entries) = fs::read_dir(found.join(target)) else {
+            continue;
+        };
+        for entry in entries {
+            run(target, &fs::read(entry.unwrap().path()).unwrap());
+        }
+    }
+}
