@@ -4,7 +4,7 @@
 usage: overlap_race.py LOOKALIKE DOCS.jsonl [--least 25] [--memory 4G] [--limit N] [--cap N] [--containment 0.8]
                        [--resemblance 0.8] [--peers duckdb,polars,setsimilarity,findsimdoc]
 
-The records (fingerprint, document) are made here, by the definition in docs/overlap.md and not by lookalike; making them is not
+The records (fingerprint, document) are made here, by the definition in docs/how-to/overlap.md and not by lookalike; making them is not
 in the peers' time. lookalike starts from the text: its stages "group" and "compare" are its time for the same job, "read" is
 reading and chunking, "write" is making and writing the lines of the rows, which no peer does. All must give the same number of
 pairs and the same sum of shared chunks. --cap leaves chunks out that more documents share, so that little else than rare chunks is

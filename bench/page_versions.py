@@ -43,7 +43,7 @@ def ask(url, body, method="POST"):
 
 
 def paragraphs(text):
-    """As docs/operations.md says: what blank lines separate, known by its words."""
+    """As docs/how-to/operations.md says: what blank lines separate, known by its words."""
     found = (re.findall(r"\w+", part.casefold()) for part in re.split(r"\n\s*\n", text))
     return [tuple(words) for words in found if words]
 

@@ -3,7 +3,7 @@
 
 usage: check_overlap.py LOOKALIKE DOCS.jsonl[.gz]... [--chunk doc,lines:4,...] [--least 1,2,5,10,25] [--most-pairs 40000000]
 
-Chunks are cut here by the definition in docs/overlap.md (sentences are not: for them engines are compared with each other). For each
+Chunks are cut here by the definition in docs/how-to/overlap.md (sentences are not: for them engines are compared with each other). For each
 chunking and T the rows of all engines, with 32 MiB, 64 MiB and 1 GiB, one and two threads, and the input in reverse order must be the
 same bytes; shared and sizes must be those of the matrices. A T at which there would be more rows than --most-pairs is named and left
 out. Needs numpy and scipy.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Precision and recall of pairs against a truth file, as in docs/html.md and docs/languages.md.
+"""Precision and recall of pairs against a truth file, as in docs/explanation/html.md and docs/how-to/languages.md.
 
     lookalike pairs docs.jsonl.gz --text html --threshold 0.8 --quiet > found.jsonl
     scripts/score_pairs.py --truth versions.jsonl.gz --least 0.8 --docs docs.jsonl.gz found.jsonl

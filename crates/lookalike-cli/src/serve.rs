@@ -35,7 +35,7 @@ Examples:
        -d '{\"id\":\"http://a.example/\",\"html\":\"<p>...\"}'
 
 http://localhost:7280/ in a browser shows all operations, to be tried. Every flag can be given in the environment, too.
-SIGHUP reads the files of keys and of TLS again. docs/operations.md describes the operations, monitoring and backup.")]
+SIGHUP reads the files of keys and of TLS again. docs/how-to/operations.md describes the operations, monitoring and backup.")]
 pub(crate) struct Arguments {
     /// TOML file of these flags, without the dashes: max-body = "8M". The environment wins over it, and flags over both
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_CONFIG")]

@@ -149,7 +149,7 @@ impl From<StoreError> for Problem {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "storage",
                 "the files of the collection could not be read or written",
-                "see the log of the service; docs/operations.md says how to restore a snapshot",
+                "see the log of the service; docs/how-to/operations.md says how to restore a snapshot",
             )
             .told_to_operator(said),
         }

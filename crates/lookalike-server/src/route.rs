@@ -84,7 +84,7 @@ fn no_route() -> Problem {
         StatusCode::NOT_FOUND,
         "no-route",
         "there is nothing under this path",
-        "docs/operations.md lists the paths; documents are named by `id` in the body",
+        "docs/how-to/operations.md lists the paths; documents are named by `id` in the body",
     )
 }
 

@@ -14,7 +14,7 @@
 //!   sizes. A size that is longer than the text adds nothing; a text shorter than all sizes has
 //!   the one feature of all its words;
 //! - `stops:w`: the features of `words:w` of the text's English function words, all other words
-//!   left out; the list stands in `docs/algorithms.md`;
+//!   left out; the list stands in `docs/explanation/algorithms.md`;
 //! - `phrases:c`: of words with hashes t_0, t_1, .. from the front: where the table of terms has
 //!   the pair (t_i, t_(i+1)) in n_12 >= c of its N documents, and n_12 N >= 8 n_1 n_2, the feature
 //!   of the pair under `words:2`, and on behind it; else t_i, and on with the next word. A feature

@@ -2,7 +2,7 @@
 //!
 //! Weights by rarity (M2: idf) and the lexicons of I-Match (M11) come from one. A table belongs to
 //! the features of one scheme, and its id is part of every scheme that uses it: sketches made
-//! with two tables are never compared. Its bytes are described in `docs/formats.md`.
+//! with two tables are never compared. Its bytes are described in `docs/reference/formats.md`.
 
 mod builder;
 mod file;

@@ -312,7 +312,7 @@ fn row_42_names_are_bytes() {
         .succeed();
 }
 
-/// A million of them took a minute and a half by hand: docs/performance.md.
+/// A million of them took a minute and a half by hand: bench/results/performance.md.
 #[test]
 fn row_42_a_glob_of_many_files() {
     let folder = Folder::new();

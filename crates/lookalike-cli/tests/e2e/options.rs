@@ -407,7 +407,8 @@ fn a_document_in_the_place_of_a_name_is_cut_and_quoted() {
 /// The guide showed a fingerprint that nothing gives.
 #[test]
 fn the_answer_in_the_guide_is_what_the_product_gives() {
-    let guide = std::fs::read_to_string(crate::support::examples().join("../docs/operations.md"));
+    let guide =
+        std::fs::read_to_string(crate::support::examples().join("../docs/how-to/operations.md"));
     let guide = guide.unwrap();
     let (_, after) = guide.split_once("\"html\":\"").unwrap();
     let (page, after) = after.split_once('"').unwrap();

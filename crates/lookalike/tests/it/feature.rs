@@ -247,7 +247,7 @@ fn the_cosine_by_hand() {
     assert_eq!(x.cosine(&b.read("")), 0.0);
 }
 
-/// The list once more, as `docs/algorithms.md` prints it.
+/// The list once more, as `docs/explanation/algorithms.md` prints it.
 const STOPS: &str = "the of and a in to is was it for with he be on i that by at you are not his \
                      this from but had which she they or an were we their been has have will \
                      would her there can all as if who what said";
