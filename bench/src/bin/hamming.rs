@@ -8,10 +8,8 @@
 use std::fs;
 use std::path::Path;
 
-use lookalike::hamming::{
-    Constants, Layout, Limits, SelfJoinLimits, TableIndex, plan, self_join,
-};
 use lookalike_bench::measure::Stopwatch;
+use lookalike_hamming::{Constants, Layout, Limits, SelfJoinLimits, TableIndex, plan, self_join};
 
 const RADIUS: u32 = 3;
 
@@ -32,22 +30,39 @@ fn mix(i: u64) -> u64 {
 
 /// Flips up to `RADIUS` bits, chosen by `noise`.
 fn near(code: u64, noise: u64) -> u64 {
-    (0..noise % u64::from(RADIUS + 1)).fold(code, |code, error| code ^ 1 << (noise >> (8 + 6 * error) & 63))
+    (0..noise % u64::from(RADIUS + 1)).fold(code, |code, error| {
+        code ^ 1 << (noise >> (8 + 6 * error) & 63)
+    })
 }
 
 fn records(count: u64) -> Vec<u64> {
-    let planted = |i: u64| if i % 16 == 15 { near(mix(i - 15), mix(i + (1 << 50))) } else { mix(i) };
+    let planted = |i: u64| {
+        if i % 16 == 15 {
+            near(mix(i - 15), mix(i + (1 << 50)))
+        } else {
+            mix(i)
+        }
+    };
     (0..count).map(planted).collect()
 }
 
 fn queries(records: &[u64], count: u64) -> Vec<u64> {
     let pick = |i: u64| records[(mix(i) % records.len() as u64) as usize];
-    let make = |i: u64| if i % 2 == 0 { near(pick(i), mix(i + (1 << 51))) } else { mix(i + (1 << 52)) };
+    let make = |i: u64| {
+        if i % 2 == 0 {
+            near(pick(i), mix(i + (1 << 51)))
+        } else {
+            mix(i + (1 << 52))
+        }
+    };
     (0..count).map(make).collect()
 }
 
 fn save(path: &Path, numbers: &[u64]) -> std::io::Result<()> {
-    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let bytes: Vec<u8> = numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
     fs::write(path, bytes)
 }
 
@@ -67,19 +82,32 @@ fn row<I>(
     let found = search(&index, queries);
     let queries_per_second = queries.len() as f64 / watch.cpu();
     eprintln!("{name}: {queries_per_second:.0} queries/s, {found} found");
-    Row { name: name.to_owned(), build_seconds, bytes, queries_per_second, found }
+    Row {
+        name: name.to_owned(),
+        build_seconds,
+        bytes,
+        queries_per_second,
+        found,
+    }
 }
 
 /// The fastest design of so many tables in a layout.
 fn ours(records: &[u64], queries: &[u64], tables: usize, layout: Layout) -> Result<Row, String> {
-    let plans = plan(records.len() as u64, 64, RADIUS, &Limits::default(), &Constants::default());
+    let plans = plan(
+        records.len() as u64,
+        64,
+        RADIUS,
+        &Limits::default(),
+        &Constants::default(),
+    );
     let fitting = plans
         .iter()
         .filter(|costed| costed.design.tables().len() == tables && costed.layout == layout);
     let best = fitting.min_by(|a, b| a.costs.query_ns.total_cmp(&b.costs.query_ns));
     let best = best.ok_or("no design of so many tables")?;
     let name = format!("lookalike, {tables} tables, {layout}");
-    let built = TableIndex::build(records, &best.design, layout).map_err(|error| error.to_string())?;
+    let built =
+        TableIndex::build(records, &best.design, layout).map_err(|error| error.to_string())?;
     drop(built);
     Ok(row(
         &name,
@@ -105,7 +133,10 @@ fn mih(records: &[u64], queries: &[u64]) -> Row {
         |_| None,
         |index, queries| {
             let mut searcher = index.range_searcher();
-            queries.iter().map(|&query| searcher.run(query, RADIUS as usize).len()).sum()
+            queries
+                .iter()
+                .map(|&query| searcher.run(query, RADIUS as usize).len())
+                .sum()
         },
     )
 }
@@ -126,7 +157,12 @@ fn gaoya(records: &[u64], queries: &[u64]) -> Row {
             index
         },
         |_| None,
-        |index, queries| queries.iter().map(|query| index.query_return_distance(query).len()).sum(),
+        |index, queries| {
+            queries
+                .iter()
+                .map(|query| index.query_return_distance(query).len())
+                .sum()
+        },
     )
 }
 
@@ -146,7 +182,11 @@ fn self_joins(records: &[u64]) -> Vec<(String, f64, usize)> {
     let mut found = hashbrown::HashSet::new();
     let sort = all_pairs_hamming::multi_sort::MultiSort::new().num_blocks(RADIUS as usize + 2);
     sort.similar_pairs(records, RADIUS as usize, &mut found);
-    rows.push(("all-pairs-hamming 0.1.0, MultiSort".to_owned(), watch.cpu(), found.len()));
+    rows.push((
+        "all-pairs-hamming 0.1.0, MultiSort".to_owned(),
+        watch.cpu(),
+        found.len(),
+    ));
     rows
 }
 
@@ -163,19 +203,40 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     save(&Path::new(folder).join("records.u64"), &records)?;
     save(&Path::new(folder).join("queries.u64"), &queries)?;
     let mut rows = Vec::new();
-    for (tables, layout) in [(2, Layout::Dense), (2, Layout::Packed), (2, Layout::Lines), (6, Layout::Packed), (6, Layout::Lines), (8, Layout::Packed), (8, Layout::Lines)] {
+    for (tables, layout) in [
+        (2, Layout::Dense),
+        (2, Layout::Packed),
+        (2, Layout::Lines),
+        (6, Layout::Packed),
+        (6, Layout::Lines),
+        (8, Layout::Packed),
+        (8, Layout::Lines),
+    ] {
         rows.push(ours(&records, &queries, tables, layout)?);
     }
     rows.push(mih(&records, &queries));
     rows.push(gaoya(&records, &queries));
-    println!("| engine | build, s | bytes a fingerprint | thousand queries/s | found |\n|---|---|---|---|---|");
+    println!(
+        "| engine | build, s | bytes a fingerprint | thousand queries/s | found |\n|---|---|---|---|---|"
+    );
     for row in &rows {
-        let bytes = row.bytes.map_or("-".to_owned(), |bytes| format!("{:.1}", bytes as f64 / records.len() as f64));
-        println!("| {} | {:.2} | {bytes} | {:.1} | {} |", row.name, row.build_seconds, row.queries_per_second / 1e3, row.found);
+        let bytes = row.bytes.map_or("-".to_owned(), |bytes| {
+            format!("{:.1}", bytes as f64 / records.len() as f64)
+        });
+        println!(
+            "| {} | {:.2} | {bytes} | {:.1} | {} |",
+            row.name,
+            row.build_seconds,
+            row.queries_per_second / 1e3,
+            row.found
+        );
     }
     println!("\n\n| self-join | s | million fingerprints/s | pairs |\n|---|---|---|---|");
     for (name, seconds, pairs) in self_joins(&records) {
-        println!("| {name} | {seconds:.2} | {:.2} | {pairs} |", records.len() as f64 / seconds / 1e6);
+        println!(
+            "| {name} | {seconds:.2} | {:.2} | {pairs} |",
+            records.len() as f64 / seconds / 1e6
+        );
     }
     Ok(())
 }

@@ -152,7 +152,7 @@ pub enum BatchError {
     Codes(#[from] crate::codes::CodesError),
     /// Tables over fingerprints could not be built.
     #[error(transparent)]
-    Tables(#[from] lookalike::hamming::BuildError),
+    Tables(#[from] lookalike_hamming::BuildError),
     /// The memory limit does not hold the queries of a join.
     #[error(
         "the queries and their tables do not fit {mib} MiB: raise --memory to about {least}M, exchange F and Q when F is \
@@ -196,7 +196,7 @@ pub enum BatchError {
         /// The file.
         path: String,
         /// What is wrong with it, and where.
-        source: lookalike::hamming::FileError,
+        source: lookalike_hamming::FileError,
     },
     /// Settings that contradict each other.
     #[error("{0}")]

@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lookalike::hamming::{Constants, Costed, Kind, Limits, calibrate, plan};
+use lookalike_hamming::{Constants, Costed, Kind, Limits, calibrate, plan};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -110,7 +110,7 @@ struct Fields {
 
 /// What is taken for constants that a file does not have.
 mod default {
-    use lookalike::hamming::Constants;
+    use lookalike_hamming::Constants;
 
     macro_rules! defaults {
         ($($name:ident),*) => {

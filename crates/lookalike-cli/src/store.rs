@@ -278,9 +278,9 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
 fn batches(codes: &Codes) -> impl Iterator<Item = Vec<Write>> + '_ {
     let all = codes.codes.chunks(BATCH).enumerate();
     all.map(|(batch, chunk)| {
-        let one = |(at, &code): (usize, &Fingerprint)| {
+        let one = |(at, &code): (usize, &u64)| {
             let id = id_of(codes.ids.name(batch * BATCH + at, code));
-            Write::Insert(Document::new(id, code))
+            Write::Insert(Document::new(id, Fingerprint(code)))
         };
         chunk.iter().enumerate().map(one).collect()
     })

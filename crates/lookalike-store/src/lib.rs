@@ -7,7 +7,7 @@
 //! The way of a write: the writer thread drains its queue (`collection`), evaluates the requests one after the other
 //! (`engine::commit`), writes them as one frame of the log with one sync (`log`), and shows them to readers (`memory`). When the
 //! memory is full it becomes an immutable run (`run`), whose fingerprint tables are those of
-//! [`lookalike::hamming`]; runs are merged by levels (`engine::install`). All files go through [`fs::Fs`], which has a simulated
+//! [`lookalike_hamming`]; runs are merged by levels (`engine::install`). All files go through [`fs::Fs`], which has a simulated
 //! twin that loses power.
 //!
 //! ```

@@ -7,7 +7,7 @@
 //! 2. [`Segmenter`] normalises a text and cuts it into words ([`text`]);
 //! 3. [`FeatureExtractor`] hashes runs of words or characters to 64-bit features ([`feature`]);
 //! 4. [`Simhash`] or [`MinHash`] makes a small sketch of many features ([`sketch`]);
-//! 5. [`Banding`] or the Hamming indexes propose pairs of like sketches ([`band`], [`hamming`]);
+//! 5. [`Banding`] or the Hamming indexes propose pairs of like sketches ([`band`], the crate `lookalike-hamming`);
 //! 6. [`resemblance`](resemblance()) of the feature sets decides about a pair ([`mod@resemblance`]);
 //! 7. [`survivors`] keeps one document of each cluster ([`cluster`]).
 //!
@@ -56,7 +56,6 @@ pub mod band;
 pub mod chunk;
 pub mod cluster;
 pub mod feature;
-pub mod hamming;
 pub mod hash;
 mod kernel;
 pub mod language;

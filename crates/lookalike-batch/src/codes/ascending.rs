@@ -7,10 +7,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, Gaps};
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::AtomicFile;
+use lookalike_hamming::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, Gaps};
 
 use crate::spool::{PARTS, Spool, SpoolWriter};
 
@@ -61,8 +60,8 @@ impl Ascending {
     }
 
     /// Takes a fingerprint.
-    pub(super) fn push(&mut self, code: Fingerprint) -> io::Result<()> {
-        self.batch.push(code.0);
+    pub(super) fn push(&mut self, code: u64) -> io::Result<()> {
+        self.batch.push(code);
         if self.batch.len() == BATCH {
             self.flush()?;
         }
@@ -85,18 +84,14 @@ impl Ascending {
         let mut gaps = Gaps::default();
         for part in self.largest() {
             self.cuts.part(&self.spool, part, 0, &mut |codes| {
-                codes
-                    .iter()
-                    .for_each(|&code| gaps.observe(Fingerprint(code)));
+                codes.iter().for_each(|&code| gaps.observe(code));
                 Ok(())
             })?;
         }
-        let mut out = ArchiveWriter::new(file, scheme, &gaps, DEFAULT_BLOCK_BYTES)?;
+        let mut out = ArchiveWriter::new(file, scheme.0, &gaps, DEFAULT_BLOCK_BYTES)?;
         for part in 0..PARTS {
             self.cuts.part(&self.spool, part, 0, &mut |codes| {
-                codes
-                    .iter()
-                    .try_for_each(|&code| out.push(Fingerprint(code)))
+                codes.iter().try_for_each(|&code| out.push(code))
             })?;
         }
         out.finish()
@@ -167,8 +162,8 @@ fn scatter(spool: &Spool<u64>, level: u32, codes: &[u64]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use lookalike::hamming::Archive;
     use lookalike_corpus::Compression;
+    use lookalike_hamming::Archive;
     use proptest::prelude::*;
 
     use super::*;
@@ -190,13 +185,13 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let scratch = Scratch { folder: folder.path(), memory };
             let mut ascending = Ascending::new(scratch).unwrap();
-            codes.iter().try_for_each(|&code| ascending.push(Fingerprint(code))).unwrap();
+            codes.iter().try_for_each(|&code| ascending.push(code)).unwrap();
             let path = folder.path().join("a.lkar");
             let file = AtomicFile::create(&path, Compression::None).unwrap();
             ascending.write(file, SchemeId(7)).unwrap().commit().unwrap();
             let bytes = std::fs::read(&path).unwrap();
             let mut found = Vec::new();
-            Archive::open(&bytes).unwrap().for_each(&mut |code| found.push(code.0)).unwrap();
+            Archive::open(&bytes).unwrap().for_each(&mut |code| found.push(code)).unwrap();
             let mut expected = codes;
             expected.sort_unstable();
             prop_assert_eq!(found, expected);
@@ -215,9 +210,9 @@ mod tests {
         let odd = [5, 6, 0x0100_0000_0000, u64::MAX, 0];
         let equal = 3 * BATCH + 17;
         for at in 0..equal {
-            ascending.push(Fingerprint(5)).unwrap();
+            ascending.push(5).unwrap();
             if let Some(&code) = odd.get(at) {
-                ascending.push(Fingerprint(code)).unwrap();
+                ascending.push(code).unwrap();
             }
         }
         let path = folder.path().join("a.lkar");
@@ -231,7 +226,7 @@ mod tests {
         let mut found = Vec::new();
         Archive::open(&bytes)
             .unwrap()
-            .for_each(&mut |code| found.push(code.0))
+            .for_each(&mut |code| found.push(code))
             .unwrap();
         let mut expected = [vec![5; equal], odd.to_vec()].concat();
         expected.sort_unstable();

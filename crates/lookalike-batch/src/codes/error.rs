@@ -2,8 +2,8 @@
 
 use std::io;
 
-use lookalike::hamming::FileError;
 use lookalike::scheme::SchemeId;
+use lookalike_hamming::FileError;
 
 /// A collection of fingerprints that cannot be used.
 #[derive(Debug, thiserror::Error)]

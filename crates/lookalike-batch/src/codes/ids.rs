@@ -32,9 +32,9 @@ pub enum Name<'a> {
 
 impl Ids {
     /// What the fingerprint at a position is called.
-    pub fn name(&self, at: usize, fingerprint: Fingerprint) -> Name<'_> {
+    pub fn name(&self, at: usize, fingerprint: u64) -> Name<'_> {
         match self {
-            Self::None => Name::Fingerprint(fingerprint),
+            Self::None => Name::Fingerprint(Fingerprint(fingerprint)),
             Self::Numbers(numbers) => Name::Number(numbers[at]),
             Self::Texts { bytes, ends } => {
                 let start = at.checked_sub(1).map_or(0, |before| ends[before]) as usize;
@@ -93,21 +93,21 @@ impl Ids {
 
     /// Gives the next fingerprint a text; those before without one, of which there are `before`, keep standing for
     /// themselves.
-    pub(crate) fn push_text(&mut self, text: &str, before: &[Fingerprint]) {
+    pub(crate) fn push_text(&mut self, text: &str, before: &[u64]) {
         if !matches!(self, Self::Texts { .. }) {
             *self = Self::Texts {
                 bytes: String::new(),
                 ends: Vec::new(),
             };
-            before.iter().for_each(|code| self.push(&code.to_string()));
+            before.iter().for_each(|&code| self.push_none(code));
         }
         self.push(text);
     }
 
     /// The next fingerprint has no id: it stands for itself.
-    pub(crate) fn push_none(&mut self, code: Fingerprint) {
+    pub(crate) fn push_none(&mut self, code: u64) {
         if matches!(self, Self::Texts { .. }) {
-            self.push(&code.to_string());
+            self.push(&Fingerprint(code).to_string());
         }
     }
 

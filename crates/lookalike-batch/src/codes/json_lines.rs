@@ -137,7 +137,7 @@ fn take(line: &[u8], out: &mut Codes) -> Result<bool, String> {
     let Some(digits) = fingerprint else {
         return Ok(false);
     };
-    let code: Fingerprint = digits
+    let Fingerprint(code) = digits
         .parse()
         .map_err(|error: lookalike::sketch::ParseFingerprintError| error.to_string())?;
     match parsed.id {

@@ -27,9 +27,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{ArchiveReader, FingerprintReader};
 use lookalike::scheme::SchemeId;
+use lookalike_hamming::{ArchiveReader, FingerprintReader};
 
 pub use ascending::Scratch;
 pub use error::CodesError;
@@ -49,7 +48,7 @@ use crate::summary::{SkippedRow, SkippedRows};
 #[derive(Clone, Debug, Default)]
 pub struct Codes {
     /// The fingerprints.
-    pub codes: Vec<Fingerprint>,
+    pub codes: Vec<u64>,
     /// Their ids.
     pub ids: Ids,
 }
@@ -120,13 +119,12 @@ impl CodeFile {
         let (format, scheme) = match head {
             Some([b'L', b'K', b'F', b'P']) => {
                 let reader = FingerprintReader::new(input).map_err(wrong)?;
-                // Zero where it was not known.
-                let scheme = Some(reader.scheme()).filter(|scheme| scheme.0 != 0);
+                let scheme = known(reader.scheme());
                 (Format::Fingerprints(reader), scheme)
             }
             Some([b'L', b'K', b'A', b'R']) => {
                 let reader = ArchiveReader::new(input).map_err(wrong)?;
-                let scheme = Some(reader.scheme()).filter(|scheme| scheme.0 != 0);
+                let scheme = known(reader.scheme());
                 (Format::Archive(reader), scheme)
             }
             Some([b'P', b'A', b'R', b'1']) => {
@@ -260,10 +258,15 @@ impl CodeFile {
     }
 }
 
+/// The scheme that a file names: zero where it was not known.
+fn known(scheme: u64) -> Option<SchemeId> {
+    (scheme != 0).then_some(SchemeId(scheme))
+}
+
 fn next_chunk(
     reader: &mut FingerprintReader<Input>,
     out: &mut Codes,
-) -> Result<bool, lookalike::hamming::FileError> {
+) -> Result<bool, lookalike_hamming::FileError> {
     let with_ids = reader.has_ids();
     let Some(chunk) = reader.next_chunk()? else {
         return Ok(false);

@@ -2,8 +2,7 @@
 
 use std::io::Read;
 
-use lookalike::Fingerprint;
-use lookalike::hamming::FileError;
+use lookalike_hamming::FileError;
 
 use super::open::Input;
 
@@ -27,7 +26,7 @@ impl RawReader {
     }
 
     /// Appends the next numbers; false at the end.
-    pub(super) fn read(&mut self, out: &mut Vec<Fingerprint>) -> Result<bool, FileError> {
+    pub(super) fn read(&mut self, out: &mut Vec<u64>) -> Result<bool, FileError> {
         let mut filled = 0;
         while filled < READ_BYTES {
             match self.input.read(&mut self.bytes[filled..]) {
@@ -44,11 +43,7 @@ impl RawReader {
                 offset: self.offset,
             });
         }
-        out.extend(
-            numbers
-                .iter()
-                .map(|&number| Fingerprint(u64::from_le_bytes(number))),
-        );
+        out.extend(numbers.iter().map(|&number| u64::from_le_bytes(number)));
         Ok(filled == READ_BYTES)
     }
 }

@@ -35,8 +35,8 @@ impl TableReader {
                     *without += 1;
                     return;
                 }
-                CodeCell::Number(number) => Ok(Fingerprint(number)),
-                CodeCell::Text(text) => text.parse::<Fingerprint>(),
+                CodeCell::Number(number) => Ok(number),
+                CodeCell::Text(text) => text.parse().map(|Fingerprint(code)| code),
             };
             match code {
                 Ok(code) => {

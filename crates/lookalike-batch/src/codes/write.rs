@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lookalike::Fingerprint;
-use lookalike::hamming::{FileError, FingerprintWriter};
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
+use lookalike_hamming::{FileError, FingerprintWriter};
 use serde::Serialize;
 
 use super::ascending::Ascending;
@@ -203,9 +203,9 @@ impl CodeWriter {
                     .map_err(FileError::from)
             }),
             Output::Fingerprints(file, _) => code.map_or(Ok(()), |code| match name {
-                Some(Name::Number(number)) => file.push(code, number),
-                Some(Name::Text(text)) => file.push_text(code, text),
-                None | Some(Name::Fingerprint(_)) => file.push(code, 0),
+                Some(Name::Number(number)) => file.push(code.0, number),
+                Some(Name::Text(text)) => file.push_text(code.0, text),
+                None | Some(Name::Fingerprint(_)) => file.push(code.0, 0),
             }),
             Output::Table(table, _) => {
                 let number = match name {
@@ -222,7 +222,7 @@ impl CodeWriter {
                     .map_err(FileError::from)
             }
             Output::Archive(_, ascending) => {
-                let pushed = code.map_or(Ok(()), |code| ascending.push(code));
+                let pushed = code.map_or(Ok(()), |code| ascending.push(code.0));
                 return pushed.map_err(BatchError::temporary(&self.scratch));
             }
             Output::Waiting(..) | Output::Broken => Ok(()),
@@ -240,9 +240,9 @@ impl CodeWriter {
             }
             Output::Waiting(file, _) => {
                 let begun = match ids {
-                    Ids::None => FingerprintWriter::bare(file, scheme),
-                    Ids::Numbers => FingerprintWriter::with_ids(file, scheme),
-                    Ids::Texts => FingerprintWriter::with_texts(file, scheme),
+                    Ids::None => FingerprintWriter::bare(file, scheme.0),
+                    Ids::Numbers => FingerprintWriter::with_ids(file, scheme.0),
+                    Ids::Texts => FingerprintWriter::with_texts(file, scheme.0),
                 };
                 Output::Fingerprints(begun.map_err(|error| self.failed(error))?, ids)
             }
@@ -347,9 +347,10 @@ impl CodeImport<'_> {
                 more = file.fill(&mut codes, Self::CHUNK_BYTES)?;
                 for (at, &code) in codes.codes.iter().enumerate() {
                     let name = Some(codes.ids.name(at, code));
+                    let code = Some(Fingerprint(code));
                     match &mut out {
-                        Some(out) => out.push(name, Some(code))?,
-                        None => write_code(standard, name, Some(code))
+                        Some(out) => out.push(name, code)?,
+                        None => write_code(standard, name, code)
                             .map_err(BatchError::result(Path::new("the output")))?,
                     }
                 }

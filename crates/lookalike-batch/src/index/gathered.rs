@@ -4,9 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{CodeSource, IdTexts};
 use lookalike::scheme::SchemeId;
+use lookalike_hamming::{CodeSource, IdTexts};
 
 use crate::codes::{CodeFile, Codes, CodesError, CodesSummary, Name, check_losses};
 use crate::error::BatchError;
@@ -74,7 +73,7 @@ impl Writers {
 
     fn add(&mut self, codes: &Codes, with_ids: bool) -> io::Result<()> {
         for (at, &code) in codes.codes.iter().enumerate() {
-            self.codes.write_all(&code.0.to_le_bytes())?;
+            self.codes.write_all(&code.to_le_bytes())?;
             if with_ids {
                 let name = codes.ids.name(at, code);
                 let written = match name {
@@ -214,8 +213,8 @@ fn same_ids(
     }
 }
 
-impl CodeSource<Fingerprint> for Gathered {
-    fn replay(&self, sink: &mut dyn FnMut(&[Fingerprint])) -> io::Result<()> {
+impl CodeSource<u64> for Gathered {
+    fn replay(&self, sink: &mut dyn FnMut(&[u64])) -> io::Result<()> {
         let mut file = File::open(self.folder.join(CODES))?;
         let mut bytes = vec![0; 1 << 20];
         let mut codes = Vec::with_capacity(1 << 17);
@@ -229,11 +228,7 @@ impl CodeSource<Fingerprint> for Gathered {
             }
             codes.clear();
             let numbers = bytes[..filled].as_chunks::<8>().0;
-            codes.extend(
-                numbers
-                    .iter()
-                    .map(|&number| Fingerprint(u64::from_le_bytes(number))),
-            );
+            codes.extend(numbers.iter().map(|&number| u64::from_le_bytes(number)));
             if codes.is_empty() {
                 return Ok(());
             }

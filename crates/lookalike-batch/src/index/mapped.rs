@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use lookalike::hamming::{HeldBytes, hold};
+use lookalike_hamming::{HeldBytes, hold};
 
 /// Maps a file, so that it opens at once and the system keeps what is used in memory.
 ///

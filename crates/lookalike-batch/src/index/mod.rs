@@ -12,12 +12,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{
-    BuildLimits, Constants, Costed, IndexFile, IndexFileWriter, Kind, Layout, plan,
-};
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::{AtomicFile, Compression};
+use lookalike_hamming::{
+    BuildLimits, Constants, Costed, IndexFile, IndexFileWriter, Kind, Layout, plan,
+};
 use serde::{Deserialize, Serialize};
 
 pub use mapped::{map, read};
@@ -194,7 +193,7 @@ impl IndexBuild<'_> {
             count.max(1),
             64,
             self.distance,
-            &lookalike::hamming::Limits::default(),
+            &lookalike_hamming::Limits::default(),
             &constants,
         );
         let scan = |costed: &Costed| costed.design.family().kind() == Kind::Scan;
@@ -256,7 +255,7 @@ impl IndexBuild<'_> {
         loop {
             self.observer.advance(writer.tables_written() as u64);
             let texts = ids.as_ref().map(LoadedIds::texts);
-            if !writer.next_table::<Fingerprint>(gathered, texts, limits)? {
+            if !writer.next_table::<u64>(gathered, texts, limits)? {
                 break;
             }
             ids = None;
@@ -300,7 +299,13 @@ impl IndexBuild<'_> {
         }
         let file = File::create(&part).map_err(&failed)?;
         let out = BufWriter::with_capacity(1 << 20, file);
-        IndexFileWriter::new(out, gathering.scheme, &costed.design, costed.layout).map_err(&failed)
+        IndexFileWriter::new(
+            out,
+            gathering.scheme.map(|id| id.0),
+            &costed.design,
+            costed.layout,
+        )
+        .map_err(&failed)
     }
 
     fn summary(
@@ -310,7 +315,7 @@ impl IndexBuild<'_> {
         tables_resumed: usize,
     ) -> Result<IndexBuildSummary, BatchError> {
         let index = open(self.output, false)?;
-        let distinct = lookalike::hamming::HammingIndex::len(index.index()) as u64;
+        let distinct = lookalike_hamming::HammingIndex::len(index.index()) as u64;
         Ok(IndexBuildSummary {
             inputs: gathering.summaries,
             fingerprints: gathering.count,
@@ -320,7 +325,7 @@ impl IndexBuild<'_> {
             tables,
             distance: self.distance,
             ids: index.has_ids(),
-            scheme_id: index.scheme().map(|scheme| scheme.to_string()),
+            scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
             bytes: index.bytes(),
             bytes_per_fingerprint: index.bytes() as f64 / distinct.max(1) as f64,
             tables_resumed,
@@ -354,7 +359,7 @@ fn content_sum(path: &Path) -> Option<u64> {
 ///
 /// # Errors
 /// [`BatchError::IndexFile`] names the file and what is wrong with it.
-pub fn open(path: &Path, in_memory: bool) -> Result<IndexFile<Fingerprint>, BatchError> {
+pub fn open(path: &Path, in_memory: bool) -> Result<IndexFile<u64>, BatchError> {
     let index = open_unchecked(path, in_memory)?;
     index.verify().map_err(|source| BatchError::IndexFile {
         path: path.display().to_string(),
@@ -367,7 +372,7 @@ pub fn open(path: &Path, in_memory: bool) -> Result<IndexFile<Fingerprint>, Batc
 ///
 /// # Errors
 /// [`BatchError::IndexFile`] names the file and what is wrong with it.
-pub fn open_unchecked(path: &Path, in_memory: bool) -> Result<IndexFile<Fingerprint>, BatchError> {
+pub fn open_unchecked(path: &Path, in_memory: bool) -> Result<IndexFile<u64>, BatchError> {
     let wrong = |source| BatchError::IndexFile {
         path: path.display().to_string(),
         source,

@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Mutex;
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{SelfJoinLimits, self_join};
+use lookalike_hamming::{SelfJoinLimits, self_join};
 
 use super::matches::{Found, Matches, Sides};
 use super::queries::Queries;
@@ -66,7 +65,7 @@ impl FingerprintJoin<'_> {
         };
         self_join(all.codes(), self.distance, limits, || {
             let (all, mut mine) = (&all, handover());
-            move |a: Fingerprint, b: Fingerprint, distance| {
+            move |a: u64, b: u64, distance| {
                 let (a, b) = (all.least_name(a), all.least_name(b));
                 mine.found.push_ordered(a, b, distance);
                 if mine.found.is_large() {

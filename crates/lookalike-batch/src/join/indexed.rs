@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Mutex;
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{HammingIndex, IndexFile};
+use lookalike::{Fingerprint, SchemeId};
+use lookalike_hamming::{HammingIndex, IndexFile};
 
 use super::matches::{Found, Matches, Sides};
 use super::shares::Shares;
@@ -45,7 +45,7 @@ impl FingerprintJoin<'_> {
             )));
         }
         let mut q = CodeFile::open(q, self.losses.is_strict())?;
-        if let (Some(first), Some(second)) = (f.scheme(), q.scheme())
+        if let (Some(first), Some(second)) = (f.scheme().map(SchemeId), q.scheme())
             && first != second
         {
             let (a, b) = (self.f.display().to_string(), q.name().to_owned());
@@ -72,7 +72,7 @@ impl FingerprintJoin<'_> {
             name: self.f.display().to_string(),
             fingerprints: f.documents(),
             without_features: 0,
-            scheme_id: f.scheme().map(|scheme| scheme.to_string()),
+            scheme_id: f.scheme().map(|id| SchemeId(id).to_string()),
             skipped: Vec::new(),
         };
         self.finish(summary, Some(q), matches, out)
@@ -81,7 +81,7 @@ impl FingerprintJoin<'_> {
     /// All of Q through the index, by all threads.
     fn look_up(
         &self,
-        f: &IndexFile<Fingerprint>,
+        f: &IndexFile<u64>,
         q: &mut CodeFile,
         chunk_bytes: u64,
         matches: &Mutex<Matches>,
@@ -93,12 +93,12 @@ impl FingerprintJoin<'_> {
             let mut ids = Vec::new();
             while next_chunk(&source, &mut chunk, chunk_bytes)? {
                 let mut failed = Ok(());
-                let mut visit = |at: usize, code: Fingerprint, distance: u32| {
+                let mut visit = |at: usize, code: u64, distance: u32| {
                     let name = chunk.ids.name(at, chunk.codes[at]);
                     ids.clear();
                     match f.ids(code, &mut ids) {
                         Ok(()) if ids.is_empty() => {
-                            found.push(Name::Fingerprint(code), name, distance);
+                            found.push(Name::Fingerprint(Fingerprint(code)), name, distance);
                         }
                         Ok(()) => ids
                             .iter()

@@ -15,8 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{BatchJoin, BatchLimits, JoinScratch};
+use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch};
 
 use crate::codes::{CodeFile, Codes, CodesSummary, check_losses, ensure_one_scheme, sum};
 use crate::error::BatchError;
@@ -153,7 +152,7 @@ impl FingerprintJoin<'_> {
     fn stream(
         &self,
         f: &mut CodeFile,
-        join: &BatchJoin<Fingerprint>,
+        join: &BatchJoin<u64>,
         queries: &Queries,
         shares: &Shares,
         matches: &Mutex<Matches>,

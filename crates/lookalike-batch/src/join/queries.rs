@@ -10,7 +10,7 @@ use crate::observer::Observer;
 /// A collection in memory.
 pub(super) struct Queries {
     /// In the order of the file when they stand for themselves, else ascending.
-    codes: Vec<Fingerprint>,
+    codes: Vec<u64>,
     /// Where the id of each is; equal codes by their names.
     rows: Vec<u32>,
     ids: Ids,
@@ -37,7 +37,7 @@ impl Queries {
             observer.advance(sum(&counters));
         }
         if u32::try_from(all.codes.len()).is_err() {
-            return Err(lookalike::hamming::BuildError::TooMany(all.codes.len() as u64).into());
+            return Err(lookalike_hamming::BuildError::TooMany(all.codes.len() as u64).into());
         }
         let Codes { codes, ids } = all;
         if ids.is_none() {
@@ -57,7 +57,7 @@ impl Queries {
         Ok(Self { codes, rows, ids })
     }
 
-    pub(super) fn codes(&self) -> &[Fingerprint] {
+    pub(super) fn codes(&self) -> &[u64] {
         &self.codes
     }
 
@@ -68,9 +68,9 @@ impl Queries {
     }
 
     /// What a fingerprint of the collection is called when it is to have one name: the least of its own.
-    pub(super) fn least_name(&self, fingerprint: Fingerprint) -> Name<'_> {
+    pub(super) fn least_name(&self, fingerprint: u64) -> Name<'_> {
         if self.rows.is_empty() {
-            return Name::Fingerprint(fingerprint);
+            return Name::Fingerprint(Fingerprint(fingerprint));
         }
         let first = self.codes.partition_point(|&code| code < fingerprint);
         let row = self.rows.get(first).copied().unwrap_or(0) as usize;
@@ -94,7 +94,7 @@ impl Queries {
     }
 
     /// Visits everything that a fingerprint of the collection is called.
-    pub(super) fn names<'a>(&'a self, fingerprint: Fingerprint, visit: &mut dyn FnMut(Name<'a>)) {
+    pub(super) fn names<'a>(&'a self, fingerprint: u64, visit: &mut dyn FnMut(Name<'a>)) {
         if self.rows.is_empty() {
             return visit(self.ids.name(0, fingerprint));
         }

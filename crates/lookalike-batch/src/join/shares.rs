@@ -6,8 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use lookalike::Fingerprint;
-use lookalike::hamming::BatchJoin;
+use lookalike_hamming::BatchJoin;
 
 use crate::codes::{CodeFile, Codes};
 use crate::error::BatchError;
@@ -90,7 +89,7 @@ impl Shares {
     }
 
     fn refusal(&self, query_bytes: u64, queries: u64, distance: u32) -> BatchError {
-        let tables = BatchJoin::<Fingerprint>::least_bytes(queries, distance);
+        let tables = BatchJoin::<u64>::least_bytes(queries, distance);
         let rest = tables + 3 * SMALLEST_CHUNK * self.threads + MIB;
         // Three eighths go to chunks and pairs, and growing vectors need twice their size.
         let needed = (query_bytes + rest * 8 / 5).max(2 * query_bytes + MIB);
@@ -139,7 +138,7 @@ impl Shares {
         let matches = (left / 8).clamp(MIB, MOST_MATCHES);
         let taken = 3 * chunk * self.threads + matches;
         let tables = left.saturating_sub(taken);
-        let needed = BatchJoin::<Fingerprint>::least_bytes(queries, distance);
+        let needed = BatchJoin::<u64>::least_bytes(queries, distance);
         if tables < needed {
             return Err(self.refusal(query_bytes, queries, distance));
         }

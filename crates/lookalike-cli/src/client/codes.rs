@@ -63,7 +63,7 @@ pub(super) fn load(client: &Client, arguments: &Arguments) -> Result<(), Failure
                             id.len()
                         ))
                     })?;
-                    body.extend(code.0.to_le_bytes());
+                    body.extend(code.to_le_bytes());
                     body.extend(length.to_le_bytes());
                     body.extend(id.as_bytes());
                     at += 1;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use lookalike::hamming::Layout;
 use lookalike_batch::Observer;
 use lookalike_batch::index::{IndexBuild, can_resume};
+use lookalike_hamming::Layout;
 
 use crate::arguments::{LossArguments, RunArguments};
 use crate::console::{self, Console};

@@ -3,10 +3,10 @@
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{Analysis, Analyzer, BucketLoads, HammingIndex, IndexFile};
+use lookalike::{Fingerprint, SchemeId};
 use lookalike_batch::BatchError;
 use lookalike_batch::index::open_unchecked;
+use lookalike_hamming::{Analysis, Analyzer, BucketLoads, HammingIndex, IndexFile};
 use serde::Serialize;
 
 use super::page;
@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Info {
-    fn new(path: &Path, index: &IndexFile<Fingerprint>, verified: bool) -> Self {
+    fn new(path: &Path, index: &IndexFile<u64>, verified: bool) -> Self {
         let tables = index.index();
         Self {
             file: path.display().to_string(),
@@ -146,7 +146,7 @@ impl Info {
             tables: tables.design().tables().len(),
             bytes_per_fingerprint: index.bytes() as f64 / tables.len().max(1) as f64,
             ids: index.has_ids(),
-            scheme_id: index.scheme().map(|scheme| scheme.to_string()),
+            scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
             verified,
             distribution: None,
         }
@@ -251,9 +251,7 @@ impl Repeated {
     }
 }
 
-fn distribution(
-    index: &IndexFile<Fingerprint>,
-) -> Result<Distribution, lookalike::hamming::FileError> {
+fn distribution(index: &IndexFile<u64>) -> Result<Distribution, lookalike_hamming::FileError> {
     let mut all = Vec::with_capacity(index.index().len());
     index.copies(&mut |code, copies| all.push((code, copies)))?;
     all.sort_unstable();
@@ -261,7 +259,7 @@ fn distribution(
     for &(code, copies) in &all {
         (0..copies).for_each(|_| analyzer.push(code));
     }
-    let analysis: Analysis<Fingerprint> = analyzer.finish();
+    let analysis: Analysis<u64> = analyzer.finish();
     all.retain(|&(_, copies)| copies > 1);
     all.sort_unstable_by_key(|&(code, copies)| (std::cmp::Reverse(copies), code));
     all.truncate(LISTED);
@@ -270,7 +268,7 @@ fn distribution(
         .map(|&(code, copies)| repeated_of(index, code, copies));
     let spikes = analysis.spikes.iter().map(|spike| {
         let commonest = repeated_of(index, spike.code, spike.copies)?;
-        Ok::<_, lookalike::hamming::FileError>(SpikeRow {
+        Ok::<_, lookalike_hamming::FileError>(SpikeRow {
             range: spike.range,
             count: spike.count,
             commonest,
@@ -301,14 +299,14 @@ fn distribution(
 
 /// A fingerprint with the first of its ids.
 fn repeated_of(
-    index: &IndexFile<Fingerprint>,
-    code: Fingerprint,
+    index: &IndexFile<u64>,
+    code: u64,
     copies: u64,
-) -> Result<Repeated, lookalike::hamming::FileError> {
+) -> Result<Repeated, lookalike_hamming::FileError> {
     let mut ids = Vec::new();
     index.ids(code, &mut ids)?;
     Ok(Repeated {
-        fingerprint: code.to_string(),
+        fingerprint: Fingerprint(code).to_string(),
         copies,
         ids: ids.into_iter().take(SHOWN).map(str::to_owned).collect(),
     })

@@ -3,11 +3,11 @@
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{HammingIndex, IndexFile};
+use lookalike::{Fingerprint, SchemeId};
 use lookalike_batch::codes::{CodeFile, Codes, CodesError, CodesSummary, Name};
 use lookalike_batch::index::{open, open_unchecked};
 use lookalike_batch::{BatchError, LossPolicy};
+use lookalike_hamming::{HammingIndex, IndexFile};
 use serde::Serialize;
 
 use crate::arguments::LossArguments;
@@ -77,7 +77,7 @@ struct Summary {
 
 struct Search<'a, W> {
     path: &'a Path,
-    index: IndexFile<Fingerprint>,
+    index: IndexFile<u64>,
     distance: u32,
     losses: LossPolicy,
     out: W,
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     for query in &arguments.queries {
         match query.parse::<Fingerprint>() {
-            Ok(code) => search.group(&[code], &|_| query.clone())?,
+            Ok(Fingerprint(code)) => search.group(&[code], &|_| query.clone())?,
             Err(_) => search.file(Path::new(query))?,
         }
     }
@@ -143,7 +143,7 @@ impl<W: Write> Search<'_, W> {
     fn file(&mut self, path: &Path) -> Result<(), Failure> {
         let strict = self.losses.is_strict();
         let mut file = CodeFile::open(path, strict).map_err(BatchError::from)?;
-        if let (Some(first), Some(second)) = (self.index.scheme(), file.scheme())
+        if let (Some(first), Some(second)) = (self.index.scheme().map(SchemeId), file.scheme())
             && first != second
         {
             let (a, b) = (self.path.display().to_string(), file.name().to_owned());
@@ -175,11 +175,7 @@ impl<W: Write> Search<'_, W> {
         Ok(())
     }
 
-    fn group(
-        &mut self,
-        queries: &[Fingerprint],
-        name: &dyn Fn(usize) -> String,
-    ) -> Result<(), Failure> {
+    fn group(&mut self, queries: &[u64], name: &dyn Fn(usize) -> String) -> Result<(), Failure> {
         let mut found = Vec::new();
         let visit = &mut |query, code, distance| found.push((query, distance, code));
         let effort = self
@@ -192,14 +188,14 @@ impl<W: Write> Search<'_, W> {
         summary.queries += queries.len() as u64;
         summary.probes += effort.probes;
         summary.candidates += effort.candidates;
-        for of_query in found.chunk_by(|a: &(usize, u32, Fingerprint), b| a.0 == b.0) {
+        for of_query in found.chunk_by(|a: &(usize, u32, u64), b| a.0 == b.0) {
             self.summary.queries_with_matches += 1;
             self.print(&name(of_query[0].0), of_query)?;
         }
         Ok(())
     }
 
-    fn print(&mut self, query: &str, found: &[(usize, u32, Fingerprint)]) -> Result<(), Failure> {
+    fn print(&mut self, query: &str, found: &[(usize, u32, u64)]) -> Result<(), Failure> {
         let mut ids = Vec::new();
         for &(_, distance, code) in found {
             ids.clear();
@@ -207,7 +203,7 @@ impl<W: Write> Search<'_, W> {
                 let path = self.path.display().to_string();
                 BatchError::IndexFile { path, source }
             })?;
-            let fingerprint = code.to_string();
+            let fingerprint = Fingerprint(code).to_string();
             let named = ids.iter().map(|&id| Some(id));
             let bare = ids.is_empty().then_some(None);
             for id in named.chain(bare) {

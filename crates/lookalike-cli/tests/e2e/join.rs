@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{ArchiveWriter, FingerprintWriter, Gaps};
-use lookalike::scheme::SchemeId;
+use lookalike_hamming::{ArchiveWriter, FingerprintWriter, Gaps};
 use serde_json::Value;
 
 use crate::support::{Finish, Folder, STORY, lookalike};
 
-const SCHEME: SchemeId = SchemeId(0x1234_5678_9abc_def0);
+const SCHEME: u64 = 0x1234_5678_9abc_def0;
 
 /// Pseudo-random codes, every third near an earlier one, some equal.
 fn codes(count: usize, seed: u64) -> Vec<u64> {
@@ -49,7 +47,7 @@ fn json_lines(codes: &[u64], id: impl Fn(usize) -> String) -> String {
     codes.iter().enumerate().map(line).collect()
 }
 
-fn file(codes: &[u64], scheme: SchemeId, with_ids: bool) -> Vec<u8> {
+fn file(codes: &[u64], scheme: u64, with_ids: bool) -> Vec<u8> {
     let writer = if with_ids {
         FingerprintWriter::with_ids(Vec::new(), scheme)
     } else {
@@ -57,7 +55,7 @@ fn file(codes: &[u64], scheme: SchemeId, with_ids: bool) -> Vec<u8> {
     };
     let mut writer = writer.unwrap();
     for (at, &code) in codes.iter().enumerate() {
-        writer.push(Fingerprint(code), at as u64 * 10).unwrap();
+        writer.push(code, at as u64 * 10).unwrap();
     }
     writer.finish().unwrap()
 }
@@ -66,13 +64,9 @@ fn archive(codes: &[u64]) -> Vec<u8> {
     let mut sorted = codes.to_vec();
     sorted.sort_unstable();
     let mut gaps = Gaps::default();
-    sorted
-        .iter()
-        .for_each(|&code| gaps.observe(Fingerprint(code)));
+    sorted.iter().for_each(|&code| gaps.observe(code));
     let mut writer = ArchiveWriter::new(Vec::new(), SCHEME, &gaps, 128).unwrap();
-    sorted
-        .iter()
-        .for_each(|&code| writer.push(Fingerprint(code)).unwrap());
+    sorted.iter().for_each(|&code| writer.push(code).unwrap());
     writer.finish().unwrap()
 }
 
@@ -257,7 +251,7 @@ fn what_cannot_be_joined_is_refused_with_what_to_do() {
         finished.says(words);
         assert!(finished.out.is_empty());
     };
-    let other = folder.add("other.lkfp", file(&q, SchemeId(7), false));
+    let other = folder.add("other.lkfp", file(&q, 7, false));
     let both = [
         "other.lkfp",
         "good.lkfp",
@@ -469,7 +463,7 @@ fn an_index_is_refused_beyond_its_distance_alone_or_of_another_scheme() {
     let folder = Folder::new();
     let f = folder.add("f.lkfp", file(&codes(50, 3), SCHEME, true));
     let index = index(&folder, &f, "f.lkix", &["--distance", "2"]);
-    let other = folder.add("q.lkfp", file(&codes(50, 4), SchemeId(5), true));
+    let other = folder.add("q.lkfp", file(&codes(50, 4), 5, true));
     let mut beyond = lookalike("join");
     beyond.arg(&index).arg(&f).args(["--distance", "3"]);
     beyond

@@ -64,7 +64,8 @@ impl Engine {
     ) -> Result<Vec<Verdict>> {
         check_radius(radius, self.radius)?;
         let now = self.now(now);
-        let nearest = self.view().nearest(codes, radius, now);
+        let codes: Vec<u64> = codes.iter().map(|code| code.0).collect();
+        let nearest = self.view().nearest(&codes, radius, now);
         Ok(nearest.into_iter().map(Verdict::of).collect())
     }
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lookalike::Fingerprint;
-use lookalike::hamming::HammingIndex;
+use lookalike_hamming::HammingIndex;
 
 use crate::document::Document;
 use crate::error::Result;
@@ -93,11 +92,7 @@ impl<'a> Part<'a> {
         match self {
             // The radius was checked against that of the collection, which all tables were made for.
             Self::Run(run) => {
-                let found = run
-                    .index()
-                    .search(Fingerprint(code), radius, &mut |code, distance| {
-                        visit(code.0, distance);
-                    });
+                let found = run.index().search(code, radius, visit);
                 debug_assert!(found.is_ok());
             }
             Self::Memory(_, memory) => {
@@ -188,12 +183,7 @@ impl View {
     }
 
     /// The nearest live document of each code within the radius: only its distance.
-    pub(crate) fn nearest(
-        &self,
-        codes: &[Fingerprint],
-        radius: u32,
-        now: Time,
-    ) -> Vec<Option<u32>> {
+    pub(crate) fn nearest(&self, codes: &[u64], radius: u32, now: Time) -> Vec<Option<u32>> {
         let mut nearest: Vec<Option<u32>> = vec![None; codes.len()];
         let better = |best: Option<u32>, distance| best.is_none_or(|best| distance < best);
         for part in self.parts() {
@@ -202,7 +192,7 @@ impl View {
                     let found =
                         run.index()
                             .search_group(codes, radius, &mut |at, code, distance| {
-                                if better(nearest[at], distance) && run.has_live(code.0, now) {
+                                if better(nearest[at], distance) && run.has_live(code, now) {
                                     nearest[at] = Some(distance);
                                 }
                             });
@@ -210,7 +200,7 @@ impl View {
                 }
                 Part::Memory(..) => {
                     for (best, code) in nearest.iter_mut().zip(codes) {
-                        part.search(code.0, radius, &mut |name, distance| {
+                        part.search(*code, radius, &mut |name, distance| {
                             if better(*best, distance) && part.places(name, now).next().is_some() {
                                 *best = Some(distance);
                             }

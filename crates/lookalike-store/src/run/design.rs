@@ -4,8 +4,7 @@
 //! fingerprints that somebody made) would be one bucket with all of them, so the bits are dealt out: each block gets its share
 //! of those that are split most evenly. Any order of the bits keeps a design complete.
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{BitBalance, Constants, Design, Family, Layout, Limits, plan};
+use lookalike_hamming::{BitBalance, Constants, Design, Family, Layout, Limits, plan};
 
 /// Fingerprints below which no design is worth the milliseconds of planning.
 const FEW: usize = 1 << 14;
@@ -19,7 +18,7 @@ const SAMPLED: usize = 1 << 16;
 pub(super) struct Sample {
     step: usize,
     seen: usize,
-    codes: Vec<Fingerprint>,
+    codes: Vec<u64>,
 }
 
 impl Sample {
@@ -33,7 +32,7 @@ impl Sample {
     }
 
     /// Takes a fingerprint, or lets it pass.
-    pub(super) fn see(&mut self, code: Fingerprint) {
+    pub(super) fn see(&mut self, code: u64) {
         if self.seen.is_multiple_of(self.step) {
             self.codes.push(code);
         }

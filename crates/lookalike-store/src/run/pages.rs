@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lookalike::hamming::room_to_hold;
+use lookalike_hamming::room_to_hold;
 
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};

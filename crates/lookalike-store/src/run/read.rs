@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{HammingIndex, IndexFile, Layout, TableIndex, hold};
+use lookalike_hamming::{HammingIndex, IndexFile, Layout, TableIndex, hold};
 
 use super::design::{Sample, small_design};
 use super::filter::Filter;
@@ -45,12 +44,12 @@ pub(crate) struct Run {
 }
 
 enum Codes {
-    Stored(Box<IndexFile<Fingerprint>>),
-    Made(Box<TableIndex<Fingerprint>>),
+    Stored(Box<IndexFile<u64>>),
+    Made(Box<TableIndex<u64>>),
 }
 
 impl Codes {
-    fn index(&self) -> &TableIndex<Fingerprint> {
+    fn index(&self) -> &TableIndex<u64> {
         match self {
             Self::Stored(file) => file.index(),
             Self::Made(index) => index,
@@ -107,10 +106,7 @@ impl std::fmt::Debug for Run {
 }
 
 /// The tables of a section, in memory.
-pub(super) fn load_tables(
-    reader: &BlockReader<'_>,
-    section: Section,
-) -> Result<IndexFile<Fingerprint>> {
+pub(super) fn load_tables(reader: &BlockReader<'_>, section: Section) -> Result<IndexFile<u64>> {
     let bytes = hold(reader.section(section)?);
     IndexFile::open(bytes).map_err(|error| {
         StoreError::damaged(reader.path, section.offset, format!("the tables: {error}"))
@@ -268,13 +264,13 @@ impl Run {
     }
 
     /// The tables of its fingerprints.
-    pub(crate) fn index(&self) -> &TableIndex<Fingerprint> {
+    pub(crate) fn index(&self) -> &TableIndex<u64> {
         self.codes.index()
     }
 
     /// The documents with a fingerprint of the tables, ascending, dead ones included.
     pub(crate) fn with_code(&self, code: u64) -> impl Iterator<Item = u32> + '_ {
-        let rank = self.codes.index().rank(Fingerprint(code));
+        let rank = self.codes.index().rank(code);
         rank.into_iter().flat_map(|rank| self.groups.of(rank))
     }
 
@@ -474,7 +470,7 @@ impl Run {
         })?;
         // The lists of all codes hold each document with a code once, under its own.
         let mut listed = 0;
-        self.index().for_each(&mut |Fingerprint(code)| {
+        self.index().for_each(&mut |code| {
             let mut before = None;
             for document in self.with_code(code) {
                 fits &=
@@ -539,11 +535,7 @@ fn open_codes(reader: &BlockReader<'_>, footer: &Footer, radius: u32) -> Result<
         }
         return Ok((Codes::Stored(Box::new(tables)), groups));
     }
-    let codes: Vec<Fingerprint> = reader
-        .words(footer.codes)?
-        .into_iter()
-        .map(Fingerprint)
-        .collect();
+    let codes = reader.words(footer.codes)?;
     let mut sample = Sample::of(coded);
     codes.iter().for_each(|&code| sample.see(code));
     let index = TableIndex::build(&codes, &small_design(radius, &sample), Layout::Packed)

@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use lookalike::Fingerprint;
-use lookalike::hamming::{
+use lookalike_hamming::{
     BuildError, BuildLimits, CodeSource, Design, IndexFileWriter, Layout, TableIndex,
 };
 
@@ -127,13 +126,13 @@ struct StoredCodes<'a> {
     cancelled: &'a AtomicBool,
 }
 
-impl CodeSource<Fingerprint> for StoredCodes<'_> {
-    fn replay(&self, sink: &mut dyn FnMut(&[Fingerprint])) -> std::io::Result<()> {
+impl CodeSource<u64> for StoredCodes<'_> {
+    fn replay(&self, sink: &mut dyn FnMut(&[u64])) -> std::io::Result<()> {
         let mut codes = Vec::new();
         let read = self.reader.pages(self.section, &mut |page| {
             ensure_wanted(self.cancelled)?;
             codes.clear();
-            codes.extend(page.chunks_exact(8).map(|code| Fingerprint(fixed(code))));
+            codes.extend(page.chunks_exact(8).map(fixed));
             sink(&codes);
             Ok(())
         });
@@ -200,7 +199,7 @@ fn sampled_design(
     let mut sample = Sample::of(coded);
     reader.pages(codes, &mut |page| {
         page.chunks_exact(8)
-            .for_each(|code| sample.see(Fingerprint(fixed(code))));
+            .for_each(|code| sample.see(fixed(code)));
         Ok(())
     })?;
     Ok(large_design(radius, coded, &sample))
@@ -234,7 +233,7 @@ fn write_index(
     let built = (|| {
         let mut writer = IndexFileWriter::new(&mut section, None, design, Layout::Packed)
             .map_err(BuildError::Write)?;
-        while writer.next_table::<Fingerprint>(&source, None, limits)? {}
+        while writer.next_table::<u64>(&source, None, limits)? {}
         writer.finish().map(drop)
     })();
     if let Some(error) = section.take_failure() {
@@ -251,11 +250,11 @@ pub(super) fn group(
     reader: &BlockReader<'_>,
     footer: &Footer,
     absent: &[u8],
-    index: &TableIndex<Fingerprint>,
+    index: &TableIndex<u64>,
     cancelled: &AtomicBool,
 ) -> Result<Groups> {
     let (coded, documents) = (footer.coded as usize, footer.documents as usize);
-    let ranks = lookalike::hamming::HammingIndex::len(index);
+    let ranks = lookalike_hamming::HammingIndex::len(index);
     let mut failed = None;
     let groups = Groups::build(ranks, coded, documents, &mut |each| {
         let mut absent = absent
@@ -269,7 +268,7 @@ pub(super) fn group(
                 while absent.next_if_eq(&document).is_some() {
                     document += 1;
                 }
-                let rank = index.rank(Fingerprint(code)).ok_or_else(|| {
+                let rank = index.rank(code).ok_or_else(|| {
                     let what = "a fingerprint is not in the tables";
                     StoreError::damaged(reader.path, footer.codes.offset, what)
                 })?;

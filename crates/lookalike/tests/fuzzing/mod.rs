@@ -4,15 +4,11 @@
 //! Files end in sums, and nearly every change of a byte would be stopped by one; a second reading therefore gives the bytes sums that fit, as
 //! an adversary would.
 
-use lookalike::hamming::{
-    Archive, ArchiveReader, ArchiveWriter, BuildLimits, FingerprintReader, FingerprintWriter, Gaps,
-    HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout, designs,
-};
-use lookalike::{Fingerprint, Scheme, SchemeId, Terms, TermsBuilder};
+use lookalike::{Scheme, Terms, TermsBuilder};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// All targets.
-pub(crate) const TARGETS: &[&str] = &["scheme", "terms", "fingerprints", "archive", "index"];
+pub(crate) const TARGETS: &[&str] = &["scheme", "terms"];
 
 /// Gives the bytes to a target.
 ///
@@ -21,16 +17,10 @@ pub(crate) const TARGETS: &[&str] = &["scheme", "terms", "fingerprints", "archiv
 pub(crate) fn run(target: &str, bytes: &[u8]) {
     match target {
         "scheme" => scheme(bytes),
-        "terms" => {
+        _ => {
             terms(bytes);
             terms(&summed(bytes));
         }
-        "fingerprints" => fingerprints(bytes),
-        "archive" => {
-            archive(bytes);
-            archive(&summed(bytes));
-        }
-        _ => index(bytes),
     }
 }
 
@@ -38,19 +28,13 @@ pub(crate) fn run(target: &str, bytes: &[u8]) {
 pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "scheme" => schemes(),
-        "terms" => [vec![], vec![vec![1, 2, 3], vec![2, 3], vec![3]]]
+        _ => [vec![], vec![vec![1, 2, 3], vec![2, 3], vec![3]]]
             .iter()
             .map(|sets: &Vec<Vec<u64>>| {
                 let mut builder = TermsBuilder::new(&Scheme::default());
                 sets.iter().for_each(|set| builder.add(set));
                 builder.finish().to_bytes()
             })
-            .collect(),
-        "fingerprints" => fingerprint_files(),
-        "archive" => vec![packed(&[]), packed(&codes(300))],
-        _ => Layout::ALL
-            .into_iter()
-            .flat_map(|layout| [false, true].map(|ids| built(layout, ids)))
             .collect(),
     }
 }
@@ -59,14 +43,6 @@ pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
 fn summed(bytes: &[u8]) -> Vec<u8> {
     let body = &bytes[..bytes.len().saturating_sub(8)];
     [body, &xxh3_64(body).to_le_bytes()].concat()
-}
-
-fn codes(count: u64) -> Vec<u64> {
-    let mut codes: Vec<u64> = (0..count)
-        .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-        .collect();
-    codes.sort_unstable();
-    codes
 }
 
 fn schemes() -> Vec<Vec<u8>> {
@@ -94,113 +70,4 @@ fn terms(bytes: &[u8]) {
         assert_eq!(terms.to_bytes(), bytes);
         assert!(terms.idf(3) >= 1);
     }
-}
-
-fn fingerprint_files() -> Vec<Vec<u8>> {
-    let id = SchemeId(7);
-    let mut bare = FingerprintWriter::bare(Vec::new(), id).expect("memory");
-    let mut numbered = FingerprintWriter::with_ids(Vec::new(), id).expect("memory");
-    let mut named = FingerprintWriter::with_texts(Vec::new(), id).expect("memory");
-    for (number, code) in codes(20).into_iter().enumerate() {
-        let code = Fingerprint(code);
-        bare.push(code, 0).expect("memory");
-        numbered.push(code, number as u64).expect("memory");
-        named
-            .push_text(code, &format!("\u{e9}{number}"))
-            .expect("memory");
-    }
-    [bare, numbered, named]
-        .map(|writer| writer.finish().expect("memory"))
-        .to_vec()
-}
-
-fn fingerprints(bytes: &[u8]) {
-    let Ok(mut reader) = FingerprintReader::new(bytes) else {
-        return;
-    };
-    let mut held = 0;
-    while let Ok(Some(chunk)) = reader.next_chunk() {
-        held += chunk.fingerprints.len();
-        assert!(held * 8 <= bytes.len(), "no more than there is");
-    }
-}
-
-fn packed(codes: &[u64]) -> Vec<u8> {
-    let mut gaps = Gaps::default();
-    codes
-        .iter()
-        .for_each(|&code| gaps.observe(Fingerprint(code)));
-    let mut writer = ArchiveWriter::new(Vec::new(), SchemeId(7), &gaps, 1 << 10).expect("memory");
-    for &code in codes {
-        writer.push(Fingerprint(code)).expect("ascending");
-    }
-    writer.finish().expect("memory")
-}
-
-/// Both readers find the same in what both call sound.
-fn archive(bytes: &[u8]) {
-    let mut streamed = Vec::new();
-    if let Ok(mut reader) = ArchiveReader::new(bytes) {
-        while let Ok(true) = reader.read_block(&mut streamed) {}
-    }
-    let Ok(archive) = Archive::open(bytes) else {
-        return;
-    };
-    let mut visited = Vec::new();
-    let whole = archive.for_each(&mut |code| visited.push(code));
-    assert!(visited.is_sorted());
-    if whole.is_ok() {
-        assert_eq!(visited.len() as u64, archive.len());
-        assert_eq!(visited, streamed);
-    }
-    let mut few = 0;
-    let _ = archive.with_prefix(Fingerprint(1 << 63), 3, &mut |_| few += 1);
-    assert!(few <= visited.len() || whole.is_err());
-}
-
-fn built(layout: Layout, with_ids: bool) -> Vec<u8> {
-    let design = designs(64, 1, 4).into_iter().next().expect("a design");
-    let codes = codes(40);
-    let names: Vec<String> = (0..codes.len())
-        .map(|number| format!("n{number}"))
-        .collect();
-    let texts = names.concat();
-    let ends: Vec<u64> = names
-        .iter()
-        .scan(0, |end, name| {
-            *end += name.len() as u64;
-            Some(*end)
-        })
-        .collect();
-    let ids = with_ids.then_some(IdTexts {
-        texts: &texts,
-        ends: &ends,
-    });
-    let mut writer =
-        IndexFileWriter::new(Vec::new(), Some(SchemeId(7)), &design, layout).expect("memory");
-    while writer
-        .next_table(&codes[..], ids, BuildLimits::default())
-        .expect("memory")
-    {}
-    writer.finish().expect("memory")
-}
-
-/// A file that is opened and sound answers, whatever is asked.
-fn index(bytes: &[u8]) {
-    let held = lookalike::hamming::hold(bytes.to_vec());
-    let Ok(file) = IndexFile::<u64>::open(held) else {
-        return;
-    };
-    let sound = file.verify().is_ok();
-    let mut found = 0_u64;
-    for query in codes(5) {
-        let searched = file.index().search(query, 1, &mut |_, distance| {
-            found += 1;
-            assert!(distance <= 1);
-        });
-        let mut ids = Vec::new();
-        let told = file.ids(query, &mut ids);
-        assert!(!sound || told.is_ok() && searched.is_ok());
-    }
-    let _ = file.copies(&mut |_, copies| found += copies);
 }

@@ -7,8 +7,14 @@ mod band;
 mod chunk;
 mod cluster;
 mod feature;
+#[path = "../../../lookalike-hamming/tests/it/fuzzed.rs"]
+mod fuzzed;
+#[path = "../fuzzing/mod.rs"]
+mod fuzzing;
 #[cfg(feature = "languages")]
 mod languages;
+#[path = "../../../lookalike-corpus/tests/fuzzing/mutate.rs"]
+mod mutate;
 mod resemblance;
 mod scheme;
 mod scheme_vectors;

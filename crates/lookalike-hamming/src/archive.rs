@@ -1,0 +1,234 @@
+//! The paper's compressed table (M6) as an archive of sorted fingerprints.
+//!
+//! Neighbours in sorted order share their leading bits. Each fingerprint is stored as the Huffman
+//! code of the position of the highest bit in which it differs from the one before, and the bits to
+//! the right of it. Blocks have a fixed size; the key of a block is its last fingerprint. Equal
+//! neighbours, which differ nowhere, have a symbol of their own.
+//!
+//! # Bytes
+//!
+//! All numbers little-endian; checks are XXH3-64, in blocks its low 32 bits.
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | `LKAR` |
+//! | 4 | 4 | version, 1 |
+//! | 8 | 8 | scheme id |
+//! | 16 | 4 | bytes of a block, B |
+//! | 20 | 65 | code lengths of the symbols: positions 0 to 63, then "equal"; 0 for none |
+//! | 85 | 3 | zero |
+//! | 88 | 8 | check of the bytes before |
+//! | 96 | B each | blocks: check (4) of the rest with the block number as seed; fingerprints in it (2, never 0); the first of them (8); bits, most significant first, zeros to the end |
+//! | | 6 | end of the blocks: zeros |
+//! | | 8 each | key of each block |
+//! | | 8, 8 | number of fingerprints, of blocks |
+//! | | 8 | check of everything from the keys on |
+
+use super::file_error::FileError;
+use super::huffman::{Encoder, code_lengths};
+use std::io::Write;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+mod read;
+
+pub use read::{Archive, ArchiveReader};
+
+const MAGIC: [u8; 4] = *b"LKAR";
+const VERSION: u32 = 1;
+/// Positions of the highest differing bit, and "equal".
+const SYMBOLS: usize = 65;
+const HEADER: usize = 96;
+const BLOCK_HEADER: usize = 14;
+/// The block size of the paper.
+pub const DEFAULT_BLOCK_BYTES: u32 = 1024;
+const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 64..=1 << 16;
+
+/// The symbol of a fingerprint after another: the position of the highest bit that differs.
+fn symbol(before: u64, code: u64) -> usize {
+    (before ^ code)
+        .checked_ilog2()
+        .map_or(SYMBOLS - 1, |position| position as usize)
+}
+
+/// How often each gap between sorted neighbours occurs: the statistics of a code.
+#[derive(Clone, Debug)]
+pub struct Gaps {
+    counts: [u64; SYMBOLS],
+    last: Option<u64>,
+}
+
+impl Default for Gaps {
+    /// Every gap once: a code of the counts so far can express gaps that come later.
+    fn default() -> Self {
+        Self {
+            counts: [1; SYMBOLS],
+            last: None,
+        }
+    }
+}
+
+impl Gaps {
+    /// Counts one fingerprint more, in the order in which they will be written.
+    pub fn observe(&mut self, fingerprint: u64) {
+        if let Some(last) = self.last.replace(fingerprint) {
+            self.counts[symbol(last, fingerprint)] += 1;
+        }
+    }
+}
+
+/// Writes an archive of ascending fingerprints.
+///
+/// ```
+/// use lookalike_hamming::{Archive, ArchiveWriter, Gaps};
+///
+/// let sorted: Vec<_> = (0..1_000).map(|i| i * 0x1234_5678_9abc).collect();
+/// let mut gaps = Gaps::default();
+/// sorted.iter().for_each(|&fingerprint| gaps.observe(fingerprint));
+/// let mut writer = ArchiveWriter::new(Vec::new(), 7, &gaps, 1024)?;
+/// for &fingerprint in &sorted {
+///     writer.push(fingerprint)?;
+/// }
+/// let bytes = writer.finish()?;
+/// let archive = Archive::open(&bytes)?;
+/// let mut back = Vec::new();
+/// archive.for_each(&mut |fingerprint| back.push(fingerprint))?;
+/// assert_eq!(back, sorted);
+/// # Ok::<(), lookalike_hamming::FileError>(())
+/// ```
+#[derive(Debug)]
+pub struct ArchiveWriter<W: Write> {
+    out: W,
+    encoder: Encoder,
+    block_bytes: usize,
+    block: Vec<u8>,
+    /// Bits not yet in the block, from the highest down.
+    pending: u128,
+    pending_bits: u32,
+    in_block: u16,
+    last: u64,
+    count: u64,
+    keys: Vec<u64>,
+}
+
+impl<W: Write> ArchiveWriter<W> {
+    /// Begins an archive with the code that suits `gaps` and blocks of `block_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::BlockSize`] unless `block_bytes` is 64 to 65536, and those of `out`.
+    pub fn new(mut out: W, scheme: u64, gaps: &Gaps, block_bytes: u32) -> Result<Self, FileError> {
+        if !BLOCK_BYTES.contains(&block_bytes) {
+            return Err(FileError::BlockSize(block_bytes));
+        }
+        let lengths = code_lengths(&gaps.counts);
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend_from_slice(&MAGIC);
+        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&scheme.to_le_bytes());
+        header.extend_from_slice(&block_bytes.to_le_bytes());
+        header.extend_from_slice(&lengths);
+        header.extend_from_slice(&[0; 3]);
+        header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
+        out.write_all(&header)?;
+        Ok(Self {
+            out,
+            encoder: Encoder::new(&lengths),
+            block_bytes: block_bytes as usize,
+            block: Vec::with_capacity(block_bytes as usize),
+            pending: 0,
+            pending_bits: 0,
+            in_block: 0,
+            last: 0,
+            count: 0,
+            keys: Vec::new(),
+        })
+    }
+
+    /// Adds a fingerprint, not less than the one before; equal ones are kept.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::NotSorted`], and those of the output.
+    pub fn push(&mut self, code: u64) -> Result<(), FileError> {
+        if self.count > 0 && code < self.last {
+            return Err(FileError::NotSorted { at: self.count });
+        }
+        let symbol = symbol(self.last, code);
+        let (huffman, length) = self.encoder.code(symbol);
+        let below = if symbol == SYMBOLS - 1 {
+            0
+        } else {
+            symbol as u32
+        };
+        let used = 8 * self.block.len() as u32 + self.pending_bits;
+        let fits = used + length + below <= 8 * self.block_bytes as u32;
+        if self.in_block > 0 && self.in_block < u16::MAX && fits {
+            self.put(huffman.into(), length);
+            self.put(code & ((1_u128 << below) - 1) as u64, below);
+        } else {
+            self.end_block()?;
+            self.block.extend_from_slice(&[0; BLOCK_HEADER - 8]);
+            self.block.extend_from_slice(&code.to_le_bytes());
+        }
+        self.in_block += 1;
+        self.count += 1;
+        self.last = code;
+        Ok(())
+    }
+
+    /// Appends the low `bits <= 64` bits of `value`.
+    fn put(&mut self, value: u64, bits: u32) {
+        if bits == 0 {
+            return;
+        }
+        // Fewer than eight bits are pending, so the value ends above bit 56.
+        self.pending |= u128::from(value) << (128 - self.pending_bits - bits);
+        self.pending_bits += bits;
+        while self.pending_bits >= 8 {
+            self.block.push((self.pending >> 120) as u8);
+            self.pending <<= 8;
+            self.pending_bits -= 8;
+        }
+    }
+
+    fn end_block(&mut self) -> Result<(), FileError> {
+        if self.in_block == 0 {
+            return Ok(());
+        }
+        if self.pending_bits > 0 {
+            self.block.push((self.pending >> 120) as u8);
+        }
+        (self.pending, self.pending_bits) = (0, 0);
+        self.block.resize(self.block_bytes, 0);
+        self.block[4..6].copy_from_slice(&self.in_block.to_le_bytes());
+        let check = block_check(&self.block, self.keys.len() as u64);
+        self.block[..4].copy_from_slice(&check.to_le_bytes());
+        self.out.write_all(&self.block)?;
+        self.keys.push(self.last);
+        self.block.clear();
+        self.in_block = 0;
+        Ok(())
+    }
+
+    /// Writes what follows the blocks, and gives the output back, flushed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn finish(mut self) -> Result<W, FileError> {
+        self.end_block()?;
+        self.out.write_all(&[0; 6])?;
+        let mut tail: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
+        tail.extend_from_slice(&self.count.to_le_bytes());
+        tail.extend_from_slice(&(self.keys.len() as u64).to_le_bytes());
+        tail.extend_from_slice(&xxh3_64(&tail).to_le_bytes());
+        self.out.write_all(&tail)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// The check of a block, which it begins with.
+fn block_check(block: &[u8], number: u64) -> u32 {
+    xxh3_64_with_seed(&block[4..], number) as u32
+}

@@ -1,0 +1,299 @@
+//! Reading archives: as a whole in memory, or block by block from a stream.
+
+use super::super::file_error::{FileError, number, read_or_cut};
+use super::super::huffman::Decoder;
+use super::{BLOCK_BYTES, BLOCK_HEADER, HEADER, MAGIC, VERSION, block_check};
+use std::io::Read;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What the header says.
+#[derive(Clone, Debug)]
+struct Header {
+    scheme: u64,
+    block_bytes: usize,
+    decoder: Decoder,
+}
+
+impl Header {
+    fn parse(bytes: &[u8; HEADER]) -> Result<Self, FileError> {
+        let damaged = |what| FileError::Damaged { offset: 0, what };
+        if bytes[..4] != MAGIC {
+            return Err(FileError::NotOurs {
+                expected: "fingerprint archive",
+                magic: "LKAR",
+            });
+        }
+        let version = number(&bytes[4..8]) as u32;
+        if version != VERSION {
+            return Err(FileError::Version {
+                kind: "archive",
+                found: version,
+                known: VERSION,
+            });
+        }
+        if xxh3_64(&bytes[..88]) != number(&bytes[88..96]) {
+            return Err(damaged("the header does not match its check"));
+        }
+        let block_bytes = number(&bytes[16..20]) as u32;
+        if !BLOCK_BYTES.contains(&block_bytes) {
+            return Err(damaged("the block size is out of range"));
+        }
+        let decoder =
+            Decoder::new(&bytes[20..85]).ok_or(damaged("the code lengths are no code"))?;
+        let scheme = number(&bytes[8..16]);
+        Ok(Self {
+            scheme,
+            block_bytes: block_bytes as usize,
+            decoder,
+        })
+    }
+
+    /// Appends the fingerprints of block `at`.
+    fn decode(&self, block: &[u8], at: u64, out: &mut Vec<u64>) -> Result<(), FileError> {
+        let offset = HEADER as u64 + at * self.block_bytes as u64;
+        let damaged = |what| FileError::Damaged { offset, what };
+        if u64::from(block_check(block, at)) != number(&block[..4]) {
+            return Err(damaged("the block does not match its check"));
+        }
+        let mut code = number(&block[6..BLOCK_HEADER]);
+        out.push(code);
+        let mut bits = Bits {
+            bytes: &block[BLOCK_HEADER..],
+            at: 0,
+        };
+        for _ in 1..number(&block[4..6]) {
+            let (symbol, length) = self.decoder.decode(bits.peek());
+            if length == 0 {
+                return Err(damaged("the block holds an unknown code"));
+            }
+            bits.at += length as usize;
+            if symbol < 64 {
+                let below = if symbol == 0 {
+                    0
+                } else {
+                    bits.peek() >> (64 - symbol)
+                };
+                bits.at += symbol as usize;
+                code = (code >> symbol ^ 1) << symbol | below;
+            }
+            out.push(code);
+        }
+        Ok(())
+    }
+}
+
+struct Bits<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Bits<'_> {
+    /// The next 64 bits; zeros beyond the end.
+    fn peek(&self) -> u64 {
+        let from = self.bytes.get(self.at / 8..).unwrap_or_default();
+        let (high, next) = match from.first_chunk::<9>() {
+            Some(nine) => {
+                let [first @ .., last] = *nine;
+                (u64::from_be_bytes(first), last)
+            }
+            None => {
+                let mut nine = [0; 9];
+                nine[..from.len()].copy_from_slice(from);
+                let [first @ .., last] = nine;
+                (u64::from_be_bytes(first), last)
+            }
+        };
+        let shift = self.at % 8;
+        high << shift | u64::from(next) >> (8 - shift)
+    }
+}
+
+/// An archive in memory, or mapped into it by the caller.
+#[derive(Clone, Debug)]
+pub struct Archive<'a> {
+    header: Header,
+    blocks: &'a [u8],
+    keys: Vec<u64>,
+    count: u64,
+}
+
+impl<'a> Archive<'a> {
+    /// Reads header and keys, and checks both; the blocks are checked when they are read.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when the bytes are not a whole archive of a known version.
+    pub fn open(bytes: &'a [u8]) -> Result<Self, FileError> {
+        let cut = FileError::Cut {
+            offset: bytes.len() as u64,
+        };
+        let header = Header::parse(bytes.first_chunk().ok_or(cut)?)?;
+        let cut = || FileError::Cut {
+            offset: bytes.len() as u64,
+        };
+        let [count_at, blocks_at, check_at] =
+            [24, 16, 8].map(|before| bytes.len().saturating_sub(before));
+        let blocks = number(&bytes[blocks_at..check_at]);
+        let tail = blocks.checked_mul(8).and_then(|keys| {
+            let keys_at = (count_at as u64).checked_sub(keys)?;
+            let blocks_end = HEADER as u64 + blocks.checked_mul(header.block_bytes as u64)?;
+            (blocks_end + 6 == keys_at).then_some((keys_at as usize, blocks_end as usize))
+        });
+        let (keys_at, blocks_end) = tail.ok_or_else(cut)?;
+        let offset = blocks_end as u64;
+        if xxh3_64(&bytes[keys_at..check_at]) != number(&bytes[check_at..]) {
+            return Err(FileError::Damaged {
+                offset,
+                what: "the keys do not match their check",
+            });
+        }
+        if bytes[blocks_end..keys_at] != [0; 6] {
+            return Err(FileError::Damaged {
+                offset,
+                what: "the end of the blocks is not zero",
+            });
+        }
+        let keys = bytes[keys_at..count_at]
+            .chunks_exact(8)
+            .map(number)
+            .collect();
+        let count = number(&bytes[count_at..blocks_at]);
+        Ok(Self {
+            header,
+            blocks: &bytes[HEADER..blocks_end],
+            keys,
+            count,
+        })
+    }
+
+    /// The scheme of the fingerprints.
+    pub fn scheme(&self) -> u64 {
+        self.header.scheme
+    }
+
+    /// How many fingerprints there are, equal ones included.
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Visits all fingerprints, ascending, and checks every byte.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Damaged`] with the place of the first bad block.
+    pub fn for_each(&self, visit: &mut dyn FnMut(u64)) -> Result<(), FileError> {
+        let mut decoded = Vec::new();
+        for at in 0..self.keys.len() {
+            decoded.clear();
+            self.decode(at, &mut decoded)?;
+            decoded.iter().for_each(|&fingerprint| visit(fingerprint));
+        }
+        Ok(())
+    }
+
+    fn decode(&self, at: usize, out: &mut Vec<u64>) -> Result<(), FileError> {
+        let size = self.header.block_bytes;
+        let block = &self.blocks[at * size..(at + 1) * size];
+        let before = out.len();
+        self.header.decode(block, at as u64, out)?;
+        let sorted = out[before..].windows(2).all(|two| two[0] <= two[1]);
+        if !sorted || out.last() != Some(&self.keys[at]) {
+            let offset = (HEADER + at * size) as u64;
+            return Err(FileError::Damaged {
+                offset,
+                what: "the block does not end with its key",
+            });
+        }
+        Ok(())
+    }
+
+    /// Visits the fingerprints that share their `bits` leading bits with `prefix`, ascending: the
+    /// keys tell the block of the first, and blocks are decoded until one goes beyond.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Damaged`] with the place of a bad block among those read.
+    pub fn with_prefix(
+        &self,
+        prefix: u64,
+        bits: u32,
+        visit: &mut dyn FnMut(u64),
+    ) -> Result<(), FileError> {
+        let kept = !u64::MAX.checked_shr(bits).unwrap_or(0);
+        let (first, last) = (prefix & kept, prefix | !kept);
+        let mut decoded = Vec::new();
+        for at in self.keys.partition_point(|&key| key < first)..self.keys.len() {
+            decoded.clear();
+            self.decode(at, &mut decoded)?;
+            if decoded.first().is_some_and(|&code| code > last) {
+                break;
+            }
+            let within = decoded.iter().filter(|code| (first..=last).contains(*code));
+            within.for_each(|&code| visit(code));
+        }
+        Ok(())
+    }
+}
+
+/// Reads an archive in one pass, block by block, without its keys.
+#[derive(Debug)]
+pub struct ArchiveReader<R: Read> {
+    input: R,
+    header: Header,
+    block: Vec<u8>,
+    blocks: u64,
+}
+
+impl<R: Read> ArchiveReader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when it is not that of an archive of a known version.
+    pub fn new(mut input: R) -> Result<Self, FileError> {
+        let mut header = [0; HEADER];
+        read_or_cut(&mut input, &mut header, 0)?;
+        let header = Header::parse(&header)?;
+        let block = vec![0; header.block_bytes];
+        Ok(Self {
+            input,
+            header,
+            block,
+            blocks: 0,
+        })
+    }
+
+    /// The scheme of the fingerprints.
+    pub fn scheme(&self) -> u64 {
+        self.header.scheme
+    }
+
+    /// Appends the fingerprints of the next block to `out`; false when there was none.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when the block is damaged or cut off, or reading fails.
+    pub fn read_block(&mut self, out: &mut Vec<u64>) -> Result<bool, FileError> {
+        let offset = HEADER as u64 + self.blocks * self.block.len() as u64;
+        let (start, rest) = self.block.split_at_mut(6);
+        read_or_cut(&mut self.input, start, offset)?;
+        if start[4..] == [0; 2] {
+            return match start {
+                [0, 0, 0, 0, ..] => Ok(false),
+                _ => Err(FileError::Damaged {
+                    offset,
+                    what: "a block without fingerprints",
+                }),
+            };
+        }
+        read_or_cut(&mut self.input, rest, offset + 6)?;
+        self.header.decode(&self.block, self.blocks, out)?;
+        self.blocks += 1;
+        Ok(true)
+    }
+}

@@ -1,0 +1,32 @@
+//! Codes: the bit strings whose Hamming distance is asked for.
+//!
+//! First step of the way of a fingerprint through the engine: a [`Code`] is what callers hold (a
+//! `u32`, `u64` or `u128`), a [`Word`] the machine integer that tables pack and compare.
+
+use std::fmt::Debug;
+
+pub use word::Word;
+
+mod entries;
+mod integers;
+mod word;
+
+pub(crate) mod sealed {
+    /// Closes the traits of this engine, so that their contracts can grow.
+    pub trait Sealed {}
+}
+
+/// What is stored and searched: an integer of 32, 64 or 128 bits; sealed.
+pub trait Code: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
+    /// The integer that holds the code.
+    type Word: Word;
+
+    /// The code as an integer.
+    fn word(self) -> Self::Word;
+    /// The code that an integer holds.
+    fn from_word(word: Self::Word) -> Self;
+    /// How many bits differ: 0 to the width.
+    fn bits_apart(self, other: Self) -> u32 {
+        (self.word() ^ other.word()).ones()
+    }
+}

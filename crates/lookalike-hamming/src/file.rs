@@ -1,0 +1,395 @@
+//! Fingerprint files: fingerprints in any order, with or without ids, in checked chunks.
+//!
+//! # Bytes
+//!
+//! All numbers little-endian; checks are XXH3-64.
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | `LKFP` |
+//! | 4 | 4 | version: 2 when the ids are texts, else 1 |
+//! | 8 | 8 | scheme id; zero when it is not known |
+//! | 16 | 4 | what follows the fingerprints of each chunk: 0 nothing, 1 ids that are numbers, 2 ids that are texts |
+//! | 20 | 4 | zero |
+//! | 24 | 8 | check of the bytes before |
+//! | 32 | | chunks: number of fingerprints, n, 1 to 2^20 (4); zero (4); the fingerprints (8 n); their ids, if any; check of the chunk so far, with the chunk's number as seed (8) |
+//! | | | ids that are numbers: 8 n; that are texts: where each ends within the chunk (8 n), then the texts, UTF-8, back to back, at most 2^27 bytes, and zeros up to a multiple of 8 |
+//! | | 24 | the end: zero (8); number of fingerprints in all (8); check of these sixteen bytes, with the number of chunks as seed (8) |
+
+use super::file_error::{FileError, number, read_or_cut};
+use std::io::{Read, Write};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+const MAGIC: [u8; 4] = *b"LKFP";
+/// The newest version, which begins with ids that are texts; all others are written as version 1.
+const VERSION: u32 = 2;
+const HEADER: usize = 32;
+/// Fingerprints of a chunk, but for the last.
+const CHUNK: usize = 1 << 16;
+const LARGEST_CHUNK: u64 = 1 << 20;
+/// Bytes of ids that end a chunk, and the most of a chunk.
+const CHUNK_TEXTS: usize = 8 << 20;
+const LARGEST_TEXTS: u64 = 1 << 27;
+/// The longest id: a chunk takes it whatever it holds already.
+const LONGEST_ID: usize = LARGEST_TEXTS as usize - CHUNK_TEXTS;
+
+/// What stands beside each fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    Numbers,
+    Texts,
+}
+
+impl Beside {
+    fn of_flags(flags: u64) -> Option<Self> {
+        [Self::Nothing, Self::Numbers, Self::Texts]
+            .into_iter()
+            .find(|&beside| beside as u64 == flags)
+    }
+
+    fn version(self) -> u32 {
+        if self == Self::Texts { VERSION } else { 1 }
+    }
+}
+
+/// Writes a fingerprint file.
+///
+/// ```
+/// use lookalike_hamming::{FingerprintReader, FingerprintWriter};
+///
+/// let scheme = 0x5eed; // names how the fingerprints were made
+/// let mut writer = FingerprintWriter::with_ids(Vec::new(), scheme)?;
+/// writer.push(7, 42)?;
+/// let bytes = writer.finish()?;
+/// let mut reader = FingerprintReader::new(bytes.as_slice())?;
+/// reader.ensure_scheme(scheme)?;
+/// let chunk = reader.next_chunk()?.expect("one chunk");
+/// assert_eq!((chunk.fingerprints, chunk.ids), ([7].as_slice(), [42].as_slice()));
+/// # Ok::<(), lookalike_hamming::FileError>(())
+/// ```
+#[derive(Debug)]
+pub struct FingerprintWriter<W: Write> {
+    out: W,
+    beside: Beside,
+    fingerprints: Vec<u64>,
+    /// Ids that are numbers, or where texts end.
+    ids: Vec<u64>,
+    texts: String,
+    chunks: u64,
+    count: u64,
+}
+
+impl<W: Write> FingerprintWriter<W> {
+    /// Begins a file of bare fingerprints; the ids given to [`FingerprintWriter::push`] are dropped.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn bare(out: W, scheme: u64) -> Result<Self, FileError> {
+        Self::begin(out, scheme, Beside::Nothing)
+    }
+
+    /// Begins a file with an id beside each fingerprint.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn with_ids(out: W, scheme: u64) -> Result<Self, FileError> {
+        Self::begin(out, scheme, Beside::Numbers)
+    }
+
+    /// Begins a file with a text beside each fingerprint as its id; see [`FingerprintWriter::push_text`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn with_texts(out: W, scheme: u64) -> Result<Self, FileError> {
+        Self::begin(out, scheme, Beside::Texts)
+    }
+
+    fn begin(mut out: W, scheme: u64, beside: Beside) -> Result<Self, FileError> {
+        let mut header = Vec::with_capacity(HEADER);
+        header.extend_from_slice(&MAGIC);
+        header.extend_from_slice(&beside.version().to_le_bytes());
+        header.extend_from_slice(&scheme.to_le_bytes());
+        header.extend_from_slice(&(beside as u64).to_le_bytes());
+        header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
+        out.write_all(&header)?;
+        let (fingerprints, ids) = (Vec::new(), Vec::new());
+        Ok(Self {
+            out,
+            beside,
+            fingerprints,
+            ids,
+            texts: String::new(),
+            chunks: 0,
+            count: 0,
+        })
+    }
+
+    /// Adds a fingerprint and its id; in a file of texts, the number as a text.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn push(&mut self, fingerprint: u64, id: u64) -> Result<(), FileError> {
+        match self.beside {
+            Beside::Nothing => {}
+            Beside::Numbers => self.ids.push(id),
+            Beside::Texts => return self.push_text(fingerprint, &id.to_string()),
+        }
+        self.add(fingerprint)
+    }
+
+    /// Adds a fingerprint and the text that is its id, which is dropped unless the file is one of texts.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::LongId`] and those of the output.
+    pub fn push_text(&mut self, fingerprint: u64, id: &str) -> Result<(), FileError> {
+        if self.beside == Beside::Texts {
+            if id.len() > LONGEST_ID {
+                return Err(FileError::LongId(id.len()));
+            }
+            self.texts.push_str(id);
+            self.ids.push(self.texts.len() as u64);
+        }
+        self.add(fingerprint)
+    }
+
+    fn add(&mut self, fingerprint: u64) -> Result<(), FileError> {
+        self.fingerprints.push(fingerprint);
+        if self.fingerprints.len() == CHUNK || self.texts.len() >= CHUNK_TEXTS {
+            self.end_chunk()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn end_chunk(&mut self) -> Result<(), FileError> {
+        let mut chunk = (self.fingerprints.len() as u64).to_le_bytes().to_vec();
+        let numbers = self.fingerprints.iter().chain(&self.ids);
+        chunk.extend(numbers.flat_map(|number| number.to_le_bytes()));
+        chunk.extend_from_slice(self.texts.as_bytes());
+        chunk.resize(chunk.len().next_multiple_of(8), 0);
+        let check = xxh3_64_with_seed(&chunk, self.chunks);
+        chunk.extend_from_slice(&check.to_le_bytes());
+        self.out.write_all(&chunk)?;
+        self.chunks += 1;
+        self.count += self.fingerprints.len() as u64;
+        self.fingerprints.clear();
+        self.ids.clear();
+        self.texts.clear();
+        Ok(())
+    }
+
+    /// Writes the end, and gives the output back, flushed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn finish(mut self) -> Result<W, FileError> {
+        if !self.fingerprints.is_empty() {
+            self.end_chunk()?;
+        }
+        let mut end = [0_u64, self.count].map(u64::to_le_bytes).concat();
+        let check = xxh3_64_with_seed(&end, self.chunks);
+        end.extend_from_slice(&check.to_le_bytes());
+        self.out.write_all(&end)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// Reads a fingerprint file in one pass.
+#[derive(Debug)]
+pub struct FingerprintReader<R: Read> {
+    input: R,
+    scheme: u64,
+    beside: Beside,
+    offset: u64,
+    chunks: u64,
+    count: u64,
+    finished: bool,
+    bytes: Vec<u8>,
+    fingerprints: Vec<u64>,
+    ids: Vec<u64>,
+}
+
+/// Some fingerprints of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'a> {
+    /// The fingerprints, in the order of the file.
+    pub fingerprints: &'a [u64],
+    /// Their ids where these are numbers, else empty.
+    pub ids: &'a [u64],
+    /// Their ids where these are texts, back to back, else empty.
+    pub texts: &'a str,
+    /// Where each of the texts ends.
+    pub ends: &'a [u64],
+}
+
+impl<R: Read> FingerprintReader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when it is not that of a fingerprint file of a known version.
+    pub fn new(mut input: R) -> Result<Self, FileError> {
+        let mut header = [0; HEADER];
+        read_or_cut(&mut input, &mut header, 0)?;
+        if header[..4] != MAGIC {
+            return Err(FileError::NotOurs {
+                expected: "fingerprint file",
+                magic: "LKFP",
+            });
+        }
+        let found = number(&header[4..8]) as u32;
+        if !(1..=VERSION).contains(&found) {
+            return Err(FileError::Version {
+                kind: "fingerprint file",
+                found,
+                known: VERSION,
+            });
+        }
+        let beside = Beside::of_flags(number(&header[16..24]));
+        let beside = beside.filter(|beside| beside.version() == found);
+        let whole = xxh3_64(&header[..24]) == number(&header[24..]);
+        let what = "the header does not match its check";
+        let beside = beside
+            .filter(|_| whole)
+            .ok_or(FileError::Damaged { offset: 0, what })?;
+        Ok(Self {
+            input,
+            scheme: number(&header[8..16]),
+            beside,
+            offset: HEADER as u64,
+            chunks: 0,
+            count: 0,
+            finished: false,
+            bytes: Vec::new(),
+            fingerprints: Vec::new(),
+            ids: Vec::new(),
+        })
+    }
+
+    /// The scheme of the fingerprints.
+    pub fn scheme(&self) -> u64 {
+        self.scheme
+    }
+
+    /// Whether each fingerprint has an id.
+    pub fn has_ids(&self) -> bool {
+        self.beside != Beside::Nothing
+    }
+
+    /// Whether each fingerprint has an id that is a text.
+    pub fn has_texts(&self) -> bool {
+        self.beside == Beside::Texts
+    }
+
+    /// Refuses fingerprints of another scheme than `wanted`.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::OtherScheme`].
+    pub fn ensure_scheme(&self, wanted: u64) -> Result<(), FileError> {
+        let found = self.scheme;
+        if found == wanted {
+            Ok(())
+        } else {
+            Err(FileError::OtherScheme { found, wanted })
+        }
+    }
+
+    /// The next fingerprints; `None` after the last, when the end of the file has been checked too.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when the chunk is damaged or cut off, or reading fails.
+    pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>, FileError> {
+        if self.finished {
+            return Ok(None);
+        }
+        let start = self.offset;
+        let damaged = |what| FileError::Damaged {
+            offset: start,
+            what,
+        };
+        self.bytes.clear();
+        self.read(8)?;
+        let count = number(&self.bytes);
+        if count > LARGEST_CHUNK {
+            return Err(damaged("the chunk has an impossible size"));
+        }
+        let numbers = if count == 0 {
+            1
+        } else {
+            count * (1 + u64::from(self.has_ids()))
+        };
+        self.read(8 * numbers as usize)?;
+        let texts = if count > 0 && self.has_texts() {
+            let length = number(&self.bytes[self.bytes.len() - 8..]);
+            if length > LARGEST_TEXTS {
+                return Err(damaged("the ids of the chunk have an impossible size"));
+            }
+            length as usize
+        } else {
+            0
+        };
+        self.read(texts.next_multiple_of(8) + 8)?;
+        let (body, check) = self.bytes.split_at(self.bytes.len() - 8);
+        if xxh3_64_with_seed(body, self.chunks) != number(check) {
+            return Err(damaged("the chunk does not match its check"));
+        }
+        let mut numbers = body[8..].chunks_exact(8).map(number);
+        if count == 0 {
+            self.finished = true;
+            let all = numbers.next() == Some(self.count);
+            return if all {
+                Ok(None)
+            } else {
+                Err(damaged("fingerprints are missing"))
+            };
+        }
+        self.fingerprints.clear();
+        self.fingerprints
+            .extend(numbers.by_ref().take(count as usize));
+        let ids = if self.has_ids() { count as usize } else { 0 };
+        self.ids.clear();
+        self.ids.extend(numbers.by_ref().take(ids));
+        self.chunks += 1;
+        self.count += count;
+        let texts = &self.bytes[8 + 8 * (count as usize + ids)..][..texts];
+        let texts = std::str::from_utf8(texts).map_err(|_| damaged("an id is not UTF-8"))?;
+        let (ids, ends): (&[u64], &[u64]) = match self.beside {
+            Beside::Texts => (&[], &self.ids),
+            _ => (&self.ids, &[]),
+        };
+        let mut start = 0;
+        let whole = ends.iter().all(|&end| {
+            let fits = start <= end && texts.is_char_boundary(end as usize);
+            start = end;
+            fits
+        });
+        if !whole {
+            return Err(damaged("an id ends where none can"));
+        }
+        Ok(Some(Chunk {
+            fingerprints: &self.fingerprints,
+            ids,
+            texts,
+            ends,
+        }))
+    }
+
+    /// Appends so many bytes to those of the chunk.
+    fn read(&mut self, count: usize) -> Result<(), FileError> {
+        let from = self.bytes.len();
+        self.bytes.resize(from + count, 0);
+        read_or_cut(&mut self.input, &mut self.bytes[from..], self.offset)?;
+        self.offset += count as u64;
+        Ok(())
+    }
+}

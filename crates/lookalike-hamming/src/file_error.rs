@@ -1,0 +1,105 @@
+//! What can be wrong with a fingerprint file or archive, and the reading of their numbers.
+
+use std::io::{self, Read};
+
+/// What is wrong with a fingerprint file or archive.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The medium failed.
+    #[error("reading or writing fingerprints")]
+    Io(#[from] io::Error),
+    /// The first bytes are not those of this kind of file.
+    #[error("not a {expected}: it does not begin with {magic:?}")]
+    NotOurs {
+        /// The kind of file.
+        expected: &'static str,
+        /// What such a file begins with.
+        magic: &'static str,
+    },
+    /// A version that this program does not know.
+    #[error(
+        "version {found} of the {kind} format is not known; this program reads versions up to {known}"
+    )]
+    Version {
+        /// The kind of file.
+        kind: &'static str,
+        /// Version of the file.
+        found: u32,
+        /// Version that is read here.
+        known: u32,
+    },
+    /// Fingerprints of another scheme.
+    #[error(
+        "the file holds fingerprints of scheme {found:016x}, not {wanted:016x}: they cannot be compared"
+    )]
+    OtherScheme {
+        /// Scheme of the file.
+        found: u64,
+        /// Scheme that was asked for.
+        wanted: u64,
+    },
+    /// Codes of another width.
+    #[error("the file holds codes of {found} bits, not {wanted}")]
+    OtherWidth {
+        /// Width of the file.
+        found: u32,
+        /// Width that was asked for.
+        wanted: u32,
+    },
+    /// A check failed, or something impossible was read.
+    #[error("damaged at byte {offset}: {what}")]
+    Damaged {
+        /// Where the damaged part begins.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The file ends too early.
+    #[error("cut off at byte {offset}")]
+    Cut {
+        /// Where it ends.
+        offset: u64,
+    },
+    /// Fingerprints that must be ascending are not.
+    #[error("fingerprint {at} is less than the one before it: sort them first")]
+    NotSorted {
+        /// Position of the fingerprint.
+        at: u64,
+    },
+    /// An id that no file takes.
+    #[error("an id of {0} bytes is too long for a fingerprint file; the most are 125829120")]
+    LongId(usize),
+    /// A size out of range.
+    #[error("blocks of {0} bytes are not possible; choose 64 to 65536")]
+    BlockSize(u32),
+}
+
+/// A little-endian number of at most eight bytes.
+pub(super) fn number(bytes: &[u8]) -> u64 {
+    let mut whole = [0; 8];
+    whole[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(whole)
+}
+
+/// Fills `bytes`; a file that ends before is cut off.
+pub(super) fn read_or_cut(
+    input: &mut impl Read,
+    bytes: &mut [u8],
+    offset: u64,
+) -> Result<(), FileError> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match input.read(&mut bytes[filled..]) {
+            Ok(0) => {
+                return Err(FileError::Cut {
+                    offset: offset + filled as u64,
+                });
+            }
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

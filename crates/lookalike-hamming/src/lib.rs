@@ -1,0 +1,155 @@
+//! Exact Hamming search over fingerprints of 32, 64 and 128 bits.
+//!
+//! An index finds every stored code that differs from a query in at most k bits, and nothing else: [`TableIndex`] in memory,
+//! [`IndexFile`] on disk. [`self_join`] and [`BatchJoin`] find all close pairs without an index. [`plan`] lists the table
+//! designs for a collection with what each costs.
+//!
+//! ```
+//! use lookalike_hamming::{HammingIndex, Limits, TableIndex, plan};
+//!
+//! let codes: Vec<u64> = (0..10_000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+//! let plans = plan(codes.len() as u64, 64, 3, &Limits::default(), &Default::default());
+//! let cheapest = plans.iter().find(|costed| costed.cheapest).expect("a scan always fits");
+//! let index = TableIndex::build(&codes, &cheapest.design, cheapest.layout)?;
+//!
+//! let mut found = Vec::new();
+//! index.search(codes[7] ^ 0b101, 3, &mut |code, distance| found.push((code, distance)))?;
+//! assert_eq!(found, [(codes[7], 2)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Distances are inclusive everywhere. Each distinct code is stored and reported once. Codes are bare integers ([`Code`]): what
+//! they mean is the caller's affair, and files keep a number of the caller's that names it, the *scheme*.
+//!
+//! # Modules
+//!
+//! 1. `design`: which bits of a code are the key of each table, and how many errors a probe
+//!    forgives; `family` lists the ways to choose them, `nested` the recursion of Manku, Jain, Das Sarma (WWW 2007).
+//! 2. `plan`: all designs for so many fingerprints, what each costs (`cost`), the cheapest.
+//! 3. `table`, `index`: the tables in memory, in one of three layouts ([`Layout`]), and their search.
+//! 4. `self_join`: all pairs of a collection without an index; `batch`: all pairs of a streamed
+//!    file and a set of queries.
+//! 5. `stored`: an index as a file; `archive`: the paper's compressed table, and `file`: fingerprint files; `analysis`:
+//!    how evenly fingerprints are spread.
+//!
+//! Two slow relatives stay as measures: [`LinearScan`] is the definition that every index is
+//! tested against, [`SortedTables`] the paper's binary and interpolation search.
+
+mod analysis;
+mod archive;
+mod batch;
+mod build;
+mod code;
+mod cost;
+mod design;
+mod entropy;
+mod family;
+mod file;
+mod file_error;
+mod huffman;
+mod ids;
+mod index;
+mod kernel;
+mod layout;
+mod nested;
+mod plan;
+mod scan;
+mod scatter;
+mod section;
+mod self_join;
+mod sorted;
+mod stored;
+mod table;
+
+pub use analysis::{Analysis, Analyzer, RANGES, Spike, candidates};
+pub use archive::{Archive, ArchiveReader, ArchiveWriter, DEFAULT_BLOCK_BYTES, Gaps};
+pub use batch::{BatchJoin, BatchLimits, JoinScratch};
+pub use build::{BuildError, CodeSource};
+pub use code::{Code, Word};
+pub use cost::{Constants, Costs, calibrate, neighbours};
+pub use design::{Design, NoSuchDesign, TableKey};
+pub use entropy::BitBalance;
+pub use family::{Family, Group, Kind};
+pub use file::{Chunk, FingerprintReader, FingerprintWriter};
+pub use file_error::FileError;
+pub use index::{BucketLoads, BuildLimits, TableIndex};
+pub use kernel::Level;
+#[doc(hidden)]
+pub use kernel::{
+    Dense, Extent, Flipped, Line, LineTable, LineVisitor, Located, OnceTable, PackedTable, Run,
+    Split,
+};
+pub use layout::Layout;
+pub use nested::{Nesting, fewest_tables, longest_prefix};
+pub use plan::{Costed, Limits, designs, plan};
+pub use scan::LinearScan;
+pub use section::{HeldBytes, hold, room_to_hold};
+pub use self_join::{SelfJoinLimits, self_join};
+pub use sorted::{Lookup, SortedTables};
+pub use stored::{IdTexts, IndexFile, IndexFileWriter};
+
+/// Codes that can be searched by Hamming distance; sealed.
+///
+/// Every implementation equals [`LinearScan`] for every radius up to its own.
+pub trait HammingIndex: code::sealed::Sealed {
+    /// What is stored.
+    type Code: Code;
+
+    /// How many distinct codes are stored.
+    fn len(&self) -> usize;
+
+    /// Whether nothing is stored.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The largest radius of a search.
+    fn radius(&self) -> u32;
+
+    /// Visits every stored code within `radius` of `query`, inclusive, each once, with its distance.
+    /// The order is the same in every run, and otherwise not promised. No memory is allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`RadiusTooLarge`] when `radius` is larger than [`HammingIndex::radius`].
+    fn search(
+        &self,
+        query: Self::Code,
+        radius: u32,
+        visit: &mut dyn FnMut(Self::Code, u32),
+    ) -> Result<Effort, RadiusTooLarge>;
+}
+
+/// What a search did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Buckets looked at.
+    pub probes: u64,
+    /// Codes compared.
+    pub candidates: u64,
+}
+
+/// A search beyond the radius that an index answers completely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("radius {asked} is larger than the {built} that the index was built for")]
+pub struct RadiusTooLarge {
+    /// The radius of the search.
+    pub asked: u32,
+    /// The radius of the index.
+    pub built: u32,
+}
+
+impl RadiusTooLarge {
+    fn check(asked: u32, built: u32) -> Result<(), Self> {
+        if asked > built {
+            Err(Self { asked, built })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

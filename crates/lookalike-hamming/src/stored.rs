@@ -1,0 +1,330 @@
+//! An index as a file: written table by table, opened in place.
+//!
+//! [`IndexFileWriter`] builds the tables of a design one after the other and writes each before the
+//! next, so that a build needs the memory of one table and some scratch. [`IndexFile`] reads bytes
+//! that the caller has mapped or read, and searches them by the same code as an index in memory.
+//!
+//! # Bytes
+//!
+//! All numbers little-endian; checks are XXH3-64.
+//!
+//! | at | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | `LKIX` |
+//! | 4 | 4 | version: 2 when the tables are dense, else 1 |
+//! | 8 | 8 | scheme id; zero when it is not known |
+//! | 16 | 8 | width of the codes in bits: 32, 64 or 128 |
+//! | 24 | 8 | check of the bytes before |
+//! | 32 | 32 | zeros |
+//! | 64 | | sections, each from a multiple of 64 bytes on; each table, with the ids beside, ends at a multiple of 65536 |
+//! | D | 8 each | directory: see below |
+//! | | 8, 8 | D; numbers of the directory |
+//! | | 8 | check of the directory |
+//! | | 8 | check of the 24 bytes before |
+//!
+//! The directory is a list of 64-bit numbers: width in bits; radius; layout (0 packed, 1 lines, 2 dense); the
+//! family of the design (0 scan, 1 groups, 2 nested, 3 biplane, 4 affine, 5 projective), how many
+//! numbers describe it, and these (of each group: errors, blocks, chosen; of each level: blocks); 1 if
+//! the scheme is known, else 0; scheme id; fingerprints that were read; different ones among them;
+//! number of tables; of each table: key mask (low, high half), address mask (low, high), budget, offset
+//! and length of three sections; 1 if there are ids, else 0; offset and length of their three sections;
+//! D / 65536; and for each 65536 bytes before D their check, seeded with their number from zero.
+//!
+//! Sections of a packed table: the rank of the first entry of each bucket, and of the end (4 bytes
+//! each); entries, back to back, and eight bytes more; nothing. Of a table in lines: with ids the rank
+//! of the first entry of each bucket (4 each), else nothing; a line of 64 bytes for each bucket;
+//! entries beside lines. An entry holds the bits outside the address mask, from the lowest to the
+//! highest, in as few whole bytes as they fit; those of a bucket ascend. A line holds as many entries as fit
+//! 60 bytes; its last four bytes are the number of entries or, above what fits, one more than that plus
+//! the place beside, in units of 16 bytes, of: the number of all entries of the bucket (4), those that
+//! are not in the line.
+//!
+//! Of a dense table: how many entries there are before each 64th bucket, and in all (4 bytes each); for each bucket in
+//! turn a zero bit for each of its entries and a one bit; entries, back to back, each as the bits outside the address
+//! mask. Bits begin at the lowest of each byte; the last two sections have zeros up to a whole byte and 24 bytes more.
+//!
+//! Sections of the ids: number of the first document of each rank, and of the end (4 each); end of the
+//! id of each document (8 each); the ids, UTF-8, back to back. The rank of a code is the number of
+//! entries before it in the first table; documents with equal codes are ordered by id.
+
+use super::code::{Code, Word};
+use super::design::Design;
+use super::file_error::{FileError, number};
+use super::index::TableIndex;
+use super::layout::Layout;
+use super::section::HeldBytes;
+use super::table::Table;
+use std::marker::PhantomData;
+use std::ops::Range;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+mod directory;
+mod write;
+
+use directory::{Directory, StoredTable};
+pub use write::{IdTexts, IndexFileWriter};
+
+const MAGIC: [u8; 4] = *b"LKIX";
+/// The newest version, which begins with dense tables; all others are written as version 1.
+const VERSION: u32 = 2;
+const HEAD: usize = 64;
+const TRAILER: usize = 32;
+/// Bytes under one check.
+const PAGE: usize = 1 << 16;
+
+/// The first bytes of every file.
+fn head(scheme: Option<u64>, bits: u32, layout: Layout) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    let version = if layout == Layout::Dense { VERSION } else { 1 };
+    head[..4].copy_from_slice(&MAGIC);
+    head[4..8].copy_from_slice(&version.to_le_bytes());
+    head[8..16].copy_from_slice(&scheme.unwrap_or(0).to_le_bytes());
+    head[16..24].copy_from_slice(&u64::from(bits).to_le_bytes());
+    let check = xxh3_64(&head[..24]);
+    head[24..32].copy_from_slice(&check.to_le_bytes());
+    head
+}
+
+/// What a fingerprint file, archive or index says of itself in its first bytes.
+fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
+    let Some(head) = bytes.first_chunk::<HEAD>() else {
+        let offset = bytes.len() as u64;
+        return Err(FileError::Cut { offset });
+    };
+    if head[..4] != MAGIC {
+        return Err(FileError::NotOurs {
+            expected: "fingerprint index",
+            magic: "LKIX",
+        });
+    }
+    let found = number(&head[4..8]) as u32;
+    if !(1..=VERSION).contains(&found) {
+        return Err(FileError::Version {
+            kind: "index",
+            found,
+            known: VERSION,
+        });
+    }
+    if xxh3_64(&head[..24]) != number(&head[24..32]) {
+        let what = "the header does not match its check";
+        return Err(FileError::Damaged { offset: 0, what });
+    }
+    Ok(number(&head[16..24]) as u32)
+}
+
+/// An index in a file that is held in memory.
+///
+/// [`IndexFile::open`] checks the directory and all bucket starts, so that no search can go astray;
+/// entries are checked by [`IndexFile::verify`], ids whenever they are read.
+#[derive(Clone)]
+pub struct IndexFile<C: Code> {
+    bytes: HeldBytes,
+    directory: Directory,
+    index: TableIndex<C>,
+    code: PhantomData<C>,
+}
+
+impl<C: Code> IndexFile<C> {
+    /// The width of the codes of a file, from its first bytes: which `C` it can be opened with.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when these are not the first 64 bytes of an index of a known version.
+    pub fn width(first: &[u8]) -> Result<u32, FileError> {
+        check_head(first)
+    }
+
+    /// Opens the bytes of a whole file. Linear in the number of buckets for [`Layout::Packed`] and
+    /// [`Layout::Dense`], constant for [`Layout::Lines`].
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when the bytes are no whole index of a known version for codes of this width.
+    pub fn open(bytes: HeldBytes) -> Result<Self, FileError> {
+        let whole = (*bytes).as_ref();
+        let found = check_head(whole)?;
+        if found != C::Word::BITS {
+            let wanted = C::Word::BITS;
+            return Err(FileError::OtherWidth { found, wanted });
+        }
+        let directory = Directory::read(whole)?;
+        let inconsistent = FileError::Damaged {
+            offset: directory.offset,
+            what: "the tables do not fit what the directory says of them",
+        };
+        if directory.bits != found
+            || head(directory.scheme, found, directory.layout) != whole[..HEAD]
+        {
+            return Err(inconsistent);
+        }
+        // What leads a search to its entries.
+        let leading = match directory.layout {
+            Layout::Packed => 0..1,
+            Layout::Lines => 0..0,
+            Layout::Dense => 0..2,
+        };
+        for table in &directory.tables {
+            for section in &table.sections[leading.clone()] {
+                directory.check(whole, section)?;
+            }
+        }
+        let layout = directory.layout;
+        let tables = directory.tables.iter().map(|stored| {
+            let table = Table::held(
+                &stored.key,
+                stored.address,
+                layout,
+                &bytes,
+                &stored.sections,
+            );
+            table
+                .filter(|table| layout == Layout::Lines || table.len() as u64 == directory.distinct)
+        });
+        let tables: Option<Vec<_>> = tables.collect();
+        let design = Design::stored(
+            found,
+            directory.radius,
+            directory.family.clone(),
+            directory.tables.iter().map(|table| table.key).collect(),
+        );
+        let distinct = directory.distinct as usize;
+        let tables = tables.ok_or(inconsistent)?;
+        Ok(Self {
+            index: TableIndex::of_tables(design, layout, tables, distinct),
+            bytes,
+            directory,
+            code: PhantomData,
+        })
+    }
+
+    /// The tables, to be searched.
+    pub fn index(&self) -> &TableIndex<C> {
+        &self.index
+    }
+
+    /// The scheme of the fingerprints, where it is known.
+    pub fn scheme(&self) -> Option<u64> {
+        self.directory.scheme
+    }
+
+    /// How many fingerprints were read, equal ones included.
+    pub fn documents(&self) -> u64 {
+        self.directory.documents
+    }
+
+    /// Whether there are ids beside the fingerprints.
+    pub fn has_ids(&self) -> bool {
+        self.directory.ids.is_some()
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        (*self.bytes).as_ref().len() as u64
+    }
+
+    /// Appends the ids of a code to `ids`, ascending; none when it is not stored.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Damaged`] with the place, when what was read does not match its check.
+    pub fn ids<'a>(&'a self, code: C, ids: &mut Vec<&'a str>) -> Result<(), FileError> {
+        let Some([firsts, ends, texts]) = &self.directory.ids else {
+            return Ok(());
+        };
+        let Some(rank) = self.index.rank(code) else {
+            return Ok(());
+        };
+        let bounds = self.part(firsts, rank * 4..(rank + 2) * 4)?;
+        let [first, end] = [&bounds[..4], &bounds[4..]].map(|at| number(at) as usize);
+        // The end of the id before the first, which begins there, unless there is none.
+        let told = first.saturating_sub(1) * 8..end * 8;
+        let mut told = self
+            .part(ends, told)?
+            .chunks_exact(8)
+            .map(|end| number(end) as usize);
+        let mut start = if first == 0 {
+            0
+        } else {
+            told.next().unwrap_or(0)
+        };
+        for end in told {
+            let text = self.part(texts, start..end)?;
+            ids.push(std::str::from_utf8(text).map_err(|_| FileError::Damaged {
+                offset: (texts.start + start) as u64,
+                what: "an id is not UTF-8",
+            })?);
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Visits every code with the number of its copies, in the order of
+    /// [`TableIndex::for_each`]; each counts as one where there are no ids.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Damaged`] when the counts do not match their check.
+    pub fn copies(&self, visit: &mut dyn FnMut(C, u64)) -> Result<(), FileError> {
+        let Some([firsts, ..]) = &self.directory.ids else {
+            self.index.for_each(&mut |code| visit(code, 1));
+            return Ok(());
+        };
+        let whole = (*self.bytes).as_ref();
+        self.directory.check(whole, firsts)?;
+        let mut firsts = whole[firsts.clone()].chunks_exact(4).map(number);
+        let mut first = firsts.next().unwrap_or(0);
+        self.index.for_each(&mut |code| {
+            let end = firsts.next().unwrap_or(first);
+            visit(code, end.saturating_sub(first));
+            first = end;
+        });
+        Ok(())
+    }
+
+    /// A part of a section, after a check of its pages.
+    fn part(&self, section: &Range<usize>, part: Range<usize>) -> Result<&[u8], FileError> {
+        let inside = part.start <= part.end && part.end <= section.len();
+        let at = section.start + part.start..section.start + part.end;
+        if !inside {
+            let (offset, what) = (section.start as u64, "ids lie outside of their section");
+            return Err(FileError::Damaged { offset, what });
+        }
+        let whole = (*self.bytes).as_ref();
+        self.directory.check(whole, &at)?;
+        Ok(&whole[at])
+    }
+
+    /// Checks every byte.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Damaged`] with the place of the first page that does not match its check.
+    pub fn verify(&self) -> Result<(), FileError> {
+        let whole = (*self.bytes).as_ref();
+        self.directory
+            .check(whole, &(0..self.directory.offset as usize))
+    }
+}
+
+impl Directory {
+    /// Checks the pages that a range of the file touches.
+    fn check(&self, whole: &[u8], range: &Range<usize>) -> Result<(), FileError> {
+        for page in range.start / PAGE..range.end.div_ceil(PAGE) {
+            let bytes = &whole[page * PAGE..(page + 1) * PAGE];
+            if self.pages.get(page) != Some(&xxh3_64_with_seed(bytes, page as u64)) {
+                let offset = (page * PAGE) as u64;
+                let what = "these 65536 bytes do not match their check";
+                return Err(FileError::Damaged { offset, what });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<C: Code> std::fmt::Debug for IndexFile<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("IndexFile");
+        shown.field("bytes", &self.bytes());
+        shown.field("design", self.index.design()).finish()
+    }
+}

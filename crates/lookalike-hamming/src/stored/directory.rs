@@ -1,0 +1,223 @@
+//! The directory of an index file: what stands where, and the check of every page.
+
+use super::super::design::TableKey;
+use super::super::family::{Family, Group};
+use super::super::file_error::{FileError, number};
+use super::super::layout::Layout;
+use super::{HEAD, PAGE, TRAILER};
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Everything that is known of the sections of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Directory {
+    /// Where the directory begins, a multiple of [`PAGE`].
+    pub(super) offset: u64,
+    pub(super) bits: u32,
+    pub(super) radius: u32,
+    pub(super) layout: Layout,
+    pub(super) family: Family,
+    pub(super) scheme: Option<u64>,
+    pub(super) documents: u64,
+    pub(super) distinct: u64,
+    pub(super) tables: Vec<StoredTable>,
+    pub(super) ids: Option<[Range<usize>; 3]>,
+    /// The check of each page.
+    pub(super) pages: Vec<u64>,
+}
+
+/// One table of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct StoredTable {
+    pub(super) key: TableKey,
+    pub(super) address: u128,
+    pub(super) sections: [Range<usize>; 3],
+}
+
+impl Directory {
+    /// The directory and what follows it.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let numbers = self.numbers();
+        let mut bytes: Vec<u8> = numbers
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect();
+        let check = xxh3_64(&bytes);
+        let mut trailer = Vec::with_capacity(TRAILER);
+        for number in [self.offset, numbers.len() as u64, check] {
+            trailer.extend_from_slice(&number.to_le_bytes());
+        }
+        trailer.extend_from_slice(&xxh3_64(&trailer).to_le_bytes());
+        bytes.extend_from_slice(&trailer);
+        bytes
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        let (tag, family) = family_numbers(&self.family);
+        let layout = match self.layout {
+            Layout::Packed => 0,
+            Layout::Lines => 1,
+            Layout::Dense => 2,
+        };
+        let mut numbers = vec![self.bits.into(), self.radius.into(), layout];
+        numbers.extend([tag, family.len() as u64]);
+        numbers.extend(family);
+        numbers.extend([self.scheme.is_some().into(), self.scheme.unwrap_or(0)]);
+        numbers.extend([self.documents, self.distinct, self.tables.len() as u64]);
+        for table in &self.tables {
+            for mask in [table.key.mask, table.address] {
+                numbers.extend([mask as u64, (mask >> 64) as u64]);
+            }
+            numbers.push(table.key.budget.into());
+            numbers.extend(table.sections.iter().flat_map(place));
+        }
+        numbers.push(self.ids.is_some().into());
+        numbers.extend(self.ids.iter().flatten().flat_map(place));
+        numbers.push(self.pages.len() as u64);
+        numbers.extend(&self.pages);
+        numbers
+    }
+
+    /// Reads and checks the directory of a whole file.
+    pub(super) fn read(whole: &[u8]) -> Result<Self, FileError> {
+        let length = whole.len() as u64;
+        if whole.len() < HEAD + TRAILER {
+            return Err(FileError::Cut { offset: length });
+        }
+        let trailer = &whole[whole.len() - TRAILER..];
+        let offset = number(&trailer[..8]);
+        if xxh3_64(&trailer[..24]) != number(&trailer[24..]) {
+            return Err(FileError::Damaged {
+                offset: length - TRAILER as u64,
+                what: "the end of the file is missing or does not match its check",
+            });
+        }
+        if offset > length {
+            return Err(FileError::Cut { offset: length });
+        }
+        Self::read_at(&whole[offset as usize..], offset)
+    }
+
+    /// Reads and checks a directory and what follows it, which stand at `offset` of a file.
+    pub(super) fn read_at(bytes: &[u8], offset: u64) -> Result<Self, FileError> {
+        let wrong = |what| FileError::Damaged { offset, what };
+        let cut = FileError::Cut {
+            offset: offset + bytes.len() as u64,
+        };
+        let Some((bytes, trailer)) = bytes.split_last_chunk::<TRAILER>() else {
+            return Err(cut);
+        };
+        let told = [0, 8, 16].map(|at| number(&trailer[at..at + 8]));
+        if told[0] != offset || told[1].checked_mul(8) != Some(bytes.len() as u64) {
+            return Err(cut);
+        }
+        if xxh3_64(bytes) != told[2] || xxh3_64(&trailer[..24]) != number(&trailer[24..]) {
+            return Err(wrong("the directory does not match its check"));
+        }
+        let numbers: Vec<u64> = bytes.chunks_exact(8).map(number).collect();
+        let parsed = Self::parse(&mut numbers.into_iter(), offset);
+        parsed.ok_or(wrong("the directory contradicts itself"))
+    }
+
+    fn parse(numbers: &mut impl Iterator<Item = u64>, offset: u64) -> Option<Self> {
+        let bits = u32::try_from(numbers.next()?).ok()?;
+        let radius = u32::try_from(numbers.next()?).ok()?;
+        let layout = match numbers.next()? {
+            0 => Layout::Packed,
+            1 => Layout::Lines,
+            2 => Layout::Dense,
+            _ => return None,
+        };
+        let family = read_family(numbers)?;
+        let known = numbers.next()? == 1;
+        let scheme = Some(numbers.next()?).filter(|_| known);
+        let (documents, distinct) = (numbers.next()?, numbers.next()?);
+        let count = numbers.next()?;
+        let tables = (0..count).map(|_| read_table(numbers, offset));
+        let tables = tables.collect::<Option<Vec<_>>>()?;
+        let ids = match numbers.next()? {
+            0 => None,
+            _ => Some(read_places(numbers, offset)?),
+        };
+        let pages = numbers.next()?;
+        let pages: Vec<u64> = numbers.by_ref().take(pages as usize).collect();
+        let whole = pages.len() as u64 * PAGE as u64 == offset && numbers.next().is_none();
+        whole.then_some(Self {
+            offset,
+            bits,
+            radius,
+            layout,
+            family,
+            scheme,
+            documents,
+            distinct,
+            tables,
+            ids,
+            pages,
+        })
+    }
+}
+
+/// Offset and length.
+fn place(section: &Range<usize>) -> [u64; 2] {
+    [section.start as u64, section.len() as u64]
+}
+
+fn read_places(numbers: &mut impl Iterator<Item = u64>, limit: u64) -> Option<[Range<usize>; 3]> {
+    let mut place = || {
+        let (start, length) = (numbers.next()?, numbers.next()?);
+        let end = start.checked_add(length).filter(|&end| end <= limit)?;
+        Some(start as usize..end as usize)
+    };
+    Some([place()?, place()?, place()?])
+}
+
+fn read_table(numbers: &mut impl Iterator<Item = u64>, limit: u64) -> Option<StoredTable> {
+    let mut mask = || {
+        let (low, high) = (numbers.next()?, numbers.next()?);
+        Some(u128::from(high) << 64 | u128::from(low))
+    };
+    let (mask, address) = (mask()?, mask()?);
+    let budget = u32::try_from(numbers.next()?).ok()?;
+    let small = address.count_ones() <= 32 && address & !mask == 0;
+    Some(StoredTable {
+        key: TableKey { mask, budget },
+        address: Some(address).filter(|_| small)?,
+        sections: read_places(numbers, limit)?,
+    })
+}
+
+fn family_numbers(family: &Family) -> (u64, Vec<u64>) {
+    let of_group = |group: &Group| [group.errors, group.blocks, group.chosen].map(u64::from);
+    match family {
+        Family::Scan => (0, Vec::new()),
+        Family::Groups(groups) => (1, groups.iter().flat_map(of_group).collect()),
+        Family::Nested(levels) => (2, levels.iter().map(|&level| level.into()).collect()),
+        Family::Biplane => (3, Vec::new()),
+        Family::Affine => (4, Vec::new()),
+        Family::Projective => (5, Vec::new()),
+    }
+}
+
+fn read_family(numbers: &mut impl Iterator<Item = u64>) -> Option<Family> {
+    let (tag, count) = (numbers.next()?, numbers.next()?);
+    let told: Vec<u32> = numbers
+        .by_ref()
+        .take(count as usize)
+        .map(|n| n as u32)
+        .collect();
+    let groups = told.chunks_exact(3).map(|group| Group {
+        errors: group[0],
+        blocks: group[1],
+        chosen: group[2],
+    });
+    match (tag, told.len()) {
+        (0, 0) => Some(Family::Scan),
+        (1, _) if told.len().is_multiple_of(3) => Some(Family::Groups(groups.collect())),
+        (2, _) => Some(Family::Nested(told)),
+        (3, 0) => Some(Family::Biplane),
+        (4, 0) => Some(Family::Affine),
+        (5, 0) => Some(Family::Projective),
+        _ => None,
+    }
+}

@@ -1,0 +1,343 @@
+//! Writing an index file in one pass, table by table; an interrupted build goes on after the last
+//! whole table.
+
+use super::super::build::{BuildError, CodeSource};
+use super::super::code::{Code, Word};
+use super::super::design::Design;
+use super::super::file_error::FileError;
+use super::super::index::{BuildLimits, Builder};
+use super::super::layout::Layout;
+use super::super::table::Table;
+use super::{Directory, HEAD, PAGE, StoredTable, head};
+use std::io::{self, Write};
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The ids of all codes of a source, in its order.
+#[derive(Clone, Copy, Debug)]
+pub struct IdTexts<'a> {
+    /// The ids, back to back.
+    pub texts: &'a str,
+    /// Where each of them ends.
+    pub ends: &'a [u64],
+}
+
+impl<'a> IdTexts<'a> {
+    fn of(&self, document: usize) -> &'a str {
+        let start = document
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before]);
+        &self.texts[start as usize..self.ends[document] as usize]
+    }
+}
+
+/// Writes an index file. The way of a build: [`IndexFileWriter::new`], then
+/// [`IndexFileWriter::next_table`] until it says that there are no more, then
+/// [`IndexFileWriter::finish`].
+///
+/// After each table, not before the first, [`IndexFileWriter::progress`] tells what is needed to go on from
+/// there.
+#[derive(Debug)]
+pub struct IndexFileWriter<W: Write> {
+    out: Pages<W>,
+    design: Design,
+    directory: Directory,
+}
+
+impl<W: Write> IndexFileWriter<W> {
+    /// Begins a file for codes of the width of `design`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn new(out: W, scheme: Option<u64>, design: &Design, layout: Layout) -> io::Result<Self> {
+        let mut out = Pages {
+            out,
+            page: Vec::with_capacity(PAGE),
+            checks: Vec::new(),
+        };
+        out.write(&head(scheme, design.bits(), layout))?;
+        Ok(Self {
+            out,
+            design: design.clone(),
+            directory: Directory {
+                offset: 0,
+                bits: design.bits(),
+                radius: design.radius(),
+                layout,
+                family: design.family().clone(),
+                scheme,
+                documents: 0,
+                distinct: 0,
+                tables: Vec::new(),
+                ids: None,
+                pages: Vec::new(),
+            },
+        })
+    }
+
+    /// Goes on with an interrupted build: `progress` is what [`IndexFileWriter::progress`] told,
+    /// `written` what the output holds already. Only so many bytes of it are good as are returned
+    /// beside the writer: `out` must be cut to them and go on after them.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when what was written does not match the progress.
+    pub fn resume(out: W, progress: &[u8], written: &[u8]) -> Result<(Self, u64), FileError> {
+        let directory = Directory::from_progress(progress)?;
+        let kept = directory.offset as usize;
+        let Some(written) = written.get(..kept) else {
+            let offset = written.len() as u64;
+            return Err(FileError::Cut { offset });
+        };
+        directory.check(written, &(0..kept))?;
+        let family = directory.family.clone();
+        let design = Design::new(family, directory.bits, directory.radius);
+        let design = design.map_err(|_| FileError::Damaged {
+            offset: 0,
+            what: "the design is not known",
+        })?;
+        let out = Pages {
+            out,
+            page: Vec::with_capacity(PAGE),
+            checks: directory.pages.clone(),
+        };
+        let writer = Self {
+            out,
+            design,
+            directory,
+        };
+        Ok((writer, kept as u64))
+    }
+
+    /// What [`IndexFileWriter::resume`] needs to go on after the tables written so far.
+    pub fn progress(&self) -> Vec<u8> {
+        let directory = self.directory_so_far();
+        let mut bytes = directory.offset.to_le_bytes().to_vec();
+        bytes.extend(directory.to_bytes());
+        bytes
+    }
+
+    /// Where the file goes: to flush it after a table.
+    pub fn output(&mut self) -> &mut W {
+        &mut self.out.out
+    }
+
+    /// How many tables are written.
+    pub fn tables_written(&self) -> usize {
+        self.directory.tables.len()
+    }
+
+    /// Builds and writes the next table; false when all are there. With the first one go the ids,
+    /// as many as the source has codes.
+    ///
+    /// Memory: the table, [`BuildLimits::scratch_bytes`], and for ids eight bytes each.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`]: the source fails or changes, or the output fails.
+    pub fn next_table<C: Code>(
+        &mut self,
+        source: &(impl CodeSource<C> + ?Sized),
+        ids: Option<IdTexts<'_>>,
+        limits: BuildLimits,
+    ) -> Result<bool, BuildError> {
+        let at = self.directory.tables.len();
+        let Some(&key) = self.design.tables().get(at) else {
+            return Ok(false);
+        };
+        if C::Word::BITS != self.design.bits() {
+            return Err(BuildError::OtherWidth {
+                design: self.design.bits(),
+                codes: C::Word::BITS,
+            });
+        }
+        let builder = Builder::look_at(source, self.directory.layout, limits)?;
+        let mut table = if at == 0 {
+            builder.first_table(&key, limits)?
+        } else {
+            builder.table(&key, self.directory.distinct, limits)?
+        };
+        if at == 0 {
+            self.directory.documents = builder.count() as u64;
+            self.directory.distinct = table.len() as u64;
+        } else if table.len() as u64 != self.directory.distinct {
+            return Err(BuildError::Changed);
+        }
+        let ids = ids.filter(|_| at == 0);
+        if ids.is_some() {
+            table.count_ranks();
+        }
+        self.write_table(key, &table)?;
+        if let Some(ids) = ids {
+            self.write_ids(source, &table, ids)?;
+        }
+        self.out.pad(PAGE).map_err(BuildError::Write)?;
+        Ok(true)
+    }
+
+    fn write_table<T: Word>(
+        &mut self,
+        key: super::super::design::TableKey,
+        table: &Table<T>,
+    ) -> Result<(), BuildError> {
+        let sections = table.sections().map(|section| self.out.section(section));
+        let [first, second, third] = sections;
+        let failed = BuildError::Write;
+        let sections = [
+            first.map_err(failed)?,
+            second.map_err(failed)?,
+            third.map_err(failed)?,
+        ];
+        self.directory.tables.push(StoredTable {
+            key,
+            address: table.addressing.address.to_u128(),
+            sections,
+        });
+        Ok(())
+    }
+
+    /// Orders the ids by rank and writes them.
+    fn write_ids<C: Code>(
+        &mut self,
+        source: &(impl CodeSource<C> + ?Sized),
+        table: &Table<C::Word>,
+        ids: IdTexts<'_>,
+    ) -> Result<(), BuildError> {
+        let mut order: Vec<(u32, u32)> = Vec::with_capacity(ids.ends.len());
+        let mut missing = false;
+        source.replay(&mut |codes| {
+            for code in codes {
+                let rank = table.find(code.word());
+                missing |= rank.is_none();
+                order.push((rank.unwrap_or(0) as u32, order.len() as u32));
+            }
+        })?;
+        if missing {
+            return Err(BuildError::Changed);
+        }
+        if order.len() != ids.ends.len() {
+            return Err(BuildError::IdCount {
+                codes: order.len(),
+                ids: ids.ends.len(),
+            });
+        }
+        order.sort_unstable_by(|a, b| {
+            let text = |&(_, document): &(u32, u32)| ids.of(document as usize);
+            a.0.cmp(&b.0).then_with(|| text(a).cmp(text(b)))
+        });
+        let sections = self.id_sections(&order, table.len(), ids);
+        self.directory.ids = Some(sections.map_err(BuildError::Write)?);
+        Ok(())
+    }
+
+    fn id_sections(
+        &mut self,
+        order: &[(u32, u32)],
+        ranks: usize,
+        ids: IdTexts<'_>,
+    ) -> io::Result<[Range<usize>; 3]> {
+        let mut first = 0;
+        let firsts = (0..=ranks as u32).map(|rank| {
+            first += order[first..].partition_point(|&(of, _)| of < rank);
+            first as u32
+        });
+        let firsts = self.out.items(firsts.map(u32::to_le_bytes))?;
+        let mut end = 0;
+        let ends = order.iter().map(|&(_, document)| {
+            end += ids.of(document as usize).len() as u64;
+            end.to_le_bytes()
+        });
+        let ends = self.out.items(ends)?;
+        let texts = order.iter().map(|&(_, document)| ids.of(document as usize));
+        Ok([firsts, ends, self.out.items(texts)?])
+    }
+
+    fn directory_so_far(&self) -> Directory {
+        Directory {
+            offset: self.out.position() as u64,
+            pages: self.out.checks.clone(),
+            ..self.directory.clone()
+        }
+    }
+
+    /// Writes what follows the tables, and gives the output back, flushed.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Incomplete`] when tables are missing, and those of the output.
+    pub fn finish(mut self) -> Result<W, BuildError> {
+        if self.directory.tables.len() < self.design.tables().len() {
+            return Err(BuildError::Incomplete);
+        }
+        let end = self.directory_so_far().to_bytes();
+        let mut written = self.out.out.write_all(&end);
+        written = written.and_then(|()| self.out.out.flush());
+        written.map_err(BuildError::Write)?;
+        Ok(self.out.out)
+    }
+}
+
+impl Directory {
+    /// What [`IndexFileWriter::progress`] made: the offset, and the directory that would stand there.
+    fn from_progress(progress: &[u8]) -> Result<Self, FileError> {
+        let Some((offset, rest)) = progress.split_first_chunk::<8>() else {
+            let offset = progress.len() as u64;
+            return Err(FileError::Cut { offset });
+        };
+        let offset = u64::from_le_bytes(*offset);
+        Self::read_at(rest, offset)
+    }
+}
+
+/// Writes pages and keeps their checks.
+#[derive(Debug)]
+struct Pages<W> {
+    out: W,
+    page: Vec<u8>,
+    checks: Vec<u64>,
+}
+
+impl<W: Write> Pages<W> {
+    fn position(&self) -> usize {
+        self.checks.len() * PAGE + self.page.len()
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(PAGE - self.page.len()));
+            self.page.extend_from_slice(now);
+            bytes = later;
+            if self.page.len() == PAGE {
+                let check = xxh3_64_with_seed(&self.page, self.checks.len() as u64);
+                self.out.write_all(&self.page)?;
+                self.checks.push(check);
+                self.page.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Zeros up to a multiple of `unit`, which divides a page.
+    fn pad(&mut self, unit: usize) -> io::Result<()> {
+        let zeros = self.position().next_multiple_of(unit) - self.position();
+        self.write(&[0; PAGE][..zeros])
+    }
+
+    fn section(&mut self, bytes: &[u8]) -> io::Result<Range<usize>> {
+        self.items([bytes])
+    }
+
+    /// A section of items of any size.
+    fn items<T: AsRef<[u8]>>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+    ) -> io::Result<Range<usize>> {
+        self.pad(HEAD)?;
+        let start = self.position();
+        for item in items {
+            self.write(item.as_ref())?;
+        }
+        Ok(start..self.position())
+    }
+}

@@ -1,0 +1,126 @@
+//! The batch join against the comparison of all pairs.
+
+use super::collections::{SHAPES, Shape, collection};
+use lookalike_hamming::{
+    BatchJoin, BatchLimits, Code, Design, Family, HammingIndex, JoinScratch, Lookup, SortedTables,
+};
+use std::collections::BTreeSet;
+
+fn joined<C: Code + Ord>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
+    let limits = BatchLimits {
+        memory_bytes: 1 << 24,
+        threads: 1 + queries.len() % 2,
+        ..BatchLimits::default()
+    };
+    let join = BatchJoin::new(queries, radius, limits).unwrap();
+    let mut pairs = Vec::new();
+    let mut scratch = JoinScratch::default();
+    for _ in 0..2 {
+        pairs.clear();
+        join.join(chunk, &mut scratch, &mut |at, code, distance| {
+            pairs.push((at, code, distance))
+        });
+    }
+    assert!(pairs.windows(2).all(|two| two[0].0 <= two[1].0));
+    pairs.sort_unstable();
+    pairs
+}
+
+fn all_pairs<C: Code + Ord>(queries: &[C], chunk: &[C], radius: u32) -> Vec<(usize, C, u32)> {
+    let queries: BTreeSet<C> = queries.iter().copied().collect();
+    let mut pairs = Vec::new();
+    for (at, code) in chunk.iter().enumerate() {
+        let apart = queries
+            .iter()
+            .map(|&query| (at, query, code.bits_apart(query)));
+        pairs.extend(apart.filter(|&(_, _, distance)| distance <= radius));
+    }
+    pairs
+}
+
+#[test]
+fn joins_equal_the_comparison_of_all_pairs() {
+    for shape in SHAPES {
+        for radius in 0..=6 {
+            let codes = collection(shape, 64, 2_600, radius, 4);
+            let codes: Vec<u64> = codes.into_iter().map(|code| code as u64).collect();
+            let (queries, chunk) = codes.split_at(300);
+            let expected = all_pairs(queries, chunk, radius);
+            assert!(
+                joined(queries, chunk, radius) == expected,
+                "{shape:?} {radius}"
+            );
+        }
+        let wide = collection(shape, 128, 800, 3, 4);
+        assert!(joined(&wide[..99], &wide[99..], 3) == all_pairs(&wide[..99], &wide[99..], 3));
+        let codes = collection(shape, 32, 800, 2, 4);
+        let codes: Vec<u32> = codes.into_iter().map(|code| code as u32).collect();
+        assert!(joined(&codes[..99], &codes[99..], 2) == all_pairs(&codes[..99], &codes[99..], 2));
+    }
+}
+
+#[test]
+fn large_filters_are_read_in_order() {
+    let codes = collection(Shape::Random, 64, 40_000, 3, 4);
+    let queries: Vec<u64> = codes.iter().map(|&code| code as u64).collect();
+    let chunk: Vec<u64> = queries
+        .iter()
+        .step_by(7)
+        .map(|code| code ^ 0x8100_0000_0001)
+        .collect();
+    let join = BatchJoin::new(&queries, 3, BatchLimits::default()).unwrap();
+    let mut pairs = Vec::new();
+    join.join(
+        &chunk,
+        &mut JoinScratch::default(),
+        &mut |at, code, distance| {
+            pairs.push((at, code, distance));
+        },
+    );
+    let expected = queries
+        .iter()
+        .step_by(7)
+        .enumerate()
+        .map(|(at, &code)| (at, code, 3));
+    assert!(pairs.into_iter().eq(expected));
+}
+
+#[test]
+fn nothing_joins_nothing() {
+    assert!(joined::<u64>(&[], &[1, 2], 3).is_empty());
+    assert!(joined::<u64>(&[1, 2], &[], 3).is_empty());
+    assert_eq!(joined::<u64>(&[1, 1], &[1], 0), [(0, 1, 0)]);
+}
+
+#[test]
+fn the_sorted_tables_of_the_paper_equal_the_comparison() {
+    for shape in SHAPES {
+        let codes = collection(shape, 64, 900, 3, 6);
+        let codes: Vec<u64> = codes.into_iter().map(|code| code as u64).collect();
+        for family in [
+            Family::block_choice(5, 3),
+            Family::Nested(vec![4, 4]),
+            Family::Affine,
+        ] {
+            let design = Design::new(family, 64, 3).unwrap();
+            for lookup in [Lookup::Binary, Lookup::Interpolation] {
+                let index = SortedTables::build(&codes, &design, lookup).unwrap();
+                for &query in codes.iter().step_by(31) {
+                    let query = query ^ 0x0100_0000_0010_0000;
+                    let mut found = Vec::new();
+                    let visit = &mut |code, distance| found.push((0, code, distance));
+                    index.search(query, 3, visit).unwrap();
+                    found.sort_unstable();
+                    assert_eq!(found, all_pairs(&codes, &[query], 3));
+                }
+            }
+        }
+        let wide = Design::new(Family::block_choice(1, 0), 128, 0).unwrap();
+        let index = SortedTables::build(&[1_u128, 1 << 100], &wide, Lookup::Binary).unwrap();
+        let mut found = 0;
+        index.search(1 << 100, 0, &mut |_, _| found += 1).unwrap();
+        assert_eq!(found, 1);
+    }
+    let halves = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
+    assert!(SortedTables::build(&[1_u64], &halves, Lookup::Binary).is_err());
+}

@@ -1,0 +1,278 @@
+//! Archives and fingerprint files: what is written is read, and no damage goes unseen.
+
+use super::collections::{SHAPES, Shape, collection};
+use lookalike_hamming::{
+    Analyzer, Archive, ArchiveReader, ArchiveWriter, FileError, FingerprintReader,
+    FingerprintWriter, Gaps, candidates,
+};
+
+const SCHEME: u64 = 0x1234_5678_9abc_def0;
+
+fn sorted(shape: Shape, count: usize) -> Vec<u64> {
+    let mut codes: Vec<_> = collection(shape, 64, count, 3, 9)
+        .into_iter()
+        .map(|code| code as u64)
+        .collect();
+    codes.sort_unstable();
+    codes
+}
+
+fn archived(codes: &[u64], block_bytes: u32) -> Vec<u8> {
+    let mut gaps = Gaps::default();
+    codes.iter().for_each(|&code| gaps.observe(code));
+    let mut writer = ArchiveWriter::new(Vec::new(), SCHEME, &gaps, block_bytes).unwrap();
+    codes.iter().for_each(|&code| writer.push(code).unwrap());
+    writer.finish().unwrap()
+}
+
+fn read_archive(bytes: &[u8]) -> Result<Vec<u64>, FileError> {
+    let mut reader = ArchiveReader::new(bytes)?;
+    let mut codes = Vec::new();
+    while reader.read_block(&mut codes)? {}
+    Ok(codes)
+}
+
+#[test]
+fn archives_read_back() {
+    for shape in SHAPES {
+        for block_bytes in [64, 1024, 65_536] {
+            for count in [0, 1, 2, 3_000] {
+                let codes = sorted(shape, count);
+                let bytes = archived(&codes, block_bytes);
+                let archive = Archive::open(&bytes).unwrap();
+                assert_eq!((archive.len(), archive.scheme()), (count as u64, SCHEME));
+                let mut back = Vec::new();
+                archive.for_each(&mut |code| back.push(code)).unwrap();
+                assert!(back == codes, "{shape:?} {block_bytes} {count}");
+                assert!(read_archive(&bytes).unwrap() == codes);
+            }
+        }
+    }
+}
+
+#[test]
+fn prefixes_are_found_in_an_archive() {
+    for shape in SHAPES {
+        let codes = sorted(shape, 2_000);
+        let bytes = archived(&codes, 256);
+        let archive = Archive::open(&bytes).unwrap();
+        for bits in [0, 1, 5, 20, 63, 64] {
+            for &code in codes.iter().step_by(397).chain(&[0, u64::MAX]) {
+                let same = |other: &u64| bits == 0 || (other ^ code) >> (64 - bits) == 0;
+                let expected: Vec<_> = codes.iter().copied().filter(same).collect();
+                let mut found = Vec::new();
+                archive
+                    .with_prefix(code, bits, &mut |code| found.push(code))
+                    .unwrap();
+                assert!(found == expected, "{shape:?} {bits}");
+            }
+        }
+    }
+}
+
+#[test]
+fn random_fingerprints_come_near_the_information_limit() {
+    let codes = sorted(Shape::Random, 1 << 16);
+    let bits = archived(&codes, 1024).len() as f64 * 8.0 / codes.len() as f64;
+    let limit = 64.0 - 16.0 + std::f64::consts::LOG2_E;
+    assert!(bits > limit && bits < limit + 3.0, "{bits} against {limit}");
+}
+
+#[test]
+fn unsorted_fingerprints_and_odd_blocks_are_refused() {
+    let mut writer = ArchiveWriter::new(Vec::new(), SCHEME, &Gaps::default(), 1024).unwrap();
+    writer.push(5).unwrap();
+    assert!(matches!(
+        writer.push(4),
+        Err(FileError::NotSorted { at: 1 })
+    ));
+    let odd = ArchiveWriter::new(Vec::new(), SCHEME, &Gaps::default(), 63);
+    assert!(matches!(odd, Err(FileError::BlockSize(63))));
+}
+
+#[test]
+fn no_flipped_or_missing_byte_of_an_archive_goes_unseen() {
+    let bytes = archived(&sorted(Shape::Random, 300), 128);
+    let whole =
+        |bytes: &[u8]| Archive::open(bytes).and_then(|archive| archive.for_each(&mut |_| {}));
+    assert!(whole(&bytes).is_ok());
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        assert!(whole(&damaged).is_err(), "byte {at}");
+        assert!(whole(&bytes[..at]).is_err(), "cut at {at}");
+    }
+}
+
+fn written(codes: &[u64], with_ids: bool) -> Vec<u8> {
+    let begin = if with_ids {
+        FingerprintWriter::with_ids
+    } else {
+        FingerprintWriter::bare
+    };
+    let mut writer = begin(Vec::new(), SCHEME).unwrap();
+    for (id, &code) in codes.iter().enumerate() {
+        writer.push(code, id as u64 * 3).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn read(bytes: &[u8]) -> Result<(Vec<u64>, Vec<u64>), FileError> {
+    let mut reader = FingerprintReader::new(bytes)?;
+    reader.ensure_scheme(SCHEME)?;
+    let (mut codes, mut ids) = (Vec::new(), Vec::new());
+    while let Some(chunk) = reader.next_chunk()? {
+        codes.extend_from_slice(chunk.fingerprints);
+        ids.extend_from_slice(chunk.ids);
+    }
+    Ok((codes, ids))
+}
+
+#[test]
+fn fingerprint_files_read_back() {
+    for count in [0, 1, 65_536, 70_000] {
+        let codes = sorted(Shape::Random, count);
+        assert_eq!(
+            read(&written(&codes, false)).unwrap(),
+            (codes.clone(), Vec::new())
+        );
+        let ids = (0..count as u64).map(|id| id * 3).collect();
+        assert_eq!(read(&written(&codes, true)).unwrap(), (codes, ids));
+    }
+}
+
+#[test]
+fn no_flipped_or_missing_byte_of_a_fingerprint_file_goes_unseen() {
+    let bytes = written(&sorted(Shape::Random, 100), true);
+    assert!(read(&bytes).is_ok());
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        assert!(read(&damaged).is_err(), "byte {at}");
+        assert!(read(&bytes[..at]).is_err(), "cut at {at}");
+    }
+}
+
+/// Ids of all lengths, none among them, and letters of several bytes.
+fn text(at: usize) -> String {
+    "\u{e9}".repeat(at % 7) + &"ab"[..at % 3]
+}
+
+fn written_with_texts(codes: &[u64]) -> Vec<u8> {
+    let mut writer = FingerprintWriter::with_texts(Vec::new(), SCHEME).unwrap();
+    for (at, &code) in codes.iter().enumerate() {
+        writer.push_text(code, &text(at)).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn read_texts(bytes: &[u8]) -> Result<(Vec<u64>, Vec<String>), FileError> {
+    let mut reader = FingerprintReader::new(bytes)?;
+    let (mut codes, mut ids) = (Vec::new(), Vec::new());
+    while let Some(chunk) = reader.next_chunk()? {
+        codes.extend_from_slice(chunk.fingerprints);
+        let mut start = 0;
+        for &end in chunk.ends {
+            ids.push(chunk.texts[start..end as usize].to_owned());
+            start = end as usize;
+        }
+    }
+    Ok((codes, ids))
+}
+
+#[test]
+fn fingerprint_files_keep_ids_that_are_texts() {
+    for count in [0, 1, 10, 70_000] {
+        let codes = sorted(Shape::Random, count);
+        let ids: Vec<_> = (0..codes.len()).map(text).collect();
+        let read = read_texts(&written_with_texts(&codes)).unwrap();
+        assert_eq!(read, (codes, ids));
+    }
+    // A few long ids end a chunk early.
+    let mut writer = FingerprintWriter::with_texts(Vec::new(), SCHEME).unwrap();
+    let long = "x".repeat(5 << 20);
+    for at in 0..4 {
+        writer.push_text(at, &long).unwrap();
+    }
+    writer.push(9, 77).unwrap();
+    let (codes, ids) = read_texts(&writer.finish().unwrap()).unwrap();
+    assert_eq!(codes.len(), 5);
+    assert!(ids[..4].iter().all(|id| *id == long) && ids[4] == "77");
+}
+
+#[test]
+fn no_flipped_or_missing_byte_of_a_file_with_texts_goes_unseen() {
+    let bytes = written_with_texts(&sorted(Shape::Random, 40));
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        assert!(read_texts(&damaged).is_err(), "byte {at}");
+        assert!(read_texts(&bytes[..at]).is_err(), "cut at {at}");
+    }
+}
+
+#[test]
+fn ids_too_long_for_a_file_are_refused() {
+    let mut writer = FingerprintWriter::with_texts(Vec::new(), SCHEME).unwrap();
+    let error = writer.push_text(1, &"x".repeat(126 << 20));
+    assert!(error.unwrap_err().to_string().contains("too long"));
+}
+
+#[test]
+fn other_files_are_refused_by_name() {
+    let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+    assert!(error(&[0; 40]).contains("not a fingerprint file"));
+    let mut newer = written(&[], false);
+    newer[4] = 3;
+    assert!(error(&newer).contains("version 3"));
+    let mut reader =
+        FingerprintReader::new(written(&[], false).as_slice().to_vec().leak() as &[u8]).unwrap();
+    let refused = reader.ensure_scheme(1).unwrap_err().to_string();
+    assert!(refused.contains("123456789abcdef0") && refused.contains("0000000000000001"));
+    assert!(reader.next_chunk().unwrap().is_none() && reader.next_chunk().unwrap().is_none());
+    assert!(error(&[]).contains("cut off at byte 0"));
+}
+
+#[test]
+fn an_analysis_counts_gaps_ranges_and_spikes() {
+    let mut codes = sorted(Shape::Random, 1 << 15);
+    codes.extend([7 << 57; 2_000]);
+    codes.sort_unstable();
+    let mut analyzer = Analyzer::default();
+    codes.iter().for_each(|&code| analyzer.push(code));
+    let analysis = analyzer.finish();
+    assert_eq!((analysis.count, analysis.distinct), (34_768, 32_769));
+    assert_eq!(analysis.ranges.iter().sum::<u64>(), analysis.count);
+    assert_eq!(
+        analysis.leading_gaps.iter().sum::<u64>(),
+        analysis.distinct - 1
+    );
+    let [spike] = analysis.spikes.as_slice() else {
+        panic!("{:?}", analysis.spikes)
+    };
+    assert_eq!((spike.range, spike.code, spike.copies), (7, 7 << 57, 2_000));
+    for (seen, expected) in analysis.leading_gaps.iter().zip(analysis.expected_gaps()) {
+        let error = 6.0 * expected.max(1.0).sqrt();
+        assert!(
+            (*seen as f64 - expected).abs() <= error,
+            "{seen} {expected}"
+        );
+    }
+}
+
+#[test]
+fn candidates_of_even_and_of_biased_codes() {
+    let even = sorted(Shape::Random, 1 << 14);
+    let [(observed, expected)] = candidates(&even, &[0xfff << 40])[..] else {
+        panic!()
+    };
+    assert!(
+        (4.8..5.2).contains(&observed) && (expected - 5.0).abs() < 0.01,
+        "{observed}"
+    );
+    let narrow = sorted(Shape::Narrow, 1 << 14);
+    let [(observed, _)] = candidates(&narrow, &[0xfff << 40])[..] else {
+        panic!()
+    };
+    assert_eq!(observed, 16_384.0);
+}

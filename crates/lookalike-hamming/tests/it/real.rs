@@ -1,0 +1,93 @@
+//! Simhashes of real sentences, whose bits are far from even when features are single words.
+
+use lookalike::{FeatureExtractor, Scheme, Simhash};
+use lookalike_hamming::{
+    Code, HammingIndex, Layout, LinearScan, SelfJoinLimits, TableIndex, candidates, designs,
+    self_join,
+};
+use std::fs;
+use std::path::Path;
+
+/// Fingerprints of every sentence of our articles, and of each without one of its words.
+fn fingerprints(shingle: &str) -> Vec<u64> {
+    let articles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/articles.jsonl");
+    let text = fs::read_to_string(articles).unwrap();
+    let scheme = Scheme {
+        shingle: shingle.parse().unwrap(),
+        ..Scheme::default()
+    };
+    let mut extractor = FeatureExtractor::new(&scheme);
+    let mut fingerprints = Vec::new();
+    for sentence in text.split(". ") {
+        let words: Vec<&str> = sentence.split(' ').collect();
+        let mut add = |text: &str| {
+            let fingerprint = Simhash::fingerprint(extractor.features(text));
+            fingerprints.extend(fingerprint.map(|fingerprint| fingerprint.0));
+        };
+        add(sentence);
+        for skipped in (0..words.len()).step_by(4) {
+            add(&[&words[..skipped], &words[skipped + 1..]]
+                .concat()
+                .join(" "));
+        }
+    }
+    fingerprints
+}
+
+#[test]
+fn real_fingerprints_are_found_by_every_design() {
+    for shingle in ["words:1", "words:3"] {
+        let all = fingerprints(shingle);
+        assert!(all.len() > 500, "{}", all.len());
+        let scan = LinearScan::new(&all);
+        for design in designs(64, 3, 16) {
+            for layout in Layout::ALL {
+                let index = TableIndex::build(&all, &design, layout).unwrap();
+                assert_eq!(index.len(), scan.len());
+                for &query in all.iter().step_by(29) {
+                    let (mut found, mut expected) = (Vec::new(), Vec::new());
+                    index
+                        .search(query, 3, &mut |code, at| found.push((code, at)))
+                        .unwrap();
+                    scan.search(query, 3, &mut |code, at| expected.push((code, at)))
+                        .unwrap();
+                    found.sort_unstable();
+                    expected.sort_unstable();
+                    assert_eq!(found, expected, "{shingle} {} {layout}", design.family());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn real_fingerprints_are_joined() {
+    for shingle in ["words:1", "words:3"] {
+        let all = fingerprints(shingle);
+        for radius in [0, 3, 6] {
+            let mut found = Vec::new();
+            let pairs = std::sync::Mutex::new(&mut found);
+            self_join(&all, radius, SelfJoinLimits::default(), || {
+                |a, b, distance| pairs.lock().unwrap().push((a, b, distance))
+            });
+            found.sort_unstable();
+            let mut distinct = all.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let mut expected = Vec::new();
+            for (i, &a) in distinct.iter().enumerate() {
+                let apart = distinct[i + 1..].iter().map(|&b| (a, b, a.bits_apart(b)));
+                expected.extend(apart.filter(|&(_, _, distance)| distance <= radius));
+            }
+            assert!(found == expected, "{shingle} {radius}");
+            assert!(radius < 3 || !found.is_empty());
+        }
+    }
+}
+
+#[test]
+fn single_words_give_more_candidates_than_chance() {
+    let of = |shingle| candidates(&fingerprints(shingle), &[0xff << 56, 0xff])[0];
+    let (words, expected) = of("words:1");
+    assert!(words > expected, "{words} {expected}");
+}

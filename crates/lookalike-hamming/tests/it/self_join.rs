@@ -1,0 +1,128 @@
+//! The self-join against the comparison of all pairs.
+
+use super::collections::{SHAPES, Shape, collection, words};
+use lookalike_hamming::{Code, SelfJoinLimits, self_join};
+use proptest::prelude::*;
+use std::sync::Mutex;
+
+fn all_pairs<C: Code + Ord>(codes: &[C], radius: u32) -> Vec<(C, C, u32)> {
+    let mut distinct = codes.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let mut pairs = Vec::new();
+    for (i, &a) in distinct.iter().enumerate() {
+        for &b in &distinct[i + 1..] {
+            let distance = a.bits_apart(b);
+            if distance <= radius {
+                pairs.push((a, b, distance));
+            }
+        }
+    }
+    pairs
+}
+
+fn joined_within<C: Code + Ord>(
+    codes: &[C],
+    radius: u32,
+    limits: SelfJoinLimits,
+) -> Vec<(C, C, u32)> {
+    let pairs = Mutex::new(Vec::new());
+    self_join(codes, radius, limits, || {
+        |a, b, distance| pairs.lock().unwrap().push((a, b, distance))
+    });
+    let mut pairs = pairs.into_inner().unwrap();
+    pairs.sort_unstable();
+    pairs
+}
+
+fn joined<C: Code + Ord>(codes: &[C], radius: u32) -> Vec<(C, C, u32)> {
+    joined_within(codes, radius, SelfJoinLimits::default())
+}
+
+#[test]
+fn joins_equal_the_comparison_of_all_pairs() {
+    for shape in SHAPES {
+        for radius in 0..=8 {
+            let codes = collection(shape, 64, 900, radius, radius.into());
+            let codes: Vec<u64> = codes.into_iter().map(|code| code as u64).collect();
+            assert!(
+                joined(&codes, radius) == all_pairs(&codes, radius),
+                "{shape:?} {radius}"
+            );
+        }
+        for radius in [0, 1, 3, 5] {
+            let narrow = collection(shape, 32, 900, radius, 7);
+            let narrow: Vec<u32> = narrow.into_iter().map(|code| code as u32).collect();
+            assert!(
+                joined(&narrow, radius) == all_pairs(&narrow, radius),
+                "{shape:?} {radius}"
+            );
+            let wide = collection(shape, 128, 900, radius, 8);
+            assert!(
+                joined(&wide, radius) == all_pairs(&wide, radius),
+                "{shape:?} {radius}"
+            );
+        }
+    }
+}
+
+#[test]
+fn large_skewed_collections_are_joined_in_levels_whatever_the_limits() {
+    for shape in SHAPES {
+        let codes = collection(shape, 64, 5_000, 3, 5);
+        let codes: Vec<u64> = codes.into_iter().map(|code| code as u64).collect();
+        let expected = all_pairs(&codes, 3);
+        assert!(joined(&codes, 3) == expected, "{shape:?}");
+        for (threads, scratch_bytes) in [(2, usize::MAX), (2, 20_000), (3, 0), (1, 9_000)] {
+            let limits = SelfJoinLimits {
+                threads,
+                scratch_bytes,
+            };
+            assert!(
+                joined_within(&codes, 3, limits) == expected,
+                "{shape:?} {limits:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_million_equal_codes_cost_no_more_than_others() {
+    let mut next = words(3);
+    let mut codes: Vec<u64> = (0..1_000_000).map(|_| 77).collect();
+    codes.extend((0..50_000).map(|_| next()));
+    codes.extend([77 ^ 1 << 40, 77 ^ 1, 77 ^ 1]);
+    let expected = [(76, 77, 1), (76, 77 ^ 1 << 40, 2), (77, 77 ^ 1 << 40, 1)];
+    assert_eq!(joined(&codes, 3), expected);
+}
+
+#[test]
+fn codes_that_are_all_alike_are_joined_in_full() {
+    // 2^12 codes of which any two differ in a few of twelve bits, spread over the word.
+    let codes = collection(Shape::Narrow, 64, 20_000, 3, 8);
+    let codes: Vec<u64> = codes
+        .into_iter()
+        .map(|code| (code as u64) * 0x11_1111)
+        .collect();
+    assert!(joined(&codes, 4) == all_pairs(&codes, 4));
+}
+
+#[test]
+fn empty_and_tiny_collections() {
+    assert!(joined::<u64>(&[], 3).is_empty());
+    assert!(joined(&[5_u64], 3).is_empty());
+    assert!(joined(&[5_u64, 5], 0).is_empty());
+    assert_eq!(joined(&[u64::MAX, 0_u64], 64), [(0, u64::MAX, 64)]);
+}
+
+proptest! {
+    #[test]
+    fn any_codes(
+        codes in proptest::collection::vec(0_u64..1 << 14, 0..300),
+        spread in any::<u64>(),
+        radius in 0_u32..8,
+    ) {
+        let codes: Vec<u64> = codes.into_iter().map(|code| code.wrapping_mul(spread | 1)).collect();
+        prop_assert_eq!(joined(&codes, radius), all_pairs(&codes, radius));
+    }
+}
