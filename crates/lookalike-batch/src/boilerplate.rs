@@ -15,14 +15,14 @@ use lookalike_corpus::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::documents::ClassId;
+use crate::dedup::candidate_groups::{KeySink, KeyWriter};
+use crate::dedup::documents::ClassId;
+use crate::dedup::scan::{Seen, content_hash};
 use crate::error::BatchError;
-use crate::groups::{KeySink, KeyWriter};
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
-use crate::scan::{Seen, content_hash};
 use crate::settings::Limits;
-use crate::spool::PARTS;
+use crate::spill::partitions::PARTS;
 
 /// Fewer pages than this are no evidence of a template.
 const FEWEST_PAGES: u64 = 5;

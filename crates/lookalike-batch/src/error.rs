@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{InputError, ReadError, STATE_FOLDER};
 
-use crate::output::NEW;
+use crate::dedup::output::NEW;
 
 /// The name of an output that only the caller knows: standard output, or a file that is whole or not there.
 pub(crate) const OUTPUT: &str = "the output";
@@ -149,7 +149,7 @@ pub enum BatchError {
     },
     /// A collection of fingerprints cannot be used.
     #[error(transparent)]
-    Codes(#[from] crate::codes::CodesError),
+    Codes(#[from] crate::fingerprints::files::CodesError),
     /// Tables over fingerprints could not be built.
     #[error(transparent)]
     Tables(#[from] lookalike_hamming::BuildError),

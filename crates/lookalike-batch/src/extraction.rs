@@ -11,13 +11,13 @@ use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser, Record, TextState};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
+use crate::dedup::result_lines::write_line;
+use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
-use crate::lines::write_line;
 use crate::losses::LossPolicy;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
-use crate::summary::{Skipped, SkippedRow, SkippedRows};
 
 /// How texts are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

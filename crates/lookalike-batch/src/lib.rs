@@ -17,68 +17,44 @@
 //! memory or whether the job was interrupted. Text never stays in memory; feature sets and keys go to unnamed
 //! temporary files when the [`Limits`] are reached.
 
-mod arrange;
 mod boilerplate;
-mod chance;
-mod checkpoint;
-pub mod codes;
 mod contents;
-mod documents;
+mod dedup;
 mod error;
-mod examples;
 pub mod explain;
 mod extraction;
 mod fields;
-mod fingerprints;
-mod frequency;
-mod groups;
-pub mod index;
-mod job;
-mod join;
-mod just_below;
-mod lines;
+pub mod fingerprints;
 mod losses;
-mod memory;
 mod observer;
-mod outcome;
-mod output;
 pub mod overlap;
-mod pages;
-mod pair_test;
-mod pairs;
 mod pipeline;
-mod prefetch;
 pub mod report;
-mod scan;
-mod sets;
 mod settings;
 mod skipped;
-mod spool;
-mod summary;
-mod survivors;
+mod spill;
 mod terms;
-mod verify;
 
 pub use boilerplate::{BoilerplateCounts, Learning};
+pub use dedup::job::{Job, PairsSummary};
+pub use dedup::memory_budget::ensure_documents_fit;
+pub use dedup::output::{
+    DEDUP_RESULTS, DedupSummary, Folder, OutputOptions, Progress, SPOOL, remove_unfinished,
+};
+pub use dedup::pages::PageCounts;
+pub use dedup::pair_test::{PairTest, TestOutcome};
+pub use dedup::summary::{
+    BelowPair, BelowThreshold, Counts, Decisions, LargestCluster, SkippedRow, SkippedRows,
+    WrittenBytes,
+};
 pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::FieldTally;
-pub use fingerprints::{FingerprintSummary, Fingerprints};
-pub use job::{Job, PairsSummary};
-pub use join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
+pub use fingerprints::job::{FingerprintSummary, Fingerprints};
+pub use fingerprints::join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
 pub use losses::{LossExtent, LossLimit, LossPolicy};
-pub use memory::ensure_documents_fit;
 pub use observer::{Measured, Observer, Quiet, Stage};
-pub use output::{
-    DEDUP_RESULTS, DedupSummary, Folder, OutputOptions, Progress, SPOOL, remove_unfinished,
-};
-pub use pages::PageCounts;
-pub use pair_test::{PairTest, TestOutcome};
 pub use settings::{
     DistanceFor, Keep, KeepRule, Limits, Method, Order, PairList, RepeatedIds, Scope, Settings,
-};
-pub use summary::{
-    BelowPair, BelowThreshold, Counts, Decisions, LargestCluster, SkippedRow, SkippedRows,
-    WrittenBytes,
 };
 pub use terms::{TermTable, TermsSummary};

@@ -9,8 +9,8 @@ use std::str::FromStr;
 use lookalike_corpus::Inputs;
 use serde::{Deserialize, Serialize};
 
+use crate::dedup::summary::{Skipped, SkippedRow};
 use crate::error::BatchError;
-use crate::summary::{Skipped, SkippedRow};
 
 /// What a job does about losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, mpsc};
 use lookalike_corpus::{Chunk, InputOptions, Inputs, ReadError};
 
 use crate::error::BatchError;
-use crate::spool::lock;
+use crate::spill::partitions::lock;
 
 /// Chunks of more bytes, which hold a long document, go through one after another.
 pub(crate) const LONG_BYTES: usize = 16 << 20;

@@ -12,9 +12,9 @@ use lookalike::Terms;
 use lookalike::scheme::Scheme;
 use serde::Serialize;
 
+use crate::dedup::pair_test::PairTest;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
-use crate::pair_test::PairTest;
 
 /// How candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

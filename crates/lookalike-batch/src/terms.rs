@@ -7,14 +7,14 @@ use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
+use crate::dedup::memory_budget::ensure_documents_fit;
+use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
-use crate::memory::ensure_documents_fit;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
 use crate::settings::Limits;
-use crate::summary::{Skipped, SkippedRow, SkippedRows};
 
 /// The job: what to read and how texts become features.
 pub struct TermTable<'a> {

@@ -16,7 +16,7 @@ use lookalike_batch::{
     Measured, Observer, PageCounts, PairsSummary, SkippedRow, Stage, TermsSummary, WrittenBytes,
 };
 
-use lookalike_batch::codes::ImportSummary;
+use lookalike_batch::fingerprints::files::ImportSummary;
 use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, OverlapSummary};
 use lookalike_batch::report::diff;
 
@@ -535,7 +535,7 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &Measured) {
 
 /// What a person wants to know after `index build`.
 pub(crate) fn index_summary(
-    summary: &lookalike_batch::index::IndexBuildSummary,
+    summary: &lookalike_batch::fingerprints::index::IndexBuildSummary,
     measured: &Measured,
 ) {
     line(

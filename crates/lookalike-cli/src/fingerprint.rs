@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
-use lookalike_batch::codes::{CodeImport, Scratch};
+use lookalike_batch::fingerprints::files::{CodeImport, Scratch};
 use lookalike_batch::{Fingerprints, Observer, ensure_documents_fit};
 use lookalike_corpus::InputOptions;
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike_batch::Progress;
-use lookalike_batch::index::can_resume;
+use lookalike_batch::fingerprints::index::can_resume;
 use lookalike_corpus::begin_no_more_files;
 
 /// What is to be removed.

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use clap::Subcommand;
 use lookalike::{Fingerprint, Scheme, Sketch};
-use lookalike_batch::codes::{CodeFile, Codes, Name};
+use lookalike_batch::fingerprints::files::{CodeFile, Codes, Name};
 use lookalike_server::default_scheme;
 use lookalike_store::fs::{Fs, RealFs};
 use lookalike_store::{

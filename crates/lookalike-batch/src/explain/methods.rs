@@ -6,8 +6,8 @@ use lookalike::{Features, Sketcher};
 use serde::Serialize;
 
 use super::Finding;
-use crate::chance::{at_least, at_most};
 use crate::error::BatchError;
+use crate::explain::detection_probability::{at_least, at_most};
 use crate::settings::{Method, Settings};
 
 /// Two fingerprints bit by bit.

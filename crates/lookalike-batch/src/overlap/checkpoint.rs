@@ -23,12 +23,12 @@ use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
 
 use super::read::{ReadOut, ReadPlan, Sites};
-use crate::checkpoint::{Hashed, damaged};
-use crate::documents::{ClassId, Documents};
-use crate::output::Identity;
-use crate::scan::Tally;
+use crate::dedup::checkpoint::{Hashed, damaged};
+use crate::dedup::documents::{ClassId, Documents};
+use crate::dedup::output::Identity;
+use crate::dedup::scan::Tally;
+use crate::dedup::summary::SkippedRow;
 use crate::skipped::SkippedLine;
-use crate::summary::SkippedRow;
 
 const MAGIC: [u8; 8] = *b"LOOKOVL1";
 
@@ -122,7 +122,7 @@ impl Kept<'_> {
             for _ in 0..file.word()? {
                 let length = file.word()?;
                 let words = file.column(length)?;
-                if !crate::sets::is_whole(&words, read.classes.len()) {
+                if !crate::spill::feature_sets::is_whole(&words, read.classes.len()) {
                     return Err(damaged());
                 }
                 chunks.push(words, plan.folder)?;

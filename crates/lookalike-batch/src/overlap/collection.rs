@@ -5,7 +5,7 @@ use lookalike_corpus::host;
 use super::read::{ReadOut, Sites};
 use super::settings::By;
 use super::units::{ExactSets, Placement, Servers};
-use crate::documents::{Documents, Ranking};
+use crate::dedup::documents::{Documents, Ranking};
 use crate::error::BatchError;
 use crate::settings::{KeepRule, RepeatedIds};
 

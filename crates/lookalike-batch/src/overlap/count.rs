@@ -12,7 +12,7 @@ use super::alike::{self, Alike, END, List};
 use super::defer::{Common, Deferral};
 use super::postings::Postings;
 use crate::error::BatchError;
-use crate::prefetch::prefetch;
+use crate::spill::prefetch::prefetch;
 
 /// Units whose rows are made at once.
 const BLOCK: u32 = 128;

@@ -30,10 +30,10 @@ use super::replicas::{Level, Replicas};
 use super::settings::By;
 use super::skip::{SkipCounts, SkipList, write_copies};
 use crate::contents::CONTENTS;
+use crate::dedup::output::{Folder, Identity, Workplace, write_file};
+use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
-use crate::lines::write_line;
 use crate::observer::{Measured, Stage};
-use crate::output::{Folder, Identity, Workplace, write_file};
 use crate::settings::Limits;
 use crate::skipped::SKIPPED;
 

@@ -21,13 +21,13 @@ use super::rows::RowWriter;
 use super::settings::{By, OverlapSettings};
 use super::sort::{Failure, Sorted};
 use crate::contents;
+use crate::dedup::memory_budget::ReadingBudget;
+use crate::dedup::summary::{Counts, SkippedRow};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
-use crate::memory::ReadingBudget;
 use crate::observer::{Observer, Quiet, Stage};
 use crate::settings::Limits;
 use crate::skipped::SkippedLine;
-use crate::summary::{Counts, SkippedRow};
 
 const MIB: u64 = 1 << 20;
 /// What the process takes without any document, and for each thread.

@@ -22,7 +22,6 @@ mod coarse;
 mod collection;
 mod count;
 mod defer;
-mod external_sort;
 mod folder;
 mod job;
 mod mirrors;

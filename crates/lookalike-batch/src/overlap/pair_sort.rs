@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use super::external_sort::Runs;
+use crate::spill::external_sort::Runs;
 
 /// Most pairs of a run: more would gain little and leave every cache.
 const MOST: usize = 1 << 25;

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::read::ChunkSets;
 use super::units::Placement;
-use crate::groups::{KeyRecord, KeySink};
-use crate::spool::{PARTS, lock};
+use crate::dedup::candidate_groups::{KeyRecord, KeySink};
+use crate::spill::partitions::{PARTS, lock};
 
 /// Words that are read at once from the file.
 const STEP: usize = 1 << 16;

@@ -13,15 +13,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::settings::OverlapSettings;
 use super::site::Site;
-use crate::documents::{ClassId, Classes, Documents};
+use crate::dedup::documents::{ClassId, Classes, Documents};
+use crate::dedup::memory_budget::ReadingBudget;
+use crate::dedup::scan::{Seen, Tally, seen_hash};
+use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
 use crate::error::BatchError;
-use crate::memory::ReadingBudget;
 use crate::observer::Observer;
 use crate::pipeline::{Worker, run_in_order};
-use crate::scan::{Seen, Tally, seen_hash};
-use crate::sets::{SetStore, header};
 use crate::skipped::SkippedLine;
-use crate::summary::{Skipped, SkippedRow, SkippedRows};
+use crate::spill::feature_sets::{SetStore, header};
 
 /// What the reading is asked for.
 pub(crate) struct ReadPlan<'a> {
@@ -322,7 +322,7 @@ impl ChunkSets {
     pub(crate) fn push(&mut self, words: Vec<u64>, folder: &Path) -> std::io::Result<()> {
         let mut at = 0;
         while at < words.len() {
-            let (class, length) = crate::sets::split(words[at]);
+            let (class, length) = crate::spill::feature_sets::split(words[at]);
             if self.sizes.len() <= class as usize {
                 self.sizes.resize(class as usize + 1, 0);
             }

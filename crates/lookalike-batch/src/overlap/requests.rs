@@ -11,8 +11,8 @@ use super::collection::{Collection, View};
 use super::job::{Overlap, OverlapSummary, Prepared};
 use super::rows::OverlapRow;
 use super::settings::By;
+use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
-use crate::lines::write_line;
 use crate::observer::Stage;
 
 #[derive(Serialize)]

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::Row;
 use super::collection::View;
-use super::external_sort::ExternalSort;
 use super::settings::ExactCopies;
 use crate::error::BatchError;
 use crate::observer::Observer;
+use crate::spill::external_sort::ExternalSort;
 
 /// One row of the result.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::collection::Collection;
 use super::replicas::Replicas;
-use crate::lines::write_line;
+use crate::dedup::result_lines::write_line;
 
 #[derive(Serialize)]
 struct CopiesLine<'a> {

@@ -14,7 +14,7 @@ use super::read::ChunkSets;
 use super::sort::Sorted;
 use super::units::Placement;
 use crate::error::BatchError;
-use crate::sets::{SetStore, header};
+use crate::spill::feature_sets::{SetStore, header};
 
 /// The definition: every pair, counted by sets.
 fn naive(units: &[BTreeSet<u64>], min_shared: u32) -> Vec<Row> {

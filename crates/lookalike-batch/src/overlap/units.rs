@@ -5,7 +5,7 @@
 use std::num::NonZeroU32;
 
 use super::read::Sites;
-use crate::documents::{Classes, Documents, Ranking};
+use crate::dedup::documents::{Classes, Documents, Ranking};
 
 /// Documents of equal text: the one with the smallest id stands for all (S5).
 ///

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::summary::WrittenBytes;
+use crate::dedup::summary::WrittenBytes;
 
 /// Everything the report page shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use lookalike_batch::codes::{CodeFile, Codes};
+use lookalike_batch::fingerprints::files::{CodeFile, Codes};
 use serde_json::json;
 
 use super::http::{Client, collection};
@@ -38,7 +38,9 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn load(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
-    let failed = |error: lookalike_batch::codes::CodesError| Failure::Failed(error.to_string());
+    let failed = |error: lookalike_batch::fingerprints::files::CodesError| {
+        Failure::Failed(error.to_string())
+    };
     let started = Instant::now();
     let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());
     for path in &arguments.files {

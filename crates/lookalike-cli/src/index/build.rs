@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lookalike_batch::Observer;
-use lookalike_batch::index::{IndexBuild, can_resume};
+use lookalike_batch::fingerprints::index::{IndexBuild, can_resume};
 use lookalike_hamming::Layout;
 
 use crate::arguments::{LossArguments, RunArguments};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike::{Fingerprint, SchemeId};
 use lookalike_batch::BatchError;
-use lookalike_batch::index::open_unchecked;
+use lookalike_batch::fingerprints::index::open_unchecked;
 use lookalike_hamming::{Analysis, Analyzer, BucketLoads, HammingIndex, IndexFile};
 use serde::Serialize;
 

@@ -4,8 +4,8 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::{Fingerprint, SchemeId};
-use lookalike_batch::codes::{CodeFile, Codes, CodesError, CodesSummary, Name};
-use lookalike_batch::index::{open, open_unchecked};
+use lookalike_batch::fingerprints::files::{CodeFile, Codes, CodesError, CodesSummary, Name};
+use lookalike_batch::fingerprints::index::{open, open_unchecked};
 use lookalike_batch::{BatchError, LossPolicy};
 use lookalike_hamming::{HammingIndex, IndexFile};
 use serde::Serialize;

@@ -1,0 +1,331 @@
+//! The decisions of a job on disk, so that a job that was killed while it wrote its results need not read and compare
+//! everything again.
+//!
+//! One file, `decided.bin`, replaced atomically. Little-endian:
+//!
+//! ```text
+//! 8 bytes   "LOOKDEC2"
+//! u64       length of a JSON object: settings, input, counts, what was skipped
+//! ...       that object
+//! u64 x 5   numbers of id bytes, documents, unreadable records, sources; documents given with --against
+//! ...       id bytes; id starts (u64); id lengths (u32); text lengths (u64); documents by id (u32);
+//!           outcomes (u32 kind, u32 survivor, u64 bits of the similarity, u64 bits of that of visible texts or of NaN); unreadable records (u64 source, u64 number);
+//!           records of each source (u64)
+//! u64       XXH3-64 of all before
+//! ```
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use bytemuck::Pod;
+use lookalike_corpus::{AtomicFile, Compression};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::dedup::decision::Outcome;
+use crate::dedup::documents::Documents;
+use crate::dedup::just_below::JustBelow;
+use crate::dedup::summary::{Counts, Decisions, SkippedRow};
+
+const MAGIC: [u8; 8] = *b"LOOKDEC2";
+
+/// All that is needed to write the results.
+pub(crate) struct Verdicts {
+    pub(crate) head: Head,
+    pub(crate) documents: Documents,
+    pub(crate) by_id: Vec<u32>,
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Source and number of unreadable records, ascending.
+    pub(crate) bad: Vec<[u64; 2]>,
+    /// Records of each source.
+    pub(crate) records: Vec<u64>,
+}
+
+/// The small part of the decisions.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub(crate) struct Head {
+    pub(crate) settings: String,
+    pub(crate) input: String,
+    pub(crate) counts: Counts,
+    pub(crate) decisions: Decisions,
+    pub(crate) just_below: JustBelow,
+    pub(crate) skipped: Vec<SkippedRow>,
+    /// Sources of records of which nothing could be read.
+    #[serde(default)]
+    pub(crate) unread: Vec<u32>,
+}
+
+/// A writer or reader that hashes what passes.
+pub(crate) struct Hashed<W> {
+    inner: W,
+    hash: Xxh3,
+}
+
+impl<W> Hashed<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        let hash = Xxh3::new();
+        Self { inner, hash }
+    }
+
+    /// The hash of all that passed.
+    pub(crate) fn digest(&self) -> u64 {
+        self.hash.digest()
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<R: Read> Hashed<R> {
+    pub(crate) fn take(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.inner.read_exact(bytes)?;
+        self.hash.update(bytes);
+        Ok(())
+    }
+
+    pub(crate) fn word(&mut self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.take(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// A column; `count` comes from the file, so memory is taken only as bytes really arrive.
+    pub(crate) fn column<T: Pod>(&mut self, count: u64) -> io::Result<Vec<T>> {
+        const STEP: usize = 1 << 16;
+        let count = usize::try_from(count).map_err(|_| damaged())?;
+        let mut column = Vec::new();
+        while column.len() < count {
+            let start = column.len();
+            column.resize(count.min(start + STEP), T::zeroed());
+            self.take(bytemuck::cast_slice_mut(&mut column[start..]))?;
+        }
+        Ok(column)
+    }
+
+    /// Demands that the hash of all before comes now.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        let sum = self.hash.digest();
+        if self.word()? == sum {
+            Ok(())
+        } else {
+            Err(damaged())
+        }
+    }
+}
+
+pub(crate) fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the checkpoint is damaged")
+}
+
+#[cfg(target_endian = "big")]
+compile_error!("checkpoints are written as they lie in memory, which must be little-endian");
+
+impl Verdicts {
+    /// Writes the checkpoint under its final name, all or nothing.
+    pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
+        let mut file = AtomicFile::create(path, Compression::None)?;
+        let mut out = Hashed::new(&mut file);
+        let head = serde_json::to_vec(&self.head)?;
+        out.write_all(&MAGIC)?;
+        out.write_all(&(head.len() as u64).to_le_bytes())?;
+        out.write_all(&head)?;
+        let (id_bytes, id_starts, id_lengths) = self.documents.id_columns();
+        let sizes = [
+            id_bytes.len(),
+            self.outcomes.len(),
+            self.bad.len(),
+            self.records.len(),
+            self.documents.against,
+        ];
+        for size in sizes {
+            out.write_all(&(size as u64).to_le_bytes())?;
+        }
+        out.write_all(id_bytes)?;
+        out.write_all(bytemuck::cast_slice(id_starts))?;
+        out.write_all(bytemuck::cast_slice(id_lengths))?;
+        out.write_all(bytemuck::cast_slice(&self.documents.lengths))?;
+        out.write_all(bytemuck::cast_slice(&self.by_id))?;
+        for outcome in &self.outcomes {
+            out.write_all(bytemuck::cast_slice(&pack(*outcome)))?;
+        }
+        out.write_all(bytemuck::cast_slice(&self.bad))?;
+        out.write_all(bytemuck::cast_slice(&self.records))?;
+        let sum = out.digest();
+        file.write_all(&sum.to_le_bytes())?;
+        file.commit()
+    }
+
+    /// Reads a checkpoint of the same settings and input back. `None` when there is none, it belongs to something
+    /// else, or it is damaged: the job then starts again.
+    pub(crate) fn load(path: &Path, settings: &str, input: &str) -> Option<Self> {
+        let file = std::fs::File::open(path).ok()?;
+        let mut file = Hashed::new(io::BufReader::new(file));
+        let verdicts = Self::read(&mut file).ok()?;
+        (verdicts.head.settings == settings && verdicts.head.input == input).then_some(verdicts)
+    }
+
+    fn read(file: &mut Hashed<impl Read>) -> io::Result<Self> {
+        let mut magic = [0; 8];
+        file.take(&mut magic)?;
+        if magic != MAGIC {
+            return Err(damaged());
+        }
+        let head_length = file.word()?;
+        let head = serde_json::from_slice(&file.column::<u8>(head_length)?)?;
+        let [id_bytes, documents, bad, sources, against] = [
+            file.word()?,
+            file.word()?,
+            file.word()?,
+            file.word()?,
+            file.word()?,
+        ];
+        let id_columns = (
+            file.column(id_bytes)?,
+            file.column(documents)?,
+            file.column(documents)?,
+        );
+        let lengths = file.column(documents)?;
+        let by_id = file.column(documents)?;
+        let outcomes: Vec<[u32; 6]> = file.column(documents)?;
+        let bad = file.column(bad)?;
+        let records = file.column(sources)?;
+        file.end()?;
+        let documents = Documents::from_columns(id_columns, lengths, against as usize);
+        let outcomes = outcomes
+            .into_iter()
+            .map(unpack)
+            .collect::<Option<_>>()
+            .ok_or_else(damaged)?;
+        Ok(Self {
+            head,
+            documents,
+            by_id,
+            outcomes,
+            bad,
+            records,
+        })
+    }
+}
+
+fn pack(outcome: Outcome) -> [u32; 6] {
+    let [low, high] = halves(outcome.similarity());
+    let [visible_low, visible_high] = halves(outcome.visible_similarity().unwrap_or(f64::NAN));
+    let kind = match outcome {
+        Outcome::Kept => 0,
+        Outcome::Exact { .. } => 1,
+        Outcome::Near { .. } => 2,
+    };
+    let survivor = outcome.survivor().unwrap_or(0);
+    [kind, survivor, low, high, visible_low, visible_high]
+}
+
+fn halves(value: f64) -> [u32; 2] {
+    let bits = value.to_bits();
+    [bits as u32, (bits >> 32) as u32]
+}
+
+fn unpack([kind, survivor, low, high, visible_low, visible_high]: [u32; 6]) -> Option<Outcome> {
+    let value = |low: u32, high: u32| f64::from_bits(u64::from(high) << 32 | u64::from(low));
+    let visible = value(visible_low, visible_high);
+    match kind {
+        0 => Some(Outcome::Kept),
+        1 => Some(Outcome::Exact { survivor }),
+        2 => Some(Outcome::Near {
+            survivor,
+            similarity: value(low, high),
+            visible: (!visible.is_nan()).then_some(visible),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdicts() -> Verdicts {
+        let mut documents = Documents::default();
+        for (id, length) in [("a", 5), ("b", 700), ("c\u{e9}", 0)] {
+            documents.push_id(id);
+            documents.lengths.push(length);
+        }
+        documents.against = 1;
+        let head = Head {
+            settings: "s".into(),
+            input: "i".into(),
+            counts: Counts {
+                documents: 3,
+                ..Counts::default()
+            },
+            decisions: Decisions::default(),
+            just_below: JustBelow::default(),
+            skipped: vec![SkippedRow {
+                loss: crate::LossExtent::Records,
+                kind: "bomb".into(),
+                count: 2,
+                first: "x".into(),
+            }],
+            unread: vec![3],
+        };
+        let outcomes = vec![
+            Outcome::Kept,
+            Outcome::Near {
+                survivor: 0,
+                similarity: 0.875,
+                visible: Some(0.5),
+            },
+            Outcome::Exact { survivor: 0 },
+        ];
+        Verdicts {
+            head,
+            documents,
+            by_id: vec![0, 2, 1],
+            outcomes,
+            bad: vec![[0, 7]],
+            records: vec![4],
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("decided.bin");
+        let saved = verdicts();
+        saved.save(&path).unwrap();
+        let loaded = Verdicts::load(&path, "s", "i").unwrap();
+        assert_eq!(loaded.head, saved.head);
+        assert_eq!(loaded.outcomes, saved.outcomes);
+        assert_eq!(
+            (&loaded.by_id, &loaded.bad, &loaded.records),
+            (&saved.by_id, &saved.bad, &saved.records)
+        );
+        assert_eq!(loaded.documents.id(2), "c\u{e9}");
+        assert_eq!(loaded.documents.against, 1);
+        assert!(Verdicts::load(&path, "other settings", "i").is_none());
+        assert!(Verdicts::load(&path, "s", "other input").is_none());
+    }
+
+    #[test]
+    fn no_damaged_checkpoint_is_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("decided.bin");
+        verdicts().save(&path).unwrap();
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            std::fs::write(&path, &bad).unwrap();
+            assert!(Verdicts::load(&path, "s", "i").is_none(), "byte {at}");
+            std::fs::write(&path, &good[..at]).unwrap();
+            assert!(Verdicts::load(&path, "s", "i").is_none(), "cut at {at}");
+        }
+    }
+}

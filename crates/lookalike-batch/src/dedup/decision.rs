@@ -1,0 +1,167 @@
+//! What became of every document, and the clusters that follow from it.
+
+use crate::dedup::documents::{Classes, Documents, Ranking};
+use crate::dedup::survivors::Fate;
+use crate::settings::Scope;
+
+/// What became of a document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// It is kept (or was given with `--against`).
+    Kept,
+    /// A reader sees the same text as of a kept document.
+    Exact {
+        /// The kept document.
+        survivor: u32,
+    },
+    /// It resembles a kept document.
+    Near {
+        /// The kept document.
+        survivor: u32,
+        /// Their resemblance.
+        similarity: f64,
+        /// That of all that a reader sees, where that is not what was compared.
+        visible: Option<f64>,
+    },
+}
+
+impl Outcome {
+    /// The kept document that a removed one is like.
+    pub(crate) fn survivor(self) -> Option<u32> {
+        match self {
+            Self::Kept => None,
+            Self::Exact { survivor } | Self::Near { survivor, .. } => Some(survivor),
+        }
+    }
+
+    pub(crate) fn similarity(self) -> f64 {
+        if let Self::Near { similarity, .. } = self {
+            similarity
+        } else {
+            1.0
+        }
+    }
+
+    /// The resemblance of all that a reader sees, where that is not what was compared.
+    pub(crate) fn visible_similarity(self) -> Option<f64> {
+        match self {
+            Self::Near { visible, .. } => visible,
+            Self::Kept | Self::Exact { .. } => None,
+        }
+    }
+
+    /// Whether its main text has all the features of that of the kept document and no others, while a reader sees something
+    /// else.
+    pub(crate) fn is_same_main_text(self) -> bool {
+        self.visible_similarity().is_some() && self.similarity() >= 1.0
+    }
+
+    /// The word for it in `clusters.jsonl`.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Near { .. } if self.is_same_main_text() => "same-main-text",
+            Self::Near { .. } => "near",
+            Self::Kept | Self::Exact { .. } => "exact",
+        }
+    }
+}
+
+/// Turns the fates of classes into outcomes of documents.
+///
+/// Documents of one class are exact copies of its best one. Not so across categories: they share
+/// their category, so they are no pair, and all of them are kept when their class is.
+pub(crate) fn outcomes(
+    documents: &Documents,
+    classes: &Classes,
+    ranking: &Ranking,
+    rank_of: &[u32],
+    fates: &[Fate],
+    scope: Scope,
+) -> Vec<Outcome> {
+    let same_text = |a: u32, b: u32| {
+        let text = |rank: u32| classes.visible_text(ranking.classes[rank as usize] as usize);
+        classes.has_visible_texts() && text(a) == text(b)
+    };
+    let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
+    let outcome = |document: usize| {
+        let Some(class) = documents.classes[document] else {
+            return Outcome::Kept;
+        };
+        if document < documents.against {
+            return Outcome::Kept;
+        }
+        let rank = rank_of[class.position()];
+        match fates[rank as usize] {
+            Fate::Survives if best(rank) as usize == document || scope == Scope::Across => {
+                Outcome::Kept
+            }
+            Fate::Survives => Outcome::Exact {
+                survivor: best(rank),
+            },
+            Fate::Joins { survivor, .. } if same_text(rank, survivor) => Outcome::Exact {
+                survivor: best(survivor),
+            },
+            Fate::Joins {
+                survivor,
+                similarity,
+                visible,
+            } => Outcome::Near {
+                survivor: best(survivor),
+                similarity,
+                visible,
+            },
+        }
+    };
+    (0..documents.len()).map(outcome).collect()
+}
+
+/// Removed documents by survivor, both in the order of ids.
+pub(crate) struct Clusters {
+    survivors: Vec<u32>,
+    starts: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Clusters {
+    pub(crate) fn new(by_id: &[u32], id_ranks: &[u32], outcomes: &[Outcome]) -> Self {
+        let mut removed: Vec<(u32, u32)> = by_id
+            .iter()
+            .enumerate()
+            .filter_map(|(place, &document)| {
+                let survivor = outcomes[document as usize].survivor()?;
+                Some((id_ranks[survivor as usize], place as u32))
+            })
+            .collect();
+        removed.sort_unstable();
+        let mut clusters = Self {
+            survivors: Vec::new(),
+            starts: vec![0],
+            members: Vec::new(),
+        };
+        for cluster in removed.chunk_by(|a, b| a.0 == b.0) {
+            clusters.survivors.push(by_id[cluster[0].0 as usize]);
+            clusters
+                .members
+                .extend(cluster.iter().map(|&(_, place)| by_id[place as usize]));
+            clusters.starts.push(clusters.members.len() as u32);
+        }
+        clusters
+    }
+
+    /// Number of clusters.
+    pub(crate) fn len(&self) -> usize {
+        self.survivors.len()
+    }
+
+    /// Survivor and removed documents of a cluster.
+    pub(crate) fn get(&self, cluster: usize) -> (u32, &[u32]) {
+        let members =
+            &self.members[self.starts[cluster] as usize..self.starts[cluster + 1] as usize];
+        (self.survivors[cluster], members)
+    }
+
+    /// All clusters, in the order of their survivors' ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        (0..self.len()).map(|cluster| self.get(cluster))
+    }
+}

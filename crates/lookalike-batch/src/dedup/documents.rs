@@ -1,0 +1,669 @@
+//! The table of documents and of classes: what a job knows of every record without its text.
+//!
+//! A *class* is all documents with equal text (equal BLAKE3 hash, 128 bits kept); of pages also with equal visible text, of
+//! which the text is a part. Work is done once a class. The
+//! scan numbers documents in input order and classes as they turn up; [`Ranking`] then puts both into orders that
+//! depend only on ids and contents, and from there on the input's order is forgotten.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::dedup::pages::PageColumns;
+use crate::error::BatchError;
+use crate::settings::{Keep, KeepRule, RepeatedIds};
+use crate::spill::feature_sets::Place;
+
+/// Columns of the document table, by position in the input.
+///
+/// Memory: 32 bytes a document and its id, 8 more when a field decides who survives.
+#[derive(Default)]
+pub(crate) struct Documents {
+    id_bytes: Vec<u8>,
+    id_starts: Vec<u64>,
+    id_lengths: Vec<u32>,
+    /// Class of each document; `None` for a document without any text, which equals no other.
+    pub(crate) classes: Vec<Option<ClassId>>,
+    /// Bytes of text.
+    pub(crate) lengths: Vec<u64>,
+    /// Hashes of the records as they came in: the last resort to tell records of one id apart.
+    pub(crate) record_hashes: Vec<u64>,
+    /// Value of the field that decides who survives; empty when none does.
+    pub(crate) values: Vec<f64>,
+    /// The texts of that field, where their order decides; then `values` is NaN for documents that have none, and 0 for the others.
+    pub(crate) value_texts: ValueTexts,
+    /// Documents before this position were given with `--against`: they are never removed.
+    pub(crate) against: usize,
+    /// Where the ids of numbered documents lie as they were given: start and length.
+    given: BTreeMap<u32, (u64, u32)>,
+}
+
+/// Bytes of an entry of a B-tree of given ids, and of its share of the nodes.
+const GIVEN_BYTES: usize = 40;
+
+/// Number of a class, one more than its position: so `Option<ClassId>` needs 4 bytes and no value is special.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClassId(std::num::NonZeroU32);
+
+impl ClassId {
+    pub(crate) fn new(position: usize) -> Option<Self> {
+        u32::try_from(position + 1)
+            .ok()
+            .and_then(std::num::NonZeroU32::new)
+            .map(Self)
+    }
+
+    pub(crate) fn position(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+impl Documents {
+    pub(crate) fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn push_id(&mut self, id: &str) {
+        self.id_starts.push(self.id_bytes.len() as u64);
+        self.id_lengths.push(id.len() as u32);
+        self.id_bytes.extend_from_slice(id.as_bytes());
+    }
+
+    pub(crate) fn id(&self, document: usize) -> &str {
+        self.id_at((self.id_starts[document], self.id_lengths[document]))
+    }
+
+    fn id_at(&self, place: (u64, u32)) -> &str {
+        std::str::from_utf8(self.raw_id_at(place)).expect("ids are stored from strings")
+    }
+
+    /// The bytes of an id; their order is the order of ids.
+    fn raw_id(&self, document: usize) -> &[u8] {
+        self.raw_id_at((self.id_starts[document], self.id_lengths[document]))
+    }
+
+    fn raw_id_at(&self, (start, length): (u64, u32)) -> &[u8] {
+        &self.id_bytes[start as usize..start as usize + length as usize]
+    }
+
+    /// Bytes of all ids, where each begins, and its length.
+    pub(crate) fn id_columns(&self) -> (&[u8], &[u64], &[u32]) {
+        (&self.id_bytes, &self.id_starts, &self.id_lengths)
+    }
+
+    /// A table without classes, from its columns.
+    pub(crate) fn from_columns(
+        (id_bytes, id_starts, id_lengths): (Vec<u8>, Vec<u64>, Vec<u32>),
+        lengths: Vec<u64>,
+        against: usize,
+    ) -> Self {
+        Self {
+            id_bytes,
+            id_starts,
+            id_lengths,
+            classes: Vec::new(),
+            lengths,
+            record_hashes: Vec::new(),
+            values: Vec::new(),
+            value_texts: ValueTexts::default(),
+            against,
+            given: BTreeMap::new(),
+        }
+    }
+
+    /// The id that a document came with, which others may have too.
+    pub(crate) fn given_id(&self, document: u32) -> &str {
+        match self.given.get(&document) {
+            Some(&place) => self.id_at(place),
+            None => self.id(document as usize),
+        }
+    }
+
+    /// Makes numbers in the same order of the texts of the field that decides.
+    fn rank_value_texts(&mut self) {
+        let texts = std::mem::take(&mut self.value_texts);
+        if texts.ends.is_empty() {
+            return;
+        }
+        let with_text = self.values.iter_mut().filter(|value| !value.is_nan());
+        for (value, rank) in with_text.zip(texts.ranks()) {
+            *value = f64::from(rank);
+        }
+    }
+
+    fn rename(&mut self, document: usize, id: &str) {
+        let place = (self.id_starts[document], self.id_lengths[document]);
+        self.given.entry(document as u32).or_insert(place);
+        self.id_starts[document] = self.id_bytes.len() as u64;
+        self.id_lengths[document] = id.len() as u32;
+        self.id_bytes.extend_from_slice(id.as_bytes());
+    }
+
+    /// Documents with a text, but for one of each of the `distinct` texts.
+    pub(crate) fn repeated_texts(&self, distinct: u64) -> u64 {
+        self.classes.iter().flatten().count() as u64 - distinct
+    }
+
+    /// Bytes this table holds.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.id_bytes.capacity() + self.id_starts.capacity() * 8 + self.id_lengths.capacity() * 4)
+            as u64
+            + (self.classes.capacity() * 4
+                + self.lengths.capacity() * 8
+                + self.record_hashes.capacity() * 8
+                + self.values.capacity() * 8
+                + self.value_texts.bytes.capacity()
+                + self.value_texts.ends.capacity() * 8
+                + self.given.len() * GIVEN_BYTES) as u64
+    }
+}
+
+/// Texts back to back, and where each ends.
+#[derive(Default)]
+pub(crate) struct ValueTexts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl ValueTexts {
+    pub(crate) fn push(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Adds all of `others`.
+    pub(crate) fn append(&mut self, others: &Self) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&others.bytes);
+        self.ends.extend(others.ends.iter().map(|end| start + end));
+    }
+
+    /// How many different texts come before each, in the order of bytes.
+    fn ranks(&self) -> Vec<u32> {
+        let text = |at: &u32| {
+            let at = *at as usize;
+            let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+            &self.bytes[start..self.ends[at]]
+        };
+        let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
+        order.sort_unstable_by(|a, b| text(a).cmp(text(b)));
+        let mut ranks = vec![0; order.len()];
+        let mut rank = 0;
+        for (at, document) in order.iter().enumerate() {
+            if at > 0 && text(&order[at - 1]) != text(document) {
+                rank += 1;
+            }
+            ranks[*document as usize] = rank;
+        }
+        ranks
+    }
+}
+
+/// Columns of the class table, by class position.
+///
+/// Memory: 28 bytes a class, 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories, 36 more for pages of
+/// which a part was chosen.
+#[derive(Default)]
+pub(crate) struct Classes {
+    /// First 128 bits of the BLAKE3 hash of the text, or of text, visible text and category.
+    pub(crate) hashes: Vec<u128>,
+    /// Where the feature set lies.
+    pub(crate) places: Vec<Place>,
+    /// Number of distinct features; 0 for texts without features, which are never near anything.
+    pub(crate) sizes: Vec<u32>,
+    /// Simhash fingerprints, when the method wants them; 0 stands beside a size of 0.
+    pub(crate) fingerprints: Vec<u64>,
+    /// The high half of fingerprints of 128 bits; empty for narrower ones.
+    pub(crate) high_fingerprints: Vec<u64>,
+    /// Category of each class; empty unless categories matter.
+    pub(crate) categories: Vec<u64>,
+    /// Hash of what a reader sees of each class, 0 or missing where `hashes` is just that; see [`Classes::visible_text`].
+    texts: Vec<u128>,
+    /// What is known of the pages that classes are.
+    pub(crate) pages: PageColumns,
+}
+
+impl Classes {
+    pub(crate) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Fills in a class; threads finish them in any order.
+    pub(crate) fn set(&mut self, class: ClassId, hash: u128, place: Place, size: u32) {
+        let position = class.position();
+        if position >= self.hashes.len() {
+            self.hashes.resize(position + 1, 0);
+            self.places.resize(position + 1, 0);
+            self.sizes.resize(position + 1, 0);
+        }
+        self.hashes[position] = hash;
+        self.places[position] = place;
+        self.sizes[position] = size;
+    }
+
+    /// Fills in the fingerprint of a class, of so many bits.
+    pub(crate) fn set_fingerprint(&mut self, class: ClassId, fingerprint: u128, bits: u32) {
+        put(&mut self.fingerprints, class, fingerprint as u64);
+        if bits > 64 {
+            put(
+                &mut self.high_fingerprints,
+                class,
+                (fingerprint >> 64) as u64,
+            );
+        }
+    }
+
+    /// Fills in the category of a class, and the hash of its visible text.
+    pub(crate) fn set_category(&mut self, class: ClassId, category: u64, text: u128) {
+        put(&mut self.categories, class, category);
+        put(&mut self.texts, class, text);
+    }
+
+    /// Fills in the hash of the visible text of a class whose text is but a part of that.
+    pub(crate) fn set_visible_text(&mut self, class: ClassId, text: u128) {
+        put(&mut self.texts, class, text);
+    }
+
+    /// Hash of what a reader sees of a class: exact copies are those that have it in common.
+    pub(crate) fn visible_text(&self, class: usize) -> u128 {
+        match self.texts.get(class) {
+            None | Some(0) => self.hashes[class],
+            Some(&text) => text,
+        }
+    }
+
+    /// Whether classes may differ though a reader sees the same.
+    pub(crate) fn has_visible_texts(&self) -> bool {
+        !self.texts.is_empty() || !self.pages.is_empty()
+    }
+
+    /// Hamming distance of the fingerprints of two classes.
+    pub(crate) fn distance(&self, a: usize, b: usize) -> u32 {
+        let of = |half: &[u64]| match half.is_empty() {
+            true => 0,
+            false => (half[a] ^ half[b]).count_ones(),
+        };
+        of(&self.fingerprints) + of(&self.high_fingerprints)
+    }
+
+    /// Bytes this table holds.
+    pub(crate) fn bytes(&self) -> u64 {
+        let each = self.hashes.capacity() * 16 + self.places.capacity() * 8;
+        let fingerprints = self.fingerprints.capacity() + self.high_fingerprints.capacity();
+        let categories = self.categories.capacity() * 8 + self.texts.capacity() * 16;
+        (each + self.sizes.capacity() * 4 + fingerprints * 8 + categories) as u64
+            + self.pages.bytes()
+    }
+}
+
+/// Sets the value of a class; threads finish them in any order.
+pub(crate) fn put<T: Copy + Default>(column: &mut Vec<T>, class: ClassId, value: T) {
+    let position = class.position();
+    if position >= column.len() {
+        column.resize(position + 1, T::default());
+    }
+    column[position] = value;
+}
+
+/// The orders in which everything after the scan happens.
+pub(crate) struct Ranking {
+    /// Documents by id.
+    pub(crate) by_id: Vec<u32>,
+    /// Position of each document in `by_id`.
+    pub(crate) id_ranks: Vec<u32>,
+    /// Classes from the most to the least wanted.
+    pub(crate) classes: Vec<u32>,
+    /// Most wanted document of each class, by class position.
+    pub(crate) best: Vec<u32>,
+    /// Number of classes at the front that hold a document given with `--against`.
+    pub(crate) fixed: usize,
+}
+
+impl Ranking {
+    /// Ranks documents by id and classes by `keep`. Returns also how many ids were repeated and had to be numbered.
+    ///
+    /// O(n log n) comparisons; one pass when the input is in the order of its ids.
+    pub(crate) fn new(
+        documents: &mut Documents,
+        classes: &Classes,
+        keep: &Keep,
+        repeated: RepeatedIds,
+    ) -> Result<(Self, u64), BatchError> {
+        documents.rank_value_texts();
+        let (by_id, renamed) = sort_ids(documents, classes, repeated)?;
+        documents.record_hashes = Vec::new();
+        let mut id_ranks = vec![0; documents.len()];
+        for (rank, &document) in by_id.iter().enumerate() {
+            id_ranks[document as usize] = rank as u32;
+        }
+        let wanted = Wanted {
+            documents,
+            id_ranks: &id_ranks,
+            keep,
+        };
+        let mut best = vec![u32::MAX; classes.len()];
+        for document in 0..documents.len() {
+            let Some(class) = documents.classes[document] else {
+                continue;
+            };
+            let best = &mut best[class.position()];
+            if *best == u32::MAX || wanted.compare(document, *best as usize) == Ordering::Less {
+                *best = document as u32;
+            }
+        }
+        let mut order: Vec<_> = (0..classes.len())
+            .map(|class| (wanted.first_key(best[class] as usize), class as u32))
+            .collect();
+        order.sort_unstable_by(|(key, class), (other_key, other)| {
+            let ties = || {
+                wanted.compare(
+                    best[*class as usize] as usize,
+                    best[*other as usize] as usize,
+                )
+            };
+            key.cmp(other_key).then_with(ties)
+        });
+        let fixed = order.partition_point(|&((is_new, _), _)| !is_new);
+        let classes = order.into_iter().map(|(_, class)| class).collect();
+        Ok((
+            Self {
+                by_id,
+                id_ranks,
+                classes,
+                best,
+                fixed,
+            },
+            renamed,
+        ))
+    }
+}
+
+/// Compares documents by how much they are wanted: given with `--against` first, then by the rules, then by id.
+struct Wanted<'a> {
+    documents: &'a Documents,
+    id_ranks: &'a [u32],
+    keep: &'a Keep,
+}
+
+impl Wanted<'_> {
+    /// An ascending key of what is looked at first.
+    fn first_key(&self, document: usize) -> (bool, u64) {
+        let rule = &self.keep.rules()[0];
+        let is_new = document >= self.documents.against;
+        (is_new, self.key(rule, document))
+    }
+
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let rules = &self.keep.rules()[1..];
+        let compare = |rule| self.key(rule, a).cmp(&self.key(rule, b));
+        let first = self.first_key(a).cmp(&self.first_key(b));
+        let order = rules
+            .iter()
+            .fold(first, |order, rule| order.then_with(|| compare(rule)));
+        order.then_with(|| self.id_ranks[a].cmp(&self.id_ranks[b]))
+    }
+
+    /// An ascending key of how much a document is wanted by one rule.
+    fn key(&self, rule: &KeepRule, document: usize) -> u64 {
+        let documents = self.documents;
+        let value = || ordered_bits(documents.values[document]);
+        match rule {
+            KeepRule::Longest => u64::MAX - documents.lengths[document],
+            KeepRule::Shortest => documents.lengths[document],
+            KeepRule::First => document as u64,
+            _ if documents.values[document].is_nan() => u64::MAX,
+            KeepRule::Min(_) => value(),
+            KeepRule::Max(_) | KeepRule::Newest(_) | KeepRule::Latest(_) => u64::MAX - value(),
+        }
+    }
+}
+
+/// Maps numbers to integers in the same order.
+fn ordered_bits(value: f64) -> u64 {
+    let value = if value == 0.0 { 0.0 } else { value };
+    let bits = value.to_bits();
+    if bits >> 63 == 0 {
+        bits | 1 << 63
+    } else {
+        !bits
+    }
+}
+
+/// Documents by (given with `--against`, id); repeated ids are made different first.
+fn sort_ids(
+    documents: &mut Documents,
+    classes: &Classes,
+    repeated: RepeatedIds,
+) -> Result<(Vec<u32>, u64), BatchError> {
+    let mut renamed = 0;
+    loop {
+        let order = sorted_by_id(documents, classes);
+        let repeats = repeats(documents, &order);
+        let Some(&(first, _)) = repeats.first() else {
+            return Ok((order, renamed));
+        };
+        if repeated == RepeatedIds::Refuse {
+            return Err(BatchError::RepeatedId {
+                id: documents.id(first as usize).to_owned(),
+                count: repeats.len(),
+            });
+        }
+        renamed += repeats.len() as u64;
+        for (document, number) in repeats {
+            let id = format!("{}#{number}", documents.id(document as usize));
+            documents.rename(document as usize, &id);
+        }
+    }
+}
+
+fn sorted_by_id(documents: &Documents, classes: &Classes) -> Vec<u32> {
+    let is_new = |document: u32| document as usize >= documents.against;
+    let content = |document: u32| {
+        let class = documents.classes[document as usize];
+        let text = class.map(|class| classes.hashes[class.position()]);
+        (text, documents.record_hashes[document as usize])
+    };
+    let in_order = |&a: &u32, &b: &u32| {
+        is_new(a) == is_new(b) && documents.raw_id(a as usize) < documents.raw_id(b as usize)
+            || !is_new(a) && is_new(b)
+    };
+    let mut order: Vec<u32> = (0..documents.len() as u32).collect();
+    if order.is_sorted_by(in_order) {
+        return order;
+    }
+    let common = common_prefix(documents);
+    let key = |document: u32| leading_bytes(&documents.raw_id(document as usize)[common..]);
+    let mut keyed: Vec<(u64, u32)> = order
+        .iter()
+        .map(|&document| (key(document), document))
+        .collect();
+    keyed.sort_unstable_by(|&(key_a, a), &(key_b, b)| {
+        let ids = || {
+            documents
+                .raw_id(a as usize)
+                .cmp(documents.raw_id(b as usize))
+        };
+        let rest = || {
+            ids()
+                .then_with(|| content(a).cmp(&content(b)))
+                .then(a.cmp(&b))
+        };
+        match is_new(a).cmp(&is_new(b)).then(key_a.cmp(&key_b)) {
+            Ordering::Equal => rest(),
+            different => different,
+        }
+    });
+    order.clear();
+    order.extend(keyed.into_iter().map(|(_, document)| document));
+    order
+}
+
+/// Bytes with which all ids begin: made ids and URLs share long beginnings, which would make the keys of the sort equal.
+fn common_prefix(documents: &Documents) -> usize {
+    let first = documents.raw_id(0);
+    (1..documents.len()).fold(first.len(), |common, document| {
+        let id = documents.raw_id(document);
+        let same = first[..common]
+            .iter()
+            .zip(id)
+            .take_while(|(a, b)| a == b)
+            .count();
+        same.min(common)
+    })
+}
+
+/// First eight bytes of an id as a number in the order of the bytes.
+fn leading_bytes(id: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = id.len().min(8);
+    bytes[..length].copy_from_slice(&id[..length]);
+    u64::from_be_bytes(bytes)
+}
+
+/// Documents whose id equals that of their predecessor, with 2 for the second of a kind, 3 for the third.
+fn repeats(documents: &Documents, order: &[u32]) -> Vec<(u32, u32)> {
+    let mut found = Vec::new();
+    let mut number = 1;
+    for pair in order.windows(2) {
+        let same_side =
+            (pair[0] as usize >= documents.against) == (pair[1] as usize >= documents.against);
+        if same_side && documents.raw_id(pair[0] as usize) == documents.raw_id(pair[1] as usize) {
+            number += 1;
+            found.push((pair[1], number));
+        } else {
+            number = 1;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rows: &[(&str, usize, u64)]) -> (Documents, Classes) {
+        let (mut documents, mut classes) = (Documents::default(), Classes::default());
+        for &(id, class, length) in rows {
+            documents.push_id(id);
+            documents.classes.push(ClassId::new(class));
+            documents.lengths.push(length);
+            documents.record_hashes.push(0);
+            while classes.hashes.len() <= class {
+                classes.hashes.push(classes.hashes.len() as u128 * 77 % 13);
+            }
+        }
+        (documents, classes)
+    }
+
+    fn ids(documents: &Documents, order: &[u32]) -> Vec<String> {
+        order
+            .iter()
+            .map(|&d| documents.id(d as usize).to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn ranks_do_not_depend_on_the_order_of_the_input() {
+        let mut rows = vec![
+            ("b", 0, 5),
+            ("longer-id-2", 1, 9),
+            ("longer-id-1", 2, 9),
+            ("a", 0, 5),
+            ("c", 3, 1),
+        ];
+        let mut seen = Vec::new();
+        for _ in 0..rows.len() {
+            rows.rotate_left(1);
+            let (mut documents, classes) = table(&rows);
+            let (ranking, renamed) = Ranking::new(
+                &mut documents,
+                &classes,
+                &Keep::default(),
+                RepeatedIds::Number,
+            )
+            .unwrap();
+            assert_eq!(renamed, 0);
+            let best: Vec<u32> = ranking
+                .classes
+                .iter()
+                .map(|&c| ranking.best[c as usize])
+                .collect();
+            seen.push((ids(&documents, &ranking.by_id), ids(&documents, &best)));
+        }
+        assert_eq!(seen[0].0, ["a", "b", "c", "longer-id-1", "longer-id-2"]);
+        assert_eq!(seen[0].1, ["longer-id-1", "longer-id-2", "a", "c"]);
+        assert!(seen.iter().all(|s| *s == seen[0]));
+    }
+
+    #[test]
+    fn repeated_ids_are_numbered_even_when_the_number_is_taken() {
+        let (mut documents, classes) =
+            table(&[("x", 0, 1), ("x#2", 1, 1), ("x", 2, 1), ("x", 3, 1)]);
+        let (ranking, renamed) = Ranking::new(
+            &mut documents,
+            &classes,
+            &Keep::default(),
+            RepeatedIds::Number,
+        )
+        .unwrap();
+        let names = ids(&documents, &ranking.by_id);
+        assert!(renamed >= 2);
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+    }
+
+    #[test]
+    fn repeated_ids_can_be_refused() {
+        let (mut documents, classes) = table(&[("x", 0, 1), ("y", 1, 1), ("x", 2, 1)]);
+        let error = Ranking::new(
+            &mut documents,
+            &classes,
+            &Keep::default(),
+            RepeatedIds::Refuse,
+        )
+        .err()
+        .unwrap();
+        assert!(error.to_string().contains("\"x\""), "{error}");
+    }
+
+    #[test]
+    fn numbers_keep_their_order_as_bits() {
+        let values = [f64::NEG_INFINITY, -2.5, -0.0, 1e-300, 3.0, f64::INFINITY];
+        assert!(values.map(ordered_bits).is_sorted());
+        assert_eq!(ordered_bits(0.0), ordered_bits(-0.0));
+    }
+
+    #[test]
+    fn the_field_decides_and_missing_values_come_last() {
+        for (keep, expected) in [
+            (KeepRule::Max("f".into()), ["b", "a", "c"]),
+            (KeepRule::Min("f".into()), ["a", "b", "c"]),
+        ] {
+            let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]);
+            documents.values = vec![-1.0, 4.0, f64::NAN];
+            let (ranking, _) =
+                Ranking::new(&mut documents, &classes, &keep.into(), RepeatedIds::Number).unwrap();
+            let best: Vec<u32> = ranking
+                .classes
+                .iter()
+                .map(|&c| ranking.best[c as usize])
+                .collect();
+            assert_eq!(ids(&documents, &best), expected);
+        }
+    }
+
+    #[test]
+    fn texts_rank_by_their_bytes_and_ties_go_to_the_next_rule() {
+        let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 9), ("c", 2, 5), ("d", 3, 7)]);
+        documents.values = vec![0.0, 0.0, f64::NAN, 0.0];
+        for text in ["v2", "v10", "v10"] {
+            documents.value_texts.push(text);
+        }
+        let keep = "latest:version,shortest".parse().unwrap();
+        let ranked = Ranking::new(&mut documents, &classes, &keep, RepeatedIds::Number);
+        let best: Vec<u32> = ranked.unwrap().0.classes;
+        assert_eq!(best, [0, 3, 1, 2]);
+    }
+}

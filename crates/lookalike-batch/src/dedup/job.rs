@@ -1,0 +1,599 @@
+//! A job from inputs to decisions: scan, rank, group, compare.
+//!
+//! [`Job::decide`] chooses survivors for `dedup`; [`Job::write_pairs`] lists all verified pairs for `pairs`. Both go
+//! through [`Job::prepare`], and neither depends on threads or memory in what it finds.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lookalike::hash::avalanche;
+use lookalike::resemblance::prefix_len;
+use lookalike_corpus::{Category, InputOptions, Inputs};
+
+use crate::dedup::candidate_groups::{GroupError, GroupResources, Groups, KeySink};
+use crate::dedup::decision::{Outcome, outcomes};
+use crate::dedup::documents::Ranking;
+use crate::dedup::just_below::{JustBelow, Margin};
+use crate::dedup::memory_budget::{Budget, ensure_documents_fit};
+use crate::dedup::pages::{PageColumns, PageVerifier};
+use crate::dedup::pair_test::LoadedTest;
+use crate::dedup::pairs::{Copies, PairSpool, join};
+use crate::dedup::scan::{ScanPlan, Scanned, salted, scan};
+use crate::dedup::survivors::{Settled, settle};
+use crate::dedup::verify::{Rule, Verifier};
+use crate::error::{BatchError, OUTPUT};
+use crate::fields::{FieldTally, first_names};
+use crate::observer::{Observer, Stage};
+use crate::settings::{KeepRule, Limits, Method, Scope, Settings};
+use crate::spill::feature_sets::Place;
+use crate::spill::partitions::PARTS;
+
+/// A job: what to read, what to look for, what to use.
+pub struct Job<'a> {
+    /// What decides the result.
+    pub settings: &'a Settings,
+    /// What does not.
+    pub limits: &'a Limits,
+    /// All sources, those given with `--against` first.
+    pub inputs: &'a Inputs,
+    /// How sources are read.
+    pub options: &'a InputOptions,
+    /// Number of sources given with `--against`.
+    pub against_sources: usize,
+    /// Where temporary files go.
+    pub folder: &'a Path,
+    /// Who hears of progress.
+    pub observer: &'a dyn Observer,
+}
+
+/// Everything known before the first comparison.
+pub(crate) struct Prepared {
+    pub(crate) scanned: Scanned,
+    pub(crate) ranking: Ranking,
+    /// Rank of each class.
+    pub(crate) rank_of: Vec<u32>,
+    pub(crate) repeated_ids: u64,
+    groups: Groups,
+    by_rank: Columns,
+}
+
+/// Columns of the class table in the order of ranks.
+struct Columns {
+    places: Vec<Place>,
+    sizes: Vec<u32>,
+    fingerprints: Vec<u64>,
+    high_fingerprints: Vec<u64>,
+    categories: Vec<u64>,
+    texts: Vec<u128>,
+    pages: PageColumns,
+    /// Bytes of the texts, where they are looked at.
+    lengths: Vec<u64>,
+}
+
+/// What a job decided about every document.
+pub(crate) struct Decided {
+    pub(crate) scanned: Scanned,
+    pub(crate) ranking: Ranking,
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Kept documents that nearly resemble another kept one enough.
+    pub(crate) just_below: JustBelow,
+    pub(crate) repeated_ids: u64,
+    /// Texts that are kept though their main text resembles that of a kept page.
+    pub(crate) kept_as_pages: u64,
+    /// All pairs, when the settings ask for them.
+    pub(crate) pairs: Option<PairSpool>,
+    /// Fingerprints of documents by class, when the method made them.
+    pub(crate) fingerprints: bool,
+}
+
+impl Job<'_> {
+    /// Reads everything and groups candidates.
+    fn prepare(&self) -> Result<Prepared, BatchError> {
+        self.settings.check()?;
+        let temporary = BatchError::temporary(self.folder);
+        ensure_documents_fit(
+            self.limits,
+            &self.settings.scheme,
+            self.inputs,
+            self.options,
+        )?;
+        let mut budget = Budget::new(self.limits, &self.settings.scheme, self.options);
+        let sink = KeySink::new(self.folder, budget.keys()).map_err(&temporary)?;
+        let plan = ScanPlan {
+            inputs: self.inputs,
+            options: self.options,
+            scheme: &self.settings.scheme,
+            method: self.settings.method,
+            banding: self.settings.banding()?,
+            tests: &self.settings.tests,
+            terms: self
+                .settings
+                .terms
+                .as_ref()
+                .filter(|_| self.settings.scheme.terms.is_some()),
+            against_sources: self.against_sources,
+            scope: self.settings.scope,
+            by_category: self.settings.by_category(),
+            field_rule: self.settings.keep.field_rule(),
+            losses: self.settings.losses,
+            threads: self.limits.threads,
+            sets_budget: budget.sets(1 + self.settings.tests.len()),
+            reading: budget.reading(),
+            folder: self.folder,
+        };
+        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        let mut scanned = scan(&plan, &sink, self.observer)?;
+        let skipped = crate::dedup::summary::skipped(self.inputs, &scanned);
+        self.settings
+            .losses
+            .check(&skipped, scanned.documents.len() as u64)?;
+        self.refuse_no_text(&scanned)?;
+        self.refuse_unknown_fields(&scanned)?;
+        self.observer.stage(Stage::Rank, 0);
+        let keep = &self.settings.keep;
+        let (ranking, repeated_ids) = Ranking::new(
+            &mut scanned.documents,
+            &scanned.classes,
+            keep,
+            self.settings.repeated_ids,
+        )?;
+        let mut rank_of = vec![0; scanned.classes.len()];
+        for (rank, &class) in ranking.classes.iter().enumerate() {
+            rank_of[class as usize] = rank as u32;
+        }
+        budget.tables(&scanned)?;
+        self.push_keys(&scanned, &sink).map_err(&temporary)?;
+        self.observer.stage(Stage::Group, PARTS as u64);
+        let advance = |done| self.observer.advance(done);
+        let resources = GroupResources {
+            threads: self.limits.threads,
+            memory: budget.for_groups(),
+            advance: &advance,
+        };
+        let groups = Groups::new(&sink, &rank_of, &resources).map_err(|error| match error {
+            GroupError::Io(error) => temporary(error),
+            GroupError::TooLarge(needed) => budget.refuse_groups(needed),
+        })?;
+        budget.groups(&groups)?;
+        let by_rank = Columns::new(&scanned, &ranking, self.settings.lengths.is_some());
+        Ok(Prepared {
+            scanned,
+            ranking,
+            rank_of,
+            repeated_ids,
+            groups,
+            by_rank,
+        })
+    }
+
+    /// Refuses input in which nothing has a text: the field is misnamed.
+    fn refuse_no_text(&self, scanned: &Scanned) -> Result<(), BatchError> {
+        let records = scanned.documents.len() as u64;
+        if records == 0 || scanned.tally.missing < records {
+            return Ok(());
+        }
+        let fields = first_names(self.inputs, self.options);
+        Err(BatchError::NoText { records, fields })
+    }
+
+    /// Refuses fields that were named and that no record has.
+    fn refuse_unknown_fields(&self, scanned: &Scanned) -> Result<(), BatchError> {
+        let (tally, options) = (&scanned.tally, self.options);
+        let named = FieldTally {
+            records: scanned.documents.len() as u64,
+            ids: tally.named_ids,
+            texts: scanned.documents.len() as u64 - tally.missing,
+            linked: tally.linked,
+        };
+        named.check(self.inputs, options)?;
+        let unknown = |option: String, field: String, records: u64, remedy: &'static str| {
+            Err(BatchError::NoField {
+                option,
+                field,
+                records,
+                fields: first_names(self.inputs, options),
+                remedy,
+            })
+        };
+        let with_text = tally.categorised + tally.uncategorised;
+        if let (Some(category), 0, 1..) = (&options.category, tally.categorised, with_text) {
+            let option = match self.settings.scope {
+                Scope::Within => format!("--within {category}"),
+                Scope::Across => format!("--across {category}"),
+                Scope::Everything => "--distance-for site".to_owned(),
+            };
+            let (field, remedy) = match category {
+                Category::Site => (
+                    "URL".to_owned(),
+                    "records need URLs in the field url, or as ids; without them leave the option out",
+                ),
+                Category::Field(path) => (
+                    format!("field {path}"),
+                    "name one that records have, or leave the option out",
+                ),
+            };
+            return unknown(option, field, with_text, remedy);
+        }
+        let Some(rule) = self.settings.keep.field_rule() else {
+            return Ok(());
+        };
+        let records = tally.unranked + tally.rank_unusable;
+        match (tally.ranked, records, &scanned.unusable) {
+            (1.., _, _) | (_, 0, _) => Ok(()),
+            (0, _, None) => unknown(
+                format!("--keep {}", self.settings.keep),
+                format!("field {}", rule.field().unwrap_or_default()),
+                records,
+                "name one that records have, or another rule",
+            ),
+            (0, _, Some(first)) => Err(BatchError::NoUsableValue {
+                keep: self.settings.keep.to_string(),
+                records,
+                missing: tally.unranked,
+                first: first.clone(),
+                remedy: match rule {
+                    KeepRule::Newest(_) => {
+                        "newest: takes dates with the year first (2024-03-01, 2024/3, 2024), RFC 2822 dates and seconds since \
+                         1970; latest: goes by the order of texts"
+                    }
+                    _ => {
+                        "max: and min: take numbers, newest: dates, latest: goes by the order of texts"
+                    }
+                },
+            }),
+        }
+    }
+
+    /// Collects the keys that need the whole collection: prefixes, and blocks of fingerprints.
+    fn push_keys(&self, scanned: &Scanned, sink: &KeySink) -> io::Result<()> {
+        match self.settings.method {
+            Method::AllPairs => self.push_prefixes(scanned, sink),
+            Method::Simhash => push_blocks(scanned, self.settings, sink),
+            _ => Ok(()),
+        }
+    }
+
+    /// What keeps the keys of a class apart from those of other categories.
+    fn salt(&self, scanned: &Scanned, class: u32) -> u64 {
+        match self.settings.scope {
+            Scope::Within => scanned.classes.categories[class as usize],
+            Scope::Everything | Scope::Across => 0,
+        }
+    }
+
+    fn push_prefixes(&self, scanned: &Scanned, sink: &KeySink) -> io::Result<()> {
+        let segments = scanned.sets.segments();
+        self.observer.stage(Stage::Keys, segments as u64);
+        let levels = scanned.frequency.levels();
+        let next = AtomicUsize::new(0);
+        let work = || -> io::Result<()> {
+            let mut writer = sink.writer();
+            let (mut buffer, mut prefix, mut common) = (Vec::new(), Vec::new(), Vec::new());
+            loop {
+                let segment = next.fetch_add(1, Ordering::Relaxed);
+                if segment >= segments {
+                    return writer.finish();
+                }
+                scanned.sets.walk(segment, &mut buffer, |class, set| {
+                    levels.prefix(
+                        set,
+                        prefix_len(set.len(), self.settings.threshold),
+                        &mut prefix,
+                        &mut common,
+                    );
+                    prefix.iter().try_for_each(|&feature| {
+                        writer.push(salted(feature, self.salt(scanned, class)), class)
+                    })
+                })?;
+                self.observer.advance(segment as u64 + 1);
+            }
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (1..self.limits.threads)
+                .map(|_| scope.spawn(work))
+                .collect();
+            work()?;
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().expect("workers do not panic"))
+        })
+    }
+
+    /// Chooses survivors.
+    pub(crate) fn decide(&self) -> Result<Decided, BatchError> {
+        let prepared = self.prepare()?;
+        let temporary = BatchError::temporary(self.folder);
+        self.observer
+            .stage(Stage::Compare, prepared.rank_of.len() as u64);
+        let verifier = self.verifier(&prepared);
+        let fixed = prepared.ranking.fixed;
+        let advance = |done: usize| self.observer.advance(done as u64);
+        let Settled {
+            fates,
+            just_below,
+            kept_as_pages,
+        } = settle(&verifier, fixed, self.limits.threads, advance).map_err(&temporary)?;
+        let pairs = match self.settings.pairs {
+            crate::settings::PairList::All => Some(self.join(&prepared).map_err(&temporary)?),
+            crate::settings::PairList::Deciding => None,
+        };
+        let Prepared {
+            scanned,
+            ranking,
+            rank_of,
+            repeated_ids,
+            ..
+        } = prepared;
+        let outcomes = outcomes(
+            &scanned.documents,
+            &scanned.classes,
+            &ranking,
+            &rank_of,
+            &fates,
+            self.settings.scope,
+        );
+        let fingerprints = self.settings.method.has_fingerprints();
+        let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
+        let just_below = just_below.of_documents(best);
+        Ok(Decided {
+            scanned,
+            ranking,
+            outcomes,
+            just_below,
+            repeated_ids,
+            kept_as_pages,
+            pairs,
+            fingerprints,
+        })
+    }
+
+    /// All pairs, spooled.
+    fn join(&self, prepared: &Prepared) -> io::Result<PairSpool> {
+        let documents = &prepared.scanned.documents;
+        let spool = PairSpool::new(
+            self.folder,
+            Budget::new(self.limits, &self.settings.scheme, self.options).keys(),
+            documents.len(),
+        )?;
+        let copies = Copies::new(documents, &prepared.ranking, &prepared.rank_of);
+        let advance = |done: usize| self.observer.advance(done as u64);
+        let against = documents.against as u32;
+        join(
+            &self.verifier(prepared),
+            &copies,
+            against,
+            self.settings.scope,
+            self.limits.threads,
+            &spool,
+            &advance,
+        )?;
+        Ok(spool)
+    }
+
+    fn verifier<'p>(&self, prepared: &'p Prepared) -> Verifier<'p> {
+        Verifier {
+            groups: &prepared.groups,
+            sets: &prepared.scanned.sets,
+            classes: &prepared.ranking.classes,
+            places: &prepared.by_rank.places,
+            sizes: &prepared.by_rank.sizes,
+            fingerprints: &prepared.by_rank.fingerprints,
+            high_fingerprints: &prepared.by_rank.high_fingerprints,
+            scope: self.settings.scope,
+            categories: &prepared.by_rank.categories,
+            texts: &prepared.by_rank.texts,
+            pages: (!prepared.by_rank.pages.is_empty()).then_some(PageVerifier {
+                columns: &prepared.by_rank.pages,
+                sets: &prepared.scanned.page_sets,
+                classes: &prepared.ranking.classes,
+                threshold: self.settings.threshold,
+            }),
+            length_share: self.settings.lengths,
+            lengths: &prepared.by_rank.lengths,
+            tests: self
+                .settings
+                .tests
+                .iter()
+                .zip(&prepared.scanned.test_sets)
+                .map(|(&test, sets)| LoadedTest { test, sets })
+                .collect(),
+            threshold: self.settings.threshold,
+            margin_from: Margin::below(self.settings.threshold).from(),
+            rule: match self.settings.method {
+                Method::AllPairs | Method::Copies => Rule::Prefix,
+                Method::Simhash => Rule::Distance(self.settings.distance),
+                Method::Henzinger => Rule::SharedWithin(
+                    self.settings.agree(),
+                    self.settings.distance,
+                    self.settings.distance_for,
+                ),
+                Method::MinHash | Method::Oph | Method::BBit => Rule::Shared(1),
+                Method::SuperShingle
+                | Method::ModP
+                | Method::Winnow
+                | Method::IMatch
+                | Method::Buckets => Rule::Shared(self.settings.agree()),
+            },
+        }
+    }
+
+    /// Writes every verified pair, sorted by both ids, one JSON object a line.
+    ///
+    /// # Errors
+    /// [`BatchError`]; one of kind [`io::ErrorKind::BrokenPipe`] inside [`BatchError::File`] when the reader is gone.
+    pub fn write_pairs(&self, out: &mut dyn Write) -> Result<PairsSummary, BatchError> {
+        let prepared = self.prepare()?;
+        self.observer
+            .stage(Stage::Compare, prepared.rank_of.len() as u64);
+        let spool = self
+            .join(&prepared)
+            .map_err(BatchError::temporary(self.folder))?;
+        self.observer.stage(Stage::Write, 0);
+        let scanned = &prepared.scanned;
+        let fingerprints = self
+            .settings
+            .method
+            .has_fingerprints()
+            .then_some(&scanned.classes);
+        let mut pairs = 0;
+        let written = spool.drain(&prepared.ranking.by_id, |pair| {
+            pairs += 1;
+            crate::dedup::result_lines::write_pair(out, &scanned.documents, fingerprints, pair)
+        });
+        written
+            .and_then(|()| out.flush())
+            .map_err(BatchError::result(Path::new(OUTPUT)))?;
+        let counts = crate::dedup::summary::Counts::of_scan(
+            scanned,
+            self.inputs,
+            self.against_sources,
+            self.options,
+            prepared.repeated_ids,
+        );
+        let skipped = crate::dedup::summary::skipped(self.inputs, scanned);
+        Ok(PairsSummary {
+            pairs,
+            counts,
+            skipped,
+        })
+    }
+}
+
+/// What `pairs` tells when it is done.
+#[derive(Debug, serde::Serialize)]
+pub struct PairsSummary {
+    /// Pairs written.
+    pub pairs: u64,
+    /// What was read.
+    #[serde(flatten)]
+    pub counts: crate::dedup::summary::Counts,
+    /// What was not read, by reason.
+    pub skipped: Vec<crate::dedup::summary::SkippedRow>,
+}
+
+impl Columns {
+    fn new(scanned: &Scanned, ranking: &Ranking, wants_lengths: bool) -> Self {
+        let classes = &scanned.classes;
+        let order = || ranking.classes.iter().map(|&class| class as usize);
+        Self {
+            places: order().map(|class| classes.places[class]).collect(),
+            sizes: order().map(|class| classes.sizes[class]).collect(),
+            fingerprints: sorted(&classes.fingerprints, &ranking.classes),
+            high_fingerprints: sorted(&classes.high_fingerprints, &ranking.classes),
+            categories: sorted(&classes.categories, &ranking.classes),
+            texts: match classes.has_visible_texts() {
+                true => order().map(|class| classes.visible_text(class)).collect(),
+                false => Vec::new(),
+            },
+            pages: classes.pages.sorted(&ranking.classes),
+            lengths: match wants_lengths {
+                true => order()
+                    .map(|class| scanned.documents.lengths[ranking.best[class] as usize])
+                    .collect(),
+                false => Vec::new(),
+            },
+        }
+    }
+}
+
+/// A column of classes in the order of ranks; an empty one stays empty.
+fn sorted<T: Copy>(column: &[T], classes: &[u32]) -> Vec<T> {
+    if column.is_empty() {
+        return Vec::new();
+    }
+    classes
+        .iter()
+        .map(|&class| column[class as usize])
+        .collect()
+}
+
+/// Keys for fingerprints within `distance`: cut into `distance + 2` blocks (or one less for small collections), any two
+/// fingerprints agree on all but `distance` of them (M3).
+fn push_blocks(scanned: &Scanned, settings: &Settings, sink: &KeySink) -> io::Result<()> {
+    let classes = &scanned.classes;
+    let (bits, distance) = (settings.fingerprint_bits(), settings.distance);
+    // One block each is enough while its bits tell most fingerprints apart; else two blocks, in more combinations.
+    let enough = classes.len() as f64 <= 8.0 * f64::from(bits / (distance + 1)).exp2();
+    let masks = if enough {
+        block_masks(bits, distance + 1, 1)
+    } else {
+        block_masks(bits, distance + 2, 2)
+    };
+    let mut writer = sink.writer();
+    for class in (0..classes.len()).filter(|&class| classes.sizes[class] > 0) {
+        let low = classes.fingerprints[class];
+        let high = classes.high_fingerprints.get(class).copied().unwrap_or(0);
+        let salt = match settings.scope {
+            Scope::Within => classes.categories[class],
+            Scope::Everything | Scope::Across => 0,
+        };
+        for (number, &mask) in masks.iter().enumerate() {
+            let number = avalanche(number as u64 + 1);
+            let mut key = avalanche((low & mask as u64) ^ number);
+            if bits > 64 {
+                key = avalanche((high & (mask >> 64) as u64) ^ key);
+            }
+            writer.push(salted(key, salt), class as u32)?;
+        }
+    }
+    writer.finish()
+}
+
+/// Masks of all choices of `chosen` (1 or 2) among `blocks` blocks of so many bits.
+fn block_masks(bits: u32, blocks: u32, chosen: usize) -> Vec<u128> {
+    let edge = |block: u32| block * bits / blocks;
+    let block =
+        |number: u32| (edge(number)..edge(number + 1)).fold(0_u128, |mask, bit| mask | 1 << bit);
+    let single: Vec<u128> = (0..blocks).map(block).collect();
+    if chosen == 1 {
+        return single;
+    }
+    let others = |i: usize| {
+        single[i + 1..]
+            .iter()
+            .map(move |b| (i, *b))
+            .collect::<Vec<_>>()
+    };
+    (0..single.len())
+        .flat_map(others)
+        .map(|(i, b)| single[i] | b)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn close_fingerprints_share_a_block(
+            a in any::<u128>(),
+            bits in prop::sample::select(vec![32_u32, 64, 128]),
+            flips in prop::collection::vec(0..128_u32, 0..=32),
+        ) {
+            let width = |value: u128| value & (u128::MAX >> (128 - bits));
+            let flips = &flips[..flips.len().min(bits as usize / 4)];
+            let b = flips.iter().fold(a, |b, bit| b ^ 1 << bit);
+            let (a, b) = (width(a), width(b));
+            let distance = (a ^ b).count_ones();
+            for masks in [block_masks(bits, distance + 1, 1), block_masks(bits, distance + 2, 2)] {
+                prop_assert!(masks.iter().any(|mask| a & mask == b & mask));
+                prop_assert!(masks.iter().all(|mask| *mask > 0 && width(*mask) == *mask));
+            }
+        }
+    }
+
+    #[test]
+    fn the_paper_s_table_counts() {
+        assert_eq!(block_masks(64, 4, 1).len(), 4);
+        assert_eq!(block_masks(64, 5, 2).len(), 10);
+        assert!(
+            block_masks(64, 4, 1)
+                .iter()
+                .all(|mask| mask.count_ones() == 16)
+        );
+    }
+}

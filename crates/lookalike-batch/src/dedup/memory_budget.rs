@@ -1,0 +1,207 @@
+//! Who gets how much of `--memory`.
+//!
+//! The limit is on the resident size of the process. A fixed part is for code, chunks in flight and each thread's
+//! tools; of the rest the feature sets may keep half in memory while reading, a third of that those of visible texts, keys a sixth (a spool's partitions grow
+//! by doubling, so a sixth may become a third), and the tables of documents and groups take what they need: when that
+//! is more than there is, the job stops and says how much would do, instead of breaking its promise.
+
+use lookalike::{Scheme, Shingle};
+use lookalike_corpus::{Compression, InputOptions, Inputs};
+
+use crate::dedup::candidate_groups::Groups;
+use crate::dedup::pair_test::TestSets;
+use crate::dedup::scan::Scanned;
+use crate::error::BatchError;
+use crate::pipeline::LONG_BYTES;
+use crate::settings::Limits;
+
+const MIB: u64 = 1 << 20;
+
+/// What is left of the limit as a job goes on; see the module's header.
+pub(crate) struct Budget {
+    limit: u64,
+    fixed: u64,
+    used: u64,
+}
+
+/// Bytes that comparing a long document takes for each of its own: its text, words and features. Measured: 6 to 7 for runs of words of
+/// one size, 13 for two sizes, 30 for characters.
+fn long_factor(scheme: &Scheme) -> u64 {
+    match scheme.shingle {
+        Shingle::Chars(_) => 32,
+        Shingle::Words(..) => 8,
+        _ => 16,
+    }
+}
+
+/// Refuses documents that are too long for the memory, before the job. Those up to 16 MiB are part of what each thread has anyway; longer
+/// ones go through one after another.
+///
+/// # Errors
+/// [`BatchError::LongDocuments`], which says what would do.
+pub fn ensure_documents_fit(
+    limits: &Limits,
+    scheme: &Scheme,
+    inputs: &Inputs,
+    options: &InputOptions,
+) -> Result<(), BatchError> {
+    let longest = inputs
+        .sources
+        .iter()
+        .map(|source| match source.compression {
+            Compression::None => source.bytes,
+            _ => source.bytes.saturating_mul(options.max_decoded_ratio),
+        });
+    let document = longest.max().unwrap_or(0).min(options.max_document_bytes);
+    if document <= LONG_BYTES as u64 {
+        return Ok(());
+    }
+    let factor = long_factor(scheme);
+    let fixed = Budget::new(limits, scheme, options).fixed;
+    let (limit, left) = (limits.memory, limits.memory.saturating_sub(fixed));
+    let needed = document.saturating_mul(factor);
+    match needed <= left {
+        true => Ok(()),
+        false => Err(BatchError::LongDocuments {
+            document,
+            needed,
+            limit,
+            left,
+            least: needed + fixed,
+            fitting: (left / factor).max(LONG_BYTES as u64),
+        }),
+    }
+}
+
+impl Budget {
+    /// The budget of a job whose texts are read so: dictionaries and learned lines are resident all the while.
+    pub(crate) fn new(limits: &Limits, scheme: &Scheme, options: &InputOptions) -> Self {
+        let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
+        let data = scheme.dictionary_bytes() + 26 * lines as u64;
+        let fixed = 16 * MIB + limits.threads as u64 * 10 * MIB + data;
+        Self {
+            limit: limits.memory,
+            fixed,
+            used: 0,
+        }
+    }
+
+    fn left(&self) -> u64 {
+        self.limit
+            .saturating_sub(self.fixed)
+            .saturating_sub(self.used)
+    }
+
+    /// Bytes of feature sets that stay in memory, of each of so many kinds.
+    pub(crate) fn sets(&self, kinds: usize) -> u64 {
+        self.left() / 2 / kinds as u64
+    }
+
+    /// Bytes of candidate keys, or of pairs, that stay in memory.
+    pub(crate) fn keys(&self) -> u64 {
+        self.left() / 6
+    }
+
+    /// What the tables of the scan, and the feature sets beside them, may take while it reads.
+    pub(crate) fn reading(&self) -> ReadingBudget {
+        ReadingBudget {
+            left: self.left().saturating_sub(self.keys()),
+            fixed: self.fixed,
+        }
+    }
+
+    /// Bytes that are left for groups.
+    pub(crate) fn for_groups(&self) -> u64 {
+        self.left()
+    }
+
+    /// What to say when groups need more than is left.
+    pub(crate) fn refuse_groups(&self, needed: u64) -> BatchError {
+        self.refuse("the index of shared features", needed)
+    }
+
+    fn refuse(&self, what: &'static str, needed: u64) -> BatchError {
+        BatchError::Memory {
+            what,
+            needed,
+            left: self.left(),
+            least: self.fixed + (self.used + needed) * 3 / 2,
+        }
+    }
+
+    /// Takes the tables of the scan off.
+    pub(crate) fn tables(&mut self, scanned: &Scanned) -> Result<(), BatchError> {
+        // Ranks, orders and outcomes: 40 bytes a document and a class.
+        let rows = (scanned.documents.len() + scanned.classes.len()) as u64;
+        self.take(
+            "the table of documents",
+            scanned.documents.bytes()
+                + scanned.classes.bytes()
+                + scanned.test_sets.iter().map(TestSets::bytes).sum::<u64>()
+                + 40 * rows,
+        )
+    }
+
+    /// Takes the groups off.
+    pub(crate) fn groups(&mut self, groups: &Groups) -> Result<(), BatchError> {
+        self.take("the index of shared features", groups.bytes())
+    }
+
+    fn take(&mut self, what: &'static str, needed: u64) -> Result<(), BatchError> {
+        if needed > self.left() {
+            return Err(self.refuse(what, needed));
+        }
+        self.used += needed;
+        Ok(())
+    }
+}
+
+/// What may be taken while records are read: counted from the first one, so that a job that cannot end is refused before
+/// it has taken what it must not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadingBudget {
+    left: u64,
+    fixed: u64,
+}
+
+impl ReadingBudget {
+    /// Of so many bytes, whatever was taken before them.
+    pub(crate) fn new(left: u64, fixed: u64) -> Self {
+        Self { left, fixed }
+    }
+
+    /// What `tables` leave for feature sets, after `read` of `total` bytes of input; an error where they leave nothing.
+    /// What all of the input will need is guessed from what this part of it does.
+    pub(crate) fn left_by(&self, tables: u64, read: u64, total: u64) -> Result<u64, BatchError> {
+        self.left.checked_sub(tables).ok_or_else(|| {
+            let parts = (total as f64 / read.max(1) as f64).max(1.0);
+            let needed = (tables as f64 * parts) as u64;
+            BatchError::Memory {
+                what: "the table of documents",
+                needed,
+                left: self.left,
+                least: self.fixed + needed / 2 * 3,
+            }
+        })
+    }
+}
+
+/// Bytes of what is kept of something that could not be read, with a reason of so many bytes.
+pub(crate) fn skip_bytes(reason: usize) -> u64 {
+    reason as u64 + 192
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_will_need_is_guessed_from_a_part() {
+        let budget = ReadingBudget::new(100, 10);
+        assert_eq!(budget.left_by(60, 1, 4).unwrap(), 40);
+        let Err(BatchError::Memory { needed, least, .. }) = budget.left_by(120, 25, 100) else {
+            panic!("120 of 100 bytes");
+        };
+        assert_eq!((needed, least), (480, 730));
+    }
+}

@@ -1,0 +1,22 @@
+//! Deduplication and lists of pairs: one reading, candidates by shared keys, verification, survivors, results.
+//!
+//! `scan` fills `documents` and `spill`; `candidate_groups` proposes, `verify` decides, `survivors` or `pairs` collects; `output` writes the files.
+
+pub(crate) mod candidate_groups;
+pub(crate) mod checkpoint;
+pub(crate) mod decision;
+pub(crate) mod documents;
+pub(crate) mod frequency;
+pub(crate) mod job;
+pub(crate) mod just_below;
+pub(crate) mod memory_budget;
+pub(crate) mod output;
+pub(crate) mod pages;
+pub(crate) mod pair_test;
+pub(crate) mod pairs;
+pub(crate) mod report_examples;
+pub(crate) mod result_lines;
+pub(crate) mod scan;
+pub(crate) mod summary;
+pub(crate) mod survivors;
+pub(crate) mod verify;

@@ -1,0 +1,371 @@
+//! What is known of HTML pages besides the text that was chosen of them, and the test that keeps pages apart which have only
+//! that text in common.
+//!
+//! An extractor may take for the main content what every page of a template has. So two pages whose main texts resemble each
+//! other are near-duplicates only if one of these is true as well:
+//!
+//! - their visible texts resemble each other by the threshold (where they say that they are about different things, and the
+//!   main text is less than two thirds of what is visible, what is visible besides does so, too);
+//! - they have the same headline, and next to nothing in common but the main text: one article in the frames of two sites;
+//! - they have the same headline, their titles begin alike, and their visible texts resemble each other by half;
+//! - the main text is at least two thirds of what either shows, they have next to nothing else in common, and their visible texts
+//!   resemble each other by half: an article to which each site gives a headline of its own.
+//!
+//! A page and a text that is no page are, if what is visible of them is half the same. All of that depends on the two
+//! documents only.
+
+use std::io;
+
+use lookalike::resemblance::{
+    intersection_at_least, intersection_size, resemblance_of, shared_needed,
+};
+use lookalike_corpus::{Fallback, PageIdentity, Record};
+use serde::{Deserialize, Serialize};
+
+use crate::dedup::documents::{ClassId, put};
+use crate::spill::feature_sets::{Place, SetStore};
+
+/// The resemblance of visible texts that two pages under one headline have at least if they are in frames of one kind.
+const FLOOR: f64 = 0.5;
+
+/// Of what two pages show besides their main text, at most this share is in both if their frames differ.
+const FRAMES_SHARE: f64 = 0.1;
+
+/// Counts of pages of which a part was chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageCounts {
+    /// HTML pages of which a mode chose the text.
+    pub pages: u64,
+    /// Of these, pages with next to no main content: more of their text was compared.
+    pub little_content: u64,
+    /// Of these, pages whose main content stands apart from their headline: more of their text was compared.
+    pub apart_from_headline: u64,
+    /// Of these, pages whose main content is lines that recur on many pages: what else is visible was compared.
+    pub template: u64,
+}
+
+impl PageCounts {
+    /// One record more.
+    pub(crate) fn count(&mut self, record: &Record<'_>) {
+        let of_page = record
+            .visible
+            .as_ref()
+            .is_some_and(|visible| visible.page.is_some());
+        self.pages += u64::from(of_page);
+        match record.fallback {
+            Fallback::None => {}
+            Fallback::Few => self.little_content += 1,
+            Fallback::Apart => self.apart_from_headline += 1,
+            Fallback::Template => self.template += 1,
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.pages += other.pages;
+        self.little_content += other.little_content;
+        self.apart_from_headline += other.apart_from_headline;
+        self.template += other.template;
+    }
+
+    /// Pages of which more than the main content was compared.
+    #[must_use]
+    pub fn fallen_back(&self) -> u64 {
+        self.little_content + self.apart_from_headline + self.template
+    }
+}
+
+/// Columns of pages, by class position or by rank; shorter than other columns where the last ones are no pages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PageColumns {
+    /// Bits of [`PageIdentity`]; 0 where a class is no page.
+    identities: Vec<u64>,
+    /// Place and size of the features of the visible text; size 0 where they are those of the text.
+    places: Vec<Place>,
+    sizes: Vec<u32>,
+}
+
+impl PageColumns {
+    pub(crate) fn set(
+        &mut self,
+        class: ClassId,
+        identity: PageIdentity,
+        set: Option<(Place, u32)>,
+    ) {
+        put(&mut self.identities, class, identity.to_bits());
+        let (place, size) = set.unwrap_or_default();
+        put(&mut self.places, class, place);
+        put(&mut self.sizes, class, size);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.identities.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        ((self.identities.capacity() + self.places.capacity()) * 8 + self.sizes.capacity() * 4)
+            as u64
+    }
+
+    /// The same columns in the order of `classes`.
+    pub(crate) fn sorted(&self, classes: &[u32]) -> Self {
+        if self.is_empty() {
+            return Self::default();
+        }
+        Self {
+            identities: sorted(&self.identities, classes),
+            places: sorted(&self.places, classes),
+            sizes: sorted(&self.sizes, classes),
+        }
+    }
+
+    fn identity(&self, rank: u32) -> Option<PageIdentity> {
+        PageIdentity::from_bits(self.identities.get(rank as usize).copied().unwrap_or(0))
+    }
+}
+
+fn sorted<T: Copy + Default>(column: &[T], classes: &[u32]) -> Vec<T> {
+    let value = |&class: &u32| column.get(class as usize).copied().unwrap_or_default();
+    classes.iter().map(value).collect()
+}
+
+/// Compares visible texts of pages.
+#[derive(Clone, Copy)]
+pub(crate) struct PageVerifier<'a> {
+    /// By rank.
+    pub(crate) columns: &'a PageColumns,
+    pub(crate) sets: &'a SetStore,
+    /// Class of each rank.
+    pub(crate) classes: &'a [u32],
+    pub(crate) threshold: f64,
+}
+
+/// Two sets of features to read visible texts into.
+#[derive(Default)]
+pub(crate) struct PageScratch {
+    own: Vec<u64>,
+    other: Vec<u64>,
+}
+
+/// One side of a comparison.
+#[derive(Clone, Copy)]
+pub(crate) struct Side<'s> {
+    pub(crate) rank: u32,
+    /// Features of the text that was compared.
+    pub(crate) text: &'s [u64],
+}
+
+impl PageVerifier<'_> {
+    /// Whether two texts that share so many features, enough to be near-duplicates, are that as pages too.
+    pub(crate) fn accepts(
+        &self,
+        a: Side<'_>,
+        b: Side<'_>,
+        shared: usize,
+        scratch: &mut PageScratch,
+    ) -> io::Result<bool> {
+        let identities = [a.rank, b.rank].map(|rank| self.columns.identity(rank));
+        if identities == [None, None] {
+            return Ok(true);
+        }
+        let PageScratch { own, other } = scratch;
+        let (own, other) = (self.visible(a, own)?, self.visible(b, other)?);
+        let pair = PagePair {
+            identities,
+            main: [a.text.len(), b.text.len()],
+            visible: [own.len(), other.len()],
+            shared_main: shared,
+            threshold: self.threshold,
+        };
+        let shared_visible = intersection_at_least(own, other, pair.needed());
+        Ok(shared_visible.is_some_and(|shared_visible| pair.accepts(shared_visible)))
+    }
+
+    /// Resemblance of the visible texts of two ranks; none where all that is visible was compared.
+    pub(crate) fn resemblance(
+        &self,
+        a: Side<'_>,
+        b: Side<'_>,
+        scratch: &mut PageScratch,
+    ) -> io::Result<Option<f64>> {
+        let is_page = |side: Side<'_>| self.columns.identity(side.rank).is_some();
+        if !is_page(a) && !is_page(b) {
+            return Ok(None);
+        }
+        let PageScratch { own, other } = scratch;
+        let (own, other) = (self.visible(a, own)?, self.visible(b, other)?);
+        let shared = intersection_size(own, other);
+        Ok(Some(resemblance_of(shared, own.len(), other.len())))
+    }
+
+    /// Features of all that is visible.
+    fn visible<'b>(&'b self, side: Side<'b>, buffer: &'b mut Vec<u64>) -> io::Result<&'b [u64]> {
+        let rank = side.rank as usize;
+        match self.columns.sizes.get(rank) {
+            None | Some(0) => Ok(side.text),
+            Some(&size) => self.sets.get(
+                self.classes[rank],
+                self.columns.places[rank],
+                size as usize,
+                buffer,
+            ),
+        }
+    }
+}
+
+/// Two documents whose main texts resemble each other, by the sizes of their sets of features.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PagePair {
+    /// None of a document that is no page.
+    pub(crate) identities: [Option<PageIdentity>; 2],
+    pub(crate) main: [usize; 2],
+    pub(crate) visible: [usize; 2],
+    pub(crate) shared_main: usize,
+    pub(crate) threshold: f64,
+}
+
+impl PagePair {
+    fn has_one_headline(&self) -> bool {
+        matches!(self.identities, [Some(a), Some(b)] if a.has_headline_of(b))
+    }
+
+    /// Whether the main text is two thirds of what either page shows.
+    fn is_mostly_main(&self) -> bool {
+        let mut shares = self.main.iter().zip(&self.visible);
+        shares.all(|(&main, &visible)| 3 * main >= 2 * visible)
+    }
+
+    /// Features that the visible texts share at least, if the pair is one.
+    pub(crate) fn needed(&self) -> usize {
+        let [a, b] = self.visible;
+        if self.has_one_headline() {
+            return 0;
+        }
+        let is_page_and_text = self.identities.contains(&None);
+        match is_page_and_text || self.is_mostly_main() {
+            true => shared_needed(a, b, FLOOR.min(self.threshold)),
+            false => shared_needed(a, b, self.threshold),
+        }
+    }
+
+    /// Whether the pair is one, if the visible texts share so many features.
+    pub(crate) fn accepts(&self, shared_visible: usize) -> bool {
+        let [a, b] = self.visible;
+        let reaches = |least: f64| shared_visible >= shared_needed(a, b, least);
+        let floor = FLOOR.min(self.threshold);
+        let [Some(first), Some(second)] = self.identities else {
+            return reaches(floor);
+        };
+        let mut rests = self.visible;
+        for (rest, main) in rests.iter_mut().zip(self.main) {
+            *rest = rest.saturating_sub(main);
+        }
+        let [rest_a, rest_b] = rests;
+        let shared_rest = shared_visible.saturating_sub(self.shared_main);
+        let in_other_frames = shared_rest as f64 <= FRAMES_SHARE * rest_a.min(rest_b) as f64;
+        if self.has_one_headline() {
+            let in_one_frame = first.has_title_of(second) && reaches(floor);
+            return reaches(self.threshold) || in_other_frames || in_one_frame;
+        }
+        if self.is_mostly_main() {
+            return reaches(self.threshold) || in_other_frames && reaches(floor);
+        }
+        reaches(self.threshold)
+            && (first.may_be_about_the_same_as(second)
+                || shared_rest >= shared_needed(rest_a, rest_b, self.threshold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page that says that it is about `headline`, under a title that begins so.
+    fn identity(headline: u32, title: u32) -> PageIdentity {
+        PageIdentity::from_bits(u64::from(headline) << 32 | u64::from(title)).unwrap()
+    }
+
+    fn pair(identities: [PageIdentity; 2], main: usize, visible: usize) -> PagePair {
+        PagePair {
+            identities: identities.map(Some),
+            main: [main; 2],
+            visible: [visible; 2],
+            shared_main: main,
+            threshold: 0.8,
+        }
+    }
+
+    #[test]
+    fn a_template_is_no_article() {
+        let (hotel, dining) = (identity(1, 7), identity(2, 8));
+        // The frame and the main text are shared, the rest is not.
+        assert!(!pair([hotel, dining], 100, 300).accepts(220));
+        assert!(!pair([hotel, dining], 200, 300).accepts(260));
+        assert!(pair([hotel, dining], 200, 300).accepts(280));
+        // What little is their own is all that they are about.
+        assert!(!pair([hotel, dining], 100, 300).accepts(270));
+        assert!(pair([hotel, dining], 100, 300).accepts(295));
+        // A page without a headline is not known to be about something else if its title is the same.
+        let nameless = [identity(0, 7); 2];
+        assert!(!pair(nameless, 100, 300).accepts(220));
+        assert!(pair(nameless, 100, 300).accepts(270));
+    }
+
+    #[test]
+    fn one_article_in_two_frames_is_found() {
+        // The sites are named before the headline in the title.
+        let (here, there) = (identity(1, 7), identity(1, 8));
+        assert!(pair([here, there], 100, 600).accepts(105));
+        // Under other headlines the article must be the greater part.
+        let (here, there) = (identity(1, 7), identity(2, 8));
+        assert!(!pair([here, there], 100, 600).accepts(105));
+        assert!(pair([here, there], 450, 600).accepts(455));
+    }
+
+    #[test]
+    fn a_page_with_other_news_beside_its_article_is_found() {
+        let page = identity(1, 7);
+        assert!(pair([page, page], 100, 300).accepts(220));
+        assert!(!pair([page, page], 100, 300).accepts(180));
+        assert!(!pair([page, identity(1, 8)], 100, 300).accepts(220));
+    }
+
+    #[test]
+    fn a_page_and_its_text_are_one() {
+        let page_and_text = |visible: usize| PagePair {
+            identities: [Some(identity(1, 7)), None],
+            main: [100; 2],
+            visible: [visible, 100],
+            shared_main: 100,
+            threshold: 0.8,
+        };
+        assert!(page_and_text(180).accepts(100));
+        assert!(!page_and_text(300).accepts(100));
+    }
+
+    proptest::proptest! {
+        /// No pair is accepted that shares less than is asked for first, none below the floor but under one headline.
+        #[test]
+        fn the_floor_holds(
+            headlines in [0u32..3, 0u32..3],
+            titles in [1u32..3, 1u32..3],
+            main in 1usize..200,
+            rest in [0usize..300, 0usize..300],
+            shared in 0usize..500,
+        ) {
+            let pair = PagePair {
+                identities: [0, 1].map(|i| Some(identity(headlines[i], titles[i]))),
+                main: [main; 2],
+                visible: rest.map(|rest| main + rest),
+                shared_main: main,
+                threshold: 0.8,
+            };
+            let most = pair.visible[0].min(pair.visible[1]);
+            let shared = shared.min(most);
+            if pair.accepts(shared) {
+                let resemblance = resemblance_of(shared, pair.visible[0], pair.visible[1]);
+                proptest::prop_assert!(shared >= pair.needed());
+                proptest::prop_assert!(resemblance >= FLOOR || pair.has_one_headline());
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Further tests that a pair must pass before it counts, each on features of its own.
+//!
+//! Measures of different features err on different pairs: pages of one template share runs of words, but not runs of
+//! function words. A further test is verified like the first, on the exact sets of both documents.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+use lookalike::resemblance::{SetMeasure, intersection_size};
+use lookalike::scheme::{Nouns, Shingle, Sketch, Weight};
+use lookalike::{DocumentFields, FeatureExtractor, Scheme};
+
+use crate::error::BatchError;
+use crate::spill::feature_sets::{Place, SetStore};
+
+/// A test in words: `coverage:stops:5:0.478` asks that of the larger set of runs of five function words the smaller
+/// one covers .478.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairTest {
+    /// What is measured.
+    pub measure: SetMeasure,
+    /// Of which features; what else a scheme says is that of the job.
+    pub shingle: Shingle,
+    /// Least value that passes, above 0 and at most 1.
+    pub least: f64,
+}
+
+impl PairTest {
+    /// The scheme of its features, beside that of the job.
+    pub(crate) fn scheme(&self, job: &Scheme) -> Scheme {
+        Scheme {
+            shingle: self.shingle,
+            weight: Weight::Set,
+            sketch: Sketch::None,
+            nouns: Nouns::NONE,
+            terms: None,
+            ..*job
+        }
+    }
+
+    /// Extracts its features.
+    pub(crate) fn extractor(&self, job: &Scheme) -> FeatureExtractor {
+        FeatureExtractor::new(&self.scheme(job))
+    }
+
+    /// Refuses features that need a table of terms.
+    pub(crate) fn check(&self) -> Result<(), BatchError> {
+        if self.shingle.needs_terms() {
+            return Err(BatchError::Settings(format!(
+                "--and {self}: {} need a table of terms, which a further test has not: take words:N, chars:N or stops:N",
+                self.shingle
+            )));
+        }
+        Ok(())
+    }
+
+    fn value(&self, a: &[u64], b: &[u64]) -> f64 {
+        self.measure.of(intersection_size(a, b), a.len(), b.len())
+    }
+}
+
+impl fmt::Display for PairTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.measure, self.shingle, self.least)
+    }
+}
+
+impl FromStr for PairTest {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once(':').zip(text.rsplit_once(':'));
+        let Some(((measure, rest), (_, least))) = parts else {
+            return Err(format!(
+                "{text:?} is no test: write MEASURE:FEATURES:LEAST, for example coverage:stops:5:0.4"
+            ));
+        };
+        let shingle = rest.rsplit_once(':').map_or("", |(shingle, _)| shingle);
+        let share = |least: &f64| *least > 0.0 && *least <= 1.0;
+        Ok(Self {
+            measure: measure.parse().map_err(|error| format!("{error}"))?,
+            shingle: shingle.parse().map_err(|error| format!("{error}"))?,
+            least: least.parse().ok().filter(share).ok_or_else(|| {
+                format!("{least:?} is no share above 0 and at most 1: it is the least {measure} that passes")
+            })?,
+        })
+    }
+}
+
+/// What a further test makes of two texts, for `explain`.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct TestOutcome {
+    /// The test as it is written.
+    pub test: String,
+    /// What was measured.
+    pub value: f64,
+    /// Whether it reaches the least value.
+    pub passes: bool,
+}
+
+impl TestOutcome {
+    pub(crate) fn new(test: &PairTest, job: &Scheme, [a, b]: [(&str, &DocumentFields); 2]) -> Self {
+        let set = |(text, fields): (&str, &DocumentFields)| {
+            test.extractor(job).read_with(text, fields).set.to_vec()
+        };
+        let value = test.value(&set(a), &set(b));
+        Self {
+            test: test.to_string(),
+            value,
+            passes: value >= test.least,
+        }
+    }
+}
+
+/// The feature sets of a further test, by class.
+///
+/// Memory: 12 bytes a class, and the sets up to a budget; see [`SetStore`].
+pub(crate) struct TestSets {
+    pub(crate) sets: SetStore,
+    places: Vec<Place>,
+    sizes: Vec<u32>,
+}
+
+impl TestSets {
+    pub(crate) fn new(budget: u64) -> Self {
+        Self {
+            sets: SetStore::new(budget),
+            places: Vec::new(),
+            sizes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn set(&mut self, class: usize, place: Place, size: u32) {
+        if self.places.len() <= class {
+            self.places.resize(class + 1, 0);
+            self.sizes.resize(class + 1, 0);
+        }
+        self.places[class] = place;
+        self.sizes[class] = size;
+    }
+
+    /// Bytes of the tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.places.capacity() * 8 + self.sizes.capacity() * 4) as u64
+    }
+}
+
+/// Two sets at a time.
+#[derive(Default)]
+pub(crate) struct TestBuffers([Vec<u64>; 2]);
+
+/// A further test with the sets of all classes.
+#[derive(Clone, Copy)]
+pub(crate) struct LoadedTest<'a> {
+    pub(crate) test: PairTest,
+    pub(crate) sets: &'a TestSets,
+}
+
+impl LoadedTest<'_> {
+    /// Whether two classes pass.
+    pub(crate) fn passes(&self, a: u32, b: u32, buffers: &mut TestBuffers) -> io::Result<bool> {
+        let TestSets {
+            sets,
+            places,
+            sizes,
+        } = self.sets;
+        let (x, y) = (a as usize, b as usize);
+        let (len_a, len_b) = (sizes[x] as usize, sizes[y] as usize);
+        let PairTest { measure, least, .. } = self.test;
+        // No more can be shared than the smaller set has.
+        if measure.of(len_a.min(len_b), len_a, len_b) < least {
+            return Ok(false);
+        }
+        let [own, other] = &mut buffers.0;
+        let own = sets.get(a, places[x], len_a, own)?;
+        let other = sets.get(b, places[y], len_b, other)?;
+        Ok(self.test.value(own, other) >= least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_round_trip() {
+        for text in [
+            "coverage:stops:5:0.4778761061946903",
+            "resemblance:words:3+5:1",
+        ] {
+            assert_eq!(text.parse::<PairTest>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn wrong_tests_say_what_to_write() {
+        for (text, part) in [
+            ("coverage", "MEASURE:FEATURES:LEAST"),
+            ("coverage:0.4", "words:N or chars:N"),
+            (
+                "jaccard:words:2:0.4",
+                "resemblance, containment or coverage",
+            ),
+            ("coverage:words:2:40", "above 0 and at most 1"),
+            ("coverage:words:2", "words:N or chars:N"),
+        ] {
+            let refused = text.parse::<PairTest>().unwrap_err();
+            assert!(refused.contains(part), "{text}: {refused}");
+        }
+    }
+}

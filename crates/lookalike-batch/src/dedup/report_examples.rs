@@ -1,0 +1,435 @@
+//! What the report shows of a job beyond its counts: sizes of clusters, similarities, and the largest clusters with
+//! an example each, whose texts are picked up while the records are written.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Record, Source};
+
+use crate::dedup::checkpoint::Verdicts;
+use crate::dedup::decision::{Clusters, Outcome};
+use crate::dedup::job::Job;
+use crate::dedup::just_below::{BINS, ClosePair, Margin};
+use crate::dedup::output::DedupSummary;
+use crate::dedup::summary::WrittenBytes;
+use crate::error::BatchError;
+use crate::report::{BelowRow, ClusterRow, Counts, Example, InputRow, ReportData, SkipRow};
+
+/// Clusters that the report shows with an example.
+const SHOWN: usize = 30;
+/// Longer texts are cut for the report.
+const TEXT_BYTES: usize = 20_000;
+/// Longer records are not shown.
+const RECORD_BYTES: usize = 256 << 10;
+
+/// A document that the report may show: its record as it was met.
+enum Met {
+    NotYet,
+    Line(Vec<u8>),
+    File(Source),
+}
+
+/// The largest clusters, the pairs just below the threshold, and the documents to show of them.
+pub(crate) struct Examples {
+    /// Cluster, and the member to show beside its survivor.
+    shown: Vec<(usize, u32)>,
+    below: Vec<ClosePair>,
+    wanted: BTreeMap<u32, Met>,
+}
+
+impl Examples {
+    /// Chooses the largest clusters, and of each the member least like its survivor; and the pairs just below the
+    /// threshold.
+    pub(crate) fn choose(verdicts: &Verdicts, clusters: &Clusters) -> Self {
+        let mut largest: Vec<usize> = (0..clusters.len()).collect();
+        largest.sort_by_key(|&cluster| std::cmp::Reverse(clusters.get(cluster).1.len()));
+        largest.truncate(SHOWN);
+        let mut examples = Self {
+            shown: Vec::new(),
+            below: verdicts.head.just_below.closest.clone(),
+            wanted: BTreeMap::new(),
+        };
+        for pair in &examples.below {
+            examples.wanted.insert(pair.a, Met::NotYet);
+            examples.wanted.insert(pair.b, Met::NotYet);
+        }
+        for cluster in largest {
+            let (survivor, members) = clusters.get(cluster);
+            let similarity = |member: &&u32| verdicts.outcomes[**member as usize].similarity();
+            let least = members
+                .iter()
+                .min_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+            let member = *least.expect("a cluster has members");
+            examples.shown.push((cluster, member));
+            examples.wanted.insert(survivor, Met::NotYet);
+            examples.wanted.insert(member, Met::NotYet);
+        }
+        examples
+    }
+
+    /// Whether a document is one to look at.
+    pub(crate) fn wants(&self, document: u32) -> bool {
+        self.wanted.contains_key(&document)
+    }
+
+    /// Looks at a record in passing.
+    pub(crate) fn meet_line(&mut self, document: u32, bytes: &[u8]) {
+        if let Some(met) = self.wanted.get_mut(&document)
+            && bytes.len() <= RECORD_BYTES
+        {
+            *met = Met::Line(bytes.to_vec());
+        }
+    }
+
+    /// Looks at a file in passing.
+    pub(crate) fn meet_file(&mut self, document: u32, source: &Source) {
+        if let Some(met) = self.wanted.get_mut(&document)
+            && source.bytes <= RECORD_BYTES as u64
+        {
+            *met = Met::File(source.clone());
+        }
+    }
+
+    /// What the report shows, but for what only the end of the job knows; see [`complete`].
+    pub(crate) fn report(
+        self,
+        job: &Job<'_>,
+        verdicts: &Verdicts,
+        clusters: &Clusters,
+        written: WrittenBytes,
+        folder: &Path,
+    ) -> Result<ReportData, BatchError> {
+        let (shown, below) = (self.shown.clone(), self.below.clone());
+        let texts = self.texts(job.options, folder)?;
+        let threshold = job.settings.threshold;
+        let from = threshold.min(0.999);
+        let largest = shown
+            .iter()
+            .map(|&(cluster, member)| row(verdicts, clusters, cluster, member, &texts))
+            .collect();
+        Ok(ReportData {
+            inputs: inputs(job, verdicts),
+            written,
+            cluster_sizes: sizes(clusters),
+            similarities: similarities(&verdicts.outcomes, from),
+            similarity_from: from,
+            similarity_exact: verdicts.head.decisions.removed_exact,
+            below: verdicts.head.just_below.kept.clone(),
+            below_from: Margin::below(threshold).from(),
+            closest: below
+                .iter()
+                .map(|pair| closest(verdicts, pair, &texts))
+                .collect(),
+            largest,
+            ..ReportData::default()
+        })
+    }
+
+    /// Texts of the documents met, extracted as the job did: lines through a file of their own, so that the very same
+    /// reader and parser see them.
+    fn texts(
+        self,
+        options: &InputOptions,
+        folder: &Path,
+    ) -> Result<BTreeMap<u32, Texts>, BatchError> {
+        let failed = BatchError::result(folder);
+        let mut texts = BTreeMap::new();
+        std::fs::create_dir_all(folder).map_err(&failed)?;
+        let lines = folder.join("lines.jsonl");
+        let mut file = File::create(&lines).map_err(&failed)?;
+        let mut documents = Vec::new();
+        for (document, met) in self.wanted {
+            match met {
+                Met::NotYet => {}
+                Met::Line(bytes) => {
+                    file.write_all(&bytes)
+                        .and_then(|()| file.write_all(b"\n"))
+                        .map_err(&failed)?;
+                    documents.push(document);
+                }
+                Met::File(source) => {
+                    let found = extract(
+                        &Inputs {
+                            sources: vec![source],
+                            skips: Vec::new(),
+                        },
+                        options,
+                    );
+                    texts.extend(found.into_iter().map(|text| (document, text)));
+                }
+            }
+        }
+        if !documents.is_empty() {
+            let options = InputOptions {
+                format: Some(Format::Jsonl),
+                ..options.clone()
+            };
+            let inputs = Inputs::discover(&[lines.into_os_string()], &options, folder)?;
+            texts.extend(documents.into_iter().zip(extract(&inputs, &options)));
+        }
+        Ok(texts)
+    }
+}
+
+/// The texts of a document.
+#[derive(Default)]
+struct Texts {
+    compared: String,
+    /// What a reader sees, where that is something else.
+    visible: Option<String>,
+}
+
+impl Texts {
+    fn of(record: Record<'_>) -> Self {
+        Self {
+            compared: record.text.into_owned(),
+            visible: record.visible.map(|visible| visible.whole.into_owned()),
+        }
+    }
+
+    /// What was compared, or all that a reader sees.
+    fn shown(&self, whole: bool) -> &str {
+        let visible = self.visible.as_deref().filter(|_| whole);
+        visible.unwrap_or(&self.compared)
+    }
+}
+
+/// Texts of all records; nothing after an error, for the report can do without.
+fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<Texts> {
+    let mut parser = Parser::new(inputs, options).with_visible();
+    let mut texts = Vec::new();
+    for chunk in inputs.chunks(options).map_while(Result::ok) {
+        parser.parse(&chunk, &mut |record| {
+            texts.push(record.map_or_else(|_| Texts::default(), Texts::of));
+        });
+    }
+    texts
+}
+
+/// The text up to the limit, and whether it was cut.
+fn cut(text: &str) -> (String, bool) {
+    let end = text.floor_char_boundary(TEXT_BYTES.min(text.len()));
+    (text[..end].to_owned(), end < text.len())
+}
+
+/// Two documents side by side, if both texts are at hand.
+fn example(
+    verdicts: &Verdicts,
+    [a, b]: [u32; 2],
+    similarity: f64,
+    texts: &BTreeMap<u32, Texts>,
+) -> Option<Example> {
+    let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
+    // `b` is the one that is removed, if one is.
+    let whole = verdicts.outcomes[b as usize].is_same_main_text();
+    let shown = |document: u32| Some(cut(texts.get(&document)?.shown(whole)));
+    let ((a_text, a_cut), (b_text, b_cut)) = (shown(a)?, shown(b)?);
+    Some(Example {
+        a_id: id(a),
+        b_id: id(b),
+        similarity,
+        a_text,
+        b_text,
+        cut: a_cut || b_cut,
+        whole_pages: whole,
+    })
+}
+
+/// A pair just below the threshold: the more wanted one first.
+fn closest(verdicts: &Verdicts, pair: &ClosePair, texts: &BTreeMap<u32, Texts>) -> BelowRow {
+    let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
+    BelowRow {
+        a_id: id(pair.b),
+        b_id: id(pair.a),
+        similarity: pair.similarity(),
+        example: example(verdicts, [pair.b, pair.a], pair.similarity(), texts),
+    }
+}
+
+fn row(
+    verdicts: &Verdicts,
+    clusters: &Clusters,
+    cluster: usize,
+    member: u32,
+    texts: &BTreeMap<u32, Texts>,
+) -> ClusterRow {
+    let Verdicts {
+        documents,
+        outcomes,
+        ..
+    } = verdicts;
+    let id = |document: u32| documents.id(document as usize).to_owned();
+    let (survivor, members) = clusters.get(cluster);
+    let outcome = |&member: &u32| outcomes[member as usize];
+    let similarity = outcome(&member).similarity();
+    let example = example(verdicts, [survivor, member], similarity, texts);
+    ClusterRow {
+        survivor: id(survivor),
+        members: members.len() as u64 + 1,
+        exact: members
+            .iter()
+            .filter(|m| matches!(outcome(m), Outcome::Exact { .. }))
+            .count() as u64,
+        lowest_similarity: similarity,
+        bytes_saved: members.iter().map(|&m| documents.lengths[m as usize]).sum(),
+        sample_ids: members.iter().take(20).map(|&m| id(m)).collect(),
+        example,
+    }
+}
+
+/// Inputs with their records and removals, as many as the report lists.
+fn inputs(job: &Job<'_>, verdicts: &Verdicts) -> Vec<InputRow> {
+    let mut bad = verdicts.bad.iter().peekable();
+    let mut next = 0;
+    let mut rows = Vec::new();
+    for (number, source) in job.inputs.sources.iter().enumerate() {
+        let records = verdicts.records[number];
+        let unreadable = std::iter::from_fn(|| bad.next_if(|b| b[0] == number as u64)).count();
+        let documents = next..next + records as usize - unreadable;
+        next = documents.end;
+        if number >= job.against_sources {
+            rows.push(InputRow {
+                name: source.name().into_owned(),
+                format: source.format.to_string(),
+                records,
+                bytes: source.bytes,
+                removed: documents
+                    .filter(|&d| verdicts.outcomes[d] != Outcome::Kept)
+                    .count() as u64,
+            });
+        }
+    }
+    rows
+}
+
+/// Clusters by number of members, survivors included: 2, 3-4, 5-8, and so on by doubling.
+fn sizes(clusters: &Clusters) -> Vec<(String, u64)> {
+    let mut counts = Vec::new();
+    for (_, members) in clusters.iter() {
+        let bucket = members.len().ilog2() as usize + usize::from(!members.len().is_power_of_two());
+        if counts.len() <= bucket {
+            counts.resize(bucket + 1, 0);
+        }
+        counts[bucket] += 1;
+    }
+    let name = |bucket: usize| match bucket {
+        0 => "2".to_owned(),
+        1 => "3".to_owned(),
+        _ => format!("{}-{}", (1_u64 << (bucket - 1)) + 2, (1_u64 << bucket) + 1),
+    };
+    counts
+        .into_iter()
+        .enumerate()
+        .map(|(bucket, count)| (name(bucket), count))
+        .collect()
+}
+
+/// Near-duplicates by similarity, in bins from the threshold to 1.
+fn similarities(outcomes: &[Outcome], from: f64) -> Vec<u64> {
+    let mut bins = vec![0; BINS];
+    for outcome in outcomes {
+        if let Outcome::Near { similarity, .. } = outcome {
+            let bin = ((similarity - from) / (1.0 - from) * BINS as f64) as usize;
+            bins[bin.min(BINS - 1)] += 1;
+        }
+    }
+    bins
+}
+
+/// Adds what the summary knows.
+pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData {
+    let (counts, decisions) = (&summary.counts, &summary.decisions);
+    let stages = &summary.measured.stages;
+    ReportData {
+        title: "lookalike dedup".to_owned(),
+        command: summary.command.clone(),
+        method: summary.method.clone(),
+        threshold: summary.threshold,
+        and: summary.and.clone(),
+        scheme: summary.scheme.clone(),
+        scheme_id: summary.scheme_id.clone(),
+        version: summary.version.to_owned(),
+        verified: summary.verified,
+        recall: summary.recall,
+        counts: Counts {
+            records: counts.documents - counts.against,
+            kept: decisions.kept,
+            removed_exact: decisions.removed_exact,
+            removed_near: decisions.removed_near,
+            clusters: decisions.clusters,
+            empty: counts.empty - counts.missing_text,
+            notes: counts.field_notes(),
+            without_features: counts.without_features,
+            boilerplate_lines: counts.boilerplate.as_ref().map_or(0, |taken| taken.lines),
+            boilerplate_records: counts
+                .boilerplate
+                .as_ref()
+                .map_or(0, |taken| taken.documents),
+            skipped_files: summary.written.skipped_files,
+            removed_same_main_text: decisions.removed_same_main_text,
+            kept_as_pages: decisions.kept_as_pages,
+            pages: counts.html.map_or(0, |html| html.pages),
+            fallen_back: counts.html.map_or(0, |html| html.fallen_back()),
+            skipped: summary.skipped.iter().map(|row| row.count).sum(),
+            too_long: counts.too_long,
+            input_bytes: counts.input_bytes - counts.against_bytes,
+            text_bytes: counts.text_bytes - counts.against_text_bytes,
+            removed_text_bytes: decisions.removed_text_bytes,
+        },
+        dominant: decisions
+            .dominant_cluster()
+            .map(|largest| (largest.survivor.clone(), largest.removed)),
+        timings: stages
+            .iter()
+            .map(|&(name, wall, cpu)| (name.to_owned(), wall, cpu))
+            .collect(),
+        peak_memory_bytes: summary.measured.peak_memory,
+        threads: summary.limits.threads,
+        memory_limit_bytes: summary.limits.memory,
+        skips: summary
+            .skipped
+            .iter()
+            .map(|row| SkipRow {
+                what: row.kind.clone(),
+                reason: row.kind.replace('-', " "),
+                count: row.count,
+                example: row.first.clone(),
+            })
+            .collect(),
+        ..report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let text = "\u{4e2d}".repeat(10_000);
+        let (short, was_cut) = cut(&text);
+        assert!(was_cut && short.len() <= TEXT_BYTES && text.starts_with(&short));
+        assert_eq!(cut("short"), ("short".to_owned(), false));
+    }
+
+    #[test]
+    fn similarities_fall_into_their_bins() {
+        let near = |similarity| Outcome::Near {
+            survivor: 0,
+            similarity,
+            visible: None,
+        };
+        let bins = similarities(
+            &[
+                near(0.8),
+                near(0.999),
+                near(1.0),
+                Outcome::Exact { survivor: 0 },
+            ],
+            0.8,
+        );
+        assert_eq!((bins[0], bins[19], bins.iter().sum::<u64>()), (1, 2, 3));
+    }
+}

@@ -1,0 +1,107 @@
+//! The lines of the result files: one JSON object each.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::dedup::decision::Outcome;
+use crate::dedup::documents::{Classes, Documents};
+use crate::dedup::pairs::DocumentPair;
+
+#[derive(Serialize)]
+struct PairLine<'a> {
+    a: &'a str,
+    b: &'a str,
+    similarity: f64,
+    /// Resemblance of all that a reader sees, where that is not what was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visible_similarity: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<u32>,
+}
+
+/// Writes a pair, the smaller id first. The distance is there when `classes` holds fingerprints.
+pub(crate) fn write_pair(
+    out: &mut dyn Write,
+    documents: &Documents,
+    classes: Option<&Classes>,
+    pair: DocumentPair,
+) -> io::Result<()> {
+    let id = |document: u32| documents.id(document as usize);
+    let (first, second) = if id(pair.a) <= id(pair.b) {
+        (pair.a, pair.b)
+    } else {
+        (pair.b, pair.a)
+    };
+    let distance = classes.and_then(|classes| distance(documents, classes, first, second));
+    let line = PairLine {
+        a: id(first),
+        b: id(second),
+        similarity: pair.similarity,
+        visible_similarity: pair.visible,
+        distance,
+    };
+    write_line(out, &line)
+}
+
+fn distance(documents: &Documents, classes: &Classes, a: u32, b: u32) -> Option<u32> {
+    let class = |document: u32| {
+        let class = documents.classes[document as usize]?.position();
+        (classes.sizes[class] > 0).then_some(class)
+    };
+    Some(classes.distance(class(a)?, class(b)?))
+}
+
+#[derive(Serialize)]
+struct ClusterLine<'a> {
+    cluster: u64,
+    survivor: &'a str,
+    members: Vec<MemberLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct MemberLine<'a> {
+    id: &'a str,
+    similarity: f64,
+    /// Resemblance of all that a reader sees, where that is not what was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visible_similarity: Option<f64>,
+    reason: &'static str,
+}
+
+/// Writes a cluster: its survivor and the documents removed for it.
+pub(crate) fn write_cluster(
+    out: &mut dyn Write,
+    documents: &Documents,
+    number: u64,
+    survivor: u32,
+    members: &[u32],
+    outcomes: &[Outcome],
+) -> io::Result<()> {
+    let member = |&document: &u32| {
+        let outcome = outcomes[document as usize];
+        let similarity = outcome.similarity();
+        MemberLine {
+            id: documents.id(document as usize),
+            similarity,
+            visible_similarity: outcome.visible_similarity(),
+            reason: outcome.reason(),
+        }
+    };
+    let survivor = documents.id(survivor as usize);
+    write_line(
+        out,
+        &ClusterLine {
+            cluster: number,
+            survivor,
+            members: members.iter().map(member).collect(),
+        },
+    )
+}
+
+/// Writes a value as one line of JSON, in one piece.
+pub(crate) fn write_line(out: &mut dyn Write, line: &impl Serialize) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(line)?;
+    bytes.push(b'\n');
+    out.write_all(&bytes)
+}

@@ -1,0 +1,932 @@
+//! The first pass: read every record once, keep its id, the class of its text, and once a class its feature set.
+//!
+//! A text that was seen before costs its hash and nothing more.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hashbrown::HashTable;
+use lookalike::band::Banding;
+use lookalike::feature::FeatureExtractor;
+use lookalike::scheme::{Scheme, Sketch};
+use lookalike::sketch::{MinHash, Simhash};
+use lookalike::{DocumentFields, Features, Sketcher, Terms};
+use lookalike_corpus::{
+    BadRecord, Chunk, InputOptions, Inputs, PageIdentity, Parser, RankValue, Record, Skip,
+    TextState, VisibleText,
+};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::boilerplate::RemovedTally;
+use crate::dedup::candidate_groups::{KeySink, KeyWriter};
+use crate::dedup::documents::{ClassId, Classes, Documents, ValueTexts};
+use crate::dedup::frequency::Frequency;
+use crate::dedup::memory_budget::{ReadingBudget, skip_bytes};
+use crate::dedup::pages::PageCounts;
+use crate::dedup::pair_test::{PairTest, TestSets};
+use crate::dedup::summary::Skipped;
+use crate::error::BatchError;
+use crate::losses::LossPolicy;
+use crate::observer::Observer;
+use crate::pipeline::{Worker, run_in_order};
+use crate::settings::{KeepRule, Method, Scope};
+use crate::spill::feature_sets::{SetStore, header, place};
+use crate::spill::partitions::lock;
+
+/// What a scan is asked for.
+pub(crate) struct ScanPlan<'a> {
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) options: &'a InputOptions,
+    pub(crate) scheme: &'a Scheme,
+    pub(crate) method: Method,
+    /// Bands of the signatures, for the methods that have some.
+    pub(crate) banding: Option<Banding>,
+    /// Further tests, whose features are kept as well.
+    pub(crate) tests: &'a [PairTest],
+    /// The table of terms that the scheme names.
+    pub(crate) terms: Option<&'a Arc<Terms>>,
+    /// The number of sources, from the first, whose documents are never removed.
+    pub(crate) against_sources: usize,
+    /// Which pairs count.
+    pub(crate) scope: Scope,
+    /// Whether a class is a text in a category, not a text.
+    pub(crate) by_category: bool,
+    /// The rule that reads a field, if one does.
+    pub(crate) field_rule: Option<&'a KeepRule>,
+    pub(crate) losses: LossPolicy,
+    pub(crate) threads: usize,
+    /// Bytes of the feature sets of each kind to keep in memory.
+    pub(crate) sets_budget: u64,
+    /// Bytes of feature sets and tables together.
+    pub(crate) reading: ReadingBudget,
+    pub(crate) folder: &'a Path,
+}
+
+/// All that the first pass found.
+pub(crate) struct Scanned {
+    pub(crate) documents: Documents,
+    pub(crate) classes: Classes,
+    pub(crate) sets: SetStore,
+    /// The sets of each further test.
+    pub(crate) test_sets: Vec<TestSets>,
+    /// Feature sets of the visible text of pages.
+    pub(crate) page_sets: SetStore,
+    pub(crate) frequency: Frequency,
+    pub(crate) bad: Vec<BadRecord>,
+    pub(crate) skips: Vec<Skip>,
+    pub(crate) tally: Tally,
+    /// The first value that the survivor rule cannot use, and where it is.
+    pub(crate) unusable: Option<String>,
+    /// Records of each source, unreadable ones included.
+    pub(crate) records: Vec<u64>,
+}
+
+/// Counts of what was noteworthy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    /// Records without a text, or with white space only.
+    pub(crate) empty: u64,
+    /// Of these, records whose text field is absent or null.
+    pub(crate) missing: u64,
+    /// Records longer than the limit.
+    pub(crate) too_long: u64,
+    /// Records without a category, where one is asked for; and those with one.
+    pub(crate) uncategorised: u64,
+    pub(crate) categorised: u64,
+    /// Records whose id stands in the field that was named.
+    pub(crate) named_ids: u64,
+    /// Records with anchors or links, where they are asked for.
+    pub(crate) linked: u64,
+    /// Records, but for those given with `--against`, that have the value by which survivors are chosen, have none, and have
+    /// something else there.
+    pub(crate) ranked: u64,
+    pub(crate) unranked: u64,
+    pub(crate) rank_unusable: u64,
+    /// Records with text but without features.
+    pub(crate) featureless: u64,
+    /// Records in which broken characters were replaced.
+    pub(crate) replaced: u64,
+    /// Records with text that was decoded wrongly before.
+    pub(crate) mojibake: u64,
+    /// Records with words that mix look-alike letters of scripts.
+    pub(crate) homoglyphs: u64,
+    /// Records that were given an id.
+    pub(crate) generated_ids: u64,
+    /// Bytes of text.
+    pub(crate) text_bytes: u64,
+    /// What was taken out of texts.
+    pub(crate) removed: RemovedTally,
+    /// Pages of which a part was chosen.
+    pub(crate) pages: PageCounts,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.empty += other.empty;
+        self.missing += other.missing;
+        self.too_long += other.too_long;
+        self.uncategorised += other.uncategorised;
+        self.categorised += other.categorised;
+        self.named_ids += other.named_ids;
+        self.linked += other.linked;
+        self.ranked += other.ranked;
+        self.unranked += other.unranked;
+        self.rank_unusable += other.rank_unusable;
+        self.featureless += other.featureless;
+        self.replaced += other.replaced;
+        self.mojibake += other.mojibake;
+        self.homoglyphs += other.homoglyphs;
+        self.generated_ids += other.generated_ids;
+        self.text_bytes += other.text_bytes;
+        self.removed.add(&other.removed);
+        self.pages.add(&other.pages);
+    }
+}
+
+/// What one worker made of one chunk.
+#[derive(Default)]
+struct Batch {
+    ids: String,
+    rows: Vec<Row>,
+    words: Vec<u64>,
+    /// The same of each further test.
+    test_words: Vec<Vec<u64>>,
+    page_words: Vec<u64>,
+    classes: Vec<NewClass>,
+    bad: Vec<BadRecord>,
+    skips: Vec<Skip>,
+    tally: Tally,
+    unusable: Option<String>,
+    value_texts: ValueTexts,
+    raw_bytes: u64,
+}
+
+struct Row {
+    source: u32,
+    id_end: u32,
+    class: Option<ClassId>,
+    length: u64,
+    record_hash: u64,
+    value: f64,
+}
+
+struct NewClass {
+    class: ClassId,
+    hash: u128,
+    word: u32,
+    size: u32,
+    fingerprint: u128,
+    category: u64,
+    text: u128,
+    /// Word and size of the set of each further test.
+    tests: Vec<(u32, u32)>,
+    page: Option<NewPage>,
+}
+
+/// What is kept of the page that a class is.
+struct NewPage {
+    identity: PageIdentity,
+    /// Where the features of its visible text are in the batch, and how many; none if they are those of its text.
+    set: Option<(u32, u32)>,
+}
+
+/// The text of a class and where it belongs.
+#[derive(Clone, Copy)]
+struct Placed<'t> {
+    text: &'t str,
+    /// Anchors and links, where the scheme looks at them.
+    fields: Option<&'t DocumentFields>,
+    /// Hash of the text, and of the fields where the scheme looks at them.
+    hash: u128,
+    /// What a reader sees, where that is more than the text.
+    visible: Option<&'t VisibleText<'t>>,
+    /// Hash of what a reader sees, and of the fields where the scheme looks at them.
+    visible_hash: u128,
+    /// Hash of the category; 0 where there is none.
+    category: u64,
+}
+
+/// Texts seen so far, by hash: 64 parts with a lock each.
+///
+/// Memory: 28 to 36 bytes a class.
+pub(crate) struct Seen {
+    parts: Vec<Mutex<SeenPart>>,
+    next: AtomicUsize,
+}
+
+/// Classes in order of arrival, and a table of their positions: 5 bytes an entry, so that it stays in cache long after
+/// a table of hashes would have left it.
+#[derive(Default)]
+struct SeenPart {
+    table: HashTable<u32>,
+    classes: Vec<(u128, ClassId)>,
+}
+
+impl Seen {
+    pub(crate) fn new() -> Self {
+        Self {
+            parts: (0..64).map(|_| Mutex::default()).collect(),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// The class of a text, and whether it is new. None when there are too many.
+    pub(crate) fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
+        let mut part = lock(&self.parts[(hash >> 122) as usize]);
+        let SeenPart { table, classes } = &mut *part;
+        // Any 64 bits of a cryptographic hash are as good as a hash of it.
+        let is_it = |&position: &u32| classes[position as usize].0 == hash;
+        if let Some(&position) = table.find(hash as u64, is_it) {
+            return Some((classes[position as usize].1, false));
+        }
+        let class = ClassId::new(self.next.fetch_add(1, Ordering::Relaxed))?;
+        let position = classes.len() as u32;
+        classes.push((hash, class));
+        table.insert_unique(hash as u64, position, |&p| classes[p as usize].0 as u64);
+        Some((class, true))
+    }
+}
+
+/// What all workers share.
+struct Shared<'a> {
+    plan: &'a ScanPlan<'a>,
+    seen: &'a Seen,
+    keys: &'a KeySink,
+    too_many: &'a AtomicBool,
+}
+
+/// Makes the sketch a method wants of each new class.
+enum Keys {
+    /// Nothing of each text by itself: keys that need the whole collection come later.
+    None,
+    /// Its fingerprint of so many bits.
+    Simhash(u32),
+    /// The bands of its signature, without an allocation a text.
+    Bands {
+        minhash: MinHash,
+        banding: Banding,
+        signature: Vec<u32>,
+    },
+    /// The keys of any other sketch, and with `fingerprint` its fingerprint as well.
+    Sketch {
+        sketcher: Sketcher,
+        banding: Option<Banding>,
+        fingerprint: bool,
+    },
+}
+
+impl Keys {
+    fn new(plan: &ScanPlan<'_>) -> Self {
+        let scheme = plan.scheme;
+        match (plan.method, scheme.sketch) {
+            (Method::Copies | Method::AllPairs, _) => Self::None,
+            (Method::Simhash, sketch) => Self::Simhash(sketch.fingerprint_bits()),
+            (Method::MinHash, Sketch::MinHash { functions }) => Self::Bands {
+                minhash: MinHash::new(usize::from(functions), scheme.seed),
+                banding: plan.banding.expect("chosen with the method"),
+                signature: vec![0; usize::from(functions)],
+            },
+            (method, _) => Self::Sketch {
+                sketcher: Sketcher::new(scheme, plan.terms).expect("checked before the job began"),
+                banding: plan.banding,
+                fingerprint: method == Method::Henzinger,
+            },
+        }
+    }
+
+    /// Whether the set of features is all that is looked at.
+    fn needs_set_only(&self) -> bool {
+        matches!(self, Self::None | Self::Bands { .. })
+    }
+
+    /// Sketches one class: hands its keys to `keys`, returns its fingerprint.
+    fn sketch(
+        &mut self,
+        class: u32,
+        features: &Features<'_>,
+        keys: &mut KeyWriter<'_>,
+        salt: u64,
+    ) -> io::Result<u128> {
+        if features.set.is_empty() {
+            return Ok(0);
+        }
+        let fingerprint = |bits| Simhash::wide(features, bits).map_or(0, |f| f.0);
+        match self {
+            Self::None => Ok(0),
+            Self::Simhash(bits) => Ok(fingerprint(*bits)),
+            Self::Bands {
+                minhash,
+                banding,
+                signature,
+            } => {
+                minhash.signature_into(features.set, signature);
+                banding
+                    .keys(signature)
+                    .try_for_each(|key| keys.push(salted(key, salt), class))?;
+                Ok(0)
+            }
+            Self::Sketch {
+                sketcher,
+                banding,
+                fingerprint: wanted,
+            } => {
+                let sketch = sketcher.sketch(features);
+                let own = sketch.map_or_else(Vec::new, |sketch| sketch.keys(banding.as_ref()));
+                own.into_iter()
+                    .try_for_each(|key| keys.push(salted(key, salt), class))?;
+                Ok(if *wanted { fingerprint(64) } else { 0 })
+            }
+        }
+    }
+}
+
+/// A key that classes of different categories do not share; category 0 leaves it as it is.
+pub(crate) fn salted(key: u64, category: u64) -> u64 {
+    match category {
+        0 => key,
+        category => lookalike::hash::avalanche(key ^ category),
+    }
+}
+
+/// The extractor of the scheme, with its table of terms where it names one.
+fn extractor(plan: &ScanPlan<'_>) -> FeatureExtractor {
+    match plan.terms {
+        Some(terms) => {
+            FeatureExtractor::with_terms(plan.scheme, terms).expect("checked before the job began")
+        }
+        None => FeatureExtractor::new(plan.scheme),
+    }
+}
+
+/// One thread's part of the scan.
+struct Scanner<'a> {
+    shared: &'a Shared<'a>,
+    parser: Parser<'a>,
+    tools: Tools<'a>,
+}
+
+/// What a thread needs to make of a text what is kept of it.
+struct Tools<'a> {
+    extractor: FeatureExtractor,
+    sketches: Keys,
+    keys: KeyWriter<'a>,
+    frequency: Frequency,
+    /// Feature sets of the chunk at hand: grows once, batches get copies that fit.
+    words: Vec<u64>,
+    /// Each further test, with its sets of the chunk at hand.
+    tests: Vec<(FeatureExtractor, Vec<u64>)>,
+    /// The same of visible texts of pages.
+    page_words: Vec<u64>,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(shared: &'a Shared<'a>) -> Self {
+        let tools = Tools {
+            extractor: extractor(shared.plan),
+            sketches: Keys::new(shared.plan),
+            keys: shared.keys.writer(),
+            frequency: Frequency::new(),
+            words: Vec::new(),
+            tests: shared
+                .plan
+                .tests
+                .iter()
+                .map(|test| (test.extractor(shared.plan.scheme), Vec::new()))
+                .collect(),
+            page_words: Vec::new(),
+        };
+        Self {
+            shared,
+            parser: Parser::new(shared.plan.inputs, shared.plan.options).with_visible(),
+            tools,
+        }
+    }
+
+    fn batch(&mut self, chunk: &Chunk) -> io::Result<Batch> {
+        let mut batch = Batch {
+            skips: chunk.skips.clone(),
+            raw_bytes: chunk.disk_bytes,
+            ..Batch::default()
+        };
+        let Self {
+            shared,
+            parser,
+            tools,
+        } = self;
+        tools.words.clear();
+        tools.tests.iter_mut().for_each(|(_, words)| words.clear());
+        tools.page_words.clear();
+        let mut failed = None;
+        parser.parse(chunk, &mut |record| {
+            let done = match record {
+                Ok(record) => add_record(shared, &record, tools, &mut batch),
+                Err(bad) => {
+                    batch.bad.push(bad);
+                    Ok(())
+                }
+            };
+            if let Err(error) = done {
+                failed.get_or_insert(error);
+            }
+        });
+        batch.words = tools.words.as_slice().to_vec();
+        let test_words = tools
+            .tests
+            .iter()
+            .map(|(_, words)| words.as_slice().to_vec());
+        batch.test_words = test_words.collect();
+        batch.page_words = tools.page_words.as_slice().to_vec();
+        failed.map_or(Ok(batch), Err)
+    }
+}
+
+fn add_record(
+    shared: &Shared<'_>,
+    record: &Record<'_>,
+    tools: &mut Tools<'_>,
+    batch: &mut Batch,
+) -> io::Result<()> {
+    let text = &*record.text;
+    let tally = &mut batch.tally;
+    tally.text_bytes += text.len() as u64;
+    tally.missing += u64::from(record.text_state == TextState::Missing);
+    tally.too_long += u64::from(record.text_state == TextState::TooLong);
+    tally.replaced += u64::from(record.replaced);
+    tally.mojibake += u64::from(record.mojibake);
+    tally.homoglyphs += u64::from(record.homoglyphs);
+    tally.generated_ids += u64::from(record.id_generated);
+    tally.named_ids += u64::from(record.id_named);
+    tally.linked += u64::from(!record.fields.is_empty());
+    tally.removed.count(&record.removed);
+    tally.pages.count(record);
+    let class = if text.trim().is_empty() {
+        tally.empty += u64::from(record.text_state != TextState::TooLong);
+        None
+    } else {
+        let placed = placed(shared.plan, record, tally);
+        let hash = placed.class_hash(shared.plan.by_category);
+        let Some((class, is_new)) = shared.seen.class(hash) else {
+            shared.too_many.store(true, Ordering::Relaxed);
+            return Ok(());
+        };
+        if is_new {
+            let new = tools.add_class(shared.plan, placed, class, hash)?;
+            let compared = shared.plan.method != Method::Copies;
+            tally.featureless += u64::from(compared && new.size == 0);
+            batch.classes.push(new);
+        }
+        Some(class)
+    };
+    let value = batch.value(shared.plan, record);
+    batch.ids.push_str(&record.id);
+    batch.rows.push(Row {
+        source: record.source,
+        id_end: batch.ids.len() as u32,
+        class,
+        length: text.len() as u64,
+        record_hash: xxh3_64(record.raw),
+        value,
+    });
+    Ok(())
+}
+
+impl Batch {
+    /// The value by which survivors are chosen, NaN where there is none; texts go to those of the batch.
+    fn value(&mut self, plan: &ScanPlan<'_>, record: &Record<'_>) -> f64 {
+        let is_new = u64::from(record.source as usize >= plan.against_sources);
+        let tally = &mut self.tally;
+        match &record.rank {
+            RankValue::Missing => {
+                tally.unranked += is_new * u64::from(plan.field_rule.is_some());
+                f64::NAN
+            }
+            RankValue::Unusable(value) => {
+                tally.rank_unusable += is_new;
+                if is_new > 0 && self.unusable.is_none() {
+                    let name = plan.inputs.sources[record.source as usize].name();
+                    let shown: String = value.json.chars().take(60).collect();
+                    let (number, reason) = (record.number + 1, value.reason);
+                    self.unusable = Some(format!("{name}, record {number}: {shown} is {reason}"));
+                }
+                f64::NAN
+            }
+            RankValue::Number(number) => {
+                tally.ranked += is_new;
+                *number
+            }
+            RankValue::Text(text) => {
+                tally.ranked += is_new;
+                self.value_texts.push(text);
+                0.0
+            }
+        }
+    }
+}
+
+impl Tools<'_> {
+    /// Makes and keeps what a method wants of a text that was not seen before.
+    fn add_class(
+        &mut self,
+        plan: &ScanPlan<'_>,
+        placed: Placed<'_>,
+        class: ClassId,
+        hash: u128,
+    ) -> io::Result<NewClass> {
+        let (method, text) = (plan.method, placed.text);
+        let number = class.position() as u32;
+        let page = self.add_page(plan, placed, number);
+        let word = self.words.len();
+        self.words.push(0);
+        let features = match (method, placed.fields) {
+            (Method::Copies, _) => Features::of_set(&[]),
+            (_, Some(fields)) => self.extractor.read_with(text, fields),
+            _ if self.sketches.needs_set_only() => {
+                Features::of_set(self.extractor.feature_set(text))
+            }
+            _ => self.extractor.read(text),
+        };
+        self.words.extend_from_slice(features.set);
+        let size = features.set.len();
+        self.words[word] = header(number, size);
+        if method == Method::AllPairs {
+            self.frequency.add(features.set);
+        }
+        let salt = match plan.scope {
+            Scope::Within => placed.category,
+            Scope::Everything | Scope::Across => 0,
+        };
+        let fingerprint = self
+            .sketches
+            .sketch(number, &features, &mut self.keys, salt)?;
+        let is_part = placed.hash != placed.visible_hash;
+        if page.is_some() || is_part || plan.by_category && plan.scope != Scope::Within {
+            // Equal visible texts of different categories, or with different main texts, are different classes, and must meet.
+            let key = lookalike::hash::avalanche(placed.visible_hash as u64);
+            self.keys.push(salted(key, salt), number)?;
+        }
+        let tests = self.add_test_sets(placed, number);
+        let (word, size) = (word as u32, size as u32);
+        Ok(NewClass {
+            class,
+            hash,
+            word,
+            size,
+            fingerprint,
+            category: placed.category,
+            text: placed.visible_hash,
+            page,
+            tests,
+        })
+    }
+
+    /// Keeps what the further tests look at; word and size of each set.
+    fn add_test_sets(&mut self, placed: Placed<'_>, class: u32) -> Vec<(u32, u32)> {
+        let add = |(extractor, words): &mut (FeatureExtractor, Vec<u64>)| {
+            let set = match placed.fields {
+                Some(fields) => extractor.read_with(placed.text, fields).set,
+                None => extractor.feature_set(placed.text),
+            };
+            let (word, size) = (words.len() as u32, set.len() as u32);
+            words.push(header(class, set.len()));
+            words.extend_from_slice(set);
+            (word, size)
+        };
+        self.tests.iter_mut().map(add).collect()
+    }
+
+    /// Keeps what verification wants of a page of which a part was chosen.
+    fn add_page(
+        &mut self,
+        plan: &ScanPlan<'_>,
+        placed: Placed<'_>,
+        number: u32,
+    ) -> Option<NewPage> {
+        let visible = placed.visible?;
+        let identity = visible.page?;
+        if visible.own() == placed.text || plan.method == Method::Copies {
+            return Some(NewPage {
+                identity,
+                set: None,
+            });
+        }
+        let set = match placed.fields {
+            Some(fields) => self.extractor.read_with(visible.own(), fields).set,
+            None => self.extractor.feature_set(visible.own()),
+        };
+        let word = self.page_words.len() as u32;
+        self.page_words.push(header(number, set.len()));
+        self.page_words.extend_from_slice(set);
+        let set = Some((word, set.len() as u32));
+        Some(NewPage { identity, set })
+    }
+}
+
+/// A record's text with its category, which is hashed.
+fn placed<'t>(plan: &ScanPlan<'_>, record: &'t Record<'_>, tally: &mut Tally) -> Placed<'t> {
+    let category = match (plan.by_category, &record.category) {
+        (false, _) => 0,
+        (_, None) => {
+            tally.uncategorised += 1;
+            0
+        }
+        (_, Some(category)) => {
+            tally.categorised += 1;
+            (content_hash(category) as u64).max(1)
+        }
+    };
+    let text = &*record.text;
+    let fields = (!plan.scheme.fields.is_none()).then_some(&record.fields);
+    let hash = |text: &str| match fields {
+        Some(fields) => hash_with(text, fields),
+        None => content_hash(text),
+    };
+    let of_text = hash(text);
+    let visible = record.visible.as_ref();
+    let whole = visible.filter(|visible| visible.whole != record.text);
+    Placed {
+        text,
+        fields,
+        hash: of_text,
+        visible,
+        visible_hash: whole.map_or(of_text, |visible| hash(&visible.whole)),
+        category,
+    }
+}
+
+/// First 128 bits of the BLAKE3 hash of a text and its fields, each behind its length.
+fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |part: &str| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    };
+    part(text);
+    for anchor in &fields.anchors {
+        part("anchor");
+        part(&anchor.text);
+        part(&anchor.before);
+        part(&anchor.after);
+    }
+    for (name, links) in [("in", &fields.in_links), ("out", &fields.out_links)] {
+        part(name);
+        links.iter().for_each(|link| part(link));
+    }
+    first_128(&hasher.finalize())
+}
+
+impl Placed<'_> {
+    /// What tells classes apart: the text and what a reader sees, and the category where it matters.
+    fn class_hash(&self, by_category: bool) -> u128 {
+        if !by_category && self.hash == self.visible_hash {
+            return self.hash;
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.hash.to_le_bytes());
+        if self.hash != self.visible_hash {
+            hasher.update(&self.visible_hash.to_le_bytes());
+        }
+        if by_category {
+            hasher.update(&self.category.to_le_bytes());
+        }
+        first_128(&hasher.finalize())
+    }
+}
+
+/// Hash of a record's text, and of what a reader sees where the text is but a part of that.
+pub(crate) fn seen_hash(record: &Record<'_>) -> u128 {
+    let whole = record.visible.as_ref().map(|visible| &visible.whole);
+    let of_text = content_hash(&record.text);
+    match whole.filter(|whole| **whole != record.text) {
+        None => of_text,
+        Some(whole) => {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&of_text.to_le_bytes());
+            hasher.update(&content_hash(whole).to_le_bytes());
+            first_128(&hasher.finalize())
+        }
+    }
+}
+
+/// First 128 bits of the BLAKE3 hash of a text.
+pub(crate) fn content_hash(text: &str) -> u128 {
+    first_128(&blake3::hash(text.as_bytes()))
+}
+
+fn first_128(hash: &blake3::Hash) -> u128 {
+    let first: [u8; 16] = hash.as_bytes()[..16]
+        .try_into()
+        .expect("a hash has 32 bytes");
+    u128::from_le_bytes(first)
+}
+
+impl Worker for Scanner<'_> {
+    type Output = Batch;
+
+    fn run(&mut self, chunk: &Chunk) -> Result<Batch, BatchError> {
+        self.batch(chunk)
+            .map_err(BatchError::temporary(self.shared.plan.folder))
+    }
+}
+
+/// Puts batches into the tables, in input order.
+struct Collector<'a> {
+    plan: &'a ScanPlan<'a>,
+    scanned: Scanned,
+    read_bytes: u64,
+    /// Bytes of the lists of what could not be read.
+    list_bytes: u64,
+}
+
+impl Collector<'_> {
+    /// Refuses what does not fit, and has feature sets make room for tables.
+    fn keep_within_memory(&mut self, batch: &Batch) -> Result<(), BatchError> {
+        let reasons = batch.bad.iter().map(|bad| bad.reason.len());
+        let reasons = reasons.chain(batch.skips.iter().map(|skip| skip.reason.len()));
+        self.list_bytes += reasons.map(skip_bytes).sum::<u64>();
+        let Scanned {
+            documents,
+            classes,
+            sets,
+            test_sets,
+            page_sets,
+            ..
+        } = &mut self.scanned;
+        // The hash table of texts, and ranks, orders and outcomes that come later.
+        let rows = (documents.len() + batch.rows.len()) as u64;
+        let texts = (classes.len() + batch.classes.len()) as u64;
+        let of_tests: u64 = test_sets.iter().map(TestSets::bytes).sum();
+        let tables = documents.bytes() + classes.bytes() + of_tests;
+        let tables = tables + 40 * (rows + texts) + 36 * texts;
+        let total = self.plan.inputs.total_bytes();
+        let left = self
+            .plan
+            .reading
+            .left_by(tables + self.list_bytes, self.read_bytes, total)?;
+        let share = left / (1 + test_sets.len() as u64);
+        // Those of visible texts, where there are some, take a third of the share.
+        let (mut own, pages) = (share, share / 3);
+        if !classes.pages.is_empty() {
+            own -= pages;
+        }
+        let tests = test_sets.iter_mut().map(|test| (&mut test.sets, share));
+        let mut all = tests.chain([(sets, own), (page_sets, pages)]);
+        all.try_for_each(|(sets, room)| sets.shrink(room, self.plan.folder))
+            .map_err(BatchError::temporary(self.plan.folder))
+    }
+
+    fn append(&mut self, batch: Batch) -> Result<(), BatchError> {
+        self.read_bytes += batch.raw_bytes;
+        self.keep_within_memory(&batch)?;
+        let Scanned {
+            documents,
+            classes,
+            sets,
+            test_sets,
+            page_sets,
+            records,
+            unusable,
+            ..
+        } = &mut self.scanned;
+        if self.plan.losses.is_strict() {
+            let bad = batch.bad.iter();
+            let bad = bad.map(|bad| Skipped::record(self.plan.inputs, bad));
+            let mut skipped = bad.chain(batch.skips.iter().map(Skipped::part));
+            skipped.try_for_each(|skipped| self.plan.losses.refuse_first(&skipped))?;
+        }
+        let mut start = 0;
+        for row in batch.rows {
+            documents.push_id(&batch.ids[start..row.id_end as usize]);
+            start = row.id_end as usize;
+            documents.classes.push(row.class);
+            documents.lengths.push(row.length);
+            documents.record_hashes.push(row.record_hash);
+            if self.plan.field_rule.is_some() {
+                documents.values.push(row.value);
+            }
+            if (row.source as usize) < self.plan.against_sources {
+                documents.against += 1;
+            }
+            records[row.source as usize] += 1;
+        }
+        documents.value_texts.append(&batch.value_texts);
+        if unusable.is_none() {
+            *unusable = batch.unusable;
+        }
+        for bad in &batch.bad {
+            records[bad.source as usize] += 1;
+        }
+        let temporary = BatchError::temporary(self.plan.folder);
+        let segment = sets
+            .push(batch.words, self.plan.folder)
+            .map_err(&temporary)?;
+        let mut test_segments = Vec::with_capacity(test_sets.len());
+        for (test, words) in test_sets.iter_mut().zip(batch.test_words) {
+            let segment = test.sets.push(words, self.plan.folder);
+            test_segments.push(segment.map_err(&temporary)?);
+        }
+        let page_segment = match batch.page_words.is_empty() {
+            true => 0,
+            false => {
+                // The two share what there is as soon as both are needed.
+                sets.shrink(self.plan.sets_budget / 3 * 2, self.plan.folder)
+                    .map_err(&temporary)?;
+                page_sets
+                    .push(batch.page_words, self.plan.folder)
+                    .map_err(&temporary)?
+            }
+        };
+        for class in batch.classes {
+            let tests = test_sets.iter_mut().zip(&test_segments).zip(&class.tests);
+            for ((test, &segment), &(word, size)) in tests {
+                let place = u64::from(segment) << 32 | u64::from(word);
+                test.set(class.class.position(), place, size);
+            }
+            classes.set(
+                class.class,
+                class.hash,
+                place(segment, class.word),
+                class.size,
+            );
+            if self.plan.method.has_fingerprints() {
+                let bits = match self.plan.scheme.sketch.fingerprint_bits() {
+                    0 => 64,
+                    bits => bits,
+                };
+                classes.set_fingerprint(class.class, class.fingerprint, bits);
+            }
+            if self.plan.by_category {
+                classes.set_category(class.class, class.category, class.text);
+            } else if class.text != class.hash {
+                classes.set_visible_text(class.class, class.text);
+            }
+            if let Some(NewPage { identity, set }) = class.page {
+                let set = set.map(|(word, size)| (place(page_segment, word), size));
+                classes.pages.set(class.class, identity, set);
+            }
+        }
+        self.scanned.bad.extend(batch.bad);
+        self.scanned.skips.extend(batch.skips);
+        self.scanned.tally.add(&batch.tally);
+        Ok(())
+    }
+}
+
+/// Reads all inputs. Keys that a method takes from its sketches go to `keys`.
+pub(crate) fn scan(
+    plan: &ScanPlan<'_>,
+    keys: &KeySink,
+    observer: &dyn Observer,
+) -> Result<Scanned, BatchError> {
+    plan.losses.refuse_undiscovered(plan.inputs)?;
+    let (seen, too_many) = (Seen::new(), AtomicBool::new(false));
+    let shared = Shared {
+        plan,
+        seen: &seen,
+        keys,
+        too_many: &too_many,
+    };
+    let scanned = Scanned {
+        documents: Documents::default(),
+        classes: Classes::default(),
+        sets: SetStore::new(plan.sets_budget),
+        test_sets: plan
+            .tests
+            .iter()
+            .map(|_| TestSets::new(plan.sets_budget))
+            .collect(),
+        page_sets: SetStore::new(plan.sets_budget / 3),
+        frequency: Frequency::new(),
+        bad: Vec::new(),
+        skips: Vec::new(),
+        tally: Tally::default(),
+        unusable: None,
+        records: vec![0; plan.inputs.sources.len()],
+    };
+    let mut collector = Collector {
+        plan,
+        scanned,
+        read_bytes: 0,
+        list_bytes: 0,
+    };
+    let workers = (0..plan.threads).map(|_| Scanner::new(&shared)).collect();
+    let workers = run_in_order(plan.inputs, plan.options, workers, |batch| {
+        collector.append(batch)?;
+        observer.advance(collector.read_bytes);
+        Ok(())
+    })?;
+    if too_many.load(Ordering::Relaxed) || collector.scanned.documents.len() >= u32::MAX as usize {
+        return Err(BatchError::TooMany);
+    }
+    for worker in workers {
+        collector.scanned.frequency.merge(&worker.tools.frequency);
+        worker
+            .tools
+            .keys
+            .finish()
+            .map_err(BatchError::temporary(plan.folder))?;
+    }
+    Ok(collector.scanned)
+}

@@ -1,0 +1,387 @@
+//! What a job tells when it is done: `run.json`, and the source of what a person reads.
+
+use std::collections::BTreeMap;
+
+use lookalike_corpus::{BadRecord, InputOptions, Inputs, Skip};
+use serde::{Deserialize, Serialize};
+
+use crate::boilerplate::BoilerplateCounts;
+use crate::dedup::decision::{Clusters, Outcome};
+use crate::dedup::documents::Documents;
+use crate::dedup::pages::PageCounts;
+use crate::dedup::scan::Scanned;
+use crate::losses::LossExtent;
+
+/// Counts of what was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Records that were read as documents.
+    pub documents: u64,
+    /// Of these, given with `--against`.
+    pub against: u64,
+    /// Different texts; with `--within`, `--across` or `--distance-for site` those of each category.
+    pub distinct_texts: u64,
+    /// Records whose text, as it is compared, another record has too, but for one of each text; whatever becomes of them.
+    /// `documents` = `distinct_texts` + `repeated_texts` + `empty` + `too_long`.
+    #[serde(default)]
+    pub repeated_texts: u64,
+    /// Records without a text, or with white space only: they equal nothing.
+    pub empty: u64,
+    /// Of these, records whose text field is absent or null.
+    pub missing_text: u64,
+    /// Records longer than the limit: kept, but not compared.
+    pub too_long: u64,
+    /// Different texts without a feature: compared as exact copies only.
+    pub without_features: u64,
+    /// Records in which broken characters were replaced.
+    pub characters_replaced: u64,
+    /// Records with text that was decoded wrongly before it came here.
+    #[serde(default)]
+    pub mojibake: u64,
+    /// Records with words that mix look-alike letters of Latin, Greek and Cyrillic.
+    #[serde(default)]
+    pub homoglyphs: u64,
+    /// With `--within` or `--across`: records without a category, which form one of their own.
+    #[serde(default)]
+    pub without_category: u64,
+    /// Records that had no id and were given one.
+    pub ids_generated: u64,
+    /// Of these, where the field of the id was named.
+    pub ids_missing: u64,
+    /// Records, but for those given with `--against`, without a value in the field by which survivors are chosen.
+    pub keep_missing: u64,
+    /// The same with a value there that the rule cannot use.
+    pub keep_unusable: u64,
+    /// The first of those values, where it is, and why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_unusable_first: Option<String>,
+    /// Records whose id another had, and that were numbered.
+    pub ids_repeated: u64,
+    /// Records that could not be read; see `skipped`.
+    pub unreadable: u64,
+    /// Bytes of input as stored, that is before decompression.
+    pub input_bytes: u64,
+    /// Of these, given with `--against`.
+    #[serde(default)]
+    pub against_bytes: u64,
+    /// Bytes of text, as it is compared.
+    pub text_bytes: u64,
+    /// Of these, given with `--against`.
+    #[serde(default)]
+    pub against_text_bytes: u64,
+    /// Distinct features of all different texts, in temporary storage on disk.
+    pub spilled_bytes: u64,
+    /// What was taken out of texts, where something was to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boilerplate: Option<BoilerplateCounts>,
+    /// HTML pages of which a part was chosen, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub html: Option<PageCounts>,
+}
+
+impl Counts {
+    pub(crate) fn of_scan(
+        scanned: &Scanned,
+        inputs: &Inputs,
+        against_sources: usize,
+        options: &InputOptions,
+        repeated_ids: u64,
+    ) -> Self {
+        let tally = &scanned.tally;
+        let (documents, distinct) = (&scanned.documents, scanned.classes.len() as u64);
+        let against = inputs.sources[..against_sources].iter();
+        Self {
+            documents: documents.len() as u64,
+            against: documents.against as u64,
+            distinct_texts: distinct,
+            repeated_texts: documents.repeated_texts(distinct),
+            empty: tally.empty,
+            missing_text: tally.missing,
+            too_long: tally.too_long,
+            without_features: tally.featureless,
+            without_category: tally.uncategorised,
+            characters_replaced: tally.replaced,
+            mojibake: tally.mojibake,
+            homoglyphs: tally.homoglyphs,
+            ids_generated: tally.generated_ids,
+            ids_missing: match options.id_field {
+                Some(_) => tally.generated_ids,
+                None => 0,
+            },
+            keep_missing: tally.unranked,
+            keep_unusable: tally.rank_unusable,
+            keep_unusable_first: scanned.unusable.clone(),
+            ids_repeated: repeated_ids,
+            unreadable: scanned.bad.len() as u64,
+            input_bytes: inputs.total_bytes(),
+            against_bytes: against.map(|source| source.bytes).sum(),
+            text_bytes: tally.text_bytes,
+            against_text_bytes: documents.lengths[..documents.against].iter().sum(),
+            spilled_bytes: scanned.sets.spilled()
+                + scanned
+                    .test_sets
+                    .iter()
+                    .map(|test| test.sets.spilled())
+                    .sum::<u64>(),
+            boilerplate: tally.removed.counts(options),
+            html: (tally.pages.pages > 0).then_some(tally.pages),
+        }
+    }
+}
+
+impl Counts {
+    /// A sentence for every field that records lack, or have something else in.
+    pub fn field_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |count: u64, sentence: String| {
+            if count > 0 {
+                let noun = if count == 1 { "record" } else { "records" };
+                notes.push(format!("{count} {noun} {sentence}"));
+            }
+        };
+        note(
+            self.missing_text,
+            "without a text field: kept, equal to nothing".to_owned(),
+        );
+        note(
+            self.ids_missing,
+            "without the field that --id names: called by file and place".to_owned(),
+        );
+        note(
+            self.keep_missing,
+            "without a value for --keep: wanted least".to_owned(),
+        );
+        let first = self.keep_unusable_first.as_deref().unwrap_or_default();
+        note(
+            self.keep_unusable,
+            format!("with a value that --keep cannot use, wanted least; the first: {first}"),
+        );
+        notes
+    }
+}
+
+/// Counts of what was decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decisions {
+    /// Documents kept, those given with `--against` not counted.
+    pub kept: u64,
+    /// Documents removed because a reader sees the same text as of a kept one. Those of equal text that are all removed for a
+    /// kept one that resembles them are not among these: see [`Counts::repeated_texts`].
+    pub removed_exact: u64,
+    /// Documents removed because they resemble a kept one.
+    pub removed_near: u64,
+    /// Of these, pages with the main text of a kept one, of which a reader sees something else.
+    pub removed_same_main_text: u64,
+    /// Texts that are kept though their main text resembles that of a kept page: the pages differ in the rest.
+    pub kept_as_pages: u64,
+    /// Kept documents for which others were removed.
+    pub clusters: u64,
+    /// Bytes of the texts of removed documents: what is saved of `text_bytes` without `against_text_bytes`.
+    pub removed_text_bytes: u64,
+    /// The cluster from which most documents were removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest_cluster: Option<LargestCluster>,
+}
+
+/// The cluster from which most documents were removed, the first of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LargestCluster {
+    /// The document that is kept.
+    pub survivor: String,
+    /// How many are removed for it.
+    pub removed: u64,
+}
+
+/// Fewer removed documents than this are no reason for an alert.
+const FEW_REMOVED: u64 = 20;
+
+impl Decisions {
+    /// The largest cluster, if it holds more than half of what is removed: a template that was taken for the text looks so.
+    #[must_use]
+    pub fn dominant_cluster(&self) -> Option<&LargestCluster> {
+        let removed = self.removed_exact + self.removed_near;
+        let largest = self.largest_cluster.as_ref();
+        largest.filter(|largest| largest.removed >= FEW_REMOVED && 2 * largest.removed > removed)
+    }
+
+    pub(crate) fn new(documents: &Documents, outcomes: &[Outcome], clusters: &Clusters) -> Self {
+        let mut largest: Option<LargestCluster> = None;
+        for (survivor, members) in clusters.iter() {
+            let removed = members.len() as u64;
+            if largest
+                .as_ref()
+                .is_none_or(|largest| removed > largest.removed)
+            {
+                let survivor = documents.id(survivor as usize).to_owned();
+                largest = Some(LargestCluster { survivor, removed });
+            }
+        }
+        let mut decisions = Self {
+            clusters: clusters.len() as u64,
+            largest_cluster: largest,
+            ..Self::default()
+        };
+        for (document, outcome) in outcomes.iter().enumerate().skip(documents.against) {
+            match outcome {
+                Outcome::Kept => decisions.kept += 1,
+                Outcome::Exact { .. } => decisions.removed_exact += 1,
+                Outcome::Near { .. } => decisions.removed_near += 1,
+            }
+            decisions.removed_same_main_text += u64::from(outcome.is_same_main_text());
+            if *outcome != Outcome::Kept {
+                decisions.removed_text_bytes += documents.lengths[document];
+            }
+        }
+        decisions
+    }
+}
+
+/// Bytes of the records as they are written, before compression. Those given with `--against` are not written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WrittenBytes {
+    /// Of kept records.
+    pub kept: u64,
+    /// Of removed records.
+    pub removed: u64,
+    /// Of files in `skipped/`, of which nothing was read.
+    pub skipped: u64,
+    /// How many these are.
+    pub skipped_files: u64,
+}
+
+/// Kept documents by the similarity to the most similar one before them, in bins just below the threshold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BelowThreshold {
+    /// Lower end of the first bin; the last one ends at the threshold.
+    pub from: f64,
+    /// Kept documents in bins of equal width. Only pairs that the method proposed are compared: there may be more.
+    pub kept: Vec<u64>,
+    /// The most similar of these pairs, most similar first.
+    pub closest: Vec<BelowPair>,
+}
+
+/// Two kept documents that are nearly similar enough.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BelowPair {
+    /// The less wanted one.
+    pub a: String,
+    /// The more wanted one.
+    pub b: String,
+    /// Their resemblance.
+    pub similarity: f64,
+}
+
+/// Something that was not read, with how often it was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedRow {
+    /// A short name of the reason.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+    /// Whether documents are missing because of it, and how many.
+    pub loss: LossExtent,
+    /// Where the first of them is, and what is wrong with it.
+    pub first: String,
+}
+
+/// Something that was not read, on its way into a [`SkippedRow`].
+pub(crate) struct Skipped {
+    pub(crate) kind: &'static str,
+    /// What it is and why, for a person.
+    pub(crate) first: String,
+    count: u64,
+    /// Whether documents are missing because of it.
+    pub(crate) extent: LossExtent,
+}
+
+impl SkippedRow {
+    /// Whether documents are missing because of it.
+    pub fn is_loss(&self) -> bool {
+        self.loss > LossExtent::None
+    }
+}
+
+impl Skipped {
+    /// A file, or a part of one.
+    pub(crate) fn part(skip: &Skip) -> Self {
+        Self {
+            kind: skip.kind.as_str(),
+            first: format!("{}: {}", skip.name, skip.reason),
+            count: skip.count,
+            extent: match skip.kind.is_loss() {
+                true => LossExtent::Unknown,
+                false => LossExtent::None,
+            },
+        }
+    }
+
+    /// A record of `inputs`.
+    pub(crate) fn record(inputs: &Inputs, bad: &BadRecord) -> Self {
+        let name = inputs.sources[bad.source as usize].name();
+        Self {
+            kind: bad.kind.as_str(),
+            first: format!("{name}, {}: {}", bad.place(), bad.reason),
+            count: 1,
+            extent: LossExtent::Records,
+        }
+    }
+}
+
+/// Counts skips by kind and remembers the first of each.
+#[derive(Default)]
+pub struct SkippedRows(BTreeMap<&'static str, SkippedRow>);
+
+impl SkippedRows {
+    /// Those of a file, or of a part of one.
+    pub fn add_part(&mut self, skip: &Skip) {
+        self.take(Skipped::part(skip));
+    }
+
+    /// One more record that cannot be read.
+    pub fn add_record(&mut self, inputs: &Inputs, bad: &BadRecord) {
+        self.take(Skipped::record(inputs, bad));
+    }
+
+    /// One more record of a kind that cannot be used; `first` says which and why.
+    pub fn add(&mut self, kind: &'static str, first: String) {
+        self.take(Skipped {
+            kind,
+            first,
+            count: 1,
+            extent: LossExtent::Records,
+        });
+    }
+
+    pub(crate) fn take(&mut self, skipped: Skipped) {
+        let row = self.0.entry(skipped.kind).or_insert(SkippedRow {
+            kind: skipped.kind.to_owned(),
+            count: 0,
+            loss: skipped.extent,
+            first: skipped.first,
+        });
+        row.count += skipped.count;
+        row.loss = row.loss.max(skipped.extent);
+    }
+
+    /// Whether documents are missing.
+    pub fn has_losses(&self) -> bool {
+        self.0.values().any(SkippedRow::is_loss)
+    }
+
+    /// A row for each kind.
+    pub fn finish(self) -> Vec<SkippedRow> {
+        self.0.into_values().collect()
+    }
+}
+
+/// What was skipped, by kind: unreadable records, and files not read or not to their end.
+pub(crate) fn skipped(inputs: &Inputs, scanned: &Scanned) -> Vec<SkippedRow> {
+    let mut rows = SkippedRows::default();
+    for bad in &scanned.bad {
+        rows.take(Skipped::record(inputs, bad));
+    }
+    for skip in inputs.skips.iter().chain(&scanned.skips) {
+        rows.take(Skipped::part(skip));
+    }
+    rows.finish()
+}

@@ -1,0 +1,232 @@
+//! Who survives: the star clustering that promise 4 rests on, streaming.
+//!
+//! Documents are taken from the most to the least wanted. One that is similar to an earlier survivor is removed and
+//! joins the most similar one (the more wanted one of equals); any other survives. So every removed document has a
+//! verified similarity to a document that is kept, however long the chains of small changes are (marin#6854 is the
+//! story of a tool that followed them), and a family of n documents costs n comparisons with its survivor instead of
+//! the n^2 of all pairs. The slow definition is [`lookalike::cluster::survivors`]; tests compare the two.
+//!
+//! Work goes in blocks of ranks: first all threads compare the block with the survivors of earlier blocks, then one
+//! thread settles the block itself in order. The result is that of the plain sequence.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::dedup::candidate_groups::Groups;
+use crate::dedup::just_below::{JustBelow, Margin};
+use crate::dedup::verify::{Closest, Members, Scratch, Verifier};
+use crate::spill::partitions::lock;
+
+/// What became of a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fate {
+    /// It is kept.
+    Survives,
+    /// It is similar to a survivor.
+    Joins {
+        /// Rank of the survivor.
+        survivor: u32,
+        /// Their resemblance.
+        similarity: f64,
+        /// That of all that a reader sees, where that is not what was compared.
+        visible: Option<f64>,
+    },
+}
+
+/// What became of all classes.
+pub(crate) struct Settled {
+    /// By rank.
+    pub(crate) fates: Vec<Fate>,
+    /// Those that nearly resemble a survivor enough.
+    pub(crate) just_below: JustBelow,
+    /// How many survive though their main text resembles that of a survivor: the pages differ.
+    pub(crate) kept_as_pages: u64,
+}
+
+/// Survivors so far, by rank and by group.
+///
+/// Most groups are small: there the members are looked at and asked whether they survived, one bit each, which stay
+/// in cache. A family of thousands would be walked again and again; groups beyond [`SMALL`] keep a list of their
+/// survivors.
+struct Survivors<'g> {
+    groups: &'g Groups,
+    bits: Vec<u64>,
+    /// Lists of large groups, each in the place of its group. Pages of small groups are never touched.
+    lists: Vec<u32>,
+    lengths: Vec<u32>,
+}
+
+/// Larger groups keep a list of their survivors.
+const SMALL: usize = 32;
+
+impl<'g> Survivors<'g> {
+    fn new(groups: &'g Groups, ranks: usize) -> Self {
+        let (lists, lengths) = (vec![0; groups.members.len()], vec![0; groups.len()]);
+        Self {
+            groups,
+            bits: vec![0; ranks.div_ceil(64)],
+            lists,
+            lengths,
+        }
+    }
+
+    fn has(&self, rank: u32) -> bool {
+        self.bits[rank as usize / 64] >> (rank % 64) & 1 == 1
+    }
+
+    /// Survivors of a large group, ascending.
+    fn listed(&self, group: u32) -> &[u32] {
+        let start = self.groups.starts[group as usize] as usize;
+        &self.lists[start..start + self.lengths[group as usize] as usize]
+    }
+
+    fn add(&mut self, rank: u32) {
+        self.bits[rank as usize / 64] |= 1 << (rank % 64);
+        for &group in self.groups.of(rank) {
+            if self.groups.members(group).len() > SMALL {
+                let length = &mut self.lengths[group as usize];
+                self.lists[(self.groups.starts[group as usize] + u64::from(*length)) as usize] =
+                    rank;
+                *length += 1;
+            }
+        }
+    }
+}
+
+/// Survivors with ranks in a range.
+struct Among<'s, 'g> {
+    survivors: &'s Survivors<'g>,
+    ranks: Range<u32>,
+}
+
+impl Members for Among<'_, '_> {
+    fn each(&self, group: u32, visit: impl FnMut(u32)) {
+        let members = self.survivors.groups.members(group);
+        let Range { start, end } = self.ranks;
+        if members.len() > SMALL {
+            let listed = self.survivors.listed(group);
+            let from = if start == 0 {
+                0
+            } else {
+                listed.partition_point(|&rank| rank < start)
+            };
+            listed[from..]
+                .iter()
+                .copied()
+                .take_while(|&rank| rank < end)
+                .for_each(visit);
+        } else {
+            let earlier = members.iter().copied().take_while(|&rank| rank < end);
+            earlier
+                .filter(|&rank| rank >= start && self.survivors.has(rank))
+                .for_each(visit);
+        }
+    }
+}
+
+/// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block. Beside the
+/// fates it gives those that survive with a similarity in the margin below the threshold.
+pub(crate) fn settle(
+    verifier: &Verifier<'_>,
+    fixed: usize,
+    threads: usize,
+    mut advance: impl FnMut(usize),
+) -> io::Result<Settled> {
+    const BLOCK: usize = 1024;
+    let ranks = verifier.sizes.len();
+    let mut fates = vec![Fate::Survives; ranks];
+    let margin = Margin::below(verifier.threshold);
+    let mut just_below = JustBelow::new(margin);
+    let mut survivors = Survivors::new(verifier.groups, ranks);
+    let mut scratches: Vec<Scratch> = (0..threads).map(|_| Scratch::new(ranks)).collect();
+    (0..fixed as u32).for_each(|rank| survivors.add(rank));
+    for start in (fixed..ranks).step_by(BLOCK) {
+        let block = start as u32..ranks.min(start + BLOCK) as u32;
+        let earlier = against_earlier(verifier, &survivors, block.clone(), &mut scratches)?;
+        for (rank, earlier) in block.clone().zip(earlier) {
+            let mut within = None;
+            let among = |x| Among {
+                survivors: &survivors,
+                ranks: block.start..x,
+            };
+            verifier.best(rank..rank + 1, &mut scratches[0], among, |_, found| {
+                within = Some(found)
+            })?;
+            match verifier.closer(rank, earlier, within) {
+                Some(Closest::Similar(found)) => {
+                    let scratch = &mut scratches[0];
+                    fates[rank as usize] = Fate::Joins {
+                        survivor: found.rank,
+                        similarity: verifier.similarity(rank, found),
+                        visible: verifier.visible_similarity(rank, found.rank, scratch)?,
+                    };
+                    continue;
+                }
+                Some(Closest::Below(found)) => {
+                    let similarity = verifier.similarity(rank, found);
+                    just_below.add(margin, rank, found.rank, similarity);
+                }
+                None => {}
+            }
+            survivors.add(rank);
+        }
+        advance(block.end as usize);
+    }
+    let refused = scratches.into_iter().flat_map(|scratch| scratch.refused);
+    let mut refused: Vec<u32> = refused.collect();
+    refused.sort_unstable();
+    refused.dedup();
+    refused.retain(|&rank| fates[rank as usize] == Fate::Survives);
+    Ok(Settled {
+        fates,
+        just_below,
+        kept_as_pages: refused.len() as u64,
+    })
+}
+
+/// Best survivors of earlier blocks for each rank of a block, found by all threads.
+fn against_earlier(
+    verifier: &Verifier<'_>,
+    survivors: &Survivors<'_>,
+    block: Range<u32>,
+    scratches: &mut [Scratch],
+) -> io::Result<Vec<Option<Closest>>> {
+    const STRIDE: usize = 32;
+    let size = block.len();
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(vec![None; size]);
+    let work = |scratch: &mut Scratch| -> io::Result<()> {
+        loop {
+            let from = next.fetch_add(STRIDE, Ordering::Relaxed);
+            if from >= size {
+                return Ok(());
+            }
+            let stride = block.start + from as u32..block.start + size.min(from + STRIDE) as u32;
+            let among = |_| Among {
+                survivors,
+                ranks: 0..block.start,
+            };
+            verifier.best(stride, scratch, among, |x, best| {
+                lock(&found)[(x - block.start) as usize] = Some(best);
+            })?;
+        }
+    };
+    let (own, others) = scratches
+        .split_first_mut()
+        .expect("a job has at least one thread");
+    std::thread::scope(|scope| -> io::Result<()> {
+        let workers: Vec<_> = others
+            .iter_mut()
+            .map(|scratch| scope.spawn(|| work(scratch)))
+            .collect();
+        work(own)?;
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("workers do not panic"))
+    })?;
+    Ok(found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner))
+}

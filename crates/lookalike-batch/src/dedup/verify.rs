@@ -1,0 +1,473 @@
+//! Candidates of one class, and the test that decides which of them are near-duplicates.
+//!
+//! Stands between [`Groups`] and both results, [`survivors`](crate::dedup::survivors) and [`pairs`](crate::dedup::pairs): for a
+//! class x and some other members of its groups it counts the groups they share, drops those that the count or the
+//! sizes rule out, and computes the exact resemblance of the rest. Reported similarities are always exact.
+
+use std::io;
+use std::ops::Range;
+
+use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
+
+use crate::dedup::candidate_groups::Groups;
+use crate::dedup::pages::{PageScratch, PageVerifier, Side};
+use crate::dedup::pair_test::{LoadedTest, TestBuffers};
+use crate::settings::{DistanceFor, Scope};
+use crate::spill::feature_sets::{Place, SetStore};
+
+/// What a method asks of a candidate before it is verified.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule {
+    /// Enough shared prefix features that the rest can bring the resemblance to the threshold.
+    Prefix,
+    /// At least this many shared groups (bands, super-shingles).
+    Shared(u32),
+    /// Fingerprints within this distance.
+    Distance(u32),
+    /// At least so many shared groups, and fingerprints within this distance where it counts.
+    SharedWithin(u32, u32, DistanceFor),
+}
+
+/// All that verification needs to know of the classes, by rank.
+pub(crate) struct Verifier<'a> {
+    pub(crate) groups: &'a Groups,
+    pub(crate) sets: &'a SetStore,
+    /// Class of each rank.
+    pub(crate) classes: &'a [u32],
+    /// Place of the set of each rank.
+    pub(crate) places: &'a [Place],
+    /// Number of features of each rank.
+    pub(crate) sizes: &'a [u32],
+    /// Fingerprints by rank, for [`Rule::Distance`].
+    pub(crate) fingerprints: &'a [u64],
+    /// Their high halves; empty for fingerprints of up to 64 bits.
+    pub(crate) high_fingerprints: &'a [u64],
+    /// Which pairs count.
+    pub(crate) scope: Scope,
+    /// Category by rank; empty where all pairs count.
+    pub(crate) categories: &'a [u64],
+    /// Hash of what a reader sees by rank; empty where classes that differ differ in that.
+    pub(crate) texts: &'a [u128],
+    /// Compares visible texts, where there are pages of which a part was chosen.
+    pub(crate) pages: Option<PageVerifier<'a>>,
+    /// Least share of the longer text that the shorter one has, and the bytes of each by rank.
+    pub(crate) length_share: Option<f64>,
+    /// See `length_share`.
+    pub(crate) lengths: &'a [u64],
+    /// Further tests, all of which a pair must pass.
+    pub(crate) tests: Vec<LoadedTest<'a>>,
+    pub(crate) threshold: f64,
+    /// Lower end of what [`Closest::Below`] tells.
+    pub(crate) margin_from: f64,
+    pub(crate) rule: Rule,
+}
+
+/// Which members of a group are candidates.
+pub(crate) trait Members {
+    /// Visits them.
+    fn each(&self, group: u32, visit: impl FnMut(u32));
+}
+
+/// One thread's memory: 4 bytes a class, and two sets, or four where there are further tests.
+pub(crate) struct Scratch {
+    counts: Vec<u32>,
+    touched: Vec<u32>,
+    proposed: Vec<Candidate>,
+    own: Vec<u64>,
+    other: Vec<u64>,
+    tests: TestBuffers,
+    pages: PageScratch,
+    /// Ranks that resemble another one by their main text, but not as pages.
+    pub(crate) refused: Vec<u32>,
+}
+
+impl Scratch {
+    pub(crate) fn new(ranks: usize) -> Self {
+        Self {
+            counts: vec![0; ranks],
+            touched: Vec::new(),
+            proposed: Vec::new(),
+            own: Vec::new(),
+            other: Vec::new(),
+            tests: TestBuffers::default(),
+            pages: PageScratch::default(),
+            refused: Vec::new(),
+        }
+    }
+}
+
+/// What a comparison needs besides the set at hand.
+struct Buffers<'s> {
+    other: &'s mut Vec<u64>,
+    tests: &'s mut TestBuffers,
+    pages: &'s mut PageScratch,
+    refused: &'s mut Vec<u32>,
+}
+
+/// A candidate y of x, and the number of groups that they share.
+#[derive(Clone, Copy)]
+struct Candidate {
+    x: u32,
+    y: u32,
+    shared_groups: u32,
+}
+
+/// A verified candidate: its rank and the features it shares with x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Match {
+    pub(crate) rank: u32,
+    pub(crate) shared: u32,
+}
+
+/// The most similar candidate of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closest {
+    /// It reaches the threshold.
+    Similar(Match),
+    /// None does; this one comes nearest, and is in the margin below.
+    Below(Match),
+}
+
+impl Verifier<'_> {
+    /// Resemblance of two classes that share this many features.
+    pub(crate) fn similarity(&self, x: u32, found: Match) -> f64 {
+        let size = |rank: u32| self.sizes[rank as usize] as usize;
+        if self.is_same_text(x, found.rank) {
+            return 1.0;
+        }
+        resemblance_of(found.shared as usize, size(x), size(found.rank))
+    }
+
+    /// Hamming distance of two classes.
+    pub(crate) fn distance(&self, x: u32, y: u32) -> u32 {
+        let of = |half: &[u64]| (half[x as usize] ^ half[y as usize]).count_ones();
+        match self.high_fingerprints.is_empty() {
+            true => of(self.fingerprints),
+            false => of(self.fingerprints) + of(self.high_fingerprints),
+        }
+    }
+
+    /// The category of a rank, which is its site where the distance depends on it; none where it is not known.
+    fn site(&self, rank: u32) -> Option<u64> {
+        let category = self.categories.get(rank as usize).copied();
+        category.filter(|&category| category != 0)
+    }
+
+    /// Whether a reader sees the same of two classes: they may when categories or main texts tell them apart.
+    fn is_same_text(&self, x: u32, y: u32) -> bool {
+        !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
+    }
+
+    /// Whether the pair counts, whatever its resemblance: its categories and lengths.
+    fn may_match(&self, x: u32, y: u32) -> bool {
+        let (x, y) = (x as usize, y as usize);
+        if self.scope != Scope::Everything
+            && !self.scope.allows(self.categories[x] == self.categories[y])
+        {
+            return false;
+        }
+        self.length_share.is_none_or(|share| {
+            let (a, b) = (self.lengths[x], self.lengths[y]);
+            a.min(b) as f64 >= share * a.max(b) as f64
+        })
+    }
+
+    /// Features that x, whose set is at hand, and y share, if they are at least `needed`.
+    fn shared(
+        &self,
+        set: &[u64],
+        x: u32,
+        y: u32,
+        needed: usize,
+        other: &mut Vec<u64>,
+    ) -> io::Result<Option<usize>> {
+        if self.is_same_text(x, y) {
+            return Ok(Some(set.len()));
+        }
+        Ok(intersection_at_least(set, self.set(y, other)?, needed))
+    }
+
+    /// Resemblance of what a reader sees of two classes; none where that is what was compared.
+    pub(crate) fn visible_similarity(
+        &self,
+        x: u32,
+        y: u32,
+        scratch: &mut Scratch,
+    ) -> io::Result<Option<f64>> {
+        let Some(pages) = self.pages.filter(|_| !self.is_same_text(x, y)) else {
+            return Ok(None);
+        };
+        let a = Side {
+            rank: x,
+            text: self.set(x, &mut scratch.own)?,
+        };
+        let b = Side {
+            rank: y,
+            text: self.set(y, &mut scratch.other)?,
+        };
+        pages.resemblance(a, b, &mut scratch.pages)
+    }
+
+    /// Whether the pair, which shares so many features with the set of x at hand, is one as pages too, and passes the further
+    /// tests; equal texts always do.
+    fn passes(
+        &self,
+        set: &[u64],
+        (x, y): (u32, u32),
+        shared: usize,
+        buffers: Buffers<'_>,
+    ) -> io::Result<bool> {
+        if self.is_same_text(x, y) {
+            return Ok(true);
+        }
+        if let Some(pages) = &self.pages {
+            let text = self.set(y, buffers.other)?;
+            let (a, b) = (Side { rank: x, text: set }, Side { rank: y, text });
+            if !pages.accepts(a, b, shared, buffers.pages)? {
+                let is_near = shared >= self.needed(x, y, self.threshold);
+                if is_near && buffers.refused.last() != Some(&x) {
+                    buffers.refused.push(x);
+                }
+                return Ok(false);
+            }
+        }
+        let (a, b) = (self.classes[x as usize], self.classes[y as usize]);
+        for test in &self.tests {
+            if !test.passes(a, b, buffers.tests)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Verifies the given members of the groups of each x in `ranks`, and hands the near-duplicates to `visit`: in
+    /// ascending order of x and of the found rank.
+    pub(crate) fn matches<M: Members>(
+        &self,
+        ranks: Range<u32>,
+        scratch: &mut Scratch,
+        members: impl Fn(u32) -> M,
+        mut visit: impl FnMut(u32, Match),
+    ) -> io::Result<()> {
+        self.propose(ranks, scratch, members);
+        for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
+            candidates.sort_unstable_by_key(|candidate| candidate.y);
+            let x = candidates[0].x;
+            let set = self.set(x, &mut scratch.own)?;
+            for &Candidate { y, .. } in &*candidates {
+                let needed = self.needed(x, y, self.threshold);
+                let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
+                    continue;
+                };
+                let buffers = Buffers {
+                    other: &mut scratch.other,
+                    tests: &mut scratch.tests,
+                    pages: &mut scratch.pages,
+                    refused: &mut scratch.refused,
+                };
+                if self.passes(set, (x, y), shared, buffers)? {
+                    visit(
+                        x,
+                        Match {
+                            rank: y,
+                            shared: shared as u32,
+                        },
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// For each x in `ranks` that has one: the most similar of the given members of its groups that reaches the
+    /// threshold, the smallest rank of those that are equally similar. The same as the best of
+    /// [`Verifier::matches`], with most comparisons cut short. Where none reaches it: the most similar of the others
+    /// that are compared, if it is in the margin below.
+    pub(crate) fn best<M: Members>(
+        &self,
+        ranks: Range<u32>,
+        scratch: &mut Scratch,
+        members: impl Fn(u32) -> M,
+        mut visit: impl FnMut(u32, Closest),
+    ) -> io::Result<()> {
+        self.propose(ranks, scratch, members);
+        for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
+            // The likeliest first: the bar then rises at once and the others fail early.
+            candidates.sort_unstable_by_key(|candidate| {
+                (u32::MAX - candidate.shared_groups, candidate.y)
+            });
+            let x = candidates[0].x;
+            let set = self.set(x, &mut scratch.own)?;
+            let mut best: Option<Closest> = None;
+            for &Candidate { y, .. } in &*candidates {
+                let needed = self.needed(x, y, self.bar(x, best));
+                let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
+                    continue;
+                };
+                let found = Match {
+                    rank: y,
+                    shared: shared as u32,
+                };
+                // Equal texts are similar without a feature, too.
+                let is_similar =
+                    self.is_same_text(x, y) || shared >= self.needed(x, y, self.threshold);
+                let found = match is_similar {
+                    true => Closest::Similar(found),
+                    false => Closest::Below(found),
+                };
+                let closest = self.closer(x, best, Some(found));
+                let buffers = Buffers {
+                    other: &mut scratch.other,
+                    tests: &mut scratch.tests,
+                    pages: &mut scratch.pages,
+                    refused: &mut scratch.refused,
+                };
+                if closest != best && self.passes(set, (x, y), shared, buffers)? {
+                    best = closest;
+                }
+            }
+            if let Some(found) = best {
+                visit(x, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a candidate must reach to be closer to x than the best so far, or as close.
+    fn bar(&self, x: u32, best: Option<Closest>) -> f64 {
+        match best {
+            Some(Closest::Similar(found) | Closest::Below(found)) => self.similarity(x, found),
+            None => self.margin_from,
+        }
+    }
+
+    /// The closer one to x; of equally close ones that of the smaller rank.
+    pub(crate) fn closer(
+        &self,
+        x: u32,
+        first: Option<Closest>,
+        second: Option<Closest>,
+    ) -> Option<Closest> {
+        let order = |found: Match| (self.similarity(x, found), std::cmp::Reverse(found.rank));
+        match (first, second) {
+            (None, one) | (one, None) => one,
+            (one @ Some(Closest::Similar(_)), Some(Closest::Below(_)))
+            | (Some(Closest::Below(_)), one @ Some(Closest::Similar(_))) => one,
+            (
+                Some(Closest::Similar(a) | Closest::Below(a)),
+                Some(Closest::Similar(b) | Closest::Below(b)),
+            ) => match order(b) > order(a) {
+                true => second,
+                false => first,
+            },
+        }
+    }
+
+    /// Fills `scratch.proposed` with the given members that neither sizes nor the count of shared groups rule out.
+    /// `ranks` are a stride: few enough that all they touch fits the cache.
+    fn propose<M: Members>(
+        &self,
+        ranks: Range<u32>,
+        scratch: &mut Scratch,
+        members: impl Fn(u32) -> M,
+    ) {
+        scratch.proposed.clear();
+        self.groups.prefetch(ranks.clone());
+        for x in ranks {
+            let Scratch {
+                counts,
+                touched,
+                proposed,
+                ..
+            } = scratch;
+            let members = members(x);
+            for &group in self.groups.of(x) {
+                members.each(group, |y| {
+                    let count = &mut counts[y as usize];
+                    if *count == 0 {
+                        touched.push(y);
+                    }
+                    *count += 1;
+                });
+            }
+            for y in touched.drain(..) {
+                let shared_groups = std::mem::take(&mut counts[y as usize]);
+                if self.is_promising(x, y, shared_groups) {
+                    self.sets.prefetch(self.places[x as usize]);
+                    self.sets.prefetch(self.places[y as usize]);
+                    proposed.push(Candidate {
+                        x,
+                        y,
+                        shared_groups,
+                    });
+                }
+            }
+        }
+    }
+
+    fn is_promising(&self, x: u32, y: u32, shared_groups: u32) -> bool {
+        if !self.may_match(x, y) {
+            return false;
+        }
+        if self.is_same_text(x, y) {
+            return true;
+        }
+        let (size_x, size_y) = (
+            self.sizes[x as usize] as usize,
+            self.sizes[y as usize] as usize,
+        );
+        if self.is_hopeless(size_x, size_y, shared_groups) {
+            return false;
+        }
+        let needed = self.needed(x, y, self.threshold);
+        if needed > size_x.min(size_y) {
+            return false;
+        }
+        match self.rule {
+            // Features outside the prefixes: whichever prefix ends first under the order, no shared feature beyond
+            // it is among the other's prefix, so at most the rest of that set is shared besides the counted ones.
+            Rule::Prefix => {
+                let rest = |size: usize| size - prefix_len(size, self.threshold);
+                shared_groups as usize + rest(size_x).max(rest(size_y)) >= needed
+            }
+            Rule::Shared(least) => shared_groups >= least,
+            Rule::Distance(radius) => self.distance(x, y) <= radius,
+            Rule::SharedWithin(least, radius, counts_for) => {
+                shared_groups >= least
+                    && (!counts_for.counts(self.site(x), self.site(y))
+                        || self.distance(x, y) <= radius)
+            }
+        }
+    }
+
+    /// A quick look before the exact one: three multiplications, and a whole feature of room on each side for their
+    /// rounding, so that nothing is lost that the exact look would let pass.
+    fn is_hopeless(&self, size_x: usize, size_y: usize, shared_groups: u32) -> bool {
+        let (small, large) = (size_x.min(size_y) as f64, size_x.max(size_y) as f64);
+        let needed = self.threshold / (1.0 + self.threshold) * (small + large) - 1.0;
+        let outside = match self.rule {
+            Rule::Prefix => f64::from(shared_groups) + self.threshold * large + 1.0,
+            Rule::Shared(_) | Rule::Distance(_) | Rule::SharedWithin(..) => small,
+        };
+        needed > small || needed > outside
+    }
+
+    /// Features that x and y must share to resemble each other by `threshold`.
+    fn needed(&self, x: u32, y: u32, threshold: f64) -> usize {
+        shared_needed(
+            self.sizes[x as usize] as usize,
+            self.sizes[y as usize] as usize,
+            threshold,
+        )
+    }
+
+    fn set<'b>(&'b self, rank: u32, buffer: &'b mut Vec<u64>) -> io::Result<&'b [u64]> {
+        let rank = rank as usize;
+        self.sets.get(
+            self.classes[rank],
+            self.places[rank],
+            self.sizes[rank] as usize,
+            buffer,
+        )
+    }
+}

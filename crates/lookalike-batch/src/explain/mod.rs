@@ -1,0 +1,343 @@
+//! Why two documents match or do not: what they share, what each method sees of them, and the
+//! chance that the settings at hand find the pair.
+//!
+//! Serves `lookalike explain`. The sketches come from the same code as those of the jobs, so that
+//! what is explained is what a job does.
+
+pub(crate) mod detection_probability;
+mod methods;
+
+use hashbrown::HashMap;
+use lookalike::resemblance::{containment, intersection_size, resemblance};
+use lookalike::{DocumentFields, FeatureExtractor, Features};
+use lookalike_corpus::VisibleText;
+use serde::Serialize;
+
+use crate::dedup::pages::PagePair;
+use crate::dedup::pair_test::TestOutcome;
+use crate::error::BatchError;
+use crate::settings::{Method, Settings};
+pub use methods::{Fingerprints, Places, Shingles};
+
+/// Features listed of each kind, unless told otherwise.
+pub const LISTED: usize = 10;
+
+/// All that can be said of two texts under some settings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// Name of the first document.
+    pub a: String,
+    /// Name of the second.
+    pub b: String,
+    /// Canonical text of the scheme.
+    pub scheme: String,
+    /// Name of the method.
+    pub method: String,
+    /// Whether the texts are equal as a reader sees them, byte for byte, and the fields that the scheme looks at.
+    pub equal_text: bool,
+    /// Whether the texts that were chosen of them are equal, byte for byte, while a reader sees different ones.
+    pub equal_main_text: bool,
+    /// Resemblance of all that a reader sees, where a part of it was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visible_resemblance: Option<f64>,
+    /// Whether they are no near-duplicates though their main texts resemble each other: the pages differ in the rest.
+    pub pages_differ: bool,
+    /// Distinct features of the first.
+    pub features_a: usize,
+    /// Distinct features of the second.
+    pub features_b: usize,
+    /// Distinct features of both.
+    pub shared: usize,
+    /// Shared features over all.
+    pub resemblance: f64,
+    /// Share of the first's features that the second has.
+    pub containment_of_a: f64,
+    /// Share of the second's features that the first has.
+    pub containment_of_b: f64,
+    /// Least resemblance of near-duplicates.
+    pub threshold: f64,
+    /// What the further tests make of the pair.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<TestOutcome>,
+    /// Whether they reach it, as pages too, and pass all further tests.
+    pub near_duplicates: bool,
+    /// What the method makes of the pair.
+    pub found: Finding,
+    /// The 64-bit simhash, or that of the scheme's width.
+    pub simhash: Option<Fingerprints>,
+    /// Min-hash of the scheme, else of 128 functions.
+    pub minhash: Option<Places>,
+    /// Super-shingles of the scheme, else 6 of 14 minima.
+    pub super_shingles: Option<Shingles>,
+    /// Features that both have, in the order of the first text.
+    pub shared_features: Listing,
+    /// Features that only the first has.
+    pub only_a: Listing,
+    /// Features that only the second has.
+    pub only_b: Listing,
+}
+
+/// Whether a method finds a pair, and how likely that was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Whether the settings, with their seed, find the pair: proposed and at or above the threshold,
+    /// or of equal texts.
+    pub found: bool,
+    /// Whether the method proposes it.
+    pub proposed: bool,
+    /// What it looked at, in words.
+    pub because: String,
+    /// The chance, over all seeds, that the method proposes a pair like this one; none where no
+    /// formula gives it.
+    pub chance: Option<f64>,
+    /// What the chance rests on, in words.
+    pub chance_of: String,
+}
+
+/// Some features of one kind, and how many there are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Listing {
+    /// All of them.
+    pub count: usize,
+    /// The first ones.
+    pub listed: Vec<ListedFeature>,
+}
+
+/// A feature as people can read it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ListedFeature {
+    /// The words or characters it was made of, normalised.
+    pub text: String,
+    /// The feature, 16 hexadecimal digits.
+    pub feature: String,
+    /// How often the first text has it.
+    pub times_a: usize,
+    /// How often the second text has it.
+    pub times_b: usize,
+}
+
+/// One of the two documents.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'d> {
+    /// What it is called.
+    pub name: &'d str,
+    /// Its text.
+    pub text: &'d str,
+    /// What a reader sees of it, where the text is a part of that.
+    pub visible: Option<&'d VisibleText<'d>>,
+    /// Its anchors and links, at which the scheme may look.
+    pub fields: &'d DocumentFields,
+    /// Its site, the host of its URL, where it is known.
+    pub site: Option<&'d str>,
+}
+
+/// Explains two documents, listing at most so many features of each kind.
+///
+/// # Errors
+/// [`BatchError::Settings`] when the settings name a table of terms that they lack, or bands that
+/// cannot be.
+pub fn explain(
+    [a, b]: [Document<'_>; 2],
+    settings: &Settings,
+    listed: usize,
+) -> Result<Explanation, BatchError> {
+    let refused = |error: String| BatchError::Settings(error);
+    let scheme = &settings.scheme;
+    let extractor = || match &settings.terms {
+        Some(terms) if scheme.terms.is_some() => {
+            FeatureExtractor::with_terms(scheme, terms).map_err(|error| refused(error.to_string()))
+        }
+        _ => Ok(FeatureExtractor::new(scheme)),
+    };
+    let (mut own, mut other) = (extractor()?, extractor()?);
+    let spelling = [
+        own.spelling_with(a.text, a.fields),
+        other.spelling_with(b.text, b.fields),
+    ];
+    let (own, other) = (
+        own.read_with(a.text, a.fields),
+        other.read_with(b.text, b.fields),
+    );
+    let similarity = resemblance(own.set, other.set);
+    let looks = !scheme.fields.is_none();
+    let differ = looks && a.fields != b.fields;
+    let equal_text = seen(&a) == seen(&b) && !differ;
+    let equal_main_text = a.text == b.text && !differ && !equal_text;
+    let shared = intersection_size(own.set, other.set);
+    let pages = match a.visible.is_some() || b.visible.is_some() {
+        true => Some(compare_pages(
+            [&a, &b],
+            [own.set, other.set],
+            shared,
+            settings,
+            &mut extractor()?,
+        )),
+        false => None,
+    };
+    let resemble = similarity >= settings.threshold;
+    let pages_differ = resemble && !equal_text && pages.is_some_and(|(_, alike)| !alike);
+    let sides = [(a.text, a.fields), (b.text, b.fields)];
+    let tests: Vec<TestOutcome> = settings
+        .tests
+        .iter()
+        .map(|test| TestOutcome::new(test, scheme, sides))
+        .collect();
+    let near_duplicates = resemble && !pages_differ && tests.iter().all(|test| test.passes);
+    let mut found = methods::finding(&own, &other, similarity, [a.site, b.site], settings)?;
+    found.found =
+        equal_text || found.proposed && near_duplicates && settings.method != Method::Copies;
+    let times = [times(&own), times(&other)];
+    let list = |features: &Features<'_>, side: usize, wanted: &dyn Fn(u64) -> bool| {
+        let mut seen = hashbrown::HashSet::new();
+        let mut listing = Listing {
+            count: 0,
+            listed: Vec::new(),
+        };
+        for (place, &feature) in features.in_order.iter().enumerate() {
+            if !wanted(feature) || !seen.insert(feature) {
+                continue;
+            }
+            listing.count += 1;
+            if listing.listed.len() < listed {
+                let count = |side: usize| times[side].get(&feature).copied().unwrap_or(0);
+                listing.listed.push(ListedFeature {
+                    text: spelling[side].name(place).to_owned(),
+                    feature: format!("{feature:016x}"),
+                    times_a: count(0),
+                    times_b: count(1),
+                });
+            }
+        }
+        listing
+    };
+    let in_own = |feature: u64| own.set.binary_search(&feature).is_ok();
+    let in_other = |feature: u64| other.set.binary_search(&feature).is_ok();
+    Ok(Explanation {
+        a: a.name.to_owned(),
+        b: b.name.to_owned(),
+        scheme: scheme.to_string(),
+        method: settings.method.to_string(),
+        equal_text,
+        equal_main_text,
+        visible_resemblance: pages.map(|(resemblance, _)| resemblance),
+        pages_differ,
+        features_a: own.set.len(),
+        features_b: other.set.len(),
+        shared,
+        resemblance: similarity,
+        containment_of_a: containment(own.set, other.set),
+        containment_of_b: containment(other.set, own.set),
+        threshold: settings.threshold,
+        tests,
+        near_duplicates,
+        found,
+        simhash: methods::fingerprints(&own, &other, settings),
+        minhash: methods::places(&own, &other, settings)?,
+        super_shingles: methods::shingles(&own, &other, scheme),
+        shared_features: list(&own, 0, &in_other),
+        only_a: list(&own, 0, &|feature| !in_other(feature)),
+        only_b: list(&other, 1, &|feature| !in_own(feature)),
+    })
+}
+
+/// What a reader sees of a document.
+fn seen<'d>(document: &Document<'d>) -> &'d str {
+    document
+        .visible
+        .map_or(document.text, |visible| &visible.whole)
+}
+
+/// The resemblance of what a reader sees of two documents, and whether they are near-duplicates as pages if their texts, of
+/// which these are the features and how many they share, are.
+fn compare_pages(
+    documents: [&Document<'_>; 2],
+    texts: [&[u64]; 2],
+    shared_main: usize,
+    settings: &Settings,
+    extractor: &mut FeatureExtractor,
+) -> (f64, bool) {
+    let mut set = |document: &Document<'_>, text: &[u64]| match document.visible {
+        Some(visible) if visible.page.is_some() => extractor
+            .read_with(visible.own(), document.fields)
+            .set
+            .to_vec(),
+        _ => text.to_vec(),
+    };
+    let [a, b] = [0, 1].map(|side| set(documents[side], texts[side]));
+    let identities = documents.map(|document| document.visible.and_then(|visible| visible.page));
+    let pair = PagePair {
+        identities,
+        main: texts.map(<[u64]>::len),
+        visible: [a.len(), b.len()],
+        shared_main,
+        threshold: settings.threshold,
+    };
+    let alike = identities == [None, None] || pair.accepts(intersection_size(&a, &b));
+    (resemblance(&a, &b), alike)
+}
+
+/// How often a text has each of its features.
+fn times(features: &Features<'_>) -> HashMap<u64, usize> {
+    let mut times = HashMap::new();
+    for &feature in features.in_order {
+        *times.entry(feature).or_insert(0) += 1;
+    }
+    times
+}
+
+impl Explanation {
+    /// The verdict in one sentence.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        if self.equal_text {
+            return "exact copies: the texts are equal byte for byte".to_owned();
+        }
+        if self.features_a == 0 || self.features_b == 0 {
+            return "not comparable: a text without words is only ever an exact copy".to_owned();
+        }
+        if let (true, Some(visible)) = (self.pages_differ, self.visible_resemblance) {
+            return format!(
+                "no near-duplicates: the main texts have a resemblance of {:.4}, but the pages differ in the rest (all that is \
+                 visible: {visible:.4}), and nothing says that they are about the same thing",
+                self.resemblance
+            );
+        }
+        let of = match self.visible_resemblance {
+            Some(visible) => format!(" of the main texts (of all that is visible: {visible:.4})"),
+            None => String::new(),
+        };
+        let verb = match self.near_duplicates {
+            true => "near-duplicates",
+            false => "no near-duplicates",
+        };
+        let relation = match self.resemblance >= self.threshold {
+            true => "at or above",
+            false => "below",
+        };
+        let mut verdict = format!(
+            "{verb}: resemblance {:.4}{of} is {relation} the threshold {}",
+            self.resemblance, self.threshold
+        );
+        for TestOutcome {
+            test,
+            value,
+            passes,
+        } in &self.tests
+        {
+            let passes = if *passes { "passes" } else { "fails" };
+            verdict += &format!("; {value:.4} {passes} the test {test}");
+        }
+        verdict
+    }
+
+    /// What the method makes of it, in one sentence.
+    #[must_use]
+    pub fn found_sentence(&self) -> String {
+        let finds = if self.found.found {
+            "finds"
+        } else {
+            "does not find"
+        };
+        format!("{} {finds} the pair: {}", self.method, self.found.because)
+    }
+}

@@ -1,0 +1,235 @@
+//! Fingerprints in any order on their way into an archive (M6), which holds them ascending.
+//!
+//! They are cut into partitions by their first byte, on disk where they are many, and sorted one partition after another. A partition
+//! that is too large to be sorted in memory is cut again by the next byte; behind the last byte all that is left is equal. So the memory
+//! does not depend on how the fingerprints are spread.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use lookalike::scheme::SchemeId;
+use lookalike_corpus::AtomicFile;
+use lookalike_hamming::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, Gaps};
+
+use crate::spill::partitions::{PARTS, Spool, SpoolWriter};
+
+/// Where a job may put what does not fit into its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Scratch<'a> {
+    /// A folder for temporary files.
+    pub folder: &'a Path,
+    /// Bytes of resident memory for the whole process.
+    pub memory: u64,
+}
+
+/// Fingerprints of which gaps are counted, as a share of all: these decide the code that is used for all.
+const COUNTED: u64 = 8;
+/// Fingerprints that are cut into partitions at a time.
+const BATCH: usize = 1 << 16;
+/// Bytes of a fingerprint, each of which may cut it off from others.
+const LEVELS: u32 = 8;
+
+/// Gathers fingerprints for an archive.
+pub(super) struct Ascending {
+    cuts: Cuts,
+    spool: Spool<u64>,
+    batch: Vec<u64>,
+}
+
+/// How partitions are made.
+struct Cuts {
+    folder: PathBuf,
+    /// Bytes that may be sorted at once.
+    sorted: u64,
+    /// Bytes that each further cut may keep in memory.
+    kept: u64,
+}
+
+impl Ascending {
+    pub(super) fn new(scratch: Scratch<'_>) -> io::Result<Self> {
+        let quarter = scratch.memory / 4;
+        Ok(Self {
+            cuts: Cuts {
+                folder: scratch.folder.to_owned(),
+                sorted: quarter,
+                kept: quarter / u64::from(LEVELS),
+            },
+            spool: Spool::new(scratch.folder, quarter)?,
+            batch: Vec::new(),
+        })
+    }
+
+    /// Takes a fingerprint.
+    pub(super) fn push(&mut self, code: u64) -> io::Result<()> {
+        self.batch.push(code);
+        if self.batch.len() == BATCH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        scatter(&self.spool, 0, &self.batch)?;
+        self.batch.clear();
+        Ok(())
+    }
+
+    /// Writes all of them, ascending.
+    pub(super) fn write(
+        mut self,
+        file: AtomicFile,
+        scheme: SchemeId,
+    ) -> Result<AtomicFile, FileError> {
+        self.flush()?;
+        let mut gaps = Gaps::default();
+        for part in self.largest() {
+            self.cuts.part(&self.spool, part, 0, &mut |codes| {
+                codes.iter().for_each(|&code| gaps.observe(code));
+                Ok(())
+            })?;
+        }
+        let mut out = ArchiveWriter::new(file, scheme.0, &gaps, DEFAULT_BLOCK_BYTES)?;
+        for part in 0..PARTS {
+            self.cuts.part(&self.spool, part, 0, &mut |codes| {
+                codes.iter().try_for_each(|&code| out.push(code))
+            })?;
+        }
+        out.finish()
+    }
+
+    /// The largest partitions, in order of their bytes, which hold a share of all fingerprints.
+    fn largest(&self) -> Vec<usize> {
+        let mut parts: Vec<(u64, usize)> = (0..PARTS)
+            .map(|part| (self.spool.records(part), part))
+            .collect();
+        let all: u64 = parts.iter().map(|(records, _)| records).sum();
+        parts.sort_unstable_by_key(|&(records, part)| (std::cmp::Reverse(records), part));
+        let mut seen = 0;
+        let mut chosen: Vec<usize> = parts
+            .into_iter()
+            .take_while(|(records, _)| {
+                let more = COUNTED * seen < all;
+                seen += records;
+                more
+            })
+            .map(|(_, part)| part)
+            .collect();
+        chosen.sort_unstable();
+        chosen
+    }
+}
+
+impl Cuts {
+    /// Hands over a partition in ascending order.
+    fn part(
+        &self,
+        spool: &Spool<u64>,
+        part: usize,
+        level: u32,
+        sink: &mut dyn FnMut(&[u64]) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
+        let records = spool.records(part);
+        if level + 1 == LEVELS {
+            // All bytes are the same.
+            return spool.pieces(part, BATCH, sink);
+        }
+        if records * 8 <= self.sorted.max(8 * BATCH as u64) {
+            let mut codes = Vec::with_capacity(records as usize);
+            spool.pieces(part, BATCH, &mut |piece| {
+                codes.extend_from_slice(piece);
+                Ok::<_, FileError>(())
+            })?;
+            codes.sort_unstable();
+            return sink(&codes);
+        }
+        let finer = Spool::new(&self.folder, self.kept)?;
+        spool.pieces(part, BATCH, &mut |piece| {
+            scatter(&finer, level + 1, piece).map_err(FileError::from)
+        })?;
+        (0..PARTS).try_for_each(|part| self.part(&finer, part, level + 1, sink))
+    }
+}
+
+/// Moves fingerprints into the partitions of one of their bytes, counted from the most significant.
+fn scatter(spool: &Spool<u64>, level: u32, codes: &[u64]) -> io::Result<()> {
+    let mut writer = SpoolWriter::new(spool);
+    for &code in codes {
+        let byte = code >> (56 - 8 * level) & 0xff;
+        writer.push(byte as usize, code)?;
+    }
+    writer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike_corpus::Compression;
+    use lookalike_hamming::Archive;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Fingerprints as real ones are: some equal, many with first bytes in common.
+    fn codes() -> impl Strategy<Value = Vec<u64>> {
+        let code = (any::<u64>(), 0..9_u32)
+            .prop_map(|(code, bytes)| code & u64::MAX.checked_shr(8 * bytes).unwrap_or(0));
+        prop::collection::vec((code, 1..200_usize), 0..60).prop_map(|runs| {
+            runs.into_iter()
+                .flat_map(|(code, times)| vec![code; times])
+                .collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_archive_holds_all_in_order_whatever_the_memory(codes in codes(), memory in prop_oneof![Just(0_u64), Just(1 << 30)]) {
+            let folder = tempfile::tempdir().unwrap();
+            let scratch = Scratch { folder: folder.path(), memory };
+            let mut ascending = Ascending::new(scratch).unwrap();
+            codes.iter().try_for_each(|&code| ascending.push(code)).unwrap();
+            let path = folder.path().join("a.lkar");
+            let file = AtomicFile::create(&path, Compression::None).unwrap();
+            ascending.write(file, SchemeId(7)).unwrap().commit().unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let mut found = Vec::new();
+            Archive::open(&bytes).unwrap().for_each(&mut |code| found.push(code)).unwrap();
+            let mut expected = codes;
+            expected.sort_unstable();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn partitions_too_large_to_sort_are_cut_by_every_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Scratch {
+            folder: folder.path(),
+            memory: 0,
+        };
+        let mut ascending = Ascending::new(scratch).unwrap();
+        // More equal ones than are ever sorted at once, and some that differ in the last byte, or the fourth.
+        let odd = [5, 6, 0x0100_0000_0000, u64::MAX, 0];
+        let equal = 3 * BATCH + 17;
+        for at in 0..equal {
+            ascending.push(5).unwrap();
+            if let Some(&code) = odd.get(at) {
+                ascending.push(code).unwrap();
+            }
+        }
+        let path = folder.path().join("a.lkar");
+        let file = AtomicFile::create(&path, Compression::None).unwrap();
+        ascending
+            .write(file, SchemeId(7))
+            .unwrap()
+            .commit()
+            .unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let mut found = Vec::new();
+        Archive::open(&bytes)
+            .unwrap()
+            .for_each(&mut |code| found.push(code))
+            .unwrap();
+        let mut expected = [vec![5; equal], odd.to_vec()].concat();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,198 @@
+//! Fingerprints as `lookalike fingerprint` prints them: one JSON object a line.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader};
+
+use lookalike::Fingerprint;
+use serde::{Deserialize, Deserializer};
+
+use super::Codes;
+use super::open::Input;
+
+/// Lines that are read before somebody else may have the processor.
+const LINES: usize = 4096;
+/// A longer line is not of this format, and must not fill the memory.
+const LONGEST: u64 = 1 << 20;
+
+/// A stream of lines.
+pub(super) struct JsonLines {
+    input: BufReader<Input>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+/// Why reading stopped before the end.
+pub(super) enum Stopped {
+    /// The medium failed.
+    Io(io::Error),
+    /// The caller did not accept a bad line.
+    Strict(String),
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    id: Option<Id<'a>>,
+    /// None when there is no such field, none inside when it is null.
+    #[serde(borrow, default, deserialize_with = "present")]
+    fingerprint: Option<Option<Cow<'a, str>>>,
+}
+
+/// A field that is there, whatever it holds.
+fn present<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Option<Cow<'de, str>>>, D::Error> {
+    Option::<Id<'de>>::deserialize(field).map(|value| {
+        Some(value.map(|value| match value {
+            Id::Text(text) => text,
+            Id::Number(number) => Cow::Owned(number.to_string()),
+        }))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id<'a> {
+    #[serde(borrow)]
+    Text(Cow<'a, str>),
+    Number(serde_json::Number),
+}
+
+impl JsonLines {
+    pub(super) fn new(input: Input) -> Self {
+        Self {
+            input: BufReader::with_capacity(1 << 18, input),
+            line: Vec::new(),
+            number: 0,
+        }
+    }
+
+    /// Appends the fingerprints of some lines, counts those that are null, and tells `bad` of the lines that are
+    /// none; false at the end.
+    pub(super) fn read(
+        &mut self,
+        out: &mut Codes,
+        without: &mut u64,
+        mut bad: impl FnMut(String) -> Result<(), String>,
+    ) -> Result<bool, Stopped> {
+        for _ in 0..LINES {
+            self.line.clear();
+            let limited = &mut io::Read::take(&mut self.input, LONGEST);
+            let read = limited
+                .read_until(b'\n', &mut self.line)
+                .map_err(Stopped::Io)?;
+            if read == 0 {
+                return Ok(false);
+            }
+            self.number += 1;
+            let line = self.line.trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            let taken = if read as u64 == LONGEST && !self.line.ends_with(b"\n") {
+                self.skip_line()?;
+                Err("longer than 1 MiB".to_owned())
+            } else {
+                take(line, out)
+            };
+            match taken {
+                Ok(true) => {}
+                Ok(false) => *without += 1,
+                Err(reason) => {
+                    bad(format!("line {}: {reason}", self.number)).map_err(Stopped::Strict)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Goes to the end of a line without keeping it.
+    fn skip_line(&mut self) -> Result<(), Stopped> {
+        loop {
+            let buffered = self.input.fill_buf().map_err(Stopped::Io)?;
+            let end = buffered.iter().position(|&byte| byte == b'\n');
+            let (used, done) = match end {
+                Some(at) => (at + 1, true),
+                None => (buffered.len(), buffered.is_empty()),
+            };
+            self.input.consume(used);
+            if done {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Takes one line; false when its fingerprint is null.
+fn take(line: &[u8], out: &mut Codes) -> Result<bool, String> {
+    let parsed: Line<'_> = serde_json::from_slice(line).map_err(|error| {
+        let text = error.to_string();
+        let what = text.split(" at line ").next().unwrap_or_default();
+        format!(
+            "not a fingerprint: {what}, at character {}",
+            error.column().max(1)
+        )
+    })?;
+    let Some(fingerprint) = parsed.fingerprint else {
+        return Err("not a fingerprint: no field named fingerprint".to_owned());
+    };
+    let Some(digits) = fingerprint else {
+        return Ok(false);
+    };
+    let Fingerprint(code) = digits
+        .parse()
+        .map_err(|error: lookalike::sketch::ParseFingerprintError| error.to_string())?;
+    match parsed.id {
+        Some(Id::Text(text)) => out.ids.push_text(&text, &out.codes),
+        Some(Id::Number(number)) => out.ids.push_text(&number.to_string(), &out.codes),
+        None => out.ids.push_none(code),
+    }
+    out.codes.push(code);
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fingerprints::files::ids::Name;
+
+    #[test]
+    fn lines_without_an_id_among_others_stand_for_themselves() {
+        let mut out = Codes::default();
+        let lines = [
+            r#"{"fingerprint":"0000000000000001"}"#,
+            r#"{"id":"b","fingerprint":"0000000000000002"}"#,
+            r#"{"id":7,"fingerprint":"0000000000000003"}"#,
+            r#"{"fingerprint":"0000000000000004"}"#,
+        ];
+        for line in lines {
+            assert_eq!(take(line.as_bytes(), &mut out), Ok(true));
+        }
+        let names: Vec<_> = (0..4)
+            .map(|at| out.ids.name(at, out.codes[at]))
+            .map(|name| match name {
+                Name::Text(text) => text.to_owned(),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(names, ["0000000000000001", "b", "7", "0000000000000004"]);
+    }
+
+    #[test]
+    fn what_is_no_fingerprint_is_told() {
+        let mut out = Codes::default();
+        let cases = [
+            ("{", "not a fingerprint: EOF"),
+            ("[]", "not a fingerprint"),
+            ("{}", "no field named fingerprint"),
+            (r#"{"fingerprint":"12"}"#, "16 hexadecimal digits"),
+            (r#"{"fingerprint":12}"#, "16 hexadecimal digits"),
+        ];
+        for (line, reason) in cases {
+            let told = take(line.as_bytes(), &mut out).unwrap_err();
+            assert!(told.contains(reason), "{line}: {told}");
+        }
+        assert_eq!(
+            take(br#"{"id":"a","fingerprint":null}"#, &mut out),
+            Ok(false)
+        );
+    }
+}

@@ -1,0 +1,316 @@
+//! Collections of fingerprints in any of their formats, read once from front to back.
+//!
+//! Stands before every job over fingerprints. What a file is follows from its first bytes, and only for raw
+//! numbers from its name:
+//!
+//! | format | begins with | ids | scheme |
+//! |---|---|---|---|
+//! | fingerprint file | `LKFP` | texts, numbers, or none | yes |
+//! | archive (M6) | `LKAR` | none | yes |
+//! | raw little-endian numbers of 64 bits | named `.u64` | none | no |
+//! | Parquet table with a column `fingerprint` | `PAR1` | texts of a column `id`, or none | no |
+//! | JSON Lines `{"id":..,"fingerprint":..}` | anything else | texts, or none | no |
+//!
+//! Each of them may be packed by gzip or zstd, but for Parquet, which must be a file; `-` is standard input.
+//! `write` writes all of them.
+
+mod ascending;
+mod error;
+mod ids;
+mod json_lines;
+mod open;
+mod raw;
+mod table;
+mod write;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lookalike::scheme::SchemeId;
+use lookalike_hamming::{ArchiveReader, FingerprintReader};
+
+pub use ascending::Scratch;
+pub use error::CodesError;
+pub use ids::{Ids, Name};
+use json_lines::JsonLines;
+use open::{Input, Opened};
+use raw::RawReader;
+use table::TableReader;
+pub(crate) use write::write_code;
+pub use write::{CodeFormat, CodeImport, CodeWriter, ImportSummary};
+
+use crate::dedup::summary::{SkippedRow, SkippedRows};
+use crate::error::BatchError;
+use crate::losses::LossPolicy;
+
+/// Fingerprints and their ids, in the order of their file.
+#[derive(Clone, Debug, Default)]
+pub struct Codes {
+    /// The fingerprints.
+    pub codes: Vec<u64>,
+    /// Their ids.
+    pub ids: Ids,
+}
+
+impl Codes {
+    /// Forgets everything but the memory.
+    pub fn clear(&mut self) {
+        self.codes.clear();
+        self.ids.clear();
+    }
+
+    /// Bytes of the fingerprints and ids.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(self.codes.as_slice()) as u64 + self.ids.bytes()
+    }
+}
+
+/// An open collection; see the module's header.
+pub struct CodeFile {
+    name: String,
+    format: Format,
+    scheme: Option<SchemeId>,
+    bytes: Option<u64>,
+    read: Arc<AtomicU64>,
+    count: u64,
+    without: u64,
+    skipped: SkippedRows,
+    strict: bool,
+}
+
+enum Format {
+    Fingerprints(FingerprintReader<Input>),
+    Archive(ArchiveReader<Input>),
+    Raw(RawReader),
+    Lines(JsonLines),
+    Table(Box<TableReader>),
+}
+
+/// What was read of a collection.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CodesSummary {
+    /// Its name.
+    pub name: String,
+    /// Fingerprints read.
+    pub fingerprints: u64,
+    /// Records whose fingerprint is null: texts without features, near to nothing.
+    pub without_features: u64,
+    /// Id of the scheme, where the format keeps it.
+    pub scheme_id: Option<String>,
+    /// Lines that were not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+}
+
+impl CodeFile {
+    /// Opens a collection and reads its header. With `strict`, the first line that cannot be read is an error.
+    ///
+    /// # Errors
+    /// [`CodesError`]: no such file, or a header that is damaged or of another version.
+    pub fn open(path: &Path, strict: bool) -> Result<Self, CodesError> {
+        let Opened {
+            name,
+            input,
+            head,
+            bytes,
+            read,
+        } = open::open(path)?;
+        let wrong = CodesError::of(&name);
+        let (format, scheme) = match head {
+            Some([b'L', b'K', b'F', b'P']) => {
+                let reader = FingerprintReader::new(input).map_err(wrong)?;
+                let scheme = known(reader.scheme());
+                (Format::Fingerprints(reader), scheme)
+            }
+            Some([b'L', b'K', b'A', b'R']) => {
+                let reader = ArchiveReader::new(input).map_err(wrong)?;
+                let scheme = known(reader.scheme());
+                (Format::Archive(reader), scheme)
+            }
+            Some([b'P', b'A', b'R', b'1']) => {
+                let table = TableReader::open(path);
+                let table = table.map_err(|source| CodesError::table(&name, source))?;
+                (Format::Table(Box::new(table)), None)
+            }
+            None => (Format::Raw(RawReader::new(input)), None),
+            Some(_) => (Format::Lines(JsonLines::new(input)), None),
+        };
+        Ok(Self {
+            name,
+            format,
+            scheme,
+            bytes,
+            read,
+            count: 0,
+            without: 0,
+            skipped: SkippedRows::default(),
+            strict,
+        })
+    }
+
+    /// The name as the user wrote it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The scheme, where the format keeps it.
+    pub fn scheme(&self) -> Option<SchemeId> {
+        self.scheme
+    }
+
+    /// Bytes of the file as stored; none for standard input.
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.bytes
+    }
+
+    /// Counts the bytes read so far, as stored; may be read while the file is in use.
+    pub fn bytes_read(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.read)
+    }
+
+    /// About how many fingerprints there are, as far as the size of the file tells.
+    pub fn expected(&self) -> Option<u64> {
+        let each = match &self.format {
+            Format::Fingerprints(reader) if reader.has_ids() => 16,
+            Format::Archive(_) => 5,
+            Format::Lines(_) => 40,
+            _ => 8,
+        };
+        Some(self.bytes? / each)
+    }
+
+    /// Appends fingerprints until they and their ids take `bytes` or the file ends; false at the end.
+    ///
+    /// A chunk of the file is never cut, so there may be some mebibytes more (16 at most).
+    ///
+    /// # Errors
+    /// [`CodesError`]: the file is damaged or cut off, or holds no line that can be read.
+    pub fn fill(&mut self, out: &mut Codes, bytes: u64) -> Result<bool, CodesError> {
+        let before = out.codes.len();
+        let mut more = true;
+        while more && out.bytes() < bytes {
+            more = match &mut self.format {
+                Format::Fingerprints(reader) => next_chunk(reader, out),
+                Format::Archive(reader) => reader.read_block(&mut out.codes),
+                Format::Raw(reader) => reader.read(&mut out.codes),
+                Format::Lines(reader) => {
+                    let Self { skipped, .. } = self;
+                    let ended = reader.read(out, &mut self.without, |reason| {
+                        let first = format!("{}, {reason}", self.name);
+                        if self.strict {
+                            return Err(first);
+                        }
+                        skipped.add("malformed", first);
+                        Ok(())
+                    });
+                    match ended {
+                        Ok(more) => Ok(more),
+                        Err(json_lines::Stopped::Strict(line)) => {
+                            return Err(CodesError::Strict(line));
+                        }
+                        Err(json_lines::Stopped::Io(error)) => Err(error.into()),
+                    }
+                }
+                Format::Table(table) => {
+                    let Self { skipped, .. } = self;
+                    let read = table.read(out, &mut self.without, |reason| {
+                        let first = format!("{}, {reason}", self.name);
+                        if self.strict {
+                            return Err(first);
+                        }
+                        skipped.add("malformed", first);
+                        Ok(())
+                    });
+                    match read {
+                        Ok(Ok(more)) => Ok(more),
+                        Ok(Err(row)) => return Err(CodesError::Strict(row)),
+                        Err(source) => return Err(CodesError::table(&self.name, source)),
+                    }
+                }
+            }
+            .map_err(CodesError::of(&self.name))?;
+        }
+        self.count += (out.codes.len() - before) as u64;
+        if !more && self.count + self.without == 0 {
+            self.ensure_some_line()?;
+        }
+        Ok(more)
+    }
+
+    /// A file whose every line is wrong is not a collection with wrong lines but something else.
+    fn ensure_some_line(&mut self) -> Result<(), CodesError> {
+        let rows = std::mem::take(&mut self.skipped).finish();
+        match rows.into_iter().next() {
+            Some(row) => Err(CodesError::Unknown { first: row.first }),
+            None => Ok(()),
+        }
+    }
+
+    /// What was read; to be asked after the end.
+    pub fn summary(self) -> CodesSummary {
+        CodesSummary {
+            name: self.name,
+            fingerprints: self.count,
+            without_features: self.without,
+            scheme_id: self.scheme.map(|scheme| scheme.to_string()),
+            skipped: self.skipped.finish(),
+        }
+    }
+}
+
+/// The scheme that a file names: zero where it was not known.
+fn known(scheme: u64) -> Option<SchemeId> {
+    (scheme != 0).then_some(SchemeId(scheme))
+}
+
+fn next_chunk(
+    reader: &mut FingerprintReader<Input>,
+    out: &mut Codes,
+) -> Result<bool, lookalike_hamming::FileError> {
+    let with_ids = reader.has_ids();
+    let Some(chunk) = reader.next_chunk()? else {
+        return Ok(false);
+    };
+    out.codes.extend_from_slice(chunk.fingerprints);
+    if !chunk.ends.is_empty() {
+        out.ids.extend_texts(chunk.texts, chunk.ends);
+    } else if with_ids {
+        out.ids.extend_numbers(chunk.ids);
+    }
+    Ok(true)
+}
+
+/// Refuses to compare fingerprints of different schemes, where both formats name theirs.
+///
+/// # Errors
+/// [`CodesError::OtherScheme`].
+pub fn ensure_one_scheme(a: &CodeFile, b: &CodeFile) -> Result<(), CodesError> {
+    match (a.scheme, b.scheme) {
+        (Some(first), Some(second)) if first != second => Err(CodesError::OtherScheme {
+            a: a.name.clone(),
+            b: b.name.clone(),
+            first,
+            second,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to go on when more lines could not be read than is bearable.
+pub(crate) fn check_losses<'a>(
+    losses: LossPolicy,
+    read: impl IntoIterator<Item = &'a CodesSummary> + Clone,
+) -> Result<(), BatchError> {
+    let all = read.clone().into_iter();
+    let all = all.map(|codes| codes.fingerprints + codes.without_features);
+    let rows = read.into_iter().flat_map(|codes| &codes.skipped);
+    losses.check(rows, all.sum())
+}
+
+/// How many bytes have been read of some files.
+pub(crate) fn sum(counters: &[Arc<AtomicU64>]) -> u64 {
+    counters
+        .iter()
+        .map(|counter| counter.load(Ordering::Relaxed))
+        .sum()
+}

@@ -1,0 +1,367 @@
+//! Writing collections of fingerprints, in the format that the name of the file asks for.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use lookalike::Fingerprint;
+use lookalike::scheme::SchemeId;
+use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
+use lookalike_hamming::{FileError, FingerprintWriter};
+use serde::Serialize;
+
+use super::ascending::Ascending;
+use super::{CodeFile, Codes, CodesSummary, Name, Scratch, ensure_one_scheme};
+use crate::dedup::result_lines::write_line;
+use crate::error::BatchError;
+use crate::losses::LossPolicy;
+use crate::observer::{Observer, Stage};
+
+/// How fingerprints are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeFormat {
+    /// `{"id":..,"fingerprint":".."}` a line.
+    JsonLines,
+    /// A fingerprint file, with the scheme.
+    Fingerprints,
+    /// Little-endian numbers of 64 bits, without ids.
+    Raw,
+    /// A Parquet table.
+    Parquet,
+    /// An archive, ascending, without ids, with the scheme.
+    Archive,
+}
+
+impl CodeFormat {
+    /// The format and packing that a name asks for; none when it asks for nothing known.
+    pub fn of(path: &Path) -> Option<(Self, Compression)> {
+        let name = path.file_name()?.to_string_lossy().to_lowercase();
+        let packings = [Compression::Gzip, Compression::Zstd, Compression::None];
+        let packing = packings
+            .into_iter()
+            .find(|packing| name.ends_with(packing.suffix()))?;
+        let name = name.strip_suffix(packing.suffix()).unwrap_or(&name);
+        let formats = [
+            (".jsonl", Self::JsonLines),
+            (".ndjson", Self::JsonLines),
+            (".lkfp", Self::Fingerprints),
+            (".u64", Self::Raw),
+            (".parquet", Self::Parquet),
+            (".lkar", Self::Archive),
+        ];
+        let format = formats.into_iter().find(|(end, _)| name.ends_with(end))?.1;
+        // A table is packed inside, and read from its end; in an archive nothing is left to be packed.
+        let packs = !matches!(format, Self::Parquet | Self::Archive);
+        (packs || packing == Compression::None).then_some((format, packing))
+    }
+}
+
+/// A collection in the making. It is there whole or not at all: [`CodeWriter::commit`].
+pub struct CodeWriter {
+    path: PathBuf,
+    scheme: SchemeId,
+    scratch: PathBuf,
+    out: Output,
+    written: u64,
+}
+
+enum Output {
+    Lines(AtomicFile),
+    Raw(AtomicFile),
+    /// Begun by the first fingerprint, which tells whether there are ids.
+    Waiting(AtomicFile, CodeFormat),
+    Fingerprints(FingerprintWriter<AtomicFile>, Ids),
+    Table(Box<CodeTableWriter<AtomicFile>>, Ids),
+    Archive(AtomicFile, Box<Ascending>),
+    /// Between two of the above.
+    Broken,
+}
+
+/// What ids the fingerprints of a file have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ids {
+    None,
+    Numbers,
+    Texts,
+}
+
+impl Ids {
+    fn of(name: Option<Name<'_>>) -> Self {
+        match name {
+            None | Some(Name::Fingerprint(_)) => Self::None,
+            Some(Name::Number(_)) => Self::Numbers,
+            Some(Name::Text(_)) => Self::Texts,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Id<'a>>,
+    fingerprint: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Id<'a> {
+    Text(&'a str),
+    Number(u64),
+}
+
+/// Writes a fingerprint as `lookalike fingerprint` prints it; null for a text without features.
+pub(crate) fn write_code(
+    out: &mut dyn Write,
+    name: Option<Name<'_>>,
+    code: Option<Fingerprint>,
+) -> std::io::Result<()> {
+    let id = match name {
+        None | Some(Name::Fingerprint(_)) => None,
+        Some(Name::Number(number)) => Some(Id::Number(number)),
+        Some(Name::Text(text)) => Some(Id::Text(text)),
+    };
+    let fingerprint = code.map(|code| code.to_string());
+    write_line(out, &Line { id, fingerprint })
+}
+
+/// For `map_err`: a file of fingerprints that cannot be written.
+fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> BatchError + '_ {
+    move |source| BatchError::File {
+        path: path.to_owned(),
+        source,
+        remedy: "choose another file with -o, or make room for it",
+    }
+}
+
+impl CodeWriter {
+    /// Begins a file of the format that its name asks for.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the name asks for no format, or the file cannot be made.
+    pub fn create(
+        path: &Path,
+        scheme: Option<SchemeId>,
+        scratch: Scratch<'_>,
+    ) -> Result<Self, BatchError> {
+        let Some((format, packing)) = CodeFormat::of(path) else {
+            return Err(BatchError::Settings(format!(
+                "{}: no format has names like this: name the file .jsonl, .lkfp (a fingerprint file) or .u64 (raw numbers), \
+                 each also with .gz or .zst, .parquet, or .lkar (an archive)",
+                path.display()
+            )));
+        };
+        let file = AtomicFile::create(path, packing).map_err(unwritable(path))?;
+        let out = match format {
+            CodeFormat::JsonLines => Output::Lines(file),
+            CodeFormat::Raw => Output::Raw(file),
+            CodeFormat::Fingerprints | CodeFormat::Parquet => Output::Waiting(file, format),
+            CodeFormat::Archive => {
+                let made = Ascending::new(scratch);
+                Output::Archive(
+                    file,
+                    Box::new(made.map_err(BatchError::temporary(scratch.folder))?),
+                )
+            }
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            scheme: scheme.unwrap_or(SchemeId(0)),
+            scratch: scratch.folder.to_owned(),
+            out,
+            written: 0,
+        })
+    }
+
+    /// Adds a fingerprint, or a text without features, which only lines and tables keep.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the file cannot be written, or ids of another kind came before.
+    pub fn push(
+        &mut self,
+        name: Option<Name<'_>>,
+        code: Option<Fingerprint>,
+    ) -> Result<(), BatchError> {
+        let ids = Ids::of(name);
+        if matches!(self.out, Output::Waiting(..)) {
+            self.begin(ids)?;
+        }
+        let kept = match &self.out {
+            Output::Fingerprints(_, kept) | Output::Table(_, kept) => *kept,
+            _ => ids,
+        };
+        // A number can be written as a text, but an id that some have and others not is a mistake.
+        if kept != ids && (kept == Ids::None || ids == Ids::None) {
+            return Err(BatchError::Settings(format!(
+                "{}: some fingerprints have ids and others none: write them into different files",
+                self.path.display()
+            )));
+        }
+        self.written += 1;
+        let written = match &mut self.out {
+            Output::Lines(file) => write_code(file, name, code).map_err(FileError::from),
+            Output::Raw(file) => code.map_or(Ok(()), |code| {
+                file.write_all(&code.0.to_le_bytes())
+                    .map_err(FileError::from)
+            }),
+            Output::Fingerprints(file, _) => code.map_or(Ok(()), |code| match name {
+                Some(Name::Number(number)) => file.push(code.0, number),
+                Some(Name::Text(text)) => file.push_text(code.0, text),
+                None | Some(Name::Fingerprint(_)) => file.push(code.0, 0),
+            }),
+            Output::Table(table, _) => {
+                let number = match name {
+                    Some(Name::Number(number)) => number.to_string(),
+                    _ => String::new(),
+                };
+                let id = match name {
+                    Some(Name::Text(text)) => Some(text),
+                    Some(Name::Number(_)) => Some(number.as_str()),
+                    None | Some(Name::Fingerprint(_)) => None,
+                };
+                table
+                    .push(id, code.map(|code| code.0))
+                    .map_err(FileError::from)
+            }
+            Output::Archive(_, ascending) => {
+                let pushed = code.map_or(Ok(()), |code| ascending.push(code.0));
+                return pushed.map_err(BatchError::temporary(&self.scratch));
+            }
+            Output::Waiting(..) | Output::Broken => Ok(()),
+        };
+        written.map_err(|error| self.failed(error))
+    }
+
+    fn begin(&mut self, ids: Ids) -> Result<(), BatchError> {
+        let scheme = self.scheme;
+        self.out = match std::mem::replace(&mut self.out, Output::Broken) {
+            Output::Waiting(file, CodeFormat::Parquet) => {
+                let table = CodeTableWriter::new(file, ids != Ids::None);
+                let table = table.map_err(|error| self.failed(error.into()))?;
+                Output::Table(Box::new(table), ids)
+            }
+            Output::Waiting(file, _) => {
+                let begun = match ids {
+                    Ids::None => FingerprintWriter::bare(file, scheme.0),
+                    Ids::Numbers => FingerprintWriter::with_ids(file, scheme.0),
+                    Ids::Texts => FingerprintWriter::with_texts(file, scheme.0),
+                };
+                Output::Fingerprints(begun.map_err(|error| self.failed(error))?, ids)
+            }
+            other => other,
+        };
+        Ok(())
+    }
+
+    fn failed(&self, error: FileError) -> BatchError {
+        match error {
+            FileError::Io(source) => unwritable(&self.path)(source),
+            other => unwritable(&self.path)(std::io::Error::other(other)),
+        }
+    }
+
+    /// Ends the file and gives it its name.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the file cannot be written.
+    pub fn commit(mut self) -> Result<(), BatchError> {
+        self.begin(Ids::None)?;
+        let path = self.path.clone();
+        let failed = unwritable(&path);
+        let file = match std::mem::replace(&mut self.out, Output::Broken) {
+            Output::Lines(file) | Output::Raw(file) | Output::Waiting(file, _) => file,
+            Output::Fingerprints(file, _) => file.finish().map_err(|error| self.failed(error))?,
+            Output::Table(table, _) => table.finish().map_err(&failed)?,
+            Output::Archive(file, ascending) => {
+                let written = ascending.write(file, self.scheme);
+                written.map_err(|error| self.failed(error))?
+            }
+            Output::Broken => return Ok(()),
+        };
+        file.commit().map_err(failed)
+    }
+}
+
+/// The job behind `lookalike fingerprint --import`: collections of fingerprints as one collection, in any format.
+pub struct CodeImport<'a> {
+    /// What is read, in this order; `-` is standard input.
+    pub inputs: &'a [PathBuf],
+    /// The file to write; standard output, as JSON Lines, when there is none.
+    pub output: Option<&'a Path>,
+    /// For what an output must have in order.
+    pub scratch: Scratch<'a>,
+    /// What to do about lines that cannot be read.
+    pub losses: LossPolicy,
+    /// Who hears of progress.
+    pub observer: &'a dyn Observer,
+}
+
+/// What an import tells when it is done.
+#[derive(Clone, Debug, Serialize)]
+pub struct ImportSummary {
+    /// What was read.
+    pub inputs: Vec<CodesSummary>,
+    /// Fingerprints written.
+    pub fingerprints: u64,
+    /// Id of the scheme, where an input names one.
+    pub scheme_id: Option<String>,
+}
+
+impl CodeImport<'_> {
+    /// Bytes of fingerprints and ids that are in memory at once.
+    const CHUNK_BYTES: u64 = 4 << 20;
+
+    /// Reads everything and writes it to the output, or as JSON Lines to `standard`.
+    ///
+    /// # Errors
+    /// [`BatchError`]: an input cannot be read, schemes or ids differ, the output cannot be written.
+    pub fn run(&self, standard: &mut dyn Write) -> Result<ImportSummary, BatchError> {
+        let mut files = Vec::new();
+        for path in self.inputs {
+            files.push(CodeFile::open(path, self.losses.is_strict())?);
+        }
+        let mut named = files.iter().filter(|file| file.scheme().is_some());
+        let first = named.next();
+        for other in named {
+            ensure_one_scheme(first.unwrap_or(other), other)?;
+        }
+        let scheme = first.and_then(CodeFile::scheme);
+        let total = files
+            .iter()
+            .map(|file| file.total_bytes().unwrap_or(0))
+            .sum();
+        self.observer.stage(Stage::Scan, total);
+        let mut out = self
+            .output
+            .map(|path| CodeWriter::create(path, scheme, self.scratch))
+            .transpose()?;
+        let mut summary = ImportSummary {
+            inputs: Vec::new(),
+            fingerprints: 0,
+            scheme_id: scheme.map(|scheme| scheme.to_string()),
+        };
+        let mut before = 0;
+        for mut file in files {
+            let counters = [file.bytes_read()];
+            let (mut codes, mut more) = (Codes::default(), true);
+            while more {
+                codes.clear();
+                more = file.fill(&mut codes, Self::CHUNK_BYTES)?;
+                for (at, &code) in codes.codes.iter().enumerate() {
+                    let name = Some(codes.ids.name(at, code));
+                    let code = Some(Fingerprint(code));
+                    match &mut out {
+                        Some(out) => out.push(name, code)?,
+                        None => write_code(standard, name, code)
+                            .map_err(BatchError::result(Path::new("the output")))?,
+                    }
+                }
+                summary.fingerprints += codes.codes.len() as u64;
+                self.observer.advance(before + super::sum(&counters));
+            }
+            before += super::sum(&counters);
+            summary.inputs.push(file.summary());
+        }
+        super::check_losses(self.losses, &summary.inputs)?;
+        out.map_or(Ok(()), CodeWriter::commit)?;
+        Ok(summary)
+    }
+}

@@ -1,0 +1,238 @@
+//! The fingerprints and ids of all inputs in plain files beside the index in the making, to be read again and again.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use lookalike::scheme::SchemeId;
+use lookalike_hamming::{CodeSource, IdTexts};
+
+use crate::error::BatchError;
+use crate::fingerprints::files::{CodeFile, Codes, CodesError, CodesSummary, Name, check_losses};
+use crate::losses::LossPolicy;
+
+const CODES: &str = "codes.u64";
+const TEXTS: &str = "ids.txt";
+const ENDS: &str = "ids.ends";
+/// Memory of what is read at once.
+const CHUNK_BYTES: u64 = 4 << 20;
+
+/// Fingerprints in a file of raw numbers, which a build reads several times.
+pub(super) struct Gathered {
+    folder: PathBuf,
+}
+
+/// The ids of all fingerprints, in memory.
+pub(super) struct LoadedIds {
+    texts: String,
+    ends: Vec<u64>,
+}
+
+impl LoadedIds {
+    pub(super) fn texts(&self) -> IdTexts<'_> {
+        IdTexts {
+            texts: &self.texts,
+            ends: &self.ends,
+        }
+    }
+}
+
+/// What was gathered.
+pub(super) struct Gathering {
+    pub(super) count: u64,
+    pub(super) scheme: Option<SchemeId>,
+    pub(super) id_bytes: Option<u64>,
+    pub(super) summaries: Vec<CodesSummary>,
+}
+
+/// Writes while inputs are read.
+struct Writers {
+    codes: BufWriter<File>,
+    texts: BufWriter<File>,
+    ends: BufWriter<File>,
+    end: u64,
+    count: u64,
+}
+
+impl Writers {
+    fn create(folder: &Path) -> io::Result<Self> {
+        let create = |name| {
+            Ok::<_, io::Error>(BufWriter::with_capacity(
+                1 << 20,
+                File::create(folder.join(name))?,
+            ))
+        };
+        Ok(Self {
+            codes: create(CODES)?,
+            texts: create(TEXTS)?,
+            ends: create(ENDS)?,
+            end: 0,
+            count: 0,
+        })
+    }
+
+    fn add(&mut self, codes: &Codes, with_ids: bool) -> io::Result<()> {
+        for (at, &code) in codes.codes.iter().enumerate() {
+            self.codes.write_all(&code.to_le_bytes())?;
+            if with_ids {
+                let name = codes.ids.name(at, code);
+                let written = match name {
+                    Name::Text(text) => text.to_owned(),
+                    Name::Number(number) => number.to_string(),
+                    Name::Fingerprint(code) => code.to_string(),
+                };
+                self.texts.write_all(written.as_bytes())?;
+                self.end += written.len() as u64;
+                self.ends.write_all(&self.end.to_le_bytes())?;
+            }
+        }
+        self.count += codes.codes.len() as u64;
+        Ok(())
+    }
+
+    fn finish(self) -> io::Result<()> {
+        for file in [self.codes, self.texts, self.ends] {
+            file.into_inner()
+                .map_err(io::IntoInnerError::into_error)?
+                .sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+impl Gathered {
+    pub(super) fn of(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// Reads all inputs; `advance` hears of the bytes read.
+    pub(super) fn gather(
+        &self,
+        inputs: &[PathBuf],
+        with_ids: bool,
+        losses: LossPolicy,
+        advance: &dyn Fn(u64),
+    ) -> Result<Gathering, BatchError> {
+        let failed = BatchError::result(&self.folder);
+        let mut out = Writers::create(&self.folder).map_err(&failed)?;
+        let mut gathering = Gathering {
+            count: 0,
+            scheme: None,
+            id_bytes: None,
+            summaries: Vec::new(),
+        };
+        let mut ids_of: Option<(String, bool)> = None;
+        let mut scheme_of: Option<(String, SchemeId)> = None;
+        let (mut codes, mut before) = (Codes::default(), 0);
+        for path in inputs {
+            let mut file = CodeFile::open(path, losses.is_strict())?;
+            let counter = file.bytes_read();
+            same_scheme(&file, &mut scheme_of)?;
+            let mut more = true;
+            while more {
+                codes.clear();
+                more = file.fill(&mut codes, CHUNK_BYTES)?;
+                if !codes.codes.is_empty() && with_ids {
+                    same_ids(&file, !codes.ids.is_none(), &mut ids_of)?;
+                }
+                let kept = with_ids && ids_of.as_ref().is_some_and(|(_, has)| *has);
+                out.add(&codes, kept).map_err(&failed)?;
+                advance(before + counter.load(std::sync::atomic::Ordering::Relaxed));
+            }
+            codes = Codes::default();
+            before += counter.load(std::sync::atomic::Ordering::Relaxed);
+            gathering.summaries.push(file.summary());
+        }
+        check_losses(losses, &gathering.summaries)?;
+        gathering.count = out.count;
+        gathering.scheme = scheme_of.map(|(_, scheme)| scheme);
+        gathering.id_bytes = ids_of.filter(|(_, has)| *has).map(|_| out.end);
+        out.finish().map_err(&failed)?;
+        Ok(gathering)
+    }
+
+    pub(super) fn load_ids(&self) -> io::Result<LoadedIds> {
+        let ends = fs::read(self.folder.join(ENDS))?;
+        let ends = ends
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|&end| u64::from_le_bytes(end));
+        Ok(LoadedIds {
+            texts: fs::read_to_string(self.folder.join(TEXTS))?,
+            ends: ends.collect(),
+        })
+    }
+}
+
+/// Refuses inputs of different schemes, where they name theirs.
+fn same_scheme(file: &CodeFile, first: &mut Option<(String, SchemeId)>) -> Result<(), BatchError> {
+    let Some(second) = file.scheme() else {
+        return Ok(());
+    };
+    match first {
+        Some((name, scheme)) if *scheme != second => Err(CodesError::OtherScheme {
+            a: name.clone(),
+            b: file.name().to_owned(),
+            first: *scheme,
+            second,
+        }
+        .into()),
+        Some(_) => Ok(()),
+        None => {
+            *first = Some((file.name().to_owned(), second));
+            Ok(())
+        }
+    }
+}
+
+/// Refuses inputs with ids beside inputs without.
+fn same_ids(
+    file: &CodeFile,
+    has: bool,
+    first: &mut Option<(String, bool)>,
+) -> Result<(), BatchError> {
+    match first {
+        Some((name, before)) if *before != has => {
+            let (with, without) = if has {
+                (file.name(), name.as_str())
+            } else {
+                (name.as_str(), file.name())
+            };
+            Err(BatchError::Settings(format!(
+                "{with} has ids and {without} has none: index them apart, or leave ids out with --no-ids"
+            )))
+        }
+        Some(_) => Ok(()),
+        None => {
+            *first = Some((file.name().to_owned(), has));
+            Ok(())
+        }
+    }
+}
+
+impl CodeSource<u64> for Gathered {
+    fn replay(&self, sink: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+        let mut file = File::open(self.folder.join(CODES))?;
+        let mut bytes = vec![0; 1 << 20];
+        let mut codes = Vec::with_capacity(1 << 17);
+        loop {
+            let mut filled = 0;
+            while filled < bytes.len() {
+                match file.read(&mut bytes[filled..])? {
+                    0 => break,
+                    count => filled += count,
+                }
+            }
+            codes.clear();
+            let numbers = bytes[..filled].as_chunks::<8>().0;
+            codes.extend(numbers.iter().map(|&number| u64::from_le_bytes(number)));
+            if codes.is_empty() {
+                return Ok(());
+            }
+            sink(&codes);
+        }
+    }
+}

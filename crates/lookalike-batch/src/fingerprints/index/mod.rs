@@ -1,0 +1,387 @@
+//! Building an index file from collections of fingerprints, in bounded memory, and going on after an interruption.
+//!
+//! The way of a build, in the folder `OUTPUT.building`: the inputs are copied to plain files (`gathered`), `job.json`
+//! says that this is done; then the tables are built one after the other from that copy and appended to `part`, and
+//! `progress` says after each how far the file is whole; at last `part` gets its name. The result does not depend on
+//! the order of the inputs, the memory limit or interruptions.
+
+mod gathered;
+mod mapped;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use lookalike::scheme::SchemeId;
+use lookalike_corpus::{AtomicFile, Compression};
+use lookalike_hamming::{
+    BuildLimits, Constants, Costed, IndexFile, IndexFileWriter, Kind, Layout, plan,
+};
+use serde::{Deserialize, Serialize};
+
+pub use mapped::{map, read};
+
+use crate::dedup::checkpoint::Hashed;
+use crate::error::BatchError;
+use crate::fingerprints::files::{CodesSummary, check_losses};
+use crate::losses::LossPolicy;
+use crate::observer::{Observer, Stage};
+use crate::settings::Limits;
+use gathered::{Gathered, Gathering, LoadedIds};
+
+/// The job: what to index and how.
+pub struct IndexBuild<'a> {
+    /// Collections of fingerprints, in any of the formats of [`crate::fingerprints::files`].
+    pub inputs: &'a [PathBuf],
+    /// The index file.
+    pub output: &'a Path,
+    /// Most bits in which a query and what it finds differ.
+    pub distance: u32,
+    /// Most tables; by default as many as forgive one error in each key.
+    pub tables: Option<u32>,
+    /// How tables are stored.
+    pub layout: Layout,
+    /// Keep ids, where the inputs have them.
+    pub with_ids: bool,
+    /// Go on with an interrupted build of the same inputs and settings.
+    pub resume: bool,
+    /// What to do about lines that cannot be read.
+    pub losses: LossPolicy,
+    /// Memory of the build.
+    pub limits: &'a Limits,
+    /// Who hears of progress.
+    pub observer: &'a dyn Observer,
+}
+
+/// What a build tells when it is done.
+#[derive(Clone, Debug, Serialize)]
+pub struct IndexBuildSummary {
+    /// What was read.
+    pub inputs: Vec<CodesSummary>,
+    /// Fingerprints read.
+    pub fingerprints: u64,
+    /// Different ones among them.
+    pub distinct: u64,
+    /// The design of the tables.
+    pub design: String,
+    /// How they are stored.
+    pub layout: &'static str,
+    /// How many there are.
+    pub tables: usize,
+    /// Largest distance of a search.
+    pub distance: u32,
+    /// Whether ids stand beside the fingerprints.
+    pub ids: bool,
+    /// Id of the scheme, where the inputs name one.
+    pub scheme_id: Option<String>,
+    /// Bytes of the index.
+    pub bytes: u64,
+    /// Of these a fingerprint that is stored.
+    pub bytes_per_fingerprint: f64,
+    /// Tables that an interrupted build had left.
+    pub tables_resumed: usize,
+}
+
+/// What `job.json` keeps: which build it is, and what was gathered.
+#[derive(Serialize, Deserialize, PartialEq)]
+struct JobFile {
+    settings: String,
+    count: u64,
+    scheme: Option<u64>,
+    id_bytes: Option<u64>,
+    inputs: Vec<CodesSummary>,
+}
+
+/// Whether the folder of a build that was interrupted holds what [`IndexBuild::resume`] goes on from.
+pub fn can_resume(folder: &Path) -> bool {
+    folder.join(JOB).exists()
+}
+
+const JOB: &str = "job.json";
+const PART: &str = "part";
+const PROGRESS: &str = "progress";
+/// Memory beside tables, ids and sorting.
+const BASE_BYTES: u64 = 24 << 20;
+/// Least memory for sorting.
+const LEAST_SCRATCH: u64 = 16 << 20;
+
+impl IndexBuild<'_> {
+    /// Builds the index; there is none under its name until it is whole.
+    ///
+    /// # Errors
+    /// [`BatchError`]: an input cannot be read, the output cannot be written, the memory is too small, or the settings
+    /// contradict each other.
+    pub fn run(&self) -> Result<IndexBuildSummary, BatchError> {
+        let folder = self.folder();
+        let failed = BatchError::result(&folder);
+        if !self.resume && folder.exists() {
+            fs::remove_dir_all(&folder).map_err(&failed)?;
+        }
+        fs::create_dir_all(&folder).map_err(&failed)?;
+        let gathered = Gathered::of(&folder);
+        let gathering = self.gather(&folder, &gathered)?;
+        let costed = self.design(gathering.count);
+        let scratch = self.scratch(&costed, &gathering)?;
+        let (tables, resumed) = self.write(&folder, &gathered, &gathering, &costed, scratch)?;
+        fs::rename(folder.join(PART), self.output).map_err(BatchError::result(self.output))?;
+        fs::remove_dir_all(&folder).map_err(&failed)?;
+        self.summary(gathering, tables, resumed)
+    }
+
+    /// Where the build lives until it is done: what [`Self::resume`] goes on with.
+    pub fn folder(&self) -> PathBuf {
+        let mut name = self.output.as_os_str().to_owned();
+        name.push(".building");
+        PathBuf::from(name)
+    }
+
+    /// Everything that decides what the result is.
+    fn settings(&self) -> String {
+        let input = |path: &PathBuf| (path.clone(), content_sum(path));
+        let inputs: Vec<_> = self.inputs.iter().map(input).collect();
+        let layout = self.layout.name();
+        format!(
+            "{inputs:?} {} {:?} {layout} {}",
+            self.distance, self.tables, self.with_ids
+        )
+    }
+
+    fn gather(&self, folder: &Path, gathered: &Gathered) -> Result<Gathering, BatchError> {
+        let path = folder.join(JOB);
+        let settings = self.settings();
+        let kept = fs::read(&path)
+            .ok()
+            .and_then(|text| serde_json::from_slice::<JobFile>(&text).ok());
+        if let Some(job) = kept {
+            if job.settings == settings {
+                check_losses(self.losses, &job.inputs)?;
+                return Ok(Gathering {
+                    count: job.count,
+                    scheme: job.scheme.map(SchemeId),
+                    id_bytes: job.id_bytes,
+                    summaries: job.inputs,
+                });
+            }
+            return Err(BatchError::Settings(format!(
+                "{}: an interrupted build of other inputs or settings: run without --resume to start again",
+                folder.display()
+            )));
+        }
+        let sizes = self
+            .inputs
+            .iter()
+            .map(|path| fs::metadata(path).map_or(0, |of| of.len()));
+        self.observer.stage(Stage::Scan, sizes.sum());
+        let advance = |bytes| self.observer.advance(bytes);
+        let gathering = gathered.gather(self.inputs, self.with_ids, self.losses, &advance)?;
+        let job = JobFile {
+            settings,
+            count: gathering.count,
+            scheme: gathering.scheme.map(|scheme| scheme.0),
+            id_bytes: gathering.id_bytes,
+            inputs: gathering.summaries.clone(),
+        };
+        save(&path, &serde_json::to_vec(&job).unwrap_or_default())?;
+        Ok(gathering)
+    }
+
+    /// The fastest design of the layout within the number of tables.
+    fn design(&self, count: u64) -> Costed {
+        let most = self.tables.unwrap_or(self.distance / 2 + 1) as usize;
+        let constants = Constants::default();
+        let designs = plan(
+            count.max(1),
+            64,
+            self.distance,
+            &lookalike_hamming::Limits::default(),
+            &constants,
+        );
+        let scan = |costed: &Costed| costed.design.family().kind() == Kind::Scan;
+        let allowed = designs.into_iter().filter(|costed| {
+            let layout = costed.layout == self.layout || scan(costed);
+            layout && costed.design.tables().len() <= most
+        });
+        allowed
+            .min_by(|a, b| {
+                let ns = |costed: &Costed| costed.costs.query_ns;
+                (scan(a), ns(a))
+                    .partial_cmp(&(scan(b), ns(b)))
+                    .unwrap_or(std::cmp::Ordering::Equal)
+            })
+            .expect("a scan is always listed")
+    }
+
+    /// Memory that is left for sorting.
+    fn scratch(&self, costed: &Costed, gathering: &Gathering) -> Result<u64, BatchError> {
+        let tables = costed.design.tables().len() as f64;
+        let table = (costed.costs.bytes_per_fingerprint / tables * gathering.count as f64) as u64;
+        let ids = gathering
+            .id_bytes
+            .map_or(0, |bytes| bytes + 16 * gathering.count);
+        // A table is reserved for all fingerprints and made again when most of them are equal.
+        let needed = BASE_BYTES + table + ids;
+        let limit = self.limits.memory;
+        limit
+            .checked_sub(needed)
+            .filter(|&left| left >= LEAST_SCRATCH)
+            .ok_or(BatchError::IndexMemory {
+                limit,
+                least: (needed + LEAST_SCRATCH).div_ceil(1 << 20),
+            })
+    }
+
+    /// Writes the part that is missing; how many tables there are, and how many there were before.
+    fn write(
+        &self,
+        folder: &Path,
+        gathered: &Gathered,
+        gathering: &Gathering,
+        costed: &Costed,
+        scratch: u64,
+    ) -> Result<(usize, usize), BatchError> {
+        let part = folder.join(PART);
+        let failed = BatchError::result(&part);
+        let mut writer = self.begin(folder, gathering, costed)?;
+        let (all, resumed) = (costed.design.tables().len(), writer.tables_written());
+        self.observer.stage(Stage::Tables, all as u64);
+        let limits = BuildLimits {
+            scratch_bytes: scratch as usize,
+            threads: self.limits.threads,
+        };
+        let mut ids: Option<LoadedIds> = None;
+        if resumed == 0 && gathering.id_bytes.is_some() {
+            ids = Some(gathered.load_ids().map_err(BatchError::result(folder))?);
+        }
+        loop {
+            self.observer.advance(writer.tables_written() as u64);
+            let texts = ids.as_ref().map(LoadedIds::texts);
+            if !writer.next_table::<u64>(gathered, texts, limits)? {
+                break;
+            }
+            ids = None;
+            writer
+                .output()
+                .flush()
+                .and_then(|()| writer.output().get_ref().sync_data())
+                .map_err(&failed)?;
+            save(&folder.join(PROGRESS), &writer.progress())?;
+        }
+        let file = writer.finish()?;
+        file.get_ref().sync_all().map_err(&failed)?;
+        Ok((all, resumed))
+    }
+
+    /// A new file, or the one that an interrupted build left.
+    fn begin(
+        &self,
+        folder: &Path,
+        gathering: &Gathering,
+        costed: &Costed,
+    ) -> Result<IndexFileWriter<BufWriter<File>>, BatchError> {
+        let part = folder.join(PART);
+        let failed = BatchError::result(&part);
+        let goes_on = self.resume && part.exists();
+        let progress = fs::read(folder.join(PROGRESS)).ok().filter(|_| goes_on);
+        if let Some(progress) = progress {
+            let written = map(&part).map_err(&failed)?;
+            let file = OpenOptions::new()
+                .append(true)
+                .open(&part)
+                .map_err(&failed)?;
+            let out = BufWriter::with_capacity(1 << 20, file);
+            let resumed = IndexFileWriter::resume(out, &progress, (*written).as_ref());
+            drop(written);
+            // What is not whole is not believed: the tables are built again.
+            if let Ok((mut writer, kept)) = resumed {
+                writer.output().get_ref().set_len(kept).map_err(&failed)?;
+                return Ok(writer);
+            }
+        }
+        let file = File::create(&part).map_err(&failed)?;
+        let out = BufWriter::with_capacity(1 << 20, file);
+        IndexFileWriter::new(
+            out,
+            gathering.scheme.map(|id| id.0),
+            &costed.design,
+            costed.layout,
+        )
+        .map_err(&failed)
+    }
+
+    fn summary(
+        &self,
+        gathering: Gathering,
+        tables: usize,
+        tables_resumed: usize,
+    ) -> Result<IndexBuildSummary, BatchError> {
+        let index = open(self.output, false)?;
+        let distinct = lookalike_hamming::HammingIndex::len(index.index()) as u64;
+        Ok(IndexBuildSummary {
+            inputs: gathering.summaries,
+            fingerprints: gathering.count,
+            distinct,
+            design: index.index().design().family().to_string(),
+            layout: index.index().layout().name(),
+            tables,
+            distance: self.distance,
+            ids: index.has_ids(),
+            scheme_id: index.scheme().map(|id| SchemeId(id).to_string()),
+            bytes: index.bytes(),
+            bytes_per_fingerprint: index.bytes() as f64 / distinct.max(1) as f64,
+            tables_resumed,
+        })
+    }
+}
+
+/// A small file that is there whole or not at all.
+fn save(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
+    let write = || {
+        let mut file = AtomicFile::create(path, Compression::None)?;
+        file.write_all(bytes)?;
+        file.commit()
+    };
+    write().map_err(BatchError::result(path))
+}
+
+/// The sum of the bytes of a file; none of what can be read only once.
+fn content_sum(path: &Path) -> Option<u64> {
+    let mut file = File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut sum = Hashed::new(std::io::sink());
+    std::io::copy(&mut file, &mut sum).ok()?;
+    Some(sum.digest())
+}
+
+/// Opens an index of 64-bit fingerprints, mapped or (`in_memory`) read, and checks every byte: an entry that was altered would
+/// give wrong answers.
+///
+/// # Errors
+/// [`BatchError::IndexFile`] names the file and what is wrong with it.
+pub fn open(path: &Path, in_memory: bool) -> Result<IndexFile<u64>, BatchError> {
+    let index = open_unchecked(path, in_memory)?;
+    index.verify().map_err(|source| BatchError::IndexFile {
+        path: path.display().to_string(),
+        source,
+    })?;
+    Ok(index)
+}
+
+/// As [`open`], without a check of the entries: at once, however large the file is.
+///
+/// # Errors
+/// [`BatchError::IndexFile`] names the file and what is wrong with it.
+pub fn open_unchecked(path: &Path, in_memory: bool) -> Result<IndexFile<u64>, BatchError> {
+    let wrong = |source| BatchError::IndexFile {
+        path: path.display().to_string(),
+        source,
+    };
+    let held = if in_memory { read(path) } else { map(path) };
+    let held = held.map_err(|source| BatchError::File {
+        path: path.to_owned(),
+        source,
+        remedy: "name an index made by `lookalike index build`",
+    })?;
+    IndexFile::open(held).map_err(wrong)
+}

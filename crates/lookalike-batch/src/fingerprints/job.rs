@@ -1,0 +1,227 @@
+//! Fingerprints of all documents, in input order, in constant memory: the job behind `lookalike fingerprint`.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use lookalike::feature::FeatureExtractor;
+use lookalike::scheme::Scheme;
+use lookalike::sketch::Simhash;
+use lookalike::{Fingerprint, Terms};
+use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
+use serde::Serialize;
+
+use crate::boilerplate::{BoilerplateCounts, RemovedTally};
+use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
+use crate::error::BatchError;
+use crate::fields::FieldTally;
+use crate::fingerprints::files::{CodeWriter, Name, Scratch, write_code};
+use crate::losses::LossPolicy;
+use crate::observer::{Observer, Stage};
+use crate::pipeline::{Worker, run_in_order};
+
+/// The job: what to read and how texts become fingerprints.
+pub struct Fingerprints<'a> {
+    /// What to read.
+    pub inputs: &'a Inputs,
+    /// How to read it.
+    pub options: &'a InputOptions,
+    /// How texts become features, and whether they count once or as often as they occur.
+    pub scheme: Scheme,
+    /// The table of terms that the scheme names.
+    pub terms: Option<Arc<Terms>>,
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// What to do about records that cannot be read.
+    pub losses: LossPolicy,
+    /// Who hears of progress.
+    pub observer: &'a dyn Observer,
+}
+
+/// What the job tells when it is done.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FingerprintSummary {
+    /// Records read.
+    pub documents: u64,
+    /// Of these, without features: their fingerprint is null.
+    pub without_features: u64,
+    /// Bytes of text.
+    pub text_bytes: u64,
+    /// What was taken out of texts, where something was to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boilerplate: Option<BoilerplateCounts>,
+    /// Canonical text of the scheme.
+    pub scheme: String,
+    /// Its id.
+    pub scheme_id: String,
+    /// What was not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+}
+
+struct Printer<'a> {
+    job: &'a Fingerprints<'a>,
+    /// Whether lines are wanted, rather than columns.
+    lines: bool,
+    parser: Parser<'a>,
+    extractor: FeatureExtractor,
+}
+
+/// What one worker made of one chunk.
+#[derive(Default)]
+struct Made {
+    /// As lines, where these are wanted.
+    bytes: Vec<u8>,
+    /// Else the ids, back to back, where each ends, and the fingerprints.
+    ids: String,
+    ends: Vec<usize>,
+    codes: Vec<Option<Fingerprint>>,
+    documents: u64,
+    without_features: u64,
+    text_bytes: u64,
+    removed: RemovedTally,
+    fields: FieldTally,
+    disk_bytes: u64,
+    skipped: Vec<Skipped>,
+}
+
+impl Made {
+    /// Ids and fingerprints.
+    fn columns(&self) -> impl Iterator<Item = (&str, Option<Fingerprint>)> {
+        let mut start = 0;
+        self.ends.iter().zip(&self.codes).map(move |(&end, &code)| {
+            let id = &self.ids[start..end];
+            start = end;
+            (id, code)
+        })
+    }
+}
+
+impl Worker for Printer<'_> {
+    type Output = Made;
+
+    fn run(&mut self, chunk: &Chunk) -> Result<Made, BatchError> {
+        let mut made = Made {
+            disk_bytes: chunk.disk_bytes,
+            ..Made::default()
+        };
+        let Self {
+            job,
+            lines,
+            parser,
+            extractor,
+        } = self;
+        for skip in &chunk.skips {
+            made.skipped.push(Skipped::part(skip));
+        }
+        parser.parse(chunk, &mut |record| match record {
+            Ok(record) => {
+                let fingerprint = Simhash::of(&extractor.read_with(&record.text, &record.fields));
+                made.documents += 1;
+                made.without_features += u64::from(fingerprint.is_none());
+                made.text_bytes += record.text.len() as u64;
+                made.removed.count(&record.removed);
+                made.fields.count(&record);
+                if *lines {
+                    let name = Some(Name::Text(&record.id));
+                    write_code(&mut made.bytes, name, fingerprint)
+                        .expect("a vector takes every byte");
+                } else {
+                    made.ids.push_str(&record.id);
+                    made.ends.push(made.ids.len());
+                    made.codes.push(fingerprint);
+                }
+            }
+            Err(bad) => {
+                made.skipped.push(Skipped::record(job.inputs, &bad));
+            }
+        });
+        Ok(made)
+    }
+}
+
+impl Fingerprints<'_> {
+    /// Writes `{"id":..,"fingerprint":..}` for each document.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
+    pub fn write(&self, out: &mut dyn Write) -> Result<FingerprintSummary, BatchError> {
+        self.run(true, &mut |made| {
+            let written = out.write_all(&made.bytes);
+            written.map_err(BatchError::result(Path::new("the output")))
+        })
+    }
+
+    /// Writes a file in the format that its name asks for, whole or not at all. What must be in order for it goes through `scratch`.
+    ///
+    /// # Errors
+    /// [`BatchError`]: the input cannot be read, or the file cannot be written.
+    pub fn write_file(
+        &self,
+        path: &Path,
+        scratch: Scratch<'_>,
+    ) -> Result<FingerprintSummary, BatchError> {
+        let mut out = CodeWriter::create(path, Some(self.scheme.id()), scratch)?;
+        let summary = self.run(false, &mut |made| {
+            let mut columns = made.columns();
+            columns.try_for_each(|(id, code)| out.push(Some(Name::Text(id)), code))
+        })?;
+        out.commit()?;
+        Ok(summary)
+    }
+
+    fn run(
+        &self,
+        lines: bool,
+        sink: &mut dyn FnMut(&Made) -> Result<(), BatchError>,
+    ) -> Result<FingerprintSummary, BatchError> {
+        self.losses.refuse_undiscovered(self.inputs)?;
+        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        let mut summary = FingerprintSummary {
+            scheme: self.scheme.to_string(),
+            scheme_id: self.scheme.id().to_string(),
+            ..FingerprintSummary::default()
+        };
+        let extractor = match &self.terms {
+            Some(terms) => FeatureExtractor::with_terms(&self.scheme, terms)
+                .map_err(|error| BatchError::Settings(error.to_string()))?,
+            None => FeatureExtractor::new(&self.scheme),
+        };
+        let printer = || Printer {
+            job: self,
+            lines,
+            parser: Parser::new(self.inputs, self.options),
+            extractor: extractor.clone(),
+        };
+        let (mut read, mut removed) = (0, RemovedTally::default());
+        let mut fields = FieldTally::default();
+        let mut rows = SkippedRows::default();
+        for skip in &self.inputs.skips {
+            rows.take(Skipped::part(skip));
+        }
+        run_in_order(
+            self.inputs,
+            self.options,
+            (0..self.threads).map(|_| printer()).collect(),
+            |made| {
+                sink(&made)?;
+                for skipped in made.skipped {
+                    self.losses.refuse_first(&skipped)?;
+                    rows.take(skipped);
+                }
+                summary.documents += made.documents;
+                summary.without_features += made.without_features;
+                summary.text_bytes += made.text_bytes;
+                removed.add(&made.removed);
+                fields.add(&made.fields);
+                read += made.disk_bytes;
+                self.observer.advance(read);
+                Ok(())
+            },
+        )?;
+        fields.check(self.inputs, self.options)?;
+        summary.skipped = rows.finish();
+        self.losses.check(&summary.skipped, summary.documents)?;
+        summary.boilerplate = removed.counts(self.options);
+        Ok(summary)
+    }
+}

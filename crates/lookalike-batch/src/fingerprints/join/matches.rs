@@ -1,0 +1,428 @@
+//! Pairs on their way out: gathered, sorted, on disk when there are many, each line once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::BatchError;
+use crate::fingerprints::files::Name;
+
+/// A pair as bytes, which sort as the lines do: lengths of both keys (4 and 4), the key of f, the key of q, the
+/// distance (1), the kinds of the names (1).
+///
+/// The key of a number is its eight bytes, most significant first, that of any other name its text.
+type Record<'a> = &'a [u8];
+
+const LENGTHS: usize = 8;
+/// Bytes after the keys.
+const TAIL: usize = 2;
+/// Bytes that one thread gathers before it disturbs the others.
+const LARGE: usize = 1 << 20;
+/// Bytes of each sorted run that are read at once.
+const RUN_BYTES: usize = 1 << 16;
+
+/// What one thread found.
+#[derive(Default)]
+pub(super) struct Found(Vec<u8>);
+
+impl Found {
+    /// Adds a pair.
+    pub(super) fn push(&mut self, f: Name<'_>, q: Name<'_>, distance: u32) {
+        let start = self.0.len();
+        self.0.extend_from_slice(&[0; LENGTHS]);
+        let mut numbers = 0;
+        for (at, name) in [f, q].into_iter().enumerate() {
+            let before = self.0.len();
+            match name {
+                Name::Fingerprint(code) => self.0.extend_from_slice(code.to_string().as_bytes()),
+                Name::Text(text) => self.0.extend_from_slice(text.as_bytes()),
+                Name::Number(number) => {
+                    numbers |= 1 << at;
+                    self.0.extend_from_slice(&number.to_be_bytes());
+                }
+            }
+            let length = (self.0.len() - before) as u32;
+            self.0[start + 4 * at..start + 4 * at + 4].copy_from_slice(&length.to_le_bytes());
+        }
+        self.0.extend_from_slice(&[distance as u8, numbers]);
+    }
+
+    /// Adds a pair of one collection, the lesser name first.
+    pub(super) fn push_ordered(&mut self, a: Name<'_>, b: Name<'_>, distance: u32) {
+        if a <= b {
+            self.push(a, b, distance);
+        } else {
+            self.push(b, a, distance);
+        }
+    }
+
+    /// Whether it is time to hand over.
+    pub(super) fn is_large(&self) -> bool {
+        self.0.len() >= LARGE
+    }
+}
+
+/// Lengths of the two keys of the record at the start of `bytes`.
+fn lengths(bytes: &[u8]) -> (usize, usize) {
+    let length = |at: usize| {
+        let four = bytes[at..].first_chunk().copied().unwrap_or_default();
+        u32::from_le_bytes(four) as usize
+    };
+    (length(0), length(4))
+}
+
+/// The record at the start of `bytes`, cut off there.
+fn first(bytes: &[u8]) -> Record<'_> {
+    let (f, q) = lengths(bytes);
+    &bytes[..LENGTHS + f + q + TAIL]
+}
+
+/// Both keys, and what comes after.
+fn keys(record: Record<'_>) -> (&[u8], &[u8], &[u8]) {
+    let (f, _) = lengths(record);
+    let (f_key, rest) = record[LENGTHS..].split_at(f);
+    let (q_key, tail) = rest.split_at(rest.len() - TAIL);
+    (f_key, q_key, tail)
+}
+
+/// The first bytes of the key of f as a number that sorts alike.
+fn prefix(record: Record<'_>) -> u64 {
+    let key = keys(record).0;
+    let mut eight = [0; 8];
+    let length = key.len().min(8);
+    eight[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(eight)
+}
+
+/// All pairs so far.
+pub(super) struct Matches {
+    folder: PathBuf,
+    budget: u64,
+    sides: Sides,
+    bytes: Vec<u8>,
+    /// First bytes of each record in memory, and where it is.
+    places: Vec<(u64, usize)>,
+    file: Option<File>,
+    /// Where each sorted run on disk begins and ends.
+    runs: Vec<(u64, u64)>,
+}
+
+impl Matches {
+    pub(super) fn new(folder: &Path, budget: u64, sides: Sides) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            budget,
+            sides,
+            bytes: Vec::new(),
+            places: Vec::new(),
+            file: None,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Bytes on disk.
+    pub(super) fn spilled(&self) -> u64 {
+        self.runs.last().map_or(0, |&(_, end)| end)
+    }
+
+    /// Takes over what a thread found.
+    pub(super) fn append(&mut self, found: &mut Found) -> io::Result<()> {
+        let memory = self.bytes.len() + found.0.len() + 16 * self.places.len();
+        // Vectors grow by doubling.
+        if 2 * memory as u64 > self.budget && !self.places.is_empty() {
+            self.spill()?;
+        }
+        let mut at = self.bytes.len();
+        self.bytes.append(&mut found.0);
+        while at < self.bytes.len() {
+            let record = first(&self.bytes[at..]);
+            self.places.push((prefix(record), at));
+            at += record.len();
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        self.places.sort_unstable_by(|a, b| {
+            let record = |place: &(u64, usize)| first(&bytes[place.1..]);
+            (a.0.cmp(&b.0)).then_with(|| keys(record(a)).cmp(&keys(record(b))))
+        });
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.sort();
+        let start = self.spilled();
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => tempfile::tempfile_in(&self.folder)?,
+        };
+        let mut out = BufWriter::with_capacity(1 << 18, &file);
+        let mut end = start;
+        for &(_, at) in &self.places {
+            let record = first(&self.bytes[at..]);
+            out.write_all(record)?;
+            end += record.len() as u64;
+        }
+        out.flush()?;
+        drop(out);
+        self.file = Some(file);
+        self.runs.push((start, end));
+        self.bytes.clear();
+        self.places.clear();
+        Ok(())
+    }
+
+    /// Writes a line for each distinct pair, in order, and returns how many.
+    pub(super) fn drain(
+        mut self,
+        out: &mut dyn Write,
+        temporary: impl Fn(io::Error) -> BatchError,
+    ) -> Result<u64, BatchError> {
+        self.sort();
+        let mut lines = Lines {
+            out,
+            sides: self.sides,
+            last: Vec::new(),
+            count: 0,
+        };
+        match &self.file {
+            None => {
+                for &(_, at) in &self.places {
+                    lines.write(first(&self.bytes[at..]))?;
+                }
+            }
+            Some(file) => self.merge(file, &mut lines, temporary)?,
+        }
+        lines.end()
+    }
+
+    /// Sorted runs on disk, and what is still in memory.
+    fn merge(
+        &self,
+        file: &File,
+        lines: &mut Lines<'_>,
+        temporary: impl Fn(io::Error) -> BatchError,
+    ) -> Result<(), BatchError> {
+        let mut runs: Vec<Run<'_>> = (self.runs.iter())
+            .map(|&(at, end)| {
+                Run::Disk(BufReader::with_capacity(
+                    RUN_BYTES,
+                    Extent { file, at, end },
+                ))
+            })
+            .collect();
+        runs.push(Run::Memory(&self.bytes, self.places.iter()));
+        let mut heads = BinaryHeap::new();
+        for (number, run) in runs.iter_mut().enumerate() {
+            let head = run.next().map_err(&temporary)?;
+            heads.extend(head.map(|record| Reverse(Head { record, number })));
+        }
+        while let Some(Reverse(Head { record, number })) = heads.pop() {
+            lines.write(&record)?;
+            let head = runs[number].next().map_err(&temporary)?;
+            heads.extend(head.map(|record| Reverse(Head { record, number })));
+        }
+        Ok(())
+    }
+}
+
+/// The next record of a run.
+struct Head {
+    record: Vec<u8>,
+    number: usize,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (keys(&self.record).cmp(&keys(&other.record))).then(self.number.cmp(&other.number))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}
+
+/// A sorted run.
+enum Run<'a> {
+    Disk(BufReader<Extent<'a>>),
+    Memory(&'a [u8], std::slice::Iter<'a, (u64, usize)>),
+}
+
+impl Run<'_> {
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        match self {
+            Self::Memory(bytes, places) => {
+                Ok(places.next().map(|&(_, at)| first(&bytes[at..]).to_vec()))
+            }
+            Self::Disk(reader) => {
+                let mut record = vec![0; LENGTHS];
+                if reader.get_ref().is_empty() && reader.buffer().is_empty() {
+                    return Ok(None);
+                }
+                reader.read_exact(&mut record)?;
+                let (f, q) = lengths(&record);
+                record.resize(LENGTHS + f + q + TAIL, 0);
+                reader.read_exact(&mut record[LENGTHS..])?;
+                Ok(Some(record))
+            }
+        }
+    }
+}
+
+/// A part of a file, read from its own position.
+struct Extent<'a> {
+    file: &'a File,
+    at: u64,
+    end: u64,
+}
+
+impl Extent<'_> {
+    fn is_empty(&self) -> bool {
+        self.at >= self.end
+    }
+}
+
+impl Read for Extent<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let wanted = out.len().min((self.end - self.at) as usize);
+        let count = self.file.read_at(&mut out[..wanted], self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+/// What the two names of a pair stand under.
+#[derive(Clone, Copy)]
+pub(super) enum Sides {
+    /// f and q: of two collections.
+    FQ,
+    /// a and b: of one.
+    AB,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PairLine<'a> {
+    Two {
+        f: Key<'a>,
+        q: Key<'a>,
+        distance: u8,
+    },
+    One {
+        a: Key<'a>,
+        b: Key<'a>,
+        distance: u8,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Key<'a> {
+    Number(u64),
+    Text(std::borrow::Cow<'a, str>),
+}
+
+impl<'a> Key<'a> {
+    fn new(bytes: &'a [u8], is_number: bool) -> Self {
+        match bytes.try_into() {
+            Ok(eight) if is_number => Self::Number(u64::from_be_bytes(eight)),
+            _ => Self::Text(String::from_utf8_lossy(bytes)),
+        }
+    }
+}
+
+/// The lines that are written; a record that equals the last is not.
+struct Lines<'a> {
+    out: &'a mut dyn Write,
+    sides: Sides,
+    last: Vec<u8>,
+    count: u64,
+}
+
+impl Lines<'_> {
+    fn write(&mut self, record: Record<'_>) -> Result<(), BatchError> {
+        if self.last == record {
+            return Ok(());
+        }
+        self.last.clear();
+        self.last.extend_from_slice(record);
+        self.count += 1;
+        let (f, q, tail) = keys(record);
+        let distance = tail[0];
+        let (f, q) = (Key::new(f, tail[1] & 1 != 0), Key::new(q, tail[1] & 2 != 0));
+        let line = match self.sides {
+            Sides::FQ => PairLine::Two { f, q, distance },
+            Sides::AB => PairLine::One {
+                a: f,
+                b: q,
+                distance,
+            },
+        };
+        crate::dedup::result_lines::write_line(self.out, &line).map_err(written)
+    }
+
+    fn end(self) -> Result<u64, BatchError> {
+        self.out.flush().map_err(written)?;
+        Ok(self.count)
+    }
+}
+
+fn written(source: io::Error) -> BatchError {
+    BatchError::File {
+        path: "the output".into(),
+        source,
+        remedy: "check its permissions and the free space, or write elsewhere with -o",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn pairs_come_out_sorted_and_once_whatever_the_memory(
+            pairs in prop::collection::vec(("[ab]{0,10}", 0..400_u64, 0..3_u32), 0..400),
+            budget in prop_oneof![Just(0_u64), Just(4_000), Just(1 << 20)],
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let mut matches = Matches::new(folder.path(), budget, Sides::FQ);
+            for some in pairs.chunks(50) {
+                let mut found = Found::default();
+                for (f, q, distance) in some {
+                    found.push(Name::Text(f), Name::Number(*q), *distance);
+                }
+                matches.append(&mut found).unwrap();
+            }
+            let mut out = Vec::new();
+            let count = matches.drain(&mut out, BatchError::temporary(folder.path())).unwrap();
+            let mut expected = pairs;
+            expected.sort();
+            expected.dedup();
+            let lines: Vec<String> = expected
+                .iter()
+                .map(|(f, q, distance)| format!("{{\"f\":\"{f}\",\"q\":{q},\"distance\":{distance}}}\n"))
+                .collect();
+            prop_assert_eq!(count, lines.len() as u64);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), lines.concat());
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Who gets how much of `--memory` in a join.
+//!
+//! A fixed part is for code, threads and reading. Queries and their ids take what they need; an eighth of the rest is
+//! for pairs that wait to be sorted, a quarter for the chunks of F, and what remains for the tables over the queries
+//! and the filters before them. Queries whose tables do not fit are refused with what would do.
+
+use std::sync::atomic::Ordering;
+
+use lookalike_hamming::BatchJoin;
+
+use crate::error::BatchError;
+use crate::fingerprints::files::{CodeFile, Codes};
+use crate::settings::Limits;
+
+const MIB: u64 = 1 << 20;
+/// Chunks beyond this bring nothing.
+const LARGEST_CHUNK: u64 = 128 * MIB;
+const SMALLEST_CHUNK: u64 = MIB;
+/// Pairs that wait in memory beyond this are written anyway.
+const MOST_MATCHES: u64 = 512 * MIB;
+
+/// Why a whole collection is read into memory.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    /// Another streams by.
+    Queries {
+        /// Most bits in which the fingerprints of a pair differ.
+        distance: u32,
+    },
+    /// It is joined with itself.
+    Alone,
+}
+
+/// Shares of the memory, in bytes.
+pub(super) struct Shares {
+    limit: u64,
+    threads: u64,
+    fixed: u64,
+    left: u64,
+    /// Of fingerprints and ids of one chunk of F.
+    pub(super) chunk: u64,
+    /// Of pairs that wait to be sorted.
+    pub(super) matches: u64,
+    /// Of tables and filters.
+    pub(super) tables: u64,
+}
+
+impl Shares {
+    /// Before anything is read.
+    pub(super) fn new(limits: &Limits) -> Self {
+        let threads = limits.threads as u64;
+        let fixed = 12 * MIB + threads * 4 * MIB;
+        Self {
+            limit: limits.memory,
+            threads,
+            fixed,
+            left: limits.memory.saturating_sub(fixed),
+            chunk: SMALLEST_CHUNK,
+            matches: 0,
+            tables: 0,
+        }
+    }
+
+    /// Refuses a collection that leaves no room for what it is read for.
+    pub(super) fn ensure_fits(
+        &self,
+        all: &Codes,
+        file: &CodeFile,
+        purpose: Purpose,
+    ) -> Result<(), BatchError> {
+        // Tables take more than the fingerprints alone, and memory grows by doubling while it is filled.
+        if all.bytes() * 2 <= self.left {
+            return Ok(());
+        }
+        let read = file.bytes_read().load(Ordering::Relaxed).max(1);
+        let whole = file
+            .total_bytes()
+            .map_or(4.0, |total| total as f64 / read as f64);
+        let scaled = |part: u64| (part as f64 * whole) as u64;
+        let (bytes, count) = (scaled(all.bytes()), scaled(all.codes.len() as u64));
+        Err(match purpose {
+            Purpose::Queries { distance } => self.refusal(bytes, count, distance),
+            Purpose::Alone => BatchError::SelfJoinMemory {
+                name: file.name().to_owned(),
+                limit: self.limit,
+                least: (self.fixed + bytes * 3 + 2 * MIB).div_ceil(MIB),
+            },
+        })
+    }
+
+    fn refusal(&self, query_bytes: u64, queries: u64, distance: u32) -> BatchError {
+        let tables = BatchJoin::<u64>::least_bytes(queries, distance);
+        let rest = tables + 3 * SMALLEST_CHUNK * self.threads + MIB;
+        // Three eighths go to chunks and pairs, and growing vectors need twice their size.
+        let needed = (query_bytes + rest * 8 / 5).max(2 * query_bytes + MIB);
+        let least = self.fixed + needed;
+        BatchError::JoinMemory {
+            limit: self.limit,
+            least: least.div_ceil(MIB),
+        }
+    }
+
+    /// What is left beside a collection of so many bytes that is joined with itself.
+    pub(super) fn alone(self, bytes: u64) -> Self {
+        let left = self.left.saturating_sub(bytes).max(2 * MIB);
+        let matches = (left / 4).clamp(MIB, MOST_MATCHES);
+        Self {
+            tables: left - matches,
+            matches,
+            left,
+            ..self
+        }
+    }
+
+    /// Where nothing is in memory but what streams by: chunks with eight bytes a fingerprint beside, and pairs.
+    pub(super) fn streaming(self) -> Self {
+        let left = self.left.max(4 * MIB);
+        let matches = (left / 4).clamp(MIB, MOST_MATCHES);
+        let chunk = (left - matches) / self.threads / 3;
+        Self {
+            chunk: chunk.clamp(SMALLEST_CHUNK, LARGEST_CHUNK),
+            matches,
+            left,
+            ..self
+        }
+    }
+
+    /// What is left beside queries of so many bytes, shared out.
+    pub(super) fn after(
+        self,
+        query_bytes: u64,
+        queries: u64,
+        distance: u32,
+    ) -> Result<Self, BatchError> {
+        let left = self.left.saturating_sub(query_bytes);
+        // A chunk is there as bytes, numbers and addresses.
+        let chunk = (left / 4 / self.threads / 3).clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
+        let matches = (left / 8).clamp(MIB, MOST_MATCHES);
+        let taken = 3 * chunk * self.threads + matches;
+        let tables = left.saturating_sub(taken);
+        let needed = BatchJoin::<u64>::least_bytes(queries, distance);
+        if tables < needed {
+            return Err(self.refusal(query_bytes, queries, distance));
+        }
+        Ok(Self {
+            left,
+            chunk,
+            matches,
+            tables,
+            ..self
+        })
+    }
+}

@@ -1,0 +1,6 @@
+//! Fingerprints without their texts: computing them, files of them, Hamming indexes and joins.
+
+pub mod files;
+pub mod index;
+pub(crate) mod job;
+pub(crate) mod join;

@@ -1,0 +1,276 @@
+//! The feature sets of all classes: in memory while they fit, in a file beyond.
+//!
+//! A set is stored once a class (a class is all documents with equal text). Every set is preceded by one header word
+//! `class << 32 | length`, so that a segment can be walked in the order it was written and a read that lands in the
+//! wrong place is noticed. The file keeps a segment as it was in memory: little-endian words on the machine that
+//! wrote it, never read by another.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::spill::prefetch::prefetch;
+
+/// Where a set begins: segment number in the upper, word within the segment in the lower 32 bits.
+pub(crate) type Place = u64;
+
+/// Feature sets of classes, by [`Place`].
+///
+/// Memory: 8 bytes a feature and 8 a class, up to the budget; beyond it everything lies in the file and a reader
+/// needs one buffer.
+pub(crate) struct SetStore {
+    segments: Vec<Segment>,
+    file: Option<File>,
+    budget: u64,
+    resident: u64,
+    end: u64,
+}
+
+struct Segment {
+    words: Vec<u64>,
+    offset: u64,
+    length: usize,
+}
+
+/// Makes the header of a set.
+pub(crate) fn header(class: u32, length: usize) -> u64 {
+    u64::from(class) << 32 | length as u64
+}
+
+/// The place of a set that begins at this word of a segment.
+pub(crate) fn place(segment: u32, word: u32) -> Place {
+    u64::from(segment) << 32 | u64::from(word)
+}
+
+pub(crate) fn split(header: u64) -> (u32, usize) {
+    ((header >> 32) as u32, (header & 0xffff_ffff) as usize)
+}
+
+/// Whether words are whole sets of classes below `classes`, with their headers.
+pub(crate) fn is_whole(words: &[u64], classes: usize) -> bool {
+    let mut at = 0;
+    while at < words.len() {
+        let (class, length) = split(words[at]);
+        if class as usize >= classes {
+            return false;
+        }
+        at += 1 + length;
+    }
+    at == words.len()
+}
+
+impl SetStore {
+    pub(crate) fn new(budget: u64) -> Self {
+        Self {
+            segments: Vec::new(),
+            file: None,
+            budget,
+            resident: 0,
+            end: 0,
+        }
+    }
+
+    /// Adds a segment of sets with their headers; returns its number.
+    pub(crate) fn push(&mut self, words: Vec<u64>, folder: &Path) -> io::Result<u32> {
+        let number = self.segments.len() as u32;
+        let length = words.len();
+        self.resident += words.capacity() as u64 * 8;
+        self.segments.push(Segment {
+            words,
+            offset: 0,
+            length,
+        });
+        if self.file.is_some() || self.resident > self.budget {
+            self.spill(folder)?;
+        }
+        Ok(number)
+    }
+
+    /// Lowers the budget: what is beyond it goes to the file.
+    pub(crate) fn shrink(&mut self, budget: u64, folder: &Path) -> io::Result<()> {
+        self.budget = self.budget.min(budget);
+        match self.resident > self.budget {
+            true => self.spill(folder),
+            false => Ok(()),
+        }
+    }
+
+    fn spill(&mut self, folder: &Path) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = Some(tempfile::tempfile_in(folder)?);
+        }
+        let file = self.file.as_ref().expect("opened above");
+        for segment in self.segments.iter_mut().filter(|s| !s.words.is_empty()) {
+            let bytes: &[u8] = bytemuck::cast_slice(&segment.words);
+            file.write_all_at(bytes, self.end)?;
+            segment.offset = self.end;
+            self.end += bytes.len() as u64;
+            segment.words = Vec::new();
+        }
+        self.resident = 0;
+        Ok(())
+    }
+
+    /// Number of segments.
+    pub(crate) fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Bytes of sets in memory.
+    pub(crate) fn resident(&self) -> u64 {
+        self.resident
+    }
+
+    /// Bytes written to the temporary file.
+    pub(crate) fn spilled(&self) -> u64 {
+        self.end
+    }
+
+    /// The words of a segment, as they were pushed.
+    pub(crate) fn segment<'a>(
+        &'a self,
+        segment: usize,
+        buffer: &'a mut Vec<u64>,
+    ) -> io::Result<&'a [u64]> {
+        self.words(segment, 0, self.segments[segment].length, buffer)
+    }
+
+    /// Visits every set of a segment, in the order of writing: class, its place, its features.
+    pub(crate) fn walk(
+        &self,
+        segment: usize,
+        buffer: &mut Vec<u64>,
+        mut visit: impl FnMut(u32, &[u64]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let words = self.segment(segment, buffer)?;
+        let mut at = 0;
+        while at < words.len() {
+            let (class, length) = split(words[at]);
+            visit(class, &words[at + 1..at + 1 + length])?;
+            at += 1 + length;
+        }
+        Ok(())
+    }
+
+    /// The set of `class`, which has `length` features and lies at `place`; read into `buffer` when it is on disk.
+    pub(crate) fn get<'a>(
+        &'a self,
+        class: u32,
+        place: Place,
+        length: usize,
+        buffer: &'a mut Vec<u64>,
+    ) -> io::Result<&'a [u64]> {
+        let words = self.words(
+            (place >> 32) as usize,
+            (place & 0xffff_ffff) as usize,
+            length + 1,
+            buffer,
+        )?;
+        if words[0] != header(class, length) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the temporary file of feature sets was changed",
+            ));
+        }
+        Ok(&words[1..])
+    }
+
+    /// Asks for the beginning of a set that lies in memory.
+    pub(crate) fn prefetch(&self, place: Place) {
+        const LINE: usize = 8;
+        let words = &self.segments[(place >> 32) as usize].words;
+        let from = (place & 0xffff_ffff) as usize;
+        (0..4).for_each(|line| prefetch(words, from + line * LINE));
+    }
+
+    fn words<'a>(
+        &'a self,
+        segment: usize,
+        from: usize,
+        count: usize,
+        buffer: &'a mut Vec<u64>,
+    ) -> io::Result<&'a [u64]> {
+        let segment = &self.segments[segment];
+        match &self.file {
+            Some(file) if segment.words.is_empty() => {
+                buffer.resize(count, 0);
+                file.read_exact_at(
+                    bytemuck::cast_slice_mut(buffer.as_mut_slice()),
+                    segment.offset + from as u64 * 8,
+                )?;
+                Ok(buffer)
+            }
+            _ => Ok(&segment.words[from..from + count]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(budget: u64, folder: &Path) -> (SetStore, Vec<(u32, Place, Vec<u64>)>) {
+        let mut store = SetStore::new(budget);
+        let mut places = Vec::new();
+        for segment in 0..20_u32 {
+            let mut words = Vec::new();
+            for i in 0..segment {
+                let set: Vec<u64> = (0..u64::from(i * 3))
+                    .map(|x| x * x + u64::from(segment))
+                    .collect();
+                let class = segment * 100 + i;
+                places.push((
+                    class,
+                    u64::from(segment) << 32 | words.len() as u64,
+                    set.clone(),
+                ));
+                words.push(header(class, set.len()));
+                words.extend(set);
+            }
+            assert_eq!(store.push(words, folder).unwrap(), segment);
+        }
+        (store, places)
+    }
+
+    #[test]
+    fn sets_come_back_from_memory_and_from_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        for budget in [0, 1000, 1 << 20] {
+            let (store, places) = filled(budget, folder.path());
+            let mut buffer = Vec::new();
+            for (class, place, set) in &places {
+                assert_eq!(
+                    store.get(*class, *place, set.len(), &mut buffer).unwrap(),
+                    set
+                );
+            }
+            let mut walked = Vec::new();
+            for segment in 0..store.segments() {
+                store
+                    .walk(segment, &mut buffer, |class, set| {
+                        walked.push((class, set.to_vec()));
+                        Ok(())
+                    })
+                    .unwrap();
+            }
+            let expected: Vec<_> = places
+                .into_iter()
+                .map(|(class, _, set)| (class, set))
+                .collect();
+            assert_eq!(walked, expected);
+        }
+    }
+
+    #[test]
+    fn a_read_in_the_wrong_place_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, places) = filled(0, folder.path());
+        let (class, place, set) = &places[5];
+        assert!(
+            store
+                .get(*class, *place, set.len() + 1, &mut Vec::new())
+                .is_err()
+        );
+    }
+}
