@@ -14,6 +14,8 @@ mod convert;
 mod corpora;
 mod counts;
 mod design;
+#[cfg(all(unix, feature = "parquet", feature = "pdf"))]
+mod docs;
 mod evaluate;
 mod evaluate_input;
 mod explain;
