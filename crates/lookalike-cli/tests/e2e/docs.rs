@@ -221,7 +221,8 @@ fn commands_of_the_guides_print_what_the_guides_show() {
         let named = |what| format!("{}: {what}", path.display());
         wrong.extend(found.into_iter().map(named));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let remedy = "LOOKALIKE_BLESS=1 writes what is printed into the pages; then read them again";
+    assert!(wrong.is_empty(), "{}\n{remedy}", wrong.join("\n"));
 }
 
 /// Options of each `lookalike` command in a text, with the names of the command and, if there is one, of its part.
