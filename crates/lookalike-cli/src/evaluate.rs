@@ -7,12 +7,13 @@ mod sample;
 mod sweep;
 
 use std::cell::RefCell;
+use std::path::Path;
 
 use clap::Subcommand;
 use lookalike::DocumentFields;
 use lookalike_batch::{FieldTally, Observer, SkippedRow, SkippedRows, Stage};
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
-use lookalike_eval::{Collection, Document, Estimate};
+use lookalike_eval::{DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate};
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::Console;
@@ -154,12 +155,12 @@ impl<'a> Reading<'a> {
     }
 
     /// All documents in memory.
-    fn collection(&self) -> Result<Collection, Failure> {
+    fn collection(&self) -> Result<DocumentSet, Failure> {
         self.collection_under(&self.options)
     }
 
     /// The same, read with other options.
-    fn collection_under(&self, options: &InputOptions) -> Result<Collection, Failure> {
+    fn collection_under(&self, options: &InputOptions) -> Result<DocumentSet, Failure> {
         let limit = self.run.limits().memory;
         let (mut documents, mut bytes) = (Vec::new(), 0_u64);
         self.visit_under(options, |record| {
@@ -177,13 +178,35 @@ impl<'a> Reading<'a> {
                 crate::size::show(limit)
             )));
         }
-        Collection::of(documents).map_err(|error| Failure::Failed(error.to_string()))
+        DocumentSet::of(documents).map_err(|error| {
+            let remedy = match error {
+                DocumentSetError::RepeatedId { .. } => {
+                    ": give them different ids, or name another field with --id"
+                }
+                _ => "",
+            };
+            Failure::Failed(format!("{error}{remedy}"))
+        })
     }
 }
 
+/// Labels that cannot be used, with the remedy.
+fn unusable_labels(path: &Path, error: &LabelError) -> Failure {
+    let remedy = match error {
+        LabelError::UnknownId { .. } => {
+            ": give the documents that were labelled, or name the field of the ids with --id"
+        }
+        LabelError::OneClass { .. } => {
+            ": label some pairs of the other kind, or move the border with --positive"
+        }
+        _ => "",
+    };
+    Failure::Failed(format!("{}: {error}{remedy}", path.display()))
+}
+
 /// A record as the evaluation sees it.
-fn document(record: &Record<'_>) -> Document {
-    Document {
+fn document(record: &Record<'_>) -> EvaluatedDocument {
+    EvaluatedDocument {
         id: record.id.clone().into_owned(),
         text: record.text.clone().into_owned(),
         fields: record.fields.clone(),
@@ -192,7 +215,7 @@ fn document(record: &Record<'_>) -> Document {
 }
 
 /// Bytes of the texts of a document.
-fn bytes_of(document: &Document) -> u64 {
+fn bytes_of(document: &EvaluatedDocument) -> u64 {
     let DocumentFields {
         anchors,
         in_links,
@@ -204,7 +227,7 @@ fn bytes_of(document: &Document) -> u64 {
     let texts = [&document.id, &document.text].into_iter().chain(anchors);
     let texts = texts.chain(in_links).chain(out_links);
     // Each text is a string of its own.
-    let own = size_of::<Document>() as u64 + 64;
+    let own = size_of::<EvaluatedDocument>() as u64 + 64;
     own + texts.map(|text| text.len() as u64).sum::<u64>()
 }
 
@@ -217,7 +240,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// A share and its limits: `0.950 [0.912, 0.973]`.
-fn shown(estimate: &Estimate) -> String {
+fn shown(estimate: &ShareEstimate) -> String {
     format!(
         "{:.3} [{:.3}, {:.3}]",
         estimate.value, estimate.low, estimate.high

@@ -1,4 +1,4 @@
-//! An audit without labels: what one method would miss of the true pairs of some documents.
+//! An audit without labels: the recall of one method on the true pairs of a sample of documents.
 //!
 //! A random sample of documents is compared with *every* document of the collection, exactly and
 //! by the method. So a sample sees the pairs it is part of, however rare pairs are; a sample on
@@ -14,45 +14,45 @@ use lookalike::sketch::{SketchValue, Sketcher};
 use lookalike::{Banding, FeatureExtractor, Simhash};
 use serde::Serialize;
 
-use crate::collection::Document;
-use crate::interval::Estimate;
+use crate::document_set::EvaluatedDocument;
+use crate::interval::ShareEstimate;
 use crate::sweep::close_lengths;
 
 /// Draws a sample of documents: those whose ids have the smallest hashes under a seed. The sample
 /// does not depend on the order in which they come.
 #[derive(Debug)]
-pub struct Sampler {
+pub struct DocumentSampler {
     size: usize,
     seed: u64,
-    chosen: BinaryHeap<Chosen>,
+    chosen: BinaryHeap<SampledDocument>,
 }
 
 /// A document of the sample so far, ordered by the hash of its id, then by id and text.
 #[derive(Debug, PartialEq, Eq)]
-struct Chosen {
+struct SampledDocument {
     hash: u64,
-    document: Document,
+    document: EvaluatedDocument,
 }
 
-impl Chosen {
+impl SampledDocument {
     fn key(&self) -> (u64, &str, &str) {
         (self.hash, &self.document.id, &self.document.text)
     }
 }
 
-impl Ord for Chosen {
+impl Ord for SampledDocument {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
 }
 
-impl PartialOrd for Chosen {
+impl PartialOrd for SampledDocument {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Sampler {
+impl DocumentSampler {
     /// A sampler of so many documents.
     #[must_use]
     pub fn new(size: usize, seed: u64) -> Self {
@@ -64,14 +64,14 @@ impl Sampler {
     }
 
     /// Looks at one document.
-    pub fn add(&mut self, document: &Document) {
+    pub fn add(&mut self, document: &EvaluatedDocument) {
         let hash = xxh3_64(document.id.as_bytes(), self.seed);
         let key = (hash, &*document.id, &*document.text);
         let wanted = self.chosen.len() < self.size
             || self.chosen.peek().is_some_and(|last| key < last.key());
         if wanted && self.size > 0 {
             let document = document.clone();
-            self.chosen.push(Chosen { hash, document });
+            self.chosen.push(SampledDocument { hash, document });
             if self.chosen.len() > self.size {
                 self.chosen.pop();
             }
@@ -80,17 +80,17 @@ impl Sampler {
 
     /// The sample, by id.
     #[must_use]
-    pub fn finish(self) -> Vec<Document> {
+    pub fn finish(self) -> Vec<EvaluatedDocument> {
         let chosen = self.chosen.into_iter();
-        let mut sample: Vec<Document> = chosen.map(|chosen| chosen.document).collect();
+        let mut sample: Vec<EvaluatedDocument> = chosen.map(|chosen| chosen.document).collect();
         sample.sort_unstable_by(|a, b| (&a.id, &a.text).cmp(&(&b.id, &b.text)));
         sample
     }
 }
 
-/// When a method proposes a pair.
+/// Condition under which a method proposes a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Rule {
+pub enum ProposalRule {
     /// The sketches share so many keys, those of the bands where there are some.
     Keys(u32, Option<Banding>),
     /// The fingerprints differ in at most so many bits.
@@ -102,7 +102,7 @@ pub enum Rule {
 }
 
 /// One document as the audit sees it.
-struct Seen {
+struct AuditedDocument {
     size: usize,
     bytes: usize,
     keys: Vec<u64>,
@@ -111,31 +111,31 @@ struct Seen {
 }
 
 /// Compares a sample with all documents, one document after another.
-pub struct Audit {
+pub struct RecallAudit {
     extractor: FeatureExtractor,
     sketcher: Sketcher,
-    rule: Rule,
+    rule: ProposalRule,
     threshold: f64,
     lengths: Option<f64>,
     ids: Vec<String>,
-    sample: Vec<Seen>,
+    sample: Vec<AuditedDocument>,
     by_feature: HashMap<u64, Vec<u32>>,
     by_key: HashMap<u64, Vec<u32>>,
     shared: Vec<u32>,
     common_keys: Vec<u32>,
-    tallies: Vec<Tally>,
+    tallies: Vec<AuditTally>,
     documents: u64,
 }
 
-/// What was found around one document of the sample.
+/// Counts for one document of the sample.
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct AuditTally {
     true_pairs: u64,
     found_true: u64,
     proposed: u64,
 }
 
-/// What an audit found out.
+/// Report of an audit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditReport {
     /// Documents in the collection.
@@ -149,30 +149,30 @@ pub struct AuditReport {
     /// Pairs that the method proposes.
     pub proposed: u64,
     /// Share of the true pairs that the method finds, with limits.
-    pub recall: Estimate,
+    pub recall: ShareEstimate,
     /// Share of the proposed pairs that are true: what unverified results would be worth.
-    pub precision: Estimate,
+    pub precision: ShareEstimate,
     /// True pairs in the whole collection, estimated, with limits.
     pub all_true_pairs: (f64, f64, f64),
 }
 
-impl Audit {
+impl RecallAudit {
     /// An audit of a sample, whose ids are distinct. Pairs whose shorter text has less than the
     /// share `lengths` of the longer one's bytes are not proposed.
     #[must_use]
     pub fn new(
         mut extractor: FeatureExtractor,
         sketcher: Sketcher,
-        rule: Rule,
+        rule: ProposalRule,
         threshold: f64,
         lengths: Option<f64>,
-        sample: &[Document],
+        sample: &[EvaluatedDocument],
     ) -> Self {
         let (mut by_feature, mut by_key) = (HashMap::new(), HashMap::new());
         let mut seen = Vec::new();
         for (at, document) in sample.iter().enumerate() {
             let features = extractor.read_with(&document.text, &document.fields);
-            let document = Seen::new(document, &features, &sketcher, rule);
+            let document = AuditedDocument::new(document, &features, &sketcher, rule);
             for &feature in features.set {
                 by_feature
                     .entry(feature)
@@ -193,7 +193,7 @@ impl Audit {
             ids: sample.iter().map(|document| document.id.clone()).collect(),
             shared: vec![0; seen.len()],
             common_keys: vec![0; seen.len()],
-            tallies: vec![Tally::default(); seen.len()],
+            tallies: vec![AuditTally::default(); seen.len()],
             sample: seen,
             by_feature,
             by_key,
@@ -203,10 +203,10 @@ impl Audit {
 
     /// Compares one document of the collection with the sample. Time: its features, and the
     /// documents of the sample that share one, or all of them for fingerprints.
-    pub fn add(&mut self, document: &Document) {
+    pub fn add(&mut self, document: &EvaluatedDocument) {
         self.documents += 1;
         let features = self.extractor.read_with(&document.text, &document.fields);
-        let own = Seen::new(document, &features, &self.sketcher, self.rule);
+        let own = AuditedDocument::new(document, &features, &self.sketcher, self.rule);
         count(&self.by_feature, features.set, &mut self.shared);
         count(&self.by_key, &own.keys, &mut self.common_keys);
         let position = self
@@ -235,22 +235,24 @@ impl Audit {
     /// The report. Limits treat the pairs of one sampled document as one group.
     #[must_use]
     pub fn finish(&self) -> AuditReport {
-        let groups = |pick: fn(&Tally) -> (u64, u64)| {
+        let groups = |pick: fn(&AuditTally) -> (u64, u64)| {
             self.tallies
                 .iter()
                 .map(pick)
                 .filter(|group| group.1 > 0)
                 .collect::<Vec<_>>()
         };
-        let sum = |pick: fn(&Tally) -> u64| self.tallies.iter().map(pick).sum::<u64>();
+        let sum = |pick: fn(&AuditTally) -> u64| self.tallies.iter().map(pick).sum::<u64>();
         AuditReport {
             documents: self.documents,
             sample: self.sample.len() as u64,
             true_pairs: sum(|tally| tally.true_pairs),
             found: sum(|tally| tally.found_true),
             proposed: sum(|tally| tally.proposed),
-            recall: Estimate::clustered(&groups(|tally| (tally.found_true, tally.true_pairs))),
-            precision: Estimate::clustered(&groups(|tally| (tally.found_true, tally.proposed))),
+            recall: ShareEstimate::clustered(&groups(|tally| (tally.found_true, tally.true_pairs))),
+            precision: ShareEstimate::clustered(&groups(|tally| {
+                (tally.found_true, tally.proposed)
+            })),
             all_true_pairs: self.extrapolated(),
         }
     }
@@ -278,18 +280,18 @@ fn count(index: &HashMap<u64, Vec<u32>>, values: &[u64], counts: &mut [u32]) {
     }
 }
 
-impl Seen {
+impl AuditedDocument {
     fn new(
-        document: &Document,
+        document: &EvaluatedDocument,
         features: &lookalike::Features<'_>,
         sketcher: &Sketcher,
-        rule: Rule,
+        rule: ProposalRule,
     ) -> Self {
         let (banding, bits) = match rule {
-            Rule::Keys(_, banding) => (banding, false),
-            Rule::Distance(_) | Rule::KeysAndDistance(..) | Rule::KeysAndDistanceOnSite(..) => {
-                (None, true)
-            }
+            ProposalRule::Keys(_, banding) => (banding, false),
+            ProposalRule::Distance(_)
+            | ProposalRule::KeysAndDistance(..)
+            | ProposalRule::KeysAndDistanceOnSite(..) => (None, true),
         };
         let sketch = sketcher.sketch(features);
         // Henzinger's rule looks at a fingerprint beside its sketch.
@@ -310,8 +312,8 @@ impl Seen {
     }
 }
 
-impl Rule {
-    fn proposes(self, common: u32, a: &Seen, b: &Seen) -> bool {
+impl ProposalRule {
+    fn proposes(self, common: u32, a: &AuditedDocument, b: &AuditedDocument) -> bool {
         let both = a.fingerprint.zip(b.fingerprint);
         let within = |most: u32| both.is_some_and(|(a, b)| (a ^ b).count_ones() <= most);
         let on_two_sites = || a.site.is_some() && b.site.is_some() && a.site != b.site;

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use crate::decimal::shortest_between;
-use crate::interval::{Estimate, f1};
+use crate::interval::{ShareEstimate, f1};
 
-/// What a cut through the scores finds.
+/// Precision and recall at a cut through the scores.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
+pub struct CurvePoint {
     /// The least score that counts; printed, it reads back as itself.
     pub cut: f64,
     /// The same in the words of the sketch, such as `k <= 3`.
@@ -17,27 +17,27 @@ pub struct Point {
     /// Of these, true ones.
     pub correct: u64,
     /// Share of the found pairs that are true.
-    pub precision: Estimate,
+    pub precision: ShareEstimate,
     /// Share of the true pairs that are found.
-    pub recall: Estimate,
+    pub recall: ShareEstimate,
     /// Their harmonic mean.
     pub f1: f64,
 }
 
 /// Precision and recall over the cuts, from the strictest to the loosest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Curve {
+pub struct ScoreCurve {
     /// True pairs in all.
     pub true_pairs: u64,
     /// The points at the cuts that were asked for.
-    pub points: Vec<Point>,
+    pub points: Vec<CurvePoint>,
     /// The point of the largest F1 among all possible cuts; none where nothing was found.
-    pub best: Option<Point>,
+    pub best: Option<CurvePoint>,
     /// Mean of the precision at each true pair in the order of scores, ties taken together.
     pub average_precision: f64,
 }
 
-impl Curve {
+impl ScoreCurve {
     /// The curve of scored pairs: `(score, is it true)`, any order. `true_pairs` counts those
     /// without a score as well. `name` puts a cut into the words of the sketch.
     #[must_use]
@@ -49,9 +49,9 @@ impl Curve {
     ) -> Self {
         scores.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
         let point = |cut: f64, (found, correct): (u64, u64)| {
-            let precision = Estimate::of(correct, found);
-            let recall = Estimate::of(correct, true_pairs);
-            Point {
+            let precision = ShareEstimate::of(correct, found);
+            let recall = ShareEstimate::of(correct, true_pairs);
+            CurvePoint {
                 cut,
                 parameter: name(cut),
                 found,
@@ -61,7 +61,7 @@ impl Curve {
                 recall,
             }
         };
-        let (mut best, mut area, mut sums) = (None::<Point>, 0.0, (0, 0));
+        let (mut best, mut area, mut sums) = (None::<CurvePoint>, 0.0, (0, 0));
         let mut groups = scores.chunk_by(|a, b| a.0 == b.0).peekable();
         while let Some(equal) = groups.next() {
             let correct = equal.iter().filter(|pair| pair.1).count() as u64;
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_curve_by_hand() {
         let scores = vec![(0.9, true), (0.8, false), (0.8, true), (0.1, true)];
-        let curve = Curve::new(scores, 4, &[0.85, 0.8], |cut| cut.to_string());
+        let curve = ScoreCurve::new(scores, 4, &[0.85, 0.8], |cut| cut.to_string());
         let counts: Vec<_> = curve.points.iter().map(|p| (p.found, p.correct)).collect();
         assert_eq!(counts, [(1, 1), (3, 2)]);
         // Precision 1 at the first true pair, 2/3 at the second, 3/4 at the third; one unfound.

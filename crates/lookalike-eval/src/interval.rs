@@ -8,9 +8,9 @@ const Z: f64 = 1.959_964;
 /// A share of successes with Wilson's 95 % limits (E. B. Wilson, JASA 1927).
 ///
 /// They hold for independent trials. Pairs of one family of documents are not independent; where
-/// that matters, [`Estimate::clustered`] widens the limits by the measured design effect.
+/// that matters, [`ShareEstimate::clustered`] widens the limits by the measured design effect.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct ShareEstimate {
     /// The share, in [0, 1]; 0 without trials.
     pub value: f64,
     /// Lower limit.
@@ -19,7 +19,7 @@ pub struct Estimate {
     pub high: f64,
 }
 
-impl Estimate {
+impl ShareEstimate {
     /// Of so many trials, so many successes. Without trials nothing is known: limits 0 and 1.
     #[must_use]
     pub fn of(successes: u64, trials: u64) -> Self {
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn wilson_by_hand() {
         // 8 of 10: the published example of Wilson limits is 0.490 to 0.943.
-        let found = Estimate::of(8, 10);
+        let found = ShareEstimate::of(8, 10);
         assert!((found.low - 0.4902).abs() < 5e-4 && (found.high - 0.9433).abs() < 5e-4);
-        let none = Estimate::of(0, 0);
+        let none = ShareEstimate::of(0, 0);
         assert_eq!((none.low, none.high), (0.0, 1.0));
-        let all = Estimate::of(100, 100);
+        let all = ShareEstimate::of(100, 100);
         assert!(all.low > 0.96 && all.high == 1.0);
     }
 
@@ -102,7 +102,10 @@ mod tests {
         let together: Vec<(u64, u64)> =
             (0..20).map(|i| (if i < 16 { 10 } else { 0 }, 10)).collect();
         let alone: Vec<(u64, u64)> = (0..200).map(|i| (u64::from(i < 160), 1)).collect();
-        let (wide, narrow) = (Estimate::clustered(&together), Estimate::clustered(&alone));
+        let (wide, narrow) = (
+            ShareEstimate::clustered(&together),
+            ShareEstimate::clustered(&alone),
+        );
         assert_eq!(wide.value, narrow.value);
         assert!(wide.high - wide.low > 2.0 * (narrow.high - narrow.low));
     }

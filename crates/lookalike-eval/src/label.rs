@@ -1,4 +1,4 @@
-//! Labels: what people say of pairs, or clusters that are known.
+//! Labels: judgements of people on pairs, or known clusters.
 //!
 //! Three kinds of JSON lines, one kind a file: `{"a":..,"b":..,"label":..}` with a number, true,
 //! false, or null for what nobody could tell; `{"id":..,"cluster":..}`; and the CORE benchmark's
@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::collection::Collection;
-use crate::draw::Stratum;
-use crate::strata::{MixedStrata, Strata};
+use crate::document_set::DocumentSet;
+use crate::stratified_labels::{MixedStrata, StratifiedLabels};
+use crate::stratified_sample::PairStratum;
 
 /// The label of a pair of positions, a < b.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,9 +25,9 @@ pub struct PairLabel {
     pub grade: Option<f64>,
 }
 
-/// What a file of labels says about a collection.
+/// The labels of a document set.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Labels {
+pub enum LabelSet {
     /// Graded pairs, by position; every other pair is unlabelled and does not count.
     Pairs(Vec<PairLabel>),
     /// The cluster of each document; documents without a label are alone.
@@ -36,8 +36,9 @@ pub enum Labels {
     Duplicates(BTreeMap<u32, BTreeSet<u32>>),
 }
 
-/// Why labels cannot be used. Lines are counted from 1.
+/// Labels that cannot be used. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum LabelError {
     /// A line is no label.
     #[error(
@@ -46,20 +47,17 @@ pub enum LabelError {
     Line {
         /// Its number.
         line: usize,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
     /// An id that no document has.
-    #[error(
-        "labels, line {line}: no document has the id {id:?} ({count} labels name unknown ids): \
-         give the documents that were labelled, or name the field of the ids with --id"
-    )]
+    #[error("labels, line {line}: no document has the id {id:?} ({count} labels name unknown ids)")]
     UnknownId {
         /// The first line with one.
         line: usize,
         /// The id.
         id: String,
-        /// How many ids are unknown.
+        /// Number of unknown ids.
         count: usize,
     },
     /// Two lines contradict each other.
@@ -69,16 +67,13 @@ pub enum LabelError {
         first: usize,
         /// The later line.
         second: usize,
-        /// What they say.
+        /// Description of both.
         what: String,
     },
     /// Precision and recall need both classes.
-    #[error(
-        "all {count} labels are {class}: precision and recall need true and false pairs; \
-         label some of the other kind, or move the border with --positive"
-    )]
+    #[error("all {count} labels are {class}, but precision and recall need true and false pairs")]
     OneClass {
-        /// How many labels are known.
+        /// Number of known labels.
         count: usize,
         /// The class they are in.
         class: &'static str,
@@ -101,13 +96,13 @@ fn id_of(value: &Value) -> Option<String> {
 }
 
 /// Reads lines of one kind.
-struct Reader<'a> {
-    collection: &'a Collection,
+struct LabelReader<'a> {
+    collection: &'a DocumentSet,
     unknown: Option<(usize, String)>,
     unknown_count: usize,
 }
 
-impl Reader<'_> {
+impl LabelReader<'_> {
     fn position(&mut self, line: usize, value: Option<&Value>) -> Result<Option<u32>, LabelError> {
         let id = value.and_then(id_of).ok_or_else(|| LabelError::Line {
             line,
@@ -133,12 +128,12 @@ impl Reader<'_> {
     }
 }
 
-impl Labels {
+impl LabelSet {
     /// Reads the labels of a collection.
     ///
     /// # Errors
     /// [`LabelError`], with the line.
-    pub fn parse(text: &str, collection: &Collection) -> Result<Self, LabelError> {
+    pub fn parse(text: &str, collection: &DocumentSet) -> Result<Self, LabelError> {
         let lines: Vec<(usize, Value)> = text
             .lines()
             .enumerate()
@@ -162,19 +157,22 @@ impl Labels {
     }
 }
 
-/// The bands of labels whose pairs were drawn by [`crate::draw()`], grades from `positive` on being
+/// The bands of labels whose pairs were drawn by [`crate::stratified_sample()`], grades from `positive` on being
 /// true; none when no line names a band.
 ///
 /// # Errors
 /// [`LabelError`] for a line that names none beside others that do, and for bands of two samples.
-pub fn strata(text: &str, positive: f64) -> Result<Option<Strata>, LabelError> {
-    let mut labels: BTreeMap<(String, String), (Stratum, Option<bool>)> = BTreeMap::new();
+pub fn stratified_labels(
+    text: &str,
+    positive: f64,
+) -> Result<Option<StratifiedLabels>, LabelError> {
+    let mut labels: BTreeMap<(String, String), (PairStratum, Option<bool>)> = BTreeMap::new();
     let mut without = None;
     for (at, line) in text.lines().enumerate() {
         let Ok(value) = serde_json::from_str::<Value>(line) else {
             continue;
         };
-        let band = value.get("stratum").map(Stratum::deserialize);
+        let band = value.get("stratum").map(PairStratum::deserialize);
         let (Some(Ok(band)), Some(a), Some(b)) = (
             band,
             value.get("a").and_then(id_of),
@@ -198,20 +196,20 @@ pub fn strata(text: &str, positive: f64) -> Result<Option<Strata>, LabelError> {
         }),
         None => {
             let labels = labels.values().map(|(band, grade)| (band, *grade));
-            Ok(Some(Strata::new(labels)?))
+            Ok(Some(StratifiedLabels::new(labels)?))
         }
     }
 }
 
-fn reader(collection: &Collection) -> Reader<'_> {
-    Reader {
+fn reader(collection: &DocumentSet) -> LabelReader<'_> {
+    LabelReader {
         collection,
         unknown: None,
         unknown_count: 0,
     }
 }
 
-fn pairs(lines: &[(usize, Value)], collection: &Collection) -> Result<Labels, LabelError> {
+fn pairs(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {
     let mut reader = reader(collection);
     let mut grades: BTreeMap<(u32, u32), (usize, Option<f64>)> = BTreeMap::new();
     for (line, value) in lines {
@@ -252,10 +250,10 @@ fn pairs(lines: &[(usize, Value)], collection: &Collection) -> Result<Labels, La
     }
     reader.finish()?;
     let label = |((a, b), (_, grade))| PairLabel { a, b, grade };
-    Ok(Labels::Pairs(grades.into_iter().map(label).collect()))
+    Ok(LabelSet::Pairs(grades.into_iter().map(label).collect()))
 }
 
-fn clusters(lines: &[(usize, Value)], collection: &Collection) -> Result<Labels, LabelError> {
+fn clusters(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {
     let mut reader = reader(collection);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
     let mut named: BTreeMap<u32, (usize, String)> = BTreeMap::new();
@@ -284,10 +282,10 @@ fn clusters(lines: &[(usize, Value)], collection: &Collection) -> Result<Labels,
     for (position, (_, name)) in named {
         clusters[position as usize] = *names.entry(name).or_insert(position);
     }
-    Ok(Labels::Clusters(clusters))
+    Ok(LabelSet::Clusters(clusters))
 }
 
-fn duplicates(lines: &[(usize, Value)], collection: &Collection) -> Result<Labels, LabelError> {
+fn duplicates(lines: &[(usize, Value)], collection: &DocumentSet) -> Result<LabelSet, LabelError> {
     let mut reader = reader(collection);
     let mut all: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for (line, value) in lines {
@@ -307,7 +305,7 @@ fn duplicates(lines: &[(usize, Value)], collection: &Collection) -> Result<Label
         }
     }
     reader.finish()?;
-    Ok(Labels::Duplicates(all))
+    Ok(LabelSet::Duplicates(all))
 }
 
 /// Two positions, a < b, and whether they are near-duplicates.

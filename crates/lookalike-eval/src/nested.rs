@@ -1,4 +1,4 @@
-//! What a choice among many settings is worth on labels that had no say in it.
+//! The accuracy to expect of the best of many settings on labels that had no part in the choice.
 //!
 //! The best of many settings and cuts, measured on the labels by which it was chosen, flatters: the more there was to
 //! choose from, the more. Here the whole choice, of settings and of cuts, is made again on four fifths of the labels and
@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use lookalike::hash::{splitmix64, xxh3_64};
 use serde::Serialize;
 
-use crate::collection::Collection;
+use crate::conjunctive_rule::{JudgedScores, SettingScores, best_cuts, passes};
+use crate::document_set::DocumentSet;
 use crate::interval::f1;
 use crate::label::JudgedPair;
-use crate::two_tests::{JudgedScores, Scores, best_cuts, passes};
 
 /// Parts of the labels.
 const FOLDS: usize = 5;
@@ -24,12 +24,12 @@ const DRAWS: usize = 1000;
 /// Labels times cuts times combinations that are tried at most: some ten seconds.
 const MOST_STEPS: u64 = 10_000_000_000;
 
-/// What to expect of a choice among some settings on other labels.
+/// Expected accuracy of a choice among settings on other labels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Expectation {
+pub struct ExpectedAccuracy {
     /// Among what was chosen, in words.
     pub choice: String,
-    /// How many settings, or combinations of two.
+    /// Number of settings, or of combinations of two.
     pub settings: usize,
     /// Families of labelled pairs; each pair is one where documents connect nearly all.
     pub families: usize,
@@ -46,12 +46,12 @@ pub struct Expectation {
 }
 
 /// Labelled pairs by family.
-struct Families {
+struct LabelFamilies {
     of_pair: Vec<usize>,
     count: usize,
 }
 
-impl Families {
+impl LabelFamilies {
     /// Pairs that are connected by documents; each pair alone where that leaves fewer families than parts.
     fn new(judged: &[JudgedPair]) -> Self {
         let mut parents: HashMap<u32, u32> = HashMap::new();
@@ -85,7 +85,7 @@ impl Families {
 
     /// The part of each pair: families from the largest to the smallest, of equals by the hash of their first pair's ids,
     /// each to the part that has the fewest pairs.
-    fn folds(&self, collection: &Collection, judged: &[JudgedPair], seed: u64) -> Vec<usize> {
+    fn folds(&self, collection: &DocumentSet, judged: &[JudgedPair], seed: u64) -> Vec<usize> {
         let mut families = vec![(0_usize, u64::MAX); self.count];
         for (&family, &(a, b, _)) in self.of_pair.iter().zip(judged) {
             let ids = format!("{}\n{}", collection.id(a), collection.id(b));
@@ -106,9 +106,9 @@ impl Families {
 
 /// Found pairs, correct ones, true ones.
 #[derive(Clone, Copy, Default)]
-struct Tally([f64; 3]);
+struct FoldTally([f64; 3]);
 
-impl Tally {
+impl FoldTally {
     fn add(&mut self, other: Self) {
         for (own, other) in self.0.iter_mut().zip(other.0) {
             *own += other;
@@ -122,16 +122,16 @@ impl Tally {
     }
 }
 
-/// What was chosen: whether a pair passes.
-type Chosen<'s> = Box<dyn Fn(usize) -> bool + 's>;
+/// The chosen rule: tells whether a pair passes.
+type ChosenRule<'s> = Box<dyn Fn(usize) -> bool + 's>;
 /// Chooses on the pairs that count.
-type Choose<'c, 's> = &'c dyn Fn(&dyn Fn(usize) -> bool) -> Chosen<'s>;
+type ChooseRule<'c, 's> = &'c dyn Fn(&dyn Fn(usize) -> bool) -> ChosenRule<'s>;
 
 impl JudgedScores {
-    /// What to expect of the best setting of each sketch, of the best of all, and, where `together`, of the best two tests.
+    /// Expected accuracy of the best setting of each sketch, of the best of all, and, where `together`, of the best two tests.
     #[must_use]
-    pub fn expectations(&self, together: bool) -> Vec<Expectation> {
-        let mut groups: Vec<(String, Vec<&Scores>)> = Vec::new();
+    pub fn expectations(&self, together: bool) -> Vec<ExpectedAccuracy> {
+        let mut groups: Vec<(String, Vec<&SettingScores>)> = Vec::new();
         for scores in &self.all {
             let sketch = scores.setting.scheme.sketch.to_string();
             match groups.iter_mut().find(|group| group.0 == sketch) {
@@ -142,11 +142,11 @@ impl JudgedScores {
         if groups.len() > 1 {
             groups.push(("any".to_owned(), self.all.iter().collect()));
         }
-        let single = |(choice, settings): &(String, Vec<&Scores>)| {
+        let single = |(choice, settings): &(String, Vec<&SettingScores>)| {
             let choose = |counts: &dyn Fn(usize) -> bool| self.choose_one(settings, counts);
             self.expectation(choice.clone(), settings.len(), &choose)
         };
-        let mut all: Vec<Expectation> = groups.iter().map(single).collect();
+        let mut all: Vec<ExpectedAccuracy> = groups.iter().map(single).collect();
         let pairs = self.combinations();
         let labels = self.truth.len() as u64;
         let steps = pairs.len() as u64 * labels * labels.min(256) * FOLDS as u64 * REPEATS;
@@ -159,9 +159,9 @@ impl JudgedScores {
 
     fn choose_one<'s>(
         &'s self,
-        settings: &[&'s Scores],
+        settings: &[&'s SettingScores],
         counts: &dyn Fn(usize) -> bool,
-    ) -> Chosen<'s> {
+    ) -> ChosenRule<'s> {
         let mut best = (0.0, f64::INFINITY, None);
         for &scores in settings {
             let (f1, cut) = self.best_cut(scores, counts);
@@ -174,7 +174,7 @@ impl JudgedScores {
     }
 
     /// The cut of the largest F1 over the pairs that count, and that F1.
-    fn best_cut(&self, scores: &Scores, counts: &dyn Fn(usize) -> bool) -> (f64, f64) {
+    fn best_cut(&self, scores: &SettingScores, counts: &dyn Fn(usize) -> bool) -> (f64, f64) {
         let trues = (0..self.truth.len())
             .filter(|&at| self.truth[at] && counts(at))
             .count();
@@ -203,7 +203,7 @@ impl JudgedScores {
         &'s self,
         pairs: &[(usize, usize)],
         counts: &dyn Fn(usize) -> bool,
-    ) -> Chosen<'s> {
+    ) -> ChosenRule<'s> {
         let mut best = (0.0, None);
         for &(first, second) in pairs {
             let (first, second) = (&self.all[first], &self.all[second]);
@@ -222,10 +222,10 @@ impl JudgedScores {
         &'s self,
         choice: String,
         settings: usize,
-        choose: Choose<'_, 's>,
-    ) -> Expectation {
-        let families = Families::new(&self.judged);
-        let mut by_family = vec![vec![Tally::default(); families.count]; REPEATS as usize];
+        choose: ChooseRule<'_, 's>,
+    ) -> ExpectedAccuracy {
+        let families = LabelFamilies::new(&self.judged);
+        let mut by_family = vec![vec![FoldTally::default(); families.count]; REPEATS as usize];
         for (repeat, tallies) in by_family.iter_mut().enumerate() {
             let folds = families.folds(&self.names, &self.judged, repeat as u64);
             for fold in 0..FOLDS {
@@ -233,7 +233,7 @@ impl JudgedScores {
                 for at in (0..self.truth.len()).filter(|&at| folds[at] == fold) {
                     let (found, is_true) = (chosen(at), self.truth[at]);
                     let number = |yes: bool| f64::from(u8::from(yes));
-                    tallies[families.of_pair[at]].add(Tally([
+                    tallies[families.of_pair[at]].add(FoldTally([
                         number(found),
                         number(found && is_true),
                         number(is_true),
@@ -243,7 +243,7 @@ impl JudgedScores {
         }
         let mean = |drawn: &[usize]| {
             let shares = by_family.iter().map(|tallies| {
-                let mut sum = Tally::default();
+                let mut sum = FoldTally::default();
                 drawn.iter().for_each(|&family| sum.add(tallies[family]));
                 sum.shares()
             });
@@ -266,7 +266,7 @@ impl JudgedScores {
             })
             .collect();
         draws.sort_by(f64::total_cmp);
-        Expectation {
+        ExpectedAccuracy {
             choice,
             settings,
             families: families.count,

@@ -5,20 +5,20 @@ use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
 
 use crate::plot;
-use crate::sweep::{Sweep, SweepRow, Wish};
+use crate::sweep::{AccuracyTarget, SweepResult, SweepRow};
 
 const TEMPLATE: &str = include_str!("page/template.html");
 const STYLE: &str = include_str!("page/page.css");
 
-/// What stands above the results.
+/// The head of the page.
 #[derive(Debug, Clone, Serialize)]
 pub struct PageHead {
     /// The command line that made the page.
     pub command: String,
-    /// What counts as true, in words.
+    /// The definition of true pairs, in words.
     pub truth: String,
-    /// What was wished for.
-    pub wish: Wish,
+    /// The target.
+    pub target: AccuracyTarget,
 }
 
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ struct RowView<'a> {
 ///
 /// # Errors
 /// When the template fails, which a test rules out for every sweep.
-pub fn render(sweep: &Sweep, head: &PageHead) -> Result<String, minijinja::Error> {
+pub fn render(sweep: &SweepResult, head: &PageHead) -> Result<String, minijinja::Error> {
     let mut environment = Environment::empty();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_filter("share", |value: f64| format!("{value:.3}"));
@@ -68,13 +68,13 @@ pub fn render(sweep: &Sweep, head: &PageHead) -> Result<String, minijinja::Error
         sweep => Value::from(Serde(sweep)),
         rows => Value::from(Serde(rows)),
         plots => plots,
-        advice => Value::from(Serde(sweep.advice(head.wish))),
-        best => Value::from(Serde(sweep.best(head.wish))),
+        recommendations => Value::from(Serde(sweep.recommendations(head.target))),
+        best => Value::from(Serde(sweep.best(head.target))),
         sensitivity => Value::from(Serde(sweep.sensitivity())),
     })
 }
 
-/// What is on the axis of the cuts, by the first word of a cut.
+/// Name of the axis of the cuts, by the first word of a cut.
 fn axis_name(parameter: &str) -> &'static str {
     match parameter.split(' ').next() {
         Some("k") => "largest distance in bits",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::curve::Curve;
+use crate::curve::ScoreCurve;
 
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 240.0;
@@ -16,7 +16,11 @@ const LABELS: usize = 13;
 
 /// Precision and recall over the points of a curve, with their limits of confidence as bands. The axis of the cuts has the
 /// name `x_name` and the labels `x_labels`.
-pub(crate) fn precision_and_recall(curve: &Curve, x_name: &str, x_labels: &[String]) -> String {
+pub(crate) fn precision_and_recall(
+    curve: &ScoreCurve,
+    x_name: &str,
+    x_labels: &[String],
+) -> String {
     let count = curve.points.len();
     let x = |at: usize| LEFT + (WIDTH - LEFT - RIGHT) * at as f64 / (count.max(2) - 1) as f64;
     let y = |share: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - share);

@@ -1,21 +1,13 @@
 //! Scores of pairs: every pair of a collection whose sketches are alike enough.
 
 mod join;
+mod scored_pair;
 
 use lookalike::intersection_size;
 pub use lookalike::resemblance::SetMeasure;
 use lookalike::sketch::SketchValue;
 
-/// A pair of positions, a < b, with the score of its sketches.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scored {
-    /// The smaller position.
-    pub a: u32,
-    /// The larger position.
-    pub b: u32,
-    /// [`SketchValue::score`]; larger is more alike.
-    pub score: f64,
-}
+pub use scored_pair::ScoredPair;
 
 /// The score of two sketches: their own, but for other measures of sets. In [0, 1] for sets.
 #[must_use]
@@ -34,7 +26,7 @@ pub fn score(measure: SetMeasure, a: &SketchValue, b: &SketchValue) -> f64 {
 /// Sets are joined by prefixes, hashes by their keys; fingerprints and signatures are compared
 /// each with each, which takes n^2 / 2 comparisons of some nanoseconds.
 #[must_use]
-pub fn scored_pairs(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> {
+pub fn scored_pairs(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredPair> {
     let kind = sketches.iter().flatten().next();
     let mut pairs = match kind {
         None => Vec::new(),
@@ -47,7 +39,7 @@ pub fn scored_pairs(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored>
     pairs
 }
 
-fn fingerprints(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> {
+fn fingerprints(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredPair> {
     let bits_of = |(at, sketch): (usize, &Option<SketchValue>)| match sketch {
         Some(SketchValue::Bits(value, bits)) => Some((at as u32, value.0, *bits)),
         _ => None,
@@ -68,7 +60,7 @@ fn fingerprints(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> {
             let distance = (value ^ all[y].1).count_ones();
             if distance <= radius {
                 let score = f64::from(bits - distance);
-                pairs.push(Scored {
+                pairs.push(ScoredPair {
                     a,
                     b: all[y].0,
                     score,
@@ -79,7 +71,7 @@ fn fingerprints(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> {
     pairs
 }
 
-fn signatures(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> {
+fn signatures(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredPair> {
     let places_of = |(at, sketch): (usize, &Option<SketchValue>)| match sketch {
         Some(SketchValue::Places(places)) => Some((at as u32, places.to_vec())),
         _ => None,
@@ -91,7 +83,7 @@ fn signatures(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> {
             let equal: u32 = own.iter().zip(other).map(|(a, b)| u32::from(a == b)).sum();
             let score = f64::from(equal) / own.len() as f64;
             if score >= least {
-                pairs.push(Scored {
+                pairs.push(ScoredPair {
                     a: *a,
                     b: *b,
                     score,

@@ -12,20 +12,20 @@ use lookalike::sketch::{SketchValue, Sketcher};
 use lookalike::{FeatureExtractor, Scheme, Sketch, Terms, TermsBuilder};
 use serde::Serialize;
 
-use crate::collection::Collection;
-use crate::curve::{Curve, Point};
-use crate::score::{Scored, SetMeasure, score, scored_pairs};
+use crate::curve::{CurvePoint, ScoreCurve};
+use crate::document_set::DocumentSet;
+use crate::score::{ScoredPair, SetMeasure, score, scored_pairs};
 
-/// What is true.
+/// The true pairs.
 #[derive(Debug, Clone)]
-pub enum Truth {
+pub enum GroundTruth {
     /// Only these pairs count: a < b, and whether they are near-duplicates.
     Judged(Vec<(u32, u32, bool)>),
     /// These pairs are the near-duplicates, all others are not; ascending.
     Complete(Vec<(u32, u32)>),
 }
 
-impl Truth {
+impl GroundTruth {
     /// Number of true pairs.
     #[must_use]
     pub fn true_pairs(&self) -> u64 {
@@ -37,9 +37,9 @@ impl Truth {
 
     /// Every pair whose exact resemblance under `scheme` is at least `threshold`.
     #[must_use]
-    pub fn exact(collection: &Collection, scheme: &Scheme, threshold: f64) -> Self {
+    pub fn exact(collection: &DocumentSet, scheme: &Scheme, threshold: f64) -> Self {
         let scheme = scheme.features_only();
-        let tokens = Tokens::new(collection, &scheme);
+        let tokens = DocumentTokens::new(collection, &scheme);
         let sketches = tokens.sketches(&scheme);
         let pairs = scored_pairs(&sketches, threshold);
         Self::Complete(pairs.into_iter().map(|pair| (pair.a, pair.b)).collect())
@@ -48,17 +48,17 @@ impl Truth {
 
 /// A scheme and how its sketches are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Setting {
+pub struct SweepSetting {
     /// The scheme.
     pub scheme: Scheme,
-    /// Measure of sets; other sketches have their own. Only [`Truth::Judged`] can be held against
+    /// Measure of sets; other sketches have their own. Only [`GroundTruth::Judged`] can be held against
     /// another one than resemblance.
     pub measure: SetMeasure,
     /// Second test (M13A): least share of the longer text's bytes that the shorter one has.
     pub lengths: Option<f64>,
 }
 
-impl From<Scheme> for Setting {
+impl From<Scheme> for SweepSetting {
     fn from(scheme: Scheme) -> Self {
         Self {
             scheme,
@@ -68,9 +68,9 @@ impl From<Scheme> for Setting {
     }
 }
 
-impl Setting {
-    /// Whether the lengths of two documents let them be a pair.
-    pub(crate) fn allows(&self, collection: &Collection, a: u32, b: u32) -> bool {
+impl SweepSetting {
+    /// Tells whether the lengths of two documents allow them to be a pair.
+    pub(crate) fn allows(&self, collection: &DocumentSet, a: u32, b: u32) -> bool {
         let length = |at| collection.text(at).len();
         close_lengths(self.lengths, length(a), length(b))
     }
@@ -113,9 +113,9 @@ impl Setting {
 /// One setting, measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepRow {
-    /// What the features are: shingle, weight and what else differs, in words.
+    /// The features in words: shingle, weight and other differences.
     pub features: String,
-    /// How they weigh.
+    /// The weight of the features.
     pub weight: String,
     /// The sketch.
     pub sketch: String,
@@ -126,12 +126,12 @@ pub struct SweepRow {
     /// Documents without a sketch.
     pub without_sketch: u64,
     /// Precision and recall over the cuts.
-    pub curve: Curve,
+    pub curve: ScoreCurve,
 }
 
 /// The results of all settings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Sweep {
+pub struct SweepResult {
     /// Documents compared.
     pub documents: u64,
     /// True pairs among them.
@@ -140,16 +140,16 @@ pub struct Sweep {
     pub rows: Vec<SweepRow>,
 }
 
-/// What the user wants at least.
+/// Least precision and recall that the user accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Wish {
+pub struct AccuracyTarget {
     /// Least precision, in [0, 1].
     pub precision: f64,
     /// Least recall, in [0, 1].
     pub recall: f64,
 }
 
-impl Wish {
+impl AccuracyTarget {
     fn is_met(&self, precision: f64, recall: f64) -> bool {
         precision >= self.precision && recall >= self.recall
     }
@@ -157,40 +157,40 @@ impl Wish {
 
 /// A setting and a cut, chosen on the data that its figures are of.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Advice {
+pub struct Recommendation {
     /// Position of its row.
     pub row: usize,
-    /// What the features are, how they weigh, the sketch.
+    /// The features, their weight and the sketch.
     pub setting: String,
-    /// Mean bytes of a document's sketch: what makes it cheap.
+    /// Mean bytes of a document's sketch: the cost.
     pub bytes: f64,
     /// The cut.
-    pub point: Point,
-    /// Whether the lower limits of confidence fulfil the wish as well.
+    pub point: CurvePoint,
+    /// True if the lower confidence limits reach the target as well.
     pub is_sure: bool,
 }
 
-impl Advice {
-    fn new(at: usize, row: &SweepRow, point: Point, wish: Wish) -> Self {
+impl Recommendation {
+    fn new(at: usize, row: &SweepRow, point: CurvePoint, target: AccuracyTarget) -> Self {
         Self {
             row: at,
             setting: format!("{} of {} weighted {}", row.sketch, row.features, row.weight),
             bytes: row.bytes,
-            is_sure: wish.is_met(point.precision.low, point.recall.low),
+            is_sure: target.is_met(point.precision.low, point.recall.low),
             point,
         }
     }
 }
 
 /// The words of all documents, as hashes: made once, used by every setting.
-pub(crate) struct Tokens<'a> {
-    collection: &'a Collection,
+pub(crate) struct DocumentTokens<'a> {
+    collection: &'a DocumentSet,
     words: Scheme,
     hashes: Vec<Vec<u64>>,
 }
 
-impl<'a> Tokens<'a> {
-    pub(crate) fn new(collection: &'a Collection, scheme: &Scheme) -> Self {
+impl<'a> DocumentTokens<'a> {
+    pub(crate) fn new(collection: &'a DocumentSet, scheme: &Scheme) -> Self {
         let words = Scheme {
             shingle: lookalike::Shingle::words(1).unwrap_or_default(),
             ..scheme.features_only()
@@ -206,7 +206,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Whether these words are those of the scheme.
+    /// Tells whether these words are those of the scheme.
     pub(crate) fn fit(&self, scheme: &Scheme) -> bool {
         let own = Scheme {
             shingle: scheme.shingle,
@@ -267,8 +267,8 @@ impl<'a> Tokens<'a> {
 /// The sketches of all documents under a scheme, with a table of terms of this collection where
 /// the scheme needs one.
 #[must_use]
-pub fn sketches_of(collection: &Collection, scheme: &Scheme) -> Vec<Option<SketchValue>> {
-    Tokens::new(collection, scheme).sketches(scheme)
+pub fn sketches_of(collection: &DocumentSet, scheme: &Scheme) -> Vec<Option<SketchValue>> {
+    DocumentTokens::new(collection, scheme).sketches(scheme)
 }
 
 /// The cuts that a curve is shown at: distances 0 to `most_bits`, numbers of hashes, or shares.
@@ -322,21 +322,21 @@ fn mean_bytes(sketches: &[Option<SketchValue>], sketch: Sketch) -> f64 {
     sum / count.max(1) as f64
 }
 
-/// Whether the shorter of two lengths is at least this share of the longer.
+/// Tells whether the shorter of two lengths is at least this share of the longer.
 pub(crate) fn close_lengths(least: Option<f64>, a: usize, b: usize) -> bool {
     least.is_none_or(|share| a.min(b) as f64 >= share * a.max(b) as f64)
 }
 
 /// The scores that count, each with its truth.
 fn judge(
-    truth: &Truth,
+    truth: &GroundTruth,
     sketches: &[Option<SketchValue>],
     measure: SetMeasure,
     least: f64,
     close: impl Fn(u32, u32) -> bool,
 ) -> Vec<(f64, bool)> {
     match truth {
-        Truth::Judged(pairs) => pairs
+        GroundTruth::Judged(pairs) => pairs
             .iter()
             .filter(|pair| close(pair.0, pair.1))
             .filter_map(|&(a, b, is_true)| {
@@ -345,8 +345,8 @@ fn judge(
                 Some((score(measure, a, b), is_true)).filter(|pair| pair.0 > 0.0)
             })
             .collect(),
-        Truth::Complete(pairs) => {
-            let is_true = |pair: &Scored| pairs.binary_search(&(pair.a, pair.b)).is_ok();
+        GroundTruth::Complete(pairs) => {
+            let is_true = |pair: &ScoredPair| pairs.binary_search(&(pair.a, pair.b)).is_ok();
             let found = scored_pairs(sketches, least);
             found
                 .iter()
@@ -357,14 +357,14 @@ fn judge(
     }
 }
 
-fn row(tokens: &Tokens<'_>, setting: &Setting, truth: &Truth) -> SweepRow {
+fn row(tokens: &DocumentTokens<'_>, setting: &SweepSetting, truth: &GroundTruth) -> SweepRow {
     let scheme = &setting.scheme;
     let sketches = tokens.sketches(scheme);
     // Judged pairs show what lies far out as well; all pairs of a collection within a large
     // distance would be nearly all pairs.
     let most_bits = match truth {
-        Truth::Judged(_) => 24,
-        Truth::Complete(_) => 12,
+        GroundTruth::Judged(_) => 24,
+        GroundTruth::Complete(_) => 12,
     };
     let cuts = cuts(
         scheme.sketch,
@@ -381,7 +381,7 @@ fn row(tokens: &Tokens<'_>, setting: &Setting, truth: &Truth) -> SweepRow {
         scheme: scheme.to_string(),
         bytes: mean_bytes(&sketches, scheme.sketch),
         without_sketch: sketches.iter().filter(|sketch| sketch.is_none()).count() as u64,
-        curve: Curve::new(scores, truth.true_pairs(), &cuts, name),
+        curve: ScoreCurve::new(scores, truth.true_pairs(), &cuts, name),
     }
 }
 
@@ -389,16 +389,16 @@ fn row(tokens: &Tokens<'_>, setting: &Setting, truth: &Truth) -> SweepRow {
 /// not depend on the threads.
 #[must_use]
 pub fn sweep(
-    collection: &Collection,
-    settings: &[Setting],
-    truth: &Truth,
+    collection: &DocumentSet,
+    settings: &[SweepSetting],
+    truth: &GroundTruth,
     threads: usize,
     done: impl Fn(usize) + Sync,
-) -> Sweep {
-    let mut tokens: Vec<Tokens<'_>> = Vec::new();
-    for Setting { scheme, .. } in settings {
+) -> SweepResult {
+    let mut tokens: Vec<DocumentTokens<'_>> = Vec::new();
+    for SweepSetting { scheme, .. } in settings {
         if tokens.iter().all(|tokens| !tokens.fit(scheme)) {
-            tokens.push(Tokens::new(collection, scheme));
+            tokens.push(DocumentTokens::new(collection, scheme));
         }
     }
     let next = AtomicUsize::new(0);
@@ -420,25 +420,26 @@ pub fn sweep(
         });
     });
     let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Sweep {
+    SweepResult {
         documents: collection.len() as u64,
         true_pairs: truth.true_pairs(),
         rows: rows.into_values().collect(),
     }
 }
 
-impl Sweep {
+impl SweepResult {
     /// Settings that fulfil the wish, the cheapest first: of each row the cut of the largest F1
     /// among those that do. Of equally cheap ones that with the larger F1 comes first.
     #[must_use]
-    pub fn advice(&self, wish: Wish) -> Vec<Advice> {
+    pub fn recommendations(&self, target: AccuracyTarget) -> Vec<Recommendation> {
         let of_row = |(at, row): (usize, &SweepRow)| {
             let points = row.curve.points.iter().chain(&row.curve.best);
-            let good = points.filter(|p| wish.is_met(p.precision.value, p.recall.value));
+            let good = points.filter(|p| target.is_met(p.precision.value, p.recall.value));
             let point = good.max_by(|a, b| a.f1.total_cmp(&b.f1))?.clone();
-            Some(Advice::new(at, row, point, wish))
+            Some(Recommendation::new(at, row, point, target))
         };
-        let mut all: Vec<Advice> = self.rows.iter().enumerate().filter_map(of_row).collect();
+        let mut all: Vec<Recommendation> =
+            self.rows.iter().enumerate().filter_map(of_row).collect();
         all.sort_by(|a, b| {
             let by_cost = a.bytes.total_cmp(&b.bytes);
             by_cost.then(b.point.f1.total_cmp(&a.point.f1))
@@ -448,23 +449,23 @@ impl Sweep {
 
     /// The setting and cut of the largest F1, whatever is wished; the first of equals.
     #[must_use]
-    pub fn best(&self, wish: Wish) -> Option<Advice> {
+    pub fn best(&self, target: AccuracyTarget) -> Option<Recommendation> {
         let points = self.rows.iter().enumerate();
         let points = points.filter_map(|(at, row)| Some((at, row, row.curve.best.as_ref()?)));
-        let mut best: Option<(usize, &SweepRow, &Point)> = None;
+        let mut best: Option<(usize, &SweepRow, &CurvePoint)> = None;
         for (at, row, point) in points {
             if best.is_none_or(|(.., best)| point.f1 > best.f1) {
                 best = Some((at, row, point));
             }
         }
-        best.map(|(at, row, point)| Advice::new(at, row, point.clone(), wish))
+        best.map(|(at, row, point)| Recommendation::new(at, row, point.clone(), target))
     }
 
     /// M13E: for each sketch and cut, the smallest and largest precision and recall over all
     /// features and weights; sketches of one setting have no say.
     #[must_use]
-    pub fn sensitivity(&self) -> Vec<Sensitivity> {
-        let mut all: BTreeMap<(&str, usize), Vec<&Point>> = BTreeMap::new();
+    pub fn sensitivity(&self) -> Vec<FeatureSensitivity> {
+        let mut all: BTreeMap<(&str, usize), Vec<&CurvePoint>> = BTreeMap::new();
         for row in &self.rows {
             for (at, point) in row.curve.points.iter().enumerate() {
                 all.entry((&row.sketch, at)).or_default().push(point);
@@ -477,7 +478,7 @@ impl Sweep {
         };
         all.into_iter()
             .filter(|(_, points)| points.len() > 1)
-            .map(|((sketch, _), points)| Sensitivity {
+            .map(|((sketch, _), points)| FeatureSensitivity {
                 sketch: sketch.to_owned(),
                 parameter: points[0].parameter.clone(),
                 settings: points.len() as u64,
@@ -488,9 +489,9 @@ impl Sweep {
     }
 }
 
-/// How far the features decide what a cut finds.
+/// Spread of precision and recall of a cut over the features.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Sensitivity {
+pub struct FeatureSensitivity {
     /// The sketch.
     pub sketch: String,
     /// The cut.

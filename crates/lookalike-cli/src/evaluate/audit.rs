@@ -5,8 +5,8 @@ use std::fmt::Write;
 use lookalike::{Banding, FeatureExtractor, Sketch, Sketcher};
 use lookalike_batch::{DistanceFor, Method};
 use lookalike_corpus::InputOptions;
-use lookalike_eval::audit::Rule;
-use lookalike_eval::{Audit, AuditReport, Sampler};
+use lookalike_eval::audit::ProposalRule;
+use lookalike_eval::{AuditReport, DocumentSampler, RecallAudit};
 
 use super::{Reading, document, print, shown};
 use crate::arguments::{
@@ -48,11 +48,11 @@ pub(crate) struct Arguments {
 }
 
 /// When the method proposes a pair, as the jobs do it.
-fn rule(method: &MethodArguments, sketch: Sketch) -> Result<Rule, Failure> {
+fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failure> {
     let agree = method.agree.unwrap_or(method.method.default_agree());
     let banding = |places: usize, agreement: f64| {
         Banding::for_threshold(places, agreement, method.recall)
-            .map(|banding| Rule::Keys(1, Some(banding)))
+            .map(|banding| ProposalRule::Keys(1, Some(banding)))
             .ok_or_else(|| {
                 Failure::Usage(format!(
                     "{places} functions cannot find {} of the pairs at threshold {}: give more with --functions",
@@ -66,13 +66,13 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<Rule, Failure> {
             method.method
         ))),
         (Method::Henzinger, _) => Ok(match method.distance_for {
-            DistanceFor::All => Rule::KeysAndDistance(agree, method.distance),
-            DistanceFor::Site => Rule::KeysAndDistanceOnSite(agree, method.distance),
+            DistanceFor::All => ProposalRule::KeysAndDistance(agree, method.distance),
+            DistanceFor::Site => ProposalRule::KeysAndDistanceOnSite(agree, method.distance),
         }),
         _ if method.distance_for == DistanceFor::Site => Err(Failure::Usage(
             "--distance-for site belongs to --method henzinger: leave it out".to_owned(),
         )),
-        (Method::Simhash, _) => Ok(Rule::Distance(method.distance)),
+        (Method::Simhash, _) => Ok(ProposalRule::Distance(method.distance)),
         (_, Sketch::BBit { functions, bits }) => {
             let chance = 0.5_f64.powi(bits.into());
             let agreement = method.threshold + (1.0 - method.threshold) * chance;
@@ -81,7 +81,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<Rule, Failure> {
         (_, Sketch::MinHash { functions: places } | Sketch::OnePermutation { bins: places }) => {
             banding(places.into(), method.threshold)
         }
-        _ => Ok(Rule::Keys(agree, None)),
+        _ => Ok(ProposalRule::Keys(agree, None)),
     }
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         None => FeatureExtractor::new(&scheme),
     };
-    let mut sampler = Sampler::new(arguments.sample as usize, scheme.seed);
+    let mut sampler = DocumentSampler::new(arguments.sample as usize, scheme.seed);
     reading.visit(|record| sampler.add(&document(record)))?;
     let sample = sampler.finish();
     if (sample.len() as u64) < arguments.sample && !arguments.run.quiet {
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             grouped(sample.len() as u64)
         ));
     }
-    let mut audit = Audit::new(
+    let mut audit = RecallAudit::new(
         extractor,
         sketcher,
         rule,

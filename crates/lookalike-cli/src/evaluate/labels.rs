@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_eval::cluster::{adjusted_rand, components};
-use lookalike_eval::core_rule::{CoreFigures, core_figures};
-use lookalike_eval::label::{Labels, judged, strata};
-use lookalike_eval::strata::{BandPoint, Strata};
-use lookalike_eval::sweep::{Truth, cut_name, sketches_of};
-use lookalike_eval::{Collection, Point, SetMeasure, Setting, SweepRow, scored_pairs, sweep};
+use lookalike_eval::label::{LabelSet, judged, stratified_labels};
+use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
+use lookalike_eval::sweep::{GroundTruth, cut_name, sketches_of};
+use lookalike_eval::text_dedup_benchmark::{TextDedupFigures, text_dedup_figures};
+use lookalike_eval::{
+    CurvePoint, DocumentSet, SetMeasure, SweepRow, SweepSetting, scored_pairs, sweep,
+};
 use serde::Serialize;
 
-use super::{Reading, print, shown};
+use super::{Reading, print, shown, unusable_labels};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console;
 use crate::failure::Failure;
@@ -79,19 +81,19 @@ enum Answer {
     Clusters {
         cut: String,
         adjusted_rand_index: f64,
-        pairs: Box<Point>,
+        pairs: Box<CurvePoint>,
     },
     Core {
         cut: String,
         #[serde(flatten)]
-        figures: CoreFigures,
+        figures: TextDedupFigures,
     },
 }
 
 /// The curve of pairs that were drawn by bands, for the whole collection.
 #[derive(Serialize)]
 struct Banded {
-    tags: Strata,
+    tags: StratifiedLabels,
     curve: Vec<BandPoint>,
     untouched_bands: u64,
     unlabelled_pairs: u64,
@@ -102,7 +104,7 @@ impl Banded {
         let failed =
             |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-        let tags = strata(&text, positive).map_err(|error| failed(&error))?;
+        let tags = stratified_labels(&text, positive).map_err(|error| failed(&error))?;
         Ok(tags.map(|tags| Self {
             curve: tags.curve(),
             untouched_bands: tags.untouched(),
@@ -147,11 +149,11 @@ impl Banded {
 }
 
 /// The labels in a file.
-pub(super) fn read_labels(path: &Path, collection: &Collection) -> Result<Labels, Failure> {
+pub(super) fn read_labels(path: &Path, collection: &DocumentSet) -> Result<LabelSet, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-    Labels::parse(&text, collection).map_err(|error| failed(&error))
+    LabelSet::parse(&text, collection).map_err(|error| unusable_labels(path, &error))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -167,25 +169,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let collection = reading.collection()?;
     let labels = read_labels(&arguments.labels, &collection)?;
     if arguments.measure != SetMeasure::Resemblance
-        && !(arguments.sketch == Sketch::None && matches!(labels, Labels::Pairs(_)))
+        && !(arguments.sketch == Sketch::None && matches!(labels, LabelSet::Pairs(_)))
     {
         return Err(Failure::Usage(format!(
             "--measure {} is one of the features themselves against labelled pairs: use it with --sketch none",
             arguments.measure
         )));
     }
-    let failed = |error: lookalike_eval::LabelError| {
-        Failure::Failed(format!("{}: {error}", arguments.labels.display()))
-    };
+    let failed = |error: lookalike_eval::LabelError| unusable_labels(&arguments.labels, &error);
     let answer = match labels {
-        Labels::Pairs(pairs) => {
+        LabelSet::Pairs(pairs) => {
             let (known, unknown) = judged(&pairs, arguments.positive).map_err(failed)?;
             let labelled = known.len() as u64;
-            let setting = Setting {
+            let setting = SweepSetting {
                 measure: arguments.measure,
-                ..Setting::from(scheme)
+                ..SweepSetting::from(scheme)
             };
-            let swept = sweep(&collection, &[setting], &Truth::Judged(known), 1, |_| ());
+            let swept = sweep(
+                &collection,
+                &[setting],
+                &GroundTruth::Judged(known),
+                1,
+                |_| (),
+            );
             let row = swept.rows.into_iter().next();
             let row = Box::new(row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))?);
             Answer::Pairs {
@@ -195,8 +201,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 bands: Banded::read(&arguments.labels, arguments.positive)?,
             }
         }
-        Labels::Clusters(truth) => clusters(arguments, &collection, &scheme, &truth),
-        Labels::Duplicates(labelled) => {
+        LabelSet::Clusters(truth) => clusters(arguments, &collection, &scheme, &truth),
+        LabelSet::Duplicates(labelled) => {
             let found = found(arguments, &collection, &scheme);
             let documents: Vec<(BTreeSet<u32>, BTreeSet<u32>)> = labelled
                 .into_iter()
@@ -209,7 +215,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 .collect();
             Answer::Core {
                 cut: cut_name(scheme.sketch, arguments.cut),
-                figures: core_figures(&documents),
+                figures: text_dedup_figures(&documents),
             }
         }
     };
@@ -222,7 +228,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The cluster of each document when pairs at or above the cut are merged.
-fn found(arguments: &Arguments, collection: &Collection, scheme: &lookalike::Scheme) -> Vec<u32> {
+fn found(arguments: &Arguments, collection: &DocumentSet, scheme: &lookalike::Scheme) -> Vec<u32> {
     let sketches = sketches_of(collection, scheme);
     let pairs = scored_pairs(&sketches, arguments.cut);
     components(collection.len(), pairs.iter().map(|pair| (pair.a, pair.b)))
@@ -230,7 +236,7 @@ fn found(arguments: &Arguments, collection: &Collection, scheme: &lookalike::Sch
 
 fn clusters(
     arguments: &Arguments,
-    collection: &Collection,
+    collection: &DocumentSet,
     scheme: &lookalike::Scheme,
     truth: &[u32],
 ) -> Answer {
@@ -254,7 +260,7 @@ fn clusters(
         .map(|pair| (1.0, true_pairs.contains(pair)))
         .collect();
     let name = |_| "in one cluster".to_owned();
-    let mut curve = lookalike_eval::Curve::new(scores, true_pairs.len() as u64, &[1.0], name);
+    let mut curve = lookalike_eval::ScoreCurve::new(scores, true_pairs.len() as u64, &[1.0], name);
     Answer::Clusters {
         cut: cut_name(scheme.sketch, arguments.cut),
         adjusted_rand_index: adjusted_rand(truth, &found),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_corpus::{AtomicFile, Compression};
-use lookalike_eval::draw::{self, Draw};
 use lookalike_eval::scored_pairs;
+use lookalike_eval::stratified_sample::{self as sampling, SampledBand, StratifiedSample};
 use lookalike_eval::sweep::sketches_of;
 use serde::Serialize;
 
@@ -85,10 +85,10 @@ struct BandRow {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let numbers = match arguments.bands.is_empty() {
-        true => draw::default_bands(arguments.sketch),
+        true => sampling::default_bands(arguments.sketch),
         false => arguments.bands.clone(),
     };
-    let bands = draw::bands(arguments.sketch, &numbers)
+    let bands = sampling::bands(arguments.sketch, &numbers)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let reading = Reading::of_scheme(
         &arguments.input,
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let least = bands.last().map_or(1.0, |band| band.low);
     let scored = scored_pairs(&sketches, least).into_iter();
     let each = arguments.each as usize;
-    let drawn = draw::draw(&collection, scored, &bands, each, arguments.draw);
+    let drawn = sampling::stratified_sample(&collection, scored, &bands, each, arguments.draw);
     if drawn.pairs.is_empty() {
         return Err(Failure::Failed(format!(
             "none of the {} documents are as alike as the bands say: name wider ones with --bands",
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.run.quiet {
         warn_of_small_bands(&drawn, arguments.each);
     }
-    let row = |(band, pairs, drawn): &(draw::Band, u64, u64)| BandRow {
+    let row = |SampledBand { band, pairs, drawn }: &SampledBand| BandRow {
         band: band.name.clone(),
         pairs: *pairs,
         drawn: *drawn,
@@ -134,10 +134,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     reading.end()
 }
 
-fn warn_of_small_bands(drawn: &Draw, each: u32) {
-    let small = drawn.bands.iter().filter(|band| band.1 < u64::from(each));
+fn warn_of_small_bands(drawn: &StratifiedSample, each: u32) {
+    let small = drawn
+        .bands
+        .iter()
+        .filter(|band| band.pairs < u64::from(each));
     let small: Vec<String> = small
-        .map(|(band, pairs, _)| format!("{} ({pairs})", band.name))
+        .map(|band| format!("{} ({})", band.band.name, band.pairs))
         .collect();
     if !small.is_empty() {
         console::warning(&format!(
@@ -147,7 +150,7 @@ fn warn_of_small_bands(drawn: &Draw, each: u32) {
     }
 }
 
-fn write_pairs(drawn: &Draw, path: &std::path::Path) -> Result<(), Failure> {
+fn write_pairs(drawn: &StratifiedSample, path: &std::path::Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         let shown = path.display();
         Failure::Failed(format!("{shown}: {error}: choose another file with -o"))

@@ -10,12 +10,12 @@ use lookalike::Scheme;
 use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
 use lookalike_batch::{Observer, Stage};
 use lookalike_corpus::{AtomicFile, Compression, HtmlText, InputOptions};
-use lookalike_eval::label::{Labels, judged};
+use lookalike_eval::label::{LabelSet, judged};
 use lookalike_eval::page::{self, PageHead};
-use lookalike_eval::sweep::Sensitivity;
+use lookalike_eval::sweep::FeatureSensitivity;
 use lookalike_eval::{
-    Advice, Collection, Expectation, JudgedScores, SetMeasure, Setting, Sweep, Truth, TwoTests,
-    Wish, sweep,
+    AccuracyTarget, ConjunctiveRule, DocumentSet, ExpectedAccuracy, GroundTruth, JudgedScores,
+    Recommendation, SetMeasure, SweepResult, SweepSetting, sweep,
 };
 use serde::Serialize;
 
@@ -163,7 +163,7 @@ fn each_once<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
 
 impl Arguments {
     /// All settings of every mask.
-    fn masked_settings(&self, base: &Scheme) -> Vec<Setting> {
+    fn masked_settings(&self, base: &Scheme) -> Vec<SweepSetting> {
         let masks = each_once(base.mask, &self.masks).into_iter();
         masks
             .flat_map(|mask| self.settings(&Scheme { mask, ..*base }))
@@ -171,7 +171,7 @@ impl Arguments {
     }
 
     /// All settings: every weight for simhash, the set for the other sketches.
-    fn settings(&self, base: &Scheme) -> Vec<Setting> {
+    fn settings(&self, base: &Scheme) -> Vec<SweepSetting> {
         let weights = |sketch: Sketch| match sketch.fingerprint_bits() {
             0 => &[Weight::Set][..],
             _ => &self.weights,
@@ -196,7 +196,7 @@ impl Arguments {
                     _ => &[SetMeasure::Resemblance],
                 };
                 for scheme in schemes {
-                    all.extend(measures.iter().map(|&measure| Setting {
+                    all.extend(measures.iter().map(|&measure| SweepSetting {
                         scheme,
                         measure,
                         lengths: self.lengths,
@@ -228,9 +228,13 @@ impl Arguments {
             .collect()
     }
 
-    fn truth(&self, collection: &Collection, base: &Scheme) -> Result<(Truth, String), Failure> {
+    fn truth(
+        &self,
+        collection: &DocumentSet,
+        base: &Scheme,
+    ) -> Result<(GroundTruth, String), Failure> {
         let Some(path) = &self.labels else {
-            let truth = Truth::exact(collection, base, self.threshold);
+            let truth = GroundTruth::exact(collection, base, self.threshold);
             let words = format!(
                 "True are the {} pairs whose resemblance over {} is {} or more.",
                 truth.true_pairs(),
@@ -239,7 +243,7 @@ impl Arguments {
             );
             return Ok((truth, words));
         };
-        let Labels::Pairs(pairs) = read_labels(path, collection)? else {
+        let LabelSet::Pairs(pairs) = read_labels(path, collection)? else {
             return Err(Failure::Usage(format!(
                 "{}: a sweep needs labelled pairs: use `evaluate labels` for clusters",
                 path.display()
@@ -253,7 +257,7 @@ impl Arguments {
             known.len(),
             self.positive
         );
-        Ok((Truth::Judged(known), words))
+        Ok((GroundTruth::Judged(known), words))
     }
 }
 
@@ -270,24 +274,24 @@ struct Advised<T> {
 #[derive(Serialize)]
 struct Answer<'a> {
     truth: &'a str,
-    wish: Wish,
-    best: Option<Advised<Advice>>,
-    advice: Vec<Advised<Advice>>,
-    sensitivity: Vec<Sensitivity>,
+    target: AccuracyTarget,
+    best: Option<Advised<Recommendation>>,
+    advice: Vec<Advised<Recommendation>>,
+    sensitivity: Vec<FeatureSensitivity>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    expected: Vec<Expectation>,
+    expected: Vec<ExpectedAccuracy>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    two_tests: Vec<Advised<TwoTests>>,
+    two_tests: Vec<Advised<ConjunctiveRule>>,
     #[serde(flatten)]
-    sweep: &'a Sweep,
+    sweep: &'a SweepResult,
 }
 
 /// Everything that was measured.
 struct Measured {
-    settings: Vec<Setting>,
-    swept: Sweep,
-    two_tests: Vec<TwoTests>,
-    expected: Vec<Expectation>,
+    settings: Vec<SweepSetting>,
+    swept: SweepResult,
+    two_tests: Vec<ConjunctiveRule>,
+    expected: Vec<ExpectedAccuracy>,
 }
 
 impl Measured {
@@ -295,25 +299,25 @@ impl Measured {
     fn new(
         arguments: &Arguments,
         reading: &Reading<'_>,
-        collection: &Collection,
+        collection: &DocumentSet,
         base: &Scheme,
-        truth: &Truth,
+        truth: &GroundTruth,
         console: &Console,
     ) -> Result<Self, Failure> {
         let threads = arguments.run.limits().threads;
-        let measure = |collection: &Collection, settings: &[Setting]| {
+        let measure = |collection: &DocumentSet, settings: &[SweepSetting]| {
             console.stage(Stage::Measure, settings.len() as u64);
             let done = |done| console.advance(done as u64);
             sweep(collection, settings, truth, threads, done)
         };
         let judged: &[_] = match truth {
-            Truth::Judged(judged) => judged,
-            Truth::Complete(_) => &[],
+            GroundTruth::Judged(judged) => judged,
+            GroundTruth::Complete(_) => &[],
         };
         let mut scores = JudgedScores::new(collection, judged);
         let mut settings = arguments.masked_settings(base);
         let mut swept = measure(collection, &settings);
-        let mut add_scores = |collection: &Collection, settings: &[Setting]| {
+        let mut add_scores = |collection: &DocumentSet, settings: &[SweepSetting]| {
             if !judged.is_empty() {
                 scores.add(collection, settings);
             }
@@ -325,7 +329,7 @@ impl Measured {
                 ..reading.options.clone()
             };
             let other = reading.collection_under(&options)?;
-            let ids = |of: &Collection| -> Vec<String> {
+            let ids = |of: &DocumentSet| -> Vec<String> {
                 of.documents().iter().map(|one| one.id.clone()).collect()
             };
             if other.texts().eq(collection.texts()) || ids(&other) != ids(collection) {
@@ -342,7 +346,7 @@ impl Measured {
             expected = scores.expectations(arguments.two_tests);
         }
         if arguments.two_tests {
-            two_tests = scores.two_tests(MOST_TOGETHER);
+            two_tests = scores.conjunctive_rules(MOST_TOGETHER);
         }
         Ok(Self {
             settings,
@@ -352,23 +356,28 @@ impl Measured {
         })
     }
 
-    fn advised(&self, kept: &[String], advice: Advice) -> Advised<Advice> {
+    fn advised(&self, kept: &[String], advice: Recommendation) -> Advised<Recommendation> {
         let setting = &self.settings[advice.row];
         let command = advised_job::of_setting(kept, setting, advice.point.cut);
         Advised { advice, command }
     }
 
-    fn answer<'a>(&'a self, truth: &'a str, wish: Wish, kept: &[String]) -> Answer<'a> {
+    fn answer<'a>(&'a self, truth: &'a str, target: AccuracyTarget, kept: &[String]) -> Answer<'a> {
         let advise = |advice| self.advised(kept, advice);
-        let both = |two: &TwoTests| Advised {
+        let both = |two: &ConjunctiveRule| Advised {
             command: advised_job::of_both(kept, &self.settings, two),
             advice: two.clone(),
         };
         Answer {
             truth,
-            wish,
-            best: self.swept.best(wish).map(advise),
-            advice: self.swept.advice(wish).into_iter().map(advise).collect(),
+            target,
+            best: self.swept.best(target).map(advise),
+            advice: self
+                .swept
+                .recommendations(target)
+                .into_iter()
+                .map(advise)
+                .collect(),
             sensitivity: self.swept.sensitivity(),
             expected: self.expected.clone(),
             two_tests: self.two_tests.iter().map(both).collect(),
@@ -412,7 +421,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let measured = Measured::new(arguments, &reading, &collection, &base, &truth, &console)?;
     console.clear();
-    let wish = Wish {
+    let target = AccuracyTarget {
         precision: arguments.precision,
         recall: arguments.recall,
     };
@@ -420,7 +429,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let head = PageHead {
             command: command_line(),
             truth: words.clone(),
-            wish,
+            target,
         };
         let failed = |error: &dyn std::fmt::Display| {
             Failure::Failed(format!(
@@ -435,7 +444,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .map_err(|error| failed(&error))?;
         file.commit().map_err(|error| failed(&error))?;
     }
-    let answer = measured.answer(&words, wish, &advised_job::kept_arguments());
+    let answer = measured.answer(&words, target, &advised_job::kept_arguments());
     if arguments.run.json {
         console::json(&answer)?;
     } else {
@@ -486,11 +495,11 @@ fn describe_rows(answer: &Answer<'_>) -> String {
 }
 
 fn describe_advice(text: &mut String, answer: &Answer<'_>) {
-    let wish = answer.wish;
+    let target = answer.target;
     let _ = writeln!(
         text,
         "\nWanted: precision {} and recall {}. The cheapest that reach it on the data that they are chosen on:",
-        wish.precision, wish.recall
+        target.precision, target.recall
     );
     if answer.advice.is_empty() {
         text.push_str("none does.\n");
@@ -508,7 +517,7 @@ fn describe_advice(text: &mut String, answer: &Answer<'_>) {
     }
 }
 
-fn describe_setting(text: &mut String, advised: &Advised<Advice>, note: &str) {
+fn describe_setting(text: &mut String, advised: &Advised<Recommendation>, note: &str) {
     let advice = &advised.advice;
     let _ = writeln!(
         text,
@@ -530,7 +539,7 @@ fn describe_command(text: &mut String, command: Option<&str>) {
     };
 }
 
-fn describe_together(text: &mut String, together: &[Advised<TwoTests>]) {
+fn describe_together(text: &mut String, together: &[Advised<ConjunctiveRule>]) {
     if !together.is_empty() {
         text.push_str("\nTwo tests, both of which must pass; the best, chosen on these labels:\n");
     }
@@ -552,7 +561,7 @@ fn describe_together(text: &mut String, together: &[Advised<TwoTests>]) {
     }
 }
 
-fn describe_expected(text: &mut String, expected: &[Expectation]) {
+fn describe_expected(text: &mut String, expected: &[ExpectedAccuracy]) {
     let Some(first) = expected.first() else {
         return;
     };

@@ -93,7 +93,7 @@ fn a_sweep_writes_a_page_and_advises() {
         text.text()
     );
     let html = std::fs::read_to_string(&page).unwrap();
-    assert!(html.contains("<h2>Advice</h2>") && html.contains("<svg class=\"plot\""));
+    assert!(html.contains("<h2>Recommendations</h2>") && html.contains("<svg class=\"plot\""));
     let json = command.arg("--json").succeed().json();
     // simhash with four weights, three other sketches, two shingle sizes each, with and without a mask.
     assert_eq!(json["rows"].as_array().unwrap().len(), 28);

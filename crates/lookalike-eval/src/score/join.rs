@@ -4,15 +4,15 @@ use hashbrown::HashMap;
 use lookalike::resemblance::{intersection_size, prefix_len, resemblance_of};
 use lookalike::sketch::SketchValue;
 
-use super::Scored;
+use super::scored_pair::ScoredPair;
 
 /// Counts of the documents that share something with the one at hand.
-struct Counts {
+struct SharedCounts {
     counts: Vec<u32>,
     touched: Vec<u32>,
 }
 
-impl Counts {
+impl SharedCounts {
     fn new(documents: usize) -> Self {
         Self {
             counts: vec![0; documents],
@@ -38,9 +38,9 @@ impl Counts {
 }
 
 /// Pairs that agree in at least `least` hashes of their columns.
-pub(super) fn hashes(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> {
+pub(super) fn hashes(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredPair> {
     let mut postings: HashMap<u64, Vec<u32>> = HashMap::new();
-    let mut counts = Counts::new(sketches.len());
+    let mut counts = SharedCounts::new(sketches.len());
     let mut pairs = Vec::new();
     for (at, sketch) in sketches.iter().enumerate() {
         let b = at as u32;
@@ -54,14 +54,14 @@ pub(super) fn hashes(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored
         pairs.extend(
             scored
                 .filter(|pair| pair.1 >= least)
-                .map(|(a, score)| Scored { a, b, score }),
+                .map(|(a, score)| ScoredPair { a, b, score }),
         );
     }
     pairs
 }
 
 /// Pairs of sets whose resemblance is at least `least`: prefix filtering, rare features first.
-pub(super) fn sets(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> {
+pub(super) fn sets(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredPair> {
     let set = |at: usize| match &sketches[at] {
         Some(SketchValue::Set(set)) => &**set,
         _ => &[],
@@ -73,7 +73,7 @@ pub(super) fn sets(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> 
         }
     }
     let mut postings: HashMap<u64, Vec<u32>> = HashMap::new();
-    let mut counts = Counts::new(sketches.len());
+    let mut counts = SharedCounts::new(sketches.len());
     let mut pairs = Vec::new();
     for at in 0..sketches.len() {
         let (own, b) = (set(at), at as u32);
@@ -93,7 +93,7 @@ pub(super) fn sets(sketches: &[Option<SketchValue>], least: f64) -> Vec<Scored> 
             }
             let score = resemblance_of(intersection_size(own, other), own.len(), other.len());
             if score >= least {
-                pairs.push(Scored { a, b, score });
+                pairs.push(ScoredPair { a, b, score });
             }
         }
     }

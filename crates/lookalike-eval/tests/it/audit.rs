@@ -1,8 +1,10 @@
 //! Audits against counting everything.
 
 use lookalike::{FeatureExtractor, Scheme, Sketch, Sketcher};
-use lookalike_eval::audit::Rule;
-use lookalike_eval::{Audit, AuditReport, Sampler, Truth, scored_pairs, sweep::sketches_of};
+use lookalike_eval::audit::ProposalRule;
+use lookalike_eval::{
+    AuditReport, DocumentSampler, GroundTruth, RecallAudit, scored_pairs, sweep::sketches_of,
+};
 
 use crate::families;
 
@@ -17,10 +19,10 @@ fn scheme() -> Scheme {
 fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
     let collection = families(30, 4);
     let documents = || collection.documents().iter();
-    let mut sampler = Sampler::new(size, seed);
+    let mut sampler = DocumentSampler::new(size, seed);
     documents().for_each(|document| sampler.add(document));
     let sample = sampler.finish();
-    let mut backwards = Sampler::new(size, seed);
+    let mut backwards = DocumentSampler::new(size, seed);
     documents()
         .rev()
         .for_each(|document| backwards.add(document));
@@ -31,10 +33,10 @@ fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
     );
     let sketcher = Sketcher::new(&scheme(), None).unwrap();
     let extractor = FeatureExtractor::new(&scheme());
-    let mut audit = Audit::new(
+    let mut audit = RecallAudit::new(
         extractor,
         sketcher,
-        Rule::Distance(distance),
+        ProposalRule::Distance(distance),
         0.5,
         None,
         &sample,
@@ -46,7 +48,7 @@ fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
 #[test]
 fn a_sample_of_everything_counts_everything_twice() {
     let collection = families(30, 4);
-    let truth = Truth::exact(&collection, &scheme(), 0.5).true_pairs();
+    let truth = GroundTruth::exact(&collection, &scheme(), 0.5).true_pairs();
     let found = scored_pairs(&sketches_of(&collection, &scheme()), 64.0 - 14.0);
     let report = audit(1000, 0, 14);
     assert_eq!(report.sample, 120);

@@ -1,22 +1,24 @@
 //! Files of labels: what they say, and what is refused with which words.
 
-use lookalike_eval::label::{LabelError, Labels, judged};
-use lookalike_eval::{Collection, CollectionError};
+use lookalike_eval::label::{LabelError, LabelSet, judged};
+use lookalike_eval::{DocumentSet, DocumentSetError};
 
-fn collection() -> Collection {
+fn collection() -> DocumentSet {
     let documents = ["a", "b", "c", "7"].map(|id| (id.to_owned(), format!("text of {id}")));
-    Collection::new(documents.to_vec()).unwrap()
+    DocumentSet::new(documents.to_vec()).unwrap()
 }
 
 fn refused(text: &str) -> String {
-    Labels::parse(text, &collection()).unwrap_err().to_string()
+    LabelSet::parse(text, &collection())
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
 fn pairs_in_any_spelling() {
     let text = "{\"a\":\"b\",\"b\":\"a\",\"label\":2}\n\n{\"a\":\"a\",\"b\":7,\"label\":false}\n\
                 {\"a\":\"b\",\"b\":\"c\",\"label\":null}\n{\"a\":\"a\",\"b\":\"b\",\"label\":2}\n";
-    let Labels::Pairs(pairs) = Labels::parse(text, &collection()).unwrap() else {
+    let LabelSet::Pairs(pairs) = LabelSet::parse(text, &collection()).unwrap() else {
         panic!("these are pairs");
     };
     // Positions follow the ids: "7" is first.
@@ -32,16 +34,16 @@ fn pairs_in_any_spelling() {
             class: "true"
         }
     );
-    assert!(one_class.to_string().contains("--positive"));
+    assert!(one_class.to_string().contains("true and false pairs"));
 }
 
 #[test]
 fn clusters_and_lists_of_duplicates() {
     let text = "{\"id\":\"a\",\"cluster\":1}\n{\"id\":\"c\",\"cluster\":1}\n{\"id\":\"b\",\"cluster\":\"x\"}\n";
-    let clusters = Labels::parse(text, &collection()).unwrap();
-    assert_eq!(clusters, Labels::Clusters(vec![0, 1, 2, 1]));
+    let clusters = LabelSet::parse(text, &collection()).unwrap();
+    assert_eq!(clusters, LabelSet::Clusters(vec![0, 1, 2, 1]));
     let text = "{\"core_id\":\"a\",\"labelled_duplicates\":[\"b\",\"c\"]}\n";
-    let Labels::Duplicates(all) = Labels::parse(text, &collection()).unwrap() else {
+    let LabelSet::Duplicates(all) = LabelSet::parse(text, &collection()).unwrap() else {
         panic!("these are lists");
     };
     assert_eq!(all[&1].iter().copied().collect::<Vec<_>>(), [2, 3]);
@@ -71,10 +73,10 @@ fn what_is_wrong_is_named_with_its_line() {
         ("x".to_owned(), String::new()),
         ("x".to_owned(), String::new()),
     ];
-    let repeated = Collection::new(repeated).unwrap_err();
-    assert!(matches!(repeated, CollectionError::RepeatedId { .. }));
+    let repeated = DocumentSet::new(repeated).unwrap_err();
+    assert!(matches!(repeated, DocumentSetError::RepeatedId { .. }));
     assert!(matches!(
-        Collection::new(Vec::new()),
-        Err(CollectionError::TooFew { found: 0 })
+        DocumentSet::new(Vec::new()),
+        Err(DocumentSetError::TooFew { found: 0 })
     ));
 }

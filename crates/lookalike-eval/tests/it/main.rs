@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod audit;
-mod draw;
+mod conjunctive_rule;
 mod label;
 mod s3;
 mod score;
+mod stratified_sample;
 mod sweep;
-mod two_tests;
 
-use lookalike_eval::Collection;
+use lookalike_eval::DocumentSet;
 
 /// Documents of families: each is its family's words with some of its own.
-fn families(count: usize, members: usize) -> Collection {
+fn families(count: usize, members: usize) -> DocumentSet {
     let mut documents = Vec::new();
     for family in 0..count {
         for member in 0..members {
@@ -26,5 +26,5 @@ fn families(count: usize, members: usize) -> Collection {
             documents.push((format!("f{family:02}m{member}"), text));
         }
     }
-    Collection::new(documents).unwrap()
+    DocumentSet::new(documents).unwrap()
 }

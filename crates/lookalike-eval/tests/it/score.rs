@@ -1,7 +1,7 @@
 //! Scored pairs of every kind of sketch against comparing each with each.
 
 use lookalike::{Scheme, Sketch};
-use lookalike_eval::{Scored, scored_pairs, sweep::sketches_of};
+use lookalike_eval::{ScoredPair, scored_pairs, sweep::sketches_of};
 
 use crate::families;
 
@@ -36,7 +36,7 @@ fn every_kind_finds_what_comparing_each_with_each_finds() {
                 let (Some(x), Some(y)) = sides else { continue };
                 let score = x.score(y);
                 if score >= least {
-                    expected.push(Scored { a, b, score });
+                    expected.push(ScoredPair { a, b, score });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use lookalike::{Scheme, Sketch, Weight};
 use lookalike_eval::page::{PageHead, render};
-use lookalike_eval::{Setting, Sweep, Truth, Wish, sweep};
+use lookalike_eval::{AccuracyTarget, GroundTruth, SweepResult, SweepSetting, sweep};
 
 use crate::families;
 
@@ -21,12 +21,12 @@ fn settings() -> Vec<Scheme> {
     all
 }
 
-fn swept(threads: usize) -> Sweep {
+fn swept(threads: usize) -> SweepResult {
     let collection = families(8, 3);
-    let truth = Truth::exact(&collection, &settings()[0], 0.5);
+    let truth = GroundTruth::exact(&collection, &settings()[0], 0.5);
     // Members of a family share 6 of 7 words: three pairs in each of eight families.
     assert_eq!(truth.true_pairs(), 24);
-    let settings: Vec<Setting> = settings().into_iter().map(Setting::from).collect();
+    let settings: Vec<SweepSetting> = settings().into_iter().map(SweepSetting::from).collect();
     sweep(&collection, &settings, &truth, threads, |_| ())
 }
 
@@ -50,24 +50,24 @@ fn the_exact_sketch_is_exact_and_threads_change_nothing() {
 #[test]
 fn advice_is_cheapest_first_and_only_what_reaches_the_wish() {
     let sweep = swept(2);
-    let wish = Wish {
+    let target = AccuracyTarget {
         precision: 0.9,
         recall: 0.9,
     };
-    let advice = sweep.advice(wish);
-    assert!(!advice.is_empty() && advice.is_sorted_by(|a, b| a.bytes <= b.bytes));
-    for found in &advice {
+    let recommendations = sweep.recommendations(target);
+    assert!(!recommendations.is_empty() && recommendations.is_sorted_by(|a, b| a.bytes <= b.bytes));
+    for found in &recommendations {
         assert!(found.point.precision.value >= 0.9 && found.point.recall.value >= 0.9);
         assert_eq!(
             found.is_sure,
             found.point.precision.low >= 0.9 && found.point.recall.low >= 0.9
         );
     }
-    let all = Wish {
+    let all = AccuracyTarget {
         precision: 1.1,
         recall: 0.0,
     };
-    assert!(sweep.advice(all).is_empty());
+    assert!(sweep.recommendations(all).is_empty());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn the_page_holds_every_setting_and_loads_nothing() {
     let head = PageHead {
         command: "lookalike evaluate sweep <in> & co".to_owned(),
         truth: "True are 24 pairs.".to_owned(),
-        wish: Wish {
+        target: AccuracyTarget {
             precision: 0.9,
             recall: 0.9,
         },

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use lookalike::Scheme;
 use lookalike::resemblance::SetMeasure;
 use lookalike::scheme::{Mask, Sketch, Weight};
-use lookalike_eval::{Setting, TwoTests};
+use lookalike_eval::{ConjunctiveRule, SweepSetting};
 
 use crate::arguments::{DEFAULT_HTML, quoted};
 
@@ -58,14 +58,18 @@ fn kept(words: impl Iterator<Item = OsString>) -> Vec<String> {
 }
 
 /// The job that finds what one setting finds at a cut; none where no job decides so.
-pub(super) fn of_setting(kept: &[String], setting: &Setting, cut: f64) -> Option<String> {
+pub(super) fn of_setting(kept: &[String], setting: &SweepSetting, cut: f64) -> Option<String> {
     let rule = Rule::of(setting, cut)?;
     Some(command(kept, setting, &rule))
 }
 
 /// The job that asks both tests.
-pub(super) fn of_both(kept: &[String], settings: &[Setting], both: &TwoTests) -> Option<String> {
-    let mut tests: Vec<(&Setting, f64)> = both
+pub(super) fn of_both(
+    kept: &[String],
+    settings: &[SweepSetting],
+    both: &ConjunctiveRule,
+) -> Option<String> {
+    let mut tests: Vec<(&SweepSetting, f64)> = both
         .settings
         .iter()
         .map(|&at| &settings[at])
@@ -89,7 +93,7 @@ pub(super) fn of_both(kept: &[String], settings: &[Setting], both: &TwoTests) ->
     Some(command(kept, first, &rule))
 }
 
-fn further(setting: &Setting, cut: f64) -> String {
+fn further(setting: &SweepSetting, cut: f64) -> String {
     format!("{}:{}:{cut}", setting.measure, setting.scheme.shingle)
 }
 
@@ -102,7 +106,7 @@ struct Rule {
 }
 
 impl Rule {
-    fn of(setting: &Setting, cut: f64) -> Option<Self> {
+    fn of(setting: &SweepSetting, cut: f64) -> Option<Self> {
         let by = |method: String, threshold: f64| {
             Some(Self {
                 method,
@@ -151,7 +155,7 @@ impl Rule {
 
     /// Sets are compared exactly. What covers c of the larger set resembles it by c / (2 - c) or more; a small set may
     /// be contained in one of any size.
-    fn of_sets(setting: &Setting, cut: f64) -> Self {
+    fn of_sets(setting: &SweepSetting, cut: f64) -> Self {
         let (threshold, tests) = match setting.measure {
             SetMeasure::Resemblance => (cut, Vec::new()),
             SetMeasure::Coverage => {
@@ -171,7 +175,7 @@ impl Rule {
     }
 }
 
-fn command(kept: &[String], setting: &Setting, rule: &Rule) -> String {
+fn command(kept: &[String], setting: &SweepSetting, rule: &Rule) -> String {
     let Scheme {
         shingle,
         weight,
@@ -222,9 +226,9 @@ mod tests {
 
     #[test]
     fn coverage_bounds_resemblance_from_below() {
-        let setting = Setting {
+        let setting = SweepSetting {
             measure: SetMeasure::Coverage,
-            ..Setting::from(Scheme::default())
+            ..SweepSetting::from(Scheme::default())
         };
         for cut in [0.1, 0.478, 0.9, 1.0] {
             let rule = Rule::of(&setting, cut).unwrap();

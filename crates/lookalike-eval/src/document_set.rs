@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// One document, with all that a scheme or a rule may look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Document {
+pub struct EvaluatedDocument {
     /// Its id.
     pub id: String,
     /// Its text.
@@ -18,39 +18,38 @@ pub struct Document {
 
 /// Documents with their texts, ascending by id: positions do not depend on the order of the input.
 #[derive(Debug, Clone, Default)]
-pub struct Collection {
-    documents: Vec<Document>,
+pub struct DocumentSet {
+    documents: Vec<EvaluatedDocument>,
 }
 
-/// Why documents are no collection.
+/// Documents that cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum CollectionError {
-    /// Two documents have one id: labels could mean either.
-    #[error(
-        "two documents have the id {id:?}: give them different ids, or name another field with --id"
-    )]
+#[non_exhaustive]
+pub enum DocumentSetError {
+    /// Two documents have the same id, so labels are ambiguous.
+    #[error("two documents have the id {id:?}")]
     RepeatedId {
         /// The id.
         id: String,
     },
     /// There is nothing to compare.
-    #[error("{found} documents: at least two are needed for a pair")]
+    #[error("{found} documents; a pair needs at least two")]
     TooFew {
         /// Documents there are.
         found: usize,
     },
 }
 
-impl Collection {
+impl DocumentSet {
     /// The collection of these pairs of id and text.
     ///
     /// # Errors
-    /// [`CollectionError`] for repeated ids and for fewer than two documents.
-    pub fn new(documents: Vec<(String, String)>) -> Result<Self, CollectionError> {
-        let document = |(id, text)| Document {
+    /// [`DocumentSetError`] for repeated ids and for fewer than two documents.
+    pub fn new(documents: Vec<(String, String)>) -> Result<Self, DocumentSetError> {
+        let document = |(id, text)| EvaluatedDocument {
             id,
             text,
-            ..Document::default()
+            ..EvaluatedDocument::default()
         };
         Self::of(documents.into_iter().map(document).collect())
     }
@@ -58,16 +57,16 @@ impl Collection {
     /// The collection of these documents.
     ///
     /// # Errors
-    /// [`CollectionError`] for repeated ids and for fewer than two documents.
-    pub fn of(mut documents: Vec<Document>) -> Result<Self, CollectionError> {
+    /// [`DocumentSetError`] for repeated ids and for fewer than two documents.
+    pub fn of(mut documents: Vec<EvaluatedDocument>) -> Result<Self, DocumentSetError> {
         documents.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         if let Some([same, _]) = documents.array_windows().find(|[a, b]| a.id == b.id) {
             let id = same.id.clone();
-            return Err(CollectionError::RepeatedId { id });
+            return Err(DocumentSetError::RepeatedId { id });
         }
         if documents.len() < 2 {
             let found = documents.len();
-            return Err(CollectionError::TooFew { found });
+            return Err(DocumentSetError::TooFew { found });
         }
         Ok(Self { documents })
     }
@@ -78,7 +77,7 @@ impl Collection {
         self.documents.len()
     }
 
-    /// Whether there are none.
+    /// Tells whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
@@ -103,7 +102,7 @@ impl Collection {
 
     /// The documents, in order.
     #[must_use]
-    pub fn documents(&self) -> &[Document] {
+    pub fn documents(&self) -> &[EvaluatedDocument] {
         &self.documents
     }
 

@@ -8,19 +8,19 @@
 use lookalike::{Scheme, Sketch};
 use serde::Serialize;
 
-use crate::collection::{Collection, Document};
 use crate::decimal::shortest_between;
-use crate::interval::{Estimate, f1};
+use crate::document_set::{DocumentSet, EvaluatedDocument};
+use crate::interval::{ShareEstimate, f1};
 use crate::label::JudgedPair;
 use crate::score::score;
-use crate::sweep::{Setting, Tokens};
+use crate::sweep::{DocumentTokens, SweepSetting};
 
 /// Cuts of the first test that are tried at most.
 const MOST_CUTS: usize = 256;
 
 /// Two settings with their cuts, and how well they agree with the labels together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TwoTests {
+pub struct ConjunctiveRule {
     /// The first test in words.
     pub first: String,
     /// The second.
@@ -30,9 +30,9 @@ pub struct TwoTests {
     /// Of these, true ones.
     pub correct: u64,
     /// Share of the found pairs that are true.
-    pub precision: Estimate,
+    pub precision: ShareEstimate,
     /// Share of the true pairs that are found.
-    pub recall: Estimate,
+    pub recall: ShareEstimate,
     /// Their harmonic mean, on the labels by which tests and cuts were chosen.
     pub f1: f64,
     /// Positions of the settings.
@@ -42,14 +42,14 @@ pub struct TwoTests {
 }
 
 /// Scores of all judged pairs under a setting; 0 where a document has no sketch.
-pub(crate) struct Scores {
-    pub(crate) setting: Setting,
+pub(crate) struct SettingScores {
+    pub(crate) setting: SweepSetting,
     pub(crate) scores: Vec<f64>,
     /// Positions from the largest score to the smallest.
     pub(crate) order: Vec<u32>,
 }
 
-impl Scores {
+impl SettingScores {
     /// The decimal of fewest places at which the same pairs pass as at `cut`.
     fn shortest_cut(&self, cut: f64) -> f64 {
         let below = self.scores.iter().copied().filter(|score| *score < cut);
@@ -61,56 +61,56 @@ impl Scores {
 pub struct JudgedScores {
     pub(crate) judged: Vec<JudgedPair>,
     pub(crate) truth: Vec<bool>,
-    pub(crate) all: Vec<Scores>,
+    pub(crate) all: Vec<SettingScores>,
     /// The documents without their texts.
-    pub(crate) names: Collection,
+    pub(crate) names: DocumentSet,
 }
 
 /// The best cuts over some of the pairs.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Best {
+pub(crate) struct BestCuts {
     pub(crate) f1: f64,
     pub(crate) cuts: (f64, f64),
 }
 
 /// The best combinations of two of the settings: [`JudgedScores::two_tests`].
 #[must_use]
-pub fn two_tests(
-    collection: &Collection,
-    settings: &[Setting],
+pub fn conjunctive_rules(
+    collection: &DocumentSet,
+    settings: &[SweepSetting],
     judged: &[JudgedPair],
     most: usize,
-) -> Vec<TwoTests> {
+) -> Vec<ConjunctiveRule> {
     let mut scores = JudgedScores::new(collection, judged);
     scores.add(collection, settings);
-    scores.two_tests(most)
+    scores.conjunctive_rules(most)
 }
 
 impl JudgedScores {
     /// The judged pairs of a collection, without scores so far.
     #[must_use]
-    pub fn new(collection: &Collection, judged: &[JudgedPair]) -> Self {
-        let name = |document: &Document| Document {
+    pub fn new(collection: &DocumentSet, judged: &[JudgedPair]) -> Self {
+        let name = |document: &EvaluatedDocument| EvaluatedDocument {
             id: document.id.clone(),
-            ..Document::default()
+            ..EvaluatedDocument::default()
         };
         let names = collection.documents().iter().map(name).collect();
         Self {
             judged: judged.to_vec(),
             truth: judged.iter().map(|pair| pair.2).collect(),
             all: Vec::new(),
-            names: Collection::of(names).expect("as many documents, with the same ids"),
+            names: DocumentSet::of(names).expect("as many documents, with the same ids"),
         }
     }
 
     /// Scores the pairs under more settings. The collection has the documents of the first, perhaps with other texts.
-    pub fn add(&mut self, collection: &Collection, settings: &[Setting]) {
+    pub fn add(&mut self, collection: &DocumentSet, settings: &[SweepSetting]) {
         self.all.extend(scores(collection, settings, &self.judged));
     }
 
     /// Which settings a job can test together: of one scheme but for features and sketch, the second a measure of sets.
     pub(crate) fn combinations(&self) -> Vec<(usize, usize)> {
-        let base = |setting: &Setting| Scheme {
+        let base = |setting: &SweepSetting| Scheme {
             shingle: lookalike::Shingle::default(),
             ..setting.scheme.features_only()
         };
@@ -134,12 +134,12 @@ impl JudgedScores {
     /// The best combinations of two of the settings that a job can test together, at most `most`, the best first; equals
     /// in the order of the settings. Time: pairs of settings times labels times the number of cuts, at most 256.
     #[must_use]
-    pub fn two_tests(&self, most: usize) -> Vec<TwoTests> {
+    pub fn conjunctive_rules(&self, most: usize) -> Vec<ConjunctiveRule> {
         let best = |(first, second)| {
             let best = best_cuts(&self.all[first], &self.all[second], &self.truth, |_| true);
             (best, [first, second])
         };
-        let mut found: Vec<(Best, [usize; 2])> =
+        let mut found: Vec<(BestCuts, [usize; 2])> =
             self.combinations().into_iter().map(best).collect();
         found.sort_by(|a, b| b.0.f1.total_cmp(&a.0.f1));
         found.truncate(most);
@@ -149,7 +149,7 @@ impl JudgedScores {
             .collect()
     }
 
-    fn report(&self, best: Best, settings: [usize; 2]) -> TwoTests {
+    fn report(&self, best: BestCuts, settings: [usize; 2]) -> ConjunctiveRule {
         let [first, second] = settings.map(|at| &self.all[at]);
         let trues = self.truth.iter().filter(|is_true| **is_true).count() as u64;
         let found: Vec<usize> = (0..self.truth.len())
@@ -157,16 +157,19 @@ impl JudgedScores {
             .collect();
         let correct = found.iter().filter(|&&at| self.truth[at]).count() as u64;
         let found = found.len() as u64;
-        let (precision, recall) = (Estimate::of(correct, found), Estimate::of(correct, trues));
+        let (precision, recall) = (
+            ShareEstimate::of(correct, found),
+            ShareEstimate::of(correct, trues),
+        );
         let cuts = [
             first.shortest_cut(best.cuts.0),
             second.shortest_cut(best.cuts.1),
         ];
-        let name = |scores: &Scores, cut: f64| {
+        let name = |scores: &SettingScores, cut: f64| {
             let setting = &scores.setting;
             format!("{} of {}", setting.cut_name(cut), setting.features_name())
         };
-        TwoTests {
+        ConjunctiveRule {
             first: name(first, cuts[0]),
             second: name(second, cuts[1]),
             found,
@@ -180,14 +183,18 @@ impl JudgedScores {
     }
 }
 
-fn scores(collection: &Collection, settings: &[Setting], judged: &[JudgedPair]) -> Vec<Scores> {
-    let mut tokens: Vec<Tokens<'_>> = Vec::new();
+fn scores(
+    collection: &DocumentSet,
+    settings: &[SweepSetting],
+    judged: &[JudgedPair],
+) -> Vec<SettingScores> {
+    let mut tokens: Vec<DocumentTokens<'_>> = Vec::new();
     let mut all = Vec::new();
     for setting in settings {
         let at = match tokens.iter().position(|tokens| tokens.fit(&setting.scheme)) {
             Some(at) => at,
             None => {
-                tokens.push(Tokens::new(collection, &setting.scheme));
+                tokens.push(DocumentTokens::new(collection, &setting.scheme));
                 tokens.len() - 1
             }
         };
@@ -201,7 +208,7 @@ fn scores(collection: &Collection, settings: &[Setting], judged: &[JudgedPair]) 
         let scores: Vec<f64> = judged.iter().map(score).collect();
         let mut order: Vec<u32> = (0..judged.len() as u32).collect();
         order.sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]));
-        all.push(Scores {
+        all.push(SettingScores {
             setting: *setting,
             scores,
             order,
@@ -212,11 +219,11 @@ fn scores(collection: &Collection, settings: &[Setting], judged: &[JudgedPair]) 
 
 /// The cuts of the largest F1 over the pairs that count; the strictest of equals.
 pub(crate) fn best_cuts(
-    first: &Scores,
-    second: &Scores,
+    first: &SettingScores,
+    second: &SettingScores,
     truth: &[bool],
     counts: impl Fn(usize) -> bool,
-) -> Best {
+) -> BestCuts {
     let trues = (0..truth.len())
         .filter(|&at| truth[at] && counts(at))
         .count();
@@ -227,7 +234,7 @@ pub(crate) fn best_cuts(
         .collect();
     cuts.dedup();
     let step = cuts.len().div_ceil(MOST_CUTS).max(1);
-    let mut best = Best::default();
+    let mut best = BestCuts::default();
     for &cut in cuts.iter().step_by(step).filter(|cut| **cut > 0.0) {
         let (mut found, mut correct) = (0_usize, 0_usize);
         let passing = second.order.iter().map(|&at| at as usize);
@@ -243,7 +250,7 @@ pub(crate) fn best_cuts(
                 .is_some_and(|&next| second.scores[next] == score);
             let f1 = 2.0 * correct as f64 / (trues + found) as f64;
             if !ties && score > 0.0 && f1 > best.f1 {
-                best = Best {
+                best = BestCuts {
                     f1,
                     cuts: (cut, score),
                 };
@@ -253,6 +260,11 @@ pub(crate) fn best_cuts(
     best
 }
 
-pub(crate) fn passes(first: &Scores, second: &Scores, cuts: (f64, f64), at: usize) -> bool {
+pub(crate) fn passes(
+    first: &SettingScores,
+    second: &SettingScores,
+    cuts: (f64, f64),
+    at: usize,
+) -> bool {
     first.scores[at] >= cuts.0 && second.scores[at] >= cuts.1
 }

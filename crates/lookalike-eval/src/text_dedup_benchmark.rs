@@ -14,7 +14,7 @@ use crate::interval::f1;
 
 /// The figures of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CoreFigures {
+pub struct TextDedupFigures {
     /// Documents whose labelled duplicates were all predicted.
     pub true_positives: u64,
     /// Documents with predictions that are not that.
@@ -31,7 +31,7 @@ pub struct CoreFigures {
     pub precision_non_duplicates: f64,
     /// TN / (TN + FP).
     pub recall_non_duplicates: f64,
-    /// What the benchmark prints as "Macro F1": the mean of the two precisions.
+    /// The "Macro F1" that the benchmark prints: the mean of the two precisions.
     pub printed_macro_f1: f64,
     /// The mean of the two F1.
     pub macro_f1: f64,
@@ -41,7 +41,7 @@ pub struct CoreFigures {
 
 /// Counts documents, each with its labelled and its predicted duplicates.
 #[must_use]
-pub fn core_figures(documents: &[(BTreeSet<u32>, BTreeSet<u32>)]) -> CoreFigures {
+pub fn text_dedup_figures(documents: &[(BTreeSet<u32>, BTreeSet<u32>)]) -> TextDedupFigures {
     let (mut tp, mut fp, mut tn, mut fn_, mut exact) = (0, 0, 0, 0, 0);
     for (labelled, predicted) in documents {
         exact += u64::from(labelled == predicted);
@@ -55,7 +55,7 @@ pub fn core_figures(documents: &[(BTreeSet<u32>, BTreeSet<u32>)]) -> CoreFigures
     let share = |part: u64, rest: u64| part as f64 / (part + rest).max(1) as f64;
     let (precision, recall) = (share(tp, fp), share(tp, fn_));
     let (other_precision, other_recall) = (share(tn, fn_), share(tn, fp));
-    CoreFigures {
+    TextDedupFigures {
         true_positives: tp,
         false_positives: fp,
         true_negatives: tn,
@@ -85,7 +85,7 @@ mod tests {
             (set(&[]), set(&[])),      // TN, exact
             (set(&[4]), set(&[])),     // FN
         ];
-        let found = core_figures(&documents);
+        let found = text_dedup_figures(&documents);
         assert_eq!((found.true_positives, found.false_positives), (2, 2));
         assert_eq!((found.true_negatives, found.false_negatives), (1, 1));
         assert_eq!(found.printed_macro_f1, 0.5); // (2/4 + 1/2) / 2

@@ -1,10 +1,10 @@
 //! Samples by bands, and what their labels say of the whole collection.
 
 use lookalike::{Scheme, Sketch};
-use lookalike_eval::draw::{Draw, bands, default_bands};
-use lookalike_eval::strata::Strata;
+use lookalike_eval::stratified_labels::StratifiedLabels;
+use lookalike_eval::stratified_sample::{SampledBand, StratifiedSample, bands, default_bands};
 use lookalike_eval::sweep::sketches_of;
-use lookalike_eval::{Collection, Scored, draw, scored_pairs};
+use lookalike_eval::{DocumentSet, ScoredPair, scored_pairs, stratified_sample};
 
 use crate::families;
 
@@ -15,9 +15,14 @@ fn simhash() -> Scheme {
     }
 }
 
-fn drawn(collection: &Collection, scored: Vec<Scored>, numbers: &[f64], each: usize) -> Draw {
+fn drawn(
+    collection: &DocumentSet,
+    scored: Vec<ScoredPair>,
+    numbers: &[f64],
+    each: usize,
+) -> StratifiedSample {
     let bands = bands(Sketch::Simhash, numbers).unwrap();
-    draw(collection, scored.into_iter(), &bands, each, 0)
+    stratified_sample(collection, scored.into_iter(), &bands, each, 0)
 }
 
 #[test]
@@ -25,22 +30,22 @@ fn every_band_gives_equally_many_or_all_it_has() {
     let collection = families(40, 6);
     let scored = scored_pairs(&sketches_of(&collection, &simhash()), 40.0);
     let numbers = default_bands(Sketch::Simhash);
-    let draw = drawn(&collection, scored.clone(), &numbers, 5);
-    for (at, (band, pairs, drawn)) in draw.bands.iter().enumerate() {
+    let stratified_sample = drawn(&collection, scored.clone(), &numbers, 5);
+    for (at, SampledBand { band, pairs, drawn }) in stratified_sample.bands.iter().enumerate() {
         let distance = numbers[at];
         assert_eq!(band.name, format!("k = {distance}"));
         let all = scored.iter().filter(|pair| 64.0 - pair.score == distance);
         assert_eq!(*pairs, all.count() as u64);
         assert_eq!(*drawn, (*pairs).min(5));
-        let own = draw
+        let own = stratified_sample
             .pairs
             .iter()
             .filter(|pair| pair.stratum.name == band.name);
         assert!(own.clone().all(|pair| 64.0 - pair.score == distance));
         assert_eq!(own.count() as u64, *drawn);
     }
-    assert!(draw.bands.iter().any(|band| band.2 == 5));
-    assert!(draw.bands.iter().any(|band| band.2 < 5));
+    assert!(stratified_sample.bands.iter().any(|band| band.drawn == 5));
+    assert!(stratified_sample.bands.iter().any(|band| band.drawn < 5));
 }
 
 #[test]
@@ -54,9 +59,13 @@ fn a_sample_does_not_depend_on_the_order_of_pairs() {
         drawn(&collection, scored.clone(), &[3.0, 8.0, 20.0], 7)
     );
     let numbers = bands(Sketch::Simhash, &[3.0, 8.0, 20.0]).unwrap();
-    let other = draw(&collection, scored.into_iter(), &numbers, 7, 1);
+    let other = stratified_sample(&collection, scored.into_iter(), &numbers, 7, 1);
     assert_ne!(first.pairs, other.pairs);
-    let by_band = |draw: &Draw| draw.pairs.is_sorted_by_key(|pair| pair.stratum.number);
+    let by_band = |stratified_sample: &StratifiedSample| {
+        stratified_sample
+            .pairs
+            .is_sorted_by_key(|pair| pair.stratum.number)
+    };
     assert!(!by_band(&first), "bands are mixed");
 }
 
@@ -95,23 +104,33 @@ fn same_family(a: &str, b: &str) -> bool {
 fn all_labels_give_the_exact_curve() {
     let collection = families(20, 6);
     let scored = scored_pairs(&sketches_of(&collection, &simhash()), 40.0);
-    let draw = drawn(
+    let stratified_sample = drawn(
         &collection,
         scored.clone(),
         &[4.0, 12.0, 18.0, 24.0],
         usize::MAX,
     );
     let labels = || {
-        let pairs = draw.pairs.iter();
+        let pairs = stratified_sample.pairs.iter();
         pairs.map(|pair| (&pair.stratum, Some(same_family(&pair.a, &pair.b))))
     };
-    let strata = Strata::new(labels()).unwrap();
-    assert_eq!((strata.untouched(), strata.unlabelled()), (0, 0));
+    let stratified_labels = StratifiedLabels::new(labels()).unwrap();
+    assert_eq!(
+        (
+            stratified_labels.untouched(),
+            stratified_labels.unlabelled()
+        ),
+        (0, 0)
+    );
     let all_true = labels().filter(|label| label.1 == Some(true)).count() as f64;
     let mut found = 0;
-    for (point, tags) in strata.curve().iter().zip(strata.bands()) {
+    for (point, tags) in stratified_labels
+        .curve()
+        .iter()
+        .zip(stratified_labels.bands())
+    {
         found += tags.stratum.pairs;
-        let correct: u64 = strata
+        let correct: u64 = stratified_labels
             .bands()
             .iter()
             .take(tags.stratum.number as usize)
@@ -131,7 +150,7 @@ fn all_labels_give_the_exact_curve() {
 /// Two bands by hand: 100 pairs of which 9 of 10 are true, 1000 of which 1 of 10 is.
 #[test]
 fn bands_are_weighted_by_what_they_stand_for() {
-    let stratum = |number, pairs| lookalike_eval::Stratum {
+    let stratum = |number, pairs| lookalike_eval::PairStratum {
         number,
         of: 3,
         name: format!("band {number}"),
@@ -148,9 +167,15 @@ fn bands_are_weighted_by_what_they_stand_for() {
     };
     let all = labels("tttttttttf").map(|label| (&near, label));
     let all = all.chain(labels("ftffffffffuu").map(|label| (&far, label)));
-    let strata = Strata::new(all).unwrap();
-    assert_eq!((strata.untouched(), strata.unlabelled()), (1, 2));
-    let curve = strata.curve();
+    let stratified_labels = StratifiedLabels::new(all).unwrap();
+    assert_eq!(
+        (
+            stratified_labels.untouched(),
+            stratified_labels.unlabelled()
+        ),
+        (1, 2)
+    );
+    let curve = stratified_labels.curve();
     let near_enough = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
     near_enough(curve[0].precision.value, 0.9);
     near_enough(curve[1].precision.value, 190.0 / 1100.0);
@@ -166,7 +191,7 @@ fn bands_are_weighted_by_what_they_stand_for() {
         (90.0 + 3000.0 / 12.0) / 1100.0,
     );
     let mixed = [(&near, Some(true)), (&stratum(1, 99), Some(true))];
-    assert!(Strata::new(mixed).is_err());
+    assert!(StratifiedLabels::new(mixed).is_err());
 }
 
 /// The limits hold the truth about as often as they say: 95 of 100, here at least 85.
@@ -176,14 +201,15 @@ fn limits_of_samples_hold_the_truth() {
     let scored = scored_pairs(&sketches_of(&collection, &simhash()), 36.0);
     let bands = bands(Sketch::Simhash, &[14.0, 20.0, 24.0, 28.0]).unwrap();
     let curve = |each, seed| {
-        let draw = draw(&collection, scored.iter().copied(), &bands, each, seed);
+        let stratified_sample =
+            stratified_sample(&collection, scored.iter().copied(), &bands, each, seed);
         let label = |pair: &lookalike_eval::DrawnPair| Some(same_family(&pair.a, &pair.b));
-        let labels: Vec<_> = draw
+        let labels: Vec<_> = stratified_sample
             .pairs
             .iter()
             .map(|pair| (&pair.stratum, label(pair)))
             .collect();
-        Strata::new(labels).unwrap().curve()
+        StratifiedLabels::new(labels).unwrap().curve()
     };
     let exact = curve(usize::MAX, 0);
     let (mut held, mut all) = (0, 0);

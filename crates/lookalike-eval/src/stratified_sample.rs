@@ -2,7 +2,7 @@
 //!
 //! True pairs are rare and most pairs are far apart, so a plain sample would show a person nothing
 //! but strangers. Here every band gives equally many; what a band stands for in the collection is
-//! kept beside each pair, so that [`crate::strata`] can weigh the bands again.
+//! kept beside each pair, so that [`crate::stratified_labels`] can weigh the bands again.
 
 use std::collections::BinaryHeap;
 
@@ -11,12 +11,12 @@ use lookalike::hash::{avalanche, xxh3_64};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::collection::Collection;
-use crate::score::Scored;
+use crate::document_set::DocumentSet;
+use crate::score::ScoredPair;
 
 /// Scores from `low` on and below `high`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Band {
+pub struct ScoreBand {
     /// The band in the words of the sketch, such as `k = 3`.
     pub name: String,
     /// Least score.
@@ -41,7 +41,7 @@ pub struct BandError {
 ///
 /// # Errors
 /// [`BandError`] when the numbers do not ascend, or are none that the sketch can have.
-pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<Band>, BandError> {
+pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<ScoreBand>, BandError> {
     let refused = |reason: &str| {
         let given: Vec<String> = numbers.iter().map(f64::to_string).collect();
         let (given, reason) = (given.join(","), reason.to_owned());
@@ -74,7 +74,7 @@ pub fn bands(sketch: Sketch, numbers: &[f64]) -> Result<Vec<Band>, BandError> {
     }
 }
 
-/// How many hashes can agree, of sketches that are counted so.
+/// Largest number of agreeing hashes, for sketches that count them.
 fn most_hashes(sketch: Sketch) -> Option<f64> {
     match sketch {
         Sketch::SuperShingle { groups: most, .. }
@@ -84,9 +84,9 @@ fn most_hashes(sketch: Sketch) -> Option<f64> {
     }
 }
 
-fn similarities(numbers: &[f64], top: f64) -> Vec<Band> {
+fn similarities(numbers: &[f64], top: f64) -> Vec<ScoreBand> {
     let ends = numbers.iter().skip(1).copied().chain([top]);
-    let band = |(&low, high): (&f64, f64)| Band {
+    let band = |(&low, high): (&f64, f64)| ScoreBand {
         name: match high.is_finite() {
             true => format!("{low} to {high}"),
             false => format!("{low} or more"),
@@ -94,14 +94,14 @@ fn similarities(numbers: &[f64], top: f64) -> Vec<Band> {
         low,
         high,
     };
-    let mut bands: Vec<Band> = numbers.iter().zip(ends).map(band).collect();
+    let mut bands: Vec<ScoreBand> = numbers.iter().zip(ends).map(band).collect();
     bands.reverse();
     bands
 }
 
-fn distances(numbers: &[f64], bits: f64) -> Vec<Band> {
+fn distances(numbers: &[f64], bits: f64) -> Vec<ScoreBand> {
     let before = [-1.0].into_iter().chain(numbers.iter().copied());
-    let band = |(before, &most): (f64, &f64)| Band {
+    let band = |(before, &most): (f64, &f64)| ScoreBand {
         name: match before + 1.0 == most {
             true => format!("k = {most}"),
             false => format!("k = {} to {most}", before + 1.0),
@@ -123,9 +123,9 @@ pub fn default_bands(sketch: Sketch) -> Vec<f64> {
     }
 }
 
-/// What a pair's band stands for: written beside the pair, and read again with its label.
+/// The band of a pair, with the number of pairs that it represents. Stored with the pair and its label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stratum {
+pub struct PairStratum {
     /// Number of the band from 1, the most alike first, counting only bands with pairs.
     pub number: u32,
     /// Number of bands with pairs.
@@ -148,36 +148,47 @@ pub struct DrawnPair {
     /// [`lookalike::sketch::SketchValue::score`] of the pair.
     pub score: f64,
     /// Its band.
-    pub stratum: Stratum,
+    pub stratum: PairStratum,
 }
 
-/// What was drawn.
+/// A band of a sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Draw {
-    /// The pairs in random order, so that no band waits for the end of a person's patience.
+pub struct SampledBand {
+    /// The band.
+    pub band: ScoreBand,
+    /// Number of pairs of the collection in it.
+    pub pairs: u64,
+    /// Number of pairs drawn from it.
+    pub drawn: u64,
+}
+
+/// A stratified sample of pairs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StratifiedSample {
+    /// The pairs in random order, so that a person who stops early has seen all bands.
     pub pairs: Vec<DrawnPair>,
-    /// Bands with their pairs in the collection and the pairs that were drawn, empty ones too.
-    pub bands: Vec<(Band, u64, u64)>,
+    /// All bands, including empty ones.
+    pub bands: Vec<SampledBand>,
 }
 
 /// Draws `each` pairs of every band, or all where a band has fewer: those whose ids have the
 /// smallest hashes under the seed, so that the result does not depend on any order. Pairs outside
 /// all bands do not count. Memory: the pairs drawn.
 #[must_use]
-pub fn draw(
-    collection: &Collection,
-    scored: impl Iterator<Item = Scored>,
-    bands: &[Band],
+pub fn stratified_sample(
+    collection: &DocumentSet,
+    scored: impl Iterator<Item = ScoredPair>,
+    bands: &[ScoreBand],
     each: usize,
     seed: u64,
-) -> Draw {
+) -> StratifiedSample {
     let hashes: Vec<u64> = (0..collection.len() as u32)
         .map(|at| xxh3_64(collection.id(at).as_bytes(), seed))
         .collect();
     let mut heaps: Vec<BinaryHeap<(u64, u32, u32, u64)>> = vec![BinaryHeap::new(); bands.len()];
     let mut counts = vec![0_u64; bands.len()];
     for pair in scored {
-        let inside = |band: &Band| band.low <= pair.score && pair.score < band.high;
+        let inside = |band: &ScoreBand| band.low <= pair.score && pair.score < band.high;
         let Some(at) = bands.iter().position(inside) else {
             continue;
         };
@@ -202,7 +213,7 @@ pub fn draw(
     for ((band, heap), pairs) in bands.iter().zip(heaps).zip(counts) {
         number += u32::from(pairs > 0);
         let drawn = heap.len() as u64;
-        let stratum = || Stratum {
+        let stratum = || PairStratum {
             number,
             of,
             name: band.name.clone(),
@@ -210,16 +221,20 @@ pub fn draw(
             drawn,
         };
         all.extend(heap.into_iter().map(|entry| (entry, stratum())));
-        drawn_bands.push((band.clone(), pairs, drawn));
+        drawn_bands.push(SampledBand {
+            band: band.clone(),
+            pairs,
+            drawn,
+        });
     }
     all.sort_unstable_by_key(|(entry, _)| *entry);
-    let pair = |((_, a, b, score), stratum): (_, Stratum)| DrawnPair {
+    let pair = |((_, a, b, score), stratum): (_, PairStratum)| DrawnPair {
         a: collection.id(a).to_owned(),
         b: collection.id(b).to_owned(),
         score: f64::from_bits(score),
         stratum,
     };
-    Draw {
+    StratifiedSample {
         pairs: all.into_iter().map(pair).collect(),
         bands: drawn_bands,
     }

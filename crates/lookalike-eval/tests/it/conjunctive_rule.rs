@@ -3,21 +3,23 @@
 use lookalike::Scheme;
 use lookalike::sketch::SketchValue;
 use lookalike_eval::sweep::sketches_of;
-use lookalike_eval::{Collection, JudgedScores, SetMeasure, Setting, score, two_tests};
+use lookalike_eval::{
+    DocumentSet, JudgedScores, SetMeasure, SweepSetting, conjunctive_rules, score,
+};
 
-fn setting(shingle: &str, measure: SetMeasure) -> Setting {
+fn setting(shingle: &str, measure: SetMeasure) -> SweepSetting {
     let scheme = Scheme {
         shingle: shingle.parse().unwrap(),
         ..Scheme::default()
     };
-    Setting {
+    SweepSetting {
         measure,
-        ..Setting::from(scheme)
+        ..SweepSetting::from(scheme)
     }
 }
 
 /// Texts with words and function words of their own families, so that two tests know more than one.
-fn crossed() -> (Collection, Vec<(u32, u32, bool)>) {
+fn crossed() -> (DocumentSet, Vec<(u32, u32, bool)>) {
     let stops = ["the", "of", "and", "a", "in", "to", "is"];
     let text = |words: usize, skeleton: usize, own: usize| -> String {
         let word = |at: usize| match at % 2 {
@@ -34,7 +36,7 @@ fn crossed() -> (Collection, Vec<(u32, u32, bool)>) {
     for at in 0..36 {
         documents.push((format!("d{at:02}"), text(at % 4, at / 4 % 3, at)));
     }
-    let collection = Collection::new(documents).unwrap();
+    let collection = DocumentSet::new(documents).unwrap();
     let mut judged = Vec::new();
     for a in 0..36_u32 {
         for b in a + 1..36 {
@@ -53,7 +55,7 @@ fn the_best_cuts_are_the_best_of_all_cuts() {
         setting("words:1", SetMeasure::Resemblance),
         setting("stops:3", SetMeasure::Coverage),
     ];
-    let found = two_tests(&collection, &settings, &judged, 10);
+    let found = conjunctive_rules(&collection, &settings, &judged, 10);
     assert_eq!(found.len(), 1);
     let scores = settings.map(|setting| {
         let sketches = sketches_of(&collection, &setting.scheme);
@@ -89,7 +91,7 @@ fn the_best_cuts_are_the_best_of_all_cuts() {
     assert_eq!(passing.count() as u64, found[0].found);
     // Better than either alone.
     for setting in settings {
-        let doubled = two_tests(&collection, &[setting, setting], &judged, 1);
+        let doubled = conjunctive_rules(&collection, &[setting, setting], &judged, 1);
         assert!(doubled[0].f1 < found[0].f1);
     }
 }
@@ -130,7 +132,7 @@ fn a_choice_is_worth_less_on_labels_that_had_no_say() {
     let judged: Vec<(u32, u32, bool)> = (0..120)
         .map(|at| (2 * at, 2 * at + 1, word() % 4 == 0))
         .collect();
-    let collection = Collection::new(documents).unwrap();
+    let collection = DocumentSet::new(documents).unwrap();
     let mut settings = Vec::new();
     for shingle in ["words:1", "words:2", "chars:3", "chars:4"] {
         for measure in SetMeasure::ALL {
@@ -139,7 +141,7 @@ fn a_choice_is_worth_less_on_labels_that_had_no_say() {
     }
     let mut scores = JudgedScores::new(&collection, &judged);
     scores.add(&collection, &settings);
-    let chosen = &scores.two_tests(1)[0];
+    let chosen = &scores.conjunctive_rules(1)[0];
     let expected = scores.expectations(true);
     let [one, two] = &expected[..] else {
         panic!("{expected:?}");

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::draw::Stratum;
-use crate::interval::{Estimate, f1};
+use crate::interval::{ShareEstimate, f1};
+use crate::stratified_sample::PairStratum;
 
 /// Labels of one band.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BandTags {
     /// The band.
-    pub stratum: Stratum,
+    pub stratum: PairStratum,
     /// Pairs labelled true.
     pub trues: u64,
     /// Pairs labelled false.
@@ -27,7 +27,7 @@ pub struct BandTags {
 
 /// The labels of all bands that have some, the most alike first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Strata {
+pub struct StratifiedLabels {
     bands: Vec<BandTags>,
 }
 
@@ -45,7 +45,7 @@ pub struct MixedStrata {
     second_pairs: u64,
 }
 
-/// What a cut behind one band finds, estimated for the whole collection.
+/// Precision and recall of a cut behind one band, estimated for the whole collection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BandPoint {
     /// The last band that counts as found.
@@ -53,13 +53,13 @@ pub struct BandPoint {
     /// Pairs of the collection that the cut finds.
     pub found: u64,
     /// True ones among the band's own labels.
-    pub own: Estimate,
+    pub own: ShareEstimate,
     /// Share of the found pairs that are true.
-    pub precision: Estimate,
+    pub precision: ShareEstimate,
     /// The same if all unknown labels were false, and if they were true.
     pub precision_with_unknown: (f64, f64),
     /// Share of the true pairs *in all bands* that are found.
-    pub recall: Estimate,
+    pub recall: ShareEstimate,
     /// The harmonic mean of both.
     pub f1: f64,
 }
@@ -67,14 +67,14 @@ pub struct BandPoint {
 /// A weighted sum of independent shares, with limits by the recovery of variances from those of
 /// the parts (Zou and Donner, Statistics in Medicine 27, 2008).
 #[derive(Clone, Copy, Default)]
-struct Sum {
+struct WeightedSum {
     value: f64,
     below: f64,
     above: f64,
 }
 
-impl Sum {
-    fn add(&mut self, weight: f64, share: Estimate) {
+impl WeightedSum {
+    fn add(&mut self, weight: f64, share: ShareEstimate) {
         self.value += weight * share.value;
         self.below += (weight * (share.value - share.low)).powi(2);
         self.above += (weight * (share.high - share.value)).powi(2);
@@ -89,13 +89,13 @@ impl Sum {
     }
 }
 
-impl Strata {
+impl StratifiedLabels {
     /// Collects labels: the band of each, and `None` for unknown.
     ///
     /// # Errors
     /// [`MixedStrata`] when one band has two descriptions.
     pub fn new<'a>(
-        labels: impl IntoIterator<Item = (&'a Stratum, Option<bool>)>,
+        labels: impl IntoIterator<Item = (&'a PairStratum, Option<bool>)>,
     ) -> Result<Self, MixedStrata> {
         let mut bands: BTreeMap<u32, BandTags> = BTreeMap::new();
         for (stratum, label) in labels {
@@ -130,7 +130,7 @@ impl Strata {
         &self.bands
     }
 
-    /// Whether there are no labels.
+    /// Tells whether there are no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bands.is_empty()
@@ -153,7 +153,7 @@ impl Strata {
     /// A point for every band: what a cut behind it finds.
     #[must_use]
     pub fn curve(&self) -> Vec<BandPoint> {
-        let (mut found, mut pairs, mut unsure) = (Sum::default(), 0, (0.0, 0.0));
+        let (mut found, mut pairs, mut unsure) = (WeightedSum::default(), 0, (0.0, 0.0));
         let mut points = Vec::new();
         for (at, tags) in self.bands.iter().enumerate() {
             found.add(tags.weight(), tags.share());
@@ -161,12 +161,12 @@ impl Strata {
             let known = tags.share_with_unknown();
             unsure.0 += tags.weight() * known.0;
             unsure.1 += tags.weight() * known.1;
-            let mut missed = Sum::default();
+            let mut missed = WeightedSum::default();
             for later in &self.bands[at + 1..] {
                 missed.add(later.weight(), later.share());
             }
             let all = pairs as f64;
-            let precision = Estimate {
+            let precision = ShareEstimate {
                 value: found.value / all,
                 low: found.low() / all,
                 high: (found.high() / all).min(1.0),
@@ -175,7 +175,7 @@ impl Strata {
                 true => found / (found + missed),
                 false => 0.0,
             };
-            let recall = Estimate {
+            let recall = ShareEstimate {
                 value: share(found.value, missed.value),
                 low: share(found.low(), missed.high()),
                 high: share(found.high(), missed.low()),
@@ -208,11 +208,11 @@ impl BandTags {
     /// Share of true ones among the known labels. A band whose every pair has a known label is
     /// known to the last pair.
     #[must_use]
-    pub fn share(&self) -> Estimate {
+    pub fn share(&self) -> ShareEstimate {
         let known = self.trues + self.falses;
-        let estimate = Estimate::of(self.trues, known);
+        let estimate = ShareEstimate::of(self.trues, known);
         match known >= self.stratum.pairs {
-            true => Estimate {
+            true => ShareEstimate {
                 low: estimate.value,
                 high: estimate.value,
                 ..estimate
