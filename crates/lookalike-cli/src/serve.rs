@@ -1,5 +1,6 @@
 //! `lookalike serve`: the online service.
 
+mod io_failure;
 mod keys;
 mod log;
 mod signals;
@@ -11,53 +12,71 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike_server::{
-    App, Clock, Entry, Level, Limits, Listeners, Log, Setup, Tls, TlsError, check_address,
+    AppState, ConfigError, EventLog, LogEntry, LogLevel, ServerTls, ServiceConfig, ServiceLimits,
+    ServiceListeners, TlsError, WallClock, check_address,
 };
-use lookalike_store::{OpenOptions as StoreOptions, Store, StoreError, StoreId};
+use lookalike_store::{Store, StoreError, StoreId, StoreOptions};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
+use self::io_failure::failed;
 use self::log::LogQueue;
 use self::signals::{Hangups, Signals};
 use crate::failure::Failure;
 use crate::{machine, open_files, size};
 
-#[derive(clap::Args)]
-#[command(after_help = "\
+/// Examples for `-h`.
+const SHORT_EXAMPLES: &str = "\
+Examples:
+  lookalike serve --data store                       on 127.0.0.1:7280, for this machine
+  lookalike serve --keys keys --make-key admin:me    print a new key once, and append its hash to the file
+
+--help lists all options.";
+
+/// Examples for `--help`.
+const EXAMPLES: &str = "\
 Examples:
   lookalike serve --data store                                   on 127.0.0.1:7280, for this machine
-  lookalike serve --keys keys --make-key admin:me                prints a new key once, and adds its hash to the file
-  lookalike serve --data store --listen 0.0.0.0:7280 --keys keys --tls-cert chain.pem --tls-key key.pem   for others
+  lookalike serve --keys keys --make-key admin:me                print a new key once, and append its hash to the file
+  lookalike serve --data store --listen 0.0.0.0:7280 --keys keys --tls-cert chain.pem --tls-key key.pem   for other machines
   lookalike serve --config lookalike.toml                        the same flags from a file: data = \"store\" ...
 
   curl -X PUT localhost:7280/v1/collections/pages -H 'Content-Type: application/json' -d '{}'
   curl localhost:7280/v1/collections/pages/check-and-insert -H 'Content-Type: application/json' \\
        -d '{\"id\":\"http://a.example/\",\"html\":\"<p>...\"}'
 
-http://localhost:7280/ in a browser shows all operations, to be tried. Every flag can be given in the environment, too.
-SIGHUP reads the files of keys and of TLS again. docs/how-to/operations.md describes the operations, monitoring and backup.")]
+http://localhost:7280/ in a browser lists all operations and lets you try them. Every flag can also be set in the environment.
+SIGHUP reloads the files of keys and of TLS. docs/how-to/operations.md describes the operations, monitoring and backup.";
+
+#[derive(clap::Args)]
+#[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// TOML file of these flags, without the dashes: max-body = "8M". The environment wins over it, and flags over both
+    /// TOML file with these flags, without the dashes: max-body = "8M". The environment overrides it, flags override both
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_CONFIG")]
     config: Option<PathBuf>,
 
-    /// Directory of the data; made when there is none
+    /// Directory of the data; created if it does not exist
     #[arg(long, value_name = "DIR", env = "LOOKALIKE_DATA")]
     data: Option<PathBuf>,
 
-    /// Refuse to start with a new store: the directory must hold one already
+    /// Refuse to create a store: the directory must hold one already
     #[arg(long, env = "LOOKALIKE_REQUIRE_EXISTING")]
     require_existing: bool,
 
-    /// Refuse to start with another store than this one; `lookalike store info DIR` shows the identity
-    #[arg(long, value_name = "IDENTITY", env = "LOOKALIKE_STORE_ID")]
+    /// Refuse to open any store but this one; `lookalike store info DIR` shows the identity
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "IDENTITY",
+        env = "LOOKALIKE_STORE_ID"
+    )]
     store_id: Option<StoreId>,
 
-    /// Directory for snapshots that clients ask for, best on the file system of the data; none are made without it
+    /// Directory for snapshots that clients request, best on the file system of the data; without it they cannot make any
     #[arg(long, value_name = "DIR", env = "LOOKALIKE_SNAPSHOTS")]
     snapshots: Option<PathBuf>,
 
-    /// Where to listen; an address that other machines can reach needs --keys
+    /// Address to listen on; one that other machines can reach requires --keys
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -66,19 +85,19 @@ pub(crate) struct Arguments {
     )]
     listen: SocketAddr,
 
-    /// Where to listen for /healthz and /readyz alone, without TLS and beyond the reach of --max-connections
+    /// Extra address for /healthz and /readyz only, without TLS and outside --max-connections
     #[arg(long, value_name = "ADDRESS:PORT", env = "LOOKALIKE_HEALTH_LISTEN")]
     health_listen: Option<SocketAddr>,
 
-    /// File with the hashes of API keys, one a line; without it whoever reaches the address may do everything
+    /// File with the hashes of API keys, one a line; without it, everybody who reaches the address may do everything
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_KEYS")]
     keys: Option<PathBuf>,
 
-    /// Make a key of the role read, write or admin: it is printed once, its hash added to the file of --keys
+    /// Make a key with the role read, write or admin: print it once, and append its hash to the file of --keys
     #[arg(long, value_name = "ROLE:NAME", requires = "keys")]
     make_key: Option<String>,
 
-    /// Certificates in PEM, the service's own first, to speak TLS with
+    /// TLS certificate chain in PEM, the certificate of the service first
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_TLS_CERT")]
     tls_cert: Option<PathBuf>,
 
@@ -86,11 +105,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_TLS_KEY")]
     tls_key: Option<PathBuf>,
 
-    /// Believe the clock at the start though it is more than an hour ahead of the data: after a rest of that long
-    #[arg(long, env = "LOOKALIKE_TRUST_CLOCK")]
+    /// Trust the system clock even if it is more than an hour ahead of the newest record, as after a long stop
+    #[arg(long, hide_short_help = true, env = "LOOKALIKE_TRUST_CLOCK")]
     trust_clock: bool,
 
-    /// Threads that extract, hash and search, and as many that serve connections [default: as many as processors]
+    /// Number of threads that extract, hash and search; as many again serve connections [default: number of processors]
     #[arg(long, value_name = "N", env = "LOOKALIKE_THREADS", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
@@ -98,62 +117,62 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", env = "LOOKALIKE_MAX_BODY", default_value = "8M", value_parser = size::parse, help_heading = "Limits")]
     max_body: u64,
 
-    /// Most items of a batch
+    /// Largest number of items of a batch
     #[arg(long, value_name = "N", env = "LOOKALIKE_MAX_BATCH", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Limits")]
     max_batch: u32,
 
-    /// Most connections at a time; allow as many open files (ulimit -n) and some hundred more
+    /// Largest number of connections; allow some hundred open files more (ulimit -n)
     #[arg(long, value_name = "N", env = "LOOKALIKE_MAX_CONNECTIONS", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     max_connections: u32,
 
-    /// Most connections of one address, in IPv6 of one /64; behind a proxy give as many as --max-connections [default: half of these]
-    #[arg(long, value_name = "N", env = "LOOKALIKE_MAX_ADDRESS_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
+    /// Largest number of connections of one address, or of one /64 of IPv6; behind a proxy set it to --max-connections [default: half of that]
+    #[arg(long, hide_short_help = true, value_name = "N", env = "LOOKALIKE_MAX_ADDRESS_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     max_address_connections: Option<u32>,
 
-    /// Most collections
-    #[arg(long, value_name = "N", env = "LOOKALIKE_MAX_COLLECTIONS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
+    /// Largest number of collections
+    #[arg(long, hide_short_help = true, value_name = "N", env = "LOOKALIKE_MAX_COLLECTIONS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     max_collections: u32,
 
-    /// Memory for requests in progress, all together; of bodies that are still to come one key, or one address without keys, has at most half
+    /// Memory for all requests in progress; incomplete bodies of one key, or of one address without keys, get at most half of their part
     #[arg(long, value_name = "SIZE", env = "LOOKALIKE_REQUEST_MEMORY", default_value = "256M", value_parser = size::parse, help_heading = "Limits")]
     request_memory: u64,
 
-    /// How long the head of a request may take, and how long a connection may do nothing
-    #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_HEADER_TIMEOUT", default_value = "10", value_parser = seconds, help_heading = "Limits")]
+    /// Time limit on the head of a request, and on an idle connection
+    #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_HEADER_TIMEOUT", default_value = "10", value_parser = seconds, help_heading = "Limits")]
     header_timeout: Duration,
 
-    /// How long the body of a request may take
-    #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_BODY_TIMEOUT", default_value = "30", value_parser = seconds, help_heading = "Limits")]
+    /// Time limit on the body of a request
+    #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_BODY_TIMEOUT", default_value = "30", value_parser = seconds, help_heading = "Limits")]
     body_timeout: Duration,
 
-    /// Bytes a second that the body of a request must bring at least, over each 5 seconds
-    #[arg(long, value_name = "SIZE", env = "LOOKALIKE_MIN_BODY_RATE", default_value = "1K", value_parser = size::parse, help_heading = "Limits")]
+    /// Least rate of the body of a request in bytes a second, over each 5 seconds
+    #[arg(long, hide_short_help = true, value_name = "SIZE", env = "LOOKALIKE_MIN_BODY_RATE", default_value = "1K", value_parser = size::parse, help_heading = "Limits")]
     min_body_rate: u64,
 
-    /// How long a request may wait for memory and for a thread before it is refused with 503 and `Retry-After`; where many wait to be read, a fiftieth of it
-    #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_PATIENCE", default_value = "1", value_parser = seconds, help_heading = "Limits")]
-    patience: Duration,
+    /// Longest wait of a request for memory and for a thread; after it the request gets 503 with `Retry-After`
+    #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_QUEUE_TIMEOUT", default_value = "1", value_parser = seconds, help_heading = "Limits")]
+    queue_timeout: Duration,
 
-    /// How long requests in progress may take to end at a SIGTERM or SIGINT; a second one ends everything at once
-    #[arg(long, value_name = "SECONDS", env = "LOOKALIKE_DRAIN", default_value = "10", value_parser = seconds, help_heading = "Limits")]
+    /// Time limit on requests in progress after SIGTERM or SIGINT; a second signal ends the service at once
+    #[arg(long, hide_short_help = true, value_name = "SECONDS", env = "LOOKALIKE_DRAIN", default_value = "10", value_parser = seconds, help_heading = "Limits")]
     drain: Duration,
 
-    /// What is logged to standard error, a JSON object a line: error, warn, info, or debug (every request)
+    /// Level of the log on standard error, one JSON object a line: error, warn, info, or debug (every request)
     #[arg(
         long,
         value_name = "LEVEL",
         env = "LOOKALIKE_LOG",
         default_value = "info"
     )]
-    log: LogLevel,
+    log: LogLevelOption,
 
-    /// Print the configuration that results from flags, environment and file as JSON, and end
-    #[arg(long)]
+    /// Print the configuration from flags, environment and file as JSON, and exit
+    #[arg(long, hide_short_help = true)]
     print_config: bool,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum LogLevel {
+enum LogLevelOption {
     Error,
     Warn,
     Info,
@@ -166,13 +185,9 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds) if seconds > 0.0 && seconds <= DAY => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(format!(
-            "{text:?} is no time: write seconds, above 0 and at most {DAY}, for example 0.5"
+            "{text:?} is not a duration: write seconds above 0 and up to {DAY}, for example 0.5"
         )),
     }
-}
-
-fn failed(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> Failure {
-    move |error| Failure::Failed(format!("{what}: {error}"))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -182,13 +197,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let keys = keys::read(arguments.keys.as_deref())?;
     let limits = arguments.limits();
     let pem = arguments.pem()?;
-    check_address(arguments.listen, &keys).map_err(|error| Failure::Usage(error.to_string()))?;
+    check_address(arguments.listen, &keys).map_err(open_to_others)?;
     if arguments.print_config {
         return print_config(arguments, &limits, keys.len());
     }
     let data = arguments.data.as_deref().ok_or_else(|| {
         Failure::Usage(
-            "where is the data? give --data DIR, LOOKALIKE_DATA or data in the file of --config"
+            "the directory of the data is missing: give --data DIR, LOOKALIKE_DATA, or data in the file of --config"
                 .to_owned(),
         )
     })?;
@@ -198,65 +213,60 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let log = arguments.log(&queue);
     tell_of_panics(&log);
     if keys.are_required() && keys.is_empty() {
-        log.say(&nobody_may_ask());
+        log.record(&nobody_may_ask());
     }
     if tls.is_none() && !arguments.listen.ip().to_canonical().is_loopback() {
-        let entry = Entry::new(Level::Warn, "no-tls");
-        let remedy = "keys can be overheard: give --tls-cert and --tls-key, or put a proxy that speaks TLS before it";
-        log.say(&entry.with("remedy", remedy));
+        let entry = LogEntry::new(LogLevel::Warn, "no-tls");
+        let remedy =
+            "keys can be intercepted: give --tls-cert and --tls-key, or put a TLS proxy in front";
+        log.record(&entry.with("remedy", remedy));
     }
     let connections = limits.connections + arguments.health_connections();
     open_files::ensure_enough(connections, 0)?;
-    let options = StoreOptions {
-        create: !arguments.require_existing,
-        identity: arguments.store_id,
-        ..StoreOptions::default()
-    };
+    let options = StoreOptions::default()
+        .create(!arguments.require_existing)
+        .identity(arguments.store_id);
     let store = Store::open(data, options).map_err(not_opened)?;
     let collections = store.collections().len();
-    let entry = Entry::new(Level::Info, "store").with("identity", store.identity().to_string());
-    log.say(&entry.with("collections", collections));
+    let entry =
+        LogEntry::new(LogLevel::Info, "store").with("identity", store.identity().to_string());
+    log.record(&entry.with("collections", collections));
     open_files::ensure_enough(connections, collections)?;
     if let Some(folder) = &arguments.snapshots {
         private_folder(folder).map_err(failed(folder.display()))?;
     }
-    let clock: Clock = Arc::new(crate::store::now);
-    let setup = Setup {
-        keys,
-        limits,
-        clock,
-        trust_clock: arguments.trust_clock,
-        log: log.clone(),
-        snapshots: arguments.snapshots.clone(),
-    };
-    let app = App::new(store, setup).map_err(failed("threads"))?;
+    let clock: WallClock = Arc::new(crate::store::now);
+    let config = ServiceConfig::new(clock, log.clone())
+        .keys(keys)
+        .limits(limits)
+        .trust_clock(arguments.trust_clock)
+        .snapshots(arguments.snapshots.clone());
+    let app = AppState::new(store, config).map_err(failed("threads"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits.workers)
         .enable_all()
         .build()
         .map_err(failed("threads"))?;
-    let outlets = (&log, &queue);
-    let served = serve(
-        &runtime,
-        arguments,
-        Arc::new(app),
-        tls.map(Arc::new),
-        outlets,
-    );
+    let output = LogOutput {
+        log,
+        queue: queue.clone(),
+    };
+    let tls = tls.map(Arc::new);
+    let served = serve(&runtime, arguments, Arc::new(app), tls, &output);
     runtime.shutdown_background();
-    queue.flush(LAST_WORDS);
+    queue.flush(LOG_FLUSH_TIMEOUT);
     served
 }
 
-/// How long the last lines of the log may take at the end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long the store may take to close once it is told to hurry.
-const LAST_CHANCE: Duration = Duration::from_secs(1);
+/// Time limit on writing the last lines of the log.
+const LOG_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time limit on closing the store after a second signal.
+const FORCED_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A file of keys without a key: all were revoked.
-fn nobody_may_ask() -> Entry {
-    let remedy = "nobody may ask: add a key with --make-key ROLE:NAME and send SIGHUP";
-    Entry::new(Level::Warn, "no-keys").with("remedy", remedy)
+fn nobody_may_ask() -> LogEntry {
+    let remedy = "nobody has access: add a key with --make-key ROLE:NAME and send SIGHUP";
+    LogEntry::new(LogLevel::Warn, "no-keys").with("remedy", remedy)
 }
 
 /// Makes a folder that only its owner may look into, and those above it.
@@ -266,17 +276,24 @@ fn private_folder(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).mode(0o700).create(folder)
 }
 
-/// How often the store is told the time.
-const TELL_TIME: Duration = Duration::from_secs(60);
+/// Interval at which the collections record the time.
+const TIME_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The log, and the queue that writes it.
+struct LogOutput {
+    log: EventLog,
+    queue: LogQueue,
+}
 
 /// Serves until a signal, then closes the store.
 fn serve(
     runtime: &Runtime,
     arguments: &Arguments,
-    app: Arc<App>,
-    tls: Option<Arc<Tls>>,
-    (log, queue): (&Log, &LogQueue),
+    app: Arc<AppState>,
+    tls: Option<Arc<ServerTls>>,
+    output: &LogOutput,
 ) -> Result<(), Failure> {
+    let LogOutput { log, queue } = output;
     runtime.block_on(async {
         let address = arguments.listen;
         let main = listen(address, "--listen").await?;
@@ -287,7 +304,7 @@ fn serve(
         let address = main.local_addr().map_err(failed(address))?;
         let mut signals = Signals::new().map_err(failed("signals"))?;
         let mut hangups = Hangups::new().map_err(failed("signals"))?;
-        let entry = Entry::new(Level::Info, "listening").with("address", address.to_string());
+        let entry = LogEntry::new(LogLevel::Info, "listening").with("address", address.to_string());
         let entry = entry.with("tls", tls.is_some());
         let health_address = health
             .as_ref()
@@ -296,28 +313,28 @@ fn serve(
             Some(address) => entry.with("health_address", address.to_string()),
             None => entry,
         };
-        let listeners = Listeners { main, health };
-        log.say(&entry.with("version", env!("CARGO_PKG_VERSION")));
-        let (hurry, hurried) = tokio::sync::oneshot::channel();
+        let listeners = ServiceListeners { main, health };
+        log.record(&entry.with("version", env!("CARGO_PKG_VERSION")));
+        let (force_shutdown, forced) = tokio::sync::oneshot::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (watching, lines) = (log.clone(), queue.clone());
         tokio::spawn(async move {
             let signal = signals.next().await;
-            watching.say(&Entry::new(Level::Info, "stopping").with("signal", signal));
+            watching.record(&LogEntry::new(LogLevel::Info, "stopping").with("signal", signal));
             let _ = stop.send(());
             signals.next().await;
-            let _ = hurry.send(());
+            let _ = force_shutdown.send(());
             // Closing the store may wait for a merge of hours; what was acknowledged is safe without it.
             tokio::select! {
-                () = tokio::time::sleep(LAST_CHANCE) => {}
+                () = tokio::time::sleep(FORCED_CLOSE_TIMEOUT) => {}
                 _ = signals.next() => {}
             }
             end_at_once(&watching, &lines);
         });
         let first = async { drop(stopped.await) };
         let second = async {
-            // A sender that is gone has not hurried.
-            if hurried.await.is_err() {
+            // A dropped sender has forced nothing.
+            if forced.await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
@@ -330,7 +347,7 @@ fn serve(
         let telling_time = async {
             loop {
                 app.observe_time();
-                tokio::time::sleep(TELL_TIME).await;
+                tokio::time::sleep(TIME_INTERVAL).await;
             }
         };
         tokio::select! {
@@ -339,7 +356,7 @@ fn serve(
             () = telling_time => {}
         }
         app.close().await.map_err(store_failed)?;
-        log.say(&Entry::new(Level::Info, "stopped"));
+        log.record(&LogEntry::new(LogLevel::Info, "stopped"));
         Ok(())
     })
 }
@@ -347,7 +364,7 @@ fn serve(
 async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
     let bound = TcpListener::bind(address).await;
     bound.map_err(failed(format!(
-        "{address}: cannot listen there, choose another address with {flag}"
+        "{address}: cannot listen on this address; choose another with {flag}"
     )))
 }
 
@@ -356,20 +373,27 @@ async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure>
     clippy::exit,
     reason = "threads that close the store cannot be stopped in another way"
 )]
-fn end_at_once(log: &Log, lines: &LogQueue) {
-    log.say(
-        &Entry::new(Level::Warn, "not-closed")
+fn end_at_once(log: &EventLog, lines: &LogQueue) {
+    log.record(
+        &LogEntry::new(LogLevel::Warn, "not-closed")
             .with("remedy", "nothing that was acknowledged is lost"),
     );
-    lines.flush(LAST_WORDS);
+    lines.flush(LOG_FLUSH_TIMEOUT);
     std::process::exit(1);
 }
 
-/// Why there is no store to serve.
+/// An address that other machines can reach without a key.
+fn open_to_others(error: ConfigError) -> Failure {
+    Failure::Usage(format!(
+        "{error}: listen on 127.0.0.1, or make a key with `lookalike serve --keys FILE --make-key admin:NAME` and start with --keys FILE"
+    ))
+}
+
+/// The failure to open the store.
 fn not_opened(error: StoreError) -> Failure {
     let remedy = match error {
         StoreError::NoStore { .. } => {
-            "; is the medium mounted? without --require-existing and --store-id an empty one is made"
+            "; check that the volume is mounted, or start without --require-existing and --store-id to create an empty store"
         }
         _ => "",
     };
@@ -381,7 +405,7 @@ fn store_failed(error: StoreError) -> Failure {
 }
 
 /// Messages of panics may quote texts: the log gets the place only.
-fn tell_of_panics(log: &Log) {
+fn tell_of_panics(log: &EventLog) {
     let log = log.clone();
     std::panic::set_hook(Box::new(move |panic| {
         if lookalike_corpus::panic_is_handled() {
@@ -392,8 +416,8 @@ fn tell_of_panics(log: &Log) {
             .name()
             .unwrap_or("unnamed")
             .to_owned();
-        let entry = Entry::new(Level::Error, "panic").with("thread", thread);
-        log.say(&entry.with("at", place.unwrap_or_default()));
+        let entry = LogEntry::new(LogLevel::Error, "panic").with("thread", thread);
+        log.record(&entry.with("at", place.unwrap_or_default()));
     }));
 }
 
@@ -408,8 +432,8 @@ fn unusable(error: TlsError) -> Failure {
 }
 
 /// What connections are secured with.
-fn tls(pem: Pem) -> Result<Tls, Failure> {
-    Tls::new(&pem.chain, &pem.key).map_err(unusable)
+fn tls(pem: Pem) -> Result<ServerTls, Failure> {
+    ServerTls::new(&pem.chain, &pem.key).map_err(unusable)
 }
 
 impl Arguments {
@@ -417,7 +441,7 @@ impl Arguments {
     fn pem(&self) -> Result<Option<Pem>, Failure> {
         let half = |set: &str, missing: &str, what: &str| {
             Err(Failure::Usage(format!(
-                "{set} is set without {missing}, and the service would speak no TLS: name {what} with --{missing}, LOOKALIKE_{} or {missing} in the file of --config, or leave out both",
+                "{set} is set without {missing}, so there would be no TLS: give {what} with --{missing}, LOOKALIKE_{} or {missing} in the file of --config, or leave out both",
                 missing.replace('-', "_").to_uppercase()
             )))
         };
@@ -434,19 +458,19 @@ impl Arguments {
 
     /// Reads the files of keys and TLS again. What is wrong with one of them leaves that one as it is, and keeps no change of the
     /// other back.
-    fn reload(&self, app: &App, tls: Option<&Tls>, log: &Log) {
+    fn reload(&self, app: &AppState, tls: Option<&ServerTls>, log: &EventLog) {
         let keys = self.reload_keys(app);
         let tls = tls.map_or(Ok(()), |tls| self.reload_tls(tls));
         app.set_reload_failed(keys.is_err() || tls.is_err());
         let part = |part: &str, failure: Failure| {
-            let entry = Entry::new(Level::Error, "not-reloaded").with("part", part);
-            log.say(&entry.with("reason", failure.to_string()));
+            let entry = LogEntry::new(LogLevel::Error, "not-reloaded").with("part", part);
+            log.record(&entry.with("reason", failure.to_string()));
         };
         match keys {
             Ok(keys) => {
-                log.say(&Entry::new(Level::Info, "reloaded").with("keys", keys));
+                log.record(&LogEntry::new(LogLevel::Info, "reloaded").with("keys", keys));
                 if keys == Some(0) {
-                    log.say(&nobody_may_ask());
+                    log.record(&nobody_may_ask());
                 }
             }
             Err(failure) => part("keys", failure),
@@ -457,14 +481,14 @@ impl Arguments {
     }
 
     /// How many keys there are now; none where no key is asked for.
-    fn reload_keys(&self, app: &App) -> Result<Option<usize>, Failure> {
+    fn reload_keys(&self, app: &AppState) -> Result<Option<usize>, Failure> {
         let keys = keys::read(self.keys.as_deref())?;
         let count = keys.are_required().then_some(keys.len());
         app.set_keys(keys);
         Ok(count)
     }
 
-    fn reload_tls(&self, tls: &Tls) -> Result<(), Failure> {
+    fn reload_tls(&self, tls: &ServerTls) -> Result<(), Failure> {
         match self.pem()? {
             Some(Pem { chain, key }) => tls.replace(&chain, &key).map_err(unusable),
             None => Ok(()),
@@ -477,43 +501,40 @@ impl Arguments {
             .map_or(0, |_| lookalike_server::HEALTH_CONNECTIONS)
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> ServiceLimits {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Limits {
-            body_bytes: size(self.max_body),
-            batch: self.max_batch as usize,
-            connections: self.max_connections as usize,
-            address_connections: self
-                .max_address_connections
-                .unwrap_or_else(|| self.max_connections.div_ceil(2))
-                as usize,
-            header_timeout: self.header_timeout,
-            body_timeout: self.body_timeout,
-            body_rate: size(self.min_body_rate),
-            patience: self.patience,
-            drain: self.drain,
-            request_memory: size(self.request_memory),
-            workers: self
-                .threads
-                .map_or_else(machine::default_threads, usize::from),
-            collections: self.max_collections as usize,
-            ..Limits::default()
-        }
+        let half = self.max_connections.div_ceil(2);
+        let threads = self
+            .threads
+            .map_or_else(machine::default_threads, usize::from);
+        ServiceLimits::default()
+            .body_bytes(size(self.max_body))
+            .batch(self.max_batch as usize)
+            .connections(self.max_connections as usize)
+            .address_connections(self.max_address_connections.unwrap_or(half) as usize)
+            .header_timeout(self.header_timeout)
+            .body_timeout(self.body_timeout)
+            .body_rate(size(self.min_body_rate))
+            .queue_timeout(self.queue_timeout)
+            .drain(self.drain)
+            .request_memory(size(self.request_memory))
+            .workers(threads)
+            .collections(self.max_collections as usize)
     }
 
-    fn log(&self, queue: &LogQueue) -> Log {
+    fn log(&self, queue: &LogQueue) -> EventLog {
         let level = match self.log {
-            LogLevel::Error => Level::Error,
-            LogLevel::Warn => Level::Warn,
-            LogLevel::Info => Level::Info,
-            LogLevel::Debug => Level::Debug,
+            LogLevelOption::Error => LogLevel::Error,
+            LogLevelOption::Warn => LogLevel::Warn,
+            LogLevelOption::Info => LogLevel::Info,
+            LogLevelOption::Debug => LogLevel::Debug,
         };
         let queue = queue.clone();
-        Log::new(level, move |entry| queue.push(entry))
+        EventLog::new(level, move |entry| queue.push(entry))
     }
 }
 
-fn print_config(arguments: &Arguments, limits: &Limits, keys: usize) -> Result<(), Failure> {
+fn print_config(arguments: &Arguments, limits: &ServiceLimits, keys: usize) -> Result<(), Failure> {
     let config = serde_json::json!({
         "config": arguments.config,
         "data": arguments.data,
@@ -537,7 +558,7 @@ fn print_config(arguments: &Arguments, limits: &Limits, keys: usize) -> Result<(
         "header_timeout": limits.header_timeout.as_secs_f64(),
         "min_body_rate": limits.body_rate,
         "body_timeout": limits.body_timeout.as_secs_f64(),
-        "patience": limits.patience.as_secs_f64(),
+        "queue_timeout": limits.queue_timeout.as_secs_f64(),
         "drain": limits.drain.as_secs_f64(),
         "log": format!("{:?}", arguments.log).to_lowercase(),
     });

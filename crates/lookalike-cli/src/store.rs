@@ -1,4 +1,4 @@
-//! `lookalike store`: a directory of data that no service has open: check it, copy it, save what is left of it, fill it.
+//! `lookalike store`: checks, copies, salvages or fills a data directory that no service has open.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use clap::Subcommand;
 use lookalike::{Fingerprint, Scheme, Sketch};
 use lookalike_batch::fingerprints::files::{CodeFile, Codes, Name};
 use lookalike_server::default_scheme;
-use lookalike_store::fs::{Fs, RealFs};
+use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
-    CollectionSettings, Document, OpenOptions, Store, StoreError, Time, Tuning, Write, info,
-    restore, salvage, verify,
+    CollectionSettings, Store, StoreError, StoreOptions, StoreTuning, StoredDocument, UnixMillis,
+    WriteOp, info, restore, salvage, verify,
 };
 use serde_json::json;
 
@@ -22,24 +22,24 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Stop the service first: each of these needs the directory for itself. A running service makes snapshots by
+Stop the service first: these commands need exclusive access to the directory. For a snapshot of a running service, use
 `lookalike client snapshot NAME`.
 
 Examples:
-  lookalike store verify store                        every byte, and how the parts fit
-  lookalike store info store                          its identity and the names of its collections
-  lookalike store snapshot store monday               runs are hard links where that is possible
-  lookalike store restore monday new-store            checked before it is used
-  lookalike store salvage broken-store new-store      what can still be read
-  lookalike store load store pages crawl.lkfp         fingerprints of `lookalike fingerprint -o`")]
+  lookalike store verify store                        check every byte and the consistency of all files
+  lookalike store info store                          show the identity and the names of the collections
+  lookalike store snapshot store monday               copy; runs become hard links where possible
+  lookalike store restore monday new-store            check the snapshot, then make a store of it
+  lookalike store salvage broken-store new-store      copy everything that can still be read
+  lookalike store load store pages crawl.lkfp         insert fingerprints of `lookalike fingerprint -o`")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: StoreCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    /// Read every byte and check how the parts fit
+enum StoreCommand {
+    /// Check every byte and the consistency of all files
     Verify {
         /// Directory of the data
         data: PathBuf,
@@ -56,49 +56,49 @@ enum Command {
         /// A new directory
         target: PathBuf,
     },
-    /// Make a directory of data from a snapshot, every byte of which is checked first
+    /// Check every byte of a snapshot, then make a data directory of it
     Restore {
         /// The snapshot
         snapshot: PathBuf,
         /// A new directory
         target: PathBuf,
     },
-    /// Write what can be read of damaged data into a new directory
+    /// Copy everything readable from a damaged directory into a new one
     Salvage {
-        /// Directory of the damaged data, which is not changed
+        /// Directory of the damaged data; it is not changed
         data: PathBuf,
         /// A new directory
         target: PathBuf,
     },
-    /// Insert fingerprints from files, each under its id; the collection is made if there is none
+    /// Insert fingerprints from files under their ids; create the collection if it does not exist
     Load(Box<LoadArguments>),
 }
 
 #[derive(clap::Args)]
 struct LoadArguments {
-    /// Directory of the data; made when there is none
+    /// Directory of the data; created if it does not exist
     data: PathBuf,
 
     /// Name of the collection
     collection: String,
 
-    /// Files of fingerprints: .lkfp, .jsonl, .u64 or .parquet as `lookalike fingerprint -o` writes them. Without ids in the
-    /// file, the digits of the fingerprint are the id
+    /// Files of fingerprints as `lookalike fingerprint -o` writes them: .lkfp, .jsonl, .u64 or .parquet. If a file has no
+    /// ids, the digits of each fingerprint are its id
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Largest distance of queries, for a collection that is made
+    /// Largest distance of queries, if the collection is created
     #[arg(long, value_name = "BITS", default_value_t = 3)]
     radius: u32,
 
-    /// Whole text of the scheme of the fingerprints, for a collection that is made [default: that of `lookalike fingerprint`]
+    /// Full text of the scheme of the fingerprints, if the collection is created [default: that of `lookalike fingerprint`]
     #[arg(long, value_name = "TEXT")]
     scheme: Option<Scheme>,
 
     #[command(flatten)]
     losses: LossArguments,
 
-    /// Leave the collection in as many runs as it came to: more files follow
+    /// Do not merge all documents into one run at the end, because more files follow
     #[arg(long)]
     no_compact: bool,
 }
@@ -119,23 +119,23 @@ fn failed(error: StoreError) -> Failure {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {
-        Command::Verify { data } => verify_all(data),
-        Command::Info { data } => {
+        StoreCommand::Verify { data } => verify_all(data),
+        StoreCommand::Info { data } => {
             let info = info(&RealFs::default(), data).map_err(failed)?;
             say(&json!({"identity": info.identity.to_string(), "collections": info.collections}))
         }
-        Command::Snapshot { data, target } => {
-            let store = Store::open(data, OpenOptions::default()).map_err(failed)?;
+        StoreCommand::Snapshot { data, target } => {
+            let store = Store::open(data, StoreOptions::default()).map_err(failed)?;
             let made = store.snapshot(target).map_err(failed)?;
             store.close().map_err(failed)?;
             say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
         }
-        Command::Restore { snapshot, target } => {
+        StoreCommand::Restore { snapshot, target } => {
             let made = restore(&RealFs::default(), snapshot, target).map_err(failed)?;
             say(&json!({"collections": made.collections, "files": made.files, "bytes": made.bytes}))
         }
-        Command::Salvage { data, target } => salvage_all(data, target),
-        Command::Load(arguments) => load(arguments),
+        StoreCommand::Salvage { data, target } => salvage_all(data, target),
+        StoreCommand::Load(arguments) => load(arguments),
     }
 }
 
@@ -164,7 +164,7 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
     }
     if torn > 0 {
         console::warning(&format!(
-            "{torn} of {} collections end with a write that a crash interrupted: it was never acknowledged, and is dropped at the next start",
+            "{torn} of {} collections end with a write that a crash interrupted; it was never acknowledged, and the next start drops it",
             found.len()
         ));
     }
@@ -172,14 +172,14 @@ fn verify_all(data: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Failed(format!(
-        "{damaged} of {} collections are damaged: restore a snapshot, or save what can be read with `lookalike store salvage`",
+        "{damaged} of {} collections are damaged: restore a snapshot, or copy what is readable with `lookalike store salvage`",
         found.len()
     )))
 }
 
 fn salvage_all(data: &Path, target: &Path) -> Result<(), Failure> {
-    let fs: Arc<dyn Fs> = Arc::new(RealFs::default());
-    let saved = salvage(&fs, data, target, OpenOptions::default()).map_err(failed)?;
+    let fs: Arc<dyn FileSystem> = Arc::new(RealFs::default());
+    let saved = salvage(&fs, data, target, StoreOptions::default()).map_err(failed)?;
     let lost: Vec<String> = saved.lost.iter().map(ToString::to_string).collect();
     say(&json!({"changes_saved": saved.saved, "lost": lost}))?;
     if lost.is_empty() {
@@ -195,24 +195,18 @@ fn ensure_width(scheme: &Scheme) -> Result<(), Failure> {
     }
     let sketch = scheme.sketch;
     Err(Failure::Usage(format!(
-        "--scheme: collections hold 64-bit fingerprints, sketch=simhash, not {sketch}: make those, and load them (the low half of \
-         simhash:128 is what sketch=simhash makes of the same text)"
+        "--scheme: collections hold 64-bit fingerprints (sketch=simhash), not {sketch}; the low half of simhash:128 equals \
+         sketch=simhash of the same text"
     )))
 }
 
 fn load(arguments: &LoadArguments) -> Result<(), Failure> {
     arguments.scheme.as_ref().map_or(Ok(()), ensure_width)?;
-    let tuning = Tuning {
-        memory_documents: IN_MEMORY,
-        memory_bytes: 512 << 20,
-        fan_out: FAN_OUT,
-        ..Tuning::default()
-    };
-    let options = OpenOptions {
-        create: true,
-        tuning,
-        ..OpenOptions::default()
-    };
+    let tuning = StoreTuning::default()
+        .memory_documents(IN_MEMORY)
+        .memory_bytes(512 << 20)
+        .fan_out(FAN_OUT);
+    let options = StoreOptions::default().create(true).tuning(tuning);
     let store = Store::open(&arguments.data, options).map_err(failed)?;
     let name = arguments.collection.as_str();
     let collection = match store.collection(name) {
@@ -247,7 +241,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
                 let again = |outcome: &&_| {
                     matches!(
                         outcome,
-                        lookalike_store::Outcome::Inserted { replaced: true }
+                        lookalike_store::WriteOutcome::Inserted { replaced: true }
                     )
                 };
                 replaced += outcomes.iter().filter(again).count() as u64;
@@ -255,7 +249,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         }
         skipped.extend(file.summary().skipped);
     }
-    let unbearable = arguments.losses.policy().check(&skipped, loaded);
+    let too_many_losses = arguments.losses.policy().check(&skipped, loaded);
     let filled = started.elapsed().as_secs_f64();
     if arguments.no_compact {
         collection.flush().map_err(failed)?;
@@ -270,17 +264,17 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         "loaded": loaded, "replaced": replaced, "documents": documents, "skipped": skipped,
         "runs": runs, "filled_after_seconds": filled, "seconds": started.elapsed().as_secs_f64(),
     }))?;
-    unbearable?;
+    too_many_losses?;
     arguments.losses.end(&skipped)
 }
 
 /// Inserts of some fingerprints, by batches.
-fn batches(codes: &Codes) -> impl Iterator<Item = Vec<Write>> + '_ {
+fn batches(codes: &Codes) -> impl Iterator<Item = Vec<WriteOp>> + '_ {
     let all = codes.codes.chunks(BATCH).enumerate();
     all.map(|(batch, chunk)| {
         let one = |(at, &code): (usize, &u64)| {
             let id = id_of(codes.ids.name(batch * BATCH + at, code));
-            Write::Insert(Document::new(id, Fingerprint(code)))
+            WriteOp::Insert(StoredDocument::new(id, Fingerprint(code)))
         };
         chunk.iter().enumerate().map(one).collect()
     })
@@ -296,7 +290,7 @@ pub(crate) fn id_of(name: Name<'_>) -> String {
 }
 
 /// The wall clock.
-pub(crate) fn now() -> Time {
+pub(crate) fn now() -> UnixMillis {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Time(since.map_or(0, |since| since.as_millis() as u64))
+    UnixMillis(since.map_or(0, |since| since.as_millis() as u64))
 }

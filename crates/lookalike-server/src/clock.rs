@@ -6,37 +6,38 @@
 //! that jumped. At the start the same tolerance holds against the time at which the store was open last, unless the operator
 //! says that the clock is right.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lookalike_store::Time;
+use crate::sync::lock;
+use lookalike_store::UnixMillis;
 
 /// Tells the time.
-pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+pub type WallClock = Arc<dyn Fn() -> UnixMillis + Send + Sync>;
 
-/// How far the wall clock may be ahead between two readings, and at the start of when the store was open last.
+/// Largest accepted lead of the wall clock, between two readings and over the newest record at the start.
 const TOLERANCE: Duration = Duration::from_secs(3600);
 
 /// The wall clock with its guard.
-pub(crate) struct Guarded {
-    wall: Clock,
-    state: Mutex<State>,
+pub(crate) struct GuardedClock {
+    wall: WallClock,
+    state: Mutex<ClockReading>,
 }
 
-struct State {
+struct ClockReading {
     /// The time that was last told, and when.
-    told: Time,
+    told: UnixMillis,
     at: Instant,
     held: bool,
 }
 
-impl Guarded {
+impl GuardedClock {
     /// `last` is the time that the store was last told; zero when it is new. `trusted` believes the wall clock at the start
     /// whatever it says.
-    pub(crate) fn new(wall: Clock, last: Time, trusted: bool) -> Self {
+    pub(crate) fn new(wall: WallClock, last: UnixMillis, trusted: bool) -> Self {
         let now = wall();
-        let held = !trusted && last > Time(0) && now > last.after(TOLERANCE);
-        let state = State {
+        let held = !trusted && last > UnixMillis(0) && now > last.after(TOLERANCE);
+        let state = ClockReading {
             told: if held { last } else { now.max(last) },
             at: Instant::now(),
             held,
@@ -48,9 +49,9 @@ impl Guarded {
     }
 
     /// The time.
-    pub(crate) fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> UnixMillis {
         let wall = (self.wall)();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let expected = state.told.after(state.at.elapsed());
         state.held = wall > expected.after(TOLERANCE);
         if state.held {
@@ -63,19 +64,16 @@ impl Guarded {
         state.told
     }
 
-    /// How far the time is ahead of the wall clock: documents live that much longer than they should.
+    /// Lead of the time over the wall clock: documents live that much longer than they should.
     pub(crate) fn ahead(&self) -> Duration {
         let now = self.now();
         Duration::from_millis(now.0.saturating_sub((self.wall)().0))
     }
 
-    /// Whether the wall clock is not believed.
+    /// Tells whether the wall clock is not trusted.
     pub(crate) fn is_held(&self) -> bool {
         self.now();
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .held
+        lock(&self.state).held
     }
 }
 
@@ -88,11 +86,11 @@ mod tests {
     const HOUR: u64 = 3_600_000;
     const BEGIN: u64 = 1_800_000_000_000;
 
-    fn guarded(last: u64, trusted: bool) -> (Arc<AtomicU64>, Guarded) {
+    fn guarded(last: u64, trusted: bool) -> (Arc<AtomicU64>, GuardedClock) {
         let hand = Arc::new(AtomicU64::new(BEGIN));
         let wall = Arc::clone(&hand);
-        let clock: Clock = Arc::new(move || Time(wall.load(Relaxed)));
-        (hand, Guarded::new(clock, Time(last), trusted))
+        let clock: WallClock = Arc::new(move || UnixMillis(wall.load(Relaxed)));
+        (hand, GuardedClock::new(clock, UnixMillis(last), trusted))
     }
 
     #[test]

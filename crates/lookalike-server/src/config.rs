@@ -1,42 +1,54 @@
-//! What bounds the service, and which addresses it may listen on.
+//! Configuration and limits of the service.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::key::Keys;
+use crate::api_key::ApiKeys;
+use crate::clock::WallClock;
+use crate::event_log::EventLog;
 
-/// Bounds of the service. Whatever is beyond them is refused, never cut.
+/// Limits of the service. Requests beyond them are refused, never cut.
+///
+/// ```
+/// use lookalike_server::ServiceLimits;
+///
+/// let limits = ServiceLimits::default().batch(100).workers(8);
+/// assert_eq!(limits.batch, 100);
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bytes of a request's body.
+#[non_exhaustive]
+pub struct ServiceLimits {
+    /// Largest body of a request, in bytes.
     pub body_bytes: usize,
-    /// Items of a batch.
+    /// Largest number of items of a batch.
     pub batch: usize,
-    /// Connections at a time; more are told to come again.
+    /// Largest number of connections; further ones are refused with 503.
     pub connections: usize,
-    /// The same of one address.
+    /// Largest number of connections of one address.
     pub address_connections: usize,
-    /// How long the head of a request may take, and how long a connection may do nothing.
+    /// Time limit on the head of a request, and on an idle connection.
     pub header_timeout: Duration,
-    /// How long the body of a request may take.
+    /// Time limit on the body of a request.
     pub body_timeout: Duration,
-    /// Bytes a second that a body must bring at least.
+    /// Least number of bytes a second of a body.
     pub body_rate: usize,
-    /// How long a request waits for memory and for a worker before it is told to come again.
-    pub patience: Duration,
-    /// How long requests in progress may take to end when the service stops.
+    /// Longest time that a request waits for memory and for a worker. After it the request is refused with 503.
+    pub queue_timeout: Duration,
+    /// Time limit on requests in progress when the service stops.
     pub drain: Duration,
-    /// Bytes for requests in progress, all together: bodies, what is parsed of them, what their sketches take while they are made, answers.
+    /// Bytes of memory for all requests in progress: bodies, parsed items, sketches and answers.
     pub request_memory: usize,
-    /// Requests that wait for a worker.
+    /// Largest number of requests that wait for a worker.
     pub queue: usize,
-    /// Threads that parse, extract, hash and search.
+    /// Number of threads that parse, extract, hash and search.
     pub workers: usize,
-    /// Collections.
+    /// Largest number of collections.
     pub collections: usize,
 }
 
-impl Default for Limits {
+impl Default for ServiceLimits {
     fn default() -> Self {
         Self {
             body_bytes: 8 << 20,
@@ -46,7 +58,7 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             body_rate: 1 << 10,
-            patience: Duration::from_secs(1),
+            queue_timeout: Duration::from_secs(1),
             drain: Duration::from_secs(10),
             request_memory: 256 << 20,
             queue: 10_000,
@@ -56,22 +68,180 @@ impl Default for Limits {
     }
 }
 
+impl ServiceLimits {
+    /// Sets [`Self::body_bytes`].
+    #[must_use]
+    pub fn body_bytes(mut self, body_bytes: usize) -> Self {
+        self.body_bytes = body_bytes;
+        self
+    }
+
+    /// Sets [`Self::batch`].
+    #[must_use]
+    pub fn batch(mut self, batch: usize) -> Self {
+        self.batch = batch;
+        self
+    }
+
+    /// Sets [`Self::connections`].
+    #[must_use]
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// Sets [`Self::address_connections`].
+    #[must_use]
+    pub fn address_connections(mut self, address_connections: usize) -> Self {
+        self.address_connections = address_connections;
+        self
+    }
+
+    /// Sets [`Self::header_timeout`].
+    #[must_use]
+    pub fn header_timeout(mut self, header_timeout: Duration) -> Self {
+        self.header_timeout = header_timeout;
+        self
+    }
+
+    /// Sets [`Self::body_timeout`].
+    #[must_use]
+    pub fn body_timeout(mut self, body_timeout: Duration) -> Self {
+        self.body_timeout = body_timeout;
+        self
+    }
+
+    /// Sets [`Self::body_rate`].
+    #[must_use]
+    pub fn body_rate(mut self, body_rate: usize) -> Self {
+        self.body_rate = body_rate;
+        self
+    }
+
+    /// Sets [`Self::queue_timeout`].
+    #[must_use]
+    pub fn queue_timeout(mut self, queue_timeout: Duration) -> Self {
+        self.queue_timeout = queue_timeout;
+        self
+    }
+
+    /// Sets [`Self::drain`].
+    #[must_use]
+    pub fn drain(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        self
+    }
+
+    /// Sets [`Self::request_memory`].
+    #[must_use]
+    pub fn request_memory(mut self, request_memory: usize) -> Self {
+        self.request_memory = request_memory;
+        self
+    }
+
+    /// Sets [`Self::queue`].
+    #[must_use]
+    pub fn queue(mut self, queue: usize) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// Sets [`Self::workers`].
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Sets [`Self::collections`].
+    #[must_use]
+    pub fn collections(mut self, collections: usize) -> Self {
+        self.collections = collections;
+        self
+    }
+}
+
+/// Configuration of a service, beside its store.
+#[non_exhaustive]
+pub struct ServiceConfig {
+    /// The accepted keys.
+    pub keys: ApiKeys,
+    /// Limits on the work.
+    pub limits: ServiceLimits,
+    /// The wall clock.
+    pub clock: WallClock,
+    /// Trust the clock at the start even if it is more than an hour ahead of the newest record.
+    pub trust_clock: bool,
+    /// Receiver of log entries.
+    pub log: EventLog,
+    /// Directory for snapshots; without it clients cannot make any.
+    pub snapshots: Option<PathBuf>,
+}
+
+impl ServiceConfig {
+    /// A configuration without keys and snapshots, with the default limits.
+    pub fn new(clock: WallClock, log: EventLog) -> Self {
+        Self {
+            keys: ApiKeys::default(),
+            limits: ServiceLimits::default(),
+            clock,
+            trust_clock: false,
+            log,
+            snapshots: None,
+        }
+    }
+
+    /// Sets the accepted keys.
+    #[must_use]
+    pub fn keys(mut self, keys: ApiKeys) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// Sets the limits on the work.
+    #[must_use]
+    pub fn limits(mut self, limits: ServiceLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Trusts the clock at the start, or compares it with the newest record.
+    #[must_use]
+    pub fn trust_clock(mut self, trust: bool) -> Self {
+        self.trust_clock = trust;
+        self
+    }
+
+    /// Sets the directory for snapshots.
+    #[must_use]
+    pub fn snapshots(mut self, folder: impl Into<Option<PathBuf>>) -> Self {
+        self.snapshots = folder.into();
+        self
+    }
+}
+
+impl fmt::Debug for ServiceConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceConfig")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Settings that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
-    /// Anybody who reaches the address could read and delete everything.
-    #[error(
-        "{0} can be reached from other machines, and there are no keys: listen on 127.0.0.1, or make a key with \
-         `lookalike serve --keys FILE --make-key admin:NAME` and give --keys FILE"
-    )]
+    /// Everybody who reaches the address could read and delete everything.
+    #[error("other machines can reach {0}, and no keys are required")]
     Open(SocketAddr),
 }
 
-/// Refuses to listen where others can reach it without a key.
+/// Refuses an address that other machines can reach if no keys are required.
 ///
 /// # Errors
 /// [`ConfigError::Open`].
-pub fn check_address(address: SocketAddr, keys: &Keys) -> Result<(), ConfigError> {
+pub fn check_address(address: SocketAddr, keys: &ApiKeys) -> Result<(), ConfigError> {
     if address.ip().to_canonical().is_loopback() || keys.are_required() {
         return Ok(());
     }
@@ -84,7 +254,7 @@ mod tests {
 
     #[test]
     fn only_loopback_is_open_without_keys() {
-        let keys = Keys::default();
+        let keys = ApiKeys::default();
         for open in [
             "127.0.0.1:1",
             "127.8.8.8:1",

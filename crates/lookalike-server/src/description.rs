@@ -14,24 +14,24 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::app::App;
-use crate::config::Limits;
+use crate::app_state::AppState;
+use crate::config::ServiceLimits;
 use crate::endpoint::{collection, document, page, snapshot, status};
-use crate::judgement::{Judgement, Report};
-use crate::operation::Operation;
+use crate::operation::ApiOperation;
 use crate::request::{
-    ChangedCollection, Entry, GetOptions, Id, InsertOptions, NAME, NewCollection, NewSnapshot,
-    Page, PageOptions, QueryOptions, ScopeOptions, packed::PACKED,
+    ChangedCollection, DocumentId, GetOptions, InsertOptions, NAME, NewCollection, NewDocument,
+    NewSnapshot, PageItem, PageOptions, QueryOptions, ScopeOptions, packed::PACKED,
 };
+use crate::verdict::{QueryResponse, VerdictResponse};
 
 /// `GET /openapi.json`.
-pub(crate) async fn json(State(app): State<Arc<App>>) -> Response {
-    crate::endpoint::json(StatusCode::OK, description(&app.limits).to_string())
+pub(crate) async fn json(State(app): State<Arc<AppState>>) -> Response {
+    crate::response::json(StatusCode::OK, description(&app.limits).to_string())
 }
 
 /// `GET /`: the page to try it.
 pub(crate) async fn console() -> Response {
-    let mut response = crate::endpoint::typed(
+    let mut response = crate::response::typed(
         StatusCode::OK,
         "text/html; charset=utf-8",
         include_str!("console.html"),
@@ -55,20 +55,20 @@ pub(crate) async fn console() -> Response {
 /// A body that says nothing.
 #[derive(JsonSchema)]
 #[schemars(rename = "EmptyObject", deny_unknown_fields)]
-struct Nothing {}
+struct EmptyObject {}
 
-/// What is said of an operation.
-struct Said {
+/// Documentation of an operation.
+struct OperationDoc {
     summary: &'static str,
     options: Option<Schema>,
-    /// What it takes, and whether an array of it is a batch.
+    /// Schema of the body, and whether an array of it is a batch.
     body: Option<(Schema, bool)>,
     /// Status and what is answered; JSON unless there is no schema.
     answer: (u16, Option<Schema>),
     packed: bool,
 }
 
-impl Said {
+impl OperationDoc {
     fn new(summary: &'static str, answer: Option<Schema>) -> Self {
         Self {
             summary,
@@ -108,108 +108,108 @@ impl Said {
 }
 
 /// All operations, with schemas of what they take and answer.
-fn said(operation: Operation, schemas: &mut SchemaGenerator) -> Option<Said> {
+fn described(operation: ApiOperation, schemas: &mut SchemaGenerator) -> Option<OperationDoc> {
     fn of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
         schemas.subschema_for::<T>()
     }
-    let said = match operation {
-        Operation::Check => Said::new(
-            "Was this seen before? The verdict alone.",
-            Some(of::<Judgement>(schemas)),
+    let described = match operation {
+        ApiOperation::Check => OperationDoc::new(
+            "Check whether contents were seen before: verdicts only.",
+            Some(of::<VerdictResponse>(schemas)),
         )
-        .takes_many(of::<crate::request::Probe>(schemas))
+        .takes_many(of::<crate::request::ContentItem>(schemas))
         .with(of::<ScopeOptions>(schemas))
         .packed(),
-        Operation::Query => Said::new(
-            "The verdict with the neighbours.",
-            Some(of::<Report>(schemas)),
+        ApiOperation::Query => OperationDoc::new(
+            "Check whether contents were seen before, with their neighbours.",
+            Some(of::<QueryResponse>(schemas)),
         )
-        .takes_many(of::<crate::request::Probe>(schemas))
+        .takes_many(of::<crate::request::ContentItem>(schemas))
         .with(of::<QueryOptions>(schemas)),
-        Operation::Insert => Said::new(
-            "Keep documents, each in the place of any with its id.",
-            Some(of::<document::Inserted>(schemas)),
+        ApiOperation::Insert => OperationDoc::new(
+            "Insert documents; each replaces any with its id.",
+            Some(of::<document::InsertResponse>(schemas)),
         )
-        .takes_many(of::<Entry>(schemas))
+        .takes_many(of::<NewDocument>(schemas))
         .with(of::<ScopeOptions>(schemas))
         .packed(),
-        Operation::CheckAndInsert => Said::new(
-            "The verdict and the insert in one step.",
-            Some(of::<document::Checked>(schemas)),
+        ApiOperation::CheckAndInsert => OperationDoc::new(
+            "Give the verdict and insert, in one step.",
+            Some(of::<document::CheckAndInsertResponse>(schemas)),
         )
-        .takes_many(of::<Entry>(schemas))
+        .takes_many(of::<NewDocument>(schemas))
         .with(of::<InsertOptions>(schemas))
         .packed(),
-        Operation::Delete => Said::new(
+        ApiOperation::Delete => OperationDoc::new(
             "Delete documents by id.",
-            Some(of::<document::Deleted>(schemas)),
+            Some(of::<document::DeleteResponse>(schemas)),
         )
-        .takes_many(of::<Id>(schemas))
+        .takes_many(of::<DocumentId>(schemas))
         .packed(),
-        Operation::Get => Said::new(
-            "Documents by id; in a batch null for those that are not there.",
-            Some(of::<document::Found<'_>>(schemas)),
+        ApiOperation::Get => OperationDoc::new(
+            "Get documents by id; in a batch, null for missing ones.",
+            Some(of::<document::GetResponse<'_>>(schemas)),
         )
-        .takes_many(of::<Id>(schemas))
+        .takes_many(of::<DocumentId>(schemas))
         .with(of::<GetOptions>(schemas)),
-        Operation::Paragraphs => Said::new(
-            "Which paragraphs of a page were seen before, where, and its known share.",
-            Some(of::<page::Read>(schemas)),
+        ApiOperation::Paragraphs => OperationDoc::new(
+            "Find the known paragraphs of a page, their documents, and the known share of the page.",
+            Some(of::<page::PageResponse>(schemas)),
         )
-        .takes_many(of::<Page>(schemas))
+        .takes_many(of::<PageItem>(schemas))
         .with(of::<PageOptions>(schemas)),
-        Operation::Export => Said::new("All documents of one moment, a line of JSON each.", None),
-        Operation::ListCollections => Said::new(
-            "All collections.",
-            Some(of::<Vec<collection::Shown>>(schemas)),
+        ApiOperation::Export => OperationDoc::new("Export all documents of one moment, one line of JSON each.", None),
+        ApiOperation::ListCollections => OperationDoc::new(
+            "List all collections.",
+            Some(of::<Vec<collection::CollectionResponse>>(schemas)),
         ),
-        Operation::CreateCollection => Said::new(
-            "Make a collection; 200 for one that is there with the same settings.",
-            Some(of::<collection::Shown>(schemas)),
+        ApiOperation::CreateCollection => OperationDoc::new(
+            "Create a collection; 200 if it exists with the same settings.",
+            Some(of::<collection::CollectionResponse>(schemas)),
         )
         .takes(of::<NewCollection>(schemas))
         .status(201),
-        Operation::ShowCollection => Said::new(
-            "A collection and its settings.",
-            Some(of::<collection::Shown>(schemas)),
+        ApiOperation::ShowCollection => OperationDoc::new(
+            "Show a collection and its settings.",
+            Some(of::<collection::CollectionResponse>(schemas)),
         ),
-        Operation::ChangeCollection => Said::new(
-            "Change how long documents live that are inserted from now on.",
-            Some(of::<collection::Shown>(schemas)),
+        ApiOperation::ChangeCollection => OperationDoc::new(
+            "Change the lifetime of documents that are inserted from now on.",
+            Some(of::<collection::CollectionResponse>(schemas)),
         )
         .takes(of::<ChangedCollection>(schemas)),
-        Operation::DropCollection => {
-            Said::new("Remove a collection with all that is in it.", None).status(204)
+        ApiOperation::DropCollection => {
+            OperationDoc::new("Remove a collection and its documents.", None).status(204)
         }
-        Operation::Compact => Said::new(
-            "Make one run of all documents, behind the scenes: the fastest checks, and the space of what is gone.",
-            Some(of::<collection::Shown>(schemas)),
+        ApiOperation::Compact => OperationDoc::new(
+            "Merge all documents into one run in the background: speeds up checks and reclaims space.",
+            Some(of::<collection::CollectionResponse>(schemas)),
         )
-        .takes(of::<Nothing>(schemas))
+        .takes(of::<EmptyObject>(schemas))
         .status(202),
-        Operation::Snapshot => Said::new(
-            "Make a snapshot of all collections, in the directory of --snapshots.",
-            Some(of::<snapshot::Made>(schemas)),
+        ApiOperation::Snapshot => OperationDoc::new(
+            "Make a snapshot of all collections, in the snapshot directory of the service.",
+            Some(of::<snapshot::SnapshotResponse>(schemas)),
         )
         .takes(of::<NewSnapshot>(schemas))
         .status(201),
-        Operation::Health => Said::new(
+        ApiOperation::Health => OperationDoc::new(
             "The process answers.",
-            Some(of::<status::Healthy>(schemas)),
+            Some(of::<status::HealthResponse>(schemas)),
         ),
-        Operation::Ready => Said::new(
-            "All collections are open and take writes.",
-            Some(of::<status::Readiness>(schemas)),
+        ApiOperation::Ready => OperationDoc::new(
+            "All collections are open and writable.",
+            Some(of::<status::ReadyResponse>(schemas)),
         ),
-        Operation::Metrics => Said::new("Counters for Prometheus.", None),
-        Operation::Description => Said::new("This description.", Some(of::<Anything>(schemas))),
-        Operation::Console | Operation::Other => return None,
+        ApiOperation::Metrics => OperationDoc::new("Counters for Prometheus.", None),
+        ApiOperation::Description => OperationDoc::new("This description.", Some(of::<AnyObject>(schemas))),
+        ApiOperation::Console | ApiOperation::Other => return None,
     };
-    Some(said)
+    Some(described)
 }
 
 /// The description.
-fn description(limits: &Limits) -> Value {
+fn description(limits: &ServiceLimits) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
@@ -223,13 +223,13 @@ fn description(limits: &Limits) -> Value {
     });
     let mut schemas = settings.into_generator();
     let mut paths: Map<String, Value> = Map::new();
-    for operation in Operation::ALL {
-        let Some(said) = said(operation, &mut schemas) else {
+    for operation in ApiOperation::ALL {
+        let Some(described) = described(operation, &mut schemas) else {
             continue;
         };
         let (method, path) = operation.path();
         let entry = paths.entry(path).or_insert_with(|| json!({}));
-        entry[method.to_lowercase()] = operation_value(operation, said, limits, &mut schemas);
+        entry[method.to_lowercase()] = operation_value(operation, described, limits, &mut schemas);
     }
     let mut definitions = schemas.take_definitions(true);
     definitions.insert("Problem".to_owned(), problem());
@@ -252,31 +252,31 @@ fn description(limits: &Limits) -> Value {
 }
 
 fn operation_value(
-    operation: Operation,
-    said: Said,
-    limits: &Limits,
+    operation: ApiOperation,
+    described: OperationDoc,
+    limits: &ServiceLimits,
     schemas: &mut SchemaGenerator,
 ) -> Value {
-    let (status, answer) = said.answer;
-    let many = said.body.as_ref().is_some_and(|(_, many)| *many);
+    let (status, answer) = described.answer;
+    let many = described.body.as_ref().is_some_and(|(_, many)| *many);
     let mut value = json!({
         "operationId": operation.name(),
-        "summary": said.summary,
-        "parameters": parameters(operation, said.options, schemas),
-        "responses": responses(operation, status, answer, many, said.packed),
+        "summary": described.summary,
+        "parameters": parameters(operation, described.options, schemas),
+        "responses": responses(operation, status, answer, many, described.packed),
         "security": operation.role().map_or(json!([]), |_| json!([{}, {"key": []}])),
     });
     if let Some(role) = operation.role() {
         value["x-role"] = role.to_string().into();
     }
-    if let Some((schema, _)) = said.body {
+    if let Some((schema, _)) = described.body {
         let mut asked = one_or(schema, many);
         if many {
             asked["oneOf"][1]["maxItems"] = limits.batch.into();
         }
         let example = example(operation);
         let mut content = json!({"application/json": {"schema": asked, "example": example}});
-        if said.packed {
+        if described.packed {
             content[PACKED] = json!({"schema": {"type": "string", "format": "binary"}});
         }
         let most = limits.body_bytes;
@@ -288,19 +288,19 @@ fn operation_value(
 }
 
 /// A body that each operation takes.
-fn example(operation: Operation) -> Value {
+fn example(operation: ApiOperation) -> Value {
     const STORY: &str = "The ferry left the harbour at nine with forty people on board.";
     match operation {
-        Operation::Check | Operation::Query => json!({"text": STORY}),
-        Operation::Insert => json!({"id": "http://a.example/1", "text": STORY}),
-        Operation::CheckAndInsert => json!({"id": "http://a.example/2", "text": STORY}),
-        Operation::Delete | Operation::Get => json!({"id": "http://a.example/1"}),
-        Operation::Paragraphs => json!({"text": format!("First things first.\n\n{STORY}")}),
-        Operation::CreateCollection => {
+        ApiOperation::Check | ApiOperation::Query => json!({"text": STORY}),
+        ApiOperation::Insert => json!({"id": "http://a.example/1", "text": STORY}),
+        ApiOperation::CheckAndInsert => json!({"id": "http://a.example/2", "text": STORY}),
+        ApiOperation::Delete | ApiOperation::Get => json!({"id": "http://a.example/1"}),
+        ApiOperation::Paragraphs => json!({"text": format!("First things first.\n\n{STORY}")}),
+        ApiOperation::CreateCollection => {
             json!({"radius": 3, "keep": {"texts": true, "paragraphs": true}})
         }
-        Operation::ChangeCollection => json!({"ttl_seconds": 2_592_000}),
-        Operation::Snapshot => json!({"name": "monday"}),
+        ApiOperation::ChangeCollection => json!({"ttl_seconds": 2_592_000}),
+        ApiOperation::Snapshot => json!({"name": "monday"}),
         _ => json!({}),
     }
 }
@@ -314,7 +314,7 @@ fn one_or(schema: Schema, many: bool) -> Value {
 }
 
 fn responses(
-    operation: Operation,
+    operation: ApiOperation,
     status: u16,
     answer: Option<Schema>,
     many: bool,
@@ -328,8 +328,10 @@ fn responses(
             }
             Some(content)
         }
-        (None, Operation::Metrics) => Some(json!({"text/plain": {"schema": {"type": "string"}}})),
-        (None, Operation::Export) => {
+        (None, ApiOperation::Metrics) => {
+            Some(json!({"text/plain": {"schema": {"type": "string"}}}))
+        }
+        (None, ApiOperation::Export) => {
             Some(json!({"application/jsonl": {"schema": {"type": "string"}}}))
         }
         (None, _) => None,
@@ -341,10 +343,10 @@ fn responses(
         done["content"] = content;
     }
     let mut responses = json!({status.to_string(): done});
-    if operation == Operation::CreateCollection {
+    if operation == ApiOperation::CreateCollection {
         responses["200"] = responses["201"].clone();
     }
-    if operation == Operation::Ready {
+    if operation == ApiOperation::Ready {
         responses["503"] = responses["200"].clone();
     }
     responses["default"] = json!({"description": "Refused or failed.", "content": problem});
@@ -353,7 +355,7 @@ fn responses(
 
 /// Options after the `?`, and the name in the path.
 fn parameters(
-    operation: Operation,
+    operation: ApiOperation,
     options: Option<Schema>,
     schemas: &mut SchemaGenerator,
 ) -> Value {
@@ -410,12 +412,12 @@ fn given(schema: &Value) -> Value {
 
 /// Any object.
 #[derive(JsonSchema)]
-struct Anything {}
+struct AnyObject {}
 
 fn problem() -> Value {
     json!({
         "type": "object",
-        "description": "What went wrong (RFC 9457).",
+        "description": "An error (RFC 9457).",
         "required": ["type", "title", "status", "code", "detail", "remedy"],
         "properties": {
             "type": {"type": "string"},
@@ -424,7 +426,7 @@ fn problem() -> Value {
             "code": {"type": "string", "description": "One of few words, for programs."},
             "detail": {"type": "string"},
             "remedy": {"type": "string"},
-            "item": {"type": "integer", "description": "Place in the batch, from 0."},
+            "item": {"type": "integer", "description": "Position in the batch, from 0."},
         },
     })
 }
@@ -435,11 +437,11 @@ mod tests {
 
     #[test]
     fn every_operation_is_described_and_every_reference_leads_somewhere() {
-        let all = description(&Limits::default());
-        for operation in Operation::ALL {
+        let all = description(&ServiceLimits::default());
+        for operation in ApiOperation::ALL {
             let (method, path) = operation.path();
             let entry = &all["paths"][path][method.to_lowercase()];
-            let hidden = matches!(operation, Operation::Console | Operation::Other);
+            let hidden = matches!(operation, ApiOperation::Console | ApiOperation::Other);
             assert_eq!(entry.is_null(), hidden, "{}", operation.name());
         }
         let text = all.to_string();
@@ -450,7 +452,7 @@ mod tests {
         }
         let check = &all["paths"]["/v1/collections/{name}/check"]["post"];
         let batch = &check["requestBody"]["content"]["application/json"]["schema"]["oneOf"][1];
-        assert_eq!(batch["maxItems"], Limits::default().batch);
+        assert_eq!(batch["maxItems"], ServiceLimits::default().batch);
         assert!(!text.contains(":true,\"title\"") && !text.contains("\"schema\":true"));
         let names: Vec<&str> = check["parameters"]
             .as_array()

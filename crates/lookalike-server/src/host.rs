@@ -1,4 +1,4 @@
-//! Under which names a service without keys answers.
+//! The names under which a service without keys answers.
 //!
 //! A page in a browser can make a name of its own point to this machine and then read what is served there. Such requests
 //! bear that name.
@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::http::header::{HOST, ORIGIN};
 
-/// Whether a request was sent to this machine by a name for it, or by none.
+/// Tells whether a request is addressed to a name of this machine, or to none.
 pub(crate) fn is_local(request: &Request<Body>) -> bool {
     let header = request
         .headers()
@@ -20,7 +20,7 @@ pub(crate) fn is_local(request: &Request<Body>) -> bool {
     [header, sent_to].into_iter().flatten().all(is_name_of_here)
 }
 
-/// Whether a name, with its port, is one of this machine.
+/// Tells whether a name with an optional port is one of this machine.
 fn is_name_of_here(authority: &str) -> bool {
     let name = match authority.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -33,7 +33,7 @@ fn is_name_of_here(authority: &str) -> bool {
             .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Whether a page that this service gave sent the request: browsers say where a page is from, and pages cannot change that.
+/// Tells whether a page of this service sent the request: browsers set the origin, and pages cannot change it.
 pub(crate) fn is_own_page(request: &Request<Body>) -> bool {
     let word = |name| request.headers().get(name)?.to_str().ok();
     let sent_to = request
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn only_a_page_of_this_service_is_its_own() {
-        let asked = |origin: &str| {
+        let request = |origin: &str| {
             let request = Request::builder()
                 .uri("/")
                 .header(HOST, "localhost:7280")
@@ -63,9 +63,9 @@ mod tests {
                 .body(Body::empty());
             is_own_page(&request.expect("a request"))
         };
-        assert!(asked("http://localhost:7280") && asked("https://localhost:7280"));
+        assert!(request("http://localhost:7280") && request("https://localhost:7280"));
         for other in ["null", "http://localhost:8000", "http://evil.example", ""] {
-            assert!(!asked(other), "{other}");
+            assert!(!request(other), "{other}");
         }
         let request = Request::builder().uri("/").header(HOST, "localhost:7280");
         assert!(!is_own_page(
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn names_of_others_are_refused() {
-        let asked = |host: &str| {
+        let request = |host: &str| {
             let request = Request::builder()
                 .uri("/")
                 .header(HOST, host)
@@ -89,7 +89,7 @@ mod tests {
             "[::1]:7280",
             "[::1]",
         ] {
-            assert!(asked(local), "{local}");
+            assert!(request(local), "{local}");
         }
         for other in [
             "evil.example",
@@ -98,7 +98,7 @@ mod tests {
             "10.0.0.1",
             "",
         ] {
-            assert!(!asked(other), "{other}");
+            assert!(!request(other), "{other}");
         }
     }
 }

@@ -1,45 +1,51 @@
-//! The online service: whether a page was seen before, over HTTP.
+//! The online service: was this page seen before? Over HTTP.
 //!
-//! [`app`] makes the routes over an [`App`], which holds the [`Store`](lookalike_store::Store) and all that bounds the work;
-//! [`serve`] accepts connections for it. The way of a request: `listen` accepts and watches the connection, `gate` asks for
-//! the key and counts, `request` reads the body within its bounds, `worker` parses and hashes on threads of its own, the
-//! store answers, `endpoint` says it in JSON. What goes wrong anywhere is a [`Problem`].
+//! [`router`] makes the routes over an [`AppState`], which holds the [`Store`](lookalike_store::Store) and the limits on the
+//! work; [`serve`] accepts connections for it. The path of a request: `listen` accepts and watches the connection, `auth` asks
+//! for the key and counts, `request` reads the body within its limits, `worker_pool` parses and hashes on threads of its own,
+//! the store answers, `endpoint` encodes the answer as JSON. Every error is a [`ProblemDetails`].
 //!
-//! Nothing here prints, exits or reads the environment: the clock and the log are given by whoever starts it. Timeouts use the
-//! system's monotonic clock.
+//! Nothing here prints, exits or reads the environment: the caller passes the clock and the log. Timeouts use the monotonic
+//! clock of the system.
 
-mod app;
+mod api_key;
+mod app_state;
+mod auth;
+mod client;
 mod clock;
 mod config;
+mod content;
 mod description;
-mod diff;
 mod endpoint;
-mod gate;
+mod event_log;
+mod export_slots;
 mod host;
-mod judgement;
-mod key;
 mod listen;
-mod log;
-mod memory;
-mod metric;
+mod load_shedding;
+mod metrics;
 mod operation;
-mod overload;
 mod paragraph;
 mod problem;
 mod request;
+mod request_memory;
+mod response;
 mod route;
-mod sketch;
+mod scheme;
+mod sketch_cache;
+mod sync;
 mod tls;
+mod verdict;
 mod verify;
-mod worker;
+mod word_diff;
+mod worker_pool;
 
-pub use app::{App, Setup};
-pub use clock::Clock;
-pub use config::{ConfigError, Limits, check_address};
-pub use key::{Key, KeyError, Keys, NewKey, Role};
-pub use listen::{HEALTH_CONNECTIONS, Listeners, serve};
-pub use log::{Entry, Level, Log};
-pub use problem::Problem;
-pub use route::app;
-pub use sketch::default_scheme;
-pub use tls::{Tls, TlsError};
+pub use api_key::{ApiKey, ApiKeys, KeyError, KeyRole, NewKey};
+pub use app_state::AppState;
+pub use clock::WallClock;
+pub use config::{ConfigError, ServiceConfig, ServiceLimits, check_address};
+pub use event_log::{EventLog, LogEntry, LogLevel};
+pub use listen::{HEALTH_CONNECTIONS, ServiceListeners, serve};
+pub use problem::ProblemDetails;
+pub use route::router;
+pub use scheme::default_scheme;
+pub use tls::{ServerTls, TlsError};

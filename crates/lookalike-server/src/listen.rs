@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -28,10 +27,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::ServiceExt as _;
 
-use crate::app::App;
-use crate::log::{Entry, Level};
-use crate::overload::{Arrival, Shed, Timed};
-use crate::tls::Tls;
+use crate::app_state::AppState;
+use crate::client::PeerAddress;
+use crate::event_log::{LogEntry, LogLevel};
+use crate::load_shedding::{ArrivalClock, ShedRequest, TimedStream};
+use crate::sync::lock;
+use crate::tls::ServerTls;
 
 /// Buffer of a connection for heads and answers.
 const BUFFER: usize = 64 << 10;
@@ -39,22 +40,22 @@ const BUFFER: usize = 64 << 10;
 const STREAMS: u32 = 64;
 /// Bytes of the head of an HTTP/2 request.
 const HEAD: u32 = 16 << 10;
-/// How long to wait when the system has no connection to give, for want of files for example.
-const BREATH: Duration = Duration::from_millis(50);
+/// Delay after a failed accept, for example without free file handles.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Connections that the listener for health takes at a time.
 pub const HEALTH_CONNECTIONS: usize = 64;
 /// The rest of a body that nobody wants is read up to so many times the largest body.
 const REST_BODIES: usize = 4;
-/// How long that may take, and how long nothing may come meanwhile.
+/// Time limit on reading the rest, and on a pause in it.
 const REST_TIMEOUT: Duration = Duration::from_secs(10);
 const REST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What a connection beyond the most gets.
+/// Response to a connection beyond the limit.
 fn refusal(code: &str, detail: &str) -> String {
     let body = format!(
         "{{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"{code}\",\
-         \"detail\":\"{detail}\",\"remedy\":\"come again\"}}\n"
+         \"detail\":\"{detail}\",\"remedy\":\"try again later\"}}\n"
     );
     format!(
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\
@@ -63,64 +64,48 @@ fn refusal(code: &str, detail: &str) -> String {
     )
 }
 
-/// Where a connection comes from, as an extension of its requests: an address, or of IPv6 the network of one site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Peer(pub(crate) IpAddr);
-
-impl Peer {
-    fn of(address: SocketAddr) -> Self {
-        Self(match address.ip().to_canonical() {
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-            }
-            address => address,
-        })
-    }
-}
-
-/// Where the service listens.
+/// Listeners of the service.
 #[derive(Debug)]
-pub struct Listeners {
+pub struct ServiceListeners {
     /// For all operations.
     pub main: TcpListener,
     /// For `/healthz` and `/readyz` alone, without TLS and with connections of its own: nobody who crowds the other keeps these out.
     pub health: Option<TcpListener>,
 }
 
-/// Serves connections, secured if `tls` says with what, until `stop` is done, then lets requests in progress end for as long as [`Limits::drain`] says, or until
-/// `hurry` is done.
+/// Serves connections, secured if `tls` says with what, until `stop` is done, then lets requests in progress end for as long as [`ServiceLimits::drain`] says, or until
+/// `force_shutdown` is done.
 ///
-/// [`Limits::drain`]: crate::Limits::drain
+/// [`ServiceLimits::drain`]: crate::Limits::drain
 pub async fn serve(
-    listeners: Listeners,
-    app: &Arc<App>,
-    tls: Option<&Arc<Tls>>,
+    listeners: ServiceListeners,
+    app: &Arc<AppState>,
+    tls: Option<&Arc<ServerTls>>,
     stop: impl Future<Output = ()>,
-    hurry: impl Future<Output = ()>,
+    force_shutdown: impl Future<Output = ()>,
 ) {
     let (closing, closed) = watch::channel(false);
     let (_never, never_closed) = watch::channel(false);
-    let most = Most {
+    let most = ConnectionLimits {
         all: app.limits.connections,
         per_address: app.limits.address_connections,
     };
-    let mut main = Door {
+    let mut main = ConnectionAcceptor {
         listener: listeners.main,
-        router: crate::route::app(app),
+        router: crate::route::router(app),
         tls: tls.map(Arc::clone),
-        places: Places::new(most),
+        slots: ConnectionSlots::new(most),
         app: Arc::clone(app),
         closed,
         open: JoinSet::new(),
         is_main: true,
     };
     // It answers until all others have been answered: that the service is stopping, too.
-    let health = listeners.health.map(|listener| Door {
+    let health = listeners.health.map(|listener| ConnectionAcceptor {
         listener,
-        router: crate::route::health(app),
+        router: crate::route::health_router(app),
         tls: None,
-        places: Places::new(Most {
+        slots: ConnectionSlots::new(ConnectionLimits {
             all: HEALTH_CONNECTIONS,
             per_address: HEALTH_CONNECTIONS,
         }),
@@ -140,7 +125,7 @@ pub async fn serve(
             () = stop => {}
             never = main.accept() => match never {},
         }
-        let Door {
+        let ConnectionAcceptor {
             listener, mut open, ..
         } = main;
         drop(listener);
@@ -150,7 +135,7 @@ pub async fn serve(
         let ended = async { while open.join_next().await.is_some() {} };
         tokio::select! {
             _ = timeout(app.limits.drain, ended) => {}
-            () = hurry => {}
+            () = force_shutdown => {}
         }
         open.shutdown().await;
     };
@@ -163,41 +148,44 @@ pub async fn serve(
 
 /// Connections that are let in: all together, and those of one address.
 #[derive(Clone, Copy)]
-struct Most {
+struct ConnectionLimits {
     all: usize,
     per_address: usize,
 }
 
-/// Who is in.
-struct Places {
-    most: Most,
-    taken: Mutex<Taken>,
+/// The connections that are open.
+struct ConnectionSlots {
+    most: ConnectionLimits,
+    taken: Mutex<TakenSlots>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct TakenSlots {
     all: usize,
-    by_peer: HashMap<Peer, usize>,
+    by_peer: HashMap<PeerAddress, usize>,
 }
 
 /// The place of a connection; given back when it is dropped.
-struct Place {
-    places: Arc<Places>,
-    peer: Peer,
+struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
+    peer: PeerAddress,
 }
 
-impl Places {
-    fn new(most: Most) -> Arc<Self> {
+impl ConnectionSlots {
+    fn new(most: ConnectionLimits) -> Arc<Self> {
         let taken = Mutex::default();
         Arc::new(Self { most, taken })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn taken(&self) -> MutexGuard<'_, TakenSlots> {
+        lock(&self.taken)
     }
 
     /// A place for a connection of a peer, or the code of why there is none, and what it says.
-    fn take(self: &Arc<Self>, peer: Peer) -> Result<Place, (&'static str, &'static str)> {
+    fn take(
+        self: &Arc<Self>,
+        peer: PeerAddress,
+    ) -> Result<ConnectionSlot, (&'static str, &'static str)> {
         let mut taken = self.taken();
         let of_peer = taken.by_peer.get(&peer).copied().unwrap_or_default();
         if taken.all >= self.most.all {
@@ -211,16 +199,16 @@ impl Places {
         }
         taken.all += 1;
         taken.by_peer.insert(peer, of_peer + 1);
-        Ok(Place {
-            places: Arc::clone(self),
+        Ok(ConnectionSlot {
+            slots: Arc::clone(self),
             peer,
         })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.slots.taken();
         taken.all -= 1;
         if let Some(of_peer) = taken.by_peer.get_mut(&self.peer) {
             *of_peer -= 1;
@@ -231,20 +219,20 @@ impl Drop for Place {
     }
 }
 
-/// Where connections come in.
-struct Door {
+/// Accepts connections of one listener.
+struct ConnectionAcceptor {
     listener: TcpListener,
     router: Router,
-    tls: Option<Arc<Tls>>,
-    places: Arc<Places>,
-    app: Arc<App>,
+    tls: Option<Arc<ServerTls>>,
+    slots: Arc<ConnectionSlots>,
+    app: Arc<AppState>,
     closed: watch::Receiver<bool>,
     open: JoinSet<()>,
-    /// Whether its connections are those that are counted.
+    /// True if its connections count for the metrics.
     is_main: bool,
 }
 
-impl Door {
+impl ConnectionAcceptor {
     /// Lets connections in for ever.
     async fn accept(&mut self) -> Infallible {
         loop {
@@ -257,29 +245,29 @@ impl Door {
             };
             match accepted {
                 Err(error) => {
-                    let entry = Entry::new(Level::Warn, "not-accepted");
+                    let entry = LogEntry::new(LogLevel::Warn, "not-accepted");
                     let entry = entry.with("reason", error.to_string());
-                    self.app.log.say(&entry);
-                    sleep(BREATH).await;
+                    self.app.log.record(&entry);
+                    sleep(ACCEPT_BACKOFF).await;
                 }
-                Ok((stream, address)) => self.let_in(stream, Peer::of(address)),
+                Ok((stream, address)) => self.let_in(stream, PeerAddress::of(address)),
             }
         }
     }
 
-    fn let_in(&mut self, stream: TcpStream, peer: Peer) {
-        let place = match self.places.take(peer) {
-            Ok(place) => place,
+    fn let_in(&mut self, stream: TcpStream, peer: PeerAddress) {
+        let slot = match self.slots.take(peer) {
+            Ok(slot) => slot,
             Err((code, detail)) => {
                 self.app.metrics.refused(code);
                 return refuse(stream, &refusal(code, detail));
             }
         };
-        let connection = Connection {
+        let connection = ClientConnection {
             app: Arc::clone(&self.app),
             router: self.router.clone(),
             closed: self.closed.clone(),
-            place,
+            slot,
         };
         self.open
             .spawn(connection.begin(stream, self.tls.as_ref().map(Arc::clone)));
@@ -297,25 +285,25 @@ fn refuse(stream: TcpStream, refusal: &str) {
     }
 }
 
-/// What serves one connection.
-struct Connection {
-    app: Arc<App>,
+/// Serves one connection.
+struct ClientConnection {
+    app: Arc<AppState>,
     router: Router,
     closed: watch::Receiver<bool>,
-    place: Place,
+    slot: ConnectionSlot,
 }
 
-impl Connection {
-    async fn begin(self, stream: TcpStream, tls: Option<Arc<Tls>>) {
+impl ClientConnection {
+    async fn begin(self, stream: TcpStream, tls: Option<Arc<ServerTls>>) {
         // Answers are small, and each is written at once.
         let _ = stream.set_nodelay(true);
-        let stream = Timed::new(stream);
+        let stream = TimedStream::new(stream);
         let arrival = stream.arrival();
         let Some(tls) = tls else {
             return self.serve(stream, arrival).await;
         };
-        let patience = self.app.limits.header_timeout;
-        match timeout(patience, tls.acceptor().accept(stream)).await {
+        let idle_timeout = self.app.limits.header_timeout;
+        match timeout(idle_timeout, tls.acceptor().accept(stream)).await {
             Ok(Ok(stream)) => self.serve(stream, arrival).await,
             // Plain HTTP, an unknown certificate, no version or cipher in common, nothing at all: who it was and why is
             // nobody's to log, but that there are many is to be seen.
@@ -328,22 +316,22 @@ impl Connection {
     async fn serve(
         mut self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        arrival: Arc<Arrival>,
+        arrival: Arc<ArrivalClock>,
     ) {
-        let patience = self.app.limits.header_timeout;
-        let activity = Arc::new(Activity::default());
+        let idle_timeout = self.app.limits.header_timeout;
+        let activity = Arc::new(ConnectionActivity::default());
         let counted = Arc::clone(&activity);
         let router = self.router.clone();
-        let (peer, app) = (self.place.peer, Arc::clone(&self.app));
+        let (peer, app) = (self.slot.peer, Arc::clone(&self.app));
         let most_rest = self.app.limits.body_bytes.saturating_mul(REST_BODIES);
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-            let (router, working) = (router.clone(), Working::begin(&counted));
+            let (router, working) = (router.clone(), RequestInProgress::begin(&counted));
             request.extensions_mut().insert(peer);
             if app.overload.sheds(arrival.take_wait()) {
-                request.extensions_mut().insert(Shed);
+                request.extensions_mut().insert(ShedRequest);
             }
             async move {
-                let (request, rest) = Rest::beside(request);
+                let (request, rest) = UnreadBody::beside(request);
                 let response = router.oneshot(request).await;
                 let response = response.map_err(|never: Infallible| never)?;
                 if let Some(rest) = rest {
@@ -365,8 +353,8 @@ impl Connection {
                     connection.as_mut().graceful_shutdown();
                     draining = true;
                 }
-                () = sleep_until(activity.patience_ends(patience)) => {
-                    if activity.is_idle_for(patience) {
+                () = sleep_until(activity.idle_deadline(idle_timeout)) => {
+                    if activity.is_idle_for(idle_timeout) {
                         return;
                     }
                 }
@@ -378,13 +366,13 @@ impl Connection {
 /// The body of a request, shared with whoever answers it. What he leaves of it is read, within bounds, and thrown away: a client that
 /// is still sending when the connection is closed never sees the answer.
 #[derive(Clone)]
-struct Rest {
+struct UnreadBody {
     body: Arc<Mutex<Option<Incoming>>>,
-    /// Whether the client waits to be told before it sends the body.
+    /// True if the client waits for `100 Continue` before it sends the body.
     waits: bool,
 }
 
-impl Rest {
+impl UnreadBody {
     /// A request with its body, and what may be left of it.
     fn beside(request: hyper::Request<Incoming>) -> (hyper::Request<Body>, Option<Self>) {
         if request.body().is_end_stream() {
@@ -399,7 +387,7 @@ impl Rest {
     }
 
     fn body(&self) -> MutexGuard<'_, Option<Incoming>> {
-        self.body.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.body)
     }
 
     /// Reads on in the background when a request was answered before its body was read.
@@ -428,7 +416,7 @@ impl Rest {
     }
 }
 
-impl hyper::body::Body for Rest {
+impl hyper::body::Body for UnreadBody {
     type Data = bytes::Bytes;
     type Error = hyper::Error;
 
@@ -455,7 +443,7 @@ impl hyper::body::Body for Rest {
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    // Heads that do not come are noticed by [`Activity`], with one timer a connection; hyper would set one for each request.
+    // Heads that do not come are noticed by [`ConnectionActivity`], with one timer a connection; hyper would set one for each request.
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -470,23 +458,23 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-/// Whether a connection is waited for, or waits for us. One on which no request is being worked on for longer than the patience
+/// Whether a connection is waited for, or waits for us. One on which no request is being worked on for longer than the idle timeout
 /// is closed, whatever it does meanwhile: half a head, a head byte by byte, an answer that is not taken, nothing.
 #[derive(Debug)]
-struct Activity {
-    state: Mutex<State>,
+struct ConnectionActivity {
+    state: Mutex<ActivityState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ActivityState {
     in_progress: usize,
     since: Instant,
 }
 
-impl Default for Activity {
+impl Default for ConnectionActivity {
     fn default() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(ActivityState {
                 in_progress: 0,
                 since: Instant::now(),
             }),
@@ -494,36 +482,36 @@ impl Default for Activity {
     }
 }
 
-impl Activity {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl ConnectionActivity {
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
+        lock(&self.state)
     }
 
-    fn patience_ends(&self, patience: Duration) -> Instant {
+    fn idle_deadline(&self, idle_timeout: Duration) -> Instant {
         let state = self.state();
         if state.in_progress > 0 {
-            return Instant::now() + patience;
+            return Instant::now() + idle_timeout;
         }
-        state.since + patience
+        state.since + idle_timeout
     }
 
-    fn is_idle_for(&self, patience: Duration) -> bool {
+    fn is_idle_for(&self, idle_timeout: Duration) -> bool {
         let state = self.state();
-        state.in_progress == 0 && state.since.elapsed() >= patience
+        state.in_progress == 0 && state.since.elapsed() >= idle_timeout
     }
 }
 
 /// A request that is being worked on.
-struct Working(Arc<Activity>);
+struct RequestInProgress(Arc<ConnectionActivity>);
 
-impl Working {
-    fn begin(activity: &Arc<Activity>) -> Self {
+impl RequestInProgress {
+    fn begin(activity: &Arc<ConnectionActivity>) -> Self {
         activity.state().in_progress += 1;
         Self(Arc::clone(activity))
     }
 }
 
-impl Working {
+impl RequestInProgress {
     /// Counts every part of an answer that is taken while it is made, so that a long one is no idle connection.
     fn follow(&self, response: Response<Body>) -> Response<Body> {
         if response.body().size_hint().exact().is_some() {
@@ -539,7 +527,7 @@ impl Working {
     }
 }
 
-impl Drop for Working {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.in_progress -= 1;
@@ -562,25 +550,25 @@ mod tests {
 
     #[test]
     fn an_address_has_its_own_most_and_places_come_back() {
-        let places = Places::new(Most {
+        let slots = ConnectionSlots::new(ConnectionLimits {
             all: 3,
             per_address: 2,
         });
-        let peer = |text: &str| Peer::of(text.parse().expect("an address"));
+        let peer = |text: &str| PeerAddress::of(text.parse().expect("an address"));
         let (first, second) = (peer("192.0.2.1:1"), peer("192.0.2.2:1"));
-        let held = [places.take(first), places.take(first)];
-        let code = |peer| places.take(peer).err().map(|(code, _)| code);
+        let held = [slots.take(first), slots.take(first)];
+        let code = |peer| slots.take(peer).err().map(|(code, _)| code);
         assert_eq!(code(first), Some("address-connections"));
-        let other = places.take(second);
+        let other = slots.take(second);
         assert_eq!(code(peer("192.0.2.3:1")), Some("connections"));
         drop((held, other));
-        let taken = places.taken();
+        let taken = slots.taken();
         assert!(taken.all == 0 && taken.by_peer.is_empty());
     }
 
     #[test]
     fn a_site_of_ipv6_is_one_peer() {
-        let peer = |text: &str| Peer::of(text.parse().expect("an address"));
+        let peer = |text: &str| PeerAddress::of(text.parse().expect("an address"));
         assert_eq!(peer("[2001:db8::1]:1"), peer("[2001:db8::2:3]:2"));
         assert_ne!(peer("[2001:db8::1]:1"), peer("[2001:db8:0:1::1]:1"));
         assert_eq!(peer("[::ffff:192.0.2.1]:1"), peer("192.0.2.1:9"));

@@ -1,11 +1,11 @@
-//! What can be asked of the service: the label of each in metrics, and who may ask.
+//! The operations of the service: their names, paths and roles.
 
-use crate::key::Role;
+use crate::api_key::KeyRole;
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub(crate) enum Operation {
+pub(crate) enum ApiOperation {
     Check,
     Insert,
     CheckAndInsert,
@@ -30,7 +30,7 @@ pub(crate) enum Operation {
     Other,
 }
 
-impl Operation {
+impl ApiOperation {
     pub(crate) const ALL: [Self; 21] = [
         Self::Check,
         Self::Insert,
@@ -110,7 +110,7 @@ impl Operation {
     }
 
     /// The least role that may ask for it; anybody, when `None`.
-    pub(crate) fn role(self) -> Option<Role> {
+    pub(crate) fn role(self) -> Option<KeyRole> {
         match self {
             Self::Health | Self::Ready | Self::Description | Self::Console | Self::Other => None,
             Self::Check
@@ -120,13 +120,15 @@ impl Operation {
             | Self::Export
             | Self::ListCollections
             | Self::ShowCollection
-            | Self::Metrics => Some(Role::Read),
+            | Self::Metrics => Some(KeyRole::Read),
             // Whoever may write may have it put in order.
-            Self::Insert | Self::CheckAndInsert | Self::Delete | Self::Compact => Some(Role::Write),
+            Self::Insert | Self::CheckAndInsert | Self::Delete | Self::Compact => {
+                Some(KeyRole::Write)
+            }
             Self::CreateCollection
             | Self::ChangeCollection
             | Self::DropCollection
-            | Self::Snapshot => Some(Role::Admin),
+            | Self::Snapshot => Some(KeyRole::Admin),
         }
     }
 }

@@ -8,25 +8,25 @@
 use lookalike::hash::xxh3_64;
 use lookalike::{FeatureExtractor, Scheme, Sketch};
 
-use crate::problem::Problem;
+use crate::problem::ProblemDetails;
 
 /// Most paragraphs of a page.
 const MOST: usize = 10_000;
 
 /// A paragraph with words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Paragraph {
+pub(crate) struct HashedParagraph {
     pub(crate) hash: u64,
     pub(crate) words: usize,
 }
 
 /// Makes the paragraphs of texts under one scheme.
-pub(crate) struct Paragraphs {
+pub(crate) struct ParagraphHasher {
     words: FeatureExtractor,
     bytes: Vec<u8>,
 }
 
-impl Paragraphs {
+impl ParagraphHasher {
     pub(crate) fn new(scheme: &Scheme) -> Self {
         let words = Scheme {
             shingle: "words:1".parse().expect("a kind of shingle"),
@@ -40,7 +40,7 @@ impl Paragraphs {
     }
 
     /// The paragraphs of a text in order. Linear in the text.
-    pub(crate) fn of(&mut self, text: &str) -> Result<Vec<Paragraph>, Problem> {
+    pub(crate) fn of(&mut self, text: &str) -> Result<Vec<HashedParagraph>, ProblemDetails> {
         let mut found = Vec::new();
         for paragraph in split(text) {
             let words = self.words.read(paragraph).in_order;
@@ -48,7 +48,7 @@ impl Paragraphs {
                 continue;
             }
             if found.len() == MOST {
-                return Err(Problem::invalid(
+                return Err(ProblemDetails::invalid(
                     format!("the page has more than {MOST} paragraphs"),
                     "send it in parts, or use a collection that keeps no paragraphs",
                 ));
@@ -56,7 +56,7 @@ impl Paragraphs {
             self.bytes.clear();
             self.bytes
                 .extend(words.iter().flat_map(|word| word.to_le_bytes()));
-            found.push(Paragraph {
+            found.push(HashedParagraph {
                 hash: xxh3_64(&self.bytes, 0),
                 words: words.len(),
             });
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_paragraph_is_known_by_its_words_however_they_are_wrapped() {
-        let mut paragraphs = Paragraphs::new(&Scheme::default());
+        let mut paragraphs = ParagraphHasher::new(&Scheme::default());
         let mut of = |text: &str| paragraphs.of(text).expect("few");
         let all = of("One two,\nthree.\n\n \t\n\nFour\n\n--\n\none  TWO three");
         assert_eq!(all.len(), 3);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn more_paragraphs_than_a_page_may_have_are_refused() {
-        let mut paragraphs = Paragraphs::new(&Scheme::default());
+        let mut paragraphs = ParagraphHasher::new(&Scheme::default());
         assert_eq!(
             paragraphs.of(&"a\n\n".repeat(MOST)).expect("as many").len(),
             MOST

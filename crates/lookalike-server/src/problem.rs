@@ -1,4 +1,4 @@
-//! What goes wrong, in one shape: `application/problem+json` (RFC 9457) with a code for programs and a remedy for people.
+//! Errors as `application/problem+json` (RFC 9457), with a code for programs and a remedy for people.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// A refusal or a failure.
 #[derive(Clone, Debug)]
-pub struct Problem {
+pub struct ProblemDetails {
     pub(crate) status: StatusCode,
     /// One of few words, for programs.
     pub(crate) code: &'static str,
@@ -20,11 +20,11 @@ pub struct Problem {
     /// Which item of a batch it was, from 0.
     item: Option<usize>,
     retry_after: Option<u32>,
-    /// What only the operator is told.
-    pub(crate) secret: Option<String>,
+    /// Detail for the log only.
+    pub(crate) operator_detail: Option<String>,
 }
 
-impl Problem {
+impl ProblemDetails {
     pub(crate) fn new(
         status: StatusCode,
         code: &'static str,
@@ -38,13 +38,13 @@ impl Problem {
             remedy: remedy.into(),
             item: None,
             retry_after: None,
-            secret: None,
+            operator_detail: None,
         }
     }
 
     /// A body that is not what the operation takes.
     pub(crate) fn malformed(detail: impl Into<String>) -> Self {
-        let remedy = "see / or /openapi.json of the service for what each operation takes";
+        let remedy = "see / or /openapi.json of the service for the operations and their fields";
         Self::new(StatusCode::BAD_REQUEST, "malformed", detail, remedy)
     }
 
@@ -61,7 +61,7 @@ impl Problem {
                 StatusCode::SERVICE_UNAVAILABLE,
                 code,
                 detail,
-                "nothing was done: send the request again after the time in Retry-After",
+                "nothing was done; send the request again after the delay in Retry-After",
             )
         }
     }
@@ -77,7 +77,7 @@ impl Problem {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
-            "an error of the program; other requests are not concerned",
+            "a program error, which affects no other request",
             "report it with the log of the service; this request will fail again",
         )
     }
@@ -88,13 +88,13 @@ impl Problem {
         self
     }
 
-    fn told_to_operator(mut self, secret: String) -> Self {
-        self.secret = Some(secret);
+    fn with_operator_detail(mut self, operator_detail: String) -> Self {
+        self.operator_detail = Some(operator_detail);
         self
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for ProblemDetails {
     fn from(error: StoreError) -> Self {
         let said = error.to_string();
         match error {
@@ -116,6 +116,10 @@ impl From<StoreError> for Problem {
                 said,
                 "choose another name, or remove the collection first",
             ),
+            StoreError::NotEmpty { .. } => Self::invalid(
+                "there is already a directory with this name",
+                "choose another name",
+            ),
             StoreError::OtherScheme { .. } => Self::new(
                 StatusCode::CONFLICT,
                 "other-scheme",
@@ -126,22 +130,22 @@ impl From<StoreError> for Problem {
             StoreError::DiskFull { .. } => Self::new(
                 StatusCode::INSUFFICIENT_STORAGE,
                 "disk-full",
-                "the disk of the service is full: nothing was written; reads and deletes go on",
+                "the disk of the service is full, so nothing was written; reads and deletes still work",
                 "free some space and send the request again; no restart is needed",
             )
-            .told_to_operator(said),
+            .with_operator_detail(said),
             StoreError::Stopped(_) => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "stopped",
-                "the collection takes no writes since its disk failed; reads go on",
+                "writes have stopped because the disk failed; reads still work",
                 "repair the cause and start the service again",
             )
-            .told_to_operator(said),
+            .with_operator_detail(said),
             StoreError::OutOfFiles { .. } => Self::busy(
                 "out-of-files",
-                "the service has as many files open as it may: nothing was done",
+                "the service has reached its limit on open files; nothing was done",
             )
-            .told_to_operator(said),
+            .with_operator_detail(said),
             StoreError::BeingRemoved(_) => Self::busy("being-removed", said),
             StoreError::Closed => Self::busy("closed", "the collection is being closed"),
             // Damage, other files, other versions, failures of the medium: paths are not for clients.
@@ -151,12 +155,12 @@ impl From<StoreError> for Problem {
                 "the files of the collection could not be read or written",
                 "see the log of the service; docs/how-to/operations.md says how to restore a snapshot",
             )
-            .told_to_operator(said),
+            .with_operator_detail(said),
         }
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ProblemDetails {
     fn into_response(self) -> Response {
         let mut body = json!({
             "type": "about:blank",
@@ -184,19 +188,19 @@ impl IntoResponse for Problem {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         // What the operator alone is told goes to the log with the response.
-        response.extensions_mut().insert(Told {
+        response.extensions_mut().insert(ProblemExt {
             code: self.code,
-            secret: self.secret,
+            operator_detail: self.operator_detail,
         });
         response
     }
 }
 
-/// What a response that tells of a problem carries for metrics and the log.
+/// Extension of an error response, for metrics and the log.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ProblemExt {
     pub(crate) code: &'static str,
-    pub(crate) secret: Option<String>,
+    pub(crate) operator_detail: Option<String>,
 }
 
 #[cfg(test)]
@@ -218,9 +222,9 @@ mod tests {
             (StoreError::Closed, 503, "closed"),
         ] {
             let is_secret = error.to_string().contains("secret");
-            let problem = Problem::from(error);
+            let problem = ProblemDetails::from(error);
             assert_eq!((problem.status.as_u16(), problem.code), (status, code));
-            assert_eq!(problem.secret.is_some(), is_secret);
+            assert_eq!(problem.operator_detail.is_some(), is_secret);
             assert!(!problem.detail.contains("secret"), "{problem:?}");
             // Only what time mends is to be tried again.
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Which path leads to which operation.
+//! The routes: from paths to operations.
 
 use std::sync::Arc;
 
@@ -8,63 +8,63 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use crate::app::App;
+use crate::app_state::AppState;
 use crate::endpoint::{collection, document, export, page, snapshot, status};
-use crate::operation::Operation;
-use crate::problem::Problem;
-use crate::{description, gate};
+use crate::operation::ApiOperation;
+use crate::problem::ProblemDetails;
+use crate::{auth, description};
 
-/// The routes of a service. Each passes the gate with its own operation, and so does what has no route.
-pub fn app(app: &Arc<App>) -> Router {
-    let routes = Routes(app, Router::new())
-        .with(Operation::Health, status::health)
-        .with(Operation::Ready, status::ready)
-        .with(Operation::Metrics, status::metrics)
-        .with(Operation::Description, description::json)
-        .with(Operation::Console, description::console)
-        .with(Operation::Snapshot, snapshot::create)
-        .with(Operation::ListCollections, collection::list)
-        .with(Operation::CreateCollection, collection::create)
-        .with(Operation::ShowCollection, collection::show)
-        .with(Operation::ChangeCollection, collection::change)
-        .with(Operation::DropCollection, collection::drop_collection)
-        .with(Operation::Compact, collection::compact)
-        .with(Operation::Check, document::check)
-        .with(Operation::Query, document::query)
-        .with(Operation::Insert, document::insert)
-        .with(Operation::CheckAndInsert, document::check_and_insert)
-        .with(Operation::Delete, document::delete)
-        .with(Operation::Get, document::get)
-        .with(Operation::Paragraphs, page::paragraphs)
-        .with(Operation::Export, export::export);
-    let gate = from_fn_with_state((Arc::clone(app), Operation::Other), gate::pass);
-    let other = Router::new().fallback(|| async { no_route() }).layer(gate);
-    routes
-        .1
-        .method_not_allowed_fallback(|| async { no_method() })
-        .fallback_service(other)
-        .with_state(Arc::clone(app))
+/// The routes of a service. Each passes the authentication of its own operation, and so does every other path.
+pub fn router(app: &Arc<AppState>) -> Router {
+    RouteBuilder::new(app)
+        .with(ApiOperation::Health, status::health)
+        .with(ApiOperation::Ready, status::ready)
+        .with(ApiOperation::Metrics, status::metrics)
+        .with(ApiOperation::Description, description::json)
+        .with(ApiOperation::Console, description::console)
+        .with(ApiOperation::Snapshot, snapshot::create)
+        .with(ApiOperation::ListCollections, collection::list)
+        .with(ApiOperation::CreateCollection, collection::create)
+        .with(ApiOperation::ShowCollection, collection::show)
+        .with(ApiOperation::ChangeCollection, collection::change)
+        .with(ApiOperation::DropCollection, collection::drop_collection)
+        .with(ApiOperation::Compact, collection::compact)
+        .with(ApiOperation::Check, document::check)
+        .with(ApiOperation::Query, document::query)
+        .with(ApiOperation::Insert, document::insert)
+        .with(ApiOperation::CheckAndInsert, document::check_and_insert)
+        .with(ApiOperation::Delete, document::delete)
+        .with(ApiOperation::Get, document::get)
+        .with(ApiOperation::Paragraphs, page::paragraphs)
+        .with(ApiOperation::Export, export::export)
+        .finish()
 }
 
-/// The routes of the listener for health.
-pub(crate) fn health(app: &Arc<App>) -> Router {
-    let routes = Routes(app, Router::new())
-        .with(Operation::Health, status::health)
-        .with(Operation::Ready, status::ready);
-    let gate = from_fn_with_state((Arc::clone(app), Operation::Other), gate::pass);
-    let other = Router::new().fallback(|| async { no_route() }).layer(gate);
-    routes
-        .1
-        .method_not_allowed_fallback(|| async { no_method() })
-        .fallback_service(other)
-        .with_state(Arc::clone(app))
+/// The routes of the listener for health checks.
+pub(crate) fn health_router(app: &Arc<AppState>) -> Router {
+    RouteBuilder::new(app)
+        .with(ApiOperation::Health, status::health)
+        .with(ApiOperation::Ready, status::ready)
+        .finish()
 }
 
-struct Routes<'a>(&'a Arc<App>, Router<Arc<App>>);
+struct RouteBuilder<'a> {
+    app: &'a Arc<AppState>,
+    router: Router<Arc<AppState>>,
+}
 
-impl Routes<'_> {
-    fn with<T: 'static>(self, operation: Operation, handler: impl Handler<T, Arc<App>>) -> Self {
-        let Self(app, router) = self;
+impl<'a> RouteBuilder<'a> {
+    fn new(app: &'a Arc<AppState>) -> Self {
+        let router = Router::new();
+        Self { app, router }
+    }
+
+    /// Adds the route of an operation.
+    fn with<T: 'static>(
+        mut self,
+        operation: ApiOperation,
+        handler: impl Handler<T, Arc<AppState>>,
+    ) -> Self {
         let (method, path) = operation.path();
         let method = match method {
             "PUT" => MethodFilter::PUT,
@@ -73,26 +73,38 @@ impl Routes<'_> {
             "DELETE" => MethodFilter::DELETE,
             _ => MethodFilter::GET,
         };
-        let route: MethodRouter<Arc<App>> = on(method, handler);
-        let gate = from_fn_with_state((Arc::clone(app), operation), gate::pass);
-        Self(app, router.route(path, route.route_layer(gate)))
+        let route: MethodRouter<Arc<AppState>> = on(method, handler);
+        let auth = from_fn_with_state((Arc::clone(self.app), operation), auth::authenticate);
+        self.router = self.router.route(path, route.route_layer(auth));
+        self
+    }
+
+    /// Answers all other paths and methods.
+    fn finish(self) -> Router {
+        let state = (Arc::clone(self.app), ApiOperation::Other);
+        let auth = from_fn_with_state(state, auth::authenticate);
+        let other = Router::new().fallback(|| async { no_route() }).layer(auth);
+        self.router
+            .method_not_allowed_fallback(|| async { no_method() })
+            .fallback_service(other)
+            .with_state(Arc::clone(self.app))
     }
 }
 
-fn no_route() -> Problem {
-    Problem::new(
+fn no_route() -> ProblemDetails {
+    ProblemDetails::new(
         StatusCode::NOT_FOUND,
         "no-route",
-        "there is nothing under this path",
+        "this path does not exist",
         "docs/how-to/operations.md lists the paths; documents are named by `id` in the body",
     )
 }
 
-fn no_method() -> Problem {
-    Problem::new(
+fn no_method() -> ProblemDetails {
+    ProblemDetails::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method",
-        "this path is not asked with this method",
-        "use a method of the header Allow",
+        "this path does not support this method",
+        "use a method that the header Allow names",
     )
 }

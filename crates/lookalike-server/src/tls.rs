@@ -1,6 +1,6 @@
 //! TLS, with a certificate that can be changed while the service runs.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -8,30 +8,35 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{self, ServerConfig};
 
-/// Why there is no TLS.
+use crate::sync::{read_lock, write_lock};
+
+/// Invalid certificates or keys for TLS.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// No certificate in what should hold some.
-    #[error("no certificate in PEM (BEGIN CERTIFICATE): give the chain, the service's own first")]
+    #[error(
+        "no certificate in PEM (BEGIN CERTIFICATE); the chain starts with the certificate of the service"
+    )]
     NoCertificate,
     /// Something that is no certificate.
     #[error("a certificate cannot be read: {0}")]
     Certificate(String),
     /// No private key in what should hold one.
-    #[error("no private key in PEM that can be read: {0}")]
+    #[error("no readable private key in PEM: {0}")]
     Key(String),
     /// A key of another certificate, or a kind that is not supported.
     #[error("certificate and key cannot be used together: {0}")]
     Unusable(#[from] rustls::Error),
 }
 
-/// What connections are secured with: TLS 1.2 and 1.3, HTTP/2 and 1.1.
+/// TLS configuration of the service: TLS 1.2 and 1.3, HTTP/2 and 1.1.
 #[derive(Debug)]
-pub struct Tls {
+pub struct ServerTls {
     config: RwLock<Arc<ServerConfig>>,
 }
 
-impl Tls {
+impl ServerTls {
     /// Of a chain of certificates and the key of the first, both in PEM.
     ///
     /// # Errors
@@ -47,12 +52,12 @@ impl Tls {
     /// # Errors
     /// [`TlsError`]; then the old one stays.
     pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsError> {
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config(chain, key)?;
+        *write_lock(&self.config) = config(chain, key)?;
         Ok(())
     }
 
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
+        let config = read_lock(&self.config);
         TlsAcceptor::from(Arc::clone(&config))
     }
 }

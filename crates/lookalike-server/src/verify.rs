@@ -1,4 +1,4 @@
-//! What becomes of a neighbour when more than its fingerprint is compared.
+//! Verification of neighbours by text or signature.
 
 use lookalike::Signature;
 use lookalike::resemblance::{containment, resemblance};
@@ -6,14 +6,14 @@ use lookalike_store::{CollectionSettings, Neighbour};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::diff::Diff;
-use crate::problem::Problem;
-use crate::sketch::{Bench, Own};
+use crate::problem::ProblemDetails;
+use crate::sketch_cache::{QuerySketch, SketchCache};
+use crate::word_diff::WordDiff;
 
-/// What the text or the signature of a neighbour tells.
+/// Result of comparing the text or the signature of a neighbour.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "VerifiedNeighbour")]
-pub(crate) struct Verified {
+pub(crate) struct VerifiedNeighbour {
     /// Shared features over all features, from 0 to 1.
     pub(crate) resemblance: f64,
     /// `text`: exact. `signature`: estimated from 128 minima.
@@ -22,9 +22,9 @@ pub(crate) struct Verified {
     /// Share of the features of what was sent that the neighbour has; of texts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     containment: Option<f64>,
-    /// Where the texts differ, when that was asked for.
+    /// Differences of the texts, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    diff: Option<Diff>,
+    diff: Option<WordDiff>,
 }
 
 /// Six digits are more than anybody reads.
@@ -35,13 +35,13 @@ fn rounded(share: f64) -> f64 {
 /// Compares what was sent with a neighbour; `None` where nothing is kept of one of them but the fingerprint. Of all texts
 /// that are kept one is in memory at a time.
 pub(crate) fn verify(
-    bench: &mut Bench,
+    cache: &mut SketchCache,
     settings: &CollectionSettings,
-    own: &Own,
+    sketch: &QuerySketch,
     neighbour: &Neighbour,
     diff: bool,
-) -> Result<Option<Verified>, Problem> {
-    let Some(ours) = &own.text else {
+) -> Result<Option<VerifiedNeighbour>, ProblemDetails> {
+    let Some(ours) = &sketch.text else {
         return Ok(None);
     };
     if !settings.keep.texts && !settings.keep.signatures {
@@ -49,21 +49,21 @@ pub(crate) fn verify(
     }
     let document = neighbour.document()?;
     if let Some(theirs) = &document.text {
-        let set = bench.feature_set(&settings.scheme, theirs)?;
-        return Ok(Some(Verified {
-            resemblance: rounded(resemblance(&own.set, set)),
+        let set = cache.feature_set(&settings.scheme, theirs)?;
+        return Ok(Some(VerifiedNeighbour {
+            resemblance: rounded(resemblance(&sketch.set, set)),
             by: "text",
-            containment: Some(rounded(containment(&own.set, set))),
-            diff: diff.then(|| Diff::of(theirs, ours)),
+            containment: Some(rounded(containment(&sketch.set, set))),
+            diff: diff.then(|| WordDiff::of(theirs, ours)),
         }));
     }
     let theirs = document.signature.clone().map(Signature::from);
-    let agreement = own
+    let agreement = sketch
         .signature
         .as_ref()
         .zip(theirs.as_ref())
         .and_then(|(ours, theirs)| ours.agreement(theirs).ok());
-    Ok(agreement.map(|agreement| Verified {
+    Ok(agreement.map(|agreement| VerifiedNeighbour {
         resemblance: rounded(agreement),
         by: "signature",
         containment: None,

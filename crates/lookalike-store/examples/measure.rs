@@ -11,7 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lookalike::{Fingerprint, Scheme};
 use lookalike_store::{
-    Collection, CollectionSettings, Document, InsertWhen, OpenOptions, Store, Time, Verdict, Write,
+    Collection, CollectionSettings, InsertWhen, Store, StoreOptions, StoredDocument, UnixMillis,
+    Verdict, WriteOp,
 };
 
 fn mix(seed: u64) -> u64 {
@@ -21,18 +22,18 @@ fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn document(number: u64) -> Document {
-    Document::new(
+fn document(number: u64) -> StoredDocument {
+    StoredDocument::new(
         format!("{:016x}", mix(number ^ 1 << 60)),
         Fingerprint(mix(number)),
     )
 }
 
-fn now() -> Time {
+fn now() -> UnixMillis {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    Time::default().after(since)
+    UnixMillis::default().after(since)
 }
 
 /// Resident memory of this process in bytes, by pages of the heap and of files.
@@ -69,7 +70,7 @@ fn fill(pages: &Collection, count: u64, batch: u64) -> Result<(), Box<dyn Error>
         let end = (next + batch).min(first + count);
         pages.write(
             (next..end)
-                .map(|number| Write::Insert(document(number)))
+                .map(|number| WriteOp::Insert(document(number)))
                 .collect(),
             now(),
             0,
@@ -124,13 +125,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let number =
         |at: usize, default: u64| rest.get(at).map_or(Ok(default), |text| text.parse::<u64>());
     let begun = Instant::now();
-    let store = Store::open(
-        Path::new(folder),
-        OpenOptions {
-            create: true,
-            ..OpenOptions::default()
-        },
-    )?;
+    let store = Store::open(Path::new(folder), StoreOptions::default().create(true))?;
     let pages = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()))?;
     println!(
         "opened in {:.2} s: {:?}",
@@ -174,8 +169,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             race(command, seconds, writers, |call| {
                 let (document, radius, insert) = (document(stored + call), 3, InsertWhen::New);
                 let write = match command.as_str() {
-                    "insert" => Write::Insert(document),
-                    _ => Write::CheckAndInsert {
+                    "insert" => WriteOp::Insert(document),
+                    _ => WriteOp::CheckAndInsert {
                         document,
                         radius,
                         insert,
@@ -196,7 +191,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                         let mut next = stored + (writer << 40);
                         while !ended.load(Ordering::Relaxed) {
                             let writes =
-                                (next..next + 100).map(|number| Write::Insert(document(number)));
+                                (next..next + 100).map(|number| WriteOp::Insert(document(number)));
                             drop(pages.write(writes.collect(), now(), 0));
                             next += 100;
                         }

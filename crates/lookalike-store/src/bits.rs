@@ -45,7 +45,7 @@ impl AtomicBits {
         words.collect()
     }
 
-    /// How many are set.
+    /// Number of set bits.
     pub(crate) fn count(&self) -> usize {
         self.ones.load(Ordering::Relaxed)
     }
@@ -98,12 +98,12 @@ impl RankedBits {
             + below.count_ones()
     }
 
-    /// How many ones there are.
+    /// Number of ones.
     pub(crate) fn ones(&self) -> u32 {
         self.ranks.last().copied().unwrap_or(0)
     }
 
-    /// Where the one with this many before it stands; `None` beyond the last.
+    /// Position of the one with this many before it; `None` beyond the last.
     pub(crate) fn select(&self, before: u32) -> Option<usize> {
         if before >= self.ones() {
             return None;
@@ -140,7 +140,7 @@ impl RankedBits {
         from + self.ranks[from..to].partition_point(|&ones| ones <= before) - 1
     }
 
-    /// Where the first one after `at` stands; `None` beyond the last.
+    /// Position of the first one after `at`; `None` beyond the last.
     pub(crate) fn next_one(&self, at: usize) -> Option<usize> {
         let from = at + 1;
         let mut word = from / 64;

@@ -17,11 +17,11 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Reads what was put; every method is `None` when the bytes end too early.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Decoder<'a> {
+pub(crate) struct ByteDecoder<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> ByteDecoder<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
@@ -92,7 +92,7 @@ mod tests {
             let mut out = Vec::new();
             numbers.iter().for_each(|&number| put_number(&mut out, number));
             put_bytes(&mut out, &text);
-            let mut decoder = Decoder::new(&out);
+            let mut decoder = ByteDecoder::new(&out);
             for number in numbers {
                 prop_assert_eq!(decoder.number(), Some(number));
             }
@@ -102,9 +102,9 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
-            let mut decoder = Decoder::new(&bytes);
+            let mut decoder = ByteDecoder::new(&bytes);
             while decoder.bytes().is_some() {}
-            prop_assert!(Decoder::new(&bytes).count(8).is_none_or(|count| count <= bytes.len() / 8));
+            prop_assert!(ByteDecoder::new(&bytes).count(8).is_none_or(|count| count <= bytes.len() / 8));
         }
     }
 }

@@ -1,104 +1,105 @@
-//! A collection with its threads: one writes, one makes runs of what is in memory, one merges runs.
+//! A collection with its three threads: one writes, one flushes memtables to runs, one merges runs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lookalike::{Fingerprint, SchemeId};
 
-use crate::answer::{Answer, Outcome, ParagraphSeen, Verdict, Write};
-use crate::document::Document;
-use crate::engine::{Engine, Recovery, Request, Stats};
+use crate::document::StoredDocument;
+use crate::engine::{CollectionEngine, CollectionStats, RecoveryReport, WriteRequest};
 use crate::error::{Result, StoreError};
-use crate::log::LARGEST_PAYLOAD;
+use crate::log::MAX_PAYLOAD_BYTES;
+use crate::operations::{ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome};
 use crate::settings::{CollectionSettings, StoredScheme};
-use crate::time::Time;
+use crate::sync::lock;
+use crate::time::UnixMillis;
 
-/// Writes of a group, at most, unless one request has more.
+/// Largest number of writes in a group, unless one request has more.
 const GROUP_WRITES: usize = 4096;
 /// Bytes of a group, roughly.
 const GROUP_BYTES: usize = 16 << 20;
 /// Largest batch, in bytes.
-pub const LARGEST_BATCH: usize = LARGEST_PAYLOAD / 4;
-/// Memories that wait to become runs before writes wait for them.
-const MOST_FROZEN: usize = 3;
-/// How long after a failure a run is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
-/// How long nothing is written before a closing frame follows the last group.
-const CLOSE_AFTER: Duration = Duration::from_millis(50);
-/// How often a collection that nobody writes to looks whether time is to be noted.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+pub const LARGEST_BATCH: usize = MAX_PAYLOAD_BYTES / 4;
+/// Frozen memtables beyond which writes wait for a flush.
+const MAX_FROZEN_MEMTABLES: usize = 3;
+/// Delay before a failed flush or merge is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Delay without writes before a closing frame follows the last group.
+const CLOSING_FRAME_DELAY: Duration = Duration::from_millis(50);
+/// Interval at which an idle collection checks whether its time has to be recorded.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A collection of a store: any number of threads may read and write it.
 #[derive(Debug)]
 pub struct Collection {
     name: String,
-    recovery: Recovery,
-    shared: Arc<Shared>,
+    recovery: RecoveryReport,
+    shared: Arc<CollectionShared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    engine: Engine,
-    queue: Mutex<Queue>,
+struct CollectionShared {
+    engine: CollectionEngine,
+    queue: Mutex<WriteQueue>,
     /// There are requests, or the end has come.
     requested: Condvar,
-    behind: Mutex<Behind>,
+    background: Mutex<BackgroundErrors>,
     /// There may be something to flush or to merge, or the end has come.
     work: Condvar,
     /// Something was flushed or merged, or failed.
     done: Condvar,
     closed: AtomicBool,
     merging: Mutex<()>,
-    /// Whether one run of everything was asked for.
+    /// True if a compaction was requested.
     compacting: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    requests: VecDeque<Request>,
+struct WriteQueue {
+    requests: VecDeque<WriteRequest>,
 }
 
-/// What a thread does until the end.
-type Role = fn(&Shared);
+/// Body of a thread, which returns when the collection closes.
+type ThreadBody = fn(&CollectionShared);
 
-/// What happens behind the scenes.
+/// Errors of the background threads.
 #[derive(Debug, Default)]
-struct Behind {
-    /// Why memories do not become runs.
+struct BackgroundErrors {
+    /// Error of the last flush of a memtable.
     flush_error: Option<StoreError>,
-    /// Why runs are not merged.
+    /// Error of the last merge.
     merge_error: Option<StoreError>,
 }
 
-/// Whether a collection does all it should.
+/// Health of a collection.
 #[derive(Clone, Debug, Default)]
-pub struct Health {
-    /// Why nothing can be written until the store is opened again.
+pub struct CollectionHealth {
+    /// Reason why nothing can be written until the store is opened again.
     pub stopped: Option<String>,
-    /// Why documents in memory do not go to runs; tried again every second.
+    /// Error of the last flush of documents in memory to a run; tried again every second.
     pub flush_error: Option<StoreError>,
-    /// Why runs are not merged; tried again when something changes.
+    /// Error of the last merge; tried again when something changes.
     pub merge_error: Option<StoreError>,
-    /// Whether the disk was full when something was written last; looked at again every second.
+    /// True if the disk was full at the last write; probed again every second.
     pub disk_full: bool,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Collection {
-    pub(crate) fn start(name: &str, engine: Engine, recovery: Recovery) -> Result<Self> {
-        let shared = Arc::new(Shared {
+    pub(crate) fn start(
+        name: &str,
+        engine: CollectionEngine,
+        recovery: RecoveryReport,
+    ) -> Result<Self> {
+        let shared = Arc::new(CollectionShared {
             engine,
             queue: Mutex::default(),
             requested: Condvar::new(),
-            behind: Mutex::default(),
+            background: Mutex::default(),
             work: Condvar::new(),
             done: Condvar::new(),
             closed: AtomicBool::new(false),
@@ -111,10 +112,10 @@ impl Collection {
             threads: Mutex::default(),
             shared,
         };
-        let roles: [(&str, Role); 3] = [
-            ("write", Shared::write),
-            ("flush", Shared::flush),
-            ("merge", Shared::merge),
+        let roles: [(&str, ThreadBody); 3] = [
+            ("write", CollectionShared::write),
+            ("flush", CollectionShared::flush),
+            ("merge", CollectionShared::merge),
         ];
         for (role, body) in roles {
             let shared = Arc::clone(&collection.shared);
@@ -122,9 +123,11 @@ impl Collection {
                 .name(format!("{role} {name}"))
                 .spawn(move || body(&shared))
                 .map_err(|error| {
-                    StoreError::Invalid(format!("starting a thread of {name:?}: {error}"))
+                    StoreError::Invalid(format!(
+                        "cannot start a thread of the collection {name:?}: {error}"
+                    ))
                 })?;
-            locked(&collection.threads).push(thread);
+            lock(&collection.threads).push(thread);
         }
         Ok(collection)
     }
@@ -134,7 +137,7 @@ impl Collection {
         &self.name
     }
 
-    /// What it was made with, and its time to live of this moment.
+    /// The settings it was created with, and its current time to live.
     pub fn settings(&self) -> Arc<CollectionSettings> {
         self.shared.engine.settings()
     }
@@ -148,15 +151,15 @@ impl Collection {
         self.shared.engine.set_time_to_live(time_to_live)
     }
 
-    /// What was found when it was opened.
-    pub fn recovery(&self) -> &Recovery {
+    /// The recovery report of its opening.
+    pub fn recovery(&self) -> &RecoveryReport {
         &self.recovery
     }
 
     /// Refuses sketches of another scheme.
     ///
     /// # Errors
-    /// [`StoreError::OtherScheme`] with what differs.
+    /// [`StoreError::OtherScheme`] with the differences.
     pub fn ensure_scheme(&self, brought: &StoredScheme) -> Result<()> {
         let ours = &self.settings().scheme;
         if ours == brought {
@@ -191,7 +194,12 @@ impl Collection {
     ///
     /// # Errors
     /// [`StoreError`]; then none of the writes was done.
-    pub fn write(&self, writes: Vec<Write>, now: Time, limit: usize) -> Result<Vec<Outcome>> {
+    pub fn write(
+        &self,
+        writes: Vec<WriteOp>,
+        now: UnixMillis,
+        limit: usize,
+    ) -> Result<Vec<WriteOutcome>> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.submit(writes, now, limit, move |result| {
             // Whoever asked may have gone.
@@ -203,13 +211,13 @@ impl Collection {
     /// As [`Collection::write`] without waiting: `done` hears the result, on the writer's thread, and must not take long.
     pub fn submit(
         &self,
-        writes: Vec<Write>,
-        now: Time,
+        writes: Vec<WriteOp>,
+        now: UnixMillis,
         limit: usize,
-        done: impl FnOnce(Result<Vec<Outcome>>) + Send + 'static,
+        done: impl FnOnce(Result<Vec<WriteOutcome>>) + Send + 'static,
     ) {
         let done = Box::new(done);
-        let request = Request {
+        let request = WriteRequest {
             writes,
             now,
             limit,
@@ -221,24 +229,30 @@ impl Collection {
         let bytes = request.bytes();
         if bytes > LARGEST_BATCH {
             let what = format!(
-                "a batch of {bytes} bytes; the most are {LARGEST_BATCH}: write it in parts"
+                "the batch has {bytes} bytes, more than the limit of {LARGEST_BATCH}; split it"
             );
             return (request.done)(Err(StoreError::Invalid(what)));
         }
-        locked(&self.shared.queue).requests.push_back(request);
+        lock(&self.shared.queue).requests.push_back(request);
         self.shared.requested.notify_one();
     }
 
     /// Requests that wait to be written.
     pub fn queued(&self) -> usize {
-        locked(&self.shared.queue).requests.len()
+        lock(&self.shared.queue).requests.len()
     }
 
-    /// What is near a fingerprint: at most `limit` documents. A search in memory, and a read for each document shown.
+    /// Finds the nearest documents of a fingerprint: at most `limit` documents. A search in memory, and a read for each document shown.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] beyond the radius of the collection; failures of the medium.
-    pub fn query(&self, code: Fingerprint, radius: u32, now: Time, limit: usize) -> Result<Answer> {
+    pub fn query(
+        &self,
+        code: Fingerprint,
+        radius: u32,
+        now: UnixMillis,
+        limit: usize,
+    ) -> Result<QueryResult> {
         self.shared.engine.query(code, radius, now, limit)
     }
 
@@ -246,7 +260,7 @@ impl Collection {
     ///
     /// # Errors
     /// [`StoreError::Invalid`] beyond the radius of the collection.
-    pub fn check(&self, code: Fingerprint, radius: u32, now: Time) -> Result<Verdict> {
+    pub fn check(&self, code: Fingerprint, radius: u32, now: UnixMillis) -> Result<Verdict> {
         let verdicts = self.check_many(&[code], radius, now)?;
         Ok(verdicts[0])
     }
@@ -259,7 +273,7 @@ impl Collection {
         &self,
         codes: &[Fingerprint],
         radius: u32,
-        now: Time,
+        now: UnixMillis,
     ) -> Result<Vec<Verdict>> {
         self.shared.engine.check_many(codes, radius, now)
     }
@@ -268,20 +282,20 @@ impl Collection {
     ///
     /// # Errors
     /// Failures of the medium.
-    pub fn get(&self, id: &str, now: Time) -> Result<Option<Arc<Document>>> {
+    pub fn get(&self, id: &str, now: UnixMillis) -> Result<Option<Arc<StoredDocument>>> {
         self.shared.engine.get(id, now)
     }
 
-    /// In which documents paragraphs were seen, at most `limit` of each.
+    /// Finds the documents that contain paragraphs, at most `limit` for each.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] when the collection keeps no paragraphs; failures of the medium.
     pub fn paragraphs(
         &self,
         paragraphs: &[u64],
-        now: Time,
+        now: UnixMillis,
         limit: usize,
-    ) -> Result<Vec<ParagraphSeen>> {
+    ) -> Result<Vec<ParagraphMatches>> {
         self.shared.engine.paragraphs(paragraphs, now, limit)
     }
 
@@ -289,22 +303,26 @@ impl Collection {
     ///
     /// # Errors
     /// Failures of the medium, and those of `each`.
-    pub fn for_each(&self, now: Time, each: &mut dyn FnMut(Document) -> Result<()>) -> Result<()> {
+    pub fn for_each(
+        &self,
+        now: UnixMillis,
+        each: &mut dyn FnMut(StoredDocument) -> Result<()>,
+    ) -> Result<()> {
         self.shared.engine.for_each(now, each)
     }
 
-    /// What it takes.
-    pub fn stats(&self) -> Stats {
+    /// Statistics of its documents, files and memory.
+    pub fn stats(&self) -> CollectionStats {
         self.shared.engine.stats()
     }
 
-    /// Whether it does all it should.
-    pub fn health(&self) -> Health {
-        let behind = locked(&self.shared.behind);
-        Health {
+    /// Its health.
+    pub fn health(&self) -> CollectionHealth {
+        let background = lock(&self.shared.background);
+        CollectionHealth {
             stopped: self.shared.engine.stopped().map(str::to_owned),
-            flush_error: behind.flush_error.clone(),
-            merge_error: behind.merge_error.clone(),
+            flush_error: background.flush_error.clone(),
+            merge_error: background.merge_error.clone(),
             disk_full: self.shared.engine.is_disk_full(),
         }
     }
@@ -314,16 +332,16 @@ impl Collection {
     /// # Errors
     /// Failures of the medium.
     pub fn flush(&self) -> Result<()> {
-        self.shared.engine.seal_log()?;
-        let mut behind = locked(&self.shared.behind);
-        behind.flush_error = None;
+        self.shared.engine.rotate_log()?;
+        let mut background = lock(&self.shared.background);
+        background.flush_error = None;
         self.shared.work.notify_all();
         while self.shared.engine.wants_flush() > 0 && !self.shared.closed.load(Ordering::Acquire) {
-            if let Some(error) = &behind.flush_error {
+            if let Some(error) = &background.flush_error {
                 return Err(error.clone());
             }
-            let waited = self.shared.done.wait_timeout(behind, AGAIN);
-            behind = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.shared.done.wait_timeout(background, RETRY_INTERVAL);
+            background = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(())
     }
@@ -334,39 +352,38 @@ impl Collection {
     /// Failures of the medium; then all stands as it was.
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
-        let _alone = locked(&self.shared.merging);
+        let _alone = lock(&self.shared.merging);
         self.shared.engine.compact()
     }
 
-    /// Asks for what [`Collection::compact`] does without waiting for it: documents in memory become a run now, all runs one
-    /// behind the scenes. Whether that is under way still, [`Collection::is_compacting`] tells.
+    /// Starts what [`Collection::compact`] does, in the background. [`Collection::is_compacting`] tells when it is done.
     ///
     /// # Errors
     /// Failures of the medium when the documents in memory are given a log of their own.
     pub fn compact_later(&self) -> Result<()> {
-        self.shared.engine.seal_log()?;
+        self.shared.engine.rotate_log()?;
         self.shared.compacting.store(true, Ordering::Release);
-        drop(locked(&self.shared.behind));
+        drop(lock(&self.shared.background));
         self.shared.work.notify_all();
         Ok(())
     }
 
-    /// Whether one run of everything was asked for and is not there yet.
+    /// True while a compaction is pending or running.
     pub fn is_compacting(&self) -> bool {
         self.shared.compacting.load(Ordering::Acquire)
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &CollectionEngine {
         &self.shared.engine
     }
 
-    /// Tells the time: it is noted every ten minutes, also while nobody writes, so that the next start knows about how long
-    /// the collection was not open.
-    pub fn observe_time(&self, now: Time) {
+    /// Advances the clock of the collection. The time is recorded every ten minutes, even without writes, so that the next
+    /// start knows roughly how long the collection was closed.
+    pub fn observe_time(&self, now: UnixMillis) {
         self.shared.engine.now(now);
     }
 
-    /// Writes what waits, ends the threads, and marks an orderly end. Runs that are being made are given up.
+    /// Writes what is queued, ends the threads, and records a clean shutdown. Unfinished runs are abandoned.
     pub(crate) fn close(&self) -> Result<()> {
         self.end();
         if self.shared.engine.stopped().is_some() {
@@ -375,7 +392,7 @@ impl Collection {
         self.shared.engine.close()
     }
 
-    /// Ends without a mark: nothing of it will be read again.
+    /// Ends the threads only: the files are about to be removed.
     pub(crate) fn abandon(&self) {
         self.end();
     }
@@ -384,16 +401,16 @@ impl Collection {
     pub(crate) fn begin_end(&self) {
         self.shared.closed.store(true, Ordering::Release);
         self.shared.engine.cancel();
-        drop(locked(&self.shared.queue));
+        drop(lock(&self.shared.queue));
         self.shared.requested.notify_all();
-        drop(locked(&self.shared.behind));
+        drop(lock(&self.shared.background));
         self.shared.work.notify_all();
         self.shared.done.notify_all();
     }
 
     fn end(&self) {
         self.begin_end();
-        for thread in locked(&self.threads).drain(..) {
+        for thread in lock(&self.threads).drain(..) {
             // A thread that panicked has ended, too.
             let _ = thread.join();
         }
@@ -406,7 +423,7 @@ impl Drop for Collection {
     }
 }
 
-impl Shared {
+impl CollectionShared {
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -421,29 +438,33 @@ impl Shared {
             self.wait_for_flushes();
             self.engine.commit(group);
             if self.engine.wants_flush() > 0 {
-                drop(locked(&self.behind));
+                drop(lock(&self.background));
                 self.work.notify_all();
             }
         }
     }
 
     /// The next group; empty at the end.
-    fn next_group(&self) -> Vec<Request> {
-        let mut restless = self.engine.is_restless();
-        let mut queue = locked(&self.queue);
+    fn next_group(&self) -> Vec<WriteRequest> {
+        let mut closing_frame_due = self.engine.needs_closing_frame();
+        let mut queue = lock(&self.queue);
         while queue.requests.is_empty() {
             if self.is_closed() {
                 return Vec::new();
             }
-            let pause = if restless { CLOSE_AFTER } else { LOOK_EVERY };
+            let pause = if closing_frame_due {
+                CLOSING_FRAME_DELAY
+            } else {
+                IDLE_CHECK_INTERVAL
+            };
             let waited = self.requested.wait_timeout(queue, pause);
             let (waiting, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             queue = waiting;
             if timeout.timed_out() && queue.requests.is_empty() {
                 drop(queue);
                 self.engine.idle();
-                restless = false;
-                queue = locked(&self.queue);
+                closing_frame_due = false;
+                queue = lock(&self.queue);
             }
         }
         let (mut group, mut writes, mut bytes) = (Vec::new(), 0, 0);
@@ -460,13 +481,13 @@ impl Shared {
 
     /// Writes wait when memories become runs more slowly than they fill, unless that fails.
     fn wait_for_flushes(&self) {
-        let mut behind = locked(&self.behind);
-        while self.engine.wants_flush() > MOST_FROZEN
-            && behind.flush_error.is_none()
+        let mut background = lock(&self.background);
+        while self.engine.wants_flush() > MAX_FROZEN_MEMTABLES
+            && background.flush_error.is_none()
             && !self.is_closed()
         {
-            let waited = self.done.wait_timeout(behind, AGAIN);
-            behind = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.done.wait_timeout(background, RETRY_INTERVAL);
+            background = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -479,7 +500,7 @@ impl Shared {
                 }
                 self.engine.flush()
             },
-            |behind| &mut behind.flush_error,
+            |background| &mut background.flush_error,
         );
     }
 
@@ -487,7 +508,7 @@ impl Shared {
         self.repeat(
             || true,
             || {
-                let _alone = locked(&self.merging);
+                let _alone = lock(&self.merging);
                 if self.compacting.load(Ordering::Acquire) && self.engine.wants_flush() == 0 {
                     let compacted = self.engine.compact();
                     // Whether it was done or cannot be: merges of a few runs go on.
@@ -496,7 +517,7 @@ impl Shared {
                 }
                 self.engine.merge()
             },
-            |behind| &mut behind.merge_error,
+            |background| &mut background.merge_error,
         );
     }
 
@@ -505,20 +526,20 @@ impl Shared {
         &self,
         wanted: impl Fn() -> bool,
         step: impl Fn() -> Result<bool>,
-        error: impl Fn(&mut Behind) -> &mut Option<StoreError>,
+        error: impl Fn(&mut BackgroundErrors) -> &mut Option<StoreError>,
     ) {
         while !self.is_closed() {
             let result = if wanted() { step() } else { Ok(false) };
-            let mut behind = locked(&self.behind);
+            let mut background = lock(&self.background);
             let again = matches!(result, Ok(true));
             // What is given up at the end did not fail.
-            *error(&mut behind) = result.err().filter(|_| !self.is_closed());
+            *error(&mut background) = result.err().filter(|_| !self.is_closed());
             self.done.notify_all();
             if again {
                 // What one has done may be work for the other.
                 self.work.notify_all();
             } else if !self.is_closed() {
-                let waited = self.work.wait_timeout(behind, AGAIN);
+                let waited = self.work.wait_timeout(background, RETRY_INTERVAL);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
         }

@@ -1,10 +1,10 @@
-//! What is kept of a document.
+//! Documents, and their encoding.
 
 use lookalike::Fingerprint;
 
-use crate::codec::{Decoder, put_bytes, put_number};
+use crate::codec::{ByteDecoder, put_bytes, put_number};
 use crate::error::{Result, StoreError};
-use crate::time::Time;
+use crate::time::UnixMillis;
 
 /// Longest id in bytes.
 pub const LONGEST_ID: usize = 4096;
@@ -13,20 +13,20 @@ pub const LARGEST_DOCUMENT: usize = 32 << 20;
 
 /// A document of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Document {
+pub struct StoredDocument {
     /// The user's own id: 1 to 4096 bytes.
     pub id: String,
-    /// What is compared; `None` for a text without features, which resembles nothing.
+    /// Fingerprint; `None` for a text without features, which resembles nothing.
     pub fingerprint: Option<Fingerprint>,
-    /// When it stops to exist; never, when `None`. An insert without one takes the collection's time to live.
-    pub expires: Option<Time>,
+    /// Time of expiry. Inserts without one take the collection's time to live; without that either, the document never expires.
+    pub expires: Option<UnixMillis>,
     /// Values of a min-hash signature.
     pub signature: Option<Vec<u32>>,
     /// Super-shingles.
     pub super_shingles: Option<Vec<u64>>,
     /// Hashes of its paragraphs, in order.
     pub paragraphs: Vec<u64>,
-    /// Small data of the user's, not looked into.
+    /// Small data of the user, opaque to the store.
     pub metadata: Vec<u8>,
     /// Its text.
     pub text: Option<String>,
@@ -40,17 +40,33 @@ const PARAGRAPHS: u8 = 16;
 const METADATA: u8 = 32;
 const TEXT: u8 = 64;
 
+/// Id and metadata of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DocumentHeader {
+    pub(crate) id: String,
+    pub(crate) metadata: Vec<u8>,
+}
+
+impl DocumentHeader {
+    pub(crate) fn of(document: &StoredDocument) -> Self {
+        Self {
+            id: document.id.clone(),
+            metadata: document.metadata.clone(),
+        }
+    }
+}
+
 /// The parts of a stored document that the store looks at, in its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outline<'a> {
+pub(crate) struct DocumentOutline<'a> {
     pub(crate) id: &'a str,
     pub(crate) fingerprint: Option<u64>,
-    pub(crate) expires: Option<Time>,
-    rest: Decoder<'a>,
+    pub(crate) expires: Option<UnixMillis>,
+    rest: ByteDecoder<'a>,
     flags: u8,
 }
 
-impl Document {
+impl StoredDocument {
     /// A document with a fingerprint and nothing else.
     pub fn new(id: impl Into<String>, fingerprint: Fingerprint) -> Self {
         Self {
@@ -60,8 +76,8 @@ impl Document {
         }
     }
 
-    /// Whether the document exists at a time.
-    pub fn is_alive(&self, now: Time) -> bool {
+    /// True if the document has not expired at a time.
+    pub fn is_alive(&self, now: UnixMillis) -> bool {
         self.expires.is_none_or(|end| end > now)
     }
 
@@ -84,7 +100,7 @@ impl Document {
         if bytes > LARGEST_DOCUMENT {
             let (id, most) = (&self.id, LARGEST_DOCUMENT);
             return Err(StoreError::Invalid(format!(
-                "document {id:?} has {bytes} bytes; the most are {most}"
+                "document {id:?} has {bytes} bytes, more than the limit of {most}"
             )));
         }
         Ok(())
@@ -106,7 +122,7 @@ impl Document {
         if let Some(Fingerprint(code)) = self.fingerprint {
             out.extend_from_slice(&code.to_le_bytes());
         }
-        if let Some(Time(millis)) = self.expires {
+        if let Some(UnixMillis(millis)) = self.expires {
             put_number(out, millis);
         }
         if !self.paragraphs.is_empty() {
@@ -130,8 +146,8 @@ impl Document {
     }
 
     /// Reads the bytes of one document; `None` when they are not those of one.
-    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
-        let outline = Outline::read(*decoder)?;
+    pub(crate) fn decode(decoder: &mut ByteDecoder<'_>) -> Option<Self> {
+        let outline = DocumentOutline::read(*decoder)?;
         let (document, end) = outline.document()?;
         *decoder = end;
         Some(document)
@@ -143,15 +159,15 @@ pub(crate) fn check_id(id: &str) -> Result<()> {
     if id.is_empty() || id.len() > LONGEST_ID {
         let bytes = id.len();
         return Err(StoreError::Invalid(format!(
-            "an id has 1 to {LONGEST_ID} bytes, not {bytes}"
+            "an id of {bytes} bytes is not allowed: ids have 1 to {LONGEST_ID} bytes"
         )));
     }
     Ok(())
 }
 
-impl<'a> Outline<'a> {
+impl<'a> DocumentOutline<'a> {
     /// Reads the beginning of a document.
-    pub(crate) fn read(mut decoder: Decoder<'a>) -> Option<Self> {
+    pub(crate) fn read(mut decoder: ByteDecoder<'a>) -> Option<Self> {
         let id = std::str::from_utf8(decoder.bytes()?).ok()?;
         let flags = decoder.byte()?;
         let mut fingerprint = None;
@@ -160,7 +176,7 @@ impl<'a> Outline<'a> {
         }
         let mut expires = None;
         if flags & EXPIRES != 0 {
-            expires = Some(Time(decoder.number()?));
+            expires = Some(UnixMillis(decoder.number()?));
         }
         Some(Self {
             id,
@@ -198,13 +214,13 @@ impl<'a> Outline<'a> {
     }
 
     /// The whole document, and what follows it.
-    fn document(&self) -> Option<(Document, Decoder<'a>)> {
-        let mut document = Document {
+    fn document(&self) -> Option<(StoredDocument, ByteDecoder<'a>)> {
+        let mut document = StoredDocument {
             id: self.id.to_owned(),
             fingerprint: self.fingerprint.map(Fingerprint),
             expires: self.expires,
             paragraphs: self.paragraphs()?.collect(),
-            ..Document::default()
+            ..StoredDocument::default()
         };
         let mut rest = self.rest;
         if self.flags & PARAGRAPHS != 0 {
@@ -243,19 +259,19 @@ mod tests {
             id in ".{1,20}", code: Option<u64>, expires: Option<u64>, signature: Option<Vec<u32>>,
             super_shingles: Option<Vec<u64>>, paragraphs: Vec<u64>, metadata: Vec<u8>, text: Option<String>,
         ) {
-            let document = Document {
+            let document = StoredDocument {
                 id,
                 fingerprint: code.map(Fingerprint),
-                expires: expires.map(Time),
+                expires: expires.map(UnixMillis),
                 signature, super_shingles, paragraphs, metadata, text,
             };
             let mut bytes = Vec::new();
             document.encode(&mut bytes);
             bytes.push(7);
-            let mut decoder = Decoder::new(&bytes);
-            let outline = Outline::read(decoder).expect("whole");
+            let mut decoder = ByteDecoder::new(&bytes);
+            let outline = DocumentOutline::read(decoder).expect("whole");
             prop_assert!(outline.paragraphs().expect("whole").eq(document.paragraphs.iter().copied()));
-            prop_assert_eq!(Document::decode(&mut decoder), Some(document));
+            prop_assert_eq!(StoredDocument::decode(&mut decoder), Some(document));
             prop_assert_eq!(decoder.rest(), [7]);
         }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, and what an operator can do about it.
+//! Errors of the store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,41 +13,41 @@ pub enum StoreError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
     /// There is no room on the medium: nothing of the write was taken.
     #[error(
-        "{path}: the disk is full: the write was refused, reads and deletes go on; free some space and write again", path = path.display()
+        "{path}: the disk is full, so the write was refused; reads and deletes still work; free some space and write again", path = path.display()
     )]
     DiskFull {
-        /// What could not grow.
+        /// The file that could not grow.
         path: PathBuf,
     },
-    /// The process, or the system, has as many files open as it may: nothing was done.
+    /// The process or the system has reached its limit on open files: nothing was done.
     #[error(
-        "{path}: too many open files: try again; allow more (ulimit -n), or fewer connections", path = path.display()
+        "{path}: too many open files; try again, or raise the limit (ulimit -n)", path = path.display()
     )]
     OutOfFiles {
-        /// What could not be opened.
+        /// The file that could not be opened.
         path: PathBuf,
     },
     /// Bytes are not those that were written.
     #[error(
-        "{path}: damaged at byte {offset}: {what}; restore a snapshot, or save what can be read with `salvage` into a new directory", path = path.display()
+        "{path}: damaged at byte {offset}: {what}; restore a snapshot, or salvage the readable data into a new directory", path = path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Offset of the damage.
         offset: u64,
-        /// What is wrong there.
+        /// Description of the damage.
         what: String,
     },
-    /// A file that another part of the store names is not there.
-    #[error("{path}: this file is missing, though {named_by} names it; restore a snapshot, or use `salvage`", path = path.display())]
+    /// A file is missing that another part of the store names.
+    #[error("{path}: this file is missing although {named_by} names it; restore a snapshot, or salvage the readable data into a new directory", path = path.display())]
     Missing {
         /// The file.
         path: PathBuf,
@@ -59,21 +59,21 @@ pub enum StoreError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is not.
+        /// Description of the mismatch.
         what: &'static str,
     },
     /// A file of a version that this program does not know.
-    #[error("{path}: version {found} of the format; this program reads version {known}", path = path.display())]
+    #[error("{path}: this is version {found} of the format, but this program reads version {known}", path = path.display())]
     Version {
         /// The file.
         path: PathBuf,
-        /// What the file says.
+        /// Version of the file.
         found: u32,
-        /// What this program reads.
+        /// Version that this program reads.
         known: u32,
     },
     /// Another process has the store open.
-    #[error("{path}: the store is in use by process {holder}; stop it first", path = path.display())]
+    #[error("{path}: process {holder} has the store open; stop it first", path = path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
@@ -81,8 +81,14 @@ pub enum StoreError {
         holder: String,
     },
     /// No store in this directory, and none was to be created.
-    #[error("{path}: no store here", path = path.display())]
+    #[error("{path}: there is no store in this directory", path = path.display())]
     NoStore {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The target directory has files already.
+    #[error("{path}: this directory is not empty; name a new directory", path = path.display())]
+    NotEmpty {
         /// The directory.
         path: PathBuf,
     },
@@ -90,18 +96,18 @@ pub enum StoreError {
     #[error("no collection {0:?}")]
     NoCollection(String),
     /// A collection of this name exists with other settings.
-    #[error("the collection {name:?} exists already, with {difference}")]
+    #[error("the collection {name:?} already exists with other settings: {difference}")]
     Exists {
         /// The collection.
         name: String,
-        /// What differs.
+        /// Differences of the settings.
         difference: String,
     },
     /// A collection of this name is being removed.
-    #[error("the collection {0:?} is being removed: try again")]
+    #[error("the collection {0:?} is being removed; try again")]
     BeingRemoved(String),
     /// Another store than the one that is wanted.
-    #[error("{path}: this is the store {found}, not {wanted}: is the right medium mounted?", path = path.display())]
+    #[error("{path}: this is the store {found}, not {wanted}; check that the right volume is mounted", path = path.display())]
     OtherStore {
         /// The directory.
         path: PathBuf,
@@ -111,10 +117,12 @@ pub enum StoreError {
         wanted: String,
     },
     /// A name that no collection can have.
-    #[error("{0:?} is no name of a collection: 1 to 64 of a-z, 0-9, - and _")]
+    #[error(
+        "{0:?} is not a valid name of a collection: use 1 to 64 characters of a-z, 0-9, - and _"
+    )]
     BadName(String),
     /// Sketches of one scheme brought to a collection of another.
-    #[error("the collection {name:?} has the scheme {wanted} ({difference}), not {found}")]
+    #[error("the collection {name:?} has the scheme {wanted}, not {found} ({difference})")]
     OtherScheme {
         /// The collection.
         name: String,
@@ -122,14 +130,14 @@ pub enum StoreError {
         wanted: String,
         /// Id of the scheme that was brought.
         found: String,
-        /// Where the two differ.
+        /// Differences of the two schemes.
         difference: String,
     },
     /// A request that cannot be carried out whatever the state of the store.
     #[error("{0}")]
     Invalid(String),
-    /// Writing stopped after a failure of the medium: what was acknowledged is kept, nothing more is taken.
-    #[error("writing has stopped: {0}; reads go on; repair the cause and open the store again")]
+    /// Writes have stopped after a failure of the medium. Everything acknowledged is kept.
+    #[error("writes have stopped: {0}; reads still work; repair the cause and reopen the store")]
     Stopped(String),
     /// The collection was closed.
     #[error("the collection is closed")]
@@ -162,18 +170,18 @@ impl StoreError {
         }
     }
 
-    /// Whether room on the medium would mend it.
+    /// True if free space on the medium would resolve the error.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::DiskFull { .. })
     }
 
-    /// Whether it passes without a repair: what failed can be tried again.
-    pub(crate) fn passes(&self) -> bool {
+    /// True if the same call may succeed later without a repair.
+    pub(crate) fn is_transient(&self) -> bool {
         matches!(self, Self::DiskFull { .. } | Self::OutOfFiles { .. })
     }
 }
 
-/// Whether the process or the system has as many files open as it may.
+/// Tells whether the process or the system has reached its limit on open files.
 pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
     // EMFILE and ENFILE have these numbers on all Unix systems.
     matches!(error.raw_os_error(), Some(24 | 23))

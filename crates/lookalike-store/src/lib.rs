@@ -1,59 +1,67 @@
 //! A durable, expiring, exact collection of near-duplicate fingerprints.
 //!
-//! A [`Store`] is a directory of [`Collection`]s. Each keeps documents by id, with their fingerprints, and answers whether
-//! anything is within a Hamming distance, completely. What is acknowledged is on the disk; batches are atomic; readers see
-//! one moment while others write; what expires stops to match at once.
+//! A [`Store`] is a directory of [`Collection`]s. Each keeps documents by id, with their fingerprints, and finds every document
+//! within a Hamming distance. Acknowledged writes are on the disk; batches are atomic; readers see one moment while others
+//! write; expired documents stop matching at once.
 //!
-//! The way of a write: the writer thread drains its queue (`collection`), evaluates the requests one after the other
-//! (`engine::commit`), writes them as one frame of the log with one sync (`log`), and shows them to readers (`memory`). When the
-//! memory is full it becomes an immutable run (`run`), whose fingerprint tables are those of
-//! [`lookalike_hamming`]; runs are merged by levels (`engine::install`). All files go through [`fs::Fs`], which has a simulated
-//! twin that loses power.
+//! The path of a write: the writer thread drains its queue (`collection`), evaluates the requests one after the other
+//! (`engine::commit`), writes them as one frame of the log with one sync (`log`), and shows them to readers (`view`). A full
+//! `memtable` becomes an immutable run (`run`), whose fingerprint tables are those of [`lookalike_hamming`]. Runs are merged
+//! by levels (`engine::install`). All files go through [`fs::FileSystem`]; the feature `simulation` adds a simulated medium
+//! that loses power.
 //!
 //! ```
 //! use lookalike::{Fingerprint, Scheme};
-//! use lookalike_store::{CollectionSettings, Document, OpenOptions, Store, Time, Verdict, Write};
+//! use lookalike_store::{
+//!     CollectionSettings, Store, StoreOptions, StoredDocument, UnixMillis, Verdict, WriteOp,
+//! };
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let folder = folder.path();
-//! let store = Store::open(folder, OpenOptions { create: true, ..OpenOptions::default() })?;
+//! let store = Store::open(folder, StoreOptions::default().create(true))?;
 //! let pages = store.create_collection("pages", &CollectionSettings::new(&Scheme::default()))?;
-//! let now = Time(1_700_000_000_000);
-//! pages.write(vec![Write::Insert(Document::new("http://a.example/", Fingerprint(0b1011)))], now, 0)?;
+//! let now = UnixMillis(1_700_000_000_000);
+//! let page = StoredDocument::new("http://a.example/", Fingerprint(0b1011));
+//! pages.write(vec![WriteOp::Insert(page)], now, 0)?;
 //! assert_eq!(pages.check(Fingerprint(0b1000), 3, now)?, Verdict::Near { distance: 2 });
 //! store.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod answer;
 mod bits;
+mod checksum;
+mod clean_shutdown;
 mod codec;
 mod collection;
-mod dead;
 mod document;
 mod engine;
 mod error;
+mod file_copy;
 pub mod fs;
 mod id_hash;
 mod log;
 mod maintenance;
 mod manifest;
-mod marker;
-mod memory;
+mod memtable;
+mod operations;
 mod run;
-mod seal;
 mod settings;
 mod store;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod time;
+mod tombstones;
+mod view;
 
-pub use answer::{Answer, InsertWhen, Neighbour, Outcome, ParagraphSeen, Verdict, Write};
-pub use collection::{Collection, Health, LARGEST_BATCH};
-pub use document::{Document, LARGEST_DOCUMENT, LONGEST_ID};
-pub use engine::{Recovery, Stats, Tuning};
+pub use collection::{Collection, CollectionHealth, LARGEST_BATCH};
+pub use document::{LARGEST_DOCUMENT, LONGEST_ID, StoredDocument};
+pub use engine::{CollectionStats, RecoveryReport};
 pub use error::{Result, StoreError};
-pub use maintenance::{Salvage, SnapshotSummary, StoreInfo, info, restore, salvage, verify};
-pub use settings::{CollectionSettings, Keep, LARGEST_RADIUS, StoredScheme};
-pub use store::{OpenOptions, Store, StoreId};
-pub use time::Time;
+pub use maintenance::{SalvageReport, SnapshotSummary, StoreInfo, info, restore, salvage, verify};
+pub use operations::{
+    InsertWhen, Neighbour, ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome,
+};
+pub use settings::{CollectionSettings, LARGEST_RADIUS, RetainedParts, StoreTuning, StoredScheme};
+pub use store::{Store, StoreId, StoreOptions};
+pub use time::UnixMillis;

@@ -7,22 +7,22 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::answer::Write;
-use crate::document::Document;
-use crate::engine::{self, Change, Recovery};
+use crate::document::StoredDocument;
+use crate::engine::{self, LogChange, RecoveryReport};
 use crate::error::{Result, StoreError};
-use crate::fs::{Fs, read_exact, write_all};
-use crate::manifest::{ReplaceError, read_checked, replace_checked};
+use crate::file_copy::{copy_file, for_each_piece, link_or_copy};
+use crate::fs::FileSystem;
+use crate::manifest::{read_checked, replace_checked};
+use crate::operations::WriteOp;
 use crate::store::{
-    Catalog, OpenOptions, Store, StoreId, check_name, collection_folder, is_file_name, lock_to_read,
+    Store, StoreCatalog, StoreId, StoreOptions, check_name, collection_folder, is_file_name,
+    lock_to_read,
 };
-use crate::time::Time;
+use crate::time::UnixMillis;
 
 const SNAPSHOT: &str = "SNAPSHOT";
 const NEW_SNAPSHOT: &str = "SNAPSHOT.new";
 const VERSION: u32 = 1;
-/// Bytes that are copied at a time.
-const PIECE: usize = 1 << 20;
 
 /// The list of the files of a snapshot.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ struct SnapshotList {
     files: BTreeMap<String, (u64, u64)>,
 }
 
-/// What a snapshot holds.
+/// Summary of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotSummary {
     /// Collections.
@@ -44,12 +44,12 @@ pub struct SnapshotSummary {
     pub bytes: u64,
 }
 
-/// What a salvage saved and lost.
+/// Report on a salvage.
 #[derive(Clone, Debug, Default)]
-pub struct Salvage {
-    /// By collection, how many changes were read and written again.
+pub struct SalvageReport {
+    /// Number of changes that were saved, by collection.
     pub saved: BTreeMap<String, u64>,
-    /// What could not be read.
+    /// Errors of all that could not be read.
     pub lost: Vec<StoreError>,
 }
 
@@ -62,13 +62,7 @@ impl Store {
     pub fn snapshot(&self, target: &Path) -> Result<SnapshotSummary> {
         let fs = self.fs();
         let failed = |error| StoreError::io(target, "making a snapshot")(error);
-        if fs.list(target).is_ok_and(|names| !names.is_empty()) {
-            let what = format!(
-                "{}: there is something here already: name a new directory",
-                target.display()
-            );
-            return Err(StoreError::Invalid(what));
-        }
+        ensure_empty(&**fs, target)?;
         fs.create_dir(target).map_err(failed)?;
         let parent = target.join("collections");
         fs.create_dir(&parent).map_err(failed)?;
@@ -91,20 +85,26 @@ impl Store {
             version: VERSION,
             files,
         };
-        replace_checked(&**fs, target, SNAPSHOT, NEW_SNAPSHOT, &list).map_err(
-            |error| match error {
-                ReplaceError::Before(error) | ReplaceError::Unknown(error) => error,
-            },
-        )?;
+        replace_checked(&**fs, target, SNAPSHOT, NEW_SNAPSHOT, &list).map_err(StoreError::from)?;
         Ok(summary)
     }
 }
 
-/// Lengths and checks of all files of a snapshot.
+/// Refuses a directory that has files already.
+fn ensure_empty(fs: &dyn FileSystem, target: &Path) -> Result<()> {
+    if fs.list(target).is_ok_and(|names| !names.is_empty()) {
+        return Err(StoreError::NotEmpty {
+            path: target.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Lengths and checksums of all files of a snapshot.
 fn list_files(
-    fs: &dyn Fs,
+    fs: &dyn FileSystem,
     folder: &Path,
-    catalog: &Catalog,
+    catalog: &StoreCatalog,
 ) -> Result<BTreeMap<String, (u64, u64)>> {
     let mut names = vec![crate::store::CATALOG.to_owned()];
     for name in catalog.collections.keys() {
@@ -126,52 +126,13 @@ fn list_files(
 }
 
 /// Length and XXH3-64 of a file.
-fn sum_file(fs: &dyn Fs, path: &Path) -> Result<(u64, u64)> {
+fn sum_file(fs: &dyn FileSystem, path: &Path) -> Result<(u64, u64)> {
     let mut hasher = Xxh3::new();
-    let length = pieces(fs, path, &mut |piece, _| {
+    let length = for_each_piece(fs, path, &mut |piece, _| {
         hasher.update(piece);
         Ok(())
     })?;
     Ok((length, hasher.digest()))
-}
-
-fn pieces(
-    fs: &dyn Fs,
-    path: &Path,
-    each: &mut dyn FnMut(&[u8], u64) -> std::io::Result<()>,
-) -> Result<u64> {
-    let failed = |error| StoreError::io(path, "reading a snapshot")(error);
-    let file = fs.open(path, false).map_err(failed)?;
-    let length = file.length().map_err(failed)?;
-    let (mut piece, mut at) = (vec![0; PIECE], 0);
-    while at < length {
-        let now = &mut piece[..PIECE.min((length - at) as usize)];
-        read_exact(&*file, now, at).map_err(failed)?;
-        each(now, at).map_err(failed)?;
-        at += now.len() as u64;
-    }
-    Ok(length)
-}
-
-/// Copies a file; durable, but for its name.
-pub(crate) fn copy(fs: &dyn Fs, from: &Path, to: &Path) -> Result<()> {
-    let failed = |error| StoreError::io(to, "copying a file")(error);
-    let file = fs.create(to).map_err(failed)?;
-    pieces(fs, from, &mut |piece, at| write_all(&*file, piece, at))?;
-    file.sync().map_err(failed)
-}
-
-/// A second name for a file that never changes, or a copy where that is not possible.
-pub(crate) fn link_or_copy(fs: &dyn Fs, from: &Path, to: &Path) -> Result<()> {
-    match fs.link(from, to) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-            Err(StoreError::DiskFull {
-                path: to.to_owned(),
-            })
-        }
-        Err(_) => copy(fs, from, to),
-    }
 }
 
 /// Refuses a list with names that no snapshot has: it was not made by [`Store::snapshot`], whatever its check says.
@@ -190,13 +151,13 @@ fn check_names(path: &Path, list: &SnapshotList) -> Result<()> {
     others.next().map_or(Ok(()), |name| {
         let shown: String = name.chars().take(100).collect();
         let what =
-            format!("{shown:?} is no name of a file of a snapshot: somebody has made this list");
+            format!("{shown:?} is not the name of a file of a snapshot: this list was forged");
         Err(StoreError::damaged(path, 0, what))
     })
 }
 
 /// Refuses files of collections that the catalog does not name.
-fn check_collections(path: &Path, list: &SnapshotList, catalog: &Catalog) -> Result<()> {
+fn check_collections(path: &Path, list: &SnapshotList, catalog: &StoreCatalog) -> Result<()> {
     let collection = |name: &&String| {
         let name = name.strip_prefix("collections/")?.split('/').next()?;
         (!catalog.collections.contains_key(name)).then(|| name.to_owned())
@@ -212,7 +173,7 @@ fn check_collections(path: &Path, list: &SnapshotList, catalog: &Catalog) -> Res
 ///
 /// # Errors
 /// When a file of the snapshot is missing, changed or not listed, or the target exists; then nothing is made.
-pub fn restore(fs: &dyn Fs, snapshot: &Path, target: &Path) -> Result<SnapshotSummary> {
+pub fn restore(fs: &dyn FileSystem, snapshot: &Path, target: &Path) -> Result<SnapshotSummary> {
     let list: SnapshotList = read_checked(fs, snapshot, SNAPSHOT, "every snapshot")?;
     if list.version != VERSION {
         let (path, found) = (snapshot.join(SNAPSHOT), list.version);
@@ -239,25 +200,19 @@ pub fn restore(fs: &dyn Fs, snapshot: &Path, target: &Path) -> Result<SnapshotSu
             return Err(StoreError::damaged(
                 &path,
                 0,
-                "the file is not the one of which the snapshot was made",
+                "the file was changed after the snapshot was made",
             ));
         }
     }
-    let catalog = Catalog::read(fs, snapshot)?;
-    let missing = || StoreError::Missing {
+    let catalog = StoreCatalog::read(fs, snapshot)?;
+    let or_missing = || StoreError::Missing {
         path: snapshot.join(crate::store::CATALOG),
         named_by: SNAPSHOT,
     };
-    let catalog = catalog.ok_or_else(missing)?;
+    let catalog = catalog.ok_or_else(or_missing)?;
     check_collections(&snapshot.join(SNAPSHOT), &list, &catalog)?;
     let failed = |error| StoreError::io(target, "restoring a snapshot")(error);
-    if fs.list(target).is_ok_and(|names| !names.is_empty()) {
-        let what = format!(
-            "{}: there is something here already: name a new directory",
-            target.display()
-        );
-        return Err(StoreError::Invalid(what));
-    }
+    ensure_empty(fs, target)?;
     let parent = target.join("collections");
     fs.create_dir(target).map_err(failed)?;
     fs.create_dir(&parent).map_err(failed)?;
@@ -268,10 +223,10 @@ pub fn restore(fs: &dyn Fs, snapshot: &Path, target: &Path) -> Result<SnapshotSu
     for name in list.files.keys().filter(|name| name.contains('/')) {
         let (from, to) = (snapshot.join(name), target.join(name));
         // Logs are written on; all other files stay as they are for ever.
-        if name.ends_with(".run") || name.ends_with(".dead") {
+        if name.ends_with(".run") || name.ends_with(".tombstones") {
             link_or_copy(fs, &from, &to)?;
         } else {
-            copy(fs, &from, &to)?;
+            copy_file(fs, &from, &to)?;
         }
     }
     for name in catalog.collections.keys() {
@@ -288,7 +243,7 @@ pub fn restore(fs: &dyn Fs, snapshot: &Path, target: &Path) -> Result<SnapshotSu
     })
 }
 
-/// What a store says of itself.
+/// Identity and collections of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreInfo {
     /// Its identity.
@@ -297,12 +252,12 @@ pub struct StoreInfo {
     pub collections: Vec<String>,
 }
 
-/// Reads what a store says of itself; also while a process has it open.
+/// Reads identity and collections of a store, which another process may have open.
 ///
 /// # Errors
 /// When there is none, or its catalog is damaged.
-pub fn info(fs: &dyn Fs, folder: &Path) -> Result<StoreInfo> {
-    let catalog = Catalog::read(fs, folder)?.ok_or_else(|| StoreError::NoStore {
+pub fn info(fs: &dyn FileSystem, folder: &Path) -> Result<StoreInfo> {
+    let catalog = StoreCatalog::read(fs, folder)?.ok_or_else(|| StoreError::NoStore {
         path: folder.to_owned(),
     })?;
     Ok(StoreInfo {
@@ -315,9 +270,12 @@ pub fn info(fs: &dyn Fs, folder: &Path) -> Result<StoreInfo> {
 ///
 /// # Errors
 /// When the catalog itself is damaged or the store is in use.
-pub fn verify(fs: &dyn Fs, folder: &Path) -> Result<BTreeMap<String, Result<Recovery>>> {
+pub fn verify(
+    fs: &dyn FileSystem,
+    folder: &Path,
+) -> Result<BTreeMap<String, Result<RecoveryReport>>> {
     let _lock = lock_to_read(fs, folder)?;
-    let catalog = Catalog::read(fs, folder)?;
+    let catalog = StoreCatalog::read(fs, folder)?;
     let catalog = catalog.ok_or_else(|| StoreError::NoStore {
         path: folder.to_owned(),
     })?;
@@ -335,14 +293,14 @@ pub fn verify(fs: &dyn Fs, folder: &Path) -> Result<BTreeMap<String, Result<Reco
 /// # Errors
 /// When not even names and settings of the collections can be read, or the target exists or cannot be written.
 pub fn salvage(
-    fs: &Arc<dyn Fs>,
+    fs: &Arc<dyn FileSystem>,
     folder: &Path,
     target: &Path,
-    options: OpenOptions,
-) -> Result<Salvage> {
+    options: StoreOptions,
+) -> Result<SalvageReport> {
     let _lock = lock_to_read(&**fs, folder)?;
-    let mut salvage = Salvage::default();
-    let names = match Catalog::read(&**fs, folder) {
+    let mut salvage = SalvageReport::default();
+    let names = match StoreCatalog::read(&**fs, folder) {
         Ok(Some(catalog)) => catalog.collections.into_keys().collect(),
         Ok(None) => {
             return Err(StoreError::NoStore {
@@ -359,17 +317,11 @@ pub fn salvage(
             names
         }
     };
-    if fs.list(target).is_ok_and(|names| !names.is_empty()) {
-        let what = format!(
-            "{}: there is something here already: name a new directory",
-            target.display()
-        );
-        return Err(StoreError::Invalid(what));
-    }
+    ensure_empty(&**fs, target)?;
     let store = Store::open_on(
         Arc::clone(fs),
         target,
-        OpenOptions {
+        StoreOptions {
             create: true,
             ..options
         },
@@ -392,7 +344,7 @@ pub fn salvage(
 const BATCH: usize = 1000;
 
 fn salvage_collection(
-    fs: &Arc<dyn Fs>,
+    fs: &Arc<dyn FileSystem>,
     folder: &Path,
     store: &Store,
     name: &str,
@@ -401,8 +353,8 @@ fn salvage_collection(
     // Documents keep the ends that they have: none gets a new one.
     let time_to_live = settings.time_to_live.take();
     let collection = store.create_collection(name, &settings)?;
-    let (mut batch, mut count, mut time) = (Vec::new(), 0, Time(0));
-    let mut write = |batch: &mut Vec<Write>, time: Time| {
+    let (mut batch, mut count, mut time) = (Vec::new(), 0, UnixMillis(0));
+    let mut write = |batch: &mut Vec<WriteOp>, time: UnixMillis| {
         count += batch.len() as u64;
         collection.write(std::mem::take(batch), time, 0).map(drop)
     };
@@ -420,9 +372,9 @@ fn salvage_collection(
     Ok((count, lost))
 }
 
-fn into_write(change: Change<Document>) -> Write {
+fn into_write(change: LogChange<StoredDocument>) -> WriteOp {
     match change {
-        Change::Insert(document) => Write::Insert(document),
-        Change::Delete(id) => Write::Delete(id),
+        LogChange::Insert(document) => WriteOp::Insert(document),
+        LogChange::Delete(id) => WriteOp::Delete(id),
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::checksum::{FileIdentity, whole_file};
 use crate::error::{Result, StoreError};
-use crate::fs::{Fs, read_whole, write_all};
-use crate::seal::whole;
-use crate::settings::{CollectionSettings, Keep, StoredScheme};
+use crate::fs::{FileSystem, read_whole, write_all};
+use crate::settings::{CollectionSettings, RetainedParts, StoredScheme};
 
 pub(crate) const MANIFEST: &str = "MANIFEST";
 const NEW: &str = "MANIFEST.new";
@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 /// The manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Manifest {
+pub(crate) struct CollectionManifest {
     pub(crate) version: u32,
     /// Identity of the collection: every file of it carries this.
     pub(crate) collection: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Manifest {
     pub(crate) scheme: StoredScheme,
     pub(crate) radius: u32,
     pub(crate) time_to_live_ms: Option<u64>,
-    pub(crate) keep: Keep,
+    pub(crate) keep: RetainedParts,
     /// Number of the next file.
     pub(crate) next_file: u64,
     /// Number of the first frame of the first log.
@@ -47,16 +47,24 @@ pub(crate) struct Manifest {
 pub(crate) struct RunEntry {
     pub(crate) file: u64,
     pub(crate) documents: u64,
-    /// The file with the documents of the run that are deleted or replaced.
-    pub(crate) dead: Option<u64>,
+    /// Number of the file with the tombstones of the run.
+    pub(crate) tombstones: Option<u64>,
 }
 
-/// How a replacement failed.
+/// Failure of the replacement of a checked file.
 pub(crate) enum ReplaceError {
-    /// The old manifest stands.
+    /// The old file is still in place.
     Before(StoreError),
-    /// Nobody knows which one stands.
+    /// It is unknown which of the two files is in place.
     Unknown(StoreError),
+}
+
+impl From<ReplaceError> for StoreError {
+    fn from(error: ReplaceError) -> Self {
+        match error {
+            ReplaceError::Before(error) | ReplaceError::Unknown(error) => error,
+        }
+    }
 }
 
 /// A length of time, as manifests have it.
@@ -64,7 +72,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Manifest {
+impl CollectionManifest {
     pub(crate) fn new(settings: &CollectionSettings, collection: u64, key: u128) -> Self {
         Self {
             version: VERSION,
@@ -95,15 +103,23 @@ impl Manifest {
         }
     }
 
+    /// Identity of a file of the collection.
+    pub(crate) fn file(&self, number: u64) -> FileIdentity {
+        FileIdentity {
+            collection: self.collection,
+            number,
+        }
+    }
+
     pub(crate) fn key(&self) -> u128 {
         u128::from_str_radix(&self.key, 16).unwrap_or_default()
     }
 
-    pub(crate) fn read(fs: &dyn Fs, folder: &Path) -> Result<Self> {
+    pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Self> {
         read_checked(fs, folder, MANIFEST, "the catalog").and_then(|manifest: Self| {
             let path = folder.join(MANIFEST);
             if manifest.logs.is_empty() {
-                return Err(StoreError::damaged(&path, 0, "no log is named"));
+                return Err(StoreError::damaged(&path, 0, "the manifest names no log"));
             }
             if manifest.version == VERSION {
                 return Ok(manifest);
@@ -118,14 +134,14 @@ impl Manifest {
     }
 
     /// Makes this the manifest; all files that it names are durable by then.
-    pub(crate) fn write(&self, fs: &dyn Fs, folder: &Path) -> Result<(), ReplaceError> {
+    pub(crate) fn write(&self, fs: &dyn FileSystem, folder: &Path) -> Result<(), ReplaceError> {
         replace_checked(fs, folder, MANIFEST, NEW, self)
     }
 }
 
 /// Writes a value as a checked file, atomically.
 pub(crate) fn replace_checked<T: Serialize>(
-    fs: &dyn Fs,
+    fs: &dyn FileSystem,
     folder: &Path,
     name: &str,
     new: &str,
@@ -146,8 +162,8 @@ pub(crate) fn replace_checked<T: Serialize>(
     let failed = |error| StoreError::io(&path, "replacing a list of files")(error);
     fs.rename(&new, &path)
         .map_err(failed)
-        .map_err(|error| match error.passes() {
-            // Short of room or of files, the system has not begun.
+        .map_err(|error| match error.is_transient() {
+            // Without room or file handles the system has not started to rename.
             true => ReplaceError::Before(error),
             false => ReplaceError::Unknown(error),
         })?;
@@ -158,7 +174,7 @@ pub(crate) fn replace_checked<T: Serialize>(
 fn to_checked<T: Serialize>(value: &T) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(value).expect("plain values are JSON");
     bytes.push(b'\n');
-    let check = whole(&bytes);
+    let check = whole_file(&bytes);
     bytes.extend_from_slice(format!("check {check:016x}\n").as_bytes());
     bytes
 }
@@ -168,7 +184,7 @@ const CHECK_LINE: usize = 23;
 
 /// Reads what [`replace_checked`] wrote.
 pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
-    fs: &dyn Fs,
+    fs: &dyn FileSystem,
     folder: &Path,
     name: &str,
     named_by: &'static str,
@@ -182,15 +198,15 @@ pub(crate) fn read_checked<T: for<'a> Deserialize<'a>>(
         _ => StoreError::io(&path, "reading a list of files")(error),
     })?;
     let (line, check) = bytes.split_at(bytes.len().saturating_sub(CHECK_LINE));
-    if format!("check {:016x}\n", whole(line)).as_bytes() != check {
+    if format!("check {:016x}\n", whole_file(line)).as_bytes() != check {
         return Err(StoreError::damaged(
             &path,
             0,
-            "the file does not match its check",
+            "the file does not match its checksum",
         ));
     }
     serde_json::from_slice(line).map_err(|error| {
-        let what = format!("a list of files of an unknown form: {error}");
+        let what = format!("unexpected content: {error}");
         StoreError::damaged(&path, error.column() as u64, what)
     })
 }

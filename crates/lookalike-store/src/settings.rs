@@ -1,4 +1,4 @@
-//! What a collection is told once, when it is made.
+//! Settings of a collection, and tuning of a store.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use lookalike::hash::xxh3_64;
 use lookalike::{Scheme, SchemeId};
 use serde::{Deserialize, Serialize};
 
-use crate::document::Document;
+use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
 
 /// Largest radius of a collection.
@@ -60,24 +60,37 @@ impl StoredScheme {
     }
 }
 
-/// What a collection compares and keeps; fixed when it is made, but for the time to live.
+/// Settings of a collection. All but the time to live are fixed when it is created.
+///
+/// ```
+/// use std::time::Duration;
+/// use lookalike::Scheme;
+/// use lookalike_store::{CollectionSettings, RetainedParts};
+///
+/// let settings = CollectionSettings::new(&Scheme::default())
+///     .radius(6)
+///     .time_to_live(Duration::from_secs(86_400))
+///     .keep(RetainedParts::default().texts(true));
+/// assert_eq!(settings.radius, 6);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CollectionSettings {
-    /// What the fingerprints were made with.
+    /// The scheme of the fingerprints.
     pub scheme: StoredScheme,
-    /// The largest distance of a query, which is answered completely: 0 to [`LARGEST_RADIUS`].
+    /// Largest distance of a query, 0 to [`LARGEST_RADIUS`]. Answers within it are complete.
     pub radius: u32,
-    /// How long documents live that are inserted without an end; for ever, when `None`.
+    /// Lifetime of documents that are inserted without an expiry; `None` means forever.
     pub time_to_live: Option<Duration>,
-    /// Which parts of a document are kept.
-    pub keep: Keep,
+    /// Optional parts of documents that are kept.
+    pub keep: RetainedParts,
 }
 
-/// Which parts of a document are kept, beside id, fingerprint, expiry and metadata; others are dropped when it is
-/// inserted.
+/// Optional parts of a document that a collection keeps beside id, fingerprint, expiry and metadata. Inserts drop the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Keep {
+#[non_exhaustive]
+pub struct RetainedParts {
     /// Signatures and super-shingles.
     pub signatures: bool,
     /// Hashes of paragraphs, with a lookup.
@@ -86,30 +99,158 @@ pub struct Keep {
     pub texts: bool,
 }
 
+impl RetainedParts {
+    /// Keeps signatures and super-shingles, or drops them.
+    #[must_use]
+    pub fn signatures(mut self, keep: bool) -> Self {
+        self.signatures = keep;
+        self
+    }
+
+    /// Keeps hashes of paragraphs, or drops them.
+    #[must_use]
+    pub fn paragraphs(mut self, keep: bool) -> Self {
+        self.paragraphs = keep;
+        self
+    }
+
+    /// Keeps texts, or drops them.
+    #[must_use]
+    pub fn texts(mut self, keep: bool) -> Self {
+        self.texts = keep;
+        self
+    }
+}
+
+/// Refuses a search beyond the radius of a collection, which would miss documents.
+pub(crate) fn check_radius(asked: u32, most: u32) -> Result<()> {
+    if asked > most {
+        return Err(StoreError::Invalid(format!(
+            "radius {asked} is larger than {most}, the radius of the collection"
+        )));
+    }
+    Ok(())
+}
+
+/// Memory and merge policy of a store.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct StoreTuning {
+    /// Bytes of documents in memory before they are flushed to a run.
+    pub memory_bytes: usize,
+    /// Number of documents in memory before they are flushed to a run.
+    pub memory_documents: usize,
+    /// Bytes by which the log grows. A quarter of it is reserved for deletes on a full disk.
+    pub log_step: u64,
+    /// Number of runs of similar size that are merged into one.
+    pub fan_out: usize,
+    /// Largest number of fingerprints of a run whose tables are built when it is opened, rather than stored.
+    pub small_run: usize,
+    /// Bytes of memory for sorting while a run is written.
+    pub scratch_bytes: usize,
+}
+
+impl Default for StoreTuning {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 << 20,
+            memory_documents: 1 << 18,
+            log_step: 1 << 20,
+            fan_out: 4,
+            small_run: 1 << 16,
+            scratch_bytes: 256 << 20,
+        }
+    }
+}
+
+impl StoreTuning {
+    /// Sets the bytes of documents in memory before they are flushed.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: usize) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// Sets the number of documents in memory before they are flushed.
+    #[must_use]
+    pub fn memory_documents(mut self, documents: usize) -> Self {
+        self.memory_documents = documents;
+        self
+    }
+
+    /// Sets the bytes by which the log grows.
+    #[must_use]
+    pub fn log_step(mut self, bytes: u64) -> Self {
+        self.log_step = bytes;
+        self
+    }
+
+    /// Sets how many runs of similar size are merged into one.
+    #[must_use]
+    pub fn fan_out(mut self, runs: usize) -> Self {
+        self.fan_out = runs;
+        self
+    }
+
+    /// Sets the largest number of fingerprints of a run whose tables are not stored.
+    #[must_use]
+    pub fn small_run(mut self, fingerprints: usize) -> Self {
+        self.small_run = fingerprints;
+        self
+    }
+
+    /// Sets the bytes of memory for sorting.
+    #[must_use]
+    pub fn scratch_bytes(mut self, bytes: usize) -> Self {
+        self.scratch_bytes = bytes;
+        self
+    }
+}
+
 impl CollectionSettings {
-    /// A collection for fingerprints of a scheme at a radius of 3; documents live for ever, and nothing else of them
-    /// is kept.
+    /// Settings for fingerprints of a scheme: radius 3, documents live forever, no optional parts are kept.
     pub fn new(scheme: &Scheme) -> Self {
         Self {
             scheme: scheme.into(),
             radius: 3,
             time_to_live: None,
-            keep: Keep::default(),
+            keep: RetainedParts::default(),
         }
+    }
+
+    /// Sets the largest distance of a query.
+    #[must_use]
+    pub fn radius(mut self, radius: u32) -> Self {
+        self.radius = radius;
+        self
+    }
+
+    /// Sets the lifetime of documents that are inserted without an expiry; `None` means forever.
+    #[must_use]
+    pub fn time_to_live(mut self, time_to_live: impl Into<Option<Duration>>) -> Self {
+        self.time_to_live = time_to_live.into();
+        self
+    }
+
+    /// Sets the optional parts of documents that are kept.
+    #[must_use]
+    pub fn keep(mut self, keep: RetainedParts) -> Self {
+        self.keep = keep;
+        self
     }
 
     pub(crate) fn check(&self) -> Result<()> {
         if self.radius > LARGEST_RADIUS {
             let radius = self.radius;
             return Err(StoreError::Invalid(format!(
-                "the radius of a collection is at most {LARGEST_RADIUS}, not {radius}"
+                "radius {radius} is too large: collections take 0 to {LARGEST_RADIUS}"
             )));
         }
         Ok(())
     }
 
     /// Drops the parts of a document that are not kept.
-    pub(crate) fn reduce(&self, document: &mut Document) {
+    pub(crate) fn reduce(&self, document: &mut StoredDocument) {
         if !self.keep.signatures {
             document.signature = None;
             document.super_shingles = None;

@@ -9,17 +9,17 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::clean_shutdown::CLEAN_SHUTDOWN;
 use crate::collection::Collection;
-use crate::engine::{Engine, Tuning};
+use crate::engine::{CollectionEngine, CollectionSecrets};
 use crate::error::{Result, StoreError};
-use crate::fs::{Fs, Lock, LockError, RealFs};
-use crate::manifest::{MANIFEST, ReplaceError, read_checked, replace_checked};
-use crate::marker::MARKER;
-use crate::settings::CollectionSettings;
+use crate::fs::{FileLock, FileSystem, LockError, RealFs};
+use crate::manifest::{MANIFEST, read_checked, replace_checked};
+use crate::settings::{CollectionSettings, StoreTuning};
 
 pub(crate) const CATALOG: &str = "CATALOG";
 const NEW_CATALOG: &str = "CATALOG.new";
@@ -29,7 +29,7 @@ const VERSION: u32 = 2;
 /// The list of collections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Catalog {
+pub(crate) struct StoreCatalog {
     pub(crate) version: u32,
     /// Identity of the store, in hexadecimal digits.
     pub(crate) store: String,
@@ -39,17 +39,57 @@ pub(crate) struct Catalog {
     pub(crate) removing: BTreeMap<String, u64>,
 }
 
-/// How a store is opened.
+/// Options for opening a store.
+///
+/// ```
+/// use lookalike_store::{StoreOptions, StoreTuning};
+///
+/// let options = StoreOptions::default()
+///     .create(true)
+///     .tuning(StoreTuning::default().fan_out(8));
+/// assert!(options.create);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpenOptions {
-    /// Make a store where there is none.
+#[non_exhaustive]
+pub struct StoreOptions {
+    /// Create a store if the directory has none.
     pub create: bool,
-    /// Refuse any store but the one of this identity.
+    /// Refuse any store but the one with this identity.
     pub identity: Option<StoreId>,
-    /// Memory and merges.
-    pub tuning: Tuning,
-    /// What identities and keys of new collections are drawn from; from chance, when `None`. For tests.
+    /// Memory and merge policy.
+    pub tuning: StoreTuning,
+    /// Seed of identities and keys, for tests; they are random without it.
     pub seed: Option<u64>,
+}
+
+impl StoreOptions {
+    /// Creates a store if the directory has none, or refuses.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Refuses any store but the one with this identity.
+    #[must_use]
+    pub fn identity(mut self, identity: impl Into<Option<StoreId>>) -> Self {
+        self.identity = identity.into();
+        self
+    }
+
+    /// Sets memory and merge policy.
+    #[must_use]
+    pub fn tuning(mut self, tuning: StoreTuning) -> Self {
+        self.tuning = tuning;
+        self
+    }
+
+    /// Seeds identities and keys, for tests.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
 }
 
 /// The identity of a store, drawn when it is made and kept by its snapshots: sixteen hexadecimal digits.
@@ -71,7 +111,7 @@ impl FromStr for StoreId {
         number.map(Self).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();
             StoreError::Invalid(format!(
-                "{shown:?} is no identity of a store: 16 hexadecimal digits"
+                "{shown:?} is not the identity of a store: write 16 hexadecimal digits"
             ))
         })
     }
@@ -80,26 +120,26 @@ impl FromStr for StoreId {
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
-    fs: Arc<dyn Fs>,
+    fs: Arc<dyn FileSystem>,
     folder: PathBuf,
     identity: StoreId,
-    options: OpenOptions,
-    state: Mutex<State>,
-    _lock: Box<dyn Lock>,
+    options: StoreOptions,
+    state: Mutex<StoreState>,
+    _lock: Box<dyn FileLock>,
 }
 
-/// Collections by name, or why they are not open.
-type Listed = Vec<(String, Result<Arc<Collection>>)>;
+/// Collections by name, or the error of opening each.
+type OpenedCollections = Vec<(String, Result<Arc<Collection>>)>;
 
 #[derive(Debug)]
-struct State {
-    catalog: Catalog,
+struct StoreState {
+    catalog: StoreCatalog,
     collections: BTreeMap<String, std::result::Result<Arc<Collection>, StoreError>>,
     /// Collections that a thread is removing.
     removed_now: BTreeSet<String>,
 }
 
-impl State {
+impl StoreState {
     fn collection(&self, name: &str) -> Result<Arc<Collection>> {
         let opened = self.collections.get(name).cloned();
         opened.unwrap_or_else(|| Err(StoreError::NoCollection(name.chars().take(100).collect())))
@@ -122,23 +162,24 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// Whether a name is one that the store gives to files of collections.
+/// Tells whether the store gives files of collections this name.
 pub(crate) fn is_file_name(name: &str) -> bool {
     let (number, kind) = name.split_once('.').unwrap_or((name, ""));
     let numbered =
         (8..=20).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
-    [MANIFEST, MARKER].contains(&name) || (numbered && ["log", "run", "dead"].contains(&kind))
+    [MANIFEST, CLEAN_SHUTDOWN].contains(&name)
+        || (numbered && ["log", "run", "tombstones"].contains(&kind))
 }
 
 /// Takes the lock of a store.
-pub(crate) fn lock(fs: &dyn Fs, folder: &Path) -> Result<Box<dyn Lock>> {
+pub(crate) fn lock_store(fs: &dyn FileSystem, folder: &Path) -> Result<Box<dyn FileLock>> {
     let holder = std::process::id().to_string();
     fs.lock(&folder.join(LOCK), &holder)
         .map_err(|error| lock_failed(folder, error))
 }
 
 /// Takes the lock of a store that is only read: nothing is written.
-pub(crate) fn lock_to_read(fs: &dyn Fs, folder: &Path) -> Result<Box<dyn Lock>> {
+pub(crate) fn lock_to_read(fs: &dyn FileSystem, folder: &Path) -> Result<Box<dyn FileLock>> {
     fs.lock_to_read(&folder.join(LOCK))
         .map_err(|error| lock_failed(folder, error))
 }
@@ -153,8 +194,8 @@ fn lock_failed(folder: &Path, error: LockError) -> StoreError {
     }
 }
 
-impl Catalog {
-    pub(crate) fn read(fs: &dyn Fs, folder: &Path) -> Result<Option<Self>> {
+impl StoreCatalog {
+    pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Option<Self>> {
         match read_checked::<Self>(fs, folder, CATALOG, "the store") {
             Ok(catalog) if catalog.version == VERSION => {
                 catalog.check(&folder.join(CATALOG))?;
@@ -193,10 +234,8 @@ impl Catalog {
         self.store.parse()
     }
 
-    pub(crate) fn write(&self, fs: &dyn Fs, folder: &Path) -> Result<()> {
-        replace_checked(fs, folder, CATALOG, NEW_CATALOG, self).map_err(|error| match error {
-            ReplaceError::Before(error) | ReplaceError::Unknown(error) => error,
-        })
+    pub(crate) fn write(&self, fs: &dyn FileSystem, folder: &Path) -> Result<()> {
+        replace_checked(fs, folder, CATALOG, NEW_CATALOG, self).map_err(StoreError::from)
     }
 }
 
@@ -205,7 +244,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]: another process has it, it is damaged, or there is none.
-    pub fn open(folder: &Path, options: OpenOptions) -> Result<Self> {
+    pub fn open(folder: &Path, options: StoreOptions) -> Result<Self> {
         Self::open_on(Arc::new(RealFs::default()), folder, options)
     }
 
@@ -214,7 +253,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub fn open_on(fs: Arc<dyn Fs>, folder: &Path, options: OpenOptions) -> Result<Self> {
+    pub fn open_on(fs: Arc<dyn FileSystem>, folder: &Path, options: StoreOptions) -> Result<Self> {
         if options.create {
             fs.create_dir(folder)
                 .map_err(StoreError::io(folder, "creating the store"))?;
@@ -226,16 +265,16 @@ impl Store {
                 _ => StoreError::io(folder, "opening the store")(error),
             });
         }
-        let lock = lock(&*fs, folder)?;
-        let mut catalog = match Catalog::read(&*fs, folder)? {
+        let lock = lock_store(&*fs, folder)?;
+        let mut catalog = match StoreCatalog::read(&*fs, folder)? {
             Some(catalog) => catalog,
             None if options.create && options.identity.is_none() => {
                 let path = folder.join("collections");
                 fs.create_dir(&path)
                     .map_err(StoreError::io(&path, "creating the store"))?;
-                let catalog = Catalog {
+                let catalog = StoreCatalog {
                     version: VERSION,
-                    store: StoreId(draw("", options.seed, 3)).to_string(),
+                    store: StoreId(random_number("", options.seed, 3)).to_string(),
                     collections: BTreeMap::new(),
                     removing: BTreeMap::new(),
                 };
@@ -262,7 +301,7 @@ impl Store {
         let _ = finish_removals(&*fs, folder, &mut catalog);
         let mut collections = BTreeMap::new();
         for (name, &identity) in &catalog.collections {
-            let opened = open_collection(&fs, folder, (name, identity), options.tuning);
+            let opened = open_collection(&fs, folder, name, identity, options.tuning);
             collections.insert(name.clone(), opened);
         }
         Ok(Self {
@@ -270,7 +309,7 @@ impl Store {
             folder: folder.to_owned(),
             identity,
             options,
-            state: Mutex::new(State {
+            state: Mutex::new(StoreState {
                 catalog,
                 collections,
                 removed_now: BTreeSet::new(),
@@ -279,8 +318,8 @@ impl Store {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, StoreState> {
+        crate::sync::lock(&self.state)
     }
 
     /// The directory.
@@ -326,30 +365,20 @@ impl Store {
         for left in self.fs.list(&folder).map_err(failed)? {
             self.fs.remove(&folder.join(left)).map_err(failed)?;
         }
-        let (identity, key) = self.draw(name);
-        Engine::create(
-            &*self.fs,
-            &folder,
-            settings,
-            (identity, key),
-            &self.options.tuning,
-        )?;
+        let secrets = self.new_secrets(name);
+        let identity = secrets.identity;
+        CollectionEngine::create(&*self.fs, &folder, settings, secrets, &self.options.tuning)?;
         self.fs.sync_dir(&parent).map_err(failed)?;
         let mut catalog = state.catalog.clone();
         catalog.collections.insert(name.to_owned(), identity);
         catalog.removing.remove(name);
         self.replace_catalog(&mut state, catalog)?;
-        let opened = open_collection(
-            &self.fs,
-            &self.folder,
-            (name, identity),
-            self.options.tuning,
-        );
+        let opened = open_collection(&self.fs, &self.folder, name, identity, self.options.tuning);
         state.collections.insert(name.to_owned(), opened.clone());
         opened
     }
 
-    fn replace_catalog(&self, state: &mut State, catalog: Catalog) -> Result<()> {
+    fn replace_catalog(&self, state: &mut StoreState, catalog: StoreCatalog) -> Result<()> {
         let written = catalog.write(&*self.fs, &self.folder);
         match written {
             Ok(()) => state.catalog = catalog,
@@ -360,9 +389,12 @@ impl Store {
     }
 
     /// Identity and key of a new collection.
-    fn draw(&self, name: &str) -> (u64, u128) {
-        let drawn = |purpose| draw(name, self.options.seed, purpose);
-        (drawn(0), u128::from(drawn(1)) << 64 | u128::from(drawn(2)))
+    fn new_secrets(&self, name: &str) -> CollectionSecrets {
+        let random = |purpose| random_number(name, self.options.seed, purpose);
+        CollectionSecrets {
+            identity: random(0),
+            key: u128::from(random(1)) << 64 | u128::from(random(2)),
+        }
     }
 
     /// An open collection.
@@ -383,7 +415,7 @@ impl Store {
         Some(state.collection(name))
     }
 
-    /// All collections by name, with why some are not open.
+    /// All collections by name, with the error of each that could not be opened.
     pub fn collections(&self) -> Vec<(String, Result<Arc<Collection>>)> {
         self.moment().1
     }
@@ -439,12 +471,12 @@ impl Store {
         closed.into_iter().collect()
     }
 
-    pub(crate) fn fs(&self) -> &Arc<dyn Fs> {
+    pub(crate) fn fs(&self) -> &Arc<dyn FileSystem> {
         &self.fs
     }
 
     /// The list of collections and these, of one moment.
-    pub(crate) fn moment(&self) -> (Catalog, Listed) {
+    pub(crate) fn moment(&self) -> (StoreCatalog, OpenedCollections) {
         let state = self.state();
         let open = state.collections.iter();
         let open = open.map(|(name, opened)| (name.clone(), opened.clone()));
@@ -452,8 +484,8 @@ impl Store {
     }
 }
 
-/// A number drawn by chance, or from a seed.
-fn draw(name: &str, seed: Option<u64>, purpose: u64) -> u64 {
+/// A random number, or one that follows from a seed.
+fn random_number(name: &str, seed: Option<u64>, purpose: u64) -> u64 {
     match seed {
         Some(seed) => lookalike::hash::xxh3_64(name.as_bytes(), seed ^ purpose << 32),
         None => {
@@ -466,7 +498,7 @@ fn draw(name: &str, seed: Option<u64>, purpose: u64) -> u64 {
 }
 
 /// Removes the folder of a collection with all that is in it.
-fn remove_folder(fs: &dyn Fs, folder: &Path) -> Result<()> {
+fn remove_folder(fs: &dyn FileSystem, folder: &Path) -> Result<()> {
     let failed = |error| StoreError::io(folder, "removing the collection")(error);
     let files = match fs.list(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -479,7 +511,7 @@ fn remove_folder(fs: &dyn Fs, folder: &Path) -> Result<()> {
 }
 
 /// Removes the folders of collections that a crash kept from being removed.
-fn finish_removals(fs: &dyn Fs, folder: &Path, catalog: &mut Catalog) -> Result<()> {
+fn finish_removals(fs: &dyn FileSystem, folder: &Path, catalog: &mut StoreCatalog) -> Result<()> {
     if catalog.removing.is_empty() {
         return Ok(());
     }
@@ -493,17 +525,18 @@ fn finish_removals(fs: &dyn Fs, folder: &Path, catalog: &mut Catalog) -> Result<
 }
 
 fn open_collection(
-    fs: &Arc<dyn Fs>,
+    fs: &Arc<dyn FileSystem>,
     folder: &Path,
-    (name, identity): (&str, u64),
-    tuning: Tuning,
+    name: &str,
+    identity: u64,
+    tuning: StoreTuning,
 ) -> Result<Arc<Collection>> {
     let folder = collection_folder(folder, name);
-    let (engine, recovery) = Engine::open(Arc::clone(fs), &folder, identity, tuning)?;
+    let (engine, recovery) = CollectionEngine::open(Arc::clone(fs), &folder, identity, tuning)?;
     Ok(Arc::new(Collection::start(name, engine, recovery)?))
 }
 
-/// What differs in two settings.
+/// Describes the differences of two settings.
 fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<String> {
     let mut told = Vec::new();
     if ours.scheme != other.scheme {
@@ -519,10 +552,7 @@ fn difference(ours: &CollectionSettings, other: &CollectionSettings) -> Option<S
         ));
     }
     if ours.keep != other.keep {
-        told.push(format!(
-            "what is kept ({:?} and {:?})",
-            ours.keep, other.keep
-        ));
+        told.push(format!("kept parts ({:?} and {:?})", ours.keep, other.keep));
     }
     (!told.is_empty()).then(|| told.join(", "))
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// Milliseconds since 1970 began, UTC. The store reads no clock: whoever calls says what time it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Time(pub u64);
+pub struct UnixMillis(pub u64);
 
-impl Time {
+impl UnixMillis {
     /// This long after; the end of time at most, which never comes.
     pub fn after(self, duration: Duration) -> Self {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);

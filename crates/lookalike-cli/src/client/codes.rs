@@ -6,8 +6,8 @@ use std::time::Instant;
 use lookalike_batch::fingerprints::files::{CodeFile, Codes};
 use serde_json::json;
 
-use super::http::{Client, collection};
-use super::print;
+use super::http::{ServiceClient, collection};
+use super::output::print;
 use crate::arguments::LossArguments;
 use crate::failure::Failure;
 use crate::store::id_of;
@@ -16,28 +16,31 @@ use crate::store::id_of;
 const READ: u64 = 4 << 20;
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct FingerprintArguments {
     /// Name of the collection
     collection: String,
 
-    /// Files of fingerprints: .lkfp, .jsonl, .u64 or .parquet as `lookalike fingerprint -o` writes them. Without ids in the
-    /// file, the digits of the fingerprint are the id
+    /// Files of fingerprints as `lookalike fingerprint -o` writes them: .lkfp, .jsonl, .u64 or .parquet. If a file has no
+    /// ids, the digits of each fingerprint are its id
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Fingerprints in one request
+    /// Number of fingerprints in one request
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
 
     #[command(flatten)]
     losses: LossArguments,
 
-    /// Leave the collection in as many runs as it came to: more files follow
+    /// Do not merge all documents into one run at the end, because more files follow
     #[arg(long)]
     no_compact: bool,
 }
 
-pub(super) fn load(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn load(
+    client: &ServiceClient,
+    arguments: &FingerprintArguments,
+) -> Result<(), Failure> {
     let failed = |error: lookalike_batch::fingerprints::files::CodesError| {
         Failure::Failed(error.to_string())
     };

@@ -6,16 +6,72 @@ use lookalike_batch::{FieldTally, SkippedRows};
 use lookalike_corpus::{Parser, TextState};
 use serde_json::{Value, json};
 
-use super::DocumentArguments;
-use super::http::{Client, collection};
+use super::http::{ServiceClient, collection};
+use crate::arguments::InputArguments;
 use crate::failure::Failure;
 
 /// Bytes of texts of a batch, unless one document has more.
 const BYTES: usize = 2 << 20;
 
-/// What is sent at once.
-struct Batch<'a> {
-    client: &'a Client,
+/// Options of the input that `-h` shows; `--help` shows all.
+const COMMON_INPUT: [&str; 7] = [
+    "inputs",
+    "format",
+    "id",
+    "text",
+    "html",
+    "strict",
+    "max_skipped",
+];
+
+/// Hides the less common options of the input from `-h`.
+fn shorten(argument: clap::Arg) -> clap::Arg {
+    let is_input = argument.get_help_heading() == Some("Input");
+    let is_common = COMMON_INPUT.contains(&argument.get_id().as_str());
+    argument.hide_short_help(is_input && !is_common)
+}
+
+#[derive(clap::Args)]
+#[command(mut_args(shorten))]
+pub(super) struct DocumentArguments {
+    /// Name of the collection
+    collection: String,
+
+    #[command(flatten)]
+    input: InputArguments,
+
+    /// Largest distance, up to the radius of the collection
+    #[arg(long, value_name = "BITS", help_heading = "Question")]
+    radius: Option<u32>,
+
+    /// Largest number of neighbours, or of documents of a paragraph, to show
+    #[arg(long = "limit", value_name = "N", help_heading = "Question")]
+    neighbours: Option<u32>,
+
+    /// Compare with the text or signature of each neighbour, if the collection keeps them
+    #[arg(long, help_heading = "Question")]
+    verify: bool,
+
+    /// Show the differences to the text of each neighbour
+    #[arg(long, help_heading = "Question")]
+    diff: bool,
+
+    /// Documents that check-and-insert inserts: new, not-exact or always
+    #[arg(long, value_name = "WHAT", help_heading = "Question")]
+    insert: Option<String>,
+
+    /// Lifetime of inserted documents [default: that of the collection]
+    #[arg(long, value_name = "SECONDS", help_heading = "Question")]
+    ttl: Option<u64>,
+
+    /// Number of documents in one request
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+}
+
+/// Documents of one request.
+struct RequestBatch<'a> {
+    client: &'a ServiceClient,
     path: String,
     most: usize,
     ids: Vec<String>,
@@ -26,7 +82,7 @@ struct Batch<'a> {
 
 /// Sends all documents to an operation.
 pub(super) fn send(
-    client: &Client,
+    client: &ServiceClient,
     operation: &str,
     arguments: &DocumentArguments,
 ) -> Result<(), Failure> {
@@ -37,7 +93,7 @@ pub(super) fn send(
         .discover(&options, spool.path(), None, false)?;
     let mut parser = Parser::new(&inputs, &options);
     let question = question(arguments);
-    let mut batch = Batch {
+    let mut batch = RequestBatch {
         client,
         path: collection(&arguments.collection, &format!("/{operation}{question}")),
         most: arguments.batch as usize,
@@ -119,7 +175,7 @@ fn question(arguments: &DocumentArguments) -> String {
     format!("?{}", pairs.join("&"))
 }
 
-impl Batch<'_> {
+impl RequestBatch<'_> {
     fn push(&mut self, id: String, item: Value, bytes: usize) -> Result<(), Failure> {
         if self.items.len() == self.most || self.bytes + bytes > BYTES && !self.items.is_empty() {
             self.send()?;

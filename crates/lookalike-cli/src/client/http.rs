@@ -1,4 +1,4 @@
-//! Requests to a service, again and again while it is too busy.
+//! Requests to a service, repeated while it is busy.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// The media type of the compact form.
 pub(crate) const PACKED: &str = "application/vnd.lookalike.packed";
 
-/// Where systems keep the certificates that they trust.
+/// Files of trusted certificates on common systems.
 const SYSTEM: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -25,17 +25,17 @@ const SYSTEM: [&str; 4] = [
 
 /// Bodies of more bytes are sent when the service has said that it takes them.
 const ASK_FIRST: usize = 1 << 20;
-/// How long one answer may take.
+/// Time limit on one answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Most bytes of an answer that is read whole.
 const LARGEST: u64 = 1 << 30;
 
 /// A service.
-pub(crate) struct Client {
+pub(crate) struct ServiceClient {
     agent: Agent,
     url: String,
     key: Option<String>,
-    patience: Duration,
+    retry_for: Duration,
 }
 
 /// The path of a collection, and what is below it.
@@ -54,12 +54,12 @@ pub(crate) fn escaped(name: &str) -> String {
     name.bytes().map(byte).collect()
 }
 
-impl Client {
+impl ServiceClient {
     pub(crate) fn new(
         url: &str,
         key_file: Option<&Path>,
         ca: Option<&Path>,
-        patience: Duration,
+        retry_for: Duration,
     ) -> Result<Self, Failure> {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
@@ -74,7 +74,7 @@ impl Client {
             agent: config.build().into(),
             url: url.trim_end_matches('/').to_owned(),
             key: key(key_file)?,
-            patience,
+            retry_for,
         })
     }
 
@@ -89,7 +89,7 @@ impl Client {
         let bytes = self.send(method, path, body)?;
         serde_json::from_slice(&bytes).map_err(|error| {
             Failure::Failed(format!(
-                "{}{path}: no answer of this service: {error}",
+                "{}{path}: the answer is not from this service: {error}",
                 self.url
             ))
         })
@@ -136,7 +136,7 @@ impl Client {
             let wait = answer.headers().get("retry-after");
             let wait = wait.and_then(|wait| wait.to_str().ok()?.parse().ok());
             match wait.map(Duration::from_secs) {
-                Some(wait) if begun.elapsed() + wait < self.patience => std::thread::sleep(wait),
+                Some(wait) if begun.elapsed() + wait < self.retry_for => std::thread::sleep(wait),
                 _ => {
                     let bytes = self.read(path, &mut answer)?;
                     return Err(self.refusal(path, status, &bytes));
@@ -154,7 +154,7 @@ impl Client {
         let url = format!("{}{path}", self.url);
         let failed = |error: String| {
             Failure::Failed(format!(
-                "{url}: {error}: is the service there? name another with --url"
+                "{url}: {error}; check that the service is running, or name another with --url"
             ))
         };
         let mut request = Request::builder().method(method).uri(&url);
@@ -165,7 +165,7 @@ impl Client {
             Some((kind, bytes)) => {
                 let mut request = request.header("content-type", *kind);
                 if bytes.len() > ASK_FIRST {
-                    // Whoever is refused hears it before he sends what nobody reads.
+                    // A refusal then arrives before the body is sent.
                     request = request.header("expect", "100-continue");
                 }
                 let request = request.body(bytes.as_slice());
@@ -190,7 +190,7 @@ impl Client {
         sent.map_err(|error| failed(error.to_string()))
     }
 
-    /// What the service says of a request that it refused.
+    /// The failure that the service reports.
     fn refusal(&self, path: &str, status: u16, body: &[u8]) -> Failure {
         let url = &self.url;
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -210,25 +210,24 @@ fn key(file: Option<&Path>) -> Result<Option<String>, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         let shown = file.display();
         Failure::Failed(format!(
-            "{shown}: {error}: name the file of the key with --key-file"
+            "{shown}: {error}; name the file of the key with --key-file"
         ))
     })?;
     Ok(Some(text.trim().to_owned()))
 }
 
-/// Whom a https service is trusted by.
+/// TLS with the trusted certificates.
 fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
     let system = SYSTEM.iter().map(Path::new).find(|path| path.exists());
     let path = ca.or(system).ok_or_else(|| {
         Failure::Failed(
-            "the system's certificates are not where they mostly are: name them with --ca"
-                .to_owned(),
+            "no certificates of the system found: name trusted ones with --ca".to_owned(),
         )
     })?;
     let failed = |error: String| {
         let shown = path.display();
         Failure::Failed(format!(
-            "{shown}: {error}: name certificates in PEM with --ca"
+            "{shown}: {error}; name certificates in PEM with --ca"
         ))
     };
     let pem = std::fs::read(path).map_err(|error| failed(error.to_string()))?;

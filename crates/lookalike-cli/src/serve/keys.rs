@@ -4,28 +4,29 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
-use lookalike_server::{Keys, NewKey, Role};
+use lookalike_server::{ApiKeys, KeyRole, NewKey};
 
-use super::failed;
+use super::io_failure::failed;
 use crate::failure::Failure;
 
 /// The keys of a file, which nobody else may change. One without a key lets nobody in.
-pub(super) fn read(file: Option<&Path>) -> Result<Keys, Failure> {
+pub(super) fn read(file: Option<&Path>) -> Result<ApiKeys, Failure> {
     let Some(file) = file else {
-        return Ok(Keys::default());
+        return Ok(ApiKeys::default());
     };
     let shown = file.display();
     let text = std::fs::read_to_string(file).map_err(failed(format!(
-        "{shown}: make a key with --make-key ROLE:NAME, which makes the file"
+        "{shown}: make a key with --make-key ROLE:NAME, which creates the file"
     )))?;
     check_mode(file)?;
-    let keys: Keys = text
-        .parse()
-        .map_err(|error| Failure::Failed(format!("{shown}: {error}")))?;
+    let keys: ApiKeys = text.parse().map_err(|error| {
+        Failure::Failed(format!(
+            "{shown}: {error}; make keys with --make-key ROLE:NAME"
+        ))
+    })?;
     Ok(keys)
 }
 
-#[cfg(unix)]
 fn check_mode(file: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt as _;
     let shown = file.display();
@@ -38,13 +39,8 @@ fn check_mode(file: &Path) -> Result<(), Failure> {
     }
     let shown = file.display();
     Err(Failure::Failed(format!(
-        "{shown}: others may write to this file and give themselves keys: chmod go-w {shown}"
+        "{shown}: others can write to this file and add keys; run chmod go-w {shown}"
     )))
-}
-
-#[cfg(not(unix))]
-fn check_mode(_file: &Path) -> Result<(), Failure> {
-    Ok(())
 }
 
 /// Makes a key, adds its hash to the file, and prints it.
@@ -53,16 +49,16 @@ pub(super) fn make(wanted: &str, file: &Path) -> Result<(), Failure> {
     let (role, name) = wanted
         .split_once(':')
         .ok_or_else(|| usage("write ROLE:NAME, for example write:crawler".to_owned()))?;
-    let role: Role = role
+    let role: KeyRole = role
         .parse()
         .map_err(|error: lookalike_server::KeyError| usage(error.to_string()))?;
     let mut chance = [0; 32];
-    getrandom::fill(&mut chance)
-        .map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
+    getrandom::fill(&mut chance).map_err(|error| {
+        Failure::Failed(format!("the system provides no random numbers: {error}"))
+    })?;
     let key = NewKey::make(role, name, chance).map_err(|error| usage(error.to_string()))?;
     let mut options = OpenOptions::new();
     options.append(true).create(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let shown = file.display();
     let mut lines = options.open(file).map_err(failed(&shown))?;

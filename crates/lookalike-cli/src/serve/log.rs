@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lookalike_server::{Entry, Level};
+use lookalike_server::{LogEntry, LogLevel};
 
 use crate::console;
 
@@ -14,10 +14,10 @@ const MOST_WAITING: usize = 4096;
 
 /// Lines on their way to standard error.
 #[derive(Clone)]
-pub(super) struct LogQueue(Arc<Shared>);
+pub(super) struct LogQueue(Arc<LogQueueShared>);
 
-struct Shared {
-    state: Mutex<State>,
+struct LogQueueShared {
+    state: Mutex<LogQueueState>,
     /// There are lines to be written.
     filled: Condvar,
     /// All lines were written.
@@ -25,9 +25,9 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct LogQueueState {
     waiting: VecDeque<String>,
-    /// Whether lines were taken out and are being written.
+    /// True while lines are being written.
     writing: bool,
     /// Lines that found no room since the last one that did.
     lost: u64,
@@ -36,7 +36,7 @@ struct State {
 impl LogQueue {
     /// A queue, and the thread that empties it.
     pub(super) fn start() -> io::Result<Self> {
-        let queue = Self(Arc::new(Shared {
+        let queue = Self(Arc::new(LogQueueShared {
             state: Mutex::default(),
             filled: Condvar::new(),
             emptied: Condvar::new(),
@@ -48,12 +48,12 @@ impl LogQueue {
         Ok(queue)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogQueueState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes an entry; never waits.
-    pub(super) fn push(&self, entry: &Entry) {
+    pub(super) fn push(&self, entry: &LogEntry) {
         let text = line(entry);
         let mut state = self.state();
         if state.waiting.len() >= MOST_WAITING {
@@ -66,11 +66,11 @@ impl LogQueue {
     }
 
     /// Waits until all lines are written, or for so long.
-    pub(super) fn flush(&self, patience: Duration) {
+    pub(super) fn flush(&self, timeout: Duration) {
         let done = self
             .0
             .emptied
-            .wait_timeout_while(self.state(), patience, |state| {
+            .wait_timeout_while(self.state(), timeout, |state| {
                 state.writing || !state.waiting.is_empty()
             });
         drop(done);
@@ -96,7 +96,7 @@ impl LogQueue {
                 console::line_beside(&line);
             }
             if lost > 0 {
-                let entry = Entry::new(Level::Warn, "log-lost").with("lines", lost);
+                let entry = LogEntry::new(LogLevel::Warn, "log-lost").with("lines", lost);
                 console::line_beside(&line(&entry));
             }
         }
@@ -104,7 +104,7 @@ impl LogQueue {
 }
 
 /// An entry as a JSON object.
-fn line(entry: &Entry) -> String {
+fn line(entry: &LogEntry) -> String {
     let mut line = serde_json::json!({
         "time": jiff::Timestamp::now().to_string(),
         "level": entry.level.to_string(),
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn a_full_queue_counts_what_it_cannot_take_and_makes_nobody_wait() {
         // Nobody writes.
-        let queue = LogQueue(Arc::new(Shared {
+        let queue = LogQueue(Arc::new(LogQueueShared {
             state: Mutex::default(),
             filled: Condvar::new(),
             emptied: Condvar::new(),
         }));
         for _ in 0..MOST_WAITING + 3 {
-            queue.push(&Entry::new(Level::Info, "test"));
+            queue.push(&LogEntry::new(LogLevel::Info, "test"));
         }
         let state = queue.state();
         assert_eq!((state.waiting.len(), state.lost), (MOST_WAITING, 3));

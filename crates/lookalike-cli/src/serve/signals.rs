@@ -1,13 +1,11 @@
 //! The signals that the service hears.
 
 /// The signals that end the service.
-#[cfg(unix)]
 pub(super) struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
 }
 
-#[cfg(unix)]
 impl Signals {
     pub(super) fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -25,29 +23,9 @@ impl Signals {
     }
 }
 
-#[cfg(not(unix))]
-pub(super) struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    pub(super) fn new() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
-    pub(super) async fn next(&mut self) -> &'static str {
-        // Without a handler nothing can be waited for.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        "Ctrl-C"
-    }
-}
-
 /// The signal to read the files of keys and TLS again.
-#[cfg(unix)]
 pub(super) struct Hangups(tokio::signal::unix::Signal);
 
-#[cfg(unix)]
 impl Hangups {
     pub(super) fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -58,19 +36,5 @@ impl Hangups {
         if self.0.recv().await.is_none() {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-#[cfg(not(unix))]
-pub(super) struct Hangups;
-
-#[cfg(not(unix))]
-impl Hangups {
-    pub(super) fn new() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
-    pub(super) async fn next(&mut self) {
-        std::future::pending::<()>().await;
     }
 }

@@ -188,7 +188,7 @@ fn files_of_fingerprints_are_loaded_over_the_network_and_into_a_stopped_store() 
         .arg("verify")
         .arg(&data)
         .fail(1)
-        .says(&["in use by process"]);
+        .says(&["has the store open"]);
     service.stop();
 
     let stopped = folder.path("stopped");
@@ -385,19 +385,18 @@ fn the_file_says_what_flags_and_environment_do_not() {
     let folder = Folder::new();
     let config = folder.add(
         "c.toml",
-        "data = \"d\"\nmax-batch = 5\npatience = 0.5\nlog = \"warn\"\ntrust_clock = true\n",
+        "data = \"d\"\nmax-batch = 5\nqueue-timeout = 0.5\nlog = \"warn\"\ntrust_clock = true\n",
     );
     let printed = |words: &[&str]| {
         let mut command = lookalike("serve");
         command
             .args(["--config", config.to_str().unwrap(), "--print-config"])
             .args(words);
-        command.env("LOOKALIKE_PATIENCE", "0.25");
+        command.env("LOOKALIKE_QUEUE_TIMEOUT", "0.25");
         command.succeed().json()
     };
     let shown = printed(&[]);
-    let wanted =
-        json!({"data": "d", "max_batch": 5, "patience": 0.25, "log": "warn", "trust_clock": true});
+    let wanted = json!({"data": "d", "max_batch": 5, "queue_timeout": 0.25, "log": "warn", "trust_clock": true});
     for (name, value) in wanted.as_object().unwrap() {
         assert_eq!(shown[name], *value, "{name}");
     }

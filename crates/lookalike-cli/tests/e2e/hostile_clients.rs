@@ -313,7 +313,7 @@ fn memory_of_long_texts_is_counted_and_given_back() {
     let folder = Folder::new();
     let service = Service::start(
         &folder.path("data"),
-        &["--threads", "6", "--patience", "60"],
+        &["--threads", "6", "--queue-timeout", "60"],
     );
     let (_, shown) = service.ask("PUT", "/v1/collections/words", &json!({}));
     let scheme = shown["scheme"].as_str().unwrap().split(' ');
@@ -379,7 +379,7 @@ fn a_crowd_of_connections_is_shed_by_what_it_waits() {
         "--threads",
         "1",
         // Less than any machine needs for as many requests as wait at once below.
-        "--patience",
+        "--queue-timeout",
         "0.02",
     ];
     let service = Service::start(&folder.path("data"), &flags);

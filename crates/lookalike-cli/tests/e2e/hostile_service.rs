@@ -55,7 +55,7 @@ fn a_reader_that_does_not_read_is_cut_off_and_one_that_reads_slowly_is_not() {
     let export = b"GET /v1/collections/pages/export HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let mut deaf = service.connect();
     deaf.write_all(export).unwrap();
-    // Two seconds and more for an answer, a piece at a time, each well before the patience ends.
+    // Two seconds and more for an answer, a piece at a time, each well before the timeout.
     let mut slow = service.connect();
     slow.write_all(export).unwrap();
     let (begun, mut bytes, mut piece) = (Instant::now(), Vec::new(), vec![0; 1 << 20]);

@@ -282,7 +282,7 @@ fn a_second_process_on_the_directory_is_refused_by_name_of_the_first() {
         .args(["--listen", "127.0.0.1:0"])
         .finish();
     assert_eq!(second.status, Some(1));
-    second.says(&["in use by process", &service.child.id().to_string()]);
+    second.says(&["has the store open", &service.child.id().to_string()]);
     assert!(begin.elapsed() < Duration::from_secs(5));
     service.stop();
 }
@@ -297,7 +297,7 @@ fn addresses_that_others_reach_need_keys() {
         .args(["--listen", "0.0.0.0:0"])
         .finish();
     assert_eq!(open.status, Some(2));
-    open.says(&["reached from other machines", "--make-key"]);
+    open.says(&["other machines can reach", "--make-key"]);
     assert!(!data.exists(), "nothing was made");
 
     let make = |wanted: &str| {
@@ -343,7 +343,7 @@ fn addresses_that_others_reach_need_keys() {
             .arg(&data)
             .args(flags)
             .finish();
-        loose.says(&["others may write", "chmod"]);
+        loose.says(&["others can write", "chmod"]);
     }
 }
 
@@ -480,16 +480,20 @@ fn flags_win_over_the_environment_and_both_are_printed() {
     let printed = lookalike("serve")
         .args(["--data", "d", "--max-batch", "7", "--print-config"])
         .env("LOOKALIKE_MAX_BATCH", "9")
-        .env("LOOKALIKE_PATIENCE", "0.25")
+        .env("LOOKALIKE_QUEUE_TIMEOUT", "0.25")
         .finish();
     let config: BTreeMap<String, Value> = serde_json::from_slice(&printed.out).unwrap();
     assert_eq!(
-        (&config["max_batch"], &config["patience"], &config["listen"]),
+        (
+            &config["max_batch"],
+            &config["queue_timeout"],
+            &config["listen"]
+        ),
         (&json!(7), &json!(0.25), &json!("127.0.0.1:7280"))
     );
     assert!(!Path::new("d").exists());
     let wrong = lookalike("serve")
-        .args(["--data", "d", "--patience", "0"])
+        .args(["--data", "d", "--queue-timeout", "0"])
         .finish();
     assert_eq!(wrong.status, Some(2));
 }

@@ -196,7 +196,7 @@ fn a_crafted_snapshot_writes_nothing_outside_its_target() {
         fs::write(crafted.join("SNAPSHOT"), checked(&list)).unwrap();
         let before = everything(&folder.path(""));
         let refused = store(&["restore"], &[&crafted, &folder.path("out/deep/data")]).fail(1);
-        refused.says(&["is no name of a file of a snapshot"]);
+        refused.says(&["is not the name of a file of a snapshot"]);
         assert_eq!(everything(&folder.path("")), before, "{name}");
         fs::remove_dir_all(crafted).unwrap();
     }
@@ -221,7 +221,7 @@ fn a_collection_whose_name_is_a_path_is_refused_wherever_a_catalog_is_read() {
         let restored = folder.path("restored");
         store(&["restore"], &[&crafted, &restored])
             .fail(1)
-            .says(&["is no name of a collection"]);
+            .says(&["is not a valid name of a collection"]);
         assert_eq!(everything(&folder.path("")), before, "{name:?}");
         fs::remove_dir_all(&crafted).unwrap();
 
@@ -237,7 +237,7 @@ fn a_collection_whose_name_is_a_path_is_refused_wherever_a_catalog_is_read() {
         assert!(
             refused
                 .iter()
-                .all(|refused| refused.err.contains("is no name of a collection"))
+                .all(|refused| refused.err.contains("is not a valid name of a collection"))
         );
         fs::write(data.join("CATALOG"), honest).unwrap();
     }
@@ -261,13 +261,13 @@ fn a_store_that_is_not_mounted_is_not_begun_anew() {
     };
     serve(&empty, &["--require-existing"])
         .fail(1)
-        .says(&["no store here", "mounted"]);
+        .says(&["there is no store in this directory", "mounted"]);
     let shown = store(&["info"], &[&data]).succeed().json();
     assert_eq!(shown["collections"], json!(["pages"]));
     let identity = shown["identity"].as_str().unwrap();
     serve(&empty, &["--store-id", identity])
         .fail(1)
-        .says(&["no store here"]);
+        .says(&["there is no store in this directory"]);
     assert_eq!(
         fs::read_dir(&empty)
             .unwrap()

@@ -10,27 +10,27 @@ use lookalike_store::{Collection, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::asked::{Asked, Cost, Nothing, object};
-use super::{held, json};
-use crate::app::App;
-use crate::log::{Entry, Level};
-use crate::problem::Problem;
-use crate::request::{ChangedCollection, KeptParts, NewCollection, Written};
+use super::collection_request::{CollectionRequest, NoOptions, RequestCost, object};
+use crate::app_state::AppState;
+use crate::event_log::{LogEntry, LogLevel};
+use crate::problem::ProblemDetails;
+use crate::request::{ChangedCollection, EncodedBody, KeptParts, NewCollection};
+use crate::response::{json, with_permit};
 
 /// A collection as it is shown.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Collection")]
-pub(crate) struct Shown {
+pub(crate) struct CollectionResponse {
     name: String,
     /// `open`, or `damaged`: then nothing else is known.
     #[schemars(extend("enum" = ["open", "damaged"]))]
     state: &'static str,
     #[serde(flatten)]
-    open: Option<Open>,
+    open: Option<OpenCollectionInfo>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Open {
+struct OpenCollectionInfo {
     /// The whole text of its scheme.
     scheme: String,
     /// 16 hexadecimal digits.
@@ -43,19 +43,19 @@ struct Open {
     documents: u64,
     /// Parts that a check looks through; one after it was compacted.
     runs: usize,
-    /// Whether one run of all is being made.
+    /// True while all documents are being merged into one run.
     compacting: bool,
     /// False when its disk failed.
     writable: bool,
 }
 
-impl Shown {
+impl CollectionResponse {
     fn of(name: String, opened: Result<Arc<Collection>, StoreError>) -> Self {
         match opened {
             Ok(collection) => Self {
                 name,
                 state: "open",
-                open: Some(Open::of(&collection)),
+                open: Some(OpenCollectionInfo::of(&collection)),
             },
             Err(_) => Self {
                 name,
@@ -66,7 +66,7 @@ impl Shown {
     }
 }
 
-impl Open {
+impl OpenCollectionInfo {
     fn of(collection: &Collection) -> Self {
         let (settings, stats) = (collection.settings(), collection.stats());
         Self {
@@ -84,52 +84,62 @@ impl Open {
 }
 
 /// `GET /v1/collections`.
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+pub(crate) async fn list(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
     let on_worker = Arc::clone(&app);
     let listed = app.workers.run(move |_| {
         let all = on_worker.store.collections().into_iter();
-        let shown = all.map(|(name, opened)| Shown::of(name, opened));
-        Ok(Written::json(&shown.collect::<Vec<_>>()))
+        let shown = all.map(|(name, opened)| CollectionResponse::of(name, opened));
+        Ok(EncodedBody::json(&shown.collect::<Vec<_>>()))
     });
     Ok(json(StatusCode::OK, listed.await?.bytes))
 }
 
 /// `GET /v1/collections/NAME`.
-pub(crate) async fn show(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let Asked { app, name, .. } = asked;
+pub(crate) async fn show(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let CollectionRequest { app, name, .. } = request;
     let on_worker = Arc::clone(&app);
     let shown = app.workers.run(move |_| {
         let collection = on_worker.collection(&name)?;
-        Ok(Written::json(&Shown::of(name, Ok(collection))))
+        Ok(EncodedBody::json(&CollectionResponse::of(
+            name,
+            Ok(collection),
+        )))
     });
     Ok(json(StatusCode::OK, shown.await?.bytes))
 }
 
 /// `PUT /v1/collections/NAME`: makes it; the one that is there when it has the same settings.
-pub(crate) async fn create(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let by = asked.by.clone();
-    let work = move |app: &App, name: String, body: crate::request::Received| {
-        let settings = object::<NewCollection>(&body.bytes, body.form)?.settings()?;
+pub(crate) async fn create(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let by = request.by.clone();
+    let work = move |app: &AppState, name: String, body: crate::request::ReceivedBody| {
+        let settings = object::<NewCollection>(&body.bytes, body.format)?.settings()?;
         let known = app.store.collections();
         let is_new = known.iter().all(|(other, _)| *other != name);
         let most = app.limits.collections;
         if is_new && known.len() >= most {
-            return Err(Problem::new(
+            return Err(ProblemDetails::new(
                 StatusCode::CONFLICT,
                 "too-many-collections",
-                format!("there are {most} collections already"),
-                "remove one, or start the service with a larger --max-collections",
+                format!("there are already {most} collections"),
+                "remove one, or raise the limit of the service",
             ));
         }
         let collection = app.store.create_collection(&name, &settings)?;
         if is_new {
-            let entry = Entry::new(Level::Info, "collection-created");
+            let entry = LogEntry::new(LogLevel::Info, "collection-created");
             app.log_change(entry.with("collection", name.as_str()), by.as_ref());
         }
-        Ok((is_new, Written::json(&Shown::of(name, Ok(collection)))))
+        Ok((
+            is_new,
+            EncodedBody::json(&CollectionResponse::of(name, Ok(collection))),
+        ))
     };
-    let ((is_new, shown), permit) = asked.alone(work).await?;
-    let mut response = held(shown, permit);
+    let ((is_new, shown), permit) = request.without_collection(work).await?;
+    let mut response = with_permit(shown, permit);
     if is_new {
         *response.status_mut() = StatusCode::CREATED;
     }
@@ -137,49 +147,61 @@ pub(crate) async fn create(asked: Asked<Nothing>) -> Result<Response, Problem> {
 }
 
 /// `PATCH /v1/collections/NAME`: changes how long documents live that are inserted from now on.
-pub(crate) async fn change(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let by = asked.by.clone();
-    let work = move |mut task: super::asked::Task<'_>| {
+pub(crate) async fn change(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let by = request.by.clone();
+    let work = move |mut task: super::collection_request::CollectionTask<'_>| {
         let life = task.object::<ChangedCollection>()?.time_to_live()?;
         task.collection.set_time_to_live(life)?;
         let name = task.collection.name().to_owned();
-        let entry = Entry::new(Level::Info, "collection-changed");
+        let entry = LogEntry::new(LogLevel::Info, "collection-changed");
         let entry = entry.with("collection", name.as_str());
         let seconds = life.map(|life| life.as_secs());
         let entry = entry.with("ttl_seconds", seconds);
         task.app.log_change(entry, by.as_ref());
-        Ok(Written::json(&Shown::of(name, Ok(task.collection))))
+        Ok(EncodedBody::json(&CollectionResponse::of(
+            name,
+            Ok(task.collection),
+        )))
     };
-    asked.answer(Cost::default(), work).await
+    request.answer(RequestCost::default(), work).await
 }
 
 /// `POST /v1/collections/NAME/compact`: one run of everything, behind the scenes.
-pub(crate) async fn compact(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let by = asked.by.clone();
-    let work = move |app: &App, name: String, body: crate::request::Received| {
+pub(crate) async fn compact(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let by = request.by.clone();
+    let work = move |app: &AppState, name: String, body: crate::request::ReceivedBody| {
         if !body.bytes.is_empty() {
-            let Nothing {} = object(&body.bytes, body.form)?;
+            let NoOptions {} = object(&body.bytes, body.format)?;
         }
         let collection = app.collection(&name)?;
         collection.compact_later()?;
-        let entry = Entry::new(Level::Info, "collection-compacting");
+        let entry = LogEntry::new(LogLevel::Info, "collection-compacting");
         app.log_change(entry.with("collection", name.as_str()), by.as_ref());
-        Ok(Written::json(&Shown::of(name, Ok(collection))))
+        Ok(EncodedBody::json(&CollectionResponse::of(
+            name,
+            Ok(collection),
+        )))
     };
-    let (begun, permit) = asked.alone(work).await?;
-    let mut response = held(begun, permit);
+    let (begun, permit) = request.without_collection(work).await?;
+    let mut response = with_permit(begun, permit);
     *response.status_mut() = StatusCode::ACCEPTED;
     Ok(response)
 }
 
 /// `DELETE /v1/collections/NAME`: removes it with all that is in it.
-pub(crate) async fn drop_collection(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let Asked { app, name, by, .. } = asked;
+pub(crate) async fn drop_collection(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let CollectionRequest { app, name, by, .. } = request;
     let on_worker = Arc::clone(&app);
     let dropped = app.workers.run(move |_| {
         let app = on_worker;
         app.store.drop_collection(&name)?;
-        let entry = Entry::new(Level::Info, "collection-removed");
+        let entry = LogEntry::new(LogLevel::Info, "collection-removed");
         app.log_change(entry.with("collection", name), by.as_ref());
         Ok(())
     });

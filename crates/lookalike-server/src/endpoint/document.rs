@@ -3,23 +3,26 @@
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike::Fingerprint;
-use lookalike_store::{Answer, Document, Outcome, StoreError, Time, Verdict, Write};
+use lookalike_store::{
+    QueryResult, StoreError, StoredDocument, UnixMillis, Verdict, WriteOp, WriteOutcome,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::asked::{Asked, Cost, Nothing, Task};
-use super::held;
-use crate::diff;
-use crate::judgement::{Judgement, Report, digits, metadata};
-use crate::operation::Operation;
-use crate::problem::Problem;
+use super::collection_request::{CollectionRequest, CollectionTask, NoOptions, RequestCost};
+use crate::content::RequestContent;
+use crate::operation::ApiOperation;
+use crate::problem::ProblemDetails;
 use crate::request::{
-    Answered, Entry, GetOptions, Id, InsertOptions, Items, Kept, Looks, Probe, QueryOptions,
-    ScopeOptions, Shape, packed,
+    ContentItem, DocumentId, DocumentMeta, GetOptions, InsertOptions, ItemResponse, ItemsShape,
+    NeighbourOptions, NewDocument, QueryOptions, RequestItems, ScopeOptions, packed,
 };
-use crate::sketch::{Bench, Own};
+use crate::response::with_permit;
+use crate::sketch_cache::{QuerySketch, SketchCache};
+use crate::verdict::{QueryResponse, VerdictResponse, digits, metadata};
 use crate::verify::verify;
+use crate::word_diff;
 
 /// Memory that a neighbour may take in an answer.
 const NEIGHBOUR: usize = 1024;
@@ -27,8 +30,8 @@ const NEIGHBOUR: usize = 1024;
 /// The answer to an insert.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "InsertAnswer")]
-pub(crate) struct Inserted {
-    /// Whether there was one with this id.
+pub(crate) struct InsertResponse {
+    /// True if a document with this id existed.
     replaced: bool,
     #[serde(serialize_with = "digits")]
     #[schemars(with = "Option<String>")]
@@ -38,27 +41,27 @@ pub(crate) struct Inserted {
 /// The answer to a check-and-insert.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CheckAndInsertAnswer")]
-pub(crate) struct Checked {
+pub(crate) struct CheckAndInsertResponse {
     #[serde(flatten)]
-    report: Report,
-    /// Whether it was inserted.
+    report: QueryResponse,
+    /// True if the document was inserted.
     inserted: bool,
-    /// Whether there was one with this id.
+    /// True if a document with this id existed.
     known: bool,
 }
 
 /// The answer to a delete.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeleteAnswer")]
-pub(crate) struct Deleted {
-    /// Whether there was one.
+pub(crate) struct DeleteResponse {
+    /// True if the document existed.
     existed: bool,
 }
 
 /// A document as it is kept.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "StoredDocument")]
-pub(crate) struct Shown<'d> {
+pub(crate) struct DocumentResponse<'d> {
     id: &'d str,
     #[serde(serialize_with = "digits")]
     #[schemars(with = "Option<String>")]
@@ -78,43 +81,45 @@ pub(crate) struct Shown<'d> {
 #[derive(Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(rename = "FoundDocument")]
-pub(crate) struct Found<'d>(Option<Shown<'d>>);
+pub(crate) struct GetResponse<'d>(Option<DocumentResponse<'d>>);
 
-impl Answered for Inserted {
+impl ItemResponse for InsertResponse {
     fn packed(&self) -> u8 {
         packed::byte(None, self.replaced)
     }
 }
 
-impl Answered for Checked {
+impl ItemResponse for CheckAndInsertResponse {
     fn packed(&self) -> u8 {
         packed::byte(self.report.distance(), self.inserted)
     }
 }
 
-impl Answered for Deleted {
+impl ItemResponse for DeleteResponse {
     fn packed(&self) -> u8 {
         packed::byte(None, self.existed)
     }
 }
 
-impl Answered for Found<'_> {
+impl ItemResponse for GetResponse<'_> {
     fn packed(&self) -> u8 {
         packed::byte(None, self.0.is_some())
     }
 }
 
 /// `POST /v1/collections/NAME/check`: verdicts alone, all of one moment.
-pub(crate) async fn check(asked: Asked<ScopeOptions>) -> Result<Response, Problem> {
-    let scope = asked.options.scope()?;
-    let work = move |mut task: Task<'_>| {
+pub(crate) async fn check(
+    request: CollectionRequest<ScopeOptions>,
+) -> Result<Response, ProblemDetails> {
+    let scope = request.options.scope()?;
+    let work = move |mut task: CollectionTask<'_>| {
         let radius = scope.radius_in(&task.collection)?;
-        let items = task.items::<Probe>()?;
+        let items = task.items::<ContentItem>()?;
         let scheme = &task.settings.scheme;
         let codes = items.try_map(|probe, place| {
             let content = probe.content();
             content
-                .and_then(|content| task.bench.fingerprint(scheme, &content))
+                .and_then(|content| task.cache.fingerprint(scheme, &content))
                 .map_err(|problem| problem.at(place))
         });
         let (codes, shape) = codes?.into_parts();
@@ -123,217 +128,237 @@ pub(crate) async fn check(asked: Asked<ScopeOptions>) -> Result<Response, Proble
         let mut verdicts = verdicts.into_iter();
         let judged = codes.into_iter().map(|code| match code {
             // What has no features resembles nothing.
-            None => Judgement::new(Verdict::New, None),
-            Some(code) => Judgement::new(verdicts.next().unwrap_or(Verdict::New), Some(code)),
+            None => VerdictResponse::new(Verdict::New, None),
+            Some(code) => VerdictResponse::new(verdicts.next().unwrap_or(Verdict::New), Some(code)),
         });
-        let judged: Vec<Judgement> = judged.collect();
-        task.app.metrics.documents(Operation::Check, judged.len());
-        let given = judged.iter().map(Judgement::verdict);
+        let judged: Vec<VerdictResponse> = judged.collect();
+        task.app
+            .metrics
+            .documents(ApiOperation::Check, judged.len());
+        let given = judged.iter().map(VerdictResponse::verdict);
         task.app.metrics.verdicts(given);
         Ok(shape.write(&judged))
     };
-    asked.answer(Cost::QUICK, work).await
+    request.answer(RequestCost::QUICK, work).await
 }
 
 /// `POST /v1/collections/NAME/query`: verdicts with the neighbours.
-pub(crate) async fn query(asked: Asked<QueryOptions>) -> Result<Response, Problem> {
-    let (scope, looks) = (asked.options.scope()?, asked.options.looks()?);
-    let work = move |mut task: Task<'_>| {
+pub(crate) async fn query(
+    request: CollectionRequest<QueryOptions>,
+) -> Result<Response, ProblemDetails> {
+    let (scope, neighbours) = (request.options.scope()?, request.options.neighbours()?);
+    let work = move |mut task: CollectionTask<'_>| {
         let radius = scope.radius_in(&task.collection)?;
-        let items = task.items::<Probe>()?;
+        let items = task.items::<ContentItem>()?;
         let reports = items.try_map(|probe, place| {
             let report = probe
                 .content()
-                .and_then(|content| task.own(&content, looks))
-                .and_then(|own| {
-                    let Some(code) = own.fingerprint else {
-                        return Ok(Report::nothing());
+                .and_then(|content| task.sketch(&content, neighbours))
+                .and_then(|sketch| {
+                    let Some(code) = sketch.fingerprint else {
+                        return Ok(QueryResponse::nothing());
                     };
-                    let found = task.collection.query(code, radius, task.now, looks.limit)?;
-                    task.report(found, &own, looks)
+                    let found = task
+                        .collection
+                        .query(code, radius, task.now, neighbours.limit)?;
+                    task.report(found, &sketch, neighbours)
                 });
             report.map_err(|problem| problem.at(place))
         });
         let (reports, shape) = reports?.into_parts();
-        task.app.metrics.documents(Operation::Query, reports.len());
         task.app
             .metrics
-            .verdicts(reports.iter().map(Report::verdict));
+            .documents(ApiOperation::Query, reports.len());
+        task.app
+            .metrics
+            .verdicts(reports.iter().map(QueryResponse::verdict));
         Ok(shape.write(&reports))
     };
-    asked.answer(neighbours(looks), work).await
+    request.answer(neighbours_cost(neighbours), work).await
 }
 
 /// `POST /v1/collections/NAME/insert`: documents, each in the place of any with its id.
-pub(crate) async fn insert(asked: Asked<ScopeOptions>) -> Result<Response, Problem> {
-    let (scope, app) = (asked.options.scope()?, asked.app.clone());
-    let work = move |mut task: Task<'_>| {
+pub(crate) async fn insert(
+    request: CollectionRequest<ScopeOptions>,
+) -> Result<Response, ProblemDetails> {
+    let (scope, app) = (request.options.scope()?, request.app.clone());
+    let work = move |mut task: CollectionTask<'_>| {
         scope.radius_in(&task.collection)?;
         let (documents, shape) = task.documents(None)?.into_parts();
         let codes: Vec<_> = documents.iter().map(|(one, _)| one.fingerprint).collect();
-        let writes = documents.into_iter().map(|(one, _)| Write::Insert(one));
+        let writes = documents.into_iter().map(|(one, _)| WriteOp::Insert(one));
         Ok((task.submit(writes.collect(), 0)?, codes, shape))
     };
-    let ((submitted, codes, shape), permit) = asked.on_worker(Cost::QUICK, work).await?;
+    let ((submitted, codes, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
     let outcomes = submitted.wait().await?.into_iter().zip(codes);
-    let answers = outcomes.map(|(outcome, fingerprint)| Inserted {
-        replaced: matches!(outcome, Outcome::Inserted { replaced: true }),
+    let answers = outcomes.map(|(outcome, fingerprint)| InsertResponse {
+        replaced: matches!(outcome, WriteOutcome::Inserted { replaced: true }),
         fingerprint,
     });
-    let answers: Vec<Inserted> = answers.collect();
-    app.metrics.documents(Operation::Insert, answers.len());
-    Ok(held(shape.write(&answers), permit))
+    let answers: Vec<InsertResponse> = answers.collect();
+    app.metrics.documents(ApiOperation::Insert, answers.len());
+    Ok(with_permit(shape.write(&answers), permit))
 }
 
 /// `POST /v1/collections/NAME/check-and-insert`: the verdict and the insert in one step.
-pub(crate) async fn check_and_insert(asked: Asked<InsertOptions>) -> Result<Response, Problem> {
-    let (scope, looks) = (asked.options.scope()?, asked.options.looks()?);
-    let (insert, app) = (asked.options.insert(), asked.app.clone());
-    let work = move |mut task: Task<'_>| {
+pub(crate) async fn check_and_insert(
+    request: CollectionRequest<InsertOptions>,
+) -> Result<Response, ProblemDetails> {
+    let (scope, neighbours) = (request.options.scope()?, request.options.neighbours()?);
+    let (insert, app) = (request.options.insert(), request.app.clone());
+    let work = move |mut task: CollectionTask<'_>| {
         let radius = scope.radius_in(&task.collection)?;
-        let (documents, shape) = task.documents(Some(looks))?.into_parts();
+        let (documents, shape) = task.documents(Some(neighbours))?.into_parts();
         let (documents, owns): (Vec<_>, Vec<_>) = documents.into_iter().unzip();
-        let writes = documents.into_iter().map(|document| Write::CheckAndInsert {
-            document,
-            radius,
-            insert,
-        });
-        let limit = if shape == Shape::Packed {
+        let writes = documents
+            .into_iter()
+            .map(|document| WriteOp::CheckAndInsert {
+                document,
+                radius,
+                insert,
+            });
+        let limit = if shape == ItemsShape::Packed {
             0
         } else {
-            looks.limit
+            neighbours.limit
         };
         let submitted = task.submit(writes.collect(), limit)?;
         Ok((submitted, owns, shape, task.settings))
     };
     // What is found is read by the thread that writes.
-    let cost = Cost {
+    let cost = RequestCost {
         quick: true,
-        ..neighbours(looks)
+        ..neighbours_cost(neighbours)
     };
-    let ((submitted, owns, shape, settings), permit) = asked.on_worker(cost, work).await?;
+    let ((submitted, owns, shape, settings), permit) = request.on_worker(cost, work).await?;
     let outcomes = submitted.wait().await?;
-    let done = move |bench: &mut Bench| {
+    let done = move |cache: &mut SketchCache| {
         let outcomes = outcomes.into_iter().zip(&owns);
-        let answers = outcomes.filter_map(|(outcome, own)| match outcome {
-            Outcome::Checked {
+        let answers = outcomes.filter_map(|(outcome, sketch)| match outcome {
+            WriteOutcome::Checked {
                 answer,
                 inserted,
                 known,
             } => Some(
-                report(bench, &settings, answer, own, looks).map(|report| Checked {
-                    report,
-                    inserted,
-                    known,
+                report(cache, &settings, answer, sketch, neighbours).map(|report| {
+                    CheckAndInsertResponse {
+                        report,
+                        inserted,
+                        known,
+                    }
                 }),
             ),
             // The store answers what it was asked.
             _ => None,
         });
-        answers.collect::<Result<Vec<Checked>, Problem>>()
+        answers.collect::<Result<Vec<CheckAndInsertResponse>, ProblemDetails>>()
     };
-    let answers = if looks.verify {
+    let answers = if neighbours.verify {
         // It reads texts, which takes time.
         app.workers.run(done).await?
     } else {
-        done(&mut Bench::default())?
+        done(&mut SketchCache::default())?
     };
     app.metrics
-        .documents(Operation::CheckAndInsert, answers.len());
+        .documents(ApiOperation::CheckAndInsert, answers.len());
     let given = answers.iter().map(|answer| answer.report.verdict());
     app.metrics.verdicts(given);
-    Ok(held(shape.write(&answers), permit))
+    Ok(with_permit(shape.write(&answers), permit))
 }
 
 /// `POST /v1/collections/NAME/delete`.
-pub(crate) async fn delete(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let app = asked.app.clone();
-    let work = |mut task: Task<'_>| {
+pub(crate) async fn delete(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let app = request.app.clone();
+    let work = |mut task: CollectionTask<'_>| {
         let (ids, shape) = task.ids()?.into_parts();
-        let writes = ids.into_iter().map(Write::Delete).collect();
+        let writes = ids.into_iter().map(WriteOp::Delete).collect();
         Ok((task.submit(writes, 0)?, shape))
     };
-    let ((submitted, shape), permit) = asked.on_worker(Cost::QUICK, work).await?;
+    let ((submitted, shape), permit) = request.on_worker(RequestCost::QUICK, work).await?;
     let outcomes = submitted.wait().await?.into_iter();
-    let answers = outcomes.map(|outcome| Deleted {
-        existed: matches!(outcome, Outcome::Deleted { existed: true }),
+    let answers = outcomes.map(|outcome| DeleteResponse {
+        existed: matches!(outcome, WriteOutcome::Deleted { existed: true }),
     });
-    let answers: Vec<Deleted> = answers.collect();
-    app.metrics.documents(Operation::Delete, answers.len());
-    Ok(held(shape.write(&answers), permit))
+    let answers: Vec<DeleteResponse> = answers.collect();
+    app.metrics.documents(ApiOperation::Delete, answers.len());
+    Ok(with_permit(shape.write(&answers), permit))
 }
 
 /// `POST /v1/collections/NAME/get`: documents by id; in a batch `null` for those that are not there.
-pub(crate) async fn get(asked: Asked<GetOptions>) -> Result<Response, Problem> {
-    let with_text = asked.options.text;
+pub(crate) async fn get(
+    request: CollectionRequest<GetOptions>,
+) -> Result<Response, ProblemDetails> {
+    let with_text = request.options.text;
     let fixed = if with_text {
         // As it is kept, and as JSON.
-        4 * asked.app.limits.body_bytes
+        4 * request.app.limits.body_bytes
     } else {
         0
     };
-    let cost = Cost {
+    let cost = RequestCost {
         fixed,
         item: NEIGHBOUR,
-        ..Cost::default()
+        ..RequestCost::default()
     };
-    let work = move |mut task: Task<'_>| {
+    let work = move |mut task: CollectionTask<'_>| {
         let (ids, shape) = task.ids()?.into_parts();
-        if with_text && shape != Shape::One {
-            return Err(Problem::invalid(
+        if with_text && shape != ItemsShape::One {
+            return Err(ProblemDetails::invalid(
                 "texts are shown of one document at a time",
                 "leave out text=true, or ask for each document",
             ));
         }
         let found = ids.iter().map(|id| {
             let found = task.collection.get(id, task.now)?;
-            Ok(found.map(|document| Brief::of(&document, with_text)))
+            Ok(found.map(|document| DocumentExcerpt::of(&document, with_text)))
         });
         let found = found.collect::<Result<Vec<_>, StoreError>>()?;
-        if shape == Shape::One && found.iter().all(Option::is_none) {
-            return Err(Problem::new(
+        if shape == ItemsShape::One && found.iter().all(Option::is_none) {
+            return Err(ProblemDetails::new(
                 StatusCode::NOT_FOUND,
                 "no-document",
                 "the collection has no document with this id",
                 "it was never inserted, was deleted, or has expired",
             ));
         }
-        task.app.metrics.documents(Operation::Get, found.len());
+        task.app.metrics.documents(ApiOperation::Get, found.len());
         let shown = found
             .iter()
-            .map(|found| Found(found.as_ref().map(Brief::shown)));
+            .map(|found| GetResponse(found.as_ref().map(DocumentExcerpt::shown)));
         Ok(shape.write(&shown.collect::<Vec<_>>()))
     };
-    asked.answer(cost, work).await
+    request.answer(cost, work).await
 }
 
-/// What is shown of a document, without the rest: texts of a batch are not in memory together.
-struct Brief(Document);
+/// The shown parts of a document, so that texts of a batch are not in memory together.
+struct DocumentExcerpt(StoredDocument);
 
-impl Brief {
-    fn of(document: &Document, with_text: bool) -> Self {
-        Self(Document {
+impl DocumentExcerpt {
+    fn of(document: &StoredDocument, with_text: bool) -> Self {
+        Self(StoredDocument {
             id: document.id.clone(),
             fingerprint: document.fingerprint,
             expires: document.expires,
             metadata: document.metadata.clone(),
             text: document.text.as_ref().filter(|_| with_text).cloned(),
-            ..Document::default()
+            ..StoredDocument::default()
         })
     }
 
-    fn shown(&self) -> Shown<'_> {
-        Shown::of(&self.0)
+    fn shown(&self) -> DocumentResponse<'_> {
+        DocumentResponse::of(&self.0)
     }
 }
 
-impl<'d> Shown<'d> {
+impl<'d> DocumentResponse<'d> {
     /// All that is shown of a document, its text included if it has one.
-    pub(crate) fn of(document: &'d Document) -> Self {
+    pub(crate) fn of(document: &'d StoredDocument) -> Self {
         Self {
             id: &document.id,
             fingerprint: document.fingerprint,
-            expires_ms: document.expires.map(|Time(end)| end),
+            expires_ms: document.expires.map(|UnixMillis(end)| end),
             metadata: metadata(&document.metadata),
             text: document.text.as_deref(),
         }
@@ -341,76 +366,103 @@ impl<'d> Shown<'d> {
 }
 
 /// Memory for the neighbours of all items.
-fn neighbours(looks: Looks) -> Cost {
-    let each = NEIGHBOUR + if looks.diff { diff::LARGEST } else { 0 };
-    Cost {
-        item: looks.limit * each,
-        ..Cost::default()
+fn neighbours_cost(neighbours: NeighbourOptions) -> RequestCost {
+    let each = NEIGHBOUR
+        + if neighbours.diff {
+            word_diff::LARGEST
+        } else {
+            0
+        };
+    RequestCost {
+        item: neighbours.limit * each,
+        ..RequestCost::default()
     }
 }
 
 /// A report, with its neighbours verified if that was asked for.
 fn report(
-    bench: &mut Bench,
+    cache: &mut SketchCache,
     settings: &lookalike_store::CollectionSettings,
-    found: Answer,
-    own: &Own,
-    looks: Looks,
-) -> Result<Report, Problem> {
-    let verified = looks.verify.then(|| {
+    found: QueryResult,
+    sketch: &QuerySketch,
+    neighbours: NeighbourOptions,
+) -> Result<QueryResponse, ProblemDetails> {
+    let verified = neighbours.verify.then(|| {
         let near = found.neighbours.iter();
-        near.map(|near| verify(bench, settings, own, near, looks.diff))
-            .collect::<Result<Vec<_>, Problem>>()
+        near.map(|near| verify(cache, settings, sketch, near, neighbours.diff))
+            .collect::<Result<Vec<_>, ProblemDetails>>()
     });
-    Ok(Report::new(found, own.fingerprint, verified.transpose()?))
+    Ok(QueryResponse::new(
+        found,
+        sketch.fingerprint,
+        verified.transpose()?,
+    ))
 }
 
-impl Task<'_> {
-    fn report(&mut self, found: Answer, own: &Own, looks: Looks) -> Result<Report, Problem> {
-        report(self.bench, &self.settings, found, own, looks)
+impl CollectionTask<'_> {
+    fn report(
+        &mut self,
+        found: QueryResult,
+        sketch: &QuerySketch,
+        neighbours: NeighbourOptions,
+    ) -> Result<QueryResponse, ProblemDetails> {
+        report(self.cache, &self.settings, found, sketch, neighbours)
     }
 
-    /// What neighbours are compared with, as far as that is asked for.
-    fn own(&mut self, content: &crate::request::Content, looks: Looks) -> Result<Own, Problem> {
-        if looks.verify {
-            return self.bench.own(&self.settings, content);
+    /// Sketches the content as far as the comparison with neighbours needs it.
+    fn sketch(
+        &mut self,
+        content: &RequestContent,
+        neighbours: NeighbourOptions,
+    ) -> Result<QuerySketch, ProblemDetails> {
+        if neighbours.verify {
+            return self.cache.query_sketch(&self.settings, content);
         }
-        let fingerprint = self.bench.fingerprint(&self.settings.scheme, content)?;
-        Ok(Own {
+        let fingerprint = self.cache.fingerprint(&self.settings.scheme, content)?;
+        Ok(QuerySketch {
             fingerprint,
-            ..Own::default()
+            ..QuerySketch::default()
         })
     }
 
     /// Documents of the body's contents, and what their neighbours are compared with.
-    fn documents(&mut self, looks: Option<Looks>) -> Result<Items<(Document, Own)>, Problem> {
-        let items = self.items::<Entry>()?;
+    fn documents(
+        &mut self,
+        neighbours: Option<NeighbourOptions>,
+    ) -> Result<RequestItems<(StoredDocument, QuerySketch)>, ProblemDetails> {
+        let items = self.items::<NewDocument>()?;
         items.try_map(|entry, place| {
             let document = entry.parts(self.now).and_then(|(content, kept)| {
-                let Kept {
+                let DocumentMeta {
                     id,
                     expires,
                     metadata,
                 } = kept;
-                let own = match looks.filter(|looks| looks.verify) {
-                    Some(looks) => self.own(&content, looks)?,
-                    None => Own::default(),
+                let sketch = match neighbours.filter(|neighbours| neighbours.verify) {
+                    Some(neighbours) => self.sketch(&content, neighbours)?,
+                    None => QuerySketch::default(),
                 };
-                let document = Document {
+                let document = StoredDocument {
                     id,
                     expires,
                     metadata,
-                    ..self.bench.document(&self.settings, &content)?
+                    ..self.cache.document(&self.settings, &content)?
                 };
                 let fingerprint = document.fingerprint;
-                Ok((document, Own { fingerprint, ..own }))
+                Ok((
+                    document,
+                    QuerySketch {
+                        fingerprint,
+                        ..sketch
+                    },
+                ))
             });
             document.map_err(|problem| problem.at(place))
         })
     }
 
-    fn ids(&mut self) -> Result<Items<String>, Problem> {
-        let items = self.items::<Id>()?;
+    fn ids(&mut self) -> Result<RequestItems<String>, ProblemDetails> {
+        let items = self.items::<DocumentId>()?;
         items.try_map(|id, place| id.checked().map_err(|problem| problem.at(place)))
     }
 }

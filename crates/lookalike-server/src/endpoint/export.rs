@@ -5,7 +5,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -13,53 +12,26 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use lookalike_store::{Collection, Document, StoreError};
+use lookalike_store::{Collection, StoreError, StoredDocument};
 use tokio::sync::mpsc;
 
-use super::asked::{Asked, Nothing};
-use super::document::Shown;
-use super::typed;
-use crate::app::App;
-use crate::log::{Entry, Level};
-use crate::operation::Operation;
-use crate::problem::Problem;
+use super::collection_request::{CollectionRequest, NoOptions};
+use super::document::DocumentResponse;
+use crate::app_state::AppState;
+use crate::event_log::{LogEntry, LogLevel};
+use crate::operation::ApiOperation;
+use crate::problem::ProblemDetails;
+use crate::response::typed;
 
 /// Bytes of lines that are sent at once.
 const CHUNK: usize = 64 << 10;
 /// Chunks that wait to be sent.
 const AHEAD: usize = 4;
-/// Exports at a time.
-const MOST: usize = 2;
-
-/// How many exports run.
-#[derive(Debug, Default)]
-pub(crate) struct Exports(Arc<AtomicUsize>);
-
-/// One of them, until it is dropped.
-struct Running(Arc<AtomicUsize>);
-
-impl Exports {
-    fn begin(&self) -> Result<Running, Problem> {
-        let running = Running(Arc::clone(&self.0));
-        if running.0.fetch_add(1, Ordering::Relaxed) < MOST {
-            return Ok(running);
-        }
-        Err(Problem::busy(
-            "exports",
-            format!("{MOST} exports run already"),
-        ))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// `GET /v1/collections/NAME/export`.
-pub(crate) async fn export(asked: Asked<Nothing>) -> Result<Response, Problem> {
-    let Asked { app, name, .. } = asked;
+pub(crate) async fn export(
+    request: CollectionRequest<NoOptions>,
+) -> Result<Response, ProblemDetails> {
+    let CollectionRequest { app, name, .. } = request;
     let running = app.exports.begin()?;
     let on_worker = Arc::clone(&app);
     let collection = app
@@ -74,7 +46,7 @@ pub(crate) async fn export(asked: Asked<Nothing>) -> Result<Response, Problem> {
             drop(running);
         });
     if let Err(error) = started {
-        return Err(Problem::busy(
+        return Err(ProblemDetails::busy(
             "exports",
             format!("no thread for it: {error}"),
         ));
@@ -88,10 +60,10 @@ pub(crate) async fn export(asked: Asked<Nothing>) -> Result<Response, Problem> {
     Ok(response)
 }
 
-type Sender = mpsc::Sender<io::Result<Frame<Bytes>>>;
+type FrameSender = mpsc::Sender<io::Result<Frame<Bytes>>>;
 
-fn send(app: &App, collection: &Collection, sender: &Sender) {
-    let mut lines = Lines {
+fn send(app: &AppState, collection: &Collection, sender: &FrameSender) {
+    let mut lines = ExportLines {
         sender,
         bytes: Vec::with_capacity(CHUNK),
         count: 0,
@@ -99,28 +71,28 @@ fn send(app: &App, collection: &Collection, sender: &Sender) {
     let done = collection
         .for_each(app.now(), &mut |document| lines.push(&document))
         .and_then(|()| lines.flush());
-    app.metrics.documents(Operation::Export, lines.count);
+    app.metrics.documents(ApiOperation::Export, lines.count);
     match done {
         // Whoever asked has gone.
         Err(StoreError::Closed) | Ok(()) => {}
         Err(error) => {
-            let entry = Entry::new(Level::Error, "export-failed");
-            app.log.say(&entry.with("reason", error.to_string()));
+            let entry = LogEntry::new(LogLevel::Error, "export-failed");
+            app.log.record(&entry.with("reason", error.to_string()));
             // It is gone, or is told by the end that comes too early.
             let _ = sender.blocking_send(Err(io::Error::other("the export failed")));
         }
     }
 }
 
-struct Lines<'a> {
-    sender: &'a Sender,
+struct ExportLines<'a> {
+    sender: &'a FrameSender,
     bytes: Vec<u8>,
     count: usize,
 }
 
-impl Lines<'_> {
-    fn push(&mut self, document: &Document) -> lookalike_store::Result<()> {
-        serde_json::to_writer(&mut self.bytes, &Shown::of(document))
+impl ExportLines<'_> {
+    fn push(&mut self, document: &StoredDocument) -> lookalike_store::Result<()> {
+        serde_json::to_writer(&mut self.bytes, &DocumentResponse::of(document))
             .expect("documents have keys that are strings");
         self.bytes.push(b'\n');
         self.count += 1;

@@ -3,26 +3,26 @@
 use std::collections::HashMap;
 
 use axum::response::Response;
-use lookalike_store::ParagraphSeen;
+use lookalike_store::ParagraphMatches;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::asked::{Asked, Cost, Task};
-use crate::operation::Operation;
-use crate::paragraph::Paragraph;
-use crate::problem::Problem;
-use crate::request::{Answered, HASHES, Page, PageOptions, Paragraphs, packed};
+use super::collection_request::{CollectionRequest, CollectionTask, RequestCost};
+use crate::operation::ApiOperation;
+use crate::paragraph::HashedParagraph;
+use crate::problem::ProblemDetails;
+use crate::request::{HASHES, ItemResponse, PageItem, PageOptions, ParagraphQuery, packed};
 
 /// Bytes of ids in an answer; paragraphs beyond them say how they are, but not where they were seen.
 const IDS: usize = 1 << 20;
 
-/// What is known of a page.
+/// Known paragraphs of a page.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PageParagraphs")]
-pub(crate) struct Read {
+pub(crate) struct PageResponse {
     /// In the order of the page.
-    paragraphs: Vec<Seen>,
-    /// How many of them were seen before.
+    paragraphs: Vec<ParagraphResponse>,
+    /// Number of paragraphs that were seen before.
     known: usize,
     /// Words of all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,38 +38,40 @@ pub(crate) struct Read {
 /// A paragraph.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "KnownParagraph")]
-struct Seen {
+struct ParagraphResponse {
     /// 16 hexadecimal digits, by which it can be asked for again.
     hash: String,
     /// Its words.
     #[serde(skip_serializing_if = "Option::is_none")]
     words: Option<usize>,
-    /// Whether a document has it.
+    /// True if a document has it.
     known: bool,
     /// Documents that have it, from the one inserted first on.
     documents: Vec<String>,
-    /// Whether there are more documents than are shown.
+    /// True if there are more documents than are shown.
     more: bool,
 }
 
-impl Answered for Read {
+impl ItemResponse for PageResponse {
     fn packed(&self) -> u8 {
         packed::byte(None, self.known > 0)
     }
 }
 
 /// `POST /v1/collections/NAME/paragraphs`.
-pub(crate) async fn paragraphs(asked: Asked<PageOptions>) -> Result<Response, Problem> {
-    let limit = asked.options.limit()?;
-    let cost = Cost {
+pub(crate) async fn paragraphs(
+    request: CollectionRequest<PageOptions>,
+) -> Result<Response, ProblemDetails> {
+    let limit = request.options.limit()?;
+    let cost = RequestCost {
         fixed: 2 * IDS,
         // The shortest paragraph has three bytes.
-        byte: size_of::<Seen>() / 3 + 40,
-        ..Cost::default()
+        byte: size_of::<ParagraphResponse>() / 3 + 40,
+        ..RequestCost::default()
     };
-    let work = move |mut task: Task<'_>| {
+    let work = move |mut task: CollectionTask<'_>| {
         let mut room = IDS;
-        let items = task.items::<Page>()?;
+        let items = task.items::<PageItem>()?;
         let pages = items.try_map(|page, place| {
             task.look_up(page, limit, &mut room)
                 .map_err(|problem| problem.at(place))
@@ -77,28 +79,35 @@ pub(crate) async fn paragraphs(asked: Asked<PageOptions>) -> Result<Response, Pr
         let (pages, shape) = pages?.into_parts();
         task.app
             .metrics
-            .documents(Operation::Paragraphs, pages.len());
+            .documents(ApiOperation::Paragraphs, pages.len());
         Ok(shape.write(&pages))
     };
-    asked.answer(cost, work).await
+    request.answer(cost, work).await
 }
 
-impl Task<'_> {
-    fn look_up(&mut self, mut page: Page, limit: usize, room: &mut usize) -> Result<Read, Problem> {
+impl CollectionTask<'_> {
+    fn look_up(
+        &mut self,
+        mut page: PageItem,
+        limit: usize,
+        room: &mut usize,
+    ) -> Result<PageResponse, ProblemDetails> {
         match page.paragraphs()? {
-            Paragraphs::Of(content) => {
-                let found = self.bench.paragraphs(&self.settings.scheme, &content)?;
+            ParagraphQuery::Of(content) => {
+                let found = self.cache.paragraphs(&self.settings.scheme, &content)?;
                 let hashes: Vec<u64> = found.iter().map(|paragraph| paragraph.hash).collect();
                 let seen = self.seen(&hashes, page.id.as_deref(), limit, room)?;
-                Ok(Read::of(seen, &found))
+                Ok(PageResponse::of(seen, &found))
             }
-            Paragraphs::Hashes(hashes) if hashes.len() > HASHES => Err(Problem::invalid(
-                format!("{} hashes are more than {HASHES}", hashes.len()),
-                "ask in parts",
-            )),
-            Paragraphs::Hashes(hashes) => {
+            ParagraphQuery::Hashes(hashes) if hashes.len() > HASHES => {
+                Err(ProblemDetails::invalid(
+                    format!("{} hashes are more than {HASHES}", hashes.len()),
+                    "ask in parts",
+                ))
+            }
+            ParagraphQuery::Hashes(hashes) => {
                 let paragraphs = self.seen(&hashes, page.id.as_deref(), limit, room)?;
-                Ok(Read {
+                Ok(PageResponse {
                     known: paragraphs.iter().filter(|seen| seen.known).count(),
                     paragraphs,
                     words: None,
@@ -109,14 +118,14 @@ impl Task<'_> {
         }
     }
 
-    /// Where paragraphs were seen, but for one document; each is looked for once, however often a page repeats it.
+    /// Finds the documents of paragraphs, without one document. Looks up each distinct paragraph once.
     fn seen(
         &self,
         hashes: &[u64],
         own: Option<&str>,
         limit: usize,
         room: &mut usize,
-    ) -> Result<Vec<Seen>, Problem> {
+    ) -> Result<Vec<ParagraphResponse>, ProblemDetails> {
         let mut known: HashMap<u64, (bool, bool, Vec<String>)> = HashMap::new();
         let mut all = Vec::with_capacity(hashes.len());
         for &hash in hashes {
@@ -134,7 +143,7 @@ impl Task<'_> {
             let bytes: usize = documents.iter().map(String::len).sum();
             let fits = bytes <= *room;
             *room -= if fits { bytes } else { 0 };
-            all.push(Seen {
+            all.push(ParagraphResponse {
                 hash: format!("{hash:016x}"),
                 words: None,
                 known: *is_known,
@@ -146,8 +155,8 @@ impl Task<'_> {
     }
 }
 
-/// Whether others have a paragraph, whether there are more than are shown, and which.
-fn others(found: ParagraphSeen, own: Option<&str>, limit: usize) -> (bool, bool, Vec<String>) {
+/// Removes a page's own document from the documents of a paragraph, and applies the limit.
+fn others(found: ParagraphMatches, own: Option<&str>, limit: usize) -> (bool, bool, Vec<String>) {
     let mut documents = found.documents;
     documents.retain(|id| Some(id.as_str()) != own);
     let known = !documents.is_empty();
@@ -156,8 +165,8 @@ fn others(found: ParagraphSeen, own: Option<&str>, limit: usize) -> (bool, bool,
     (known, more, documents)
 }
 
-impl Read {
-    fn of(mut paragraphs: Vec<Seen>, found: &[Paragraph]) -> Self {
+impl PageResponse {
+    fn of(mut paragraphs: Vec<ParagraphResponse>, found: &[HashedParagraph]) -> Self {
         for (seen, paragraph) in paragraphs.iter_mut().zip(found) {
             seen.words = Some(paragraph.words);
         }

@@ -9,18 +9,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 
-use super::asked::{body_bytes, object};
-use super::held;
-use crate::app::App;
-use crate::gate::KeyName;
-use crate::log::{Entry, Level};
-use crate::problem::Problem;
-use crate::request::{NewSnapshot, Received, Written, receive};
+use super::collection_request::{body_bytes, object};
+use crate::app_state::AppState;
+use crate::client::KeyName;
+use crate::event_log::{LogEntry, LogLevel};
+use crate::problem::ProblemDetails;
+use crate::request::{EncodedBody, NewSnapshot, ReceivedBody, receive};
+use crate::response::with_permit;
 
 /// The answer when a snapshot was made.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Snapshot")]
-pub(crate) struct Made {
+pub(crate) struct SnapshotResponse {
     name: String,
     collections: usize,
     files: usize,
@@ -30,9 +30,9 @@ pub(crate) struct Made {
 
 /// `POST /v1/snapshots`: a snapshot of all collections, in the directory that the service was started with.
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<AppState>>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let by: Option<KeyName> = request.extensions().get().cloned();
     let body = receive(&app, request).await?;
     let permit = app.memory.work(body_bytes(&body)).await?;
@@ -40,26 +40,30 @@ pub(crate) async fn create(
     let made = app
         .workers
         .run(move |_| make(&on_worker, &body, by.as_ref()));
-    let mut response = held(Written::json(&made.await?), permit);
+    let mut response = with_permit(EncodedBody::json(&made.await?), permit);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
 
-fn make(app: &App, body: &Received, by: Option<&KeyName>) -> Result<Made, Problem> {
-    let NewSnapshot { name } = object(&body.bytes, body.form)?;
+fn make(
+    app: &AppState,
+    body: &ReceivedBody,
+    by: Option<&KeyName>,
+) -> Result<SnapshotResponse, ProblemDetails> {
+    let NewSnapshot { name } = object(&body.bytes, body.format)?;
     let Some(folder) = &app.snapshots else {
-        return Err(Problem::new(
+        return Err(ProblemDetails::new(
             StatusCode::CONFLICT,
             "no-snapshots",
-            "the service was started without a directory for snapshots",
-            "start it with --snapshots DIR, on the file system of the data",
+            "the service has no directory for snapshots",
+            "restart it with a directory for snapshots, on the file system of the data",
         ));
     };
     check_name(&name)?;
     let summary = app.store.snapshot(&Path::new(folder).join(&name))?;
-    let entry = Entry::new(Level::Info, "snapshot-made").with("name", name.as_str());
+    let entry = LogEntry::new(LogLevel::Info, "snapshot-made").with("name", name.as_str());
     app.log_change(entry.with("bytes", summary.bytes), by);
-    Ok(Made {
+    Ok(SnapshotResponse {
         name,
         collections: summary.collections,
         files: summary.files,
@@ -68,16 +72,16 @@ fn make(app: &App, body: &Received, by: Option<&KeyName>) -> Result<Made, Proble
 }
 
 /// Names are no paths.
-fn check_name(name: &str) -> Result<(), Problem> {
+fn check_name(name: &str) -> Result<(), ProblemDetails> {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
         return Ok(());
     }
-    Err(Problem::new(
+    Err(ProblemDetails::new(
         StatusCode::BAD_REQUEST,
         "bad-name",
-        "this is no name of a snapshot: 1 to 64 of a-z, 0-9, - and _",
+        "this is not a valid name of a snapshot: use 1 to 64 characters of a-z, 0-9, - and _",
         "choose another name",
     ))
 }

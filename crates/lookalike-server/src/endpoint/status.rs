@@ -1,4 +1,4 @@
-//! How the service is: for load balancers and for Prometheus.
+//! Status of the service, for load balancers and Prometheus.
 
 use std::sync::Arc;
 
@@ -7,37 +7,39 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use lookalike_store::Health;
+use lookalike_store::CollectionHealth;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::app::App;
-use crate::metric::{Gauges, is_disk_full};
-use crate::problem::Problem;
-use crate::request::Written;
+use crate::app_state::AppState;
+use crate::metrics::{CollectionMeasurement, GaugeValues, is_disk_full};
+use crate::problem::ProblemDetails;
+use crate::request::EncodedBody;
 
 /// The answer of a process that is there.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Healthy {
+#[schemars(rename = "Health")]
+pub(crate) struct HealthResponse {
     #[schemars(extend("enum" = ["ok"]))]
     status: &'static str,
 }
 
-/// Whether requests can be answered.
+/// Readiness of the service.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Readiness {
+#[schemars(rename = "Readiness")]
+pub(crate) struct ReadyResponse {
     #[schemars(extend("enum" = ["ready", "not-ready"]))]
     status: &'static str,
     /// Those that keep the service from being ready.
-    collections: Vec<Unready>,
-    /// Whether the clock is ahead of what went by, and not believed.
+    collections: Vec<UnreadyCollection>,
+    /// True if the clock is ahead of the elapsed time and not trusted.
     clock_held: bool,
 }
 
 /// A collection that does not do all it should.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "UnreadyCollection")]
-struct Unready {
+struct UnreadyCollection {
     collection: String,
     #[schemars(extend("enum" = ["damaged", "stopped", "disk-full"]))]
     state: &'static str,
@@ -45,12 +47,12 @@ struct Unready {
 
 /// `GET /healthz`: the process answers.
 pub(crate) async fn health() -> Response {
-    let answer = Written::json(&Healthy { status: "ok" });
-    super::json(StatusCode::OK, answer.bytes)
+    let answer = EncodedBody::json(&HealthResponse { status: "ok" });
+    crate::response::json(StatusCode::OK, answer.bytes)
 }
 
 /// Why a collection that is open takes no writes.
-fn unready(health: &Health) -> Option<&'static str> {
+fn unready(health: &CollectionHealth) -> Option<&'static str> {
     if health.stopped.is_some() {
         Some("stopped")
     } else if is_disk_full(health) {
@@ -61,9 +63,9 @@ fn unready(health: &Health) -> Option<&'static str> {
 }
 
 /// `GET /readyz`: all collections are open and take writes, and the clock is believed.
-pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+pub(crate) async fn ready(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
     if app.is_stopping() {
-        return Err(Problem::busy("stopping", "the service is stopping"));
+        return Err(ProblemDetails::busy("stopping", "the service is stopping"));
     }
     let on_worker = Arc::clone(&app);
     let wrong = app.workers.run(move |_| {
@@ -73,7 +75,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Response, Probl
                 Err(_) => "damaged",
                 Ok(collection) => unready(&collection.health())?,
             };
-            Some(Unready {
+            Some(UnreadyCollection {
                 collection: name,
                 state,
             })
@@ -87,16 +89,16 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Response, Probl
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not-ready")
     };
-    let answer = Written::json(&Readiness {
+    let answer = EncodedBody::json(&ReadyResponse {
         status: word,
         collections: wrong,
         clock_held: held,
     });
-    Ok(super::json(status, answer.bytes))
+    Ok(crate::response::json(status, answer.bytes))
 }
 
 /// `GET /metrics`.
-pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+pub(crate) async fn metrics(State(app): State<Arc<AppState>>) -> Result<Response, ProblemDetails> {
     let on_worker = Arc::clone(&app);
     let text = app.workers.run(move |_| {
         let app = on_worker;
@@ -105,10 +107,14 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Pro
             let open = opened.ok();
             (
                 name,
-                open.map(|open| (open.stats(), open.health(), open.queued())),
+                open.map(|open| CollectionMeasurement {
+                    stats: open.stats(),
+                    health: open.health(),
+                    queued: open.queued(),
+                }),
             )
         });
-        Ok(app.metrics.text(&Gauges {
+        Ok(app.metrics.text(&GaugeValues {
             waiting: app.workers.waiting(),
             request_memory: app.memory.taken(),
             clock_held: app.is_clock_held(),

@@ -11,9 +11,10 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::packed::PACKED;
-use crate::app::App;
-use crate::memory::{BodyPermit, Client};
-use crate::problem::Problem;
+use crate::app_state::AppState;
+use crate::client::BodySender;
+use crate::problem::ProblemDetails;
+use crate::request_memory::BodyPermit;
 
 /// The time in which the least rate is measured.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -22,38 +23,41 @@ const FIRST: usize = 16 << 10;
 
 /// A body as it came.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedBody {
     pub(crate) bytes: Bytes,
-    pub(crate) form: Form,
-    /// What it takes, unless it came at once.
+    pub(crate) format: BodyFormat,
+    /// Memory of the body, unless it arrived at once.
     _permit: Option<BodyPermit>,
 }
 
-/// How a body is written.
+/// Format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum BodyFormat {
     Json,
     /// See [`super::packed`].
     Packed,
 }
 
 /// Reads a body. Memory is taken for what has come, never for what is declared.
-pub(crate) async fn receive(app: &App, request: Request) -> Result<Received, Problem> {
-    let form = match form(request.headers()) {
+pub(crate) async fn receive(
+    app: &AppState,
+    request: Request,
+) -> Result<ReceivedBody, ProblemDetails> {
+    let format = match body_format(request.headers()) {
         // Nothing needs no type.
-        Err(_) if is_absent(&request) => Form::Json,
-        form => form?,
+        Err(_) if is_absent(&request) => BodyFormat::Json,
+        format => format?,
     };
     let most = app.limits.body_bytes;
     let declared = declared(&request, most)?;
-    let client = Client::of(&request);
+    let client = BodySender::of(&request);
     let mut body = request.into_body();
-    let mut pace = Pace::new(app);
+    let mut pace = BodyPace::new(app);
     let Some(first) = next(&mut body, &mut pace).await? else {
         let bytes = Bytes::new();
-        return Ok(Received {
+        return Ok(ReceivedBody {
             bytes,
-            form,
+            format,
             _permit: None,
         });
     };
@@ -61,9 +65,9 @@ pub(crate) async fn receive(app: &App, request: Request) -> Result<Received, Pro
         return Err(larger_than(most));
     }
     if body.is_end_stream() {
-        return Ok(Received {
+        return Ok(ReceivedBody {
             bytes: first,
-            form,
+            format,
             _permit: None,
         });
     }
@@ -86,15 +90,15 @@ pub(crate) async fn receive(app: &App, request: Request) -> Result<Received, Pro
         drop(piece);
         part = next(&mut body, &mut pace).await?;
     }
-    Ok(Received {
+    Ok(ReceivedBody {
         bytes: bytes.into(),
-        form,
+        format,
         _permit: Some(permit),
     })
 }
 
-/// How long a body may take: all of it, and the least that each window must bring.
-struct Pace {
+/// Time limits of a body: in total, and the least number of bytes of each window.
+struct BodyPace {
     end: Instant,
     window: Duration,
     window_end: Instant,
@@ -103,8 +107,8 @@ struct Pace {
     brought: usize,
 }
 
-impl Pace {
-    fn new(app: &App) -> Self {
+impl BodyPace {
+    fn new(app: &AppState) -> Self {
         let now = Instant::now();
         let window = WINDOW.min(app.limits.body_timeout);
         Self {
@@ -117,10 +121,10 @@ impl Pace {
     }
 
     /// Begins the next window, unless the last one brought too little.
-    fn next_window(&mut self) -> Result<(), Problem> {
+    fn next_window(&mut self) -> Result<(), ProblemDetails> {
         let now = Instant::now();
         if now >= self.end || self.brought < self.least {
-            return Err(Problem::new(
+            return Err(ProblemDetails::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "slow-body",
                 "the body did not arrive in time",
@@ -134,14 +138,14 @@ impl Pace {
 }
 
 /// The next part of a body; `None` at its end.
-async fn next(body: &mut Body, pace: &mut Pace) -> Result<Option<Bytes>, Problem> {
+async fn next(body: &mut Body, pace: &mut BodyPace) -> Result<Option<Bytes>, ProblemDetails> {
     loop {
         let until = pace.window_end.min(pace.end);
         match timeout_at(until, body.frame()).await {
             Err(_) => pace.next_window()?,
             Ok(None) => return Ok(None),
             Ok(Some(Err(_))) => {
-                return Err(Problem::malformed("the body ended before it was whole"));
+                return Err(ProblemDetails::malformed("the body ended early"));
             }
             // What is no data are trailers, which say nothing here.
             Ok(Some(Ok(frame))) => {
@@ -154,17 +158,17 @@ async fn next(body: &mut Body, pace: &mut Pace) -> Result<Option<Bytes>, Problem
     }
 }
 
-fn larger_than(most: usize) -> Problem {
-    Problem::too_large(format!("the body is larger than {most} bytes"))
+fn larger_than(most: usize) -> ProblemDetails {
+    ProblemDetails::too_large(format!("the body is larger than {most} bytes"))
 }
 
-/// Whether there is no body, and nothing is said of one.
+/// Tells whether the request has no body and declares none.
 fn is_absent(request: &Request) -> bool {
     request.body().is_end_stream() && !request.headers().contains_key(CONTENT_TYPE)
 }
 
-/// How a body is declared to be written. A page in a browser cannot send these types to another site without asking first.
-pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
+/// Declared format of a body. Browsers do not send these types to another site without a preflight.
+pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ProblemDetails> {
     let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
@@ -174,21 +178,24 @@ pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
         .next()
         .unwrap_or_default()
         .trim();
-    for (known, form) in [("application/json", Form::Json), (PACKED, Form::Packed)] {
+    for (known, format) in [
+        ("application/json", BodyFormat::Json),
+        (PACKED, BodyFormat::Packed),
+    ] {
         if essence.eq_ignore_ascii_case(known) {
-            return Ok(form);
+            return Ok(format);
         }
     }
-    Err(Problem::new(
+    Err(ProblemDetails::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "media-type",
         "the body is not declared as JSON",
-        "send it as JSON in UTF-8 with the header `Content-Type: application/json`, or a batch in the compact form with its own",
+        "send JSON in UTF-8 with the header `Content-Type: application/json`, or a batch in the compact format with its own",
     ))
 }
 
 /// The length that the header declares.
-fn declared(request: &Request<Body>, most: usize) -> Result<Option<usize>, Problem> {
+fn declared(request: &Request<Body>, most: usize) -> Result<Option<usize>, ProblemDetails> {
     let exact = request.body().size_hint().exact();
     let header = request.headers().get(CONTENT_LENGTH);
     let told = header.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());

@@ -7,13 +7,13 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, SeqAccess, Visito
 use serde::{Deserializer, Serialize};
 use serde_json::error::Category;
 
-use super::body::Form;
-use super::packed::{PACKED, Unpacker, unpack};
-use crate::problem::Problem;
+use super::body::BodyFormat;
+use super::packed::{PACKED, PackedReader, unpack};
+use crate::problem::ProblemDetails;
 
-/// What a body holds.
+/// Items of a body.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Items<T> {
+pub(crate) enum RequestItems<T> {
     /// An object.
     One(T),
     /// An array.
@@ -22,37 +22,41 @@ pub(crate) enum Items<T> {
     Packed(Vec<T>),
 }
 
-/// What bodies have one or many of.
-pub(crate) trait Item: DeserializeOwned {
+/// An item of a body.
+pub(crate) trait RequestItem: DeserializeOwned {
     /// Reads one in the compact form.
-    fn unpack(from: &mut Unpacker<'_>) -> Option<Self>;
+    fn unpack(from: &mut PackedReader<'_>) -> Option<Self>;
 }
 
-/// What is said of an item.
-pub(crate) trait Answered: Serialize {
+/// The answer to an item.
+pub(crate) trait ItemResponse: Serialize {
     /// The same in the compact form.
     fn packed(&self) -> u8;
 }
 
-impl<T: Item> Items<T> {
+impl<T: RequestItem> RequestItems<T> {
     /// Reads a body of at most `most` items; beyond them it stops to read.
-    pub(crate) fn read(body: &[u8], form: Form, most: usize) -> Result<Self, Problem> {
-        match form {
-            Form::Json => Self::parse(body, most),
-            Form::Packed => unpack(body, most, T::unpack).map(Self::Packed),
+    pub(crate) fn read(
+        body: &[u8],
+        format: BodyFormat,
+        most: usize,
+    ) -> Result<Self, ProblemDetails> {
+        match format {
+            BodyFormat::Json => Self::parse(body, most),
+            BodyFormat::Packed => unpack(body, most, T::unpack).map(Self::Packed),
         }
     }
 }
 
-impl<T: DeserializeOwned> Items<T> {
-    fn parse(body: &[u8], most: usize) -> Result<Self, Problem> {
+impl<T: DeserializeOwned> RequestItems<T> {
+    fn parse(body: &[u8], most: usize) -> Result<Self, ProblemDetails> {
         let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
         if first != Some(&b'[') {
             return parse_one(body).map(Self::One);
         }
         let mut excess = false;
         let mut reader = serde_json::Deserializer::from_slice(body);
-        let batch = Batch {
+        let batch = BatchVisitor {
             most,
             excess: &mut excess,
             kind: PhantomData,
@@ -62,7 +66,7 @@ impl<T: DeserializeOwned> Items<T> {
             .and_then(|items| reader.end().map(|()| items));
         match items {
             Ok(items) => Ok(Self::Batch(items)),
-            Err(_) if excess => Err(Problem::too_large(format!(
+            Err(_) if excess => Err(ProblemDetails::too_large(format!(
                 "the batch has more than {most} items"
             ))),
             Err(error) => Err(problem(&error)),
@@ -71,30 +75,30 @@ impl<T: DeserializeOwned> Items<T> {
 }
 
 /// Reads a body that is one object.
-pub(crate) fn parse_one<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse_one<T: DeserializeOwned>(body: &[u8]) -> Result<T, ProblemDetails> {
     serde_json::from_slice(body).map_err(|error| problem(&error))
 }
 
-fn problem(error: &serde_json::Error) -> Problem {
+fn problem(error: &serde_json::Error) -> ProblemDetails {
     match error.classify() {
-        Category::Data => Problem::invalid(
+        Category::Data => ProblemDetails::invalid(
             format!("the body is JSON, but not what this operation takes: {error}"),
             "see / or /openapi.json of the service for the fields of each operation",
         ),
-        _ => Problem::malformed(format!("the body is not JSON: {error}")),
+        _ => ProblemDetails::malformed(format!("the body is not JSON: {error}")),
     }
 }
 
-impl<T> Items<T> {
+impl<T> RequestItems<T> {
     /// Does something with each item, which is told its place in a batch.
     pub(crate) fn try_map<U>(
         self,
-        mut each: impl FnMut(T, Option<usize>) -> Result<U, Problem>,
-    ) -> Result<Items<U>, Problem> {
+        mut each: impl FnMut(T, Option<usize>) -> Result<U, ProblemDetails>,
+    ) -> Result<RequestItems<U>, ProblemDetails> {
         let (items, shape) = match self {
-            Self::One(item) => return each(item, None).map(Items::One),
-            Self::Batch(items) => (items, Items::Batch as fn(_) -> _),
-            Self::Packed(items) => (items, Items::Packed as fn(_) -> _),
+            Self::One(item) => return each(item, None).map(RequestItems::One),
+            Self::Batch(items) => (items, RequestItems::Batch as fn(_) -> _),
+            Self::Packed(items) => (items, RequestItems::Packed as fn(_) -> _),
         };
         let places = items.into_iter().enumerate();
         places
@@ -104,18 +108,18 @@ impl<T> Items<T> {
     }
 
     /// All items, and the shape that what comes of them takes.
-    pub(crate) fn into_parts(self) -> (Vec<T>, Shape) {
+    pub(crate) fn into_parts(self) -> (Vec<T>, ItemsShape) {
         match self {
-            Self::One(item) => (vec![item], Shape::One),
-            Self::Batch(items) => (items, Shape::Batch),
-            Self::Packed(items) => (items, Shape::Packed),
+            Self::One(item) => (vec![item], ItemsShape::One),
+            Self::Batch(items) => (items, ItemsShape::Batch),
+            Self::Packed(items) => (items, ItemsShape::Packed),
         }
     }
 }
 
-/// Whether one or a batch was asked, and how.
+/// Shape of a request: one item or a batch, and its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum ItemsShape {
     One,
     Batch,
     Packed,
@@ -123,12 +127,12 @@ pub(crate) enum Shape {
 
 /// An answer, whole.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct EncodedBody {
     pub(crate) kind: &'static str,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Written {
+impl EncodedBody {
     pub(crate) fn json(answer: &impl Serialize) -> Self {
         Self {
             kind: "application/json",
@@ -137,27 +141,27 @@ impl Written {
     }
 }
 
-impl Shape {
+impl ItemsShape {
     /// The answer in the shape of what was asked.
-    pub(crate) fn write<T: Answered>(self, answers: &[T]) -> Written {
+    pub(crate) fn write<T: ItemResponse>(self, answers: &[T]) -> EncodedBody {
         match (self, answers) {
-            (Self::Packed, answers) => Written {
+            (Self::Packed, answers) => EncodedBody {
                 kind: PACKED,
                 bytes: answers.iter().map(T::packed).collect(),
             },
-            (Self::One, [answer]) => Written::json(answer),
-            (_, answers) => Written::json(&answers),
+            (Self::One, [answer]) => EncodedBody::json(answer),
+            (_, answers) => EncodedBody::json(&answers),
         }
     }
 }
 
-struct Batch<'a, T> {
+struct BatchVisitor<'a, T> {
     most: usize,
     excess: &'a mut bool,
     kind: PhantomData<T>,
 }
 
-impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for Batch<'_, T> {
+impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for BatchVisitor<'_, T> {
     type Value = Vec<T>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
@@ -165,7 +169,7 @@ impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for Batch<'_, T> {
     }
 }
 
-impl<'de, T: DeserializeOwned> Visitor<'de> for Batch<'_, T> {
+impl<'de, T: DeserializeOwned> Visitor<'de> for BatchVisitor<'_, T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,7 +193,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Batch<'_, T> {
 mod tests {
     use super::*;
 
-    impl Answered for u8 {
+    impl ItemResponse for u8 {
         fn packed(&self) -> u8 {
             *self
         }
@@ -197,13 +201,13 @@ mod tests {
 
     #[test]
     fn an_object_is_one_and_an_array_a_batch() {
-        let parse = |body: &str| Items::<u32>::parse(body.as_bytes(), 2);
-        assert_eq!(parse(" 7").expect("one"), Items::One(7));
+        let parse = |body: &str| RequestItems::<u32>::parse(body.as_bytes(), 2);
+        assert_eq!(parse(" 7").expect("one"), RequestItems::One(7));
         assert_eq!(
             parse(" [7, 8] ").expect("a batch"),
-            Items::Batch(vec![7, 8])
+            RequestItems::Batch(vec![7, 8])
         );
-        assert_eq!(parse("[]").expect("a batch"), Items::Batch(vec![]));
+        assert_eq!(parse("[]").expect("a batch"), RequestItems::Batch(vec![]));
         for (body, status) in [
             ("[1,2,3]", 413),
             ("[1,", 400),
@@ -218,10 +222,10 @@ mod tests {
             );
         }
         for (shape, answers, wanted) in [
-            (Shape::One, &[1][..], &b"1"[..]),
-            (Shape::Batch, &[1, 2], b"[1,2]"),
-            (Shape::Batch, &[], b"[]"),
-            (Shape::Packed, &[1, 2], &[1, 2]),
+            (ItemsShape::One, &[1][..], &b"1"[..]),
+            (ItemsShape::Batch, &[1, 2], b"[1,2]"),
+            (ItemsShape::Batch, &[], b"[]"),
+            (ItemsShape::Packed, &[1, 2], &[1, 2]),
         ] {
             assert_eq!(shape.write(answers).bytes, wanted);
         }

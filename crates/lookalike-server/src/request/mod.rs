@@ -1,17 +1,19 @@
-//! What is asked: bodies within their bounds, one item or a batch of them, options.
+//! Requests: bodies within their limits, one item or a batch, options.
 
 mod body;
-mod content;
+mod fields;
 mod items;
 mod options;
 pub(crate) mod packed;
 
-pub(crate) use body::{Form, Received, form, receive};
-pub(crate) use content::{
-    ChangedCollection, Content, Entry, HASHES, Id, Kept, KeptParts, NAME, NewCollection,
-    NewSnapshot, Page, Paragraphs, Probe,
+pub(crate) use body::{BodyFormat, ReceivedBody, body_format, receive};
+pub(crate) use fields::{
+    ChangedCollection, ContentItem, DocumentId, DocumentMeta, HASHES, KeptParts, NAME,
+    NewCollection, NewDocument, NewSnapshot, PageItem, ParagraphQuery,
 };
-pub(crate) use items::{Answered, Item, Items, Shape, Written, parse_one};
+pub(crate) use items::{
+    EncodedBody, ItemResponse, ItemsShape, RequestItem, RequestItems, parse_one,
+};
 pub(crate) use options::{
-    GetOptions, InsertOptions, Looks, PageOptions, QueryOptions, ScopeOptions,
+    GetOptions, InsertOptions, NeighbourOptions, PageOptions, QueryOptions, ScopeOptions,
 };

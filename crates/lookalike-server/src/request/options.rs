@@ -5,8 +5,8 @@ use lookalike_store::{Collection, InsertWhen, LARGEST_RADIUS};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::content::HEX;
-use crate::problem::Problem;
+use super::fields::HEX;
+use crate::problem::ProblemDetails;
 
 /// Neighbours that are shown, unless another number is asked for.
 const NEIGHBOURS: usize = 10;
@@ -65,8 +65,8 @@ pub(crate) struct InsertOptions {
     /// Show where the text of each neighbour differs, where texts are kept; verifies, too.
     #[serde(default)]
     diff: bool,
-    /// What is inserted: what is new (the default), what is not exact, or always.
-    insert: Option<When>,
+    /// Condition of the insert: `new` (the default), `not-exact` or `always`.
+    insert: Option<InsertWhenOption>,
 }
 
 /// Of operations on paragraphs.
@@ -90,37 +90,37 @@ pub(crate) struct GetOptions {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "InsertWhen")]
-enum When {
+enum InsertWhenOption {
     New,
     NotExact,
     Always,
 }
 
-/// Where an operation looks.
+/// Radius and scheme of a search.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scope {
+pub(crate) struct SearchScope {
     radius: Option<u32>,
     scheme: Option<SchemeId>,
 }
 
-/// What an operation shows of neighbours.
+/// Neighbours to show, and their verification.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Looks {
+pub(crate) struct NeighbourOptions {
     /// Most neighbours of an item.
     pub(crate) limit: usize,
     pub(crate) verify: bool,
     pub(crate) diff: bool,
 }
 
-impl Scope {
-    fn new(radius: Option<u32>, scheme: Option<&str>) -> Result<Self, Problem> {
+impl SearchScope {
+    fn new(radius: Option<u32>, scheme: Option<&str>) -> Result<Self, ProblemDetails> {
         let scheme = scheme.map(|digits| {
             let value = u64::from_str_radix(digits, 16).ok();
             value
                 .filter(|_| digits.len() == 16)
                 .map(SchemeId)
                 .ok_or_else(|| {
-                    Problem::malformed("scheme is no id of a scheme: 16 hexadecimal digits")
+                    ProblemDetails::malformed("the id of a scheme is 16 hexadecimal digits")
                 })
         });
         Ok(Self {
@@ -130,46 +130,44 @@ impl Scope {
     }
 
     /// The radius in a collection, which must have the scheme that is named, if one is.
-    pub(crate) fn radius_in(&self, collection: &Collection) -> Result<u32, Problem> {
+    pub(crate) fn radius_in(&self, collection: &Collection) -> Result<u32, ProblemDetails> {
         if let Some(scheme) = self.scheme {
             collection.ensure_scheme_id(scheme)?;
         }
         let most = collection.settings().radius;
         match self.radius {
-            Some(radius) if radius > most => Err(Problem::invalid(
-                format!(
-                    "radius {radius} is larger than the {most} that the collection was made for"
-                ),
-                "ask for a smaller radius, or make a collection with a larger one",
+            Some(radius) if radius > most => Err(ProblemDetails::invalid(
+                format!("radius {radius} is larger than {most}, the radius of the collection"),
+                "use a smaller radius, or create a collection with a larger one",
             )),
             radius => Ok(radius.unwrap_or(most)),
         }
     }
 }
 
-fn checked_limit(limit: Option<usize>) -> Result<usize, Problem> {
+fn checked_limit(limit: Option<usize>) -> Result<usize, ProblemDetails> {
     match limit {
-        Some(limit) if limit > MOST_NEIGHBOURS => Err(Problem::invalid(
+        Some(limit) if limit > MOST_NEIGHBOURS => Err(ProblemDetails::invalid(
             format!("limit {limit} is larger than {MOST_NEIGHBOURS}"),
-            "ask for fewer; `more` says when there are others",
+            "ask for fewer; `more` tells whether there are others",
         )),
         limit => Ok(limit.unwrap_or(NEIGHBOURS)),
     }
 }
 
 impl ScopeOptions {
-    pub(crate) fn scope(&self) -> Result<Scope, Problem> {
-        Scope::new(self.radius, self.scheme.as_deref())
+    pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
+        SearchScope::new(self.radius, self.scheme.as_deref())
     }
 }
 
 impl QueryOptions {
-    pub(crate) fn scope(&self) -> Result<Scope, Problem> {
-        Scope::new(self.radius, self.scheme.as_deref())
+    pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
+        SearchScope::new(self.radius, self.scheme.as_deref())
     }
 
-    pub(crate) fn looks(&self) -> Result<Looks, Problem> {
-        Ok(Looks {
+    pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
+        Ok(NeighbourOptions {
             limit: checked_limit(self.limit)?,
             verify: self.verify || self.diff,
             diff: self.diff,
@@ -178,12 +176,12 @@ impl QueryOptions {
 }
 
 impl InsertOptions {
-    pub(crate) fn scope(&self) -> Result<Scope, Problem> {
-        Scope::new(self.radius, self.scheme.as_deref())
+    pub(crate) fn scope(&self) -> Result<SearchScope, ProblemDetails> {
+        SearchScope::new(self.radius, self.scheme.as_deref())
     }
 
-    pub(crate) fn looks(&self) -> Result<Looks, Problem> {
-        Ok(Looks {
+    pub(crate) fn neighbours(&self) -> Result<NeighbourOptions, ProblemDetails> {
+        Ok(NeighbourOptions {
             limit: checked_limit(self.limit)?,
             verify: self.verify || self.diff,
             diff: self.diff,
@@ -191,16 +189,16 @@ impl InsertOptions {
     }
 
     pub(crate) fn insert(&self) -> InsertWhen {
-        match self.insert.unwrap_or(When::New) {
-            When::New => InsertWhen::New,
-            When::NotExact => InsertWhen::NotExact,
-            When::Always => InsertWhen::Always,
+        match self.insert.unwrap_or(InsertWhenOption::New) {
+            InsertWhenOption::New => InsertWhen::New,
+            InsertWhenOption::NotExact => InsertWhen::NotExact,
+            InsertWhenOption::Always => InsertWhen::Always,
         }
     }
 }
 
 impl PageOptions {
-    pub(crate) fn limit(&self) -> Result<usize, Problem> {
+    pub(crate) fn limit(&self) -> Result<usize, ProblemDetails> {
         checked_limit(self.limit)
     }
 }

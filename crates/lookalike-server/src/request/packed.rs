@@ -10,7 +10,7 @@
 
 use lookalike::Fingerprint;
 
-use crate::problem::Problem;
+use crate::problem::ProblemDetails;
 
 /// The media type of requests and answers in this form.
 pub(crate) const PACKED: &str = "application/vnd.lookalike.packed";
@@ -27,9 +27,9 @@ pub(crate) fn byte(distance: Option<u32>, done: bool) -> u8 {
 }
 
 /// Reads a body from front to back.
-pub(crate) struct Unpacker<'b>(pub(crate) &'b [u8]);
+pub(crate) struct PackedReader<'b>(pub(crate) &'b [u8]);
 
-impl Unpacker<'_> {
+impl PackedReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -52,18 +52,18 @@ impl Unpacker<'_> {
 pub(crate) fn unpack<T>(
     body: &[u8],
     most: usize,
-    item: impl Fn(&mut Unpacker<'_>) -> Option<T>,
-) -> Result<Vec<T>, Problem> {
-    let (mut items, mut rest) = (Vec::new(), Unpacker(body));
+    item: impl Fn(&mut PackedReader<'_>) -> Option<T>,
+) -> Result<Vec<T>, ProblemDetails> {
+    let (mut items, mut rest) = (Vec::new(), PackedReader(body));
     while !rest.0.is_empty() {
         if items.len() == most {
-            return Err(Problem::too_large(format!(
+            return Err(ProblemDetails::too_large(format!(
                 "the batch has more than {most} items"
             )));
         }
         let at = body.len() - rest.0.len();
         items.push(item(&mut rest).ok_or_else(|| {
-            Problem::malformed(format!(
+            ProblemDetails::malformed(format!(
                 "the item at byte {at} is cut short, or its id is not UTF-8"
             ))
             .at(Some(items.len()))
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn items_are_read_to_the_last_byte() {
-        let pair = |from: &mut Unpacker<'_>| Some((from.fingerprint()?, from.id()?));
+        let pair = |from: &mut PackedReader<'_>| Some((from.fingerprint()?, from.id()?));
         let body = [&[7, 0, 0, 0, 0, 0, 0, 0, 2, 0][..], b"ab"].concat();
         let twice = [body.clone(), body.clone()].concat();
         let wanted = (Fingerprint(7), "ab".to_owned());

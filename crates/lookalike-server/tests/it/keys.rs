@@ -2,21 +2,21 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use lookalike_server::{Keys, Limits, NewKey, Role};
+use lookalike_server::{ApiKeys, KeyRole, NewKey, ServiceLimits};
 
 use crate::service::{Answer, Service};
 
 fn keys() -> (Service, Vec<String>) {
-    let roles = [Role::Read, Role::Write, Role::Admin];
+    let roles = [KeyRole::Read, KeyRole::Write, KeyRole::Admin];
     let made: Vec<NewKey> = roles
         .into_iter()
         .zip(1..)
         .map(|(role, chance)| NewKey::make(role, "test", [chance; 32]).unwrap())
         .collect();
     let file: String = made.iter().map(|key| key.line.as_str()).collect();
-    let keys: Keys = file.parse().unwrap();
+    let keys: ApiKeys = file.parse().unwrap();
     let secrets = made.into_iter().map(|key| key.secret).collect();
-    (Service::with(Limits::default(), keys), secrets)
+    (Service::with(ServiceLimits::default(), keys), secrets)
 }
 
 async fn ask(

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::Request;
 use bytes::Bytes;
 use http_body_util::StreamBody;
-use lookalike_server::{Keys, Limits};
+use lookalike_server::{ApiKeys, ServiceLimits};
 use serde_json::json;
 
 use crate::service::Service;
@@ -157,13 +157,11 @@ async fn schemes_that_make_no_64_bit_fingerprints_are_refused() {
 
 #[tokio::test]
 async fn bodies_and_batches_beyond_the_limits_are_refused() {
-    let limits = Limits {
-        body_bytes: 1000,
-        batch: 3,
-        collections: 1,
-        ..Limits::default()
-    };
-    let service = Service::with(limits, Keys::default());
+    let limits = ServiceLimits::default()
+        .body_bytes(1000)
+        .batch(3)
+        .collections(1);
+    let service = Service::with(limits, ApiKeys::default());
     service.create("pages", json!({})).await.is(201);
     service
         .create("more", json!({}))
@@ -203,11 +201,8 @@ async fn bodies_and_batches_beyond_the_limits_are_refused() {
 
 #[tokio::test]
 async fn a_body_that_does_not_come_is_given_up() {
-    let limits = Limits {
-        body_timeout: Duration::from_millis(30),
-        ..Limits::default()
-    };
-    let service = Service::with(limits, Keys::default());
+    let limits = ServiceLimits::default().body_timeout(Duration::from_millis(30));
+    let service = Service::with(limits, ApiKeys::default());
     let never = futures_util::stream::pending::<
         Result<hyper::body::Frame<Bytes>, std::convert::Infallible>,
     >();
@@ -221,13 +216,11 @@ async fn a_body_that_does_not_come_is_given_up() {
 
 #[tokio::test]
 async fn when_memory_is_taken_large_bodies_are_told_to_come_again_and_small_ones_are_not() {
-    let limits = Limits {
-        request_memory: 4 << 20,
-        body_bytes: 1 << 20,
-        patience: Duration::from_millis(30),
-        ..Limits::default()
-    };
-    let service = Service::with(limits, Keys::default());
+    let limits = ServiceLimits::default()
+        .request_memory(4 << 20)
+        .body_bytes(1 << 20)
+        .queue_timeout(Duration::from_millis(30));
+    let service = Service::with(limits, ApiKeys::default());
     service.create("pages", json!({})).await.is(201);
     let large = || {
         // It begins, and goes on never.
@@ -259,12 +252,10 @@ async fn when_memory_is_taken_large_bodies_are_told_to_come_again_and_small_ones
 
 #[tokio::test]
 async fn a_text_whose_sketch_takes_more_than_there_is_is_refused() {
-    let limits = Limits {
-        request_memory: 4 << 20,
-        body_bytes: 4 << 20,
-        ..Limits::default()
-    };
-    let service = Service::with(limits, Keys::default());
+    let limits = ServiceLimits::default()
+        .request_memory(4 << 20)
+        .body_bytes(4 << 20);
+    let service = Service::with(limits, ApiKeys::default());
     let shown = service.create("pages", json!({})).await.is(201);
     let scheme = shown["scheme"].as_str().unwrap();
     let chars: Vec<&str> = scheme

@@ -7,8 +7,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
-use lookalike_server::{App, Keys, Level, Limits, Log, Setup, app};
-use lookalike_store::{OpenOptions, Store, Time};
+use lookalike_server::{
+    ApiKeys, AppState, EventLog, LogLevel, ServiceConfig, ServiceLimits, router,
+};
+use lookalike_store::{Store, StoreOptions, UnixMillis};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
@@ -64,37 +66,30 @@ impl Answer {
 
 impl Service {
     pub(crate) fn new() -> Self {
-        Self::with(Limits::default(), Keys::default())
+        Self::with(ServiceLimits::default(), ApiKeys::default())
     }
 
-    pub(crate) fn with(limits: Limits, keys: Keys) -> Self {
+    pub(crate) fn with(limits: ServiceLimits, keys: ApiKeys) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let snapshots = folder.path().join("snapshots");
         std::fs::create_dir(&snapshots).unwrap();
-        let options = OpenOptions {
-            create: true,
-            ..OpenOptions::default()
-        };
+        let options = StoreOptions::default().create(true);
         let store = Store::open(&folder.path().join("data"), options).unwrap();
         let clock = Arc::new(AtomicU64::new(BEGIN));
         let log = Arc::new(Mutex::new(String::new()));
         let (told, said) = (Arc::clone(&clock), Arc::clone(&log));
-        let log_sink = Log::new(Level::Debug, move |entry| {
+        let log_sink = EventLog::new(LogLevel::Debug, move |entry| {
             let line = format!("{} {} {}\n", entry.level, entry.event, json!(entry.fields));
             said.lock().unwrap().push_str(&line);
         });
-        let now = move || Time(told.load(Ordering::Relaxed));
-        let setup = Setup {
-            keys,
-            limits,
-            clock: Arc::new(now),
-            trust_clock: false,
-            log: log_sink,
-            snapshots: Some(snapshots),
-        };
-        let service = App::new(store, setup).unwrap();
+        let now = move || UnixMillis(told.load(Ordering::Relaxed));
+        let config = ServiceConfig::new(Arc::new(now), log_sink)
+            .keys(keys)
+            .limits(limits)
+            .snapshots(snapshots);
+        let service = AppState::new(store, config).unwrap();
         Self {
-            router: app(&Arc::new(service)),
+            router: router(&Arc::new(service)),
             clock,
             log,
             folder,

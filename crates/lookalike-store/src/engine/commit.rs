@@ -3,87 +3,99 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::payload::{self, Change};
-use super::query::check_radius;
-use super::stage::{STAGE, Stage, Staged};
-use super::view::{Hit, Location, Part, find_in_runs, search};
-use super::{Engine, Writer};
-use crate::answer::{Answer, Neighbour, Outcome, Verdict, Write};
-use crate::document::{Document, check_id};
+use super::payload::{self, LogChange};
+use super::stage::{STAGE, StagedChange, WriteStage};
+use super::{CollectionEngine, WriterState};
+use crate::clean_shutdown::CleanShutdown;
+use crate::document::{StoredDocument, check_id};
 use crate::error::{Result, StoreError};
-use crate::log::{Appended, FRAME_HEADER, LARGEST_PAYLOAD, LogHeader, LogWriter};
-use crate::marker::Marker;
-use crate::memory::Memory;
-use crate::time::Time;
+use crate::log::{AppendResult, FRAME_HEADER, LogEnd, LogHeader, LogWriter, MAX_PAYLOAD_BYTES};
+use crate::memtable::MemTable;
+use crate::operations::{QueryResult, WriteOp, WriteOutcome};
+use crate::run::StoredRun;
+use crate::settings::check_radius;
+use crate::time::UnixMillis;
+use crate::view::{
+    DocumentLocation, FrozenMemTable, NeighbourSearch, ViewPart, find_in_runs, search,
+};
 
-/// Bytes of a log, at most, for each byte of the memory that goes with it.
+/// Largest number of bytes of a log for each byte of its memtable.
 const LOG_PER_MEMORY: u64 = 4;
 
 /// Some writes that are done together or not at all.
-pub(crate) struct Request {
-    pub(crate) writes: Vec<Write>,
-    /// When it was asked.
-    pub(crate) now: Time,
-    /// Neighbours in an answer.
+pub(crate) struct WriteRequest {
+    pub(crate) writes: Vec<WriteOp>,
+    /// Time of the request.
+    pub(crate) now: UnixMillis,
+    /// Largest number of neighbours in an answer.
     pub(crate) limit: usize,
-    /// Who hears of it.
-    pub(crate) done: Box<dyn FnOnce(Result<Vec<Outcome>>) + Send>,
+    /// Receives the result.
+    pub(crate) done: Box<dyn FnOnce(Result<Vec<WriteOutcome>>) + Send>,
 }
 
-impl std::fmt::Debug for Request {
+impl std::fmt::Debug for WriteRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Request")
+        f.debug_struct("WriteRequest")
             .field("writes", &self.writes.len())
             .finish_non_exhaustive()
     }
 }
 
-impl Request {
+impl WriteRequest {
     /// Bytes that it holds, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        let size = |write: &Write| match write {
-            Write::Insert(document) | Write::CheckAndInsert { document, .. } => document.size(),
-            Write::Delete(id) | Write::Expire { id, .. } => id.len(),
+        let size = |write: &WriteOp| match write {
+            WriteOp::Insert(document) | WriteOp::CheckAndInsert { document, .. } => document.size(),
+            WriteOp::Delete(id) | WriteOp::Expire { id, .. } => id.len(),
         };
         self.writes.iter().map(|write| 32 + size(write)).sum()
     }
 
-    /// Whether it takes no room for long.
-    fn frees(&self) -> bool {
+    /// True if the request only frees space.
+    fn frees_space(&self) -> bool {
         self.writes
             .iter()
-            .all(|write| matches!(write, Write::Delete(_)))
+            .all(|write| matches!(write, WriteOp::Delete(_)))
     }
 }
 
-/// Where a document with an id is, and the document when it is in memory.
-type Known = (Location, Option<Arc<Document>>);
+/// The document with an id: its location, and the document itself if it is in memory.
+#[derive(Clone, Debug)]
+struct KnownDocument {
+    location: DocumentLocation,
+    document: Option<Arc<StoredDocument>>,
+}
 
-impl Engine {
+impl CollectionEngine {
     /// Carries out a group of requests; each hears what became of it once it is durable.
-    pub(crate) fn commit(&self, group: Vec<Request>) {
+    pub(crate) fn commit(&self, group: Vec<WriteRequest>) {
         let mut writer = self.writer();
         let ready = self
-            .ensure_settled(&mut writer)
+            .ensure_manifest_certain(&mut writer)
             .and_then(|()| self.make_room(&mut writer));
-        if let Err(error) = self.note_full(ready) {
+        if let Err(error) = self.remember_disk_full(ready) {
             group
                 .into_iter()
                 .for_each(|request| (request.done)(Err(error.clone())));
             return;
         }
         let refused = self.commit_group(&mut writer, group, false);
-        // The disk is full: what frees space uses the room that was kept for it.
+        // The disk is full: requests that free space use the reserve.
         if !refused.is_empty() {
             self.commit_group(&mut writer, refused, true);
         }
     }
 
-    /// One frame; the requests that found no room though they free some.
-    fn commit_group(&self, writer: &mut Writer, group: Vec<Request>, frees: bool) -> Vec<Request> {
-        let mut stage = Stage::new(self.radius);
+    /// Writes one frame. Returns the requests that found no room although they free some.
+    fn commit_group(
+        &self,
+        writer: &mut WriterState,
+        group: Vec<WriteRequest>,
+        frees_space: bool,
+    ) -> Vec<WriteRequest> {
+        let mut stage = WriteStage::new(self.radius);
         let mut results = Vec::with_capacity(group.len());
-        let mut now = Time(0);
+        let mut now = UnixMillis(0);
         for request in &group {
             now = self.now(request.now);
             let before = stage.changes.len();
@@ -93,10 +105,10 @@ impl Engine {
             }
             results.push(result);
         }
-        match self.append(writer, &stage, now, frees) {
-            Appended::Durable => {
+        match self.append(writer, &stage, now, frees_space) {
+            AppendResult::Durable => {
                 if !stage.changes.is_empty() {
-                    writer.noted = now;
+                    writer.recorded_time = now;
                 }
                 self.apply(stage);
                 for (request, result) in group.into_iter().zip(results) {
@@ -104,17 +116,17 @@ impl Engine {
                 }
                 Vec::new()
             }
-            Appended::Full(error) => {
+            AppendResult::Full(error) => {
                 self.disk_full.fetch_or(error.is_disk_full(), Relaxed);
                 let (kept, refused): (Vec<_>, Vec<_>) = group
                     .into_iter()
-                    .partition(|request| request.frees() && !frees);
+                    .partition(|request| request.frees_space() && !frees_space);
                 refused
                     .into_iter()
                     .for_each(|request| (request.done)(Err(error.clone())));
                 kept
             }
-            Appended::Failed(error) => {
+            AppendResult::Failed(error) => {
                 let stopped = self.stop(&error);
                 group
                     .into_iter()
@@ -124,9 +136,15 @@ impl Engine {
         }
     }
 
-    fn append(&self, writer: &mut Writer, stage: &Stage, now: Time, frees: bool) -> Appended {
+    fn append(
+        &self,
+        writer: &mut WriterState,
+        stage: &WriteStage,
+        now: UnixMillis,
+        frees_space: bool,
+    ) -> AppendResult {
         if stage.changes.is_empty() {
-            return Appended::Durable;
+            return AppendResult::Durable;
         }
         let mut frame = vec![0; FRAME_HEADER];
         payload::begin(&mut frame, now, stage.changes.len());
@@ -134,11 +152,11 @@ impl Engine {
             .changes
             .iter()
             .for_each(|staged| payload::put(&mut frame, &staged.change));
-        writer.log.append(&mut frame, frees)
+        writer.log.append(&mut frame, frees_space)
     }
 
     /// Shows durable changes to readers.
-    fn apply(&self, stage: Stage) {
+    fn apply(&self, stage: WriteStage) {
         if stage.changes.is_empty() {
             return;
         }
@@ -149,14 +167,16 @@ impl Engine {
         for staged in stage.changes {
             match staged.old {
                 // The inserts of the stage take the next places of the memory, in order.
-                Some(Location { part: STAGE, place }) => view.kill(Location {
-                    part: log,
-                    place: first + place,
-                }),
-                Some(location) => view.kill(location),
+                Some(DocumentLocation { part: STAGE, place }) => {
+                    view.add_tombstone(DocumentLocation {
+                        part: log,
+                        place: first + place,
+                    })
+                }
+                Some(location) => view.add_tombstone(location),
                 None => {}
             }
-            if let Change::Insert(document) = staged.change {
+            if let LogChange::Insert(document) = staged.change {
                 view.active.push(document, &self.hasher);
             }
         }
@@ -164,10 +184,10 @@ impl Engine {
 
     fn stage_request(
         &self,
-        stage: &mut Stage,
-        request: &Request,
-        now: Time,
-    ) -> Result<Vec<Outcome>> {
+        stage: &mut WriteStage,
+        request: &WriteRequest,
+        now: UnixMillis,
+    ) -> Result<Vec<WriteOutcome>> {
         let writes = request.writes.iter();
         writes
             .map(|write| self.stage_write(stage, write, now, request.limit))
@@ -176,20 +196,20 @@ impl Engine {
 
     fn stage_write(
         &self,
-        stage: &mut Stage,
-        write: &Write,
-        now: Time,
+        stage: &mut WriteStage,
+        write: &WriteOp,
+        now: UnixMillis,
         limit: usize,
-    ) -> Result<Outcome> {
+    ) -> Result<WriteOutcome> {
         match write {
-            Write::Insert(document) => {
+            WriteOp::Insert(document) => {
                 document.check()?;
                 let known = self.known(stage, &document.id)?;
-                let replaced = self.is_alive(stage, known.as_ref(), now);
+                let replaced = self.is_alive(known.as_ref(), now);
                 self.stage_insert(stage, document, known, now);
-                Ok(Outcome::Inserted { replaced })
+                Ok(WriteOutcome::Inserted { replaced })
             }
-            Write::CheckAndInsert {
+            WriteOp::CheckAndInsert {
                 document,
                 radius,
                 insert,
@@ -197,62 +217,56 @@ impl Engine {
                 document.check()?;
                 check_radius(*radius, self.radius)?;
                 let known = self.known(stage, &document.id)?;
-                let old = known.as_ref().map(|known| known.0);
+                let old = known.as_ref().map(|known| known.location);
                 let answer = self.check(stage, document, *radius, now, limit, old)?;
-                let alive = self.is_alive(stage, known.as_ref(), now);
+                let alive = self.is_alive(known.as_ref(), now);
                 let inserted = insert.allows(answer.verdict);
                 if inserted {
                     self.stage_insert(stage, document, known, now);
                 }
-                Ok(Outcome::Checked {
+                Ok(WriteOutcome::Checked {
                     answer,
                     inserted,
                     known: alive,
                 })
             }
-            Write::Delete(id) => {
+            WriteOp::Delete(id) => {
                 check_id(id)?;
                 let known = self.known(stage, id)?;
-                let existed = self.is_alive(stage, known.as_ref(), now);
-                if let Some((old, _)) = known {
-                    let change = Change::Delete(id.clone());
-                    stage.push(
-                        Staged {
-                            change,
-                            old: Some(old),
-                        },
-                        &self.hasher,
-                    );
+                let existed = self.is_alive(known.as_ref(), now);
+                if let Some(known) = known {
+                    let staged = StagedChange {
+                        change: LogChange::Delete(id.clone()),
+                        old: Some(known.location),
+                    };
+                    stage.push(staged, &self.hasher);
                 }
-                Ok(Outcome::Deleted { existed })
+                Ok(WriteOutcome::Deleted { existed })
             }
-            Write::Expire { id, expires } => {
+            WriteOp::Expire { id, expires } => {
                 check_id(id)?;
                 let known = self.known(stage, id)?;
-                let existed = self.is_alive(stage, known.as_ref(), now);
-                if let Some((old, document)) = known.filter(|_| existed) {
-                    let mut document = self.read(old, document)?;
+                let existed = self.is_alive(known.as_ref(), now);
+                if let Some(known) = known.filter(|_| existed) {
+                    let mut document = self.read(&known)?;
                     document.expires = *expires;
-                    let change = Change::Insert(Arc::new(document));
-                    stage.push(
-                        Staged {
-                            change,
-                            old: Some(old),
-                        },
-                        &self.hasher,
-                    );
+                    let staged = StagedChange {
+                        change: LogChange::Insert(Arc::new(document)),
+                        old: Some(known.location),
+                    };
+                    stage.push(staged, &self.hasher);
                 }
-                Ok(Outcome::Expiring { existed })
+                Ok(WriteOutcome::Expiring { existed })
             }
         }
     }
 
     fn stage_insert(
         &self,
-        stage: &mut Stage,
-        document: &Document,
-        known: Option<Known>,
-        now: Time,
+        stage: &mut WriteStage,
+        document: &StoredDocument,
+        known: Option<KnownDocument>,
+        now: UnixMillis,
     ) {
         let mut document = document.clone();
         let settings = self.settings();
@@ -260,22 +274,28 @@ impl Engine {
         if document.expires.is_none() {
             document.expires = settings.time_to_live.map(|length| now.after(length));
         }
-        let change = Change::Insert(Arc::new(document));
-        let old = known.map(|known| known.0);
-        stage.push(Staged { change, old }, &self.hasher);
+        let change = LogChange::Insert(Arc::new(document));
+        let old = known.map(|known| known.location);
+        stage.push(StagedChange { change, old }, &self.hasher);
     }
 
     /// The document of an id, as the group sees it.
-    fn known(&self, stage: &Stage, id: &str) -> Result<Option<Known>> {
+    fn known(&self, stage: &WriteStage, id: &str) -> Result<Option<KnownDocument>> {
         let hash = self.hasher.hash(id);
-        if let Some(place) = stage.memory.find(id, hash) {
-            let document = Arc::clone(stage.memory.document(place));
-            return Ok(Some((Location { part: STAGE, place }, Some(document))));
+        if let Some(place) = stage.memtable.find(id, hash) {
+            let document = Arc::clone(stage.memtable.document(place));
+            return Ok(Some(KnownDocument {
+                location: DocumentLocation { part: STAGE, place },
+                document: Some(document),
+            }));
         }
         let (found, runs) = {
             let view = self.view();
-            let found = view.find_in_memory(id, hash);
-            let found = found.map(|(location, document)| (location, Some(Arc::clone(document))));
+            let found = view.find_in_memtables(id, hash);
+            let found = found.map(|(location, document)| KnownDocument {
+                location,
+                document: Some(Arc::clone(document)),
+            });
             let runs = if found.is_none() {
                 view.runs.clone()
             } else {
@@ -283,76 +303,68 @@ impl Engine {
             };
             (found, runs)
         };
-        // Only the writer changes documents, and it is we: what is found stays there.
+        // We hold the writer lock, so no document can move between this lookup and the commit.
         let found = match found {
             Some(found) => Some(found),
-            None => find_in_runs(&runs, id, hash)?.map(|(location, _)| (location, None)),
+            None => find_in_runs(&runs, id, hash)?.map(|(location, _)| KnownDocument {
+                location,
+                document: None,
+            }),
         };
-        Ok(found.filter(|(location, _)| !stage.is_gone(*location)))
+        Ok(found.filter(|known| !stage.is_gone(known.location)))
     }
 
-    fn is_alive(&self, _stage: &Stage, known: Option<&Known>, now: Time) -> bool {
-        match known {
-            None => false,
-            Some((_, Some(document))) => document.is_alive(now),
-            Some((location, None)) => {
-                let view = self.view();
-                let run = view.runs.iter().find(|run| run.number() == location.part);
-                run.is_some_and(|run| run.expires(location.place) > now.0)
-            }
-        }
+    fn is_alive(&self, known: Option<&KnownDocument>, now: UnixMillis) -> bool {
+        known.is_some_and(|known| match &known.document {
+            Some(document) => document.is_alive(now),
+            None => self
+                .run_of(known.location)
+                .is_some_and(|run| run.expires(known.location.place) > now.0),
+        })
     }
 
-    fn read(&self, location: Location, document: Option<Arc<Document>>) -> Result<Document> {
-        if let Some(document) = document {
-            return Ok(Document::clone(&document));
-        }
+    fn run_of(&self, location: DocumentLocation) -> Option<Arc<StoredRun>> {
         let view = self.view();
-        let run = view
-            .runs
-            .iter()
-            .find(|run| run.number() == location.part)
-            .cloned();
-        drop(view);
-        let gone = || StoreError::Invalid("a run vanished while it was written".to_owned());
-        run.ok_or_else(gone)?.document(location.place)
+        let mut runs = view.runs.iter();
+        runs.find(|run| run.number() == location.part).cloned()
     }
 
-    /// What is near a document, as the group sees it.
+    fn read(&self, known: &KnownDocument) -> Result<StoredDocument> {
+        if let Some(document) = &known.document {
+            return Ok(StoredDocument::clone(document));
+        }
+        let gone = || StoreError::Invalid("a run disappeared during a write".to_owned());
+        let run = self.run_of(known.location).ok_or_else(gone)?;
+        run.document(known.location.place)
+    }
+
+    /// Finds the neighbours of a document, as the group sees them.
     fn check(
         &self,
-        stage: &Stage,
-        document: &Document,
+        stage: &WriteStage,
+        document: &StoredDocument,
         radius: u32,
-        now: Time,
+        now: UnixMillis,
         limit: usize,
-        own: Option<Location>,
-    ) -> Result<Answer> {
+        own: Option<DocumentLocation>,
+    ) -> Result<QueryResult> {
         let mut hits = Vec::new();
         if let Some(code) = document.fingerprint {
             let view = self.view();
-            let parts: Vec<Part<'_>> = view
-                .parts()
-                .chain([Part::Memory(STAGE, &stage.memory)])
-                .collect();
+            let staged = ViewPart::MemTable(STAGE, &stage.memtable);
+            let parts: Vec<ViewPart<'_>> = view.parts().chain([staged]).collect();
             let skip = |location| stage.is_gone(location) || Some(location) == own;
-            hits = search(
-                &parts,
-                code.0,
-                radius,
-                now,
-                limit.saturating_add(1).max(1),
-                &skip,
-            );
+            let wanted = NeighbourSearch::beyond(limit, code.0, radius, now);
+            hits = search(&parts, wanted, &skip);
         }
-        answer(hits, limit)
+        QueryResult::from_hits(hits, limit)
     }
 
-    /// A new log when the memory is full.
-    fn make_room(&self, writer: &mut Writer) -> Result<()> {
-        if self.marked.load(Relaxed) {
-            Marker::remove(&*self.fs, &self.folder)?;
-            self.marked.store(false, Relaxed);
+    /// Starts a new log if the memtable is full.
+    fn make_room(&self, writer: &mut WriterState) -> Result<()> {
+        if self.shutdown_recorded.load(Relaxed) {
+            CleanShutdown::remove(&*self.fs, &self.folder)?;
+            self.shutdown_recorded.store(false, Relaxed);
         }
         let full = {
             let active = &self.view().active;
@@ -364,23 +376,26 @@ impl Engine {
         if !full {
             return Ok(());
         }
-        match self.note_full(self.rotate(writer)) {
+        match self.remember_disk_full(self.rotate(writer)) {
             // The log that is there may have room yet; deletes have in any case.
-            Err(StoreError::DiskFull { .. }) if !writer.unsettled => Ok(()),
+            Err(StoreError::DiskFull { .. }) if !writer.manifest_uncertain => Ok(()),
             rotated => rotated,
         }
     }
 
-    /// Ends the log and the memory that goes with it, and begins new ones.
-    fn rotate(&self, writer: &mut Writer) -> Result<()> {
-        writer.log.tidy()?;
+    /// Ends the log and its memtable, and starts new ones.
+    fn rotate(&self, writer: &mut WriterState) -> Result<()> {
+        writer.log.clear_tail()?;
         let mut manifest = writer.manifest.clone();
         let number = manifest.next_file;
         let header = LogHeader {
             collection: manifest.collection,
             file: number,
             first: writer.log.next(),
-            before: (writer.log.file(), writer.log.end()),
+            before: LogEnd {
+                log: writer.log.file(),
+                offset: writer.log.end(),
+            },
             recovered: 0,
         };
         let path = self.path(number, "log");
@@ -390,114 +405,100 @@ impl Engine {
         self.replace_manifest(writer, manifest)?;
         writer.log = log;
         let mut view = self.view_mut();
-        let memory = std::mem::replace(&mut view.active, Memory::new(self.radius));
+        let memtable = std::mem::replace(&mut view.active, MemTable::new(self.radius));
         let log = std::mem::replace(&mut view.log, number);
         let next = header.first;
-        view.frozen.push(super::view::Frozen {
+        view.frozen.push(FrozenMemTable {
             log,
             next,
-            memory: Arc::new(memory),
+            memtable: Arc::new(memtable),
         });
         Ok(())
     }
 
-    /// Ends the log even if it is not full, so that all documents so far can go to runs.
-    pub(crate) fn seal_log(&self) -> Result<()> {
+    /// Ends the log even if it is not full, so that all documents so far can be flushed.
+    pub(crate) fn rotate_log(&self) -> Result<()> {
         let mut writer = self.writer();
-        self.ensure_settled(&mut writer)?;
+        self.ensure_manifest_certain(&mut writer)?;
         if self.view().active.len() == 0 {
             return Ok(());
         }
-        if self.marked.load(Relaxed) {
-            Marker::remove(&*self.fs, &self.folder)?;
-            self.marked.store(false, Relaxed);
+        if self.shutdown_recorded.load(Relaxed) {
+            CleanShutdown::remove(&*self.fs, &self.folder)?;
+            self.shutdown_recorded.store(false, Relaxed);
         }
         self.rotate(&mut writer)
     }
 
-    /// Marks an orderly end; nothing may be written after it.
+    /// Records a clean shutdown; nothing may be written after it.
     pub(crate) fn close(&self) -> Result<()> {
         let mut writer = self.writer();
-        self.ensure_settled(&mut writer)?;
-        if !self.marked.load(Relaxed) {
-            writer.log.tidy()?;
-            self.mark(&mut writer)?;
-        } else if self.now(Time(0)) > writer.noted {
-            // What stands is as good, but for its time.
-            let _ = self.mark(&mut writer);
+        self.ensure_manifest_certain(&mut writer)?;
+        if !self.shutdown_recorded.load(Relaxed) {
+            writer.log.clear_tail()?;
+            self.record_shutdown(&mut writer)?;
+        } else if self.now(UnixMillis(0)) > writer.recorded_time {
+            // The record on disk is valid, only its time is older.
+            let _ = self.record_shutdown(&mut writer);
         }
         let _ = self.stopped.set("the collection is closed".to_owned());
         Ok(())
     }
 }
 
-/// How much time may pass unnoted, in milliseconds: after a crash the clock is compared with what was noted last.
-const NOTE_EVERY: u64 = 600_000;
+/// Interval in milliseconds at which the time is recorded: after a crash the clock is compared with the last record.
+const TIME_RECORD_INTERVAL: u64 = 600_000;
 
-impl Engine {
-    /// What is due while nobody writes: a closing frame after the last group, and the time.
+impl CollectionEngine {
+    /// Does what is due without writes: appends a closing frame after the last group, or records the time.
     pub(crate) fn idle(&self) {
         let mut writer = self.writer();
-        if self.ensure_settled(&mut writer).is_err() {
+        if self.ensure_manifest_certain(&mut writer).is_err() {
             return;
         }
-        let now = self.now(Time(0));
-        let late = now.0 >= writer.noted.0.saturating_add(NOTE_EVERY);
-        if self.marked.load(Relaxed) {
+        let now = self.now(UnixMillis(0));
+        let late = now.0 >= writer.recorded_time.0.saturating_add(TIME_RECORD_INTERVAL);
+        if self.shutdown_recorded.load(Relaxed) {
             if late {
-                // The mark that stands is as good, but for its time.
-                let _ = self.mark(&mut writer);
+                // The record on disk is valid, only its time is older.
+                let _ = self.record_shutdown(&mut writer);
             }
         } else if late || !writer.log.is_closed() {
             self.close_frames(&mut writer, now);
         }
     }
 
-    /// Whether [`Engine::idle`] has something to do soon.
-    pub(crate) fn is_restless(&self) -> bool {
+    /// True if [`CollectionEngine::idle`] has to append a closing frame.
+    pub(crate) fn needs_closing_frame(&self) -> bool {
         !self.writer().log.is_closed()
     }
 
     /// Appends a closing frame.
-    fn close_frames(&self, writer: &mut Writer, now: Time) {
+    fn close_frames(&self, writer: &mut WriterState, now: UnixMillis) {
         let mut frame = vec![0; FRAME_HEADER];
         payload::begin(&mut frame, now, 0);
         match writer.log.close(&mut frame) {
-            Appended::Durable => writer.noted = now,
+            AppendResult::Durable => writer.recorded_time = now,
             // The group before is durable all the same.
-            Appended::Full(error) => drop(self.note_full::<()>(Err(error))),
-            Appended::Failed(error) => drop(self.stop(&error)),
+            AppendResult::Full(error) => drop(self.remember_disk_full::<()>(Err(error))),
+            AppendResult::Failed(error) => drop(self.stop(&error)),
         }
     }
 
-    /// Writes the mark of an orderly end.
-    fn mark(&self, writer: &mut Writer) -> Result<()> {
-        let time = self.now(Time(0));
-        let marker = Marker {
+    /// Writes the record of a clean shutdown.
+    fn record_shutdown(&self, writer: &mut WriterState) -> Result<()> {
+        let time = self.now(UnixMillis(0));
+        let clean_shutdown = CleanShutdown {
             collection: writer.manifest.collection,
             log: writer.log.file(),
             end: writer.log.end(),
             next: writer.log.next(),
             time: time.0,
         };
-        marker.write(&*self.fs, &self.folder)?;
-        writer.noted = time;
+        clean_shutdown.write(&*self.fs, &self.folder)?;
+        writer.recorded_time = time;
         Ok(())
     }
 }
 
-/// Reads what was found; one more than is shown tells that there are more.
-pub(super) fn answer(mut hits: Vec<Hit>, limit: usize) -> Result<Answer> {
-    let verdict = Verdict::of(hits.first().map(|hit| hit.distance));
-    let more = hits.len() > limit;
-    hits.truncate(limit);
-    let read = |hit: Hit| Neighbour::read(hit.distance, hit.found);
-    let neighbours = hits.into_iter().map(read).collect::<Result<_>>()?;
-    Ok(Answer {
-        verdict,
-        neighbours,
-        more,
-    })
-}
-
-const _: () = assert!(LARGEST_PAYLOAD < u32::MAX as usize);
+const _: () = assert!(MAX_PAYLOAD_BYTES < u32::MAX as usize);

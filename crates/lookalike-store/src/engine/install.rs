@@ -1,31 +1,31 @@
-//! Behind the scenes: memories become runs, runs become larger runs. Each new run is written and opened beside what
-//! stands, and takes its place in one step: manifest first, then view.
+//! Flushes and merges: memtables become runs, runs become larger runs. Each new run is written and opened beside the old files,
+//! then replaces them in one step: manifest first, then view.
 
 use std::sync::Arc;
 
-use super::view::Frozen;
-use super::{Engine, Writer};
+use super::{CollectionEngine, WriterState};
 use crate::bits::{AtomicBits, RankedBits};
-use crate::dead;
 use crate::error::{Result, StoreError};
-use crate::manifest::{Manifest, RunEntry};
-use crate::run::{MemorySource, Run, RunSource, Source, write_run};
-use crate::time::Time;
+use crate::manifest::{CollectionManifest, RunEntry};
+use crate::run::{DocumentSource, MemTableSource, RunSource, StoredRun, write_run};
+use crate::time::UnixMillis;
+use crate::tombstones;
+use crate::view::FrozenMemTable;
 
 /// Runs beyond which some are merged whatever their sizes.
-const MOST_RUNS: usize = 24;
+const MAX_RUNS: usize = 24;
 /// Runs below this are not made anew for their dead documents alone.
-const FEW_DEAD: usize = 1024;
+const MIN_TOMBSTONES: usize = 1024;
 
-impl Engine {
-    /// Whether a memory waits to become a run.
+impl CollectionEngine {
+    /// Number of memtables that wait for a flush.
     pub(crate) fn wants_flush(&self) -> usize {
         self.view().frozen.len()
     }
 
     /// Makes a run of the oldest memory whose log is complete; false when there is none.
     pub(crate) fn flush(&self) -> Result<bool> {
-        self.note_full(self.flush_oldest())
+        self.remember_disk_full(self.flush_oldest())
     }
 
     fn flush_oldest(&self) -> Result<bool> {
@@ -33,30 +33,30 @@ impl Engine {
         let Some(frozen) = self.view().frozen.first().cloned() else {
             return Ok(false);
         };
-        let source = MemorySource::new(
-            Arc::clone(&frozen.memory),
-            self.now(Time(0)),
+        let source = MemTableSource::new(
+            Arc::clone(&frozen.memtable),
+            self.now(UnixMillis(0)),
             self.hasher.clone(),
         );
         let run = self.build(&[&source])?;
         let mut writer = self.writer();
         if let Some(run) = &run {
-            note_late(run, 0, source.live_bits(), frozen.memory.dead());
+            mark_late_tombstones(run, 0, source.live_bits(), frozen.memtable.tombstones());
         }
-        let number = run.as_ref().map(Run::number);
+        let number = run.as_ref().map(StoredRun::number);
         let installed = self.install_flush(&mut writer, &frozen, run);
-        self.give_up_unless(&writer, number, installed)?;
+        self.discard_unless_installed(&writer, number, installed)?;
         Ok(true)
     }
 
     /// Removes a new run that could not be installed.
-    fn give_up_unless(
+    fn discard_unless_installed(
         &self,
-        writer: &Writer,
+        writer: &WriterState,
         run: Option<u64>,
         installed: Result<()>,
     ) -> Result<()> {
-        let stands = !writer.unsettled && self.stopped().is_none();
+        let stands = !writer.manifest_uncertain && self.stopped().is_none();
         if installed.is_err() && stands {
             self.discard(run.map(|run| (run, "run")).into_iter());
         }
@@ -64,29 +64,26 @@ impl Engine {
     }
 
     /// Writes and opens a run of all that lives; none when nothing does.
-    fn build(&self, sources: &[&dyn Source]) -> Result<Option<Run>> {
+    fn build(&self, sources: &[&dyn DocumentSource]) -> Result<Option<StoredRun>> {
         let live: u64 = sources.iter().map(|source| u64::from(source.live())).sum();
         if live == 0 {
             return Ok(None);
         }
         if live >= u64::from(u32::MAX) {
-            let what = format!("{live} documents are more than one run holds");
+            let what = format!("{live} documents do not fit into one run");
             return Err(StoreError::Invalid(what));
         }
         let options = {
             let mut writer = self.writer();
             // Before that, a file of this number may be one that counts.
-            self.ensure_settled(&mut writer)?;
+            self.ensure_manifest_certain(&mut writer)?;
             let number = writer.manifest.next_file;
             writer.manifest.next_file += 1;
             self.run_options(&writer, number)
         };
-        let path = self.path(options.number, "run");
-        let built =
-            write_run(&*self.fs, &path, &options, sources, &self.cancelled).and_then(|()| {
-                let identity = (options.collection, options.number);
-                Run::open(&*self.fs, &path, identity, options.radius)
-            });
+        let path = self.path(options.identity.number, "run");
+        let built = write_run(&*self.fs, &path, &options, sources, &self.cancelled)
+            .and_then(|()| StoredRun::open(&*self.fs, &path, options.identity, options.radius));
         if built.is_err() {
             // What is left of it is removed at the next start at the latest.
             let _ = self.fs.remove(&path);
@@ -94,7 +91,12 @@ impl Engine {
         built.map(Some)
     }
 
-    fn install_flush(&self, writer: &mut Writer, frozen: &Frozen, run: Option<Run>) -> Result<()> {
+    fn install_flush(
+        &self,
+        writer: &mut WriterState,
+        frozen: &FrozenMemTable,
+        run: Option<StoredRun>,
+    ) -> Result<()> {
         let mut manifest = writer.manifest.clone();
         manifest.logs.retain(|&log| log != frozen.log);
         manifest.frame = frozen.next;
@@ -113,7 +115,7 @@ impl Engine {
     /// Merges some runs into one; false when none need it.
     pub(crate) fn merge(&self) -> Result<bool> {
         self.ensure_writing()?;
-        let now = self.now(Time(0));
+        let now = self.now(UnixMillis(0));
         let runs = self.view().runs.clone();
         let Some(chosen) = choose(&runs, self.tuning.fan_out, now) else {
             return Ok(false);
@@ -125,43 +127,51 @@ impl Engine {
     /// Merges all runs into one.
     pub(crate) fn compact(&self) -> Result<()> {
         self.ensure_writing()?;
-        let (now, runs) = (self.now(Time(0)), self.view().runs.clone());
+        let (now, runs) = (self.now(UnixMillis(0)), self.view().runs.clone());
         let untouched =
-            runs.len() == 1 && runs[0].dead().count() == 0 && !any_expired(&runs[0], now);
+            runs.len() == 1 && runs[0].tombstones().count() == 0 && !any_expired(&runs[0], now);
         if runs.is_empty() || untouched {
             return Ok(());
         }
         self.merge_runs(&runs, now)
     }
 
-    fn merge_runs(&self, old: &[Arc<Run>], now: Time) -> Result<()> {
-        self.note_full(self.merge_into_one(old, now))
+    fn merge_runs(&self, old: &[Arc<StoredRun>], now: UnixMillis) -> Result<()> {
+        self.remember_disk_full(self.merge_into_one(old, now))
     }
 
-    fn merge_into_one(&self, old: &[Arc<Run>], now: Time) -> Result<()> {
+    fn merge_into_one(&self, old: &[Arc<StoredRun>], now: UnixMillis) -> Result<()> {
         let sources: Vec<RunSource> = old
             .iter()
             .map(|run| RunSource::new(Arc::clone(run), now))
             .collect();
-        let all: Vec<&dyn Source> = sources.iter().map(|source| source as &dyn Source).collect();
+        let all: Vec<&dyn DocumentSource> = sources
+            .iter()
+            .map(|source| source as &dyn DocumentSource)
+            .collect();
         let run = self.build(&all)?;
         let mut writer = self.writer();
         if let Some(run) = &run {
             let mut base = 0;
             for (source, old) in sources.iter().zip(old) {
-                note_late(run, base, source.live_bits(), old.dead());
+                mark_late_tombstones(run, base, source.live_bits(), old.tombstones());
                 base += source.live();
             }
         }
-        let number = run.as_ref().map(Run::number);
+        let number = run.as_ref().map(StoredRun::number);
         let installed = self.install_merge(&mut writer, old, run);
-        self.give_up_unless(&writer, number, installed)
+        self.discard_unless_installed(&writer, number, installed)
     }
 
-    fn install_merge(&self, writer: &mut Writer, old: &[Arc<Run>], run: Option<Run>) -> Result<()> {
+    fn install_merge(
+        &self,
+        writer: &mut WriterState,
+        old: &[Arc<StoredRun>],
+        run: Option<StoredRun>,
+    ) -> Result<()> {
         let (manifest, run) = (writer.manifest.clone(), run.map(Arc::new));
         let mut runs = self.view().runs.clone();
-        let is_old = |run: &Arc<Run>| old.iter().any(|old| old.number() == run.number());
+        let is_old = |run: &Arc<StoredRun>| old.iter().any(|old| old.number() == run.number());
         let at = runs.iter().position(is_old).unwrap_or(runs.len());
         runs.retain(|run| !is_old(run));
         runs.splice(at..at, run);
@@ -174,38 +184,38 @@ impl Engine {
     /// Makes the manifest name these runs and what is dead in them; the files that it no longer names.
     fn install(
         &self,
-        writer: &mut Writer,
-        mut manifest: Manifest,
-        runs: &[Arc<Run>],
+        writer: &mut WriterState,
+        mut manifest: CollectionManifest,
+        runs: &[Arc<StoredRun>],
     ) -> Result<Vec<(u64, &'static str)>> {
-        self.ensure_settled(writer)?;
+        self.ensure_manifest_certain(writer)?;
         let before = std::mem::take(&mut manifest.runs);
         let mut listed = writer.listed.clone();
         for run in runs {
             let known = before.iter().find(|entry| entry.file == run.number());
-            let mut dead_file = known.and_then(|entry| entry.dead);
-            let count = run.dead().count();
+            let mut tombstone_file = known.and_then(|entry| entry.tombstones);
+            let count = run.tombstones().count();
             if count > listed.get(&run.number()).copied().unwrap_or(0) {
                 let number = manifest.next_file;
                 manifest.next_file += 1;
-                let path = self.path(number, "dead");
-                dead::write(
+                let path = self.path(number, "tombstones");
+                tombstones::write(
                     &*self.fs,
                     &path,
-                    (manifest.collection, number),
+                    manifest.file(number),
                     run.number(),
-                    run.dead(),
+                    run.tombstones(),
                 )?;
                 listed.insert(run.number(), count);
-                dead_file = Some(number);
+                tombstone_file = Some(number);
             }
             manifest.runs.push(RunEntry {
                 file: run.number(),
                 documents: run.len() as u64,
-                dead: dead_file,
+                tombstones: tombstone_file,
             });
         }
-        manifest.time = self.now(Time(0)).0;
+        manifest.time = self.now(UnixMillis(0)).0;
         let kept = manifest.runs.clone();
         self.replace_manifest(writer, manifest)?;
         listed.retain(|run, _| kept.iter().any(|entry| entry.file == *run));
@@ -215,9 +225,9 @@ impl Engine {
             let new = kept.iter().find(|entry| entry.file == old.file);
             obsolete.extend(new.is_none().then_some((old.file, "run")));
             let replaced = old
-                .dead
-                .filter(|_| new.and_then(|new| new.dead) != old.dead);
-            obsolete.extend(replaced.map(|file| (file, "dead")));
+                .tombstones
+                .filter(|_| new.and_then(|new| new.tombstones) != old.tombstones);
+            obsolete.extend(replaced.map(|file| (file, "tombstones")));
         }
         Ok(obsolete)
     }
@@ -231,18 +241,18 @@ impl Engine {
 }
 
 /// Marks in a new run what died in its source while it was made.
-fn note_late(run: &Run, base: u32, went_in: &RankedBits, dead: &AtomicBits) {
-    for (at, (&live, dead)) in went_in.words().iter().zip(dead.words()).enumerate() {
-        let mut late = live & dead;
+fn mark_late_tombstones(run: &StoredRun, base: u32, went_in: &RankedBits, tombstones: &AtomicBits) {
+    for (at, (&live, tombstones)) in went_in.words().iter().zip(tombstones.words()).enumerate() {
+        let mut late = live & tombstones;
         while late != 0 {
             let place = at * 64 + late.trailing_zeros() as usize;
-            run.dead().set((base + went_in.rank(place)) as usize);
+            run.tombstones().set((base + went_in.rank(place)) as usize);
             late &= late - 1;
         }
     }
 }
 
-fn any_expired(run: &Run, now: Time) -> bool {
+fn any_expired(run: &StoredRun, now: UnixMillis) -> bool {
     run.any_expires() && (0..run.len() as u32).any(|place| run.expires(place) <= now.0)
 }
 
@@ -251,9 +261,13 @@ fn level(documents: usize, fan_out: usize) -> u32 {
     documents.max(1).ilog(fan_out.max(2))
 }
 
-/// Which neighbouring runs are merged next, if any: of one level as many as the fan-out, the smallest first; one that is
-/// half waste, by itself; the cheapest when there are too many.
-fn choose(runs: &[Arc<Run>], fan_out: usize, now: Time) -> Option<std::ops::Range<usize>> {
+/// Chooses the neighbouring runs to merge next: as many of one level as the fan-out, lowest level first; the cheapest stretch if
+/// there are too many runs; or a single run that is half waste.
+fn choose(
+    runs: &[Arc<StoredRun>],
+    fan_out: usize,
+    now: UnixMillis,
+) -> Option<std::ops::Range<usize>> {
     let fan_out = fan_out.max(2);
     let levels: Vec<u32> = runs.iter().map(|run| level(run.len(), fan_out)).collect();
     let mut best: Option<(u32, std::ops::Range<usize>)> = None;
@@ -276,7 +290,7 @@ fn choose(runs: &[Arc<Run>], fan_out: usize, now: Time) -> Option<std::ops::Rang
     if let Some((_, range)) = best {
         return Some(range);
     }
-    if runs.len() > MOST_RUNS {
+    if runs.len() > MAX_RUNS {
         let cost = |start: &usize| {
             runs[*start..*start + fan_out]
                 .iter()
@@ -286,9 +300,9 @@ fn choose(runs: &[Arc<Run>], fan_out: usize, now: Time) -> Option<std::ops::Rang
         let start = (0..=runs.len() - fan_out).min_by_key(cost)?;
         return Some(start..start + fan_out);
     }
-    let wasteful = |run: &Arc<Run>| {
+    let wasteful = |run: &Arc<StoredRun>| {
         let waste = run.waste(now);
-        waste == run.len() || (waste >= FEW_DEAD && waste * 2 > run.len())
+        waste == run.len() || (waste >= MIN_TOMBSTONES && waste * 2 > run.len())
     };
     let at = runs.iter().position(wasteful)?;
     Some(at..at + 1)

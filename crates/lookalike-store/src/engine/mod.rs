@@ -10,110 +10,84 @@ mod payload;
 mod query;
 mod snapshot;
 mod stage;
-mod view;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use crate::error::{Result, StoreError};
-use crate::fs::{Fs, write_all};
+use crate::fs::{FileSystem, write_all};
 use crate::id_hash::IdHasher;
 use crate::log::LogWriter;
-use crate::manifest::{Manifest, ReplaceError};
+use crate::manifest::{CollectionManifest, ReplaceError};
 use crate::run::RunOptions;
-use crate::settings::{CollectionSettings, Keep};
-use crate::time::Time;
+use crate::settings::{CollectionSettings, RetainedParts, StoreTuning};
+use crate::sync::{lock, read_lock, write_lock};
+use crate::time::UnixMillis;
 
-pub(crate) use commit::Request;
-pub use open::Recovery;
+use crate::view::CollectionView;
+pub(crate) use commit::WriteRequest;
+pub use open::RecoveryReport;
 pub(crate) use open::{salvage, settings, verify};
-pub(crate) use payload::Change;
-pub use query::Stats;
-pub(crate) use view::Found;
-use view::View;
+pub(crate) use payload::LogChange;
+pub use query::CollectionStats;
 
-/// How much is kept in memory and how runs are made.
-#[derive(Clone, Copy, Debug)]
-pub struct Tuning {
-    /// Documents in memory, in bytes, before they go to a run.
-    pub memory_bytes: usize,
-    /// The same in documents.
-    pub memory_documents: usize,
-    /// Bytes by which the log grows; a quarter of it is kept for deletes when the disk is full.
-    pub log_step: u64,
-    /// Runs of like size that are merged into one.
-    pub fan_out: usize,
-    /// Runs of no more fingerprints than this make their tables when they are opened.
-    pub small_run: usize,
-    /// Memory for sorting when a run is made, in bytes.
-    pub scratch_bytes: usize,
-}
-
-impl Default for Tuning {
-    fn default() -> Self {
-        Self {
-            memory_bytes: 64 << 20,
-            memory_documents: 1 << 18,
-            log_step: 1 << 20,
-            fan_out: 4,
-            small_run: 1 << 16,
-            scratch_bytes: 256 << 20,
-        }
-    }
-}
-
-/// A file that is written to see whether there is room.
+/// Name of the file that probes for free space.
 const PROBE: &str = "ROOM.new";
 
 /// A collection.
-pub(crate) struct Engine {
-    fs: Arc<dyn Fs>,
+pub(crate) struct CollectionEngine {
+    fs: Arc<dyn FileSystem>,
     folder: PathBuf,
     /// Only the time to live ever changes.
     settings: RwLock<Arc<CollectionSettings>>,
     radius: u32,
-    keep: Keep,
-    tuning: Tuning,
+    keep: RetainedParts,
+    tuning: StoreTuning,
     hasher: IdHasher,
-    view: RwLock<View>,
-    writer: Mutex<Writer>,
-    /// Why writing stopped.
+    view: RwLock<CollectionView>,
+    writer: Mutex<WriterState>,
+    /// Reason why writing stopped.
     stopped: OnceLock<String>,
-    /// The server's time in milliseconds: never goes backwards.
+    /// The latest time reported by a caller, in milliseconds.
     time: AtomicU64,
-    /// Whether the mark of an orderly end is still there.
-    marked: AtomicBool,
-    /// Whether a write or merge found no room, and none was seen since.
+    /// True while the record of a clean shutdown is still on disk.
+    shutdown_recorded: AtomicBool,
+    /// True from a write or merge that found the disk full until a probe finds room.
     disk_full: AtomicBool,
-    /// Whether runs that are being made are given up.
+    /// True once unfinished runs are to be abandoned.
     cancelled: AtomicBool,
 }
 
-/// What only one may change at a time.
+/// State that only the holder of the writer lock changes.
 #[derive(Debug)]
-struct Writer {
+struct WriterState {
     log: LogWriter,
-    manifest: Manifest,
-    /// Of each run the number of dead documents that a file lists.
+    manifest: CollectionManifest,
+    /// Number of tombstones on disk, by run.
     listed: HashMap<u64, usize>,
-    /// Whether the manifest on the medium may be another one: it is written again before anything is changed.
-    unsettled: bool,
-    /// The latest time that the log or the mark of an orderly end says.
-    noted: Time,
+    /// True if a failed replacement left it unknown which manifest is on disk: it is written again before any change.
+    manifest_uncertain: bool,
+    /// The latest time recorded in the log or at a clean shutdown.
+    recorded_time: UnixMillis,
 }
 
-impl fmt::Debug for Engine {
+impl fmt::Debug for CollectionEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine")
+        f.debug_struct("CollectionEngine")
             .field("folder", &self.folder)
             .finish_non_exhaustive()
     }
+}
+
+/// Identity of a new collection, and the key of its hashes of ids.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CollectionSecrets {
+    pub(crate) identity: u64,
+    pub(crate) key: u128,
 }
 
 /// The path of a numbered file.
@@ -121,46 +95,42 @@ pub(crate) fn file_path(folder: &Path, number: u64, kind: &str) -> PathBuf {
     folder.join(format!("{number:08}.{kind}"))
 }
 
-impl Engine {
-    fn view(&self) -> RwLockReadGuard<'_, View> {
-        self.view.read().unwrap_or_else(PoisonError::into_inner)
+impl CollectionEngine {
+    fn view(&self) -> RwLockReadGuard<'_, CollectionView> {
+        read_lock(&self.view)
     }
 
-    fn view_mut(&self) -> RwLockWriteGuard<'_, View> {
-        self.view.write().unwrap_or_else(PoisonError::into_inner)
+    fn view_mut(&self) -> RwLockWriteGuard<'_, CollectionView> {
+        write_lock(&self.view)
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn writer(&self) -> MutexGuard<'_, WriterState> {
+        lock(&self.writer)
     }
 
     /// Settings of the collection.
     pub(crate) fn settings(&self) -> Arc<CollectionSettings> {
-        let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&settings)
+        Arc::clone(&read_lock(&self.settings))
     }
 
     /// Changes how long documents live that are inserted from now on without an end.
     pub(crate) fn set_time_to_live(&self, time_to_live: Option<Duration>) -> Result<()> {
         let mut writer = self.writer();
-        self.ensure_settled(&mut writer)?;
+        self.ensure_manifest_certain(&mut writer)?;
         let mut manifest = writer.manifest.clone();
         manifest.set_time_to_live(time_to_live);
         self.replace_manifest(&mut writer, manifest)?;
         let changed = Arc::new(writer.manifest.settings());
-        *self
-            .settings
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = changed;
+        *write_lock(&self.settings) = changed;
         Ok(())
     }
 
     /// The server's time, which this moves forward.
-    pub(crate) fn now(&self, told: Time) -> Time {
-        Time(self.time.fetch_max(told.0, Ordering::Relaxed).max(told.0))
+    pub(crate) fn now(&self, told: UnixMillis) -> UnixMillis {
+        UnixMillis(self.time.fetch_max(told.0, Ordering::Relaxed).max(told.0))
     }
 
-    /// Why writing stopped, if it did.
+    /// The reason why writing stopped, if it did.
     pub(crate) fn stopped(&self) -> Option<&str> {
         self.stopped.get().map(String::as_str)
     }
@@ -181,37 +151,40 @@ impl Engine {
         file_path(&self.folder, number, kind)
     }
 
-    fn run_options(&self, writer: &Writer, number: u64) -> RunOptions {
+    fn run_options(&self, writer: &WriterState, number: u64) -> RunOptions {
         RunOptions {
-            collection: writer.manifest.collection,
-            number,
+            identity: writer.manifest.file(number),
             radius: self.radius,
             small: self.tuning.small_run,
             scratch: self.tuning.scratch_bytes,
         }
     }
 
-    /// Refuses when writing has stopped, and makes sure that the manifest on the medium is the one that is believed in.
-    fn ensure_settled(&self, writer: &mut Writer) -> Result<()> {
+    /// Refuses if writing has stopped, and rewrites the manifest if it is unknown which one is on disk.
+    fn ensure_manifest_certain(&self, writer: &mut WriterState) -> Result<()> {
         self.ensure_writing()?;
-        if writer.unsettled {
+        if writer.manifest_uncertain {
             let manifest = writer.manifest.clone();
             self.replace_manifest(writer, manifest)?;
         }
         Ok(())
     }
 
-    /// Puts a manifest in the place of the one that stands. When nobody knows which one stands, writing waits until it could
-    /// be written again, or stops if the medium failed.
-    fn replace_manifest(&self, writer: &mut Writer, manifest: Manifest) -> Result<()> {
+    /// Replaces the manifest. If a failure leaves it unknown which manifest is on disk, the next change rewrites it first;
+    /// if the medium itself failed, writing stops.
+    fn replace_manifest(
+        &self,
+        writer: &mut WriterState,
+        manifest: CollectionManifest,
+    ) -> Result<()> {
         match manifest.write(&*self.fs, &self.folder) {
             Ok(()) => {
                 writer.manifest = manifest;
-                writer.unsettled = false;
+                writer.manifest_uncertain = false;
                 Ok(())
             }
-            Err(ReplaceError::Unknown(error)) if error.passes() => {
-                writer.unsettled = true;
+            Err(ReplaceError::Unknown(error)) if error.is_transient() => {
+                writer.manifest_uncertain = true;
                 Err(error)
             }
             Err(ReplaceError::Before(error)) => Err(error),
@@ -219,25 +192,25 @@ impl Engine {
         }
     }
 
-    /// Gives up runs that are being made: nothing is flushed or merged any more.
+    /// Abandons unfinished runs: nothing is flushed or merged any more.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
     }
 
-    /// Whether a write or merge found no room, and none was seen since.
+    /// True from a write or merge that found the disk full until a probe finds room.
     pub(crate) fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
     }
 
-    /// Remembers that there was no room, if that is what failed.
-    fn note_full<T>(&self, result: Result<T>) -> Result<T> {
+    /// Remembers a full disk, if that is the error.
+    fn remember_disk_full<T>(&self, result: Result<T>) -> Result<T> {
         if result.as_ref().is_err_and(StoreError::is_disk_full) {
             self.disk_full.store(true, Ordering::Relaxed);
         }
         result
     }
 
-    /// Looks whether a disk that was full has room again.
+    /// Probes whether a full disk has room again.
     pub(crate) fn probe_room(&self) {
         let path = self.folder.join(PROBE);
         let written = self.fs.create(&path).and_then(|file| {

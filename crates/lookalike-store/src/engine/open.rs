@@ -1,72 +1,73 @@
-//! Opening a collection: manifest, runs, logs, mark of an orderly end, each by strict rules. After an orderly end nothing is
-//! written; after a crash a new log is begun, unless the disk is full: that keeps nobody from reading.
+//! Opening a collection: manifest, runs, logs and clean-shutdown record, each checked strictly. After a clean shutdown nothing
+//! is written. After a crash a new log is started, unless the disk is full: reads work without it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
-use super::payload::{self, Change};
-use super::view::{Frozen, View, find_in_runs};
-use super::{Engine, Tuning, Writer, file_path};
-use crate::dead;
-use crate::document::Document;
+use super::payload::{self, LogChange};
+use super::{CollectionEngine, CollectionSecrets, WriterState, file_path};
+use crate::clean_shutdown::{CLEAN_SHUTDOWN, CleanShutdown};
+use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
-use crate::fs::Fs;
+use crate::fs::FileSystem;
 use crate::id_hash::IdHasher;
-use crate::log::{LogContents, LogHeader, LogWriter, read_log, read_log_header, salvage_log};
-use crate::manifest::{MANIFEST, Manifest, ReplaceError, RunEntry};
-use crate::marker::{MARKER, Marker};
-use crate::memory::Memory;
-use crate::run::Run;
-use crate::settings::CollectionSettings;
-use crate::time::Time;
+use crate::log::{
+    LogContents, LogEnd, LogHeader, LogWriter, read_log, read_log_header, salvage_log,
+};
+use crate::manifest::{CollectionManifest, MANIFEST, RunEntry};
+use crate::memtable::MemTable;
+use crate::run::StoredRun;
+use crate::settings::{CollectionSettings, StoreTuning};
+use crate::time::UnixMillis;
+use crate::tombstones;
+use crate::view::{CollectionView, FrozenMemTable, find_in_runs};
 
-/// What was found when a collection was opened.
+/// Report on the recovery of a collection when it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// Whether it was closed in order.
+pub struct RecoveryReport {
+    /// True if it was shut down cleanly.
     pub clean: bool,
-    /// Groups of writes that were read from logs.
+    /// Groups of writes that were replayed from logs.
     pub groups: u64,
-    /// Bytes at the end of the newest log of a group that was never acknowledged.
+    /// Bytes of an interrupted, never acknowledged group at the end of the newest log.
     pub torn_bytes: u64,
-    /// Files that an interrupted write had left, which were removed.
+    /// Leftover files of interrupted writes, which were removed.
     pub removed: Vec<String>,
 }
 
-impl Engine {
+impl CollectionEngine {
     /// Makes the files of an empty collection in a folder that exists.
     pub(crate) fn create(
-        fs: &dyn Fs,
+        fs: &dyn FileSystem,
         folder: &Path,
         settings: &CollectionSettings,
-        (identity, key): (u64, u128),
-        tuning: &Tuning,
+        secrets: CollectionSecrets,
+        tuning: &StoreTuning,
     ) -> Result<()> {
         settings.check()?;
-        let manifest = Manifest::new(settings, identity, key);
+        let CollectionSecrets { identity, key } = secrets;
+        let manifest = CollectionManifest::new(settings, identity, key);
         let header = LogHeader {
             collection: identity,
             file: 1,
             first: 1,
-            before: (0, 0),
+            before: LogEnd::default(),
             recovered: 0,
         };
         LogWriter::create(fs, &file_path(folder, 1, "log"), header, tuning.log_step)?;
-        manifest.write(fs, folder).map_err(|error| match error {
-            ReplaceError::Before(error) | ReplaceError::Unknown(error) => error,
-        })
+        manifest.write(fs, folder).map_err(StoreError::from)
     }
 
     /// Opens the collection in a folder.
     pub(crate) fn open(
-        fs: Arc<dyn Fs>,
+        fs: Arc<dyn FileSystem>,
         folder: &Path,
         identity: u64,
-        tuning: Tuning,
-    ) -> Result<(Self, Recovery)> {
-        let opened = Opened::read(&*fs, folder, AfterCrash::BeginLog)?;
+        tuning: StoreTuning,
+    ) -> Result<(Self, RecoveryReport)> {
+        let opened = OpenedFiles::read(&*fs, folder, AfterCrash::BeginLog)?;
         check_identity(folder, &opened.manifest, identity)?;
         // A killed process may have left names that are not durable yet: none of what they replaced may go before.
         let synced = fs
@@ -84,7 +85,7 @@ impl Engine {
         };
         let (mut opened, log, unrecovered) = opened.into_writing(&*fs, folder, &tuning)?;
         opened.recovery.removed = removed;
-        let Opened {
+        let OpenedFiles {
             manifest,
             settings,
             hasher,
@@ -103,16 +104,16 @@ impl Engine {
             tuning,
             hasher,
             view: RwLock::new(view),
-            writer: Mutex::new(Writer {
+            writer: Mutex::new(WriterState {
                 log,
                 manifest,
                 listed,
-                unsettled: full || unrecovered,
-                noted: time,
+                manifest_uncertain: full || unrecovered,
+                recorded_time: time,
             }),
             stopped: OnceLock::new(),
             time: AtomicU64::new(time.0),
-            marked: AtomicBool::new(recovery.clean),
+            shutdown_recorded: AtomicBool::new(recovery.clean),
             disk_full: AtomicBool::new(full || unrecovered),
             cancelled: AtomicBool::new(false),
         };
@@ -120,7 +121,7 @@ impl Engine {
     }
 }
 
-/// Where writing goes on after a crash.
+/// The log in which writing continues after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AfterCrash {
     /// In a new log.
@@ -130,64 +131,65 @@ enum AfterCrash {
 }
 
 /// A collection as it was read.
-struct Opened {
-    manifest: Manifest,
+struct OpenedFiles {
+    manifest: CollectionManifest,
     settings: CollectionSettings,
     hasher: IdHasher,
-    view: View,
+    view: CollectionView,
     last: LogContents,
     /// The log before ends ahead of its last frame, and a new log has to begin with a copy of that.
     begins_log: bool,
     listed: HashMap<u64, usize>,
-    recovery: Recovery,
-    time: Time,
+    recovery: RecoveryReport,
+    time: UnixMillis,
 }
 
-impl Opened {
-    fn read(fs: &dyn Fs, folder: &Path, after_crash: AfterCrash) -> Result<Self> {
-        let manifest = Manifest::read(fs, folder)?;
+impl OpenedFiles {
+    fn read(fs: &dyn FileSystem, folder: &Path, after_crash: AfterCrash) -> Result<Self> {
+        let manifest = CollectionManifest::read(fs, folder)?;
         let settings = manifest.settings();
-        let marker = Marker::read(fs, folder)?;
+        let clean_shutdown = CleanShutdown::read(fs, folder)?;
         let hasher = IdHasher::new(manifest.key());
         let (mut runs, mut listed) = (Vec::new(), HashMap::new());
         for entry in &manifest.runs {
             let run = open_run(fs, folder, &manifest, entry)?;
-            listed.insert(entry.file, run.dead().count());
+            listed.insert(entry.file, run.tombstones().count());
             runs.push(Arc::new(run));
         }
-        let view = View {
+        let view = CollectionView {
             runs,
             frozen: Vec::new(),
-            active: Memory::new(settings.radius),
+            active: MemTable::new(settings.radius),
             log: manifest.logs[0],
             changes: 0,
         };
-        let mut replay = Replay {
+        let mut replay = LogReplay {
             view,
             hasher: &hasher,
-            time: Time(manifest.time),
+            time: UnixMillis(manifest.time),
             groups: 0,
             radius: settings.radius,
         };
         let last = replay.logs(fs, folder, &manifest)?;
-        let begins_log =
-            marker.is_none() && after_crash == AfterCrash::BeginLog && last.needs_recovery();
+        let begins_log = clean_shutdown.is_none()
+            && after_crash == AfterCrash::BeginLog
+            && last.needs_recovery();
         if begins_log {
             replay.freeze(&last, manifest.next_file);
         }
         replay.last_frame(folder, &last)?;
-        let Replay {
+        let LogReplay {
             view,
             mut time,
             groups,
             ..
         } = replay;
-        if let Some(marker) = marker {
-            check_marker(folder, &marker, &manifest, &last)?;
-            time = time.max(Time(marker.time));
+        if let Some(clean_shutdown) = clean_shutdown {
+            check_marker(folder, &clean_shutdown, &manifest, &last)?;
+            time = time.max(UnixMillis(clean_shutdown.time));
         }
-        let recovery = Recovery {
-            clean: marker.is_some(),
+        let recovery = RecoveryReport {
+            clean: clean_shutdown.is_some(),
             groups,
             torn_bytes: last.dirty - last.end,
             removed: Vec::new(),
@@ -208,9 +210,9 @@ impl Opened {
     /// Opens the log for writing, or begins a new one, durably; whether the disk was too full for that.
     fn into_writing(
         mut self,
-        fs: &dyn Fs,
+        fs: &dyn FileSystem,
         folder: &Path,
-        tuning: &Tuning,
+        tuning: &StoreTuning,
     ) -> Result<(Self, LogWriter, bool)> {
         let mut full = false;
         if self.begins_log {
@@ -228,9 +230,14 @@ impl Opened {
         Ok((self, log, full))
     }
 
-    /// What a killed process had written is read, but may not be durable yet, and after a sync that failed the system may
+    /// Writes of a killed process can be read, but may not be durable yet, and after a failed sync the system may
     /// believe that it is. That can be true of the last frame only, so a new log begins with a copy of it.
-    fn begin_log(&mut self, fs: &dyn Fs, folder: &Path, tuning: &Tuning) -> Result<LogWriter> {
+    fn begin_log(
+        &mut self,
+        fs: &dyn FileSystem,
+        folder: &Path,
+        tuning: &StoreTuning,
+    ) -> Result<LogWriter> {
         let mut manifest = self.manifest.clone();
         let number = manifest.next_file;
         let LogContents { header, last, .. } = &self.last;
@@ -238,22 +245,23 @@ impl Opened {
             collection: manifest.collection,
             file: number,
             first: self.last.next - u64::from(last.is_some()),
-            before: (header.file, self.last.end_before_last()),
+            before: LogEnd {
+                log: header.file,
+                offset: self.last.end_before_last(),
+            },
             recovered: 0,
         };
         let path = file_path(folder, number, "log");
         let log = LogWriter::recover(fs, &path, header, last.as_ref(), tuning.log_step)?;
         manifest.next_file += 1;
         manifest.logs.push(number);
-        manifest.write(fs, folder).map_err(|error| match error {
-            ReplaceError::Before(error) | ReplaceError::Unknown(error) => error,
-        })?;
+        manifest.write(fs, folder).map_err(StoreError::from)?;
         self.manifest = manifest;
         Ok(log)
     }
 }
 
-fn missing(path: &Path) -> impl FnOnce(StoreError) -> StoreError {
+fn or_missing(path: &Path) -> impl FnOnce(StoreError) -> StoreError {
     move |error| match &error {
         StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             StoreError::Missing {
@@ -265,37 +273,53 @@ fn missing(path: &Path) -> impl FnOnce(StoreError) -> StoreError {
     }
 }
 
-fn open_run(fs: &dyn Fs, folder: &Path, manifest: &Manifest, entry: &RunEntry) -> Result<Run> {
+fn open_run(
+    fs: &dyn FileSystem,
+    folder: &Path,
+    manifest: &CollectionManifest,
+    entry: &RunEntry,
+) -> Result<StoredRun> {
     let path = file_path(folder, entry.file, "run");
-    let identity = (manifest.collection, entry.file);
-    let run = Run::open(fs, &path, identity, manifest.radius).map_err(missing(&path))?;
+    let run = StoredRun::open(fs, &path, manifest.file(entry.file), manifest.radius)
+        .map_err(or_missing(&path))?;
     if run.len() as u64 != entry.documents {
         return Err(StoreError::damaged(
             &path,
             0,
-            "the run has another number of documents than the manifest says",
+            "the number of documents differs from the manifest",
         ));
     }
-    if let Some(number) = entry.dead {
-        let path = file_path(folder, number, "dead");
-        let identity = (manifest.collection, number);
-        dead::read(fs, &path, identity, entry.file, run.dead()).map_err(missing(&path))?;
+    if let Some(number) = entry.tombstones {
+        let path = file_path(folder, number, "tombstones");
+        tombstones::read(
+            fs,
+            &path,
+            manifest.file(number),
+            entry.file,
+            run.tombstones(),
+        )
+        .map_err(or_missing(&path))?;
     }
     Ok(run)
 }
 
 /// Reading logs into memory.
-struct Replay<'a> {
-    view: View,
+struct LogReplay<'a> {
+    view: CollectionView,
     hasher: &'a IdHasher,
-    time: Time,
+    time: UnixMillis,
     groups: u64,
     radius: u32,
 }
 
-impl Replay<'_> {
+impl LogReplay<'_> {
     /// All logs but for the last frame of the newest; what that log holds.
-    fn logs(&mut self, fs: &dyn Fs, folder: &Path, manifest: &Manifest) -> Result<LogContents> {
+    fn logs(
+        &mut self,
+        fs: &dyn FileSystem,
+        folder: &Path,
+        manifest: &CollectionManifest,
+    ) -> Result<LogContents> {
         let (mut before, mut next): (Option<LogContents>, u64) = (None, manifest.frame);
         for (at, &number) in manifest.logs.iter().enumerate() {
             let path = file_path(folder, number, "log");
@@ -303,13 +327,16 @@ impl Replay<'_> {
                 self.freeze(before, number);
             }
             let after = manifest.logs.get(at + 1);
-            let after = after.map(|&after| next_header(fs, folder, manifest, (number, after)));
+            let after = after.map(|&after| next_header(fs, folder, manifest, after, number));
             let after = after.transpose()?;
-            let identity = (manifest.collection, number);
-            let contents = read_log(fs, &path, identity, after.as_ref(), &mut |at, payload| {
-                self.payload(&path, at, payload)
-            });
-            let contents = contents.map_err(missing(&path))?;
+            let contents = read_log(
+                fs,
+                &path,
+                manifest.file(number),
+                after.as_ref(),
+                &mut |at, payload| self.payload(&path, at, payload),
+            );
+            let contents = contents.map_err(or_missing(&path))?;
             if contents.header.first != next {
                 let first = contents.header.first;
                 let what = format!("the log begins with frame {first}, not {next}");
@@ -330,12 +357,16 @@ impl Replay<'_> {
     }
 
     fn freeze(&mut self, before: &LogContents, number: u64) {
-        let memory = std::mem::replace(&mut self.view.active, Memory::new(self.radius));
+        let memtable = std::mem::replace(&mut self.view.active, MemTable::new(self.radius));
         let log = std::mem::replace(&mut self.view.log, number);
         // A last frame that was not read yet is the first of the next log.
         let next = before.next - u64::from(before.last.is_some());
-        let memory = Arc::new(memory);
-        self.view.frozen.push(Frozen { log, next, memory });
+        let memtable = Arc::new(memtable);
+        self.view.frozen.push(FrozenMemTable {
+            log,
+            next,
+            memtable,
+        });
     }
 
     fn payload(&mut self, path: &Path, offset: u64, payload: &[u8]) -> Result<()> {
@@ -344,29 +375,29 @@ impl Replay<'_> {
             StoreError::damaged(
                 path,
                 offset,
-                "a group of an unknown form: was it written by a newer program?",
+                "a group of writes in an unknown format: a newer program may have written it",
             )
         })?;
         self.time = self.time.max(time);
         self.groups += u64::from(!changes.is_empty());
         for change in changes {
             let id = match &change {
-                Change::Insert(document) => &document.id,
-                Change::Delete(id) => id,
+                LogChange::Insert(document) => &document.id,
+                LogChange::Delete(id) => id,
             };
             let hash = self.hasher.hash(id);
             let held = self
                 .view
-                .find_in_memory(id, hash)
+                .find_in_memtables(id, hash)
                 .map(|(location, _)| location);
             let old = match held {
                 Some(location) => Some(location),
                 None => find_in_runs(&self.view.runs, id, hash)?.map(|(location, _)| location),
             };
             if let Some(location) = old {
-                self.view.kill(location);
+                self.view.add_tombstone(location);
             }
-            if let Change::Insert(document) = change {
+            if let LogChange::Insert(document) = change {
                 self.view.active.push(Arc::new(document), self.hasher);
             }
         }
@@ -374,48 +405,50 @@ impl Replay<'_> {
     }
 }
 
-/// The header of the log that follows another one, which says where that one ends.
+/// Reads the header of the log that follows the log `before`: it says where that one ends.
 fn next_header(
-    fs: &dyn Fs,
+    fs: &dyn FileSystem,
     folder: &Path,
-    manifest: &Manifest,
-    (number, after): (u64, u64),
+    manifest: &CollectionManifest,
+    number: u64,
+    before: u64,
 ) -> Result<LogHeader> {
-    let path = file_path(folder, after, "log");
-    let header =
-        read_log_header(fs, &path, (manifest.collection, after)).map_err(missing(&path))?;
-    if header.before.0 == number {
+    let path = file_path(folder, number, "log");
+    let header = read_log_header(fs, &path, manifest.file(number)).map_err(or_missing(&path))?;
+    if header.before.log == before {
         return Ok(header);
     }
     let what = format!(
-        "the log follows log {}, but the manifest says that it follows log {number}",
-        header.before.0
+        "the log follows log {}, but the manifest says that it follows log {before}",
+        header.before.log
     );
     Err(StoreError::damaged(&path, 0, what))
 }
 
 fn check_marker(
     folder: &Path,
-    marker: &Marker,
-    manifest: &Manifest,
+    clean_shutdown: &CleanShutdown,
+    manifest: &CollectionManifest,
     last: &LogContents,
 ) -> Result<()> {
-    if marker.collection != manifest.collection {
+    if clean_shutdown.collection != manifest.collection {
         let (path, what) = (
-            folder.join(MARKER),
-            "the mark of an orderly end of another collection",
+            folder.join(CLEAN_SHUTDOWN),
+            "this clean-shutdown record belongs to another collection",
         );
         return Err(StoreError::Foreign { path, what });
     }
     let found = (last.header.file, last.end, last.next);
-    if found != (marker.log, marker.end, marker.next) || last.dirty != last.end {
+    if found != (clean_shutdown.log, clean_shutdown.end, clean_shutdown.next)
+        || last.dirty != last.end
+    {
         let path = file_path(folder, last.header.file, "log");
         let what = format!(
-            "the collection was closed in order after frame {} at byte {} of log {}, but the log ends here: \
+            "the collection was shut down cleanly after frame {} at byte {} of log {}, but the log ends here: \
              acknowledged writes are missing or damaged",
-            marker.next.saturating_sub(1),
-            marker.end,
-            marker.log
+            clean_shutdown.next.saturating_sub(1),
+            clean_shutdown.end,
+            clean_shutdown.log
         );
         return Err(StoreError::damaged(&path, last.end, what));
     }
@@ -423,7 +456,11 @@ fn check_marker(
 }
 
 /// Removes numbered files that the manifest does not name: an interrupted write left them.
-fn remove_orphans(fs: &dyn Fs, folder: &Path, manifest: &Manifest) -> Vec<String> {
+fn remove_orphans(
+    fs: &dyn FileSystem,
+    folder: &Path,
+    manifest: &CollectionManifest,
+) -> Vec<String> {
     let mut named: BTreeSet<PathBuf> = manifest
         .logs
         .iter()
@@ -431,12 +468,15 @@ fn remove_orphans(fs: &dyn Fs, folder: &Path, manifest: &Manifest) -> Vec<String
         .collect();
     for run in &manifest.runs {
         named.insert(file_path(folder, run.file, "run"));
-        named.extend(run.dead.map(|dead| file_path(folder, dead, "dead")));
+        named.extend(
+            run.tombstones
+                .map(|tombstones| file_path(folder, tombstones, "tombstones")),
+        );
     }
     let ours = |name: &String| {
         let (number, kind) = name.split_once('.').unwrap_or((name, ""));
         let numbered = number.len() >= 8 && number.bytes().all(|byte| byte.is_ascii_digit());
-        (numbered && ["log", "run", "dead"].contains(&kind)) || kind == "new"
+        (numbered && ["log", "run", "tombstones"].contains(&kind)) || kind == "new"
     };
     let names = fs.list(folder).unwrap_or_default().into_iter();
     let orphans = names.filter(|name| ours(name) && !named.contains(&folder.join(name)));
@@ -446,11 +486,11 @@ fn remove_orphans(fs: &dyn Fs, folder: &Path, manifest: &Manifest) -> Vec<String
 }
 
 /// Refuses a folder of another collection than the catalog names.
-fn check_identity(folder: &Path, manifest: &Manifest, identity: u64) -> Result<()> {
+fn check_identity(folder: &Path, manifest: &CollectionManifest, identity: u64) -> Result<()> {
     if manifest.collection == identity {
         return Ok(());
     }
-    let what = "the manifest of another collection than the catalog names";
+    let what = "this manifest belongs to another collection than the catalog says";
     Err(StoreError::Foreign {
         path: folder.join(MANIFEST),
         what,
@@ -458,8 +498,8 @@ fn check_identity(folder: &Path, manifest: &Manifest, identity: u64) -> Result<(
 }
 
 /// Reads every byte of a collection and checks that its parts fit.
-pub(crate) fn verify(fs: &dyn Fs, folder: &Path, identity: u64) -> Result<Recovery> {
-    let opened = Opened::read(fs, folder, AfterCrash::KeepLog)?;
+pub(crate) fn verify(fs: &dyn FileSystem, folder: &Path, identity: u64) -> Result<RecoveryReport> {
+    let opened = OpenedFiles::read(fs, folder, AfterCrash::KeepLog)?;
     check_identity(folder, &opened.manifest, identity)?;
     for run in &opened.view.runs {
         run.verify(&|id| opened.hasher.hash(id))?;
@@ -469,21 +509,20 @@ pub(crate) fn verify(fs: &dyn Fs, folder: &Path, identity: u64) -> Result<Recove
 }
 
 /// No id may live twice.
-fn check_ids(opened: &Opened) -> Result<()> {
+fn check_ids(opened: &OpenedFiles) -> Result<()> {
     let runs = &opened.view.runs;
     for (at, run) in runs.iter().enumerate() {
         run.for_each(&mut |place, bytes| {
-            let outline = crate::document::Outline::read(crate::codec::Decoder::new(bytes));
-            let Some(outline) = outline.filter(|_| !run.dead().get(place as usize)) else {
+            let outline =
+                crate::document::DocumentOutline::read(crate::codec::ByteDecoder::new(bytes));
+            let Some(outline) = outline.filter(|_| !run.tombstones().get(place as usize)) else {
                 return Ok(());
             };
             let hash = opened.hasher.hash(outline.id);
-            let twice = opened.view.find_in_memory(outline.id, hash).is_some()
+            let twice = opened.view.find_in_memtables(outline.id, hash).is_some()
                 || find_in_runs(&runs[at + 1..], outline.id, hash)?.is_some();
             if twice {
-                let what = format!(
-                    "the document in place {place} is there a second time, in a newer part"
-                );
+                let what = format!("the id of document {place} occurs again in newer files");
                 return Err(StoreError::damaged(run.path(), 0, what));
             }
             Ok(())
@@ -493,43 +532,38 @@ fn check_ids(opened: &Opened) -> Result<()> {
 }
 
 /// The settings of a collection that may be damaged otherwise.
-pub(crate) fn settings(fs: &dyn Fs, folder: &Path) -> Result<CollectionSettings> {
-    Manifest::read(fs, folder).map(|manifest| manifest.settings())
+pub(crate) fn settings(fs: &dyn FileSystem, folder: &Path) -> Result<CollectionSettings> {
+    CollectionManifest::read(fs, folder).map(|manifest| manifest.settings())
 }
 
 /// Hands on everything that can be read, as changes in order and the time of them: first the documents of runs,
 /// then what logs say. What cannot be read is returned.
 pub(crate) fn salvage(
-    fs: &dyn Fs,
+    fs: &dyn FileSystem,
     folder: &Path,
-    each: &mut dyn FnMut(Time, Vec<Change<Document>>) -> Result<()>,
+    each: &mut dyn FnMut(UnixMillis, Vec<LogChange<StoredDocument>>) -> Result<()>,
 ) -> Result<Vec<StoreError>> {
-    let manifest = Manifest::read(fs, folder)?;
+    let manifest = CollectionManifest::read(fs, folder)?;
     let mut lost = Vec::new();
     for entry in &manifest.runs {
         let path = file_path(folder, entry.file, "run");
-        let run = match Run::open(
-            fs,
-            &path,
-            (manifest.collection, entry.file),
-            manifest.radius,
-        ) {
+        let run = match StoredRun::open(fs, &path, manifest.file(entry.file), manifest.radius) {
             Ok(run) => run,
             Err(error) => {
-                lost.push(missing(&path)(error));
+                lost.push(or_missing(&path)(error));
                 continue;
             }
         };
-        if let Some(number) = entry.dead {
-            let path = file_path(folder, number, "dead");
-            let identity = (manifest.collection, number);
-            // Without the list some deleted documents come back: that is told, too.
-            lost.extend(dead::read(fs, &path, identity, entry.file, run.dead()).err());
+        if let Some(number) = entry.tombstones {
+            let path = file_path(folder, number, "tombstones");
+            let identity = manifest.file(number);
+            // Without its tombstones some deleted documents come back, so this is reported as a loss.
+            lost.extend(tombstones::read(fs, &path, identity, entry.file, run.tombstones()).err());
         }
         let mut failed = None;
         let damaged = run.salvage(&mut |place, document| {
-            if failed.is_none() && !run.dead().get(place as usize) {
-                failed = each(Time(manifest.time), vec![Change::Insert(document)]).err();
+            if failed.is_none() && !run.tombstones().get(place as usize) {
+                failed = each(UnixMillis(manifest.time), vec![LogChange::Insert(document)]).err();
             }
         });
         lost.extend(damaged);
@@ -539,17 +573,21 @@ pub(crate) fn salvage(
         let path = file_path(folder, number, "log");
         let mut payloads = Vec::new();
         let after = manifest.logs.get(at + 1);
-        let after =
-            after.and_then(|&after| next_header(fs, folder, &manifest, (number, after)).ok());
-        let identity = (manifest.collection, number);
-        let read = salvage_log(fs, &path, identity, after.as_ref(), &mut |payload| {
-            payloads.push(payload::read(payload));
-        });
+        let after = after.and_then(|&after| next_header(fs, folder, &manifest, after, number).ok());
+        let read = salvage_log(
+            fs,
+            &path,
+            manifest.file(number),
+            after.as_ref(),
+            &mut |payload| {
+                payloads.push(payload::read(payload));
+            },
+        );
         match read {
             Ok(gaps) => lost.extend(gaps.into_iter().map(|(from, to)| {
                 StoreError::damaged(&path, from, format!("the {} bytes from here on", to - from))
             })),
-            Err(error) => lost.push(missing(&path)(error)),
+            Err(error) => lost.push(or_missing(&path)(error)),
         }
         for (time, changes) in payloads.into_iter().flatten() {
             each(time, changes)?;

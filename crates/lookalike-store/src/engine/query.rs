@@ -1,58 +1,45 @@
-//! Reading: what is near, what has an id, where paragraphs were seen.
+//! Reads: neighbours of fingerprints, documents by id and by paragraph.
 
 use std::sync::Arc;
 
 use lookalike::Fingerprint;
 
-use super::Engine;
-use super::commit::answer;
-use super::view::{Found, Part, View, find_in_runs, search};
-use crate::answer::{Answer, ParagraphSeen, Verdict};
-use crate::document::Document;
+use super::CollectionEngine;
+use crate::document::StoredDocument;
 use crate::error::{Result, StoreError};
-use crate::run::Run;
-use crate::time::Time;
+use crate::operations::{ParagraphMatches, QueryResult, Verdict};
+use crate::run::StoredRun;
+use crate::settings::check_radius;
+use crate::time::UnixMillis;
+use crate::view::{CollectionView, FoundDocument, NeighbourSearch, ViewPart, find_in_runs, search};
 
-/// A search beyond the radius of the collection would miss documents.
-pub(super) fn check_radius(asked: u32, most: u32) -> Result<()> {
-    if asked > most {
-        return Err(StoreError::Invalid(format!(
-            "radius {asked} is larger than the {most} that the collection was made for"
-        )));
-    }
-    Ok(())
+/// The documents of a moment: runs with their tombstones, and the live documents in memory.
+struct ViewMoment {
+    runs: Vec<(Arc<StoredRun>, Vec<u64>)>,
+    documents: Vec<Arc<StoredDocument>>,
 }
-
-/// Runs with their dead documents, and the live documents in memory.
-type Moment = (Vec<(Arc<Run>, Vec<u64>)>, Vec<Arc<Document>>);
 
 /// Tries without the lock before a read keeps it.
 const TRIES: u32 = 8;
 
-impl Engine {
-    /// What is near a fingerprint.
+impl CollectionEngine {
+    /// Finds the neighbours of a fingerprint.
     pub(crate) fn query(
         &self,
         code: Fingerprint,
         radius: u32,
-        now: Time,
+        now: UnixMillis,
         limit: usize,
-    ) -> Result<Answer> {
+    ) -> Result<QueryResult> {
         check_radius(radius, self.radius)?;
         let now = self.now(now);
         let hits = {
             let view = self.view();
-            let parts: Vec<Part<'_>> = view.parts().collect();
-            search(
-                &parts,
-                code.0,
-                radius,
-                now,
-                limit.saturating_add(1).max(1),
-                &|_| false,
-            )
+            let parts: Vec<ViewPart<'_>> = view.parts().collect();
+            let wanted = NeighbourSearch::beyond(limit, code.0, radius, now);
+            search(&parts, wanted, &|_| false)
         };
-        answer(hits, limit)
+        QueryResult::from_hits(hits, limit)
     }
 
     /// Verdicts alone, all of one moment.
@@ -60,7 +47,7 @@ impl Engine {
         &self,
         codes: &[Fingerprint],
         radius: u32,
-        now: Time,
+        now: UnixMillis,
     ) -> Result<Vec<Verdict>> {
         check_radius(radius, self.radius)?;
         let now = self.now(now);
@@ -70,11 +57,11 @@ impl Engine {
     }
 
     /// The document of an id.
-    pub(crate) fn get(&self, id: &str, now: Time) -> Result<Option<Arc<Document>>> {
+    pub(crate) fn get(&self, id: &str, now: UnixMillis) -> Result<Option<Arc<StoredDocument>>> {
         let (now, hash) = (self.now(now), self.hasher.hash(id));
         for tried in 0.. {
             let view = self.view();
-            if let Some((_, document)) = view.find_in_memory(id, hash) {
+            if let Some((_, document)) = view.find_in_memtables(id, hash) {
                 return Ok(document.is_alive(now).then(|| Arc::clone(document)));
             }
             let (runs, changes) = (view.runs.clone(), view.changes);
@@ -91,15 +78,15 @@ impl Engine {
         Ok(None)
     }
 
-    /// In which documents paragraphs were seen.
+    /// Finds the documents that contain paragraphs.
     pub(crate) fn paragraphs(
         &self,
         paragraphs: &[u64],
-        now: Time,
+        now: UnixMillis,
         limit: usize,
-    ) -> Result<Vec<ParagraphSeen>> {
+    ) -> Result<Vec<ParagraphMatches>> {
         if !self.keep.paragraphs {
-            let what = "this collection keeps no paragraphs: make one that does";
+            let what = "this collection keeps no paragraphs";
             return Err(StoreError::Invalid(what.to_owned()));
         }
         let now = self.now(now);
@@ -109,11 +96,11 @@ impl Engine {
             .collect()
     }
 
-    fn paragraph(&self, paragraph: u64, now: Time, limit: usize) -> Result<ParagraphSeen> {
+    fn paragraph(&self, paragraph: u64, now: UnixMillis, limit: usize) -> Result<ParagraphMatches> {
         let most = limit.saturating_add(1);
         let mut slack = most;
         loop {
-            // Candidates are read without the lock, then judged under it, at one moment.
+            // Candidates are read without the lock, then filtered under it, at one moment.
             let runs = self.view().runs.clone();
             let (mut candidates, mut cut) = (Vec::new(), false);
             for run in &runs {
@@ -127,7 +114,7 @@ impl Engine {
                     !cut
                 })?;
             }
-            let Some(found) = self.judge(&runs, candidates, paragraph, now, most) else {
+            let Some(found) = self.live_candidates(&runs, candidates, paragraph, now, most) else {
                 continue;
             };
             if cut && found.len() < most {
@@ -138,9 +125,9 @@ impl Engine {
             let documents = found
                 .into_iter()
                 .take(limit)
-                .map(|found| Ok(found.brief()?.0));
+                .map(|found| Ok(found.header()?.id));
             let documents = documents.collect::<Result<_>>()?;
-            return Ok(ParagraphSeen {
+            return Ok(ParagraphMatches {
                 paragraph,
                 documents,
                 more,
@@ -149,14 +136,14 @@ impl Engine {
     }
 
     /// The candidates that live, and the documents in memory; `None` when the runs are others by now.
-    fn judge(
+    fn live_candidates(
         &self,
-        runs: &[Arc<Run>],
-        candidates: Vec<(Arc<Run>, u32)>,
+        runs: &[Arc<StoredRun>],
+        candidates: Vec<(Arc<StoredRun>, u32)>,
         paragraph: u64,
-        now: Time,
+        now: UnixMillis,
         most: usize,
-    ) -> Option<Vec<Found>> {
+    ) -> Option<Vec<FoundDocument>> {
         let view = self.view();
         let same = runs.len() == view.runs.len()
             && runs.iter().zip(&view.runs).all(|(a, b)| Arc::ptr_eq(a, b));
@@ -166,15 +153,15 @@ impl Engine {
         let stored = candidates
             .into_iter()
             .filter(|(run, place)| run.is_alive(*place, now));
-        let stored = stored.map(|(run, place)| Found::Stored(run, place));
+        let stored = stored.map(|(run, place)| FoundDocument::InRun(run, place));
         let memories = view.parts().filter_map(|part| match part {
-            Part::Memory(_, memory) => Some(memory),
-            Part::Run(_) => None,
+            ViewPart::MemTable(_, memtable) => Some(memtable),
+            ViewPart::Run(_) => None,
         });
-        let held = memories.flat_map(|memory| {
-            let slots = memory.with_paragraph(paragraph).iter();
-            let live = slots.filter(|&&slot| memory.is_alive(slot, now));
-            live.map(|&slot| Found::Document(Arc::clone(memory.document(slot))))
+        let held = memories.flat_map(|memtable| {
+            let slots = memtable.with_paragraph(paragraph).iter();
+            let live = slots.filter(|&&slot| memtable.is_alive(slot, now));
+            live.map(|&slot| FoundDocument::InMemory(Arc::clone(memtable.document(slot))))
         });
         Some(stored.chain(held).take(most).collect())
     }
@@ -182,18 +169,18 @@ impl Engine {
     /// Visits all documents of one moment, from the one inserted first to the one inserted last.
     pub(crate) fn for_each(
         &self,
-        now: Time,
-        each: &mut dyn FnMut(Document) -> Result<()>,
+        now: UnixMillis,
+        each: &mut dyn FnMut(StoredDocument) -> Result<()>,
     ) -> Result<()> {
         let now = self.now(now);
-        let (runs, documents) = self.moment(now);
-        for (run, dead) in runs {
+        let ViewMoment { runs, documents } = self.moment(now);
+        for (run, tombstones) in runs {
             run.for_each(&mut |place, bytes| {
-                let gone = dead[place as usize / 64] >> (place % 64) & 1 == 1;
+                let gone = tombstones[place as usize / 64] >> (place % 64) & 1 == 1;
                 if gone || run.expires(place) <= now.0 {
                     return Ok(());
                 }
-                let document = Document::decode(&mut crate::codec::Decoder::new(bytes));
+                let document = StoredDocument::decode(&mut crate::codec::ByteDecoder::new(bytes));
                 each(document.ok_or_else(|| {
                     StoreError::damaged(run.path(), 0, "a document cannot be read")
                 })?)
@@ -201,44 +188,52 @@ impl Engine {
         }
         documents
             .into_iter()
-            .try_for_each(|document| each(Document::clone(&document)))
+            .try_for_each(|document| each(StoredDocument::clone(&document)))
     }
 
-    fn moment(&self, now: Time) -> Moment {
+    fn moment(&self, now: UnixMillis) -> ViewMoment {
         let view = self.view();
         let runs = view
             .runs
             .iter()
-            .map(|run| (Arc::clone(run), run.dead().words()));
+            .map(|run| (Arc::clone(run), run.tombstones().words()));
         let memories = view.parts().filter_map(|part| match part {
-            Part::Memory(_, memory) => Some(memory),
-            Part::Run(_) => None,
+            ViewPart::MemTable(_, memtable) => Some(memtable),
+            ViewPart::Run(_) => None,
         });
-        let documents = memories.flat_map(|memory| {
-            let live = (0..memory.len() as u32).filter(move |&slot| memory.is_alive(slot, now));
-            live.map(|slot| Arc::clone(memory.document(slot)))
+        let documents = memories.flat_map(|memtable| {
+            let live = (0..memtable.len() as u32).filter(move |&slot| memtable.is_alive(slot, now));
+            live.map(|slot| Arc::clone(memtable.document(slot)))
         });
-        (runs.collect(), documents.collect())
+        ViewMoment {
+            runs: runs.collect(),
+            documents: documents.collect(),
+        }
     }
 
-    /// What the collection takes.
-    pub(crate) fn stats(&self) -> Stats {
+    /// Statistics of documents, files and memory.
+    pub(crate) fn stats(&self) -> CollectionStats {
         let writer = self.writer();
-        let logs = (writer.manifest.logs.len(), writer.log.bytes());
+        let (logs, log_bytes) = (writer.manifest.logs.len(), writer.log.bytes());
         drop(writer);
-        Stats::of(&self.view(), logs, self.now(Time(0)))
+        CollectionStats {
+            logs,
+            log_bytes,
+            time: self.now(UnixMillis(0)),
+            ..CollectionStats::of(&self.view())
+        }
     }
 }
 
-/// What a collection takes.
+/// Statistics of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stats {
+pub struct CollectionStats {
     /// Documents that are neither deleted nor replaced; expired ones count until they are dropped.
     pub documents: u64,
     /// Of these in memory.
     pub in_memory: u64,
     /// Documents of runs that are deleted or replaced and still take space.
-    pub dead: u64,
+    pub tombstones: u64,
     /// Documents of each run, from the oldest to the newest.
     pub runs: Vec<u64>,
     /// Bytes of tables and lists of runs in memory.
@@ -250,30 +245,31 @@ pub struct Stats {
     /// Bytes in the one that is written.
     pub log_bytes: u64,
     /// The server's time.
-    pub time: Time,
+    pub time: UnixMillis,
 }
 
-impl Stats {
-    fn of(view: &View, (logs, log_bytes): (usize, u64), time: Time) -> Self {
-        let dead: usize = view.runs.iter().map(|run| run.dead().count()).sum();
+impl CollectionStats {
+    /// Statistics of a view, without logs and time.
+    fn of(view: &CollectionView) -> Self {
+        let tombstones: usize = view.runs.iter().map(|run| run.tombstones().count()).sum();
         let stored: usize = view.runs.iter().map(|run| run.len()).sum();
         let (mut in_memory, mut memory_bytes) = (0, 0);
         for part in view.parts() {
-            if let Part::Memory(_, memory) = part {
-                in_memory += memory.len() - memory.dead().count();
-                memory_bytes += memory.bytes();
+            if let ViewPart::MemTable(_, memtable) = part {
+                in_memory += memtable.len() - memtable.tombstones().count();
+                memory_bytes += memtable.bytes();
             }
         }
         Self {
-            documents: (stored - dead + in_memory) as u64,
+            documents: (stored - tombstones + in_memory) as u64,
             in_memory: in_memory as u64,
-            dead: dead as u64,
+            tombstones: tombstones as u64,
             runs: view.runs.iter().map(|run| run.len() as u64).collect(),
             run_bytes: view.runs.iter().map(|run| run.resident() as u64).sum(),
             memory_bytes: memory_bytes as u64,
-            logs,
-            log_bytes,
-            time,
+            logs: 0,
+            log_bytes: 0,
+            time: UnixMillis(0),
         }
     }
 }

@@ -2,22 +2,24 @@
 
 use std::path::Path;
 
-use super::{Engine, file_path};
+use super::{CollectionEngine, file_path};
+use crate::clean_shutdown::CleanShutdown;
 use crate::error::{Result, StoreError};
+use crate::file_copy::{copy_file, link_or_copy};
 use crate::fs::{read_exact, write_all};
-use crate::maintenance::{copy, link_or_copy};
-use crate::manifest::ReplaceError;
-use crate::marker::Marker;
-use crate::time::Time;
+use crate::time::UnixMillis;
 
-impl Engine {
+impl CollectionEngine {
     /// Writes all that is durable now into a folder that is empty. Writers wait, readers do not.
     pub(crate) fn snapshot(&self, target: &Path) -> Result<()> {
         let mut writer = self.writer();
-        self.ensure_settled(&mut writer)?;
+        self.ensure_manifest_certain(&mut writer)?;
         let (fs, manifest) = (&*self.fs, &writer.manifest);
         for run in &manifest.runs {
-            let files = [Some((run.file, "run")), run.dead.map(|dead| (dead, "dead"))];
+            let files = [
+                Some((run.file, "run")),
+                run.tombstones.map(|file| (file, "tombstones")),
+            ];
             for (number, kind) in files.into_iter().flatten() {
                 link_or_copy(
                     fs,
@@ -38,19 +40,17 @@ impl Engine {
                 write_all(&*file, &bytes, 0).map_err(failed)?;
                 file.sync().map_err(failed)?;
             } else {
-                copy(fs, &from, &to)?;
+                copy_file(fs, &from, &to)?;
             }
         }
-        let marker = Marker {
+        let clean_shutdown = CleanShutdown {
             collection: manifest.collection,
             log: writer.log.file(),
             end: writer.log.end(),
             next: writer.log.next(),
-            time: self.now(Time(0)).0,
+            time: self.now(UnixMillis(0)).0,
         };
-        marker.write(fs, target)?;
-        manifest.write(fs, target).map_err(|error| match error {
-            ReplaceError::Before(error) | ReplaceError::Unknown(error) => error,
-        })
+        clean_shutdown.write(fs, target)?;
+        manifest.write(fs, target).map_err(StoreError::from)
     }
 }

@@ -3,58 +3,58 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::document::Document;
+use crate::document::StoredDocument;
 use crate::id_hash::IdHasher;
-use crate::memory::Memory;
+use crate::memtable::MemTable;
 
-use super::payload::Change;
-use super::view::Location;
+use super::payload::LogChange;
+use crate::view::DocumentLocation;
 
 /// The part number of documents of the stage.
 pub(crate) const STAGE: u64 = u64::MAX;
 
 /// A change, and the document that it puts an end to.
 #[derive(Clone, Debug)]
-pub(crate) struct Staged {
-    pub(crate) change: Change<Arc<Document>>,
-    pub(crate) old: Option<Location>,
+pub(crate) struct StagedChange {
+    pub(crate) change: LogChange<Arc<StoredDocument>>,
+    pub(crate) old: Option<DocumentLocation>,
 }
 
 /// The changes so far.
 #[derive(Debug)]
-pub(crate) struct Stage {
-    pub(crate) memory: Memory,
-    pub(crate) changes: Vec<Staged>,
+pub(crate) struct WriteStage {
+    pub(crate) memtable: MemTable,
+    pub(crate) changes: Vec<StagedChange>,
     /// Documents outside of the stage that are gone.
-    gone: HashSet<Location>,
+    gone: HashSet<DocumentLocation>,
     radius: u32,
 }
 
-impl Stage {
+impl WriteStage {
     pub(crate) fn new(radius: u32) -> Self {
         Self {
-            memory: Memory::new(radius),
+            memtable: MemTable::new(radius),
             changes: Vec::new(),
             gone: HashSet::new(),
             radius,
         }
     }
 
-    /// Whether a document is hidden by the stage.
-    pub(crate) fn is_gone(&self, location: Location) -> bool {
+    /// Tells whether the stage hides a document.
+    pub(crate) fn is_gone(&self, location: DocumentLocation) -> bool {
         self.gone.contains(&location)
     }
 
-    pub(crate) fn push(&mut self, staged: Staged, hasher: &IdHasher) {
+    pub(crate) fn push(&mut self, staged: StagedChange, hasher: &IdHasher) {
         match staged.old {
-            Some(Location { part: STAGE, place }) => self.memory.remove(place),
+            Some(DocumentLocation { part: STAGE, place }) => self.memtable.remove(place),
             Some(location) => {
                 self.gone.insert(location);
             }
             None => {}
         }
-        if let Change::Insert(document) = &staged.change {
-            self.memory.push(Arc::clone(document), hasher);
+        if let LogChange::Insert(document) = &staged.change {
+            self.memtable.push(Arc::clone(document), hasher);
         }
         self.changes.push(staged);
     }

@@ -1,10 +1,11 @@
-//! All access to files, behind a small trait: the real file system, and a simulated one that loses power.
+//! All access to files, behind a small trait: the real file system and, with the feature `simulation`, one that loses power.
 //!
-//! The store relies on no more than this: a file's bytes are durable after [`File::sync`]; a name (new, renamed,
-//! removed) is durable after [`Fs::sync_dir`] of its folder; [`Fs::rename`] replaces in one step. Whatever was not
+//! The store relies on no more than this: a file's bytes are durable after [`FileHandle::sync`]; a name (new, renamed,
+//! removed) is durable after [`FileSystem::sync_dir`] of its folder; [`FileSystem::rename`] replaces in one step. Whatever was not
 //! synced may be there, be missing, or be there in part, in any combination.
 
 mod real;
+#[cfg(any(test, feature = "simulation"))]
 mod simulated;
 
 use std::fmt;
@@ -12,21 +13,22 @@ use std::io;
 use std::path::Path;
 
 pub use real::RealFs;
-pub use simulated::{Crash, Fault, Lie, SimulatedFs};
+#[cfg(any(test, feature = "simulation"))]
+pub use simulated::{CrashPoint, IgnoredSync, InjectedFault, SimulatedFs};
 
 /// A file system.
-pub trait Fs: Send + Sync + fmt::Debug {
+pub trait FileSystem: Send + Sync + fmt::Debug {
     /// A new, empty file to write and read; one of that name is removed first.
     ///
     /// # Errors
     /// Those of the system.
-    fn create(&self, path: &Path) -> io::Result<Box<dyn File>>;
+    fn create(&self, path: &Path) -> io::Result<Box<dyn FileHandle>>;
 
     /// An existing file to read and, when `write`, to overwrite and extend.
     ///
     /// # Errors
     /// Those of the system.
-    fn open(&self, path: &Path, write: bool) -> io::Result<Box<dyn File>>;
+    fn open(&self, path: &Path, write: bool) -> io::Result<Box<dyn FileHandle>>;
 
     /// Gives a file a new name, in the place of any file that has it.
     ///
@@ -75,18 +77,18 @@ pub trait Fs: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`LockError::Held`] with what the holder wrote.
-    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Lock>, LockError>;
+    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn FileLock>, LockError>;
 
     /// Takes the lock together with others that only read, and writes nothing: the medium may be one that cannot be
     /// written. Without the file there is nothing to lock.
     ///
     /// # Errors
     /// [`LockError::Held`] with what the holder wrote.
-    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn Lock>, LockError>;
+    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn FileLock>, LockError>;
 }
 
 /// An open file.
-pub trait File: Send + Sync + fmt::Debug {
+pub trait FileHandle: Send + Sync + fmt::Debug {
     /// Reads some bytes at an offset; none at the end.
     ///
     /// # Errors
@@ -113,14 +115,14 @@ pub trait File: Send + Sync + fmt::Debug {
 }
 
 /// A lock that is held.
-pub trait Lock: Send + Sync + fmt::Debug {}
+pub trait FileLock: Send + Sync + fmt::Debug {}
 
-/// Why a lock could not be taken.
+/// Failure to take a lock.
 #[derive(Debug)]
 pub enum LockError {
     /// Somebody has it.
     Held {
-        /// What the holder wrote.
+        /// Text that the holder wrote.
         holder: String,
     },
     /// The file could not be opened.
@@ -131,7 +133,11 @@ pub enum LockError {
 ///
 /// # Errors
 /// [`io::ErrorKind::UnexpectedEof`] when the file ends before.
-pub(crate) fn read_exact(file: &dyn File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+pub(crate) fn read_exact(
+    file: &dyn FileHandle,
+    mut bytes: &mut [u8],
+    mut offset: u64,
+) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.read_at(bytes, offset) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -150,7 +156,11 @@ pub(crate) fn read_exact(file: &dyn File, mut bytes: &mut [u8], mut offset: u64)
 ///
 /// # Errors
 /// Those of the file; some of the bytes may have been written.
-pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+pub(crate) fn write_all(
+    file: &dyn FileHandle,
+    mut bytes: &[u8],
+    mut offset: u64,
+) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -169,7 +179,7 @@ pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> i
 ///
 /// # Errors
 /// Those of the system.
-pub(crate) fn read_whole(fs: &dyn Fs, path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read_whole(fs: &dyn FileSystem, path: &Path) -> io::Result<Vec<u8>> {
     let file = fs.open(path, false)?;
     let mut bytes = vec![0; file.length()? as usize];
     read_exact(&*file, &mut bytes, 0)?;

@@ -8,10 +8,11 @@ use std::fs::{self, DirBuilder, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use super::{File, Fs, Lock, LockError};
+use super::{FileHandle, FileLock, FileSystem, LockError};
 use crate::error::is_out_of_files;
+use crate::sync::lock;
 
 /// Open files that are given up one by one when there are no more to be had.
 const RESERVE: usize = 16;
@@ -25,17 +26,13 @@ pub struct RealFs {
     reserve: Mutex<Vec<fs::File>>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl RealFs {
     /// Opens something, with a file of the reserve when there are no others.
     fn open_with<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
         loop {
             match open() {
                 Err(error) if is_out_of_files(&error) => {
-                    let mut reserve = locked(&self.reserve);
+                    let mut reserve = lock(&self.reserve);
                     if reserve.pop().is_none() {
                         return Err(error);
                     }
@@ -54,7 +51,7 @@ impl RealFs {
     }
 
     fn fill_reserve(&self) {
-        let mut reserve = locked(&self.reserve);
+        let mut reserve = lock(&self.reserve);
         while reserve.len() < RESERVE {
             match fs::File::open(NOTHING) {
                 Ok(file) => reserve.push(file),
@@ -64,12 +61,12 @@ impl RealFs {
     }
 
     fn forget_folder(&self, path: &Path) {
-        locked(&self.folders).remove(path);
+        lock(&self.folders).remove(path);
     }
 }
 
-impl Fs for RealFs {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
+impl FileSystem for RealFs {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn FileHandle>> {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -79,7 +76,7 @@ impl Fs for RealFs {
         Ok(Box::new(self.open_with(|| options.open(path))?))
     }
 
-    fn open(&self, path: &Path, write: bool) -> io::Result<Box<dyn File>> {
+    fn open(&self, path: &Path, write: bool) -> io::Result<Box<dyn FileHandle>> {
         let mut options = OpenOptions::new();
         options.read(true).write(write);
         Ok(Box::new(self.open_with(|| options.open(path))?))
@@ -113,12 +110,12 @@ impl Fs for RealFs {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        let known = locked(&self.folders).get(path).cloned();
+        let known = lock(&self.folders).get(path).cloned();
         let folder = match known {
             Some(folder) => folder,
             None => {
                 let folder = Arc::new(self.open_with(|| fs::File::open(path))?);
-                locked(&self.folders).insert(path.to_owned(), Arc::clone(&folder));
+                lock(&self.folders).insert(path.to_owned(), Arc::clone(&folder));
                 folder
             }
         };
@@ -135,7 +132,7 @@ impl Fs for RealFs {
         Ok(names)
     }
 
-    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Lock>, LockError> {
+    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn FileLock>, LockError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(LockError::Io)?;
@@ -149,10 +146,10 @@ impl Fs for RealFs {
         Ok(Box::new(file))
     }
 
-    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn Lock>, LockError> {
+    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn FileLock>, LockError> {
         let mut file = match fs::File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Box::new(Unlocked));
+                return Ok(Box::new(NoLockFile));
             }
             opened => opened.map_err(LockError::Io)?,
         };
@@ -164,9 +161,9 @@ impl Fs for RealFs {
 /// Takes a lock, or says who has it.
 fn ensure_free(
     file: &mut fs::File,
-    lock: impl Fn(&fs::File) -> Result<(), TryLockError>,
+    take: impl Fn(&fs::File) -> Result<(), TryLockError>,
 ) -> Result<(), LockError> {
-    match lock(file) {
+    match take(file) {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
@@ -179,11 +176,11 @@ fn ensure_free(
 
 /// The lock of a file that is not there.
 #[derive(Debug)]
-struct Unlocked;
+struct NoLockFile;
 
-impl Lock for Unlocked {}
+impl FileLock for NoLockFile {}
 
-impl File for fs::File {
+impl FileHandle for fs::File {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         std::os::unix::fs::FileExt::read_at(self, bytes, offset)
     }
@@ -201,4 +198,4 @@ impl File for fs::File {
     }
 }
 
-impl Lock for fs::File {}
+impl FileLock for fs::File {}

@@ -6,17 +6,20 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{File, Fs, Lock, LockError};
+use lookalike::hash::splitmix64;
+
+use super::{FileHandle, FileLock, FileSystem, LockError};
+use crate::sync::lock;
 
 const SECTOR: usize = 512;
 /// Of so many sectors that are being written when the power fails, one has garbage in it.
 const GARBAGE: usize = 6;
 
-/// What goes wrong at a call.
+/// A fault that is injected into a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The call fails with an input or output error; the medium goes on afterwards.
     Io,
     /// Every call that needs room fails, from this one on until [`SimulatedFs::heal`].
@@ -31,71 +34,71 @@ pub enum Fault {
     PowerCut,
 }
 
-/// What a medium only says it does.
+/// A kind of sync that a lying medium acknowledges and does not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
-    /// Making bytes durable.
+pub enum IgnoredSync {
+    /// Sync of the bytes of files.
     Sync,
-    /// Making names durable.
+    /// Sync of the names in a directory.
     SyncDir,
 }
 
 /// The state of the medium just before a call, for cutting the power there.
 #[derive(Clone, Debug)]
-pub struct Crash {
-    /// What [`SimulatedFs::mark`] said last.
+pub struct CrashPoint {
+    /// The last mark of [`SimulatedFs::mark`].
     pub mark: u64,
-    state: State,
+    state: MediumState,
 }
 
 /// A simulated file system; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct SimulatedFs(Arc<Mutex<Machine>>);
+pub struct SimulatedFs(Arc<Mutex<SimulatedMachine>>);
 
 #[derive(Debug, Default)]
-struct Machine {
-    state: State,
+struct SimulatedMachine {
+    state: MediumState,
     calls: u64,
-    fault: Option<(u64, Fault)>,
+    fault: Option<(u64, InjectedFault)>,
     full: bool,
     out_of_files: bool,
     cut: bool,
     failed: bool,
-    lie: Option<Lie>,
+    lie: Option<IgnoredSync>,
     mark: u64,
-    recorded: Option<Vec<Crash>>,
+    recorded: Option<Vec<CrashPoint>>,
     locks: Vec<(PathBuf, String)>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
-    inodes: Vec<Inode>,
-    folders: BTreeMap<PathBuf, Folder>,
+struct MediumState {
+    inodes: Vec<SimulatedInode>,
+    folders: BTreeMap<PathBuf, SimulatedFolder>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Inode {
+struct SimulatedInode {
     durable: Arc<Vec<u8>>,
     current: Arc<Vec<u8>>,
     unsynced: Vec<(usize, Arc<[u8]>)>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Folder {
+struct SimulatedFolder {
     durable: BTreeMap<String, usize>,
     current: BTreeMap<String, usize>,
-    unsynced: Vec<Naming>,
+    unsynced: Vec<NameChange>,
 }
 
 #[derive(Clone, Debug)]
-enum Naming {
+enum NameChange {
     Set(String, usize),
     Unset(String, usize),
     Move(String, String, usize),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Call {
+enum FsCall {
     Read,
     /// Takes a file.
     Open,
@@ -107,21 +110,17 @@ enum Call {
     Remove,
 }
 
-/// A small generator of even numbers in the sense of chance: SplitMix64.
+/// Decides the outcome of a power cut, from its seed.
 #[derive(Clone, Copy, Debug)]
-struct Dice(u64);
+struct CutRng(u64);
 
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+impl CutRng {
+    fn next_u64(&mut self) -> u64 {
+        splitmix64(&mut self.0)
     }
 
     fn below(&mut self, end: usize) -> usize {
-        (self.roll() % end.max(1) as u64) as usize
+        (self.next_u64() % end.max(1) as u64) as usize
     }
 }
 
@@ -132,25 +131,25 @@ impl SimulatedFs {
         fs.machine()
             .state
             .folders
-            .insert(PathBuf::from("/"), Folder::default());
+            .insert(PathBuf::from("/"), SimulatedFolder::default());
         fs
     }
 
-    fn machine(&self) -> MutexGuard<'_, Machine> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn machine(&self) -> MutexGuard<'_, SimulatedMachine> {
+        lock(&self.0)
     }
 
-    /// How many calls were made.
+    /// Number of calls so far.
     pub fn calls(&self) -> u64 {
         self.machine().calls
     }
 
     /// Lets the call of this number (the first is 0) fail.
-    pub fn fail_at(&self, call: u64, fault: Fault) {
+    pub fn fail_at(&self, call: u64, fault: InjectedFault) {
         self.machine().fault = Some((call, fault));
     }
 
-    /// Whether the fault has happened.
+    /// True once the fault has happened.
     pub fn failed(&self) -> bool {
         self.machine().failed
     }
@@ -168,8 +167,8 @@ impl SimulatedFs {
         self.machine().full = true;
     }
 
-    /// From now on the medium lies, like a store that forgets to ask.
-    pub fn lie(&self, lie: Option<Lie>) {
+    /// Makes the medium acknowledge syncs of one kind without doing them, like a store that forgets to ask.
+    pub fn lie(&self, lie: Option<IgnoredSync>) {
         self.machine().lie = lie;
     }
 
@@ -184,10 +183,10 @@ impl SimulatedFs {
     }
 
     /// The states kept so far, and one of now; keeps no more.
-    pub fn recorded(&self) -> Vec<Crash> {
+    pub fn recorded(&self) -> Vec<CrashPoint> {
         let mut machine = self.machine();
         let mut recorded = machine.recorded.take().unwrap_or_default();
-        recorded.push(Crash {
+        recorded.push(CrashPoint {
             mark: machine.mark,
             state: machine.state.clone(),
         });
@@ -202,7 +201,10 @@ impl SimulatedFs {
     /// The medium as it stands, everything on it durable: for tests that damage it.
     pub fn copy(&self) -> Self {
         let mut state = self.machine().state.clone();
-        state.inodes.iter_mut().for_each(Inode::settle);
+        state
+            .inodes
+            .iter_mut()
+            .for_each(SimulatedInode::make_durable);
         for folder in state.folders.values_mut() {
             folder.durable = folder.current.clone();
             folder.unsynced.clear();
@@ -210,10 +212,10 @@ impl SimulatedFs {
         Self::of(state)
     }
 
-    fn of(state: State) -> Self {
-        Self(Arc::new(Mutex::new(Machine {
+    fn of(state: MediumState) -> Self {
+        Self(Arc::new(Mutex::new(SimulatedMachine {
             state,
-            ..Machine::default()
+            ..SimulatedMachine::default()
         })))
     }
 
@@ -237,7 +239,7 @@ impl SimulatedFs {
             return;
         };
         let state = &mut machine.state;
-        let inode = Inode::of(Arc::new(bytes.clone().unwrap_or_default()));
+        let inode = SimulatedInode::of(Arc::new(bytes.clone().unwrap_or_default()));
         if let Some(folder) = state.folders.get_mut(folder) {
             match bytes {
                 Some(_) => {
@@ -255,7 +257,7 @@ impl SimulatedFs {
     }
 }
 
-impl Crash {
+impl CrashPoint {
     /// The medium when only the process was killed here: all that it wrote is there, but not durable.
     pub fn kill(&self) -> SimulatedFs {
         SimulatedFs::of(self.state.clone())
@@ -271,7 +273,7 @@ fn split(path: &Path) -> Option<(&Path, &str)> {
     Some((path.parent()?, path.file_name()?.to_str()?))
 }
 
-impl Inode {
+impl SimulatedInode {
     fn of(bytes: Arc<Vec<u8>>) -> Self {
         Self {
             durable: Arc::clone(&bytes),
@@ -280,7 +282,7 @@ impl Inode {
         }
     }
 
-    fn settle(&mut self) {
+    fn make_durable(&mut self) {
         self.durable = Arc::clone(&self.current);
         self.unsynced.clear();
     }
@@ -294,26 +296,26 @@ impl Inode {
         self.unsynced.push((offset, bytes.into()));
     }
 
-    fn cut(self, dice: &mut Dice) -> Self {
+    fn cut(self, rng: &mut CutRng) -> Self {
         if self.unsynced.is_empty() {
             return Self::of(self.durable);
         }
         // One cut in eight keeps everything, one nothing: the plain cases are often where it hurts.
-        let mood = dice.below(8);
+        let mood = rng.below(8);
         let mut bytes = self.durable.to_vec();
         for (offset, written) in &self.unsynced {
             let mut at = 0;
             while at < written.len() {
                 let end = (SECTOR - (offset + at) % SECTOR + at).min(written.len());
-                if mood > 1 && dice.below(GARBAGE) == 0 {
-                    spoil(&mut bytes, offset + at, dice);
+                if mood > 1 && rng.below(GARBAGE) == 0 {
+                    spoil(&mut bytes, offset + at, rng);
                     at = end;
                     continue;
                 }
-                let kept = match (mood, dice.below(5)) {
+                let kept = match (mood, rng.below(5)) {
                     (0, _) => end - at,
                     (1, _) | (_, 0 | 1) => 0,
-                    (_, 2) => dice.below(end - at + 1),
+                    (_, 2) => rng.below(end - at + 1),
                     _ => end - at,
                 };
                 if kept > 0 {
@@ -327,8 +329,8 @@ impl Inode {
             }
         }
         // The length may have been written without what is behind it.
-        if mood > 1 && dice.below(4) == 0 && self.current.len() > bytes.len() {
-            let length = bytes.len() + dice.below(self.current.len() - bytes.len() + 1);
+        if mood > 1 && rng.below(4) == 0 && self.current.len() > bytes.len() {
+            let length = bytes.len() + rng.below(self.current.len() - bytes.len() + 1);
             bytes.resize(length, 0);
         }
         Self::of(Arc::new(bytes))
@@ -336,28 +338,28 @@ impl Inode {
 }
 
 /// Puts anything into the sector of a byte: also what was durable there is lost.
-fn spoil(bytes: &mut Vec<u8>, at: usize, dice: &mut Dice) {
+fn spoil(bytes: &mut Vec<u8>, at: usize, rng: &mut CutRng) {
     let start = at / SECTOR * SECTOR;
     if bytes.len() < start + SECTOR {
         bytes.resize(start + SECTOR, 0);
     }
     for word in bytes[start..start + SECTOR].chunks_exact_mut(8) {
-        word.copy_from_slice(&dice.roll().to_le_bytes());
+        word.copy_from_slice(&rng.next_u64().to_le_bytes());
     }
 }
 
-impl Folder {
-    fn apply(names: &mut BTreeMap<String, usize>, naming: &Naming) {
+impl SimulatedFolder {
+    fn apply(names: &mut BTreeMap<String, usize>, naming: &NameChange) {
         match naming {
-            Naming::Set(name, inode) => {
+            NameChange::Set(name, inode) => {
                 names.insert(name.clone(), *inode);
             }
-            Naming::Unset(name, inode) => {
+            NameChange::Unset(name, inode) => {
                 if names.get(name) == Some(inode) {
                     names.remove(name);
                 }
             }
-            Naming::Move(from, to, inode) => {
+            NameChange::Move(from, to, inode) => {
                 if names.get(from) == Some(inode) {
                     names.remove(from);
                 }
@@ -366,16 +368,16 @@ impl Folder {
         }
     }
 
-    fn name(&mut self, naming: Naming) {
+    fn name(&mut self, naming: NameChange) {
         Self::apply(&mut self.current, &naming);
         self.unsynced.push(naming);
     }
 
-    fn cut(self, dice: &mut Dice) -> Self {
+    fn cut(self, rng: &mut CutRng) -> Self {
         let mut names = self.durable;
-        let mood = dice.below(6);
+        let mood = rng.below(6);
         for naming in &self.unsynced {
-            if mood == 0 || (mood > 1 && dice.below(2) == 0) {
+            if mood == 0 || (mood > 1 && rng.below(2) == 0) {
                 Self::apply(&mut names, naming);
             }
         }
@@ -387,16 +389,16 @@ impl Folder {
     }
 }
 
-impl State {
+impl MediumState {
     fn cut(self, seed: u64) -> SimulatedFs {
-        let mut dice = Dice(seed);
-        let inodes = self.inodes.into_iter().map(|inode| inode.cut(&mut dice));
+        let mut rng = CutRng(seed);
+        let inodes = self.inodes.into_iter().map(|inode| inode.cut(&mut rng));
         let inodes = inodes.collect();
         let folders = self.folders.into_iter();
         let folders = folders
-            .map(|(path, folder)| (path, folder.cut(&mut dice)))
+            .map(|(path, folder)| (path, folder.cut(&mut rng)))
             .collect();
-        SimulatedFs::of(State { inodes, folders })
+        SimulatedFs::of(MediumState { inodes, folders })
     }
 
     fn find(&self, path: &Path) -> io::Result<usize> {
@@ -405,7 +407,7 @@ impl State {
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn folder<'a>(&mut self, path: &'a Path) -> io::Result<(&mut Folder, &'a str)> {
+    fn folder<'a>(&mut self, path: &'a Path) -> io::Result<(&mut SimulatedFolder, &'a str)> {
         let (folder, name) = split(path).ok_or(io::ErrorKind::InvalidInput)?;
         let folder = self
             .folders
@@ -415,16 +417,16 @@ impl State {
     }
 }
 
-impl Machine {
+impl SimulatedMachine {
     /// Counts a call; how much of a write may be written before it fails.
-    fn call(&mut self, call: Call) -> io::Result<Option<Fault>> {
+    fn call(&mut self, call: FsCall) -> io::Result<Option<InjectedFault>> {
         if self.cut {
             return Err(io::Error::other("the power is cut"));
         }
-        if !matches!(call, Call::Read | Call::Open)
+        if !matches!(call, FsCall::Read | FsCall::Open)
             && let Some(recorded) = &mut self.recorded
         {
-            recorded.push(Crash {
+            recorded.push(CrashPoint {
                 mark: self.mark,
                 state: self.state.clone(),
             });
@@ -435,27 +437,29 @@ impl Machine {
             && at == number
         {
             let applies = match fault {
-                Fault::Io | Fault::PowerCut => true,
-                Fault::Full => !matches!(call, Call::Read | Call::Open | Call::Remove),
-                Fault::OutOfFiles => matches!(call, Call::Open | Call::Create),
-                Fault::ShortWrite => call == Call::Write,
-                Fault::FailedSync => call == Call::Sync,
+                InjectedFault::Io | InjectedFault::PowerCut => true,
+                InjectedFault::Full => {
+                    !matches!(call, FsCall::Read | FsCall::Open | FsCall::Remove)
+                }
+                InjectedFault::OutOfFiles => matches!(call, FsCall::Open | FsCall::Create),
+                InjectedFault::ShortWrite => call == FsCall::Write,
+                InjectedFault::FailedSync => call == FsCall::Sync,
             };
             self.failed |= applies;
             match fault {
                 _ if !applies => {}
-                Fault::Io => return Err(fault.error()),
-                Fault::Full => self.full = true,
-                Fault::OutOfFiles => self.out_of_files = true,
-                Fault::PowerCut => {
+                InjectedFault::Io => return Err(fault.error()),
+                InjectedFault::Full => self.full = true,
+                InjectedFault::OutOfFiles => self.out_of_files = true,
+                InjectedFault::PowerCut => {
                     self.cut = true;
                     return Err(io::Error::other("the power is cut"));
                 }
-                Fault::ShortWrite | Fault::FailedSync => return Ok(Some(fault)),
+                InjectedFault::ShortWrite | InjectedFault::FailedSync => return Ok(Some(fault)),
             }
         }
-        if self.out_of_files && matches!(call, Call::Open | Call::Create) {
-            return Err(Fault::OutOfFiles.error());
+        if self.out_of_files && matches!(call, FsCall::Open | FsCall::Create) {
+            return Err(InjectedFault::OutOfFiles.error());
         }
         Ok(None)
     }
@@ -469,22 +473,22 @@ impl Machine {
     }
 }
 
-impl Fs for SimulatedFs {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
+impl FileSystem for SimulatedFs {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn FileHandle>> {
         let mut machine = self.machine();
-        machine.call(Call::Create)?;
+        machine.call(FsCall::Create)?;
         machine.room()?;
         let inode = machine.state.inodes.len();
         let (folder, name) = machine.state.folder(path)?;
-        folder.name(Naming::Set(name.to_owned(), inode));
-        machine.state.inodes.push(Inode::default());
+        folder.name(NameChange::Set(name.to_owned(), inode));
+        machine.state.inodes.push(SimulatedInode::default());
         let fs = self.clone();
         Ok(Box::new(SimulatedFile { fs, inode }))
     }
 
-    fn open(&self, path: &Path, _write: bool) -> io::Result<Box<dyn File>> {
+    fn open(&self, path: &Path, _write: bool) -> io::Result<Box<dyn FileHandle>> {
         let mut machine = self.machine();
-        machine.call(Call::Open)?;
+        machine.call(FsCall::Open)?;
         let inode = machine.state.find(path)?;
         let fs = self.clone();
         Ok(Box::new(SimulatedFile { fs, inode }))
@@ -492,7 +496,7 @@ impl Fs for SimulatedFs {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut machine = self.machine();
-        machine.call(Call::Name)?;
+        machine.call(FsCall::Name)?;
         machine.room()?;
         let inode = machine.state.find(from)?;
         let (from_folder, to_folder) = (from.parent(), to.parent());
@@ -500,37 +504,37 @@ impl Fs for SimulatedFs {
         let name = name.to_owned();
         if from_folder == to_folder {
             let to = split(to).ok_or(io::ErrorKind::InvalidInput)?.1.to_owned();
-            folder.name(Naming::Move(name, to, inode));
+            folder.name(NameChange::Move(name, to, inode));
         } else {
-            folder.name(Naming::Unset(name, inode));
+            folder.name(NameChange::Unset(name, inode));
             let (folder, name) = machine.state.folder(to)?;
-            folder.name(Naming::Set(name.to_owned(), inode));
+            folder.name(NameChange::Set(name.to_owned(), inode));
         }
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine();
-        machine.call(Call::Remove)?;
+        machine.call(FsCall::Remove)?;
         let inode = machine.state.find(path)?;
         let (folder, name) = machine.state.folder(path)?;
-        folder.name(Naming::Unset(name.to_owned(), inode));
+        folder.name(NameChange::Unset(name.to_owned(), inode));
         Ok(())
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut machine = self.machine();
-        machine.call(Call::Name)?;
+        machine.call(FsCall::Name)?;
         machine.room()?;
         let inode = machine.state.find(from)?;
         let (folder, name) = machine.state.folder(to)?;
-        folder.name(Naming::Set(name.to_owned(), inode));
+        folder.name(NameChange::Set(name.to_owned(), inode));
         Ok(())
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine();
-        machine.call(Call::Name)?;
+        machine.call(FsCall::Name)?;
         // Folders are durable at once: a lost one only leaves less behind than is tested here.
         machine.state.folders.entry(path.to_owned()).or_default();
         Ok(())
@@ -538,15 +542,15 @@ impl Fs for SimulatedFs {
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine();
-        machine.call(Call::Remove)?;
+        machine.call(FsCall::Remove)?;
         machine.state.folders.remove(path);
         Ok(())
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let mut machine = self.machine();
-        let fault = machine.call(Call::Sync)?;
-        if machine.lie == Some(Lie::SyncDir) {
+        let fault = machine.call(FsCall::Sync)?;
+        if machine.lie == Some(IgnoredSync::SyncDir) {
             return Ok(());
         }
         // Names that were changed may need room when they are made durable.
@@ -567,7 +571,7 @@ impl Fs for SimulatedFs {
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut machine = self.machine();
-        machine.call(Call::Read)?;
+        machine.call(FsCall::Read)?;
         let state = &machine.state;
         let folder = state.folders.get(path).ok_or(io::ErrorKind::NotFound)?;
         let below = state.folders.keys().filter(|at| at.parent() == Some(path));
@@ -577,9 +581,9 @@ impl Fs for SimulatedFs {
         Ok(names)
     }
 
-    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Lock>, LockError> {
+    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn FileLock>, LockError> {
         let mut machine = self.machine();
-        machine.call(Call::Read).map_err(LockError::Io)?;
+        machine.call(FsCall::Read).map_err(LockError::Io)?;
         if let Some((_, holder)) = machine.locks.iter().find(|(held, _)| held == path) {
             let holder = holder.clone();
             return Err(LockError::Held { holder });
@@ -589,12 +593,12 @@ impl Fs for SimulatedFs {
         Ok(Box::new(SimulatedLock { fs, path }))
     }
 
-    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn Lock>, LockError> {
+    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn FileLock>, LockError> {
         self.lock(path, "a reader")
     }
 }
 
-impl Fault {
+impl InjectedFault {
     /// The error of a call that it fails.
     fn error(self) -> io::Error {
         match self {
@@ -610,10 +614,10 @@ struct SimulatedFile {
     inode: usize,
 }
 
-impl File for SimulatedFile {
+impl FileHandle for SimulatedFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut machine = self.fs.machine();
-        machine.call(Call::Read)?;
+        machine.call(FsCall::Read)?;
         let current = &machine.state.inodes[self.inode].current;
         let from = (offset as usize).min(current.len());
         let count = bytes.len().min(current.len() - from);
@@ -623,7 +627,7 @@ impl File for SimulatedFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut machine = self.fs.machine();
-        let fault = machine.call(Call::Write)?;
+        let fault = machine.call(FsCall::Write)?;
         let grows = offset as usize + bytes.len() > machine.state.inodes[self.inode].current.len();
         if grows {
             machine.room()?;
@@ -639,8 +643,8 @@ impl File for SimulatedFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut machine = self.fs.machine();
-        let fault = machine.call(Call::Sync)?;
-        if machine.lie == Some(Lie::Sync) {
+        let fault = machine.call(FsCall::Sync)?;
+        if machine.lie == Some(IgnoredSync::Sync) {
             return Ok(());
         }
         let inode = &mut machine.state.inodes[self.inode];
@@ -663,7 +667,7 @@ impl File for SimulatedFile {
 
     fn length(&self) -> io::Result<u64> {
         let mut machine = self.fs.machine();
-        machine.call(Call::Read)?;
+        machine.call(FsCall::Read)?;
         Ok(machine.state.inodes[self.inode].current.len() as u64)
     }
 }
@@ -674,7 +678,7 @@ struct SimulatedLock {
     path: PathBuf,
 }
 
-impl Lock for SimulatedLock {}
+impl FileLock for SimulatedLock {}
 
 impl Drop for SimulatedLock {
     fn drop(&mut self) {

@@ -20,30 +20,37 @@
 
 use std::path::Path;
 
+use crate::checksum::{FileChecksum, FileIdentity, whole_file};
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
-use crate::seal::{Seal, whole};
 
 /// Bytes that a medium writes as one; what it writes when the power fails may be anything.
 pub(crate) const SECTOR: usize = 512;
 pub(crate) const LOG_HEADER: usize = SECTOR;
 pub(crate) const FRAME_HEADER: usize = 24;
 /// Largest payload of a frame.
-pub(crate) const LARGEST_PAYLOAD: usize = 256 << 20;
+pub(crate) const MAX_PAYLOAD_BYTES: usize = 256 << 20;
 const MAGIC: [u8; 4] = *b"LKLG";
 pub(super) const FRAME_MAGIC: [u8; 4] = *b"LKFR";
 const VERSION: u32 = 2;
 
-/// What a log says of itself.
+/// Number of a log, and where its frames end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogEnd {
+    pub(crate) log: u64,
+    pub(crate) offset: u64,
+}
+
+/// Header of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogHeader {
     pub(crate) collection: u64,
     pub(crate) file: u64,
     /// Number of the first frame.
     pub(crate) first: u64,
-    /// Number of the log before, and where its frames end.
-    pub(crate) before: (u64, u64),
-    /// Where the frames end that were durable before the log was named, when a recovery made it: what follows `before` in
+    /// End of the log before.
+    pub(crate) before: LogEnd,
+    /// End of the frames that were durable before the log was named, if a recovery made it: what follows `before` in
     /// the log before is not read. Zero otherwise.
     pub(crate) recovered: u64,
 }
@@ -57,19 +64,19 @@ impl LogHeader {
             self.collection,
             self.file,
             self.first,
-            self.before.0,
-            self.before.1,
+            self.before.log,
+            self.before.offset,
             self.recovered,
         ];
         for (at, number) in numbers.into_iter().enumerate() {
             bytes[8 + 8 * at..16 + 8 * at].copy_from_slice(&number.to_le_bytes());
         }
-        let check = whole(&bytes[..LOG_HEADER - 8]);
+        let check = whole_file(&bytes[..LOG_HEADER - 8]);
         bytes[LOG_HEADER - 8..].copy_from_slice(&check.to_le_bytes());
         bytes
     }
 
-    pub(super) fn read(path: &Path, bytes: &[u8], collection: u64, file: u64) -> Result<Self> {
+    pub(super) fn read(path: &Path, bytes: &[u8], identity: FileIdentity) -> Result<Self> {
         let Some(bytes) = bytes.first_chunk::<LOG_HEADER>() else {
             return Err(StoreError::damaged(
                 path,
@@ -92,7 +99,7 @@ impl LogHeader {
                 known: VERSION,
             });
         }
-        if whole(&bytes[..LOG_HEADER - 8]) != fixed(&bytes[LOG_HEADER - 8..]) {
+        if whole_file(&bytes[..LOG_HEADER - 8]) != fixed(&bytes[LOG_HEADER - 8..]) {
             return Err(StoreError::damaged(
                 path,
                 0,
@@ -104,10 +111,13 @@ impl LogHeader {
             collection: number(0),
             file: number(1),
             first: number(2),
-            before: (number(3), number(4)),
+            before: LogEnd {
+                log: number(3),
+                offset: number(4),
+            },
             recovered: number(5),
         };
-        if (header.collection, header.file) != (collection, file) {
+        if header.identity() != identity {
             let what = "a log of another collection, or under another name";
             return Err(StoreError::Foreign {
                 path: path.to_owned(),
@@ -117,24 +127,31 @@ impl LogHeader {
         Ok(header)
     }
 
-    /// Where the frames end that were durable from the beginning.
+    /// End of the frames that were durable from the beginning.
     pub(crate) fn durable(&self) -> u64 {
         self.recovered.max(LOG_HEADER as u64)
     }
 
-    pub(super) fn seal(&self) -> Seal {
-        Seal::new(self.collection, self.file)
+    pub(crate) fn identity(&self) -> FileIdentity {
+        FileIdentity {
+            collection: self.collection,
+            number: self.file,
+        }
+    }
+
+    pub(super) fn checksum(&self) -> FileChecksum {
+        FileChecksum::new(self.identity())
     }
 }
 
 /// Ends a frame that was begun with [`FRAME_HEADER`] bytes of room: fills up its last sector, and the header.
-pub(super) fn finish(frame: &mut Vec<u8>, seal: Seal, offset: u64, number: u64) {
+pub(super) fn finish(frame: &mut Vec<u8>, checksum: FileChecksum, offset: u64, number: u64) {
     frame.resize(frame.len().next_multiple_of(SECTOR), 0);
     let length = (frame.len() - FRAME_HEADER) as u32;
     frame[..4].copy_from_slice(&FRAME_MAGIC);
     frame[4..8].copy_from_slice(&length.to_le_bytes());
     frame[8..16].copy_from_slice(&number.to_le_bytes());
-    let check = seal.numbered(
+    let check = checksum.of_numbered_block(
         &frame[FRAME_HEADER..],
         offset,
         number ^ u64::from(length) << 32,
@@ -143,7 +160,7 @@ pub(super) fn finish(frame: &mut Vec<u8>, seal: Seal, offset: u64, number: u64) 
 }
 
 /// The frame at the beginning of some bytes, when it is whole: its number and payload.
-pub(super) fn frame_at(bytes: &[u8], seal: Seal, offset: u64) -> Option<(u64, &[u8])> {
+pub(super) fn frame_at(bytes: &[u8], checksum: FileChecksum, offset: u64) -> Option<(u64, &[u8])> {
     let header = bytes.first_chunk::<FRAME_HEADER>()?;
     let length = fixed(&header[4..8]) as usize;
     if header[..4] != FRAME_MAGIC || !(FRAME_HEADER + length).is_multiple_of(SECTOR) {
@@ -151,6 +168,6 @@ pub(super) fn frame_at(bytes: &[u8], seal: Seal, offset: u64) -> Option<(u64, &[
     }
     let payload = bytes.get(FRAME_HEADER..FRAME_HEADER + length)?;
     let number = fixed(&header[8..16]);
-    let check = seal.numbered(payload, offset, number ^ (length as u64) << 32);
+    let check = checksum.of_numbered_block(payload, offset, number ^ (length as u64) << 32);
     (check == fixed(&header[16..24])).then_some((number, payload))
 }

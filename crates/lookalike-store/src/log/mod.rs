@@ -13,6 +13,6 @@ mod frame;
 mod read;
 mod write;
 
-pub(crate) use frame::{FRAME_HEADER, LARGEST_PAYLOAD, LogHeader, SECTOR};
+pub(crate) use frame::{FRAME_HEADER, LogEnd, LogHeader, MAX_PAYLOAD_BYTES, SECTOR};
 pub(crate) use read::{LogContents, read_log, read_log_header, salvage_log};
-pub(crate) use write::{Appended, LogWriter};
+pub(crate) use write::{AppendResult, LogWriter};

@@ -3,21 +3,21 @@
 use std::path::Path;
 
 use super::frame::{
-    FRAME_HEADER, FRAME_MAGIC, LARGEST_PAYLOAD, LOG_HEADER, LogHeader, SECTOR, frame_at,
+    FRAME_HEADER, FRAME_MAGIC, LOG_HEADER, LogHeader, MAX_PAYLOAD_BYTES, SECTOR, frame_at,
 };
+use crate::checksum::{FileChecksum, FileIdentity};
 use crate::error::{Result, StoreError};
-use crate::fs::{Fs, read_exact, read_whole};
-use crate::seal::Seal;
+use crate::fs::{FileSystem, read_exact, read_whole};
 
-/// What a log holds.
+/// Contents of a log.
 #[derive(Debug)]
 pub(crate) struct LogContents {
     pub(crate) header: LogHeader,
     /// The last frame of the newest log, which was not handed on.
     pub(crate) last: Option<LastFrame>,
-    /// Where its frames end.
+    /// End of its frames.
     pub(crate) end: u64,
-    /// Where what is not zero ends: beyond `end` when a group was torn.
+    /// End of the bytes that are not zero: beyond `end` after an interrupted group.
     pub(crate) dirty: u64,
     /// Length of the file.
     pub(crate) length: u64,
@@ -33,12 +33,12 @@ pub(crate) struct LastFrame {
 }
 
 impl LogContents {
-    /// Where the frames before the last one end.
+    /// End of the frames before the last one.
     pub(crate) fn end_before_last(&self) -> u64 {
         self.last.as_ref().map_or(self.end, |last| last.offset)
     }
 
-    /// Whether there is anything in it that may not be durable, or is no frame.
+    /// Tells whether it may contain anything that is not durable, or not a frame.
     pub(crate) fn needs_recovery(&self) -> bool {
         self.end != self.header.durable() || self.dirty != self.end
     }
@@ -48,13 +48,17 @@ impl LogContents {
 ///
 /// # Errors
 /// [`StoreError::Damaged`] and its like, and failures of the medium.
-pub(crate) fn read_log_header(fs: &dyn Fs, path: &Path, identity: (u64, u64)) -> Result<LogHeader> {
+pub(crate) fn read_log_header(
+    fs: &dyn FileSystem,
+    path: &Path,
+    identity: FileIdentity,
+) -> Result<LogHeader> {
     let failed = |error| StoreError::io(path, "reading the log")(error);
     let file = fs.open(path, false).map_err(failed)?;
     let length = file.length().map_err(failed)?.min(LOG_HEADER as u64);
     let mut bytes = vec![0; length as usize];
     read_exact(&*file, &mut bytes, 0).map_err(failed)?;
-    LogHeader::read(path, &bytes, identity.0, identity.1)
+    LogHeader::read(path, &bytes, identity)
 }
 
 /// Reads a log and hands each payload, with its offset, to `each`. `after` is the header of the log that follows, which says
@@ -63,19 +67,19 @@ pub(crate) fn read_log_header(fs: &dyn Fs, path: &Path, identity: (u64, u64)) ->
 /// # Errors
 /// [`StoreError::Damaged`] when anything but the last frame of the newest log is not whole, or `each` refuses a payload.
 pub(crate) fn read_log(
-    fs: &dyn Fs,
+    fs: &dyn FileSystem,
     path: &Path,
-    identity: (u64, u64),
+    identity: FileIdentity,
     after: Option<&LogHeader>,
     each: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<LogContents> {
     let bytes = read_whole(fs, path).map_err(StoreError::io(path, "reading the log"))?;
-    let header = LogHeader::read(path, &bytes, identity.0, identity.1)?;
-    let seal = header.seal();
-    let limit = after.map(|after| after.before.1);
+    let header = LogHeader::read(path, &bytes, identity)?;
+    let checksum = header.checksum();
+    let limit = after.map(|after| after.before.offset);
     let (mut at, mut next, mut last) = (LOG_HEADER, header.first, None::<(usize, &[u8])>);
     while Some(at as u64) != limit
-        && let Some((number, payload)) = frame_at(&bytes[at..], seal, at as u64)
+        && let Some((number, payload)) = frame_at(&bytes[at..], checksum, at as u64)
     {
         if number != next {
             let what = format!("frame {number} stands where frame {next} belongs");
@@ -97,7 +101,14 @@ pub(crate) fn read_log(
             let last = last.take();
             last.map_or(Ok(()), |(at, payload)| each(at as u64, payload))?;
         }
-        None => check_tail(path, &bytes, &header, (at, dirty), next)?,
+        None => {
+            let tail = LogTail {
+                end: at,
+                dirty,
+                next_frame: next,
+            };
+            tail.check(path, &bytes, &header)?;
+        }
     }
     Ok(LogContents {
         header,
@@ -114,7 +125,7 @@ pub(crate) fn read_log(
 
 /// A log that another one follows ends where that one says.
 fn check_end(path: &Path, end: usize, dirty: usize, after: &LogHeader) -> Result<()> {
-    let told = after.before.1;
+    let told = after.before.offset;
     if end as u64 != told {
         let what = format!("the log ends here, but the next one says that it ended at byte {told}");
         return Err(StoreError::damaged(path, end as u64, what));
@@ -127,38 +138,42 @@ fn check_end(path: &Path, end: usize, dirty: usize, after: &LogHeader) -> Result
     Ok(())
 }
 
-/// What is no frame at the end of the newest log is what an interrupted write can leave.
-fn check_tail(
-    path: &Path,
-    bytes: &[u8],
-    header: &LogHeader,
-    (end, dirty): (usize, usize),
-    next: u64,
-) -> Result<()> {
-    let damaged = |what: String| Err(StoreError::damaged(path, end as u64, what));
-    if (end as u64) < header.durable() {
-        return damaged(format!(
-            "frame {next} is damaged: it was durable before the log was begun"
-        ));
+/// The bytes behind the last whole frame of the newest log.
+struct LogTail {
+    end: usize,
+    dirty: usize,
+    next_frame: u64,
+}
+
+impl LogTail {
+    /// Refuses a tail that no single interrupted write can have left.
+    fn check(&self, path: &Path, bytes: &[u8], header: &LogHeader) -> Result<()> {
+        let (end, next) = (self.end, self.next_frame);
+        let damaged = |what: String| Err(StoreError::damaged(path, end as u64, what));
+        if (end as u64) < header.durable() {
+            return damaged(format!(
+                "frame {next} is damaged, and it was durable before this log was started"
+            ));
+        }
+        if let Some((later, number)) = frame_after(bytes, header.checksum(), end) {
+            return damaged(format!(
+                "frame {next} is damaged, but frame {number} at byte {later} is intact: this is not an interrupted write"
+            ));
+        }
+        if self.dirty - end > (FRAME_HEADER + MAX_PAYLOAD_BYTES).next_multiple_of(SECTOR) {
+            return damaged("more bytes are damaged than one write can leave".to_owned());
+        }
+        Ok(())
     }
-    if let Some((later, number)) = frame_after(bytes, header.seal(), end) {
-        return damaged(format!(
-            "frame {next} is damaged, and frame {number} at byte {later} is whole: this is no interrupted write"
-        ));
-    }
-    if dirty - end > (FRAME_HEADER + LARGEST_PAYLOAD).next_multiple_of(SECTOR) {
-        return damaged("more bytes are damaged than one write can leave".to_owned());
-    }
-    Ok(())
 }
 
 /// The first whole frame after a place, and its number.
-fn frame_after(bytes: &[u8], seal: Seal, from: usize) -> Option<(usize, u64)> {
+fn frame_after(bytes: &[u8], checksum: FileChecksum, from: usize) -> Option<(usize, u64)> {
     let mut at = from + SECTOR;
     // Frames begin where sectors do.
     while at + FRAME_HEADER <= bytes.len() {
         if bytes[at..at + 4] == FRAME_MAGIC
-            && let Some((number, _)) = frame_at(&bytes[at..], seal, at as u64)
+            && let Some((number, _)) = frame_at(&bytes[at..], checksum, at as u64)
         {
             return Some((at, number));
         }
@@ -173,19 +188,19 @@ fn frame_after(bytes: &[u8], seal: Seal, from: usize) -> Option<(usize, u64)> {
 /// # Errors
 /// When the file cannot be read or its header is damaged.
 pub(crate) fn salvage_log(
-    fs: &dyn Fs,
+    fs: &dyn FileSystem,
     path: &Path,
-    identity: (u64, u64),
+    identity: FileIdentity,
     after: Option<&LogHeader>,
     each: &mut dyn FnMut(&[u8]),
 ) -> Result<Vec<(u64, u64)>> {
     let mut bytes = read_whole(fs, path).map_err(StoreError::io(path, "reading the log"))?;
     if let Some(after) = after.filter(|after| after.recovered > 0) {
-        bytes.truncate(after.before.1.max(LOG_HEADER as u64) as usize);
+        bytes.truncate(after.before.offset.max(LOG_HEADER as u64) as usize);
     }
-    let seal = Seal::new(identity.0, identity.1);
+    let checksum = FileChecksum::new(identity);
     let mut lost = Vec::new();
-    if let Err(error) = LogHeader::read(path, &bytes, identity.0, identity.1) {
+    if let Err(error) = LogHeader::read(path, &bytes, identity) {
         if bytes.len() < LOG_HEADER {
             return Err(error);
         }
@@ -193,11 +208,11 @@ pub(crate) fn salvage_log(
     }
     let mut at = LOG_HEADER;
     loop {
-        while let Some((_, payload)) = frame_at(&bytes[at..], seal, at as u64) {
+        while let Some((_, payload)) = frame_at(&bytes[at..], checksum, at as u64) {
             each(payload);
             at += FRAME_HEADER + payload.len();
         }
-        match frame_after(&bytes, seal, at) {
+        match frame_after(&bytes, checksum, at) {
             Some((next, _)) => {
                 lost.push((at as u64, next as u64));
                 at = next;

@@ -2,33 +2,33 @@
 
 use std::path::{Path, PathBuf};
 
-use super::frame::{FRAME_HEADER, LARGEST_PAYLOAD, LOG_HEADER, LogHeader, SECTOR, finish};
+use super::frame::{FRAME_HEADER, LOG_HEADER, LogHeader, MAX_PAYLOAD_BYTES, SECTOR, finish};
 use super::read::{LastFrame, LogContents};
 use crate::error::{Result, StoreError};
-use crate::fs::{File, Fs, write_all};
+use crate::fs::{FileHandle, FileSystem, write_all};
 
 /// The end of the newest log.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     path: PathBuf,
-    file: Box<dyn File>,
+    file: Box<dyn FileHandle>,
     header: LogHeader,
-    /// Where the next frame goes, and its number.
+    /// Offset of the next frame, and its number.
     offset: u64,
     next: u64,
     /// Bytes of the file that are there, written as zeros before they are used.
     prepared: u64,
-    /// Where the remains of a write that failed end.
+    /// End of the remains of a failed write.
     dirty: u64,
-    /// How much is prepared at a time, and kept for frames that must go in when the disk is full.
+    /// Bytes that are allocated at a time. A quarter is reserved for frames that free space.
     step: u64,
-    /// Whether the last frame shows that those before it were durable.
+    /// True if the last frame proves that those before it were durable.
     closed: bool,
 }
 
-/// How an append ended.
+/// Result of an append.
 #[derive(Debug)]
-pub(crate) enum Appended {
+pub(crate) enum AppendResult {
     /// The frame is durable.
     Durable,
     /// There is no room: nothing was written.
@@ -39,13 +39,18 @@ pub(crate) enum Appended {
 
 impl LogWriter {
     /// A new log with some room; durable, but for its name.
-    pub(crate) fn create(fs: &dyn Fs, path: &Path, header: LogHeader, step: u64) -> Result<Self> {
+    pub(crate) fn create(
+        fs: &dyn FileSystem,
+        path: &Path,
+        header: LogHeader,
+        step: u64,
+    ) -> Result<Self> {
         Self::create_with(fs, path, header, Vec::new(), step)
     }
 
     /// A new log that goes on after one that a crash left, and begins with a copy of its last frame, if there is one.
     pub(crate) fn recover(
-        fs: &dyn Fs,
+        fs: &dyn FileSystem,
         path: &Path,
         mut header: LogHeader,
         last: Option<&LastFrame>,
@@ -55,14 +60,19 @@ impl LogWriter {
         if let Some(last) = last {
             frame.resize(FRAME_HEADER, 0);
             frame.extend_from_slice(&last.payload);
-            finish(&mut frame, header.seal(), LOG_HEADER as u64, header.first);
+            finish(
+                &mut frame,
+                header.checksum(),
+                LOG_HEADER as u64,
+                header.first,
+            );
         }
         header.recovered = (LOG_HEADER + frame.len()) as u64;
         Self::create_with(fs, path, header, frame, step)
     }
 
     fn create_with(
-        fs: &dyn Fs,
+        fs: &dyn FileSystem,
         path: &Path,
         header: LogHeader,
         frame: Vec<u8>,
@@ -91,7 +101,7 @@ impl LogWriter {
 
     /// Goes on after the frames of a log that was read: one in which all is durable, or one that there is no room to leave.
     pub(crate) fn resume(
-        fs: &dyn Fs,
+        fs: &dyn FileSystem,
         path: &Path,
         contents: &LogContents,
         step: u64,
@@ -120,7 +130,7 @@ impl LogWriter {
         self.header.file
     }
 
-    /// Where the frames end.
+    /// End of the frames.
     pub(crate) fn end(&self) -> u64 {
         self.offset
     }
@@ -135,41 +145,41 @@ impl LogWriter {
         self.offset - LOG_HEADER as u64
     }
 
-    /// Whether damage to any frame so far would be told from an interrupted write.
+    /// True if damage to any frame so far can be told from an interrupted write.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
 
     /// Appends a closing frame, which uses the room that is kept where the disk is full.
-    pub(crate) fn close(&mut self, frame: &mut Vec<u8>) -> Appended {
+    pub(crate) fn close(&mut self, frame: &mut Vec<u8>) -> AppendResult {
         let appended = self.append(frame, true);
-        self.closed |= matches!(appended, Appended::Durable);
+        self.closed |= matches!(appended, AppendResult::Durable);
         appended
     }
 
     /// Appends a frame, whose first [`FRAME_HEADER`] bytes are room for the header, and makes it durable. Frames that
     /// free space may use the room that is kept for them.
-    pub(crate) fn append(&mut self, frame: &mut Vec<u8>, frees: bool) -> Appended {
-        if frame.len() > FRAME_HEADER + LARGEST_PAYLOAD {
+    pub(crate) fn append(&mut self, frame: &mut Vec<u8>, frees_space: bool) -> AppendResult {
+        if frame.len() > FRAME_HEADER + MAX_PAYLOAD_BYTES {
             let what = "a group of writes is larger than a frame can be".to_owned();
-            return Appended::Full(StoreError::Invalid(what));
+            return AppendResult::Full(StoreError::Invalid(what));
         }
         let end = self.offset + frame.len().next_multiple_of(SECTOR) as u64;
-        if let Err(error) = self.prepare(end, frees) {
+        if let Err(error) = self.prepare(end, frees_space) {
             return match error {
-                StoreError::DiskFull { .. } => Appended::Full(error),
-                _ => Appended::Failed(error),
+                StoreError::DiskFull { .. } => AppendResult::Full(error),
+                _ => AppendResult::Failed(error),
             };
         }
-        finish(frame, self.header.seal(), self.offset, self.next);
+        finish(frame, self.header.checksum(), self.offset, self.next);
         let path = &self.path;
         let written = write_all(&*self.file, frame, self.offset)
             .map_err(StoreError::io(path, "writing the log"));
         self.dirty = self.dirty.max(end);
         match written {
             Ok(()) => {}
-            Err(error @ StoreError::DiskFull { .. }) => return Appended::Full(error),
-            Err(error) => return Appended::Failed(error),
+            Err(error @ StoreError::DiskFull { .. }) => return AppendResult::Full(error),
+            Err(error) => return AppendResult::Failed(error),
         }
         // A sync that failed is never tried again: the system may have forgotten what it did not write.
         if let Err(error) = self.file.sync() {
@@ -178,16 +188,16 @@ impl LogWriter {
                 action: "syncing the log",
                 source: error.into(),
             };
-            return Appended::Failed(error);
+            return AppendResult::Failed(error);
         }
         self.offset = end;
         self.next += 1;
         self.closed = false;
-        Appended::Durable
+        AppendResult::Durable
     }
 
     /// Makes zeros of what a failed or torn write left behind the frames, durably.
-    pub(crate) fn tidy(&mut self) -> Result<()> {
+    pub(crate) fn clear_tail(&mut self) -> Result<()> {
         if self.dirty > self.offset {
             self.prepare(self.offset, true)
         } else {
@@ -196,7 +206,7 @@ impl LogWriter {
     }
 
     /// Makes zeros of what a failed write left, and room for a frame.
-    fn prepare(&mut self, end: u64, frees: bool) -> Result<()> {
+    fn prepare(&mut self, end: u64, frees_space: bool) -> Result<()> {
         let path = self.path.clone();
         let failed = |action| {
             let path = path.clone();
@@ -210,7 +220,7 @@ impl LogWriter {
             self.prepared = self.prepared.max(self.dirty);
             changed = true;
         }
-        let kept = if frees { 0 } else { self.step / 4 };
+        let kept = if frees_space { 0 } else { self.step / 4 };
         if end + kept > self.prepared {
             let target = end + self.step;
             let zeros = vec![0; (target - self.prepared) as usize];

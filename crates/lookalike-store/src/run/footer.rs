@@ -1,48 +1,62 @@
-//! What a run says of its parts.
+//! The footer of a run: where its parts are.
 
 use std::path::Path;
 
-use super::pages::{BlockReader, BlockWriter, Section};
+use super::pages::{BlockReader, BlockWriter, RunSection};
 use super::{END, HEADER, MAGIC, TRAILER, VERSION};
-use crate::codec::{Decoder, fixed, put_number};
+use crate::checksum::{FileChecksum, FileIdentity, whole_file};
+use crate::codec::{ByteDecoder, fixed, put_number};
 use crate::error::{Result, StoreError};
-use crate::fs::{File, read_exact};
-use crate::seal::{Seal, whole};
+use crate::fs::{FileHandle, read_exact};
+
+/// End of a document that never expires, as runs store it.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// Location of a sorted index in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IndexLocation {
+    /// Offset of the first block.
+    pub(crate) offset: u64,
+    /// Number of entries.
+    pub(crate) count: u64,
+    /// First key of each block, 8 bytes each.
+    pub(crate) first_keys: RunSection,
+}
 
 /// The parts of a run, in the order of the file. As bytes: each number in turn, as short numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Footer {
+pub(crate) struct RunFooter {
     /// Documents.
     pub(crate) documents: u64,
     /// Documents with a fingerprint.
     pub(crate) coded: u64,
     /// First document of each block of documents, 4 bytes each.
-    pub(crate) firsts: Section,
-    /// Where each block of documents begins, and where the last ends, 8 bytes each.
-    pub(crate) offsets: Section,
+    pub(crate) firsts: RunSection,
+    /// Offset of each block of documents, and end of the last, 8 bytes each.
+    pub(crate) offsets: RunSection,
     /// Fingerprints in the order of the documents, 8 bytes each.
-    pub(crate) codes: Section,
+    pub(crate) codes: RunSection,
     /// Documents without a fingerprint, ascending, 4 bytes each.
-    pub(crate) absent: Section,
+    pub(crate) absent: RunSection,
     /// A fingerprint index (`LKIX`); empty in small runs, whose tables are made when they are opened.
-    pub(crate) tables: Section,
-    /// Where the documents of another fingerprint begin, in the order of ranks: a bit each.
-    pub(crate) starts: Section,
+    pub(crate) tables: RunSection,
+    /// Starts of the documents of each fingerprint, in the order of ranks: a bit for each document.
+    pub(crate) starts: RunSection,
     /// Documents in the order of the ranks of their fingerprints, as few bits each as the largest needs.
-    pub(crate) order: Section,
+    pub(crate) order: RunSection,
     /// When documents expire, 8 bytes each, all ones for never; empty when none does.
-    pub(crate) expires: Section,
-    /// Hashes of ids: where the blocks begin, how many entries, the first key of each block.
-    pub(crate) ids: (u64, u64, Section),
+    pub(crate) expires: RunSection,
+    /// Index of ids by hash.
+    pub(crate) ids: IndexLocation,
     /// The filter over hashes of ids.
-    pub(crate) filter: Section,
-    /// Paragraphs, as ids.
-    pub(crate) paragraphs: (u64, u64, Section),
+    pub(crate) filter: RunSection,
+    /// Index of paragraphs by hash.
+    pub(crate) paragraphs: IndexLocation,
 }
 
-impl Footer {
+impl RunFooter {
     fn numbers(&mut self, each: &mut dyn FnMut(&mut u64)) {
-        let section = |section: &mut Section, each: &mut dyn FnMut(&mut u64)| {
+        let section = |section: &mut RunSection, each: &mut dyn FnMut(&mut u64)| {
             each(&mut section.offset);
             each(&mut section.length);
         };
@@ -61,10 +75,10 @@ impl Footer {
         ] {
             section(part, each);
         }
-        for (offset, count, firsts) in [&mut self.ids, &mut self.paragraphs] {
-            each(offset);
-            each(count);
-            section(firsts, each);
+        for index in [&mut self.ids, &mut self.paragraphs] {
+            each(&mut index.offset);
+            each(&mut index.count);
+            section(&mut index.first_keys, each);
         }
     }
 
@@ -76,14 +90,14 @@ impl Footer {
         let mut trailer = [section.offset, section.length]
             .map(u64::to_le_bytes)
             .concat();
-        let check = out.seal().of(&trailer, out.offset());
+        let check = out.checksum().of_block(&trailer, out.offset());
         trailer.extend_from_slice(&check.to_le_bytes());
         trailer.extend_from_slice(&END);
         out.raw(&trailer)?;
         out.finish()
     }
 
-    pub(super) fn read(file: &dyn File, path: &Path, collection: u64, number: u64) -> Result<Self> {
+    pub(super) fn read(file: &dyn FileHandle, path: &Path, identity: FileIdentity) -> Result<Self> {
         let length = file
             .length()
             .map_err(StoreError::io(path, "reading a run"))?;
@@ -95,16 +109,17 @@ impl Footer {
         };
         let mut header = [0; HEADER];
         read(&mut header, 0)?;
-        check_header(path, &header, collection, number)?;
+        check_header(path, &header, identity)?;
         let mut trailer = [0; TRAILER];
         let at = length - TRAILER as u64;
         read(&mut trailer, at)?;
-        let seal = Seal::new(collection, number);
-        if trailer[24..] != END || seal.of(&trailer[..16], at) != fixed(&trailer[16..24]) {
+        let checksum = FileChecksum::new(identity);
+        if trailer[24..] != END || checksum.of_block(&trailer[..16], at) != fixed(&trailer[16..24])
+        {
             let what = "the end of the run does not match its check: it is damaged or cut off";
             return Err(StoreError::damaged(path, at, what));
         }
-        let section = Section {
+        let section = RunSection {
             offset: fixed(&trailer[..8]),
             length: fixed(&trailer[8..16]),
         };
@@ -115,8 +130,14 @@ impl Footer {
                 "the footer does not end where the run ends",
             ));
         }
-        let bytes = BlockReader { file, path, seal }.section(section)?;
-        let (mut footer, mut decoder, mut whole) = (Self::default(), Decoder::new(&bytes), true);
+        let bytes = BlockReader {
+            file,
+            path,
+            checksum,
+        }
+        .section(section)?;
+        let (mut footer, mut decoder, mut whole) =
+            (Self::default(), ByteDecoder::new(&bytes), true);
         footer.numbers(&mut |slot| match decoder.number() {
             Some(number) => *slot = number,
             None => whole = false,
@@ -134,18 +155,18 @@ impl Footer {
 }
 
 /// The first bytes of a run.
-pub(super) fn header(collection: u64, number: u64) -> [u8; HEADER] {
+pub(super) fn header(identity: FileIdentity) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC);
     header[4..8].copy_from_slice(&VERSION.to_le_bytes());
-    header[8..16].copy_from_slice(&collection.to_le_bytes());
-    header[16..24].copy_from_slice(&number.to_le_bytes());
-    let check = whole(&header[..24]);
+    header[8..16].copy_from_slice(&identity.collection.to_le_bytes());
+    header[16..24].copy_from_slice(&identity.number.to_le_bytes());
+    let check = whole_file(&header[..24]);
     header[24..].copy_from_slice(&check.to_le_bytes());
     header
 }
 
-fn check_header(path: &Path, bytes: &[u8; HEADER], collection: u64, number: u64) -> Result<()> {
+fn check_header(path: &Path, bytes: &[u8; HEADER], identity: FileIdentity) -> Result<()> {
     let path = || path.to_owned();
     if bytes[..4] != MAGIC {
         let what = "not a run of a collection: it does not begin with \"LKRN\"";
@@ -159,14 +180,14 @@ fn check_header(path: &Path, bytes: &[u8; HEADER], collection: u64, number: u64)
             known: VERSION,
         });
     }
-    if whole(&bytes[..24]) != fixed(&bytes[24..]) {
+    if whole_file(&bytes[..24]) != fixed(&bytes[24..]) {
         return Err(StoreError::damaged(
             &path(),
             0,
             "the header does not match its check",
         ));
     }
-    if *bytes != header(collection, number) {
+    if *bytes != header(identity) {
         let what = "a run of another collection, or under another name";
         return Err(StoreError::Foreign { path: path(), what });
     }

@@ -7,25 +7,26 @@
 //! | 8 | 8 | collection |
 //! | 16 | 8 | number of the file |
 //! | 24 | 8 | check of the bytes before |
-//! | 32 | | blocks and sections, in the order of `Footer`; the footer, a section, last |
+//! | 32 | | blocks and sections, in the order of `RunFooter`; the footer, a section, last |
 //! | end - 32 | 8, 8 | offset and length of the footer's content |
 //! | end - 16 | 8 | check of the 16 bytes before |
 //! | end - 8 | 8 | `LKRNEND` and a zero |
 //!
 //! A block is its content and its check (8). A section is its content in blocks of 65,528 bytes, the last shorter.
 
-mod design;
-mod filter;
+mod code_groups;
 mod footer;
-mod groups;
-mod merge;
+mod id_filter;
 mod pages;
 mod read;
 mod sorted;
+mod sources;
+mod table_design;
+mod tables;
 mod write;
 
-pub(crate) use merge::{MemorySource, RunSource, Source};
-pub(crate) use read::Run;
+pub(crate) use read::StoredRun;
+pub(crate) use sources::{DocumentSource, MemTableSource, RunSource};
 pub(crate) use write::{RunOptions, write_run};
 
 const MAGIC: [u8; 4] = *b"LKRN";

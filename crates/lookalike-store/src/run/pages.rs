@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike_hamming::room_to_hold;
 
+use crate::checksum::FileChecksum;
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
-use crate::fs::{File, Fs, read_exact, write_all};
-use crate::seal::Seal;
+use crate::fs::{FileHandle, FileSystem, read_exact, write_all};
 
 /// Bytes of a page of a section with its check.
 pub(crate) const PAGE: usize = 1 << 16;
@@ -25,12 +25,12 @@ const UNSYNCED: u64 = 16 << 20;
 
 /// A section: where it begins, and the length of its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Section {
+pub(crate) struct RunSection {
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
 
-impl Section {
+impl RunSection {
     /// Bytes in the file.
     pub(crate) fn stored(&self) -> u64 {
         self.length + CHECK as u64 * self.length.div_ceil(PAGE_CONTENT as u64)
@@ -52,8 +52,8 @@ pub(crate) struct BlockWriter<'a> {
     /// Set when the run is not wanted any more.
     cancelled: &'a AtomicBool,
     path: PathBuf,
-    file: Arc<dyn File>,
-    seal: Seal,
+    file: Arc<dyn FileHandle>,
+    checksum: FileChecksum,
     buffer: Vec<u8>,
     written: u64,
     synced: u64,
@@ -61,9 +61,9 @@ pub(crate) struct BlockWriter<'a> {
 
 impl<'a> BlockWriter<'a> {
     pub(crate) fn create(
-        fs: &dyn Fs,
+        fs: &dyn FileSystem,
         path: &Path,
-        seal: Seal,
+        checksum: FileChecksum,
         cancelled: &'a AtomicBool,
     ) -> Result<Self> {
         let file = fs
@@ -73,24 +73,24 @@ impl<'a> BlockWriter<'a> {
             cancelled,
             path: path.to_owned(),
             file: file.into(),
-            seal,
+            checksum,
             buffer: Vec::with_capacity(BUFFER + PAGE),
             written: 0,
             synced: 0,
         })
     }
 
-    /// Where the next byte goes.
+    /// Offset of the next byte.
     pub(crate) fn offset(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    pub(crate) fn seal(&self) -> Seal {
-        self.seal
+    pub(crate) fn checksum(&self) -> FileChecksum {
+        self.checksum
     }
 
     /// The file, to be read where it is written already: see [`BlockWriter::flush`].
-    pub(crate) fn file(&self) -> Arc<dyn File> {
+    pub(crate) fn file(&self) -> Arc<dyn FileHandle> {
         Arc::clone(&self.file)
     }
 
@@ -111,14 +111,14 @@ impl<'a> BlockWriter<'a> {
     /// Appends a block and its check; where it begins.
     pub(crate) fn block(&mut self, content: &[u8]) -> Result<u64> {
         let offset = self.offset();
-        let check = self.seal.of(content, offset);
+        let check = self.checksum.of_block(content, offset);
         self.buffer.extend_from_slice(content);
         self.raw(&check.to_le_bytes())?;
         Ok(offset)
     }
 
     /// A section of these bytes.
-    pub(crate) fn section(&mut self, bytes: &[u8]) -> Result<Section> {
+    pub(crate) fn section(&mut self, bytes: &[u8]) -> Result<RunSection> {
         let mut section = SectionWriter::new(self);
         section.put(bytes)?;
         section.finish()
@@ -192,20 +192,20 @@ impl<'a, 'b> SectionWriter<'a, 'b> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Result<Section> {
+    pub(crate) fn finish(self) -> Result<RunSection> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         if !self.page.is_empty() {
             self.out.block(&self.page)?;
         }
-        Ok(Section {
+        Ok(RunSection {
             offset: self.offset,
             length: self.length,
         })
     }
 
-    /// What made a write through [`Write`] fail.
+    /// The error of a write through [`Write`].
     pub(crate) fn take_failure(&mut self) -> Option<StoreError> {
         self.failed.take()
     }
@@ -230,9 +230,9 @@ impl Write for SectionWriter<'_, '_> {
 /// Reads sealed blocks; every one is checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockReader<'a> {
-    pub(crate) file: &'a dyn File,
+    pub(crate) file: &'a dyn FileHandle,
     pub(crate) path: &'a Path,
-    pub(crate) seal: Seal,
+    pub(crate) checksum: FileChecksum,
 }
 
 impl BlockReader<'_> {
@@ -246,7 +246,9 @@ impl BlockReader<'_> {
             _ => StoreError::io(self.path, "reading a run")(error),
         })?;
         let content = stored.saturating_sub(CHECK);
-        if stored < CHECK || self.seal.of(&into[..content], offset) != fixed(&into[content..]) {
+        if stored < CHECK
+            || self.checksum.of_block(&into[..content], offset) != fixed(&into[content..])
+        {
             let what = format!("these {stored} bytes do not match their check");
             return Err(StoreError::damaged(self.path, offset, what));
         }
@@ -255,7 +257,7 @@ impl BlockReader<'_> {
     }
 
     /// The content of a section.
-    pub(crate) fn section(&self, section: Section) -> Result<Vec<u8>> {
+    pub(crate) fn section(&self, section: RunSection) -> Result<Vec<u8>> {
         // Tables are read at random places.
         let mut content = room_to_hold(section.length as usize);
         self.pages(section, &mut |page| {
@@ -268,7 +270,7 @@ impl BlockReader<'_> {
     /// Hands on the content of a section page by page.
     pub(crate) fn pages(
         &self,
-        section: Section,
+        section: RunSection,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let (mut offset, mut left, mut page) =
@@ -284,7 +286,7 @@ impl BlockReader<'_> {
     }
 
     /// A section of little-endian words of eight bytes.
-    pub(crate) fn words(&self, section: Section) -> Result<Vec<u64>> {
+    pub(crate) fn words(&self, section: RunSection) -> Result<Vec<u64>> {
         let mut words = Vec::with_capacity(section.length as usize / 8);
         // A page holds a whole number of words.
         self.pages(section, &mut |page| {

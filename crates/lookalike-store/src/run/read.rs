@@ -2,35 +2,32 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use lookalike_hamming::{HammingIndex, IndexFile, Layout, TableIndex, hold};
+use lookalike_hamming::TableIndex;
 
-use super::design::{Sample, small_design};
-use super::filter::Filter;
-use super::footer::Footer;
-use super::groups::Groups;
-use super::merge::NEVER;
-use super::pages::{BlockReader, Section};
-use super::sorted::{Entry, SortedIndex};
-use super::write::group;
+use super::code_groups::CodeGroups;
+use super::footer::{IndexLocation, NEVER, RunFooter};
+use super::id_filter::IdFilter;
+use super::pages::BlockReader;
+use super::sorted::{IndexEntry, SortedIndex};
+use super::tables::RunTables;
 use crate::bits::AtomicBits;
-use crate::codec::{Decoder, fixed};
-use crate::document::{Document, Outline};
+use crate::checksum::{FileChecksum, FileIdentity};
+use crate::codec::{ByteDecoder, fixed};
+use crate::document::{DocumentHeader, DocumentOutline, StoredDocument};
 use crate::error::{Result, StoreError};
-use crate::fs::{File, Fs};
-use crate::seal::Seal;
-use crate::time::Time;
+use crate::fs::{FileHandle, FileSystem};
+use crate::time::UnixMillis;
 
 /// An open run.
-pub(crate) struct Run {
+pub(crate) struct StoredRun {
     number: u64,
     path: PathBuf,
-    file: Arc<dyn File>,
-    seal: Seal,
-    footer: Footer,
-    codes: Codes,
-    groups: Groups,
+    file: Arc<dyn FileHandle>,
+    checksum: FileChecksum,
+    footer: RunFooter,
+    codes: RunTables,
+    groups: CodeGroups,
     /// When documents expire; empty when none does.
     expires: Vec<u64>,
     expired: ExpirySample,
@@ -38,23 +35,9 @@ pub(crate) struct Run {
     offsets: Vec<u64>,
     absent: Vec<u32>,
     ids: SortedIndex,
-    filter: Filter,
+    filter: IdFilter,
     paragraphs: SortedIndex,
-    dead: AtomicBits,
-}
-
-enum Codes {
-    Stored(Box<IndexFile<u64>>),
-    Made(Box<TableIndex<u64>>),
-}
-
-impl Codes {
-    fn index(&self) -> &TableIndex<u64> {
-        match self {
-            Self::Stored(file) => file.index(),
-            Self::Made(index) => index,
-        }
-    }
+    tombstones: AtomicBits,
 }
 
 /// Documents of a run that are looked at one by one to see how many have expired.
@@ -85,7 +68,7 @@ impl ExpirySample {
     }
 
     /// The share of documents that have expired; one if all have, and only then.
-    fn share(&self, now: Time) -> f64 {
+    fn share(&self, now: UnixMillis) -> f64 {
         if self.last <= now.0 {
             return 1.0;
         }
@@ -95,9 +78,9 @@ impl ExpirySample {
     }
 }
 
-impl std::fmt::Debug for Run {
+impl std::fmt::Debug for StoredRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Run");
+        let mut shown = f.debug_struct("StoredRun");
         shown
             .field("number", &self.number)
             .field("documents", &self.len())
@@ -105,34 +88,26 @@ impl std::fmt::Debug for Run {
     }
 }
 
-/// The tables of a section, in memory.
-pub(super) fn load_tables(reader: &BlockReader<'_>, section: Section) -> Result<IndexFile<u64>> {
-    let bytes = hold(reader.section(section)?);
-    IndexFile::open(bytes).map_err(|error| {
-        StoreError::damaged(reader.path, section.offset, format!("the tables: {error}"))
-    })
-}
-
-impl Run {
+impl StoredRun {
     /// Opens a run. What stays in memory is read and checked now.
     ///
     /// # Errors
     /// Those of the medium, and damage.
     pub(crate) fn open(
-        fs: &dyn Fs,
+        fs: &dyn FileSystem,
         path: &Path,
-        (collection, number): (u64, u64),
+        identity: FileIdentity,
         radius: u32,
     ) -> Result<Self> {
         let file = fs
             .open(path, false)
             .map_err(StoreError::io(path, "opening a run"))?;
-        let footer = Footer::read(&*file, path, collection, number)?;
-        let seal = Seal::new(collection, number);
+        let footer = RunFooter::read(&*file, path, identity)?;
+        let checksum = FileChecksum::new(identity);
         let reader = BlockReader {
             file: &*file,
             path,
-            seal,
+            checksum,
         };
         let small = |section| -> Result<Vec<u32>> {
             let bytes = reader.section(section)?;
@@ -141,15 +116,14 @@ impl Run {
                 .map(|word| fixed(word) as u32)
                 .collect())
         };
-        let index = |(offset, count, firsts)| -> Result<SortedIndex> {
-            let firsts = reader.words(firsts)?;
+        let index = |index: IndexLocation| -> Result<SortedIndex> {
             Ok(SortedIndex {
-                offset,
-                count,
-                firsts,
+                offset: index.offset,
+                count: index.count,
+                firsts: reader.words(index.first_keys)?,
             })
         };
-        let (codes, groups) = open_codes(&reader, &footer, radius)?;
+        let (codes, groups) = RunTables::open(&reader, &footer, radius)?;
         if codes.index().design().radius() < radius {
             return Err(StoreError::damaged(
                 path,
@@ -159,7 +133,7 @@ impl Run {
         }
         let expires = reader.words(footer.expires)?;
         Ok(Self {
-            number,
+            number: identity.number,
             path: path.to_owned(),
             codes,
             groups,
@@ -169,10 +143,10 @@ impl Run {
             offsets: reader.words(footer.offsets)?,
             absent: small(footer.absent)?,
             ids: index(footer.ids)?,
-            filter: Filter::from_words(reader.words(footer.filter)?),
+            filter: IdFilter::from_words(reader.words(footer.filter)?),
             paragraphs: index(footer.paragraphs)?,
-            dead: AtomicBits::new(footer.documents as usize),
-            seal,
+            tombstones: AtomicBits::new(footer.documents as usize),
+            checksum,
             footer,
             file: file.into(),
         })
@@ -186,14 +160,14 @@ impl Run {
         &self.path
     }
 
-    /// How many documents there are, dead ones included.
+    /// Number of documents, including deleted ones.
     pub(crate) fn len(&self) -> usize {
         self.footer.documents as usize
     }
 
     /// The documents that are deleted or replaced.
-    pub(crate) fn dead(&self) -> &AtomicBits {
-        &self.dead
+    pub(crate) fn tombstones(&self) -> &AtomicBits {
+        &self.tombstones
     }
 
     pub(crate) fn any_expires(&self) -> bool {
@@ -209,10 +183,10 @@ impl Run {
     }
 
     /// Documents that only take space at a time: counted in a small run, else estimated, since this is asked every second.
-    pub(crate) fn waste(&self, now: Time) -> usize {
-        let (len, dead) = (self.len(), self.dead.count());
+    pub(crate) fn waste(&self, now: UnixMillis) -> usize {
+        let (len, tombstones) = (self.len(), self.tombstones.count());
         if !self.any_expires() {
-            return dead;
+            return tombstones;
         }
         if len <= COUNTED {
             let alive = |&document: &u32| self.is_alive(document, now);
@@ -223,19 +197,19 @@ impl Run {
             return len;
         }
         // Whether a document is dead says nothing of when it expires.
-        dead + ((len - dead) as f64 * gone) as usize
+        tombstones + ((len - tombstones) as f64 * gone) as usize
     }
 
-    /// Whether a document is there at a time.
-    pub(crate) fn is_alive(&self, document: u32, now: Time) -> bool {
+    /// Tells whether a document is live at a time.
+    pub(crate) fn is_alive(&self, document: u32, now: UnixMillis) -> bool {
         let expired = self.any_expires() && self.expires(document) <= now.0;
-        !expired && !self.dead.get(document as usize)
+        !expired && !self.tombstones.get(document as usize)
     }
 
-    /// Whether any document of a fingerprint of the tables is there at a time. Without a look at its documents where none of
+    /// Tells whether any document of a fingerprint is live at a time. Skips the documents if none of
     /// the run ever ends.
-    pub(crate) fn has_live(&self, code: u64, now: Time) -> bool {
-        (self.dead.count() == 0 && !self.any_expires())
+    pub(crate) fn has_live(&self, code: u64, now: UnixMillis) -> bool {
+        (self.tombstones.count() == 0 && !self.any_expires())
             || self
                 .with_code(code)
                 .any(|document| self.is_alive(document, now))
@@ -259,7 +233,7 @@ impl Run {
         BlockReader {
             file: &*self.file,
             path: &self.path,
-            seal: self.seal,
+            checksum: self.checksum,
         }
     }
 
@@ -278,15 +252,20 @@ impl Run {
     ///
     /// # Errors
     /// Those of the medium, and damage.
-    pub(crate) fn document(&self, document: u32) -> Result<Document> {
-        self.with_bytes(document, |bytes| Document::decode(&mut Decoder::new(bytes)))
+    pub(crate) fn document(&self, document: u32) -> Result<StoredDocument> {
+        self.with_bytes(document, |bytes| {
+            StoredDocument::decode(&mut ByteDecoder::new(bytes))
+        })
     }
 
     /// Id and metadata of a document. One read.
-    pub(crate) fn brief(&self, document: u32) -> Result<(String, Vec<u8>)> {
+    pub(crate) fn header(&self, document: u32) -> Result<DocumentHeader> {
         self.with_bytes(document, |bytes| {
-            let outline = Outline::read(Decoder::new(bytes))?;
-            Some((outline.id.to_owned(), outline.metadata()?.to_vec()))
+            let outline = DocumentOutline::read(ByteDecoder::new(bytes))?;
+            Some(DocumentHeader {
+                id: outline.id.to_owned(),
+                metadata: outline.metadata()?.to_vec(),
+            })
         })
     }
 
@@ -294,7 +273,7 @@ impl Run {
         let block = self.firsts.partition_point(|&first| first <= document) - 1;
         let mut bytes = Vec::new();
         self.block(block, &mut bytes)?;
-        let mut decoder = Decoder::new(&bytes);
+        let mut decoder = ByteDecoder::new(&bytes);
         let skipped = (self.firsts[block]..document).try_for_each(|_| {
             decoder.bytes()?;
             Some(())
@@ -322,14 +301,14 @@ impl Run {
         }
         let mut candidates = Vec::new();
         self.ids.find(&self.reader(), hash, &mut |document| {
-            if !self.dead.get(document as usize) {
+            if !self.tombstones.get(document as usize) {
                 candidates.push(document);
             }
             true
         })?;
         for document in candidates {
             let same = self.with_bytes(document, |bytes| {
-                Some(Outline::read(Decoder::new(bytes))?.id == id)
+                Some(DocumentOutline::read(ByteDecoder::new(bytes))?.id == id)
             })?;
             if same {
                 return Ok(Some(document));
@@ -362,7 +341,7 @@ impl Run {
                 .firsts
                 .get(block + 1)
                 .map_or(self.len(), |&first| first as usize);
-            let mut decoder = Decoder::new(&bytes);
+            let mut decoder = ByteDecoder::new(&bytes);
             for document in self.firsts[block]..end as u32 {
                 let bytes = decoder.bytes().ok_or_else(|| self.malformed(block))?;
                 each(document, bytes)?;
@@ -372,7 +351,7 @@ impl Run {
     }
 
     /// The blocks of documents one by one, whole or not: for saving what can be read.
-    pub(crate) fn salvage(&self, each: &mut dyn FnMut(u32, Document)) -> Vec<StoreError> {
+    pub(crate) fn salvage(&self, each: &mut dyn FnMut(u32, StoredDocument)) -> Vec<StoreError> {
         let (mut bytes, mut lost) = (Vec::new(), Vec::new());
         for block in 0..self.firsts.len() {
             if let Err(error) = self.block(block, &mut bytes) {
@@ -383,11 +362,11 @@ impl Run {
                 .firsts
                 .get(block + 1)
                 .map_or(self.len(), |&first| first as usize);
-            let mut decoder = Decoder::new(&bytes);
+            let mut decoder = ByteDecoder::new(&bytes);
             for number in self.firsts[block]..end as u32 {
                 let document = decoder
                     .bytes()
-                    .and_then(|bytes| Document::decode(&mut Decoder::new(bytes)));
+                    .and_then(|bytes| StoredDocument::decode(&mut ByteDecoder::new(bytes)));
                 match document {
                     Some(document) => each(number, document),
                     None => lost.push(self.malformed(block)),
@@ -421,12 +400,12 @@ impl Run {
     }
 
     /// Hashes of ids with their documents, ascending.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
         self.ids.iter(self.reader())
     }
 
     /// Paragraphs with their documents, ascending.
-    pub(crate) fn paragraph_entries(&self) -> impl Iterator<Item = Result<Entry>> + '_ {
+    pub(crate) fn paragraph_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
         self.paragraphs.iter(self.reader())
     }
 
@@ -436,12 +415,12 @@ impl Run {
     /// The first damage.
     pub(crate) fn verify(&self, hash: &dyn Fn(&str) -> u64) -> Result<()> {
         let damaged = |what: &str| Err(StoreError::damaged(&self.path, 0, what));
-        let mut ids: Vec<Entry> = Vec::with_capacity(self.len());
+        let mut ids: Vec<IndexEntry> = Vec::with_capacity(self.len());
         let mut codes = Vec::with_capacity(self.len());
-        let (mut paragraphs, mut fits): (Vec<Entry>, bool) = (Vec::new(), true);
+        let (mut paragraphs, mut fits): (Vec<IndexEntry>, bool) = (Vec::new(), true);
         self.for_each(&mut |document, bytes| {
-            let outline = Outline::read(Decoder::new(bytes));
-            let whole = Document::decode(&mut Decoder::new(bytes)).is_some();
+            let outline = DocumentOutline::read(ByteDecoder::new(bytes));
+            let whole = StoredDocument::decode(&mut ByteDecoder::new(bytes)).is_some();
             let Some(outline) = outline.filter(|_| whole) else {
                 return Err(StoreError::damaged(
                     &self.path,
@@ -512,39 +491,6 @@ impl Run {
     }
 }
 
-/// The tables as they are stored, or made anew when they are small.
-fn open_codes(reader: &BlockReader<'_>, footer: &Footer, radius: u32) -> Result<(Codes, Groups)> {
-    let coded = footer.coded as usize;
-    if footer.tables.length > 0 {
-        let tables = load_tables(reader, footer.tables)?;
-        let (starts, order) = (reader.words(footer.starts)?, reader.words(footer.order)?);
-        let groups =
-            Groups::stored(starts, order, coded, footer.documents as usize).ok_or_else(|| {
-                StoreError::damaged(
-                    reader.path,
-                    footer.starts.offset,
-                    "lists of documents of another length",
-                )
-            })?;
-        if groups.ranks() != tables.index().len() {
-            return Err(StoreError::damaged(
-                reader.path,
-                footer.starts.offset,
-                "lists for other tables",
-            ));
-        }
-        return Ok((Codes::Stored(Box::new(tables)), groups));
-    }
-    let codes = reader.words(footer.codes)?;
-    let mut sample = Sample::of(coded);
-    codes.iter().for_each(|&code| sample.see(code));
-    let index = TableIndex::build(&codes, &small_design(radius, &sample), Layout::Packed)
-        .map_err(|error| StoreError::Invalid(format!("{}: {error}", reader.path.display())))?;
-    let absent = reader.section(footer.absent)?;
-    let groups = group(reader, footer, &absent, &index, &AtomicBool::new(false))?;
-    Ok((Codes::Made(Box::new(index)), groups))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -557,7 +503,7 @@ mod tests {
             // Some that never do.
             expires.iter_mut().step_by(7).for_each(|end| *end = NEVER);
             let exact = expires.iter().filter(|&&end| end <= now).count() as f64 / expires.len() as f64;
-            let share = ExpirySample::of(&expires).share(Time(now));
+            let share = ExpirySample::of(&expires).share(UnixMillis(now));
             prop_assert!((share - exact).abs() < 0.05, "{share} {exact}");
             prop_assert!(share < 1.0);
         }
@@ -566,8 +512,8 @@ mod tests {
         fn all_have_expired_when_the_last_has_and_not_before(expires in prop::collection::vec(1..1_000_000_u64, 1..20_000)) {
             let sample = ExpirySample::of(&expires);
             let last = expires.iter().copied().max().unwrap_or(0);
-            prop_assert!(sample.share(Time(last)) >= 1.0);
-            prop_assert!(sample.share(Time(last - 1)) < 1.0);
+            prop_assert!(sample.share(UnixMillis(last)) >= 1.0);
+            prop_assert!(sample.share(UnixMillis(last - 1)) < 1.0);
         }
     }
 }

@@ -1,19 +1,20 @@
 //! Numbers of documents by a 64-bit key, on disk: sorted entries in sealed blocks of one size, of which only the first
 //! keys are held in memory. A lookup reads one block, or two.
 
-use super::pages::{BlockReader, BlockWriter, CHECK, Section};
+use super::footer::IndexLocation;
+use super::pages::{BlockReader, BlockWriter, CHECK};
 use crate::codec::fixed;
 use crate::error::Result;
 
 /// Key and number of the document.
-pub(crate) type Entry = (u64, u32);
+pub(crate) type IndexEntry = (u64, u32);
 
 const ENTRY: usize = 12;
 /// Entries of a block: with its check it stays below 4 KiB.
 const ENTRIES: usize = 340;
 const STORED: usize = ENTRIES * ENTRY + CHECK;
 
-/// Where the entries are.
+/// An index in a run file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SortedIndex {
     pub(crate) offset: u64,
@@ -25,21 +26,19 @@ pub(crate) struct SortedIndex {
 /// Writes entries that ascend.
 pub(crate) fn write(
     out: &mut BlockWriter<'_>,
-    entries: impl Iterator<Item = Result<Entry>>,
-) -> Result<(SortedIndex, Section)> {
-    let mut index = SortedIndex {
-        offset: out.offset(),
-        ..SortedIndex::default()
-    };
+    entries: impl Iterator<Item = Result<IndexEntry>>,
+) -> Result<IndexLocation> {
+    let offset = out.offset();
+    let (mut count, mut first_keys) = (0, Vec::new());
     let mut block = Vec::with_capacity(STORED);
     for entry in entries {
         let (key, document) = entry?;
         if block.is_empty() {
-            index.firsts.push(key);
+            first_keys.extend_from_slice(&key.to_le_bytes());
         }
         block.extend_from_slice(&key.to_le_bytes());
         block.extend_from_slice(&document.to_le_bytes());
-        index.count += 1;
+        count += 1;
         if block.len() == ENTRIES * ENTRY {
             out.block(&block)?;
             block.clear();
@@ -48,17 +47,15 @@ pub(crate) fn write(
     if !block.is_empty() {
         out.block(&block)?;
     }
-    let firsts: Vec<u8> = index
-        .firsts
-        .iter()
-        .flat_map(|key| key.to_le_bytes())
-        .collect();
-    let section = out.section(&firsts)?;
-    Ok((index, section))
+    Ok(IndexLocation {
+        offset,
+        count,
+        first_keys: out.section(&first_keys)?,
+    })
 }
 
 impl SortedIndex {
-    /// Appends the documents of a key, ascending, at most `most` of those that `wanted` lets pass.
+    /// Visits the documents of a key, ascending, until `each` returns false.
     pub(crate) fn find(
         &self,
         reader: &BlockReader<'_>,
@@ -91,8 +88,8 @@ impl SortedIndex {
     }
 
     /// All entries, ascending.
-    pub(crate) fn iter<'a>(&'a self, reader: BlockReader<'a>) -> Entries<'a> {
-        Entries {
+    pub(crate) fn iter<'a>(&'a self, reader: BlockReader<'a>) -> SortedEntries<'a> {
+        SortedEntries {
             index: self,
             reader,
             next: 0,
@@ -103,7 +100,7 @@ impl SortedIndex {
 }
 
 /// Entries of an index, block by block.
-pub(crate) struct Entries<'a> {
+pub(crate) struct SortedEntries<'a> {
     index: &'a SortedIndex,
     reader: BlockReader<'a>,
     next: usize,
@@ -111,8 +108,8 @@ pub(crate) struct Entries<'a> {
     at: usize,
 }
 
-impl Iterator for Entries<'_> {
-    type Item = Result<Entry>;
+impl Iterator for SortedEntries<'_> {
+    type Item = Result<IndexEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.at == self.bytes.len() {

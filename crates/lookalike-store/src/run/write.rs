@@ -3,32 +3,27 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use lookalike_hamming::{
-    BuildError, BuildLimits, CodeSource, Design, IndexFileWriter, Layout, TableIndex,
-};
+use lookalike_hamming::{BuildError, BuildLimits, CodeSource, Design, IndexFileWriter, Layout};
 
-use super::design::{Sample, large_design};
-use super::filter::Filter;
-use super::footer::{Footer, header};
-use super::groups::Groups;
-use super::merge::{Source, merged};
-use super::pages::{BlockReader, BlockWriter, Section, SectionWriter, ensure_wanted};
-use super::read::load_tables;
+use super::footer::{RunFooter, header};
+use super::id_filter::IdFilter;
+use super::pages::{BlockReader, BlockWriter, RunSection, SectionWriter, ensure_wanted};
 use super::sorted;
+use super::sources::{DocumentSource, merged};
+use super::table_design::{CodeSample, large_design};
+use super::tables::{group_by_code, load_tables};
+use crate::checksum::{FileChecksum, FileIdentity};
 use crate::codec::{fixed, put_bytes};
 use crate::error::{Result, StoreError};
-use crate::fs::Fs;
-use crate::seal::Seal;
+use crate::fs::FileSystem;
 
 /// Bytes of documents that are put into one block.
 const BLOCK: usize = 4096;
 
-/// How a run is made.
+/// Options of a new run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOptions {
-    pub(crate) collection: u64,
-    /// Number of the file.
-    pub(crate) number: u64,
+    pub(crate) identity: FileIdentity,
     pub(crate) radius: u32,
     /// Tables of no more fingerprints than this are made when a run is opened.
     pub(crate) small: usize,
@@ -41,31 +36,29 @@ pub(crate) struct RunOptions {
 /// # Errors
 /// Those of the medium, damage found in the sources, and [`StoreError::Closed`] once it is `cancelled`.
 pub(crate) fn write_run(
-    fs: &dyn Fs,
+    fs: &dyn FileSystem,
     path: &Path,
     options: &RunOptions,
-    sources: &[&dyn Source],
+    sources: &[&dyn DocumentSource],
     cancelled: &AtomicBool,
 ) -> Result<()> {
-    let seal = Seal::new(options.collection, options.number);
-    let mut out = BlockWriter::create(fs, path, seal, cancelled)?;
-    out.raw(&header(options.collection, options.number))?;
-    let mut footer = Footer::default();
+    let mut out = BlockWriter::create(fs, path, FileChecksum::new(options.identity), cancelled)?;
+    out.raw(&header(options.identity))?;
+    let mut footer = RunFooter::default();
     write_documents(&mut out, &mut footer, sources)?;
     write_codes(&mut out, &mut footer, sources)?;
     write_tables(&mut out, &mut footer, options)?;
     write_expiry(&mut out, &mut footer, sources)?;
     write_ids(&mut out, &mut footer, sources)?;
-    let (paragraphs, firsts) =
-        sorted::write(&mut out, merged(sources, &|source| source.paragraphs())?)?;
-    footer.paragraphs = (paragraphs.offset, paragraphs.count, firsts);
+    let paragraphs = sorted::write(&mut out, merged(sources, &|source| source.paragraphs())?)?;
+    footer.paragraphs = paragraphs;
     footer.write(out)
 }
 
 fn write_documents(
     out: &mut BlockWriter<'_>,
-    footer: &mut Footer,
-    sources: &[&dyn Source],
+    footer: &mut RunFooter,
+    sources: &[&dyn DocumentSource],
 ) -> Result<()> {
     let (mut block, mut in_block, mut count) = (Vec::with_capacity(2 * BLOCK), 0_u32, 0_u32);
     let (mut firsts, mut offsets) = (Vec::new(), Vec::new());
@@ -96,8 +89,8 @@ fn write_documents(
 
 fn write_codes(
     out: &mut BlockWriter<'_>,
-    footer: &mut Footer,
-    sources: &[&dyn Source],
+    footer: &mut RunFooter,
+    sources: &[&dyn DocumentSource],
 ) -> Result<()> {
     let (mut absent, mut document) = (Vec::new(), 0_u32);
     let mut section = SectionWriter::new(out);
@@ -122,7 +115,7 @@ fn write_codes(
 /// The codes of a run, from its file.
 struct StoredCodes<'a> {
     reader: BlockReader<'a>,
-    section: Section,
+    section: RunSection,
     cancelled: &'a AtomicBool,
 }
 
@@ -143,7 +136,7 @@ impl CodeSource<u64> for StoredCodes<'_> {
 /// Tables and the documents of each fingerprint; nothing where few are.
 fn write_tables(
     out: &mut BlockWriter<'_>,
-    footer: &mut Footer,
+    footer: &mut RunFooter,
     options: &RunOptions,
 ) -> Result<()> {
     let coded = footer.coded as usize;
@@ -164,11 +157,11 @@ fn write_tables(
     let reader = BlockReader {
         file: &*file,
         path: &path,
-        seal: out.seal(),
+        checksum: out.checksum(),
     };
     let tables = load_tables(&reader, footer.tables)?;
     let absent = reader.section(footer.absent)?;
-    let groups = group(&reader, footer, &absent, tables.index(), out.cancelled())?;
+    let groups = group_by_code(&reader, footer, &absent, tables.index(), out.cancelled())?;
     drop(tables);
     for (section, words) in [&mut footer.starts, &mut footer.order]
         .into_iter()
@@ -186,7 +179,7 @@ fn write_tables(
 /// The design for the codes that are written.
 fn sampled_design(
     out: &BlockWriter<'_>,
-    codes: Section,
+    codes: RunSection,
     radius: u32,
     coded: usize,
 ) -> Result<Design> {
@@ -194,9 +187,9 @@ fn sampled_design(
     let reader = BlockReader {
         file: &*file,
         path,
-        seal: out.seal(),
+        checksum: out.checksum(),
     };
-    let mut sample = Sample::of(coded);
+    let mut sample = CodeSample::of(coded);
     reader.pages(codes, &mut |page| {
         page.chunks_exact(8)
             .for_each(|code| sample.see(fixed(code)));
@@ -208,11 +201,11 @@ fn sampled_design(
 fn write_index(
     out: &mut BlockWriter<'_>,
     path: &Path,
-    codes: Section,
+    codes: RunSection,
     design: &Design,
     limits: BuildLimits,
-) -> Result<Section> {
-    let (seal, cancelled) = (out.seal(), out.cancelled());
+) -> Result<RunSection> {
+    let (checksum, cancelled) = (out.checksum(), out.cancelled());
     let failed = |error: BuildError| match error {
         BuildError::Write(source) | BuildError::Read(source) => {
             StoreError::io(path, "building the tables of a run")(source)
@@ -224,7 +217,7 @@ fn write_index(
         reader: BlockReader {
             file: &*file,
             path,
-            seal,
+            checksum,
         },
         section: codes,
         cancelled,
@@ -245,47 +238,10 @@ fn write_index(
     section.finish()
 }
 
-/// Lists the documents of each code.
-pub(super) fn group(
-    reader: &BlockReader<'_>,
-    footer: &Footer,
-    absent: &[u8],
-    index: &TableIndex<u64>,
-    cancelled: &AtomicBool,
-) -> Result<Groups> {
-    let (coded, documents) = (footer.coded as usize, footer.documents as usize);
-    let ranks = lookalike_hamming::HammingIndex::len(index);
-    let mut failed = None;
-    let groups = Groups::build(ranks, coded, documents, &mut |each| {
-        let mut absent = absent
-            .chunks_exact(4)
-            .map(|bytes| fixed(bytes) as u32)
-            .peekable();
-        let mut document = 0;
-        let read = reader.pages(footer.codes, &mut |page| {
-            ensure_wanted(cancelled)?;
-            for code in page.chunks_exact(8).map(fixed) {
-                while absent.next_if_eq(&document).is_some() {
-                    document += 1;
-                }
-                let rank = index.rank(code).ok_or_else(|| {
-                    let what = "a fingerprint is not in the tables";
-                    StoreError::damaged(reader.path, footer.codes.offset, what)
-                })?;
-                each(document, rank);
-                document += 1;
-            }
-            Ok(())
-        });
-        failed = failed.take().or(read.err());
-    });
-    failed.map_or(Ok(groups), Err)
-}
-
 fn write_expiry(
     out: &mut BlockWriter<'_>,
-    footer: &mut Footer,
-    sources: &[&dyn Source],
+    footer: &mut RunFooter,
+    sources: &[&dyn DocumentSource],
 ) -> Result<()> {
     if !sources.iter().any(|source| source.any_expires()) {
         return Ok(());
@@ -300,18 +256,18 @@ fn write_expiry(
 
 fn write_ids(
     out: &mut BlockWriter<'_>,
-    footer: &mut Footer,
-    sources: &[&dyn Source],
+    footer: &mut RunFooter,
+    sources: &[&dyn DocumentSource],
 ) -> Result<()> {
-    let mut filter = Filter::new(footer.documents as usize);
+    let mut filter = IdFilter::new(footer.documents as usize);
     let entries = merged(sources, &|source| source.ids())?;
-    let noted = entries.inspect(|entry| {
+    let recorded_time = entries.inspect(|entry| {
         if let Ok((hash, _)) = entry {
             filter.insert(*hash);
         }
     });
-    let (ids, firsts) = sorted::write(out, noted)?;
-    footer.ids = (ids.offset, ids.count, firsts);
+    let ids = sorted::write(out, recorded_time)?;
+    footer.ids = ids;
     let mut section = SectionWriter::new(out);
     for word in filter.words() {
         section.put(&word.to_le_bytes())?;

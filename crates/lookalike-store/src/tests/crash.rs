@@ -5,48 +5,49 @@ use std::path::{Path, PathBuf};
 
 use lookalike::Fingerprint;
 
-use super::dice::Dice;
 use super::model::Model;
-use super::peace::{FOLDER, IDENTITY, commit, compare_all, create, open, share};
-use super::world::World;
-use crate::answer::Write;
-use crate::document::Document;
-use crate::engine::{Engine, Tuning, file_path};
-use crate::fs::{Crash, Lie, SimulatedFs};
+use super::model_runs::{FOLDER, IDENTITY, commit, compare_all, create, open, share};
+use super::random_writes::RandomWrites;
+use super::rng::TestRng;
+use crate::checksum;
+use crate::document::StoredDocument;
+use crate::engine::{CollectionEngine, file_path};
+use crate::fs::{CrashPoint, IgnoredSync, SimulatedFs};
 use crate::log::SECTOR;
-use crate::seal;
+use crate::operations::WriteOp;
+use crate::settings::StoreTuning;
 
 /// A life and all its crashes.
 struct Life {
-    world: World,
-    tuning: Tuning,
-    /// What stands after each acknowledged group.
+    random_writes: RandomWrites,
+    tuning: StoreTuning,
+    /// The model after each acknowledged group.
     history: Vec<Model>,
-    crashes: Vec<Crash>,
+    crashes: Vec<CrashPoint>,
 }
 
 /// Some groups of writes, with everything that happens behind the scenes between them.
-fn live(seed: u64, lie: Option<Lie>) -> Life {
-    let mut world = World::new(seed, 12);
-    let mut tuning = world.tuning();
-    tuning.memory_documents = 4 + world.dice.below(12) as usize;
-    if !world.dice.one_in(6) {
+fn live(seed: u64, lie: Option<IgnoredSync>) -> Life {
+    let mut random_writes = RandomWrites::new(seed, 12);
+    let mut tuning = random_writes.tuning();
+    tuning.memory_documents = 4 + random_writes.rng.below(12) as usize;
+    if !random_writes.rng.one_in(6) {
         // Tables in files take long to plan; most lives do without.
         tuning.small_run = tuning.small_run.max(100);
     }
     let fs = SimulatedFs::new();
-    let mut history = vec![Model::new(&world.settings)];
-    create(&fs, &world, &tuning).expect("a collection");
+    let mut history = vec![Model::new(&random_writes.settings)];
+    create(&fs, &random_writes, &tuning).expect("a collection");
     fs.lie(lie);
     fs.record();
     let mut engine = open(&fs, tuning).expect("it opens");
-    for step in 0..6 + world.dice.below(12) {
-        world.pass_time();
-        let group: Vec<_> = (0..1 + world.dice.below(3))
-            .map(|_| world.batch())
+    for step in 0..6 + random_writes.rng.below(12) {
+        random_writes.pass_time();
+        let group: Vec<_> = (0..1 + random_writes.rng.below(3))
+            .map(|_| random_writes.batch())
             .collect();
         let mut model = history.last().cloned().expect("the beginning");
-        let now = model.now(world.now);
+        let now = model.now(random_writes.now);
         let expected: Vec<_> = group.iter().map(|batch| model.write(batch, 2)).collect();
         // A cut within the call finds the state after it, or the one before.
         history.push(model);
@@ -55,14 +56,14 @@ fn live(seed: u64, lie: Option<Lie>) -> Life {
         for (heard, expected) in heard.into_iter().zip(expected) {
             assert_eq!(heard.expect("a write"), expected, "seed {seed}");
         }
-        match world.dice.below(8) {
+        match random_writes.rng.below(8) {
             0 | 1 => drop(engine.flush().expect("a flush")),
             2 => drop(engine.merge().expect("a merge")),
             3 => engine.compact().expect("a merge of all"),
-            4 => engine.seal_log().expect("a new log"),
+            4 => engine.rotate_log().expect("a new log"),
             6 => engine.idle(),
-            5 if world.dice.one_in(2) => {
-                if world.dice.one_in(2) {
+            5 if random_writes.rng.one_in(2) => {
+                if random_writes.rng.one_in(2) {
                     engine.close().expect("an end");
                 }
                 drop(engine);
@@ -73,7 +74,7 @@ fn live(seed: u64, lie: Option<Lie>) -> Life {
     }
     let crashes = fs.recorded();
     Life {
-        world,
+        random_writes,
         tuning,
         history,
         crashes,
@@ -82,16 +83,16 @@ fn live(seed: u64, lie: Option<Lie>) -> Life {
 
 impl Life {
     /// Starts again after a cut; why what is there is not what should be.
-    fn survives(&self, crash: &Crash, seed: u64) -> Result<u64, String> {
-        let mut dice = Dice::new(seed);
-        if dice.one_in(6) {
-            return self.survives_a_kill(crash, &mut dice).map(|()| 1);
+    fn survives(&self, crash: &CrashPoint, seed: u64) -> Result<u64, String> {
+        let mut rng = TestRng::new(seed);
+        if rng.one_in(6) {
+            return self.survives_a_kill(crash, &mut rng).map(|()| 1);
         }
-        let mut fs = crash.cut(dice.roll());
+        let mut fs = crash.cut(rng.next_u64());
         let mut cuts = 1;
         // The power fails again while the collection is opened and put in order, and again after that.
-        while cuts < 6 && dice.one_in(if cuts == 1 { 5 } else { 2 }) {
-            fs = self.cut_in_recovery(&fs, &mut dice)?;
+        while cuts < 6 && rng.one_in(if cuts == 1 { 5 } else { 2 }) {
+            fs = self.cut_in_recovery(&fs, &mut rng)?;
             cuts += 1;
         }
         let engine = open(&fs, self.tuning).map_err(|error| error.to_string())?;
@@ -100,25 +101,25 @@ impl Life {
         let model = possible.find(|model| is(&engine, model));
         let model = model
             .ok_or_else(|| format!("after group {mark}: neither it nor the next one stands"))?;
-        if dice.one_in(16) {
-            self.goes_on(&fs, engine, model.clone(), &mut dice);
+        if rng.one_in(16) {
+            self.goes_on(&fs, engine, model.clone(), &mut rng);
         }
         Ok(cuts)
     }
 
     /// Opens and puts in order, and cuts the power at some call of that.
-    fn cut_in_recovery(&self, fs: &SimulatedFs, dice: &mut Dice) -> Result<SimulatedFs, String> {
+    fn cut_in_recovery(&self, fs: &SimulatedFs, rng: &mut TestRng) -> Result<SimulatedFs, String> {
         fs.record();
         let engine = open(fs, self.tuning).map_err(|error| error.to_string())?;
-        if dice.one_in(2) {
+        if rng.one_in(2) {
             let _ = engine.flush().and_then(|_| engine.merge());
         }
         let crashes = fs.recorded();
-        Ok(crashes[dice.below(crashes.len() as u64) as usize].cut(dice.roll()))
+        Ok(crashes[rng.below(crashes.len() as u64) as usize].cut(rng.next_u64()))
     }
 
     /// The process is killed, another one starts and shows what it finds, and then the power fails.
-    fn survives_a_kill(&self, crash: &Crash, dice: &mut Dice) -> Result<(), String> {
+    fn survives_a_kill(&self, crash: &CrashPoint, rng: &mut TestRng) -> Result<(), String> {
         let fs = crash.kill();
         let engine = open(&fs, self.tuning).map_err(|error| error.to_string())?;
         let mut possible = self.history[crash.mark as usize..].iter().take(2);
@@ -128,7 +129,7 @@ impl Life {
         let _ = engine.flush().and_then(|_| engine.merge());
         drop(engine);
         let crashes = fs.recorded();
-        let fs = crashes[dice.below(crashes.len() as u64) as usize].cut(dice.roll());
+        let fs = crashes[rng.below(crashes.len() as u64) as usize].cut(rng.next_u64());
         let engine = open(&fs, self.tuning).map_err(|error| error.to_string())?;
         if is(&engine, shown) {
             Ok(())
@@ -137,25 +138,31 @@ impl Life {
         }
     }
 
-    /// What has started again is as good as new.
-    fn goes_on(&self, fs: &SimulatedFs, engine: Engine, mut model: Model, dice: &mut Dice) {
-        let mut world = self.world.clone();
-        world.dice = dice.clone();
+    /// Checks that a restarted collection works like a new one.
+    fn goes_on(
+        &self,
+        fs: &SimulatedFs,
+        engine: CollectionEngine,
+        mut model: Model,
+        rng: &mut TestRng,
+    ) {
+        let mut random_writes = self.random_writes.clone();
+        random_writes.rng = rng.clone();
         // A group that was lost, or a closing frame, may have told a later time.
         model.now(engine.stats().time);
         for _ in 0..4 {
-            world.pass_time();
-            let (batch, now) = (world.batch(), model.now(world.now));
+            random_writes.pass_time();
+            let (batch, now) = (random_writes.batch(), model.now(random_writes.now));
             let heard = commit(&engine, vec![batch.clone()], now, 2).remove(0);
             assert_eq!(heard.expect("a write"), model.write(&batch, 2));
         }
         engine.flush().expect("a flush");
-        compare_all(&engine, &mut model, &mut world);
+        compare_all(&engine, &mut model, &mut random_writes);
         engine.close().expect("an end");
         drop(engine);
         crate::engine::verify(fs, Path::new(FOLDER), IDENTITY).expect("whole");
         let engine = open(fs, self.tuning).expect("it opens");
-        compare_all(&engine, &mut model, &mut world);
+        compare_all(&engine, &mut model, &mut random_writes);
     }
 
     /// Cuts the power at each recorded call, some times each; how often, and the first failure.
@@ -173,7 +180,7 @@ impl Life {
     }
 }
 
-fn is(engine: &Engine, model: &Model) -> bool {
+fn is(engine: &CollectionEngine, model: &Model) -> bool {
     let mut all = Vec::new();
     let read = engine.for_each(model.time, &mut |document| {
         all.push(document);
@@ -210,8 +217,8 @@ fn no_acknowledged_write_is_lost_in_any_power_cut() {
     });
 }
 
-/// Whether crashes show that something is wrong with the store.
-fn is_found(lie: Option<Lie>) -> bool {
+/// Tells whether crashes reveal a planted bug.
+fn is_found(lie: Option<IgnoredSync>) -> bool {
     (0..200).any(|seed| {
         let found = std::panic::catch_unwind(|| live(seed, lie).crash(2, seed).1.is_some());
         found.unwrap_or(true)
@@ -220,16 +227,16 @@ fn is_found(lie: Option<Lie>) -> bool {
 
 /// A collection to which three groups were written, one after the other; the last was closed if `closed`.
 fn three_groups(closed: bool) -> (SimulatedFs, Model) {
-    let world = World::new(8, 30);
+    let random_writes = RandomWrites::new(8, 30);
     let fs = SimulatedFs::new();
-    create(&fs, &world, &TUNING).expect("a collection");
+    create(&fs, &random_writes, &TUNING).expect("a collection");
     let engine = open(&fs, TUNING).expect("it opens");
-    let mut model = Model::new(&world.settings);
+    let mut model = Model::new(&random_writes.settings);
     for group in 0..3_u64 {
-        let documents =
-            (0..20).map(|at| Document::new(format!("{group}/{at}"), Fingerprint(group * 77 + at)));
-        let batch: Vec<_> = documents.map(Write::Insert).collect();
-        let now = model.now(world.now);
+        let documents = (0..20)
+            .map(|at| StoredDocument::new(format!("{group}/{at}"), Fingerprint(group * 77 + at)));
+        let batch: Vec<_> = documents.map(WriteOp::Insert).collect();
+        let now = model.now(random_writes.now);
         let heard = commit(&engine, vec![batch.clone()], now, 2).remove(0);
         assert_eq!(heard.expect("a write"), model.write(&batch, 2));
     }
@@ -239,7 +246,7 @@ fn three_groups(closed: bool) -> (SimulatedFs, Model) {
     (fs, model)
 }
 
-const TUNING: Tuning = Tuning {
+const TUNING: StoreTuning = StoreTuning {
     memory_bytes: 1 << 20,
     memory_documents: 1000,
     log_step: 4096,
@@ -306,7 +313,7 @@ fn a_lost_sector_takes_no_group_with_it_that_was_acknowledged_before() {
         .rfind(|path| path.extension().is_some_and(|kind| kind == "log"));
     let newest = newest.expect("a log");
     let found = fs.files()[&newest].clone();
-    let more = Write::Insert(Document::new("more", Fingerprint(1)));
+    let more = WriteOp::Insert(StoredDocument::new("more", Fingerprint(1)));
     commit(&engine, vec![vec![more]], model.time, 0)
         .remove(0)
         .expect("a write");
@@ -327,15 +334,15 @@ fn a_lost_sector_takes_no_group_with_it_that_was_acknowledged_before() {
 #[test]
 fn planted_bugs_are_found() {
     assert!(
-        is_found(Some(Lie::Sync)),
+        is_found(Some(IgnoredSync::Sync)),
         "acknowledged before it is durable"
     );
     assert!(
-        is_found(Some(Lie::SyncDir)),
+        is_found(Some(IgnoredSync::SyncDir)),
         "names that are not made durable"
     );
-    seal::blind(true);
+    checksum::disable_checks(true);
     let found = is_found(None);
-    seal::blind(false);
+    checksum::disable_checks(false);
     assert!(found, "no checks");
 }

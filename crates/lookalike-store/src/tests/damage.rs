@@ -3,23 +3,24 @@
 
 use std::path::{Path, PathBuf};
 
-use super::dice::Dice;
 use super::model::Model;
-use super::peace::{FOLDER, IDENTITY, commit, compare_all, create, open, share};
-use super::world::World;
-use crate::engine::{Tuning, verify};
+use super::model_runs::{FOLDER, IDENTITY, commit, compare_all, create, open, share};
+use super::random_writes::RandomWrites;
+use super::rng::TestRng;
+use crate::engine::verify;
 use crate::error::StoreError;
 use crate::fs::SimulatedFs;
+use crate::settings::StoreTuning;
 
 /// A collection with files of all kinds.
 struct Subject {
     fs: SimulatedFs,
     files: Vec<(PathBuf, Vec<u8>)>,
     model: Model,
-    world: World,
+    random_writes: RandomWrites,
 }
 
-const TUNING: Tuning = Tuning {
+const TUNING: StoreTuning = StoreTuning {
     memory_bytes: 1 << 20,
     memory_documents: 400,
     log_step: 4096,
@@ -29,22 +30,22 @@ const TUNING: Tuning = Tuning {
 };
 
 fn subject(seed: u64, orderly: bool) -> Subject {
-    let mut world = World::new(seed, 700);
-    world.settings.radius = 3;
-    world.settings.keep.paragraphs = true;
-    world.settings.time_to_live = None;
-    let mut model = Model::new(&world.settings);
+    let mut random_writes = RandomWrites::new(seed, 700);
+    random_writes.settings.radius = 3;
+    random_writes.settings.keep.paragraphs = true;
+    random_writes.settings.time_to_live = None;
+    let mut model = Model::new(&random_writes.settings);
     let fs = SimulatedFs::new();
-    create(&fs, &world, &TUNING).expect("a collection");
+    create(&fs, &random_writes, &TUNING).expect("a collection");
     let engine = open(&fs, TUNING).expect("it opens");
     let mut run = |groups: u64, flush: bool| {
         for _ in 0..groups {
-            let (batch, now) = (world.batch(), model.now(world.now));
+            let (batch, now) = (random_writes.batch(), model.now(random_writes.now));
             let heard = commit(&engine, vec![batch.clone()], now, 2).remove(0);
             assert_eq!(heard.expect("a write"), model.write(&batch, 2));
         }
         if flush {
-            engine.seal_log().expect("a new log");
+            engine.rotate_log().expect("a new log");
             while engine.flush().expect("a flush") {}
         }
     };
@@ -60,7 +61,7 @@ fn subject(seed: u64, orderly: bool) -> Subject {
         fs,
         files,
         model,
-        world,
+        random_writes,
     }
 }
 
@@ -125,11 +126,11 @@ impl Subject {
 /// So many of all, evenly drawn, by two threads.
 fn sample(count: usize, wanted: u64, each: impl Fn(usize) + Sync) {
     let run = |first: u64| {
-        let mut dice = Dice::new(first);
+        let mut rng = TestRng::new(first);
         if wanted >= count as u64 {
             (first as usize..count).step_by(2).for_each(&each);
         } else {
-            (0..wanted / 2).for_each(|_| each(dice.below(count as u64) as usize));
+            (0..wanted / 2).for_each(|_| each(rng.below(count as u64) as usize));
         }
     };
     std::thread::scope(|scope| {
@@ -189,7 +190,7 @@ fn any_missing_or_foreign_file_is_told() {
             subject.is_told(path, None, &format!("{} removed", path.display()));
         }
     }
-    for kind in [".log", ".run", ".dead"] {
+    for kind in [".log", ".run", ".tombstones"] {
         let (path, _) = subject.file(kind);
         let (_, bytes) = other.file(kind);
         if subject.file(kind).1 != *bytes {
@@ -209,8 +210,8 @@ fn after_a_crash_only_the_last_group_can_be_dropped_and_that_is_told() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 0x10;
         fs.damage(&path, Some(flipped));
-        let shared: std::sync::Arc<dyn crate::fs::Fs> = std::sync::Arc::new(fs);
-        match crate::engine::Engine::open(shared, Path::new(FOLDER), IDENTITY, TUNING) {
+        let shared: std::sync::Arc<dyn crate::fs::FileSystem> = std::sync::Arc::new(fs);
+        match crate::engine::CollectionEngine::open(shared, Path::new(FOLDER), IDENTITY, TUNING) {
             Err(
                 StoreError::Damaged { .. }
                 | StoreError::Foreign { .. }
@@ -226,5 +227,5 @@ fn after_a_crash_only_the_last_group_can_be_dropped_and_that_is_told() {
     }
     assert!(dropped > 0 && dropped < 4000, "{dropped}");
     let engine = open(&subject.fs.copy(), TUNING).expect("it opens");
-    compare_all(&engine, &mut subject.model, &mut subject.world);
+    compare_all(&engine, &mut subject.model, &mut subject.random_writes);
 }

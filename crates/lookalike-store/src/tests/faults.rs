@@ -4,21 +4,22 @@
 use std::path::Path;
 
 use super::model::Model;
-use super::peace::{FOLDER, commit, create, open};
-use super::world::World;
-use crate::engine::{Engine, Tuning};
+use super::model_runs::{FOLDER, commit, create, open};
+use super::random_writes::RandomWrites;
+use crate::engine::CollectionEngine;
 use crate::error::StoreError;
-use crate::fs::{Fault, SimulatedFs};
+use crate::fs::{InjectedFault, SimulatedFs};
+use crate::settings::StoreTuning;
 
-/// How a script went.
+/// Result of a script.
 struct Story {
     model: Model,
-    /// What may stand instead, when writing stopped within a group.
+    /// The other valid state, if writing stopped within a group.
     maybe: Option<Model>,
     refused: u32,
 }
 
-const TUNING: Tuning = Tuning {
+const TUNING: StoreTuning = StoreTuning {
     memory_bytes: 1 << 20,
     memory_documents: 6,
     log_step: 512,
@@ -27,24 +28,24 @@ const TUNING: Tuning = Tuning {
     scratch_bytes: 1 << 16,
 };
 
-fn world() -> World {
-    let mut world = World::new(8, 30);
-    world.settings.radius = 3;
-    world
+fn random_writes() -> RandomWrites {
+    let mut random_writes = RandomWrites::new(8, 30);
+    random_writes.settings.radius = 3;
+    random_writes
 }
 
 /// The script: groups of writes, with runs made and merged between them. Failures are borne.
 fn play(fs: &SimulatedFs, full: bool) -> Story {
-    let mut world = world();
+    let mut random_writes = random_writes();
     let mut story = Story {
-        model: Model::new(&world.settings),
+        model: Model::new(&random_writes.settings),
         maybe: None,
         refused: 0,
     };
-    let mut engine: Option<Engine> = None;
+    let mut engine: Option<CollectionEngine> = None;
     for step in 0..24 {
-        world.pass_time();
-        let group: Vec<_> = (0..2).map(|_| world.batch()).collect();
+        random_writes.pass_time();
+        let group: Vec<_> = (0..2).map(|_| random_writes.batch()).collect();
         if step == 12 {
             // An end and a new start in between.
             if let Some(engine) = engine.take() {
@@ -60,7 +61,7 @@ fn play(fs: &SimulatedFs, full: bool) -> Story {
         let Some(engine) = &engine else {
             continue;
         };
-        story.group(engine, &group, &world, full);
+        story.group(engine, &group, &random_writes, full);
         let _ = engine.flush();
         let _ = engine.merge();
         story.reads_go_on(engine);
@@ -71,13 +72,13 @@ fn play(fs: &SimulatedFs, full: bool) -> Story {
 impl Story {
     fn group(
         &mut self,
-        engine: &Engine,
-        group: &[Vec<crate::answer::Write>],
-        world: &World,
+        engine: &CollectionEngine,
+        group: &[Vec<crate::operations::WriteOp>],
+        random_writes: &RandomWrites,
         full: bool,
     ) {
         let mut after = self.model.clone();
-        let now = after.now(world.now);
+        let now = after.now(random_writes.now);
         self.model.time = now;
         let heard = commit(engine, group.to_vec(), now, 2);
         let stopped = heard
@@ -104,7 +105,7 @@ impl Story {
         }
     }
 
-    fn reads_go_on(&self, engine: &Engine) {
+    fn reads_go_on(&self, engine: &CollectionEngine) {
         let mut all = Vec::new();
         let read = engine.for_each(self.model.time, &mut |document| {
             all.push(document);
@@ -117,7 +118,7 @@ impl Story {
     }
 
     /// After a new start it is known what became of the group that stopped the writing.
-    fn settle(&mut self, engine: &Engine) {
+    fn settle(&mut self, engine: &CollectionEngine) {
         let Some(maybe) = self.maybe.take() else {
             return;
         };
@@ -138,8 +139,8 @@ impl Story {
         }
     }
 
-    /// What stands after a new start is what was acknowledged, or that and the group that stopped it.
-    fn stands(&self, engine: &Engine) -> bool {
+    /// Takes over the state after a restart: everything acknowledged, and perhaps the group that stopped it.
+    fn stands(&self, engine: &CollectionEngine) -> bool {
         [Some(&self.model), self.maybe.as_ref()]
             .into_iter()
             .flatten()
@@ -156,11 +157,11 @@ impl Story {
 }
 
 /// Plays the script with a fault at each call; how many there were.
-fn every_call(fault: Fault) -> u64 {
+fn every_call(fault: InjectedFault) -> u64 {
     let mut call = 0;
     loop {
         let fs = SimulatedFs::new();
-        create(&fs, &world(), &TUNING).expect("a collection");
+        create(&fs, &random_writes(), &TUNING).expect("a collection");
         let before = fs.calls();
         fs.fail_at(before + call, fault);
         let story = play(&fs, false);
@@ -182,32 +183,32 @@ fn every_call(fault: Fault) -> u64 {
 
 #[test]
 fn an_input_or_output_error_at_any_call_loses_nothing() {
-    assert!(every_call(Fault::Io) > 300);
+    assert!(every_call(InjectedFault::Io) > 300);
 }
 
 #[test]
 fn a_short_write_at_any_call_loses_nothing() {
-    every_call(Fault::ShortWrite);
+    every_call(InjectedFault::ShortWrite);
 }
 
 #[test]
 fn a_failed_sync_at_any_call_loses_nothing() {
-    every_call(Fault::FailedSync);
+    every_call(InjectedFault::FailedSync);
 }
 
 #[test]
 fn a_full_disk_at_any_call_refuses_and_goes_on_when_there_is_room() {
     let calls = {
         let fs = SimulatedFs::new();
-        create(&fs, &world(), &TUNING).expect("a collection");
+        create(&fs, &random_writes(), &TUNING).expect("a collection");
         let before = fs.calls();
         play(&fs, false);
         fs.calls() - before
     };
     for call in 0..calls {
         let fs = SimulatedFs::new();
-        create(&fs, &world(), &TUNING).expect("a collection");
-        fs.fail_at(fs.calls() + call, Fault::Full);
+        create(&fs, &random_writes(), &TUNING).expect("a collection");
+        fs.fail_at(fs.calls() + call, InjectedFault::Full);
         let mut story = play(&fs, true);
         assert!(story.maybe.is_none(), "a full disk stops nothing for good");
         // It opens without any room, and then there is some.
@@ -215,12 +216,12 @@ fn a_full_disk_at_any_call_refuses_and_goes_on_when_there_is_room() {
             open(&fs, TUNING).unwrap_or_else(|error| panic!("full at call {call}: {error}"));
         assert!(story.stands(&engine), "full at call {call}");
         fs.heal();
-        let mut world = world();
-        world.now = story.model.time;
+        let mut random_writes = random_writes();
+        random_writes.now = story.model.time;
         story.refused = 0;
         for _ in 0..3 {
-            let group = vec![world.batch()];
-            story.group(&engine, &group, &world, true);
+            let group = vec![random_writes.batch()];
+            story.group(&engine, &group, &random_writes, true);
         }
         assert_eq!(story.refused, 0);
         drop(engine);
@@ -230,29 +231,29 @@ fn a_full_disk_at_any_call_refuses_and_goes_on_when_there_is_room() {
 }
 
 /// Plays the script with a lack that begins at each call and passes at the end: nothing stops for good.
-fn every_lack(fault: Fault) {
+fn every_lack(fault: InjectedFault) {
     let calls = {
         let fs = SimulatedFs::new();
-        create(&fs, &world(), &TUNING).expect("a collection");
+        create(&fs, &random_writes(), &TUNING).expect("a collection");
         let before = fs.calls();
         play(&fs, false);
         fs.calls() - before
     };
     for call in 0..calls {
         let fs = SimulatedFs::new();
-        create(&fs, &world(), &TUNING).expect("a collection");
+        create(&fs, &random_writes(), &TUNING).expect("a collection");
         let engine = open(&fs, TUNING).expect("it opens");
         fs.fail_at(fs.calls() + call, fault);
         let mut story = Story {
-            model: Model::new(&world().settings),
+            model: Model::new(&random_writes().settings),
             maybe: None,
             refused: 0,
         };
-        let mut world = world();
+        let mut random_writes = random_writes();
         for _ in 0..12 {
-            world.pass_time();
-            let group: Vec<_> = (0..2).map(|_| world.batch()).collect();
-            story.group(&engine, &group, &world, false);
+            random_writes.pass_time();
+            let group: Vec<_> = (0..2).map(|_| random_writes.batch()).collect();
+            story.group(&engine, &group, &random_writes, false);
             let _ = engine.flush();
             let _ = engine.merge();
             engine.idle();
@@ -262,7 +263,7 @@ fn every_lack(fault: Fault) {
         fs.heal();
         story.refused = 0;
         for _ in 0..3 {
-            story.group(&engine, &[world.batch()], &world, true);
+            story.group(&engine, &[random_writes.batch()], &random_writes, true);
         }
         assert_eq!(story.refused, 0, "{fault:?} at call {call}");
         engine.flush().expect("a flush");
@@ -276,25 +277,25 @@ fn every_lack(fault: Fault) {
 
 #[test]
 fn too_many_open_files_at_any_call_stop_nothing_for_good() {
-    every_lack(Fault::OutOfFiles);
+    every_lack(InjectedFault::OutOfFiles);
 }
 
 #[test]
 fn a_full_disk_at_any_call_stops_nothing_for_good() {
-    every_lack(Fault::Full);
+    every_lack(InjectedFault::Full);
 }
 
 #[test]
 fn deletes_go_on_for_a_while_on_a_full_disk() {
-    use crate::answer::{Outcome, Write};
-    use crate::document::Document;
+    use crate::document::StoredDocument;
+    use crate::operations::{WriteOp, WriteOutcome};
     use lookalike::Fingerprint;
     let fs = SimulatedFs::new();
-    let world = world();
+    let random_writes = random_writes();
     create(
         &fs,
-        &world,
-        &Tuning {
+        &random_writes,
+        &StoreTuning {
             log_step: 32_768,
             ..TUNING
         },
@@ -302,7 +303,7 @@ fn deletes_go_on_for_a_while_on_a_full_disk() {
     .expect("a collection");
     let engine = open(
         &fs,
-        Tuning {
+        StoreTuning {
             log_step: 32_768,
             memory_documents: 1000,
             ..TUNING
@@ -312,8 +313,14 @@ fn deletes_go_on_for_a_while_on_a_full_disk() {
     fs.fill();
     let mut inserted = 0;
     loop {
-        let document = Document::new(format!("{inserted}"), Fingerprint(inserted));
-        let heard = commit(&engine, vec![vec![Write::Insert(document)]], world.now, 0).remove(0);
+        let document = StoredDocument::new(format!("{inserted}"), Fingerprint(inserted));
+        let heard = commit(
+            &engine,
+            vec![vec![WriteOp::Insert(document)]],
+            random_writes.now,
+            0,
+        )
+        .remove(0);
         match heard {
             Ok(_) => inserted += 1,
             Err(error) => {
@@ -326,18 +333,23 @@ fn deletes_go_on_for_a_while_on_a_full_disk() {
     assert!(inserted > 10);
     for id in 0..10 {
         // Beside an insert that is refused.
-        let insert = Write::Insert(Document::new("new", Fingerprint(7)));
-        let group = vec![vec![insert], vec![Write::Delete(format!("{id}"))]];
-        let heard = commit(&engine, group, world.now, 0);
+        let insert = WriteOp::Insert(StoredDocument::new("new", Fingerprint(7)));
+        let group = vec![vec![insert], vec![WriteOp::Delete(format!("{id}"))]];
+        let heard = commit(&engine, group, random_writes.now, 0);
         assert!(heard[0].as_ref().is_err_and(StoreError::is_disk_full));
         assert_eq!(
             heard[1].as_ref().expect("a delete"),
-            &[Outcome::Deleted { existed: true }]
+            &[WriteOutcome::Deleted { existed: true }]
         );
     }
     drop(engine);
     let engine = open(&fs, TUNING).expect("it opens");
-    assert_eq!(engine.get("3", world.now).expect("a read"), None);
-    assert!(engine.get("11", world.now).expect("a read").is_some());
+    assert_eq!(engine.get("3", random_writes.now).expect("a read"), None);
+    assert!(
+        engine
+            .get("11", random_writes.now)
+            .expect("a read")
+            .is_some()
+    );
     assert!(fs.files().contains_key(&Path::new(FOLDER).join("MANIFEST")));
 }

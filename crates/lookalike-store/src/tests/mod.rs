@@ -2,8 +2,9 @@
 
 mod crash;
 mod damage;
-mod dice;
 mod faults;
 mod model;
-mod peace;
-mod world;
+mod model_runs;
+mod random_writes;
+mod removal;
+mod rng;

@@ -1,25 +1,27 @@
-//! What a collection is: a list of documents. Every answer by looking at all of them.
+//! The model of a collection: a list of documents, scanned for every answer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use lookalike::Fingerprint;
 
-use crate::answer::{Answer, InsertWhen, Neighbour, Outcome, ParagraphSeen, Verdict, Write};
-use crate::document::Document;
-use crate::engine::Found;
+use crate::document::StoredDocument;
+use crate::operations::{
+    InsertWhen, Neighbour, ParagraphMatches, QueryResult, Verdict, WriteOp, WriteOutcome,
+};
 use crate::settings::CollectionSettings;
-use crate::time::Time;
+use crate::time::UnixMillis;
+use crate::view::FoundDocument;
 
 /// The model.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     settings: CollectionSettings,
     /// In the order in which they were inserted.
-    documents: BTreeMap<u64, Arc<Document>>,
+    documents: BTreeMap<u64, Arc<StoredDocument>>,
     places: HashMap<String, u64>,
     next: u64,
-    pub(crate) time: Time,
+    pub(crate) time: UnixMillis,
 }
 
 impl Model {
@@ -29,26 +31,32 @@ impl Model {
             documents: BTreeMap::new(),
             places: HashMap::new(),
             next: 0,
-            time: Time(0),
+            time: UnixMillis(0),
         }
     }
 
-    pub(crate) fn now(&mut self, told: Time) -> Time {
+    pub(crate) fn now(&mut self, told: UnixMillis) -> UnixMillis {
         self.time = self.time.max(told);
         self.time
     }
 
-    fn live(&self) -> impl Iterator<Item = &Arc<Document>> {
+    fn live(&self) -> impl Iterator<Item = &Arc<StoredDocument>> {
         self.documents
             .values()
             .filter(|document| document.is_alive(self.time))
     }
 
-    pub(crate) fn query(&self, code: u64, radius: u32, limit: usize, own: Option<&str>) -> Answer {
+    pub(crate) fn query(
+        &self,
+        code: u64,
+        radius: u32,
+        limit: usize,
+        own: Option<&str>,
+    ) -> QueryResult {
         let near = self.live().filter_map(|document| {
             let distance = (document.fingerprint?.0 ^ code).count_ones();
             let shown = distance <= radius && Some(document.id.as_str()) != own;
-            let found = Found::Document(Arc::clone(document));
+            let found = FoundDocument::InMemory(Arc::clone(document));
             shown.then(|| Neighbour::read(distance, found).expect("it is in memory"))
         });
         let mut neighbours: Vec<Neighbour> = near.collect();
@@ -60,32 +68,32 @@ impl Model {
         };
         let more = neighbours.len() > limit;
         neighbours.truncate(limit);
-        Answer {
+        QueryResult {
             verdict,
             neighbours,
             more,
         }
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<Arc<Document>> {
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<StoredDocument>> {
         let document = &self.documents[self.places.get(id)?];
         document.is_alive(self.time).then(|| Arc::clone(document))
     }
 
-    pub(crate) fn all(&self) -> Vec<Document> {
+    pub(crate) fn all(&self) -> Vec<StoredDocument> {
         self.live()
-            .map(|document| Document::clone(document))
+            .map(|document| StoredDocument::clone(document))
             .collect()
     }
 
-    pub(crate) fn paragraph(&self, paragraph: u64, limit: usize) -> ParagraphSeen {
+    pub(crate) fn paragraph(&self, paragraph: u64, limit: usize) -> ParagraphMatches {
         let with = self
             .live()
             .filter(|document| document.paragraphs.contains(&paragraph));
         let mut documents: Vec<String> = with.map(|document| document.id.clone()).collect();
         let more = documents.len() > limit;
         documents.truncate(limit);
-        ParagraphSeen {
+        ParagraphMatches {
             paragraph,
             documents,
             more,
@@ -100,7 +108,7 @@ impl Model {
         removed.is_some_and(|document| document.is_alive(self.time))
     }
 
-    fn insert(&mut self, document: &Document) -> bool {
+    fn insert(&mut self, document: &StoredDocument) -> bool {
         let mut document = document.clone();
         let keep = self.settings.keep;
         if !keep.texts {
@@ -121,7 +129,7 @@ impl Model {
         self.put(document)
     }
 
-    fn put(&mut self, document: Document) -> bool {
+    fn put(&mut self, document: StoredDocument) -> bool {
         let replaced = self.remove(&document.id);
         self.places.insert(document.id.clone(), self.next);
         self.documents.insert(self.next, Arc::new(document));
@@ -129,17 +137,17 @@ impl Model {
         replaced
     }
 
-    pub(crate) fn write(&mut self, writes: &[Write], limit: usize) -> Vec<Outcome> {
+    pub(crate) fn write(&mut self, writes: &[WriteOp], limit: usize) -> Vec<WriteOutcome> {
         let outcomes = writes.iter().map(|write| match write {
-            Write::Insert(document) => Outcome::Inserted {
+            WriteOp::Insert(document) => WriteOutcome::Inserted {
                 replaced: self.insert(document),
             },
-            Write::CheckAndInsert {
+            WriteOp::CheckAndInsert {
                 document,
                 radius,
                 insert,
             } => {
-                let nothing = Answer {
+                let nothing = QueryResult {
                     verdict: Verdict::New,
                     neighbours: Vec::new(),
                     more: false,
@@ -156,25 +164,25 @@ impl Model {
                 if inserted {
                     self.insert(document);
                 }
-                Outcome::Checked {
+                WriteOutcome::Checked {
                     answer,
                     inserted,
                     known,
                 }
             }
-            Write::Delete(id) => Outcome::Deleted {
+            WriteOp::Delete(id) => WriteOutcome::Deleted {
                 existed: self.remove(id),
             },
-            Write::Expire { id, expires } => {
+            WriteOp::Expire { id, expires } => {
                 let found = self.get(id);
                 if let Some(document) = &found {
                     let expires = *expires;
-                    self.put(Document {
+                    self.put(StoredDocument {
                         expires,
-                        ..Document::clone(document)
+                        ..StoredDocument::clone(document)
                     });
                 }
-                Outcome::Expiring {
+                WriteOutcome::Expiring {
                     existed: found.is_some(),
                 }
             }

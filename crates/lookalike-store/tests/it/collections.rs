@@ -7,27 +7,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike::{Fingerprint, Scheme};
-use lookalike_store::fs::{Fs, RealFs};
+use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
-    CollectionSettings, Document, Keep, OpenOptions, Store, StoreError, StoredScheme, Time, Tuning,
-    Verdict, Write, restore, salvage, verify,
+    CollectionSettings, RetainedParts, Store, StoreError, StoreOptions, StoreTuning,
+    StoredDocument, StoredScheme, UnixMillis, Verdict, WriteOp, restore, salvage, verify,
 };
 
-const NOW: Time = Time(1000);
+const NOW: UnixMillis = UnixMillis(1000);
 
-fn options() -> OpenOptions {
-    OpenOptions {
-        create: true,
-        ..OpenOptions::default()
-    }
+fn options() -> StoreOptions {
+    StoreOptions::default().create(true)
 }
 
 fn settings() -> CollectionSettings {
     CollectionSettings::new(&Scheme::default())
 }
 
-fn insert(id: &str, code: u64) -> Write {
-    Write::Insert(Document::new(id, Fingerprint(code)))
+fn insert(id: &str, code: u64) -> WriteOp {
+    WriteOp::Insert(StoredDocument::new(id, Fingerprint(code)))
 }
 
 fn file_of(folder: &Path, kind: &str) -> PathBuf {
@@ -56,15 +53,12 @@ fn flip(path: &Path, at: u64) {
 #[test]
 fn settings_are_kept_and_others_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let refused = Store::open(&folder.path().join("none"), OpenOptions::default());
+    let refused = Store::open(&folder.path().join("none"), StoreOptions::default());
     assert!(matches!(refused, Err(StoreError::NoStore { .. })));
     let mut made = settings();
     made.radius = 5;
     made.time_to_live = Some(Duration::from_secs(7));
-    made.keep = Keep {
-        texts: true,
-        ..Keep::default()
-    };
+    made.keep = RetainedParts::default().texts(true);
     {
         let store = Store::open(folder.path(), options()).expect("it opens");
         store
@@ -72,7 +66,7 @@ fn settings_are_kept_and_others_are_refused() {
             .expect("a collection");
         store.close().expect("an end");
     }
-    let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
+    let store = Store::open(folder.path(), StoreOptions::default()).expect("it opens");
     let pages = store.collection("pages").expect("it is there");
     assert_eq!(*pages.settings(), made);
     assert!(pages.recovery().clean);
@@ -139,7 +133,7 @@ fn the_time_to_live_changes_while_others_read_and_write() {
     assert_eq!(ends(&pages), [true, false], "only what came after it");
     drop(pages);
     store.close().expect("an end");
-    let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
+    let store = Store::open(folder.path(), StoreOptions::default()).expect("it opens");
     let pages = store.collection("pages").expect("it is there");
     assert_eq!(pages.settings().time_to_live, life);
     pages.set_time_to_live(None).expect("a change");
@@ -151,18 +145,15 @@ fn a_neighbour_is_read_as_it_was_found_whatever_became_of_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path(), options()).expect("it opens");
     let mut made = settings();
-    made.keep = Keep {
-        texts: true,
-        ..Keep::default()
-    };
+    made.keep = RetainedParts::default().texts(true);
     let pages = store
         .create_collection("pages", &made)
         .expect("a collection");
     let with_text = |text: &str| {
-        Write::Insert(Document {
+        WriteOp::Insert(StoredDocument {
             metadata: b"7".to_vec(),
             text: Some(text.to_owned()),
-            ..Document::new("a", Fingerprint(1))
+            ..StoredDocument::new("a", Fingerprint(1))
         })
     };
     for flushed in [false, true] {
@@ -232,18 +223,8 @@ fn requests_that_make_no_sense_are_refused_and_harm_nothing() {
 #[test]
 fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tuning = Tuning {
-        memory_documents: 100,
-        ..Tuning::default()
-    };
-    let store = Store::open(
-        folder.path(),
-        OpenOptions {
-            tuning,
-            ..options()
-        },
-    )
-    .expect("it opens");
+    let tuning = StoreTuning::default().memory_documents(100);
+    let store = Store::open(folder.path(), options().tuning(tuning)).expect("it opens");
     for name in ["good", "bad"] {
         let collection = store
             .create_collection(name, &settings())
@@ -273,20 +254,20 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
     );
     // In the log, which is read at the start.
     flip(&file_of(&bad, "log"), 512 + 70);
-    let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
+    let store = Store::open(folder.path(), StoreOptions::default()).expect("it opens");
     assert!(store.collection("bad").is_err());
     let good = store.collection("good").expect("it is whole");
     assert!(good.get("499", NOW).expect("a read").is_some());
     drop(good);
     store.close().expect("an end");
 
-    let fs: Arc<dyn Fs> = Arc::new(RealFs::default());
+    let fs: Arc<dyn FileSystem> = Arc::new(RealFs::default());
     let target = tempfile::tempdir().expect("a folder");
     let target = target.path().join("saved");
     let saved =
-        salvage(&fs, folder.path(), &target, OpenOptions::default()).expect("something is left");
+        salvage(&fs, folder.path(), &target, StoreOptions::default()).expect("something is left");
     assert_eq!(saved.lost.len(), 2, "{:?}", saved.lost);
-    let store = Store::open(&target, OpenOptions::default()).expect("it opens");
+    let store = Store::open(&target, StoreOptions::default()).expect("it opens");
     let good = store.collection("good").expect("whole");
     assert_eq!(good.stats().documents, 501);
     let bad = store.collection("bad").expect("what is left");
@@ -299,18 +280,9 @@ fn damage_in_one_collection_leaves_the_others_alone_and_the_rest_is_saved() {
 #[test]
 fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tuning = Tuning {
-        memory_documents: 50,
-        ..Tuning::default()
-    };
-    let store = Store::open(
-        &folder.path().join("store"),
-        OpenOptions {
-            tuning,
-            ..options()
-        },
-    )
-    .expect("it opens");
+    let tuning = StoreTuning::default().memory_documents(50);
+    let store =
+        Store::open(&folder.path().join("store"), options().tuning(tuning)).expect("it opens");
     let pages = store
         .create_collection("pages", &settings())
         .expect("a collection");
@@ -335,7 +307,7 @@ fn a_snapshot_is_made_while_others_write_and_checked_before_it_is_restored() {
     assert!(store.snapshot(&target).is_err(), "there is one");
     let restored = folder.path().join("restored");
     restore(&RealFs::default(), &target, &restored).expect("it is whole");
-    let copy = Store::open(&restored, OpenOptions::default()).expect("it opens");
+    let copy = Store::open(&restored, StoreOptions::default()).expect("it opens");
     let old = copy.collection("pages").expect("it is there");
     let count = old.stats().documents;
     assert!((before..1000).contains(&count), "{before} {count}");
@@ -371,26 +343,26 @@ fn time_never_goes_backwards_not_even_over_a_new_start() {
     let pages = store
         .create_collection("pages", &settings())
         .expect("a collection");
-    let document = Document {
-        expires: Some(Time(2000)),
-        ..Document::new("a", Fingerprint(1))
+    let document = StoredDocument {
+        expires: Some(UnixMillis(2000)),
+        ..StoredDocument::new("a", Fingerprint(1))
     };
     pages
-        .write(vec![Write::Insert(document)], NOW, 0)
+        .write(vec![WriteOp::Insert(document)], NOW, 0)
         .expect("a write");
     let check = |pages: &lookalike_store::Collection, now| {
         pages.check(Fingerprint(1), 0, now).expect("a check")
     };
-    assert_eq!(check(&pages, Time(1999)), Verdict::Exact);
-    assert_eq!(check(&pages, Time(2000)), Verdict::New);
+    assert_eq!(check(&pages, UnixMillis(1999)), Verdict::Exact);
+    assert_eq!(check(&pages, UnixMillis(2000)), Verdict::New);
     assert_eq!(
-        check(&pages, Time(1500)),
+        check(&pages, UnixMillis(1500)),
         Verdict::New,
         "the clock went back"
     );
     drop(pages);
     store.close().expect("an end");
-    let store = Store::open(folder.path(), OpenOptions::default()).expect("it opens");
+    let store = Store::open(folder.path(), StoreOptions::default()).expect("it opens");
     let pages = store.collection("pages").expect("it is there");
     assert_eq!(
         check(&pages, NOW),

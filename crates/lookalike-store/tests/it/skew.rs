@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use lookalike::{Fingerprint, Scheme};
 use lookalike_store::{
-    Collection, CollectionSettings, Document, OpenOptions, Store, Time, Verdict, Write,
+    Collection, CollectionSettings, Store, StoreOptions, StoredDocument, UnixMillis, Verdict,
+    WriteOp,
 };
 
-const NOW: Time = Time(1000);
+const NOW: UnixMillis = UnixMillis(1000);
 const COUNT: u64 = 100_000;
 /// Fingerprints that are asked for at once.
 const ASKED: usize = 100;
@@ -20,10 +21,7 @@ fn mix(seed: u64) -> u64 {
 }
 
 fn store(folder: &Path) -> Store {
-    let options = OpenOptions {
-        create: true,
-        ..OpenOptions::default()
-    };
+    let options = StoreOptions::default().create(true);
     Store::open(folder, options).expect("it opens")
 }
 
@@ -33,7 +31,8 @@ fn fill(store: &Store, name: &str, code: impl Fn(u64) -> u64) -> std::sync::Arc<
         .create_collection(name, &settings)
         .expect("a collection");
     for first in (0..COUNT).step_by(10_000) {
-        let insert = |n: u64| Write::Insert(Document::new(n.to_string(), Fingerprint(code(n))));
+        let insert =
+            |n: u64| WriteOp::Insert(StoredDocument::new(n.to_string(), Fingerprint(code(n))));
         let batch = (first..first + 10_000).map(insert).collect();
         pages.write(batch, NOW, 0).expect("a write");
     }

@@ -4,25 +4,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lookalike::{Fingerprint, Scheme};
 use lookalike_store::{
-    CollectionSettings, Document, InsertWhen, OpenOptions, Outcome, Store, Time, Tuning, Verdict,
-    Write,
+    CollectionSettings, InsertWhen, Store, StoreOptions, StoreTuning, StoredDocument, UnixMillis,
+    Verdict, WriteOp, WriteOutcome,
 };
 
-const NOW: Time = Time(5000);
+const NOW: UnixMillis = UnixMillis(5000);
 
-fn options() -> OpenOptions {
-    let tuning = Tuning {
-        memory_documents: 500,
-        fan_out: 3,
-        small_run: 1000,
-        ..Tuning::default()
-    };
-    OpenOptions {
-        create: true,
-        tuning,
-        seed: None,
-        ..OpenOptions::default()
-    }
+fn options() -> StoreOptions {
+    let tuning = StoreTuning::default()
+        .memory_documents(500)
+        .fan_out(3)
+        .small_run(1000);
+    StoreOptions::default().create(true).tuning(tuning)
 }
 
 #[test]
@@ -40,16 +33,16 @@ fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
             scope.spawn(move || {
                 for page in 0..200_u64 {
                     let code = Fingerprint(page.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                    let document = Document::new(format!("{thread}/{page}"), code);
+                    let document = StoredDocument::new(format!("{thread}/{page}"), code);
                     let (radius, insert) = (3, InsertWhen::New);
-                    let check = Write::CheckAndInsert {
+                    let check = WriteOp::CheckAndInsert {
                         document,
                         radius,
                         insert,
                     };
                     let outcomes = pages.write(vec![check], NOW, 1).expect("a write");
                     let [
-                        Outcome::Checked {
+                        WriteOutcome::Checked {
                             answer, inserted, ..
                         },
                     ] = &outcomes[..]
@@ -70,25 +63,16 @@ fn of_equal_pages_at_the_same_moment_exactly_one_is_new() {
 #[test]
 fn one_page_replaced_many_times_stays_quick() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tuning = Tuning {
-        memory_documents: 200_000,
-        ..Tuning::default()
-    };
-    let store = Store::open(
-        folder.path(),
-        OpenOptions {
-            tuning,
-            ..options()
-        },
-    )
-    .expect("it opens");
+    let tuning = StoreTuning::default().memory_documents(200_000);
+    let store = Store::open(folder.path(), options().tuning(tuning)).expect("it opens");
     let settings = CollectionSettings::new(&Scheme::default());
     let pages = store
         .create_collection("pages", &settings)
         .expect("a collection");
     let begun = std::time::Instant::now();
     for _ in 0..10 {
-        let writes = (0..10_000).map(|_| Write::Insert(Document::new("same", Fingerprint(7))));
+        let writes =
+            (0..10_000).map(|_| WriteOp::Insert(StoredDocument::new("same", Fingerprint(7))));
         pages.write(writes.collect(), NOW, 0).expect("a write");
         assert_eq!(
             pages.check(Fingerprint(7), 3, NOW).expect("a check"),
@@ -110,8 +94,8 @@ fn one_run_is_made_behind_the_scenes_while_others_write() {
         .create_collection("pages", &settings)
         .expect("a collection");
     let insert = |from: u64| {
-        let document = |n: u64| Document::new(n.to_string(), Fingerprint(n << 20));
-        let batch = (from..from + 100).map(|n| Write::Insert(document(n)));
+        let document = |n: u64| StoredDocument::new(n.to_string(), Fingerprint(n << 20));
+        let batch = (from..from + 100).map(|n| WriteOp::Insert(document(n)));
         pages.write(batch.collect(), NOW, 0).expect("a write");
     };
     (0..4050).step_by(100).for_each(insert);
@@ -145,9 +129,9 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
             for version in 0..3000_u64 {
                 // Two pages change at once: whoever sees one of a version sees both.
                 let inserts = (0..2).map(|at| {
-                    Write::Insert(Document::new(format!("{at}"), code(version, at * 15)))
+                    WriteOp::Insert(StoredDocument::new(format!("{at}"), code(version, at * 15)))
                 });
-                let filler = Write::Insert(Document::new(
+                let filler = WriteOp::Insert(StoredDocument::new(
                     format!("f{version}"),
                     Fingerprint(!version << 40),
                 ));
@@ -179,7 +163,7 @@ fn readers_see_whole_batches_while_others_write_and_merge() {
     pages.compact().expect("one run");
     let stats = pages.stats();
     assert_eq!(
-        (stats.runs.len(), stats.documents, stats.dead),
+        (stats.runs.len(), stats.documents, stats.tombstones),
         (1, 3002, 0)
     );
     store.close().expect("an end");

@@ -1,0 +1,228 @@
+//! API keys and their roles.
+//!
+//! A key is 32 bytes of chance, so its plain BLAKE3 hash can be stored: nothing can be guessed from it. The file has one key a
+//! line, `ROLE NAME HASH`; `#` begins a comment.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Role of a key; each role includes the ones before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyRole {
+    /// Check, query, get, list, metrics.
+    Read,
+    /// Insert and delete documents.
+    Write,
+    /// Make and remove collections.
+    Admin,
+}
+
+/// Invalid keys.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// No role of this name.
+    #[error("{0:?} is not a role: use read, write or admin")]
+    Role(String),
+    /// A name that would not fit a line.
+    #[error("{0:?} is not a valid name of a key: use 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
+    Name(String),
+    /// A line of the file that says something else.
+    #[error("line {line}: {what}; each line is ROLE NAME HASH")]
+    Line {
+        /// Number of the line, from 1.
+        line: usize,
+        /// Description of the error.
+        what: String,
+    },
+}
+
+/// A key as it is stored.
+#[derive(Clone)]
+pub struct ApiKey {
+    pub(crate) role: KeyRole,
+    /// Name of the holder in the log.
+    pub(crate) name: Arc<str>,
+    hash: blake3::Hash,
+}
+
+/// All keys. The default asks for none; a file without a key lets nobody in.
+#[derive(Clone, Debug, Default)]
+pub struct ApiKeys {
+    /// `None`: no key is asked for.
+    keys: Option<Vec<ApiKey>>,
+}
+
+/// A key that was just made.
+#[derive(Clone)]
+pub struct NewKey {
+    /// The secret that its holder sends; shown once, stored nowhere.
+    pub secret: String,
+    /// Its line in the file, with the line's end.
+    pub line: String,
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({} {})", self.role, self.name)
+    }
+}
+
+impl fmt::Display for KeyRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        })
+    }
+}
+
+impl FromStr for KeyRole {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        [Self::Read, Self::Write, Self::Admin]
+            .into_iter()
+            .find(|role| role.to_string() == text)
+            .ok_or_else(|| KeyError::Role(text.to_owned()))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), KeyError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(KeyError::Name(name.to_owned()))
+}
+
+impl NewKey {
+    /// A key of a role, of 32 bytes that nobody can guess.
+    ///
+    /// # Errors
+    /// [`KeyError::Name`].
+    pub fn make(role: KeyRole, name: &str, chance: [u8; 32]) -> Result<Self, KeyError> {
+        check_name(name)?;
+        let digits: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+        let secret = format!("lk_{digits}");
+        let hash = blake3::hash(secret.as_bytes());
+        Ok(Self {
+            line: format!("{role} {name} {hash}\n"),
+            secret,
+        })
+    }
+}
+
+impl FromStr for ApiKeys {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let mut keys = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let wrong = |what: String| KeyError::Line {
+                line: number + 1,
+                what,
+            };
+            match words[..] {
+                [] => {}
+                [role, name, hash] => keys.push(ApiKey {
+                    role: role
+                        .parse()
+                        .map_err(|error: KeyError| wrong(error.to_string()))?,
+                    name: name.into(),
+                    hash: hash
+                        .parse()
+                        .map_err(|_| wrong("the hash is not 64 hexadecimal digits".to_owned()))?,
+                }),
+                _ => return Err(wrong(format!("{} words instead of three", words.len()))),
+            }
+        }
+        Ok(Self { keys: Some(keys) })
+    }
+}
+
+impl ApiKeys {
+    /// Tells whether requests need a key.
+    pub fn are_required(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Tells whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.all().len()
+    }
+
+    fn all(&self) -> &[ApiKey] {
+        self.keys.as_deref().unwrap_or_default()
+    }
+
+    /// The key of a secret, that of the highest role if it stands on several lines. Takes as long whichever key it is, and whether
+    /// it is one.
+    pub(crate) fn find(&self, secret: &str) -> Option<&ApiKey> {
+        let hash = blake3::hash(secret.as_bytes());
+        let mut found: Option<&ApiKey> = None;
+        for key in self.all() {
+            // Equality of hashes takes constant time.
+            if key.hash == hash && found.is_none_or(|known| known.role < key.role) {
+                found = Some(key);
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_opens_what_its_line_says() {
+        let made = NewKey::make(KeyRole::Write, "crawler", [7; 32]).expect("a name");
+        assert!(
+            !made.line.contains(&made.secret[3..]),
+            "the file holds the hash only"
+        );
+        let file = format!("# keys\n\n{}", made.line);
+        let keys: ApiKeys = file.parse().expect("a file of keys");
+        let found = keys.find(&made.secret).expect("the key");
+        assert_eq!(
+            (keys.len(), found.role, &*found.name),
+            (1, KeyRole::Write, "crawler")
+        );
+        assert!(keys.find(&made.secret[1..]).is_none());
+        assert!(keys.find("").is_none());
+        assert!(KeyRole::Admin > KeyRole::Write && KeyRole::Write > KeyRole::Read);
+    }
+
+    #[test]
+    fn a_file_without_keys_lets_nobody_in() {
+        let none: ApiKeys = "# all revoked\n".parse().expect("a file of keys");
+        assert!(none.are_required() && none.is_empty());
+        assert!(!ApiKeys::default().are_required());
+    }
+
+    #[test]
+    fn lines_that_are_no_keys_are_named() {
+        for (line, said) in [
+            ("root me 00", "not a role"),
+            ("read me 00", "64 hexadecimal"),
+            ("read 00", "2 words"),
+        ] {
+            let error = format!("# first\n{line}")
+                .parse::<ApiKeys>()
+                .expect_err("no key")
+                .to_string();
+            assert!(error.contains(said) && error.contains("line 2"), "{error}");
+        }
+        assert!(NewKey::make(KeyRole::Read, "a b", [0; 32]).is_err());
+    }
+}

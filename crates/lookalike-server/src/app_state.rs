@@ -1,0 +1,211 @@
+//! The state that all requests share.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+
+use lookalike_store::{Collection, Store, UnixMillis};
+
+use crate::api_key::ApiKeys;
+use crate::client::KeyName;
+use crate::clock::GuardedClock;
+use crate::config::{ServiceConfig, ServiceLimits};
+use crate::event_log::{EventLog, LogEntry, LogLevel};
+use crate::export_slots::ExportSlots;
+use crate::load_shedding::LoadShedder;
+use crate::metrics::ServiceMetrics;
+use crate::problem::ProblemDetails;
+use crate::request_memory::RequestMemory;
+use crate::sync::{read_lock, write_lock};
+use crate::worker_pool::WorkerPool;
+
+/// Interval at which a closing service checks whether requests have ended.
+const CLOSE_POLL: Duration = Duration::from_millis(10);
+
+/// Lead of the data over the clock that is reported at the start.
+const MIN_REPORTED_LEAD: Duration = Duration::from_secs(60);
+
+/// The store, and all that bounds the work on it.
+pub struct AppState {
+    pub(crate) store: Store,
+    pub(crate) limits: ServiceLimits,
+    pub(crate) log: EventLog,
+    pub(crate) memory: RequestMemory,
+    pub(crate) metrics: ServiceMetrics,
+    pub(crate) workers: WorkerPool,
+    pub(crate) exports: ExportSlots,
+    pub(crate) overload: LoadShedder,
+    pub(crate) snapshots: Option<PathBuf>,
+    keys: RwLock<Arc<ApiKeys>>,
+    clock: GuardedClock,
+    stopping: AtomicBool,
+}
+
+impl fmt::Debug for AppState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppState")
+            .field("store", &self.store)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AppState {
+    /// A service over an open store.
+    ///
+    /// # Errors
+    /// When its threads cannot be started.
+    pub fn new(store: Store, config: ServiceConfig) -> io::Result<Self> {
+        let open = store
+            .collections()
+            .into_iter()
+            .filter_map(|(_, opened)| opened.ok());
+        let last = open.map(|collection| collection.stats().time).max();
+        let limits = config.limits;
+        let app = Self {
+            memory: RequestMemory::new(
+                limits.request_memory,
+                limits.body_bytes,
+                limits.queue_timeout,
+            ),
+            workers: WorkerPool::start(&limits)?,
+            metrics: ServiceMetrics::default(),
+            exports: ExportSlots::default(),
+            overload: LoadShedder::new(limits.queue_timeout),
+            keys: RwLock::new(Arc::new(config.keys)),
+            clock: GuardedClock::new(config.clock, last.unwrap_or_default(), config.trust_clock),
+            stopping: AtomicBool::new(false),
+            store,
+            limits,
+            log: config.log,
+            snapshots: config.snapshots,
+        };
+        app.log_collections();
+        if app.clock.is_held() {
+            let entry = LogEntry::new(LogLevel::Error, "clock-held");
+            let remedy = "the clock is more than an hour ahead of the newest record, so nothing expires: set it, or restart trusting it if it is right";
+            app.log.record(&entry.with("remedy", remedy));
+        }
+        let ahead = app.clock.ahead();
+        if ahead >= MIN_REPORTED_LEAD {
+            let entry =
+                LogEntry::new(LogLevel::Warn, "clock-behind").with("seconds", ahead.as_secs());
+            let remedy = "documents live that much longer until the clock catches up with the data: set it if it is wrong";
+            app.log.record(&entry.with("remedy", remedy));
+        }
+        Ok(app)
+    }
+
+    /// The time that documents live by.
+    pub(crate) fn now(&self) -> UnixMillis {
+        self.clock.now()
+    }
+
+    /// Lead of the time over the clock.
+    pub(crate) fn time_ahead(&self) -> Duration {
+        self.clock.ahead()
+    }
+
+    /// Tells all collections the time, which they note: to be called every minute or so.
+    pub fn observe_time(&self) {
+        let now = self.now();
+        let open = self.store.collections().into_iter();
+        open.filter_map(|(_, opened)| opened.ok())
+            .for_each(|collection| collection.observe_time(now));
+    }
+
+    /// Tells whether the clock jumped ahead and is not trusted.
+    pub(crate) fn is_clock_held(&self) -> bool {
+        self.clock.is_held()
+    }
+
+    /// The accepted keys at this moment.
+    pub(crate) fn keys(&self) -> Arc<ApiKeys> {
+        Arc::clone(&read_lock(&self.keys))
+    }
+
+    /// Changes who may ask, from the next request on.
+    pub fn set_keys(&self, keys: ApiKeys) {
+        *write_lock(&self.keys) = Arc::new(keys);
+    }
+
+    /// Tells of something that changed, and by whose key.
+    pub(crate) fn log_change(&self, entry: LogEntry, by: Option<&KeyName>) {
+        let entry = match by {
+            Some(KeyName(name)) => entry.with("key", &**name),
+            None => entry,
+        };
+        self.log.record(&entry);
+    }
+
+    /// Records whether the last reload found an invalid file.
+    pub fn set_reload_failed(&self, failed: bool) {
+        self.metrics.reload_failed.store(failed, Ordering::Relaxed);
+    }
+
+    /// A collection; only on a worker, since the store may be busy making another.
+    pub(crate) fn collection(&self, name: &str) -> Result<Arc<Collection>, ProblemDetails> {
+        Ok(self.store.collection(name)?)
+    }
+
+    /// Tells whether the service is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Ends the workers, then the store, in order. Waits for requests that were cut off and still hold the service; should some
+    /// not end, the store is left as a crash would: nothing that was acknowledged is lost.
+    ///
+    /// # Errors
+    /// The first failure of the medium; nothing that was acknowledged is lost.
+    pub async fn close(mut self: Arc<Self>) -> lookalike_store::Result<()> {
+        let end = Instant::now() + self.limits.drain;
+        loop {
+            match Arc::try_unwrap(self) {
+                Ok(app) => {
+                    drop(app.workers);
+                    return app.store.close();
+                }
+                Err(held) if Instant::now() < end => self = held,
+                Err(held) => {
+                    held.log
+                        .record(&LogEntry::new(LogLevel::Warn, "not-closed"));
+                    return Ok(());
+                }
+            }
+            tokio::time::sleep(CLOSE_POLL).await;
+        }
+    }
+
+    /// Says what was found when the store was opened.
+    fn log_collections(&self) {
+        for (name, opened) in self.store.collections() {
+            let entry = match opened {
+                Ok(collection) => {
+                    let recovery = collection.recovery();
+                    let level = if recovery.clean {
+                        LogLevel::Info
+                    } else {
+                        LogLevel::Warn
+                    };
+                    LogEntry::new(level, "opened")
+                        .with("documents", collection.stats().documents)
+                        .with("clean", recovery.clean)
+                        .with("groups_recovered", recovery.groups)
+                        .with("torn_bytes", recovery.torn_bytes)
+                }
+                Err(error) => {
+                    LogEntry::new(LogLevel::Error, "not-opened").with("reason", error.to_string())
+                }
+            };
+            self.log.record(&entry.with("collection", name));
+        }
+    }
+}

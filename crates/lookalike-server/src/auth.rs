@@ -1,0 +1,218 @@
+//! Every request passes here: who asks, how long it took, what became of it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, TRANSFER_ENCODING};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+
+use crate::app_state::AppState;
+use crate::client::KeyName;
+use crate::event_log::{LogEntry, LogLevel};
+use crate::host;
+use crate::load_shedding::ShedRequest;
+use crate::operation::ApiOperation;
+use crate::problem::{ProblemDetails, ProblemExt};
+use crate::request::body_format;
+
+/// Lets a request through to its operation, and counts what becomes of it.
+pub(crate) async fn authenticate(
+    State((app, operation)): State<(Arc<AppState>, ApiOperation)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let response = match admit(&app, operation, &request) {
+        Err(problem) => problem.into_response(),
+        Ok(holder) => {
+            if let Some(holder) = holder {
+                request.extensions_mut().insert(holder);
+            }
+            AssertUnwindSafe(next.run(request))
+                .catch_unwind()
+                .await
+                .unwrap_or_else(|_| ProblemDetails::panic().into_response())
+        }
+    };
+    let (status, took) = (response.status(), started.elapsed());
+    app.metrics.request(operation, status.as_u16(), took);
+    let told = response.extensions().get::<ProblemExt>();
+    if let Some(told) = told {
+        app.metrics.refused(told.code);
+    }
+    let is_failure = told.is_some_and(|told| told.operator_detail.is_some())
+        || (status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE);
+    let level = if is_failure {
+        LogLevel::Error
+    } else {
+        LogLevel::Debug
+    };
+    if app.log.wants(level) {
+        let mut entry = LogEntry::new(level, "request")
+            .with("operation", operation.name())
+            .with("status", status.as_u16())
+            .with("micros", took.as_micros() as u64);
+        if let Some(told) = told {
+            entry = entry.with("code", told.code);
+            if let Some(detail) = &told.operator_detail {
+                entry = entry.with("reason", detail.as_str());
+            }
+        }
+        app.log.record(&entry);
+    }
+    response
+}
+
+/// Two lengths of one body let those on the way and us disagree on where it ends. Bodies of HTTP/1.1 have one, in their
+/// header; hyper forgets it beside a transfer coding, so that none of these is taken.
+fn check_framing(request: &Request) -> Result<(), ProblemDetails> {
+    if !request.headers().contains_key(TRANSFER_ENCODING) {
+        return Ok(());
+    }
+    Err(ProblemDetails::new(
+        StatusCode::BAD_REQUEST,
+        "framing",
+        "the body is sent with a transfer coding",
+        "send it with the header Content-Length and without Transfer-Encoding",
+    ))
+}
+
+/// Refuses what a page of another site may have sent: without keys the request alone must tell that it was meant.
+fn check_sender(operation: ApiOperation, request: &Request) -> Result<(), ProblemDetails> {
+    if !host::is_local(request) {
+        return Err(ProblemDetails::new(
+            StatusCode::FORBIDDEN,
+            "host",
+            "this service has no keys and answers to localhost only",
+            "send the request to localhost, or require keys",
+        ));
+    }
+    // Browsers ask before they send any other operation that changes something: its method or the type of its body is none of
+    // the simple ones.
+    if operation == ApiOperation::Compact
+        && body_format(request.headers()).is_err()
+        && !host::is_own_page(request)
+    {
+        return Err(ProblemDetails::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media-type",
+            "without keys this request is only taken with the header `Content-Type: application/json`: a page of any site could send it",
+            "send it with that header, its body may be empty",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses whoever may not ask for an operation; the name of the key, where one is asked for.
+fn admit(
+    app: &AppState,
+    operation: ApiOperation,
+    request: &Request,
+) -> Result<Option<KeyName>, ProblemDetails> {
+    check_framing(request)?;
+    let Some(needed) = operation.role() else {
+        return Ok(None);
+    };
+    if request.extensions().get::<ShedRequest>().is_some() {
+        return Err(ProblemDetails::busy(
+            "overload",
+            "the service is overloaded",
+        ));
+    }
+    let keys = app.keys();
+    if !keys.are_required() {
+        return check_sender(operation, request).map(|()| None);
+    }
+    let secret = request
+        .headers()
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, secret)| secret.trim());
+    let unknown = || {
+        ProblemDetails::new(
+            StatusCode::UNAUTHORIZED,
+            "key",
+            "the request has no key, or one that is not known here",
+            "send the header `Authorization: Bearer KEY`",
+        )
+    };
+    let key = secret
+        .and_then(|secret| keys.find(secret))
+        .ok_or_else(unknown)?;
+    let role = key.role;
+    if role >= needed {
+        return Ok(Some(KeyName(Arc::clone(&key.name))));
+    }
+    Err(ProblemDetails::new(
+        StatusCode::FORBIDDEN,
+        "role",
+        format!(
+            "{} needs a key with the role {needed}; this one has {role}",
+            operation.name()
+        ),
+        "use another key",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use axum::{Router, http};
+    use lookalike_store::{Store, StoreOptions, UnixMillis};
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::{EventLog, ServiceConfig};
+
+    #[tokio::test]
+    async fn a_panic_is_answered_counted_and_logged_without_its_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = StoreOptions::default().create(true);
+        let store = Store::open(folder.path(), options).expect("a store");
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&said);
+        let log = EventLog::new(LogLevel::Error, move |entry| {
+            heard.lock().expect("whole").push_str(&format!("{entry:?}"));
+        });
+        let clock = Arc::new(|| UnixMillis(0));
+        let app = AppState::new(store, ServiceConfig::new(clock, log)).expect("an app");
+        let app = Arc::new(app);
+        let auth = from_fn_with_state((Arc::clone(&app), ApiOperation::Check), authenticate);
+        async fn fail() -> Response {
+            panic!("secret words")
+        }
+        let router: Router = Router::new().route("/", get(fail)).layer(auth);
+        let request = http::Request::get("/")
+            .body(Body::empty())
+            .expect("a request");
+        let response = router.oneshot(request).await.expect("an answer");
+        assert_eq!(response.status(), 500);
+        let said = said.lock().expect("whole");
+        assert!(
+            said.contains("internal") && !said.contains("secret words"),
+            "{said}"
+        );
+        let text = app.metrics.text(&crate::metrics::GaugeValues {
+            waiting: 0,
+            request_memory: 0,
+            clock_held: false,
+            time_ahead: std::time::Duration::ZERO,
+            collections: &[],
+        });
+        assert!(
+            text.contains("operation=\"check\",status=\"500\"} 1"),
+            "{text}"
+        );
+    }
+}

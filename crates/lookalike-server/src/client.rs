@@ -1,0 +1,47 @@
+//! The clients of the service: keys and addresses.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::Request;
+
+/// Name of the key of a request, as an extension of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct KeyName(pub(crate) Arc<str>);
+
+/// Address of a connection, as an extension of its requests: an IPv4 address, or the /64 network of an IPv6 address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
+impl PeerAddress {
+    pub(crate) fn of(address: SocketAddr) -> Self {
+        Self(match address.ip().to_canonical() {
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+            }
+            address => address,
+        })
+    }
+}
+
+/// Sender of a body: the holder of a key or, without keys, an address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum BodySender {
+    Key(KeyName),
+    Address(Option<IpAddr>),
+}
+
+impl BodySender {
+    pub(crate) fn of(request: &Request) -> Self {
+        let extensions = request.extensions();
+        match extensions.get::<KeyName>() {
+            Some(name) => Self::Key(name.clone()),
+            None => Self::Address(
+                extensions
+                    .get::<PeerAddress>()
+                    .map(|PeerAddress(address)| *address),
+            ),
+        }
+    }
+}

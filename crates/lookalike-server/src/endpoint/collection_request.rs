@@ -1,0 +1,304 @@
+//! A request to a collection, and the way that all of them take: its options are read, then its body within the bounds, then
+//! a worker does what is asked, then the answer holds its memory until it is sent.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, Path, Query, Request};
+use axum::http::StatusCode;
+use axum::response::Response;
+use lookalike_store::{
+    Collection, CollectionSettings, StoreError, StoredScheme, UnixMillis, WriteOp, WriteOutcome,
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+
+use crate::app_state::AppState;
+use crate::client::KeyName;
+use crate::problem::ProblemDetails;
+use crate::request::{
+    BodyFormat, EncodedBody, ReceivedBody, RequestItem, RequestItems, parse_one, receive,
+};
+use crate::request_memory::WorkPermit;
+use crate::response::with_permit;
+use crate::scheme::default_scheme;
+use crate::sketch_cache::{SketchCache, scratch_per_byte};
+use crate::worker_pool::run_inline;
+
+/// Requests that wait to be written before more are refused.
+const WAITING_WRITES: usize = 4096;
+
+/// A request to a collection, of which everything but the body is read.
+pub(crate) struct CollectionRequest<O> {
+    pub(crate) app: Arc<AppState>,
+    /// The name in the path. It is only ever compared with names of collections that exist, or checked by the store before
+    /// one is made.
+    pub(crate) name: String,
+    pub(crate) options: O,
+    /// Name of its key.
+    pub(crate) by: Option<KeyName>,
+    request: Request,
+}
+
+/// No options.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoOptions {}
+
+impl<O: DeserializeOwned> FromRequest<Arc<AppState>> for CollectionRequest<O> {
+    type Rejection = ProblemDetails;
+
+    async fn from_request(request: Request, app: &Arc<AppState>) -> Result<Self, ProblemDetails> {
+        use axum::extract::FromRequestParts as _;
+        let (mut parts, body) = request.into_parts();
+        let path = Path::<String>::from_request_parts(&mut parts, &()).await;
+        let Path(name) = path.map_err(|refused| ProblemDetails::malformed(refused.body_text()))?;
+        let options = Query::try_from_uri(&parts.uri);
+        let Query(options) =
+            options.map_err(|refused| ProblemDetails::malformed(refused.body_text()))?;
+        Ok(Self {
+            app: Arc::clone(app),
+            name,
+            options,
+            by: parts.extensions.get().cloned(),
+            request: Request::from_parts(parts, body),
+        })
+    }
+}
+
+/// Context of the work on a request.
+pub(crate) struct CollectionTask<'b> {
+    pub(crate) app: &'b AppState,
+    pub(crate) cache: &'b mut SketchCache,
+    pub(crate) collection: Arc<Collection>,
+    pub(crate) settings: Arc<CollectionSettings>,
+    pub(crate) now: UnixMillis,
+    body: ReceivedBody,
+}
+
+impl CollectionTask<'_> {
+    /// Reads the body; what it was is given back.
+    pub(crate) fn items<T: RequestItem>(&mut self) -> Result<RequestItems<T>, ProblemDetails> {
+        let bytes = std::mem::take(&mut self.body.bytes);
+        RequestItems::read(&bytes, self.body.format, self.app.limits.batch)
+    }
+
+    /// The same of a body that is one object, whatever its collection.
+    pub(crate) fn object<T: DeserializeOwned>(&mut self) -> Result<T, ProblemDetails> {
+        object(&std::mem::take(&mut self.body.bytes), self.body.format)
+    }
+}
+
+/// Reads a body that is one object.
+pub(crate) fn object<T: DeserializeOwned>(
+    body: &[u8],
+    format: BodyFormat,
+) -> Result<T, ProblemDetails> {
+    match format {
+        BodyFormat::Json => parse_one(body),
+        BodyFormat::Packed => Err(ProblemDetails::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media-type",
+            "this operation has no compact form",
+            "send JSON",
+        )),
+    }
+}
+
+/// Bodies up to so many bytes are worked on where they are read, if that is quick.
+const SMALL: usize = 512;
+/// The same of bodies without texts: some hundred fingerprints, less than a millisecond.
+const SMALL_PACKED: usize = 2048;
+
+/// Cost of an answer beyond the cost of the body: memory, bytes for each item that the body may hold, and
+/// bytes for each byte of the body.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RequestCost {
+    pub(crate) fixed: usize,
+    pub(crate) item: usize,
+    pub(crate) byte: usize,
+    /// True if small bodies need no disk read and no long computation.
+    pub(crate) quick: bool,
+}
+
+impl RequestCost {
+    /// Of what needs no memory and no disk.
+    pub(crate) const QUICK: Self = Self {
+        fixed: 0,
+        item: 0,
+        byte: 0,
+        quick: true,
+    };
+
+    /// Memory for the work on a body and for the answer.
+    fn of(self, body: &ReceivedBody, batch: usize) -> usize {
+        let length = body.bytes.len();
+        // The smallest item, of the compact form, has eight bytes.
+        let items = batch.min(length / 8).max(1);
+        LEAST + self.fixed + items * self.item + length * (BYTES_PER_BYTE + self.byte)
+    }
+}
+
+/// Memory that a request takes in any case.
+const LEAST: usize = 16 << 10;
+/// Memory that work takes for each byte of a body, sketches apart: what is parsed of it, and what is extracted from that.
+const BYTES_PER_BYTE: usize = 4;
+
+/// Memory that a worker needs to sketch the texts of a body, one after the other.
+fn sketch_bytes(app: &AppState, name: &str, body: &ReceivedBody) -> usize {
+    if body.format == BodyFormat::Packed || body.bytes.len() <= SMALL {
+        return 0;
+    }
+    let per_byte = match app.store.try_collection(name) {
+        Some(Ok(collection)) => scratch_per_byte(&collection.settings().scheme),
+        // It will be refused.
+        Some(Err(_)) => 0,
+        // It waits for a collection that is being made or removed.
+        None => scratch_per_byte(&StoredScheme::from(&default_scheme())),
+    };
+    longest_string(&body.bytes).saturating_mul(per_byte)
+}
+
+/// Bytes of the longest string of a JSON text, at least: where there is none, nothing is sketched.
+fn longest_string(json: &[u8]) -> usize {
+    let (mut longest, mut begun) = (0, 0);
+    for quote in memchr::memchr_iter(b'"', json) {
+        let escapes = json[begun..quote].iter().rev();
+        if escapes.take_while(|byte| **byte == b'\\').count() % 2 == 1 {
+            continue;
+        }
+        longest = longest.max(quote - begun);
+        begun = quote + 1;
+    }
+    longest
+}
+
+impl ReceivedBody {
+    fn is_small(&self) -> bool {
+        let most = match self.format {
+            BodyFormat::Json => SMALL,
+            BodyFormat::Packed => SMALL_PACKED,
+        };
+        self.bytes.len() <= most
+    }
+}
+
+impl<O> CollectionRequest<O> {
+    /// Does something with the collection once the body is here: on a worker, or at once if that is quick.
+    pub(crate) async fn on_worker<T: Send + 'static>(
+        self,
+        cost: RequestCost,
+        work: impl FnOnce(CollectionTask<'_>) -> Result<T, ProblemDetails> + Send + 'static,
+    ) -> Result<(T, WorkPermit), ProblemDetails> {
+        let Self {
+            app, name, request, ..
+        } = self;
+        let body = receive(&app, request).await?;
+        let bytes = cost.of(&body, app.limits.batch) + sketch_bytes(&app, &name, &body);
+        let permit = app.memory.work(bytes).await?;
+        let task = |app: &AppState, cache: &mut SketchCache, collection: Arc<Collection>, body| {
+            work(CollectionTask {
+                cache,
+                settings: collection.settings(),
+                collection,
+                now: app.now(),
+                app,
+                body,
+            })
+        };
+        if cost.quick
+            && body.is_small()
+            && let Some(collection) = app.store.try_collection(&name)
+        {
+            let collection = collection?;
+            let done = run_inline(|cache| task(&app, cache, collection, body))?;
+            return Ok((done, permit));
+        }
+        let on_worker = Arc::clone(&app);
+        let done = app.workers.run(move |cache| {
+            let collection = on_worker.collection(&name)?;
+            task(&on_worker, cache, collection, body)
+        });
+        Ok((done.await?, permit))
+    }
+
+    /// As [`CollectionRequest::on_worker`], of an answer that is ready then.
+    pub(crate) async fn answer(
+        self,
+        cost: RequestCost,
+        work: impl FnOnce(CollectionTask<'_>) -> Result<EncodedBody, ProblemDetails> + Send + 'static,
+    ) -> Result<Response, ProblemDetails> {
+        let (written, permit) = self.on_worker(cost, work).await?;
+        Ok(with_permit(written, permit))
+    }
+
+    /// As [`CollectionRequest::on_worker`], of work that needs no collection.
+    pub(crate) async fn without_collection<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&AppState, String, ReceivedBody) -> Result<T, ProblemDetails> + Send + 'static,
+    ) -> Result<(T, WorkPermit), ProblemDetails> {
+        let Self {
+            app, name, request, ..
+        } = self;
+        let body = receive(&app, request).await?;
+        let permit = app.memory.work(body_bytes(&body)).await?;
+        let on_worker = Arc::clone(&app);
+        let done = app.workers.run(move |_| work(&on_worker, name, body));
+        Ok((done.await?, permit))
+    }
+}
+
+/// Memory for the work on a body of which no text is sketched.
+pub(crate) fn body_bytes(body: &ReceivedBody) -> usize {
+    RequestCost::default().of(body, 1)
+}
+
+/// Writes that are on their way.
+pub(crate) struct SubmittedWrites(oneshot::Receiver<lookalike_store::Result<Vec<WriteOutcome>>>);
+
+impl SubmittedWrites {
+    /// Waits until they are durable.
+    pub(crate) async fn wait(self) -> Result<Vec<WriteOutcome>, ProblemDetails> {
+        Ok(self.0.await.unwrap_or(Err(StoreError::Closed))?)
+    }
+}
+
+impl CollectionTask<'_> {
+    /// Hands writes to the store, all or none of them.
+    pub(crate) fn submit(
+        &self,
+        writes: Vec<WriteOp>,
+        limit: usize,
+    ) -> Result<SubmittedWrites, ProblemDetails> {
+        if self.collection.queued() >= WAITING_WRITES {
+            return Err(ProblemDetails::busy(
+                "writes",
+                "too many requests wait to be written",
+            ));
+        }
+        let (done, submitted) = oneshot::channel();
+        self.collection
+            .submit(writes, self.now, limit, move |outcomes| {
+                // Whoever asked may have gone.
+                let _ = done.send(outcomes);
+            });
+        Ok(SubmittedWrites(submitted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_string_is_found_whatever_is_escaped_in_it() {
+        for (json, longest) in [
+            ("", 0),
+            ("{}", 0),
+            (r#"{"a":"bcd"}"#, 3),
+            (r#"["a\"b\\","c"]"#, 6),
+            (r#"["\\\"","c"]"#, 4),
+        ] {
+            assert_eq!(longest_string(json.as_bytes()), longest, "{json}");
+        }
+    }
+}

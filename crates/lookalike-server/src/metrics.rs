@@ -1,0 +1,412 @@
+//! Metrics of the service, and their text for Prometheus. Labels are operations, statuses, verdicts and names of collections:
+//! never ids.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use lookalike_store::{CollectionHealth, CollectionStats, StoreError};
+
+use crate::operation::ApiOperation;
+
+const OPERATIONS: usize = ApiOperation::ALL.len();
+
+/// Statuses that are told apart; all others count as the last.
+const STATUSES: [u16; 18] = [
+    200, 201, 202, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 500, 503, 507, 0,
+];
+
+/// Upper ends of the buckets of times, in microseconds.
+const BUCKETS: [u64; 14] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 5_000_000,
+];
+
+const VERDICTS: [&str; 3] = ["new", "near", "exact"];
+
+/// Codes of refusals that more room would have avoided.
+const SHED: [&str; 10] = [
+    "overload",
+    "memory",
+    "client-memory",
+    "queue",
+    "waited",
+    "writes",
+    "exports",
+    "stopping",
+    "connections",
+    "address-connections",
+];
+
+/// All counters.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceMetrics {
+    requests: [[AtomicU64; STATUSES.len()]; OPERATIONS],
+    times: [[AtomicU64; BUCKETS.len()]; OPERATIONS],
+    micros: [AtomicU64; OPERATIONS],
+    documents: [AtomicU64; OPERATIONS],
+    verdicts: [AtomicU64; VERDICTS.len()],
+    shed: [AtomicU64; SHED.len()],
+    /// Open connections.
+    pub(crate) connections: AtomicUsize,
+    /// Connections that never came to speak TLS with us.
+    pub(crate) unsecured: AtomicU64,
+    /// True if the last reload found an invalid file of keys or TLS.
+    pub(crate) reload_failed: AtomicBool,
+}
+
+/// Measurements of a collection.
+#[derive(Debug)]
+pub(crate) struct CollectionMeasurement {
+    pub(crate) stats: CollectionStats,
+    pub(crate) health: CollectionHealth,
+    /// Requests that wait to be written.
+    pub(crate) queued: usize,
+}
+
+/// Values that are measured on request.
+pub(crate) struct GaugeValues<'a> {
+    pub(crate) waiting: usize,
+    pub(crate) request_memory: usize,
+    /// Tells whether the clock jumped ahead and is not trusted.
+    pub(crate) clock_held: bool,
+    /// Lead of the time over the clock.
+    pub(crate) time_ahead: Duration,
+    /// By name; none of one that could not be opened.
+    pub(crate) collections: &'a [(String, Option<CollectionMeasurement>)],
+}
+
+impl ServiceMetrics {
+    /// A request was answered.
+    pub(crate) fn request(&self, operation: ApiOperation, status: u16, took: Duration) {
+        let operation = operation as usize;
+        let column = STATUSES.iter().position(|known| *known == status);
+        self.requests[operation][column.unwrap_or(STATUSES.len() - 1)].fetch_add(1, Relaxed);
+        let micros = took.as_micros() as u64;
+        self.micros[operation].fetch_add(micros, Relaxed);
+        if let Some(bucket) = BUCKETS.iter().position(|end| micros <= *end) {
+            self.times[operation][bucket].fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Documents of a request that was carried out.
+    pub(crate) fn documents(&self, operation: ApiOperation, count: usize) {
+        self.documents[operation as usize].fetch_add(count as u64, Relaxed);
+    }
+
+    /// Verdicts that were given.
+    pub(crate) fn verdicts<'a>(&self, given: impl Iterator<Item = &'a str>) {
+        // Counted here first: threads that count one by one in the same place wait for each other.
+        let mut counts = [0; VERDICTS.len()];
+        for verdict in given {
+            if let Some(place) = VERDICTS.iter().position(|known| *known == verdict) {
+                counts[place] += 1;
+            }
+        }
+        for (all, count) in self.verdicts.iter().zip(counts) {
+            all.fetch_add(count, Relaxed);
+        }
+    }
+
+    /// A refusal, if it was one that more room would have avoided.
+    pub(crate) fn refused(&self, code: &str) {
+        bump(&self.shed, &SHED, code);
+    }
+
+    /// The text that Prometheus reads.
+    pub(crate) fn text(&self, gauges: &GaugeValues<'_>) -> String {
+        let mut page = MetricsText::default();
+        self.requests_text(&mut page);
+        page.family(
+            "lookalike_documents_total",
+            "counter",
+            "Documents of requests that were carried out.",
+        );
+        for operation in ApiOperation::ALL {
+            let count = self.documents[operation as usize].load(Relaxed);
+            page.some(&[("operation", operation.name())], count);
+        }
+        page.family(
+            "lookalike_verdicts_total",
+            "counter",
+            "Verdicts that were given.",
+        );
+        for (verdict, count) in VERDICTS.iter().zip(&self.verdicts) {
+            page.line("", &[("verdict", verdict)], count.load(Relaxed));
+        }
+        page.family(
+            "lookalike_refused_total",
+            "counter",
+            "Requests and connections that were refused as busy, by exhausted resource.",
+        );
+        for (reason, count) in SHED.iter().zip(&self.shed) {
+            page.line("", &[("reason", reason)], count.load(Relaxed));
+        }
+        page.family(
+            "lookalike_tls_failures_total",
+            "counter",
+            "Connections that were closed because the TLS handshake failed.",
+        );
+        page.line("", &[], self.unsecured.load(Relaxed));
+        page.gauge(
+            "lookalike_connections",
+            "Open connections.",
+            self.connections.load(Relaxed),
+        );
+        page.gauge(
+            "lookalike_waiting_requests",
+            "Requests that wait for a worker.",
+            gauges.waiting,
+        );
+        page.gauge(
+            "lookalike_request_memory_bytes",
+            "Memory that requests in progress have taken.",
+            gauges.request_memory,
+        );
+        page.gauge(
+            "lookalike_clock_held",
+            "1 while the clock is not trusted and nothing expires.",
+            gauges.clock_held.into(),
+        );
+        page.gauge(
+            "lookalike_time_ahead_seconds",
+            "Lead of the data over the clock: documents live that much longer.",
+            gauges.time_ahead.as_secs() as usize,
+        );
+        page.gauge(
+            "lookalike_reload_failed",
+            "1 while a file of keys or TLS is invalid and not in force.",
+            self.reload_failed.load(Relaxed).into(),
+        );
+        collections_text(&mut page, gauges);
+        page.text
+    }
+
+    fn requests_text(&self, page: &mut MetricsText) {
+        page.family(
+            "lookalike_requests_total",
+            "counter",
+            "Requests by operation and status.",
+        );
+        for operation in ApiOperation::ALL {
+            for (status, count) in STATUSES.iter().zip(&self.requests[operation as usize]) {
+                let status = if *status == 0 {
+                    "other".to_owned()
+                } else {
+                    status.to_string()
+                };
+                let labels = [("operation", operation.name()), ("status", &status)];
+                page.some(&labels, count.load(Relaxed));
+            }
+        }
+        page.family(
+            "lookalike_request_seconds",
+            "histogram",
+            "Time from the head of a request to its answer.",
+        );
+        for operation in ApiOperation::ALL {
+            let index = operation as usize;
+            let all: u64 = self.requests[index]
+                .iter()
+                .map(|count| count.load(Relaxed))
+                .sum();
+            if all == 0 {
+                continue;
+            }
+            let mut within = 0;
+            for (end, count) in BUCKETS.iter().zip(&self.times[index]) {
+                within += count.load(Relaxed);
+                let end = (*end as f64 / 1e6).to_string();
+                page.line(
+                    "_bucket",
+                    &[("operation", operation.name()), ("le", &end)],
+                    within.min(all),
+                );
+            }
+            page.line(
+                "_bucket",
+                &[("operation", operation.name()), ("le", "+Inf")],
+                all,
+            );
+            let seconds = self.micros[index].load(Relaxed) as f64 / 1e6;
+            page.line("_sum", &[("operation", operation.name())], seconds);
+            page.line("_count", &[("operation", operation.name())], all);
+        }
+    }
+}
+
+/// One more for the place of a word.
+fn bump(counts: &[AtomicU64], words: &[&str], word: &str) {
+    if let Some(place) = words.iter().position(|known| *known == word) {
+        counts[place].fetch_add(1, Relaxed);
+    }
+}
+
+/// A gauge of each collection.
+struct CollectionGauge {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&CollectionMeasurement) -> u64,
+}
+
+/// Tells whether the disk is too full for writes or for runs.
+pub(crate) fn is_disk_full(health: &CollectionHealth) -> bool {
+    let behind = [&health.flush_error, &health.merge_error];
+    health.disk_full
+        || behind
+            .iter()
+            .any(|error| error.as_ref().is_some_and(StoreError::is_disk_full))
+}
+
+const COLLECTION_GAUGES: [CollectionGauge; 10] = [
+    CollectionGauge {
+        name: "lookalike_collection_documents",
+        help: "Documents, expired ones included until they are dropped.",
+        value: |collection| collection.stats.documents,
+    },
+    CollectionGauge {
+        name: "lookalike_collection_memory_documents",
+        help: "Documents that are not in a run yet.",
+        value: |collection| collection.stats.in_memory,
+    },
+    CollectionGauge {
+        name: "lookalike_collection_tombstones",
+        help: "Deleted or replaced documents of runs that still take space.",
+        value: |collection| collection.stats.tombstones,
+    },
+    CollectionGauge {
+        name: "lookalike_collection_runs",
+        help: "Runs.",
+        value: |collection| collection.stats.runs.len() as u64,
+    },
+    CollectionGauge {
+        name: "lookalike_collection_resident_bytes",
+        help: "Memory of tables and of documents that are not in a run yet.",
+        value: |collection| collection.stats.run_bytes + collection.stats.memory_bytes,
+    },
+    CollectionGauge {
+        name: "lookalike_collection_logs",
+        help: "Log files.",
+        value: |collection| collection.stats.logs as u64,
+    },
+    CollectionGauge {
+        name: "lookalike_collection_waiting_writes",
+        help: "Requests that wait to be written.",
+        value: |collection| collection.queued as u64,
+    },
+    CollectionGauge {
+        name: "lookalike_collection_writable",
+        help: "1 while the collection takes writes.",
+        value: |collection| u64::from(collection.health.stopped.is_none()),
+    },
+    CollectionGauge {
+        name: "lookalike_collection_disk_full",
+        help: "1 while the disk is full.",
+        value: |collection| u64::from(is_disk_full(&collection.health)),
+    },
+    CollectionGauge {
+        name: "lookalike_collection_failing",
+        help: "1 while flushes or merges fail.",
+        value: |collection| {
+            u64::from(
+                collection.health.flush_error.is_some() || collection.health.merge_error.is_some(),
+            )
+        },
+    },
+];
+
+fn collections_text(page: &mut MetricsText, gauges: &GaugeValues<'_>) {
+    page.family(
+        "lookalike_collection_open",
+        "gauge",
+        "1 for a collection that could be opened.",
+    );
+    for (name, open) in gauges.collections {
+        page.line("", &[("collection", name)], u8::from(open.is_some()));
+    }
+    for gauge in COLLECTION_GAUGES {
+        page.family(gauge.name, "gauge", gauge.help);
+        for (name, open) in gauges.collections {
+            if let Some(open) = open {
+                page.line("", &[("collection", name)], (gauge.value)(open));
+            }
+        }
+    }
+}
+
+/// The text as it grows.
+#[derive(Default)]
+struct MetricsText {
+    text: String,
+    family: &'static str,
+}
+
+impl MetricsText {
+    fn family(&mut self, name: &'static str, kind: &str, help: &str) {
+        self.family = name;
+        // A string takes every line.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn gauge(&mut self, name: &'static str, help: &str, value: usize) {
+        self.family(name, "gauge", help);
+        self.line("", &[], value);
+    }
+
+    /// A line, unless it counts nothing.
+    fn some(&mut self, labels: &[(&str, &str)], count: u64) {
+        if count > 0 {
+            self.line("", labels, count);
+        }
+    }
+
+    fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        let _ = write!(self.text, "{}{suffix}", self.family);
+        // Values of labels are our own words and names of a-z, 0-9, - and _: nothing to escape.
+        let pairs: Vec<String> = labels
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{value}\""))
+            .collect();
+        if !pairs.is_empty() {
+            let _ = write!(self.text, "{{{}}}", pairs.join(","));
+        }
+        let _ = writeln!(self.text, " {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_counted_in_its_bucket_and_all_above() {
+        let metrics = ServiceMetrics::default();
+        metrics.request(ApiOperation::Check, 200, Duration::from_micros(300));
+        metrics.request(ApiOperation::Check, 200, Duration::from_secs(60));
+        metrics.request(ApiOperation::Check, 418, Duration::ZERO);
+        metrics.verdicts(["near", "near"].into_iter());
+        let text = metrics.text(&GaugeValues {
+            waiting: 3,
+            request_memory: 0,
+            clock_held: false,
+            time_ahead: Duration::ZERO,
+            collections: &[],
+        });
+        for line in [
+            "lookalike_requests_total{operation=\"check\",status=\"200\"} 2",
+            "lookalike_requests_total{operation=\"check\",status=\"other\"} 1",
+            "lookalike_request_seconds_bucket{operation=\"check\",le=\"0.00025\"} 1",
+            "lookalike_request_seconds_bucket{operation=\"check\",le=\"0.0005\"} 2",
+            "lookalike_request_seconds_bucket{operation=\"check\",le=\"5\"} 2",
+            "lookalike_request_seconds_bucket{operation=\"check\",le=\"+Inf\"} 3",
+            "lookalike_request_seconds_count{operation=\"check\"} 3",
+            "lookalike_verdicts_total{verdict=\"near\"} 2",
+            "lookalike_waiting_requests 3",
+        ] {
+            assert!(
+                text.lines().any(|found| found == line),
+                "{line} is not in\n{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! The fields of bodies.
+
+use std::time::Duration;
+
+use lookalike::Fingerprint;
+use lookalike_store::{
+    CollectionSettings, LARGEST_RADIUS, RetainedParts, StoredScheme, UnixMillis,
+};
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Deserializer};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::items::RequestItem;
+use super::packed::PackedReader;
+use crate::content::RequestContent;
+use crate::problem::ProblemDetails;
+use crate::scheme::{default_scheme, usable_scheme};
+
+/// Longest id in bytes.
+const LONGEST_ID: usize = 2048;
+/// Most bytes of metadata, as JSON.
+const MOST_METADATA: usize = 1024;
+/// Longest time to live: a hundred years of 365 days, in seconds.
+const LONGEST_LIFE: u64 = 100 * 365 * 24 * 3600;
+
+/// Most hashes of paragraphs that are asked for at once.
+pub(crate) const HASHES: usize = 10_000;
+/// Pattern of 16 hexadecimal digits.
+pub(crate) const HEX: &str = "^[0-9a-fA-F]{16}$";
+/// Pattern of the names of collections and snapshots.
+pub(crate) const NAME: &str = "^[a-z0-9_-]{1,64}$";
+
+/// Adds to the schema of an object that it has exactly one of some fields; `null` is as good as none.
+fn exactly_one_of(schema: &mut Schema, fields: [(&str, &str); 3]) {
+    let has = |(name, kind): (&str, &str)| json!({"required": [name], "properties": {name: {"type": kind}}});
+    let [a, b, c] = fields.map(has);
+    let none = json!({"not": {"anyOf": [a, b, c]}});
+    let two = [[&a, &b], [&a, &c], [&b, &c]].map(|two| json!({"allOf": two}));
+    let [ab, ac, bc] = two;
+    schema.insert("not".to_owned(), json!({"anyOf": [none, ab, ac, bc]}));
+}
+
+fn exactly_one_content(schema: &mut Schema) {
+    let fields = ["fingerprint", "text", "html"].map(|name| (name, "string"));
+    exactly_one_of(schema, fields);
+}
+
+fn exactly_one_part(schema: &mut Schema) {
+    let fields = [("text", "string"), ("html", "string"), ("hashes", "array")];
+    exactly_one_of(schema, fields);
+}
+
+/// A fingerprint as bodies have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HexFingerprint(Fingerprint);
+
+impl<'de> Deserialize<'de> for HexFingerprint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = HexFingerprint;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("16 hexadecimal digits as a string")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, digits: &str) -> Result<HexFingerprint, E> {
+                digits.parse().map(HexFingerprint).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
+
+/// A content to be looked for: exactly one of the three.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Content", transform = exactly_one_content)]
+pub(crate) struct ContentItem {
+    /// 16 hexadecimal digits.
+    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
+    fingerprint: Option<HexFingerprint>,
+    /// A text.
+    text: Option<String>,
+    /// A page, of which the text is extracted.
+    html: Option<String>,
+}
+
+/// A document to be kept: an id and exactly one of fingerprint, text and html.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewDocument", transform = exactly_one_content)]
+pub(crate) struct NewDocument {
+    /// 1 to 2048 bytes in UTF-8.
+    #[schemars(length(min = 1, max = LONGEST_ID))]
+    id: String,
+    /// 16 hexadecimal digits.
+    #[schemars(with = "Option<String>", extend("pattern" = HEX))]
+    fingerprint: Option<HexFingerprint>,
+    /// A text.
+    text: Option<String>,
+    /// A page, of which the text is extracted.
+    html: Option<String>,
+    /// Lifetime of the document, from 1 second to a hundred years; the default is the collection's.
+    #[schemars(range(min = 1, max = LONGEST_LIFE))]
+    ttl_seconds: Option<u64>,
+    /// Anything, at most 1024 bytes of JSON; given back with neighbours.
+    #[schemars(with = "Option<serde_json::Value>")]
+    metadata: Option<Box<RawValue>>,
+}
+
+/// A page to be looked at paragraph by paragraph: a text or a page, or ready hashes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Page", transform = exactly_one_part)]
+pub(crate) struct PageItem {
+    /// Documents of this id are left out: a page that is crawled again is not told of itself.
+    #[schemars(length(min = 1, max = LONGEST_ID))]
+    pub(crate) id: Option<String>,
+    text: Option<String>,
+    html: Option<String>,
+    /// Hashes that an earlier answer gave, 16 hexadecimal digits each; at most 10,000 in a request.
+    #[schemars(with = "Option<Vec<String>>", length(max = HASHES), inner(regex(pattern = HEX)))]
+    hashes: Option<Vec<HexFingerprint>>,
+}
+
+/// Fields of a [`NewDocument`] beside its content.
+#[derive(Debug)]
+pub(crate) struct DocumentMeta {
+    pub(crate) id: String,
+    pub(crate) expires: Option<UnixMillis>,
+    pub(crate) metadata: Vec<u8>,
+}
+
+/// The document that is meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "DocumentId")]
+pub(crate) struct DocumentId {
+    /// 1 to 2048 bytes in UTF-8.
+    #[schemars(length(min = 1, max = LONGEST_ID))]
+    id: String,
+}
+
+/// A collection to be made.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewCollection {
+    /// Whole text of a scheme; the default is that of `lookalike fingerprint`.
+    scheme: Option<String>,
+    /// Largest distance of a query: 0 to 16, 3 unless told otherwise.
+    #[schemars(range(max = LARGEST_RADIUS))]
+    radius: Option<u32>,
+    /// Lifetime of documents without one of their own; forever by default.
+    #[schemars(range(min = 1, max = LONGEST_LIFE))]
+    ttl_seconds: Option<u64>,
+    /// Optional parts of documents to keep; none by default.
+    keep: Option<KeptParts>,
+}
+
+/// Which parts of documents are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct KeptParts {
+    /// Texts: neighbours can be verified exactly, and shown with their differences.
+    pub(crate) texts: bool,
+    /// Signatures of 128 minima: the resemblance of neighbours can be estimated, at 512 bytes a document.
+    pub(crate) signatures: bool,
+    /// Hashes of paragraphs: each can be asked for.
+    pub(crate) paragraphs: bool,
+}
+
+/// Changes of a collection.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangedCollection {
+    /// Lifetime of documents inserted from now on without one of their own; `null` means forever.
+    #[serde(deserialize_with = "there")]
+    #[schemars(with = "Option<u64>", required, range(min = 1, max = LONGEST_LIFE))]
+    ttl_seconds: Option<Option<u64>>,
+}
+
+/// A field that is there, `null` or not.
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// A snapshot to be made.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSnapshot {
+    /// A new name: 1 to 64 of a-z, 0-9, - and _.
+    #[schemars(extend("pattern" = NAME))]
+    pub(crate) name: String,
+}
+
+/// The content of an item that has exactly one of three fields.
+fn exactly_one(
+    fingerprint: Option<HexFingerprint>,
+    text: Option<String>,
+    html: Option<String>,
+) -> Result<RequestContent, ProblemDetails> {
+    match (fingerprint, text, html) {
+        (Some(HexFingerprint(code)), None, None) => Ok(RequestContent::Fingerprint(code)),
+        (None, Some(text), None) => Ok(RequestContent::Text(text)),
+        (None, None, Some(page)) => Ok(RequestContent::Html(page)),
+        _ => Err(ProblemDetails::invalid(
+            "an item has exactly one of fingerprint, text and html",
+            "send one of them",
+        )),
+    }
+}
+
+impl RequestItem for ContentItem {
+    fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
+        let fingerprint = Some(HexFingerprint(from.fingerprint()?));
+        let (text, html) = (None, None);
+        Some(Self {
+            fingerprint,
+            text,
+            html,
+        })
+    }
+}
+
+impl ContentItem {
+    pub(crate) fn content(self) -> Result<RequestContent, ProblemDetails> {
+        exactly_one(self.fingerprint, self.text, self.html)
+    }
+}
+
+impl RequestItem for NewDocument {
+    fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
+        let fingerprint = Some(HexFingerprint(from.fingerprint()?));
+        Some(Self {
+            id: from.id()?,
+            fingerprint,
+            text: None,
+            html: None,
+            ttl_seconds: None,
+            metadata: None,
+        })
+    }
+}
+
+impl NewDocument {
+    /// The content to compare, and the fields beside it.
+    pub(crate) fn parts(
+        self,
+        now: UnixMillis,
+    ) -> Result<(RequestContent, DocumentMeta), ProblemDetails> {
+        check_id(&self.id)?;
+        let life = self.ttl_seconds.map(life).transpose()?;
+        let metadata = self
+            .metadata
+            .map_or(Vec::new(), |value| value.get().as_bytes().to_vec());
+        if metadata.len() > MOST_METADATA {
+            let bytes = metadata.len();
+            return Err(ProblemDetails::invalid(
+                format!("the metadata has {bytes} bytes, more than the limit of {MOST_METADATA}"),
+                "store it elsewhere under the id of the document",
+            ));
+        }
+        let kept = DocumentMeta {
+            id: self.id,
+            expires: life.map(|life| now.after(life)),
+            metadata,
+        };
+        Ok((exactly_one(self.fingerprint, self.text, self.html)?, kept))
+    }
+}
+
+/// Paragraphs to look up.
+#[derive(Debug)]
+pub(crate) enum ParagraphQuery {
+    Of(RequestContent),
+    Hashes(Vec<u64>),
+}
+
+impl PageItem {
+    pub(crate) fn paragraphs(&mut self) -> Result<ParagraphQuery, ProblemDetails> {
+        if let Some(id) = &self.id {
+            check_id(id)?;
+        }
+        match (self.text.take(), self.html.take(), self.hashes.take()) {
+            (Some(text), None, None) => Ok(ParagraphQuery::Of(RequestContent::Text(text))),
+            (None, Some(page), None) => Ok(ParagraphQuery::Of(RequestContent::Html(page))),
+            (None, None, Some(hashes)) => {
+                let hashes = hashes
+                    .into_iter()
+                    .map(|HexFingerprint(Fingerprint(hash))| hash);
+                Ok(ParagraphQuery::Hashes(hashes.collect()))
+            }
+            _ => Err(ProblemDetails::invalid(
+                "an item has exactly one of text, html and hashes",
+                "send one of them",
+            )),
+        }
+    }
+}
+
+impl RequestItem for PageItem {
+    /// Pages have no compact form.
+    fn unpack(_: &mut PackedReader<'_>) -> Option<Self> {
+        None
+    }
+}
+
+impl RequestItem for DocumentId {
+    fn unpack(from: &mut PackedReader<'_>) -> Option<Self> {
+        Some(Self { id: from.id()? })
+    }
+}
+
+impl DocumentId {
+    pub(crate) fn checked(self) -> Result<String, ProblemDetails> {
+        check_id(&self.id)?;
+        Ok(self.id)
+    }
+}
+
+impl From<RetainedParts> for KeptParts {
+    fn from(keep: RetainedParts) -> Self {
+        Self {
+            texts: keep.texts,
+            signatures: keep.signatures,
+            paragraphs: keep.paragraphs,
+        }
+    }
+}
+
+impl NewCollection {
+    pub(crate) fn settings(self) -> Result<CollectionSettings, ProblemDetails> {
+        let scheme = match self.scheme {
+            Some(text) => usable_scheme(&text)?,
+            None => default_scheme(),
+        };
+        let mut settings = CollectionSettings::new(&scheme);
+        settings.scheme = StoredScheme::from(&scheme);
+        settings.radius = self.radius.unwrap_or(settings.radius);
+        settings.time_to_live = self.ttl_seconds.map(life).transpose()?;
+        let KeptParts {
+            texts,
+            signatures,
+            paragraphs,
+        } = self.keep.unwrap_or_default();
+        settings.keep = RetainedParts::default()
+            .signatures(signatures)
+            .paragraphs(paragraphs)
+            .texts(texts);
+        Ok(settings)
+    }
+}
+
+impl ChangedCollection {
+    pub(crate) fn time_to_live(self) -> Result<Option<Duration>, ProblemDetails> {
+        self.ttl_seconds.flatten().map(life).transpose()
+    }
+}
+
+fn check_id(id: &str) -> Result<(), ProblemDetails> {
+    if (1..=LONGEST_ID).contains(&id.len()) {
+        return Ok(());
+    }
+    let bytes = id.len();
+    Err(ProblemDetails::invalid(
+        format!("an id of {bytes} bytes is not allowed: ids have 1 to {LONGEST_ID} bytes"),
+        "use another id, such as a hash of a long one",
+    ))
+}
+
+fn life(seconds: u64) -> Result<Duration, ProblemDetails> {
+    if (1..=LONGEST_LIFE).contains(&seconds) {
+        return Ok(Duration::from_secs(seconds));
+    }
+    Err(ProblemDetails::invalid(
+        format!("ttl_seconds is {seconds}, not 1 to {LONGEST_LIFE}"),
+        "leave it out to use the lifetime of the collection; use delete to remove a document at once",
+    ))
+}

@@ -1,0 +1,76 @@
+//! Schemes under which the service makes fingerprints.
+
+use lookalike::scheme::{Boilerplate, FieldWeights, ParseSchemeError, TokenHash};
+use lookalike::{Extraction, HtmlMode, Scheme, Sketch};
+use lookalike_corpus::HtmlText;
+
+use crate::problem::ProblemDetails;
+
+/// The default scheme of collections: that of `lookalike fingerprint`.
+pub fn default_scheme() -> Scheme {
+    Scheme {
+        sketch: Sketch::Simhash,
+        html: Extraction {
+            mode: HtmlMode::Main,
+            ..Extraction::default()
+        },
+        ..Scheme::default()
+    }
+}
+
+/// A scheme under which the service cannot make fingerprints.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnusableScheme {
+    /// The text is not a scheme.
+    #[error(transparent)]
+    Malformed(#[from] ParseSchemeError),
+    /// The sketch is not a 64-bit fingerprint.
+    #[error(
+        "collections hold 64-bit fingerprints (sketch=simhash), not {0}; the low half of simhash:128 equals sketch=simhash of the \
+         same text"
+    )]
+    OtherSketch(Sketch),
+    /// The scheme depends on more than the document.
+    #[error("the service does not support schemes with {0}")]
+    NeedsMore(&'static str),
+    /// The extraction of HTML is not available.
+    #[error("{0}")]
+    Extraction(String),
+}
+
+/// Reads a scheme under which the service can make fingerprints.
+pub(crate) fn usable_scheme(text: &str) -> Result<Scheme, ProblemDetails> {
+    parse_scheme(text).map_err(|reason| {
+        let remedy = "`lookalike fingerprint --json` names schemes that can be used";
+        ProblemDetails::invalid(reason.to_string(), remedy)
+    })
+}
+
+/// Reads a scheme and checks that the service can use it.
+pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, UnusableScheme> {
+    let scheme: Scheme = text.parse()?;
+    if scheme.sketch != Sketch::Simhash {
+        return Err(UnusableScheme::OtherSketch(scheme.sketch));
+    }
+    // Inputs beyond the document and the scheme.
+    let needs = [
+        (
+            "a table of terms",
+            scheme.terms.is_some() || scheme.weight.needs_terms(),
+        ),
+        ("a secret key", matches!(scheme.hash, TokenHash::SipHash(_))),
+        (
+            "learned boilerplate",
+            scheme.boilerplate != Boilerplate::Kept,
+        ),
+        (
+            "weights of record fields",
+            scheme.fields != FieldWeights::default(),
+        ),
+    ];
+    if let Some((what, _)) = needs.iter().find(|(_, needed)| *needed) {
+        return Err(UnusableScheme::NeedsMore(what));
+    }
+    HtmlText::new(scheme.html).map_err(|error| UnusableScheme::Extraction(error.to_string()))?;
+    Ok(scheme)
+}

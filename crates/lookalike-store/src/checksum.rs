@@ -1,0 +1,59 @@
+//! Checksums of bytes on the medium: XXH3-64, seeded by what the bytes are and where they belong.
+//!
+//! The seed covers the collection, the file, the offset and a purpose, so that an intact block that was moved,
+//! exchanged or copied from another file or store does not match.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// The identity of a file: its collection and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    pub(crate) collection: u64,
+    pub(crate) number: u64,
+}
+
+/// Computes the checksums of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileChecksum(u64);
+
+impl FileChecksum {
+    pub(crate) fn new(file: FileIdentity) -> Self {
+        let numbers = [file.collection, file.number];
+        Self(xxh3_64(&numbers.map(u64::to_le_bytes).concat()))
+    }
+
+    /// Checksum of a block at an offset.
+    pub(crate) fn of_block(self, bytes: &[u8], offset: u64) -> u64 {
+        self.of_numbered_block(bytes, offset, 0)
+    }
+
+    /// Checksum of a block at an offset with a number of its own.
+    pub(crate) fn of_numbered_block(self, bytes: &[u8], offset: u64, number: u64) -> u64 {
+        #[cfg(test)]
+        if CHECKS_DISABLED.get() {
+            return 0;
+        }
+        xxh3_64_with_seed(bytes, self.seed(offset, number))
+    }
+
+    fn seed(self, offset: u64, number: u64) -> u64 {
+        let mixed = self.0 ^ offset.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed.rotate_left(29) ^ number.wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    }
+}
+
+/// Checksum of a small file that is read whole.
+pub(crate) fn whole_file(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+#[cfg(test)]
+thread_local! {
+    static CHECKS_DISABLED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Makes all checksums of this thread equal, as if the store had none.
+#[cfg(test)]
+pub(crate) fn disable_checks(disable_checks: bool) {
+    CHECKS_DISABLED.set(disable_checks);
+}

@@ -1,0 +1,49 @@
+//! Copies of whole files.
+
+use std::path::Path;
+
+use crate::error::{Result, StoreError};
+use crate::fs::{FileSystem, read_exact, write_all};
+
+/// Bytes that are copied at a time.
+const PIECE: usize = 1 << 20;
+
+/// Reads a file piece by piece; returns its length.
+pub(crate) fn for_each_piece(
+    fs: &dyn FileSystem,
+    path: &Path,
+    each: &mut dyn FnMut(&[u8], u64) -> std::io::Result<()>,
+) -> Result<u64> {
+    let failed = |error| StoreError::io(path, "reading a snapshot")(error);
+    let file = fs.open(path, false).map_err(failed)?;
+    let length = file.length().map_err(failed)?;
+    let (mut piece, mut at) = (vec![0; PIECE], 0);
+    while at < length {
+        let now = &mut piece[..PIECE.min((length - at) as usize)];
+        read_exact(&*file, now, at).map_err(failed)?;
+        each(now, at).map_err(failed)?;
+        at += now.len() as u64;
+    }
+    Ok(length)
+}
+
+/// Copies a file; durable, but for its name.
+pub(crate) fn copy_file(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<()> {
+    let failed = |error| StoreError::io(to, "copying a file")(error);
+    let file = fs.create(to).map_err(failed)?;
+    for_each_piece(fs, from, &mut |piece, at| write_all(&*file, piece, at))?;
+    file.sync().map_err(failed)
+}
+
+/// Makes a hard link to a file that never changes, or a copy where that is not possible.
+pub(crate) fn link_or_copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<()> {
+    match fs.link(from, to) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+            Err(StoreError::DiskFull {
+                path: to.to_owned(),
+            })
+        }
+        Err(_) => copy_file(fs, from, to),
+    }
+}

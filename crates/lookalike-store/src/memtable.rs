@@ -1,0 +1,158 @@
+//! The newest documents, in memory: by id, by fingerprint, by paragraph.
+
+mod hamming;
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashTable};
+
+use crate::bits::AtomicBits;
+use crate::document::StoredDocument;
+use crate::id_hash::IdHasher;
+use crate::time::UnixMillis;
+
+use hamming::GrowingHammingIndex;
+
+/// No slot.
+const END: u32 = u32::MAX;
+
+/// Documents in the order in which they came; a slot is a place in that order.
+#[derive(Debug)]
+pub(crate) struct MemTable {
+    documents: Vec<Arc<StoredDocument>>,
+    hashes: Vec<u64>,
+    tombstones: AtomicBits,
+    by_id: HashTable<u32>,
+    by_code: GrowingHammingIndex,
+    /// First and last slot of each code of `by_code`.
+    chains: Vec<(u32, u32)>,
+    /// The next slot with the same code.
+    next: Vec<u32>,
+    paragraphs: HashMap<u64, Vec<u32>>,
+    bytes: usize,
+}
+
+impl MemTable {
+    pub(crate) fn new(radius: u32) -> Self {
+        Self {
+            documents: Vec::new(),
+            hashes: Vec::new(),
+            tombstones: AtomicBits::default(),
+            by_id: HashTable::new(),
+            by_code: GrowingHammingIndex::new(radius),
+            chains: Vec::new(),
+            next: Vec::new(),
+            paragraphs: HashMap::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Number of documents, including deleted ones.
+    pub(crate) fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Bytes of the documents.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn document(&self, slot: u32) -> &Arc<StoredDocument> {
+        &self.documents[slot as usize]
+    }
+
+    pub(crate) fn tombstones(&self) -> &AtomicBits {
+        &self.tombstones
+    }
+
+    /// Tells whether the document of a slot is live at a time.
+    pub(crate) fn is_alive(&self, slot: u32, now: UnixMillis) -> bool {
+        !self.tombstones.get(slot as usize) && self.document(slot).is_alive(now)
+    }
+
+    /// Adds a document; that there is no live one with its id is the caller's business.
+    pub(crate) fn push(&mut self, document: Arc<StoredDocument>, hasher: &IdHasher) -> u32 {
+        let slot = self.documents.len() as u32;
+        let hash = hasher.hash(&document.id);
+        let hashes = &mut self.hashes;
+        hashes.push(hash);
+        self.by_id
+            .insert_unique(hash, slot, |&slot| hashes[slot as usize]);
+        self.next.push(END);
+        if let Some(code) = document.fingerprint {
+            let (group, new) = self.by_code.insert(code.0);
+            if new {
+                self.chains.push((END, END));
+            }
+            let (first, last) = &mut self.chains[group as usize];
+            match std::mem::replace(last, slot) {
+                END => *first = slot,
+                last => self.next[last as usize] = slot,
+            }
+        }
+        for &paragraph in &document.paragraphs {
+            let slots = self.paragraphs.entry(paragraph).or_default();
+            if slots.last() != Some(&slot) {
+                slots.push(slot);
+            }
+        }
+        // A document takes some 300 bytes beside its parts, in all the lists it is in.
+        self.bytes += 300 + document.size() + 32 * document.paragraphs.len();
+        self.documents.push(document);
+        self.tombstones.grow(self.documents.len());
+        slot
+    }
+
+    /// The slot of the document with this id that is not dead, if any.
+    pub(crate) fn find(&self, id: &str, hash: u64) -> Option<u32> {
+        let found = self.by_id.find(hash, |&slot| {
+            !self.tombstones.get(slot as usize) && self.documents[slot as usize].id == id
+        });
+        found.copied()
+    }
+
+    /// Marks a document as deleted or replaced, while others may read.
+    pub(crate) fn mark_deleted(&self, slot: u32) {
+        self.tombstones.set(slot as usize);
+    }
+
+    /// As [`MemTable::kill`], and no lookup meets the document again: one id may be replaced a million times.
+    pub(crate) fn remove(&mut self, slot: u32) {
+        self.mark_deleted(slot);
+        let found = self
+            .by_id
+            .find_entry(self.hashes[slot as usize], |&other| other == slot);
+        if let Ok(entry) = found {
+            entry.remove();
+        }
+        let Some(code) = self.documents[slot as usize].fingerprint else {
+            return;
+        };
+        if let Some(group) = self.by_code.find(code.0) {
+            let (first, last) = &mut self.chains[group as usize];
+            while *first != END && self.tombstones.get(*first as usize) {
+                *first = self.next[*first as usize];
+            }
+            if *first == END {
+                *last = END;
+            }
+        }
+    }
+
+    /// Visits every code within `radius`, with its distance and a name for [`MemTable::slots`].
+    pub(crate) fn search(&self, code: u64, radius: u32, visit: &mut dyn FnMut(u32, u32)) {
+        self.by_code.search(code, radius, visit);
+    }
+
+    /// The slots of a code, from the oldest to the newest, dead ones included.
+    pub(crate) fn slots(&self, group: u32) -> impl Iterator<Item = u32> + '_ {
+        let there = |slot: u32| (slot != END).then_some(slot);
+        let first = there(self.chains[group as usize].0);
+        std::iter::successors(first, move |&slot| there(self.next[slot as usize]))
+    }
+
+    /// The slots with a paragraph, from the oldest to the newest, dead ones included.
+    pub(crate) fn with_paragraph(&self, paragraph: u64) -> &[u32] {
+        self.paragraphs.get(&paragraph).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,227 @@
+//! The sources of a run: memtables and other runs. Both keep the order of insertion.
+
+use std::sync::Arc;
+
+use super::footer::NEVER;
+use super::read::StoredRun;
+use super::sorted::IndexEntry;
+use crate::bits::RankedBits;
+use crate::error::Result;
+use crate::id_hash::IdHasher;
+use crate::memtable::MemTable;
+use crate::time::UnixMillis;
+
+/// Entries that ascend.
+pub(crate) type EntryIter<'a> = Box<dyn Iterator<Item = Result<IndexEntry>> + 'a>;
+
+/// Documents that go into a run. Each method goes over those that live, in one order; they are numbered from zero in it.
+pub(crate) trait DocumentSource {
+    /// Number of documents.
+    fn live(&self) -> u32;
+    /// Their bytes.
+    fn documents(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+    /// Their fingerprints.
+    fn codes(&self, each: &mut dyn FnMut(Option<u64>) -> Result<()>) -> Result<()>;
+    /// Tells whether any document may expire.
+    fn any_expires(&self) -> bool;
+    /// When they do.
+    fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
+    /// Hashes of their ids.
+    fn ids(&self) -> Result<EntryIter<'_>>;
+    /// Their paragraphs.
+    fn paragraphs(&self) -> Result<EntryIter<'_>>;
+}
+
+/// The live documents of a memory.
+pub(crate) struct MemTableSource {
+    memtable: Arc<MemTable>,
+    live: RankedBits,
+    hasher: IdHasher,
+}
+
+impl MemTableSource {
+    pub(crate) fn new(memtable: Arc<MemTable>, now: UnixMillis, hasher: IdHasher) -> Self {
+        let live = live_bits_of(memtable.len(), |slot| memtable.is_alive(slot as u32, now));
+        Self {
+            memtable,
+            live,
+            hasher,
+        }
+    }
+
+    /// Which slots went in.
+    pub(crate) fn live_bits(&self) -> &RankedBits {
+        &self.live
+    }
+
+    fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.memtable.len())
+            .filter(|&slot| self.live.get(slot))
+            .map(|slot| slot as u32)
+    }
+}
+
+fn live_bits_of(length: usize, test: impl Fn(usize) -> bool) -> RankedBits {
+    let mut words = vec![0_u64; length.div_ceil(64)];
+    for at in 0..length {
+        words[at / 64] |= u64::from(test(at)) << (at % 64);
+    }
+    RankedBits::new(words)
+}
+
+impl DocumentSource for MemTableSource {
+    fn live(&self) -> u32 {
+        self.live.ones()
+    }
+
+    fn documents(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut bytes = Vec::new();
+        self.slots().try_for_each(|slot| {
+            bytes.clear();
+            self.memtable.document(slot).encode(&mut bytes);
+            each(&bytes)
+        })
+    }
+
+    fn codes(&self, each: &mut dyn FnMut(Option<u64>) -> Result<()>) -> Result<()> {
+        self.slots()
+            .try_for_each(|slot| each(self.memtable.document(slot).fingerprint.map(|code| code.0)))
+    }
+
+    fn any_expires(&self) -> bool {
+        self.slots()
+            .any(|slot| self.memtable.document(slot).expires.is_some())
+    }
+
+    fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        self.slots().try_for_each(|slot| {
+            each(
+                self.memtable
+                    .document(slot)
+                    .expires
+                    .map_or(NEVER, |end| end.0),
+            )
+        })
+    }
+
+    fn ids(&self) -> Result<EntryIter<'_>> {
+        let hash = |slot| self.hasher.hash(&self.memtable.document(slot).id);
+        let mut all: Vec<IndexEntry> = self.slots().map(hash).zip(0..).collect();
+        all.sort_unstable();
+        Ok(Box::new(all.into_iter().map(Ok)))
+    }
+
+    fn paragraphs(&self) -> Result<EntryIter<'_>> {
+        let mut all: Vec<IndexEntry> = Vec::new();
+        for (slot, number) in self.slots().zip(0..) {
+            let hashes = &self.memtable.document(slot).paragraphs;
+            all.extend(hashes.iter().map(|&hash| (hash, number)));
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(Box::new(all.into_iter().map(Ok)))
+    }
+}
+
+/// The live documents of a run.
+pub(crate) struct RunSource {
+    run: Arc<StoredRun>,
+    live: RankedBits,
+}
+
+impl RunSource {
+    pub(crate) fn new(run: Arc<StoredRun>, now: UnixMillis) -> Self {
+        let live = live_bits_of(run.len(), |document| run.is_alive(document as u32, now));
+        Self { run, live }
+    }
+
+    /// Which documents went in.
+    pub(crate) fn live_bits(&self) -> &RankedBits {
+        &self.live
+    }
+
+    fn renumber<'a>(&'a self, entries: EntryIter<'a>) -> EntryIter<'a> {
+        Box::new(entries.filter_map(|entry| match entry {
+            Ok((key, document)) => {
+                let live = self.live.get(document as usize);
+                live.then(|| Ok((key, self.live.rank(document as usize))))
+            }
+            Err(error) => Some(Err(error)),
+        }))
+    }
+}
+
+impl DocumentSource for RunSource {
+    fn live(&self) -> u32 {
+        self.live.ones()
+    }
+
+    fn documents(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.run.for_each(&mut |document, bytes| {
+            if self.live.get(document as usize) {
+                each(bytes)
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    fn codes(&self, each: &mut dyn FnMut(Option<u64>) -> Result<()>) -> Result<()> {
+        self.run.for_each_code(&mut |document, code| {
+            if self.live.get(document as usize) {
+                each(code)
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    fn any_expires(&self) -> bool {
+        self.run.any_expires()
+    }
+
+    fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        (0..self.run.len())
+            .filter(|&document| self.live.get(document))
+            .try_for_each(|document| each(self.run.expires(document as u32)))
+    }
+
+    fn ids(&self) -> Result<EntryIter<'_>> {
+        Ok(self.renumber(Box::new(self.run.ids())))
+    }
+
+    fn paragraphs(&self) -> Result<EntryIter<'_>> {
+        Ok(self.renumber(Box::new(self.run.paragraph_entries())))
+    }
+}
+
+/// The entries of all sources, ascending, with the documents numbered through.
+pub(super) fn merged<'a>(
+    sources: &[&'a dyn DocumentSource],
+    of: &dyn Fn(&'a dyn DocumentSource) -> Result<EntryIter<'a>>,
+) -> Result<impl Iterator<Item = Result<IndexEntry>> + use<'a>> {
+    let mut base = 0;
+    let mut heads = Vec::new();
+    for &source in sources {
+        let mut entries = of(source)?;
+        let first = base;
+        base += source.live();
+        let mut next = move || {
+            let entry = entries.next()?;
+            Some(entry.map(|(key, document)| (key, document + first)))
+        };
+        if let Some(head) = next() {
+            heads.push((head, next));
+        }
+    }
+    Ok(std::iter::from_fn(move || {
+        // Errors first; else the least. There are a handful of sources.
+        let order = |head: &Result<IndexEntry>| head.as_ref().ok().copied();
+        let least = (0..heads.len()).min_by_key(|&at| order(&heads[at].0))?;
+        let (head, next) = &mut heads[least];
+        match next() {
+            Some(later) => Some(std::mem::replace(head, later)),
+            None => Some(heads.swap_remove(least).0),
+        }
+    }))
+}

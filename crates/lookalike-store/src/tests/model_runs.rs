@@ -1,0 +1,221 @@
+//! Random work on a medium that does what it is told, with merges, snapshots and new starts at any time: every answer is
+//! that of the model.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lookalike::Fingerprint;
+
+use super::model::Model;
+use super::random_writes::RandomWrites;
+use crate::engine::{CollectionEngine, CollectionSecrets, WriteRequest};
+use crate::error::Result;
+use crate::fs::{FileSystem, SimulatedFs};
+use crate::operations::{WriteOp, WriteOutcome};
+use crate::settings::StoreTuning;
+use crate::time::UnixMillis;
+
+pub(crate) const FOLDER: &str = "/c";
+pub(crate) const IDENTITY: u64 = 42;
+
+pub(crate) fn create(
+    fs: &SimulatedFs,
+    random_writes: &RandomWrites,
+    tuning: &StoreTuning,
+) -> Result<()> {
+    fs.create_dir(Path::new(FOLDER)).expect("a folder");
+    CollectionEngine::create(
+        fs,
+        Path::new(FOLDER),
+        &random_writes.settings,
+        CollectionSecrets {
+            identity: IDENTITY,
+            key: 4711,
+        },
+        tuning,
+    )
+}
+
+pub(crate) fn open(fs: &SimulatedFs, tuning: StoreTuning) -> Result<CollectionEngine> {
+    let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    CollectionEngine::open(fs, Path::new(FOLDER), IDENTITY, tuning).map(|(engine, _)| engine)
+}
+
+/// Commits some requests as one group; what each of them heard.
+pub(crate) fn commit(
+    engine: &CollectionEngine,
+    group: Vec<Vec<WriteOp>>,
+    now: UnixMillis,
+    limit: usize,
+) -> Vec<Result<Vec<WriteOutcome>>> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let requests = group.into_iter().enumerate().map(|(at, writes)| {
+        let sender = sender.clone();
+        let done = Box::new(move |result| sender.send((at, result)).expect("the test listens"));
+        WriteRequest {
+            writes,
+            now,
+            limit,
+            done,
+        }
+    });
+    engine.commit(requests.collect());
+    drop(sender);
+    let mut heard: Vec<_> = receiver.iter().collect();
+    heard.sort_by_key(|(at, _)| *at);
+    heard.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Everything that can be asked, compared.
+pub(crate) fn compare_all(
+    engine: &CollectionEngine,
+    model: &mut Model,
+    random_writes: &mut RandomWrites,
+) {
+    let now = model.now(random_writes.now);
+    let mut all = Vec::new();
+    engine
+        .for_each(now, &mut |document| {
+            all.push(document);
+            Ok(())
+        })
+        .expect("all documents are read");
+    assert_eq!(all, model.all());
+    for document in &all {
+        let found = engine.get(&document.id, now).expect("a read");
+        assert_eq!(found.as_deref(), Some(document));
+    }
+    (0..10).for_each(|_| compare(engine, model, random_writes));
+}
+
+/// Something that can be asked, compared.
+pub(crate) fn compare(
+    engine: &CollectionEngine,
+    model: &mut Model,
+    random_writes: &mut RandomWrites,
+) {
+    let now = model.now(random_writes.now);
+    let (code, id) = (random_writes.code(), random_writes.id());
+    let radius = random_writes
+        .rng
+        .below(u64::from(random_writes.settings.radius) + 1) as u32;
+    let limit = [0, 1, 5, 100][random_writes.rng.below(4) as usize];
+    let expected = model.query(code, radius, limit, None);
+    let found = engine
+        .query(Fingerprint(code), radius, now, limit)
+        .expect("a query");
+    assert_eq!(found, expected, "near {code:016x} within {radius}");
+    let verdicts = engine
+        .check_many(&[Fingerprint(code)], radius, now)
+        .expect("a check");
+    assert_eq!(verdicts, [expected.verdict]);
+    assert_eq!(engine.get(&id, now).expect("a read"), model.get(&id));
+    if random_writes.settings.keep.paragraphs {
+        let paragraph = random_writes.paragraph();
+        let found = engine.paragraphs(&[paragraph], now, limit).expect("a read");
+        assert_eq!(found, [model.paragraph(paragraph, limit)]);
+    }
+}
+
+/// Memories that may wait to become runs.
+const MOST_WAITING: usize = 12;
+
+/// So many writes and as many questions.
+fn live(seed: u64, operations: u64) {
+    let mut random_writes = RandomWrites::new(seed, 200);
+    let tuning = random_writes.tuning();
+    let mut model = Model::new(&random_writes.settings);
+    let fs = SimulatedFs::new();
+    create(&fs, &random_writes, &tuning).expect("a collection");
+    let mut engine = open(&fs, tuning).expect("it opens");
+    let mut done = 0;
+    while done < operations {
+        random_writes.pass_time();
+        let limit = random_writes.rng.below(4) as usize;
+        let group: Vec<_> = (0..1 + random_writes.rng.below(3))
+            .map(|_| random_writes.batch())
+            .collect();
+        let now = model.now(random_writes.now);
+        for (batch, heard) in group.clone().iter().zip(commit(&engine, group, now, limit)) {
+            assert_eq!(
+                heard.expect("a write"),
+                model.write(batch, limit),
+                "seed {seed}"
+            );
+            done += batch.len() as u64;
+        }
+        compare(&engine, &mut model, &mut random_writes);
+        done += 1;
+        // As writers of a collection wait, so that work does not pile up without end.
+        while engine.wants_flush() > MOST_WAITING {
+            engine.flush().expect("a flush");
+        }
+        match random_writes.rng.below(60) {
+            0..=9 => drop(engine.flush().expect("a flush")),
+            10..=19 => drop(engine.merge().expect("a merge")),
+            20 => engine.compact().expect("a merge of all"),
+            21 => {
+                engine.close().expect("an end");
+                drop(engine);
+                crate::engine::verify(&fs, Path::new(FOLDER), IDENTITY).expect("whole");
+                engine = open(&fs, tuning).expect("it opens");
+                compare_all(&engine, &mut model, &mut random_writes);
+            }
+            22 => {
+                drop(engine);
+                engine = open(&fs, tuning).expect("it opens");
+            }
+            23 if random_writes.rng.one_in(4) => {
+                snapshot(&fs, &engine, &mut model, &mut random_writes, tuning)
+            }
+            _ => {}
+        }
+    }
+    while engine.flush().expect("a flush") {}
+    while engine.merge().expect("a merge") {}
+    compare_all(&engine, &mut model, &mut random_writes);
+}
+
+/// A snapshot is a collection of its own.
+fn snapshot(
+    fs: &SimulatedFs,
+    engine: &CollectionEngine,
+    model: &mut Model,
+    random_writes: &mut RandomWrites,
+    tuning: StoreTuning,
+) {
+    let folder = Path::new("/snapshot");
+    fs.create_dir(folder).expect("a folder");
+    engine.snapshot(folder).expect("a snapshot");
+    crate::engine::verify(fs, folder, IDENTITY).expect("whole");
+    let shared: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    let (copy, recovery) =
+        CollectionEngine::open(shared, folder, IDENTITY, tuning).expect("it opens");
+    assert!(recovery.clean);
+    compare_all(&copy, model, random_writes);
+    fs.remove_dir(folder).expect("gone");
+}
+
+/// Amount of work of the tests, in percent: `scripts/crash-campaign` sets more.
+pub(crate) fn share(of: u64) -> u64 {
+    let percent = std::env::var("STORE_TEST_PERCENT")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    (of * percent.unwrap_or(100_u64)).div_ceil(100)
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the campaign shows how far it is")]
+fn every_answer_is_that_of_the_model() {
+    let each = share(4000);
+    let run = |from: u64| {
+        for seed in (from..50).step_by(2) {
+            live(seed, each);
+            println!("seed {seed}: {each} operations, every answer equal");
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| run(0));
+        run(1);
+    });
+}

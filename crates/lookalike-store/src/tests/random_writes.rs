@@ -1,0 +1,138 @@
+//! Random settings, documents and writes: few ids and few, close fingerprints, so that everything meets everything.
+
+use std::time::Duration;
+
+use lookalike::{Fingerprint, Scheme};
+
+use super::rng::TestRng;
+use crate::document::StoredDocument;
+use crate::operations::{InsertWhen, WriteOp};
+use crate::settings::StoreTuning;
+use crate::settings::{CollectionSettings, RetainedParts};
+use crate::time::UnixMillis;
+
+/// A generator of random settings, documents and writes.
+#[derive(Clone, Debug)]
+pub(crate) struct RandomWrites {
+    pub(crate) rng: TestRng,
+    pub(crate) settings: CollectionSettings,
+    pub(crate) now: UnixMillis,
+    ids: u64,
+    centres: u64,
+}
+
+impl RandomWrites {
+    pub(crate) fn new(seed: u64, ids: u64) -> Self {
+        let mut rng = TestRng::new(seed);
+        let scheme = Scheme::default();
+        let settings = CollectionSettings {
+            radius: [3, 3, 3, 0, 1, 2, 4, 7][rng.below(8) as usize],
+            time_to_live: rng
+                .one_in(3)
+                .then(|| Duration::from_millis(1 + rng.below(5000))),
+            keep: RetainedParts {
+                signatures: rng.one_in(2),
+                paragraphs: rng.one_in(2),
+                texts: rng.one_in(2),
+            },
+            ..CollectionSettings::new(&scheme)
+        };
+        let centres = 1 + ids / (1 + rng.below(8));
+        Self {
+            rng,
+            settings,
+            now: UnixMillis(1000),
+            ids,
+            centres,
+        }
+    }
+
+    /// Small numbers, so that little work goes through all machinery.
+    pub(crate) fn tuning(&mut self) -> StoreTuning {
+        StoreTuning {
+            memory_bytes: 1 << 20,
+            memory_documents: [4, 20, 100][self.rng.below(3) as usize],
+            log_step: [256, 1024, 4096][self.rng.below(3) as usize],
+            fan_out: 2 + self.rng.below(3) as usize,
+            // Tables in files take long to plan.
+            small_run: [0, 30, 60, 60, 200, 1000, 1000, 1000][self.rng.below(8) as usize],
+            scratch_bytes: 1 << 16,
+        }
+    }
+
+    pub(crate) fn pass_time(&mut self) {
+        // Sometimes the clock goes back.
+        let told = self.now.0 + self.rng.below(40);
+        self.now = UnixMillis(told.saturating_sub(if self.rng.one_in(10) { 100 } else { 0 }));
+    }
+
+    pub(crate) fn id(&mut self) -> String {
+        format!("http://{:x}.example/", self.rng.below(self.ids))
+    }
+
+    pub(crate) fn code(&mut self) -> u64 {
+        let centre = self.rng.below(self.centres);
+        let mut code = TestRng::new(centre.wrapping_mul(77)).next_u64();
+        for _ in 0..self.rng.below(u64::from(self.settings.radius) + 2) {
+            code ^= 1 << self.rng.below(64);
+        }
+        code
+    }
+
+    pub(crate) fn paragraph(&mut self) -> u64 {
+        let below = self.rng.below(2 * self.ids) + 1;
+        self.rng.below(below)
+    }
+
+    pub(crate) fn document(&mut self) -> StoredDocument {
+        let (id, code) = (self.id(), self.code());
+        let mut document = StoredDocument {
+            fingerprint: (!self.rng.one_in(12)).then_some(Fingerprint(code)),
+            ..StoredDocument::new(id, Fingerprint(code))
+        };
+        if self.rng.one_in(4) {
+            document.expires = Some(UnixMillis(self.now.0 + self.rng.below(800)));
+        }
+        if self.rng.one_in(3) {
+            document.metadata = self.rng.next_u64().to_le_bytes().to_vec();
+        }
+        if self.rng.one_in(3) {
+            document.paragraphs = (0..self.rng.below(6)).map(|_| self.paragraph()).collect();
+            document.signature = Some(vec![self.rng.next_u64() as u32; 3]);
+            let length = self.rng.below(if self.rng.clone().one_in(10) {
+                9000
+            } else {
+                40
+            });
+            document.text = Some("t".repeat(length as usize));
+        }
+        document
+    }
+
+    pub(crate) fn write(&mut self) -> WriteOp {
+        match self.rng.below(10) {
+            0..=3 => WriteOp::Insert(self.document()),
+            4..=6 => WriteOp::CheckAndInsert {
+                radius: self.rng.below(u64::from(self.settings.radius) + 1) as u32,
+                insert: [InsertWhen::New, InsertWhen::NotExact, InsertWhen::Always]
+                    [self.rng.below(3) as usize],
+                document: self.document(),
+            },
+            7..=8 => WriteOp::Delete(self.id()),
+            _ => WriteOp::Expire {
+                id: self.id(),
+                expires: (!self.rng.one_in(3))
+                    .then(|| UnixMillis(self.now.0 + self.rng.below(400))),
+            },
+        }
+    }
+
+    pub(crate) fn batch(&mut self) -> Vec<WriteOp> {
+        let count = if self.rng.one_in(4) {
+            1 + self.rng.below(6)
+        } else {
+            1
+        };
+        (0..count).map(|_| self.write()).collect()
+    }
+}

@@ -1,0 +1,287 @@
+//! The parts of a collection at a moment, and the search over them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lookalike_hamming::HammingIndex;
+
+use crate::document::{DocumentHeader, StoredDocument};
+use crate::error::Result;
+use crate::memtable::MemTable;
+use crate::run::StoredRun;
+use crate::time::UnixMillis;
+
+/// Location of a document: number of the part and place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct DocumentLocation {
+    /// Number of the log or run.
+    pub(crate) part: u64,
+    pub(crate) place: u32,
+}
+
+/// Documents in memory whose log is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct FrozenMemTable {
+    pub(crate) log: u64,
+    /// Number of the first frame after that log.
+    pub(crate) next: u64,
+    pub(crate) memtable: Arc<MemTable>,
+}
+
+/// All parts, from the oldest to the newest.
+#[derive(Debug)]
+pub(crate) struct CollectionView {
+    pub(crate) runs: Vec<Arc<StoredRun>>,
+    pub(crate) frozen: Vec<FrozenMemTable>,
+    pub(crate) active: MemTable,
+    /// Number of the log of `active`.
+    pub(crate) log: u64,
+    /// Counts changes of documents, not of where they are.
+    pub(crate) changes: u64,
+}
+
+/// One part of a view.
+#[derive(Clone, Copy)]
+pub(crate) enum ViewPart<'a> {
+    Run(&'a Arc<StoredRun>),
+    MemTable(u64, &'a MemTable),
+}
+
+/// A document that was found, before it is read.
+#[derive(Clone, Debug)]
+pub(crate) struct SearchHit {
+    pub(crate) distance: u32,
+    pub(crate) found: FoundDocument,
+}
+
+/// A document, or where to read it.
+#[derive(Clone, Debug)]
+pub(crate) enum FoundDocument {
+    InMemory(Arc<StoredDocument>),
+    InRun(Arc<StoredRun>, u32),
+}
+
+impl FoundDocument {
+    /// The document.
+    pub(crate) fn read(self) -> Result<Arc<StoredDocument>> {
+        match self {
+            Self::InMemory(document) => Ok(document),
+            Self::InRun(run, place) => run.document(place).map(Arc::new),
+        }
+    }
+
+    /// Its id and metadata. Reads one block of the run.
+    pub(crate) fn header(&self) -> Result<DocumentHeader> {
+        match self {
+            Self::InMemory(document) => Ok(DocumentHeader::of(document)),
+            Self::InRun(run, place) => run.header(*place),
+        }
+    }
+}
+
+impl<'a> ViewPart<'a> {
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Run(run) => run.number(),
+            Self::MemTable(log, _) => log,
+        }
+    }
+
+    /// Visits name and distance of every fingerprint within the radius.
+    fn search(self, code: u64, radius: u32, visit: &mut dyn FnMut(u64, u32)) {
+        match self {
+            // The radius was checked against that of the collection, which all tables were made for.
+            Self::Run(run) => {
+                let found = run.index().search(code, radius, visit);
+                debug_assert!(found.is_ok());
+            }
+            Self::MemTable(_, memtable) => {
+                memtable.search(code, radius, &mut |group, distance| {
+                    visit(group.into(), distance)
+                });
+            }
+        }
+    }
+
+    /// The live documents of a fingerprint, ascending.
+    fn places(self, name: u64, now: UnixMillis) -> Box<dyn Iterator<Item = u32> + 'a> {
+        match self {
+            Self::Run(run) => Box::new(
+                run.with_code(name)
+                    .filter(move |&place| run.is_alive(place, now)),
+            ),
+            Self::MemTable(_, memtable) => {
+                let slots = memtable.slots(name as u32);
+                Box::new(slots.filter(move |&slot| memtable.is_alive(slot, now)))
+            }
+        }
+    }
+
+    fn found(self, place: u32) -> FoundDocument {
+        match self {
+            Self::Run(run) => FoundDocument::InRun(Arc::clone(run), place),
+            Self::MemTable(_, memtable) => {
+                FoundDocument::InMemory(Arc::clone(memtable.document(place)))
+            }
+        }
+    }
+}
+
+/// A search for the neighbours of a fingerprint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NeighbourSearch {
+    pub(crate) code: u64,
+    pub(crate) radius: u32,
+    pub(crate) now: UnixMillis,
+    /// Largest number of documents.
+    pub(crate) most: usize,
+}
+
+impl NeighbourSearch {
+    /// A search for one document more than is shown, which tells whether there are more.
+    pub(crate) fn beyond(limit: usize, code: u64, radius: u32, now: UnixMillis) -> Self {
+        Self {
+            code,
+            radius,
+            now,
+            most: limit.saturating_add(1).max(1),
+        }
+    }
+}
+
+/// Documents within the radius, by distance and then age, without those that `skip` hides.
+pub(crate) fn search<'a>(
+    parts: &[ViewPart<'a>],
+    wanted: NeighbourSearch,
+    skip: &dyn Fn(DocumentLocation) -> bool,
+) -> Vec<SearchHit> {
+    let NeighbourSearch {
+        code,
+        radius,
+        now,
+        most,
+    } = wanted;
+    // By distance and part: names of fingerprints.
+    let mut groups: BTreeMap<(u32, usize), Vec<u64>> = BTreeMap::new();
+    for (at, part) in parts.iter().enumerate() {
+        part.search(code, radius, &mut |name, distance| {
+            groups.entry((distance, at)).or_default().push(name);
+        });
+    }
+    let mut hits = Vec::new();
+    for ((distance, at), names) in groups {
+        let (part, room) = (parts[at], most - hits.len());
+        let number = part.number();
+        let mut places: Vec<u32> = Vec::new();
+        for &name in &names {
+            let live = part.places(name, now);
+            let shown = live.filter(|&place| {
+                !skip(DocumentLocation {
+                    part: number,
+                    place,
+                })
+            });
+            places.extend(shown.take(room));
+        }
+        places.sort_unstable();
+        let shown = places.into_iter().take(room);
+        hits.extend(shown.map(|place| SearchHit {
+            distance,
+            found: part.found(place),
+        }));
+        if hits.len() == most {
+            break;
+        }
+    }
+    hits
+}
+
+impl CollectionView {
+    /// The parts, from the oldest to the newest.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = ViewPart<'_>> {
+        let frozen = self.frozen.iter();
+        let memories = frozen.map(|frozen| ViewPart::MemTable(frozen.log, &frozen.memtable));
+        let active = ViewPart::MemTable(self.log, &self.active);
+        self.runs
+            .iter()
+            .map(ViewPart::Run)
+            .chain(memories)
+            .chain([active])
+    }
+
+    /// The nearest live document of each code within the radius: only its distance.
+    pub(crate) fn nearest(&self, codes: &[u64], radius: u32, now: UnixMillis) -> Vec<Option<u32>> {
+        let mut nearest: Vec<Option<u32>> = vec![None; codes.len()];
+        let better = |best: Option<u32>, distance| best.is_none_or(|best| distance < best);
+        for part in self.parts() {
+            match part {
+                ViewPart::Run(run) => {
+                    let found =
+                        run.index()
+                            .search_group(codes, radius, &mut |at, code, distance| {
+                                if better(nearest[at], distance) && run.has_live(code, now) {
+                                    nearest[at] = Some(distance);
+                                }
+                            });
+                    debug_assert!(found.is_ok());
+                }
+                ViewPart::MemTable(..) => {
+                    for (best, code) in nearest.iter_mut().zip(codes) {
+                        part.search(*code, radius, &mut |name, distance| {
+                            if better(*best, distance) && part.places(name, now).next().is_some() {
+                                *best = Some(distance);
+                            }
+                        });
+                    }
+                }
+            }
+        }
+        nearest
+    }
+
+    /// The document of an id in memory that is not dead.
+    pub(crate) fn find_in_memtables(
+        &self,
+        id: &str,
+        hash: u64,
+    ) -> Option<(DocumentLocation, &Arc<StoredDocument>)> {
+        let memories = self
+            .frozen
+            .iter()
+            .map(|frozen| (frozen.log, &*frozen.memtable));
+        let mut all = memories.chain([(self.log, &self.active)]);
+        all.find_map(|(part, memtable)| {
+            let place = memtable.find(id, hash)?;
+            Some((DocumentLocation { part, place }, memtable.document(place)))
+        })
+    }
+
+    /// Marks a document as deleted or replaced.
+    pub(crate) fn add_tombstone(&mut self, location: DocumentLocation) {
+        let DocumentLocation { part, place } = location;
+        if part == self.log {
+            return self.active.remove(place);
+        }
+        if let Some(frozen) = self.frozen.iter().find(|frozen| frozen.log == part) {
+            return frozen.memtable.mark_deleted(place);
+        }
+        if let Some(run) = self.runs.iter().find(|run| run.number() == part) {
+            run.tombstones().set(place as usize);
+        }
+    }
+}
+
+/// The document of an id in some runs that is not dead.
+pub(crate) fn find_in_runs(
+    runs: &[Arc<StoredRun>],
+    id: &str,
+    hash: u64,
+) -> Result<Option<(DocumentLocation, Arc<StoredRun>)>> {
+    for run in runs.iter().rev() {
+        if let Some(place) = run.find(id, hash)? {
+            let part = run.number();
+            return Ok(Some((DocumentLocation { part, place }, Arc::clone(run))));
+        }
+    }
+    Ok(None)
+}
