@@ -206,11 +206,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (tables, layout) in [
         (2, Layout::Dense),
         (2, Layout::Packed),
-        (2, Layout::Lines),
+        (2, Layout::CacheLineBuckets),
         (6, Layout::Packed),
-        (6, Layout::Lines),
+        (6, Layout::CacheLineBuckets),
         (8, Layout::Packed),
-        (8, Layout::Lines),
+        (8, Layout::CacheLineBuckets),
     ] {
         rows.push(ours(&records, &queries, tables, layout)?);
     }

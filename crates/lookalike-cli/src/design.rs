@@ -80,54 +80,24 @@ fn width(text: &str) -> Result<u32, String> {
 #[serde(transparent)]
 struct ConstantsFile(#[serde(with = "Fields")] Constants);
 
-/// Those with a default are absent in files of before they were told apart.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Constants", deny_unknown_fields)]
 struct Fields {
     query_ns: f64,
     table_ns: f64,
-    #[serde(default = "default::line_table_ns")]
-    line_table_ns: f64,
-    #[serde(default = "default::dense_table_ns")]
+    bucket_table_ns: f64,
     dense_table_ns: f64,
-    #[serde(default = "default::once_ns")]
-    once_ns: f64,
-    #[serde(default = "default::line_once_ns")]
-    line_once_ns: f64,
+    single_probe_ns: f64,
+    bucket_single_probe_ns: f64,
     probe_ns: f64,
-    #[serde(default = "default::line_probe_ns")]
-    line_probe_ns: f64,
-    #[serde(default = "default::select_ns")]
+    bucket_probe_ns: f64,
     select_ns: f64,
-    #[serde(default = "default::spill_ns")]
-    spill_ns: f64,
+    overflow_ns: f64,
     entry_ns: f64,
     scanned_code_ns: f64,
     build_entry_ns: f64,
     /// Bytes of a working set, and the cost of a random cache line in it.
     line_ns: Vec<(f64, f64)>,
-}
-
-/// What is taken for constants that a file does not have.
-mod default {
-    use lookalike_hamming::Constants;
-
-    macro_rules! defaults {
-        ($($name:ident),*) => {
-            $(pub(super) fn $name() -> f64 {
-                Constants::default().$name
-            })*
-        };
-    }
-    defaults!(
-        line_table_ns,
-        dense_table_ns,
-        once_ns,
-        line_once_ns,
-        line_probe_ns,
-        select_ns,
-        spill_ns
-    );
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {

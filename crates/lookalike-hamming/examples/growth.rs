@@ -5,7 +5,7 @@
 //! such as `2-dense` and `6-packed` behind keep to these designs. Its last two columns are what the memory would allow, at the calibrated price of the cache lines of a query, and how much of the
 //! process's memory had huge pages, in per cent, where the system tells;
 //! `... -- pages LOG DESIGN` prints how fast such an index answers from a file held in small pages, in memory that was asked
-//! to have huge pages, and after [`hold`], which gathers them, three times over; with the share of huge pages, and the time
+//! to have huge pages, and after [`share`], which gathers them, three times over; with the share of huge pages, and the time
 //! of gathering;
 //! `... -- replan FILE` prints the rows of a file with what the planner expects after one calibration;
 //! `... -- plot FILE` draws them as SVG.
@@ -19,8 +19,8 @@
 mod measuring;
 
 use lookalike_hamming::{
-    BuildLimits, CodeSource, Constants, Costs, Design, Family, Group, HeldBytes, IndexFile,
-    IndexFileWriter, Layout, TableIndex, hold, room_to_hold,
+    BuildLimits, CodeSource, Constants, Costs, Design, Family, Group, IndexFile, IndexFileWriter,
+    Layout, SharedBytes, TableIndex, huge_page_buffer, share,
 };
 use measuring::{argument, calibrated, seconds, speed, word};
 use std::fmt::Write;
@@ -78,10 +78,10 @@ fn designs() -> Result<Vec<(Design, Layout)>, Box<dyn std::error::Error>> {
     Ok(vec![
         (two.clone(), Layout::Dense),
         (two.clone(), Layout::Packed),
-        (two, Layout::Lines),
+        (two, Layout::CacheLineBuckets),
         (six, Layout::Packed),
         (eight.clone(), Layout::Packed),
-        (eight, Layout::Lines),
+        (eight, Layout::CacheLineBuckets),
     ])
 }
 
@@ -124,7 +124,7 @@ fn pages() -> Result<(), Box<dyn std::error::Error>> {
     let gib = file.len() as f64 / f64::from(1 << 30);
     let queries = queries(count);
     println!("pages\tGiB\tseconds\tthousand queries\tmedian\thuge MiB");
-    let told = |pages: &str, seconds: f64, held: HeldBytes| {
+    let told = |pages: &str, seconds: f64, held: SharedBytes| {
         let index = IndexFile::<u64>::open(held)?;
         let speed = speed(index.index(), &queries, RADIUS)?;
         println!(
@@ -135,16 +135,16 @@ fn pages() -> Result<(), Box<dyn std::error::Error>> {
         );
         Ok::<_, Box<dyn std::error::Error>>(())
     };
-    let mut asked = room_to_hold(file.len());
+    let mut asked = huge_page_buffer(file.len());
     asked.extend_from_slice(&file);
-    let (small, asked): (HeldBytes, _) = (Arc::new(file), Whole(Arc::new(asked)));
+    let (small, asked): (SharedBytes, _) = (Arc::new(file), Whole(Arc::new(asked)));
     for _ in 0..3 {
         told("small", 0.0, small.clone())?;
         told("asked", 0.0, Arc::new(asked.clone()))?;
     }
     drop(small);
     let started = Instant::now();
-    let gathered = hold(asked);
+    let gathered = share(asked);
     let took = started.elapsed().as_secs_f64();
     for _ in 0..3 {
         told("gathered", took, gathered.clone())?;

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "an example talks to a person")]
 
 use lookalike_hamming::{
-    BuildLimits, Design, Family, HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout, hold,
+    BuildLimits, Design, Family, HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout, share,
 };
 use std::fs;
 use std::io::BufWriter;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writer.finish()?;
 
     // A large file would be mapped: whatever derefs to bytes can be opened.
-    let file = IndexFile::<u64>::open(hold(fs::read(&path)?))?;
+    let file = IndexFile::<u64>::open(share(fs::read(&path)?))?;
     file.verify()?;
     let mut found = Vec::new();
     file.index().search(codes[0], 3, &mut |code, distance| {

@@ -59,7 +59,7 @@ pub struct JoinScratch {
 }
 
 /// Codes that are filtered together.
-const BLOCK: usize = 1 << kernel::OWN_BITS;
+const BLOCK: usize = 1 << kernel::PAYLOAD_BITS;
 /// Codes that are searched together.
 const GROUP: usize = 256;
 /// Designs up to so many times slower than the fastest are worth their smaller memory.

@@ -6,7 +6,7 @@
 use super::design::{Design, TableKey};
 use super::family::choose;
 use super::kernel::{DENSE_GROUP, MOST_TABLES};
-use super::layout::{Geometry, LINE_BYTES, Layout, line_capacity, overflow};
+use super::layout::{Geometry, LINE_BYTES, Layout, bucket_capacity, overflow};
 
 mod calibrate;
 
@@ -19,23 +19,23 @@ pub struct Constants {
     pub query_ns: f64,
     /// Cost of a packed table of a query, beside its probes.
     pub table_ns: f64,
-    /// The same of a table in lines.
-    pub line_table_ns: f64,
+    /// The same of a table of cache-line buckets.
+    pub bucket_table_ns: f64,
     /// The same of a dense table.
     pub dense_table_ns: f64,
     /// Cost of a packed table of a query that probes each of its tables once, probe included.
-    pub once_ns: f64,
-    /// The same of a table in lines.
-    pub line_once_ns: f64,
+    pub single_probe_ns: f64,
+    /// The same of a table of cache-line buckets.
+    pub bucket_single_probe_ns: f64,
     /// Cost of making a probe of a packed table, beside its memory accesses and entries.
     pub probe_ns: f64,
-    /// Cost of making a probe of a table in lines, alike.
-    pub line_probe_ns: f64,
-    /// What a probe of a dense table costs more than one of a packed table, if not less: its bucket is found among marks, but
+    /// Cost of making a probe of a table of cache-line buckets, alike.
+    pub bucket_probe_ns: f64,
+    /// What a probe of a dense table costs more than one of a packed table, if not less: its bucket is found by a select, but
     /// fewer entries are compared.
     pub select_ns: f64,
     /// Cost of a bucket that does not fit its line, beside its memory accesses and entries.
-    pub spill_ns: f64,
+    pub overflow_ns: f64,
     /// Cost of comparing one entry.
     pub entry_ns: f64,
     /// Cost of one code of a linear scan.
@@ -64,14 +64,14 @@ impl Default for Constants {
         Self {
             query_ns: 60.0,
             table_ns: 40.0,
-            line_table_ns: 40.0,
+            bucket_table_ns: 40.0,
             dense_table_ns: 50.0,
-            once_ns: 35.0,
-            line_once_ns: 25.0,
+            single_probe_ns: 35.0,
+            bucket_single_probe_ns: 25.0,
             probe_ns: 20.0,
-            line_probe_ns: 15.0,
+            bucket_probe_ns: 15.0,
             select_ns: 12.0,
-            spill_ns: 30.0,
+            overflow_ns: 30.0,
             entry_ns: 1.2,
             scanned_code_ns: 0.5,
             build_entry_ns: 38.0,
@@ -112,7 +112,7 @@ pub struct Costs {
     /// Entries compared a query, over all tables.
     pub candidates_per_query: f64,
     /// Buckets a query looks at that do not fit their lines.
-    pub spills_per_query: f64,
+    pub overflows_per_query: f64,
     /// Memory a distinct fingerprint, over all tables.
     pub bytes_per_fingerprint: f64,
     /// Cache lines touched a query.
@@ -141,7 +141,7 @@ impl Costs {
             probes: 0.0,
             matches_per_probe: fingerprints as f64 / 2_f64.powi(shortest as i32),
             candidates_per_query: 0.0,
-            spills_per_query: 0.0,
+            overflows_per_query: 0.0,
             bytes_per_fingerprint: 0.0,
             lines_per_query: 0.0,
             query_ns: 0.0,
@@ -172,9 +172,9 @@ impl Costs {
         self.address_bits.push(geometry.address_bits);
         self.probes += probes;
         self.candidates_per_query += probes * geometry.load;
-        if layout == Layout::Lines {
-            let (_, spills) = overflow(geometry.load, line_capacity(geometry.width));
-            self.spills_per_query += probes * spills;
+        if layout == Layout::CacheLineBuckets {
+            let (_, overflow_share) = overflow(geometry.load, bucket_capacity(geometry.width));
+            self.overflows_per_query += probes * overflow_share;
         }
         self.bytes_per_fingerprint += geometry.bytes;
     }
@@ -187,12 +187,12 @@ impl Costs {
             self.query_ns = constants.query_ns + scanned;
             return;
         }
-        let once_each = self.probes <= tables && tables <= MOST_TABLES as f64;
+        let single_probes = self.probes <= tables && tables <= MOST_TABLES as f64;
         let (table_ns, probe_ns) = match layout {
-            Layout::Packed if once_each => (constants.once_ns, 0.0),
-            Layout::Lines if once_each => (constants.line_once_ns, 0.0),
+            Layout::Packed if single_probes => (constants.single_probe_ns, 0.0),
+            Layout::CacheLineBuckets if single_probes => (constants.bucket_single_probe_ns, 0.0),
             Layout::Packed => (constants.table_ns, constants.probe_ns),
-            Layout::Lines => (constants.line_table_ns, constants.line_probe_ns),
+            Layout::CacheLineBuckets => (constants.bucket_table_ns, constants.bucket_probe_ns),
             Layout::Dense => (
                 constants.dense_table_ns,
                 constants.probe_ns + constants.select_ns,
@@ -203,7 +203,7 @@ impl Costs {
             + tables * table_ns
             + self.probes * probe_ns
             + self.candidates_per_query * constants.entry_ns
-            + self.spills_per_query * constants.spill_ns
+            + self.overflows_per_query * constants.overflow_ns
             + self.memory_ns;
     }
 }
@@ -221,13 +221,13 @@ impl Read {
     }
 }
 
-/// Directory, marks, and entries.
+/// Directory, unary directory, and entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reads([Read; 3]);
 
 impl Reads {
     fn add(&mut self, key: &TableKey, geometry: Geometry, layout: Layout) {
-        let Self([directory, marks, entries]) = self;
+        let Self([directory, unary, entries]) = self;
         let address_bits = geometry.address_bits;
         let buckets = 2_f64.powi(address_bits as i32);
         let probes = neighbours(address_bits, key.budget) as f64;
@@ -246,21 +246,24 @@ impl Reads {
                 entries.lines += probes * lines_of_run(bytes);
                 entries.bytes += buckets * bytes;
             }
-            Layout::Lines => {
-                let (spilled, spills) = overflow(load, line_capacity(geometry.width));
-                let beside = spilled * geometry.width as f64;
-                entries.lines +=
-                    probes * (1.0 + spills * lines_of_run(4.0 + beside / spills.max(1e-9)));
-                entries.bytes += buckets * (line + beside + 16.0 * spills);
+            Layout::CacheLineBuckets => {
+                let (overflow_entries, overflow_share) =
+                    overflow(load, bucket_capacity(geometry.width));
+                let overflow_bytes = overflow_entries * geometry.width as f64;
+                entries.lines += probes
+                    * (1.0
+                        + overflow_share
+                            * lines_of_run(4.0 + overflow_bytes / overflow_share.max(1e-9)));
+                entries.bytes += buckets * (line + overflow_bytes + 16.0 * overflow_share);
             }
             Layout::Dense => {
                 let group = DENSE_GROUP as f64;
                 directory.lines += apart(line / 4.0 * group);
                 directory.bytes += 4.0 * buckets / group;
-                let mark_bytes = (1.0 + load) / 8.0;
+                let unary_bytes = (1.0 + load) / 8.0;
                 // A group reaches into the next line as often as it is long.
-                marks.lines += apart(line / mark_bytes) * (1.0 + group * mark_bytes / line);
-                marks.bytes += buckets * mark_bytes;
+                unary.lines += apart(line / unary_bytes) * (1.0 + group * unary_bytes / line);
+                unary.bytes += buckets * unary_bytes;
                 let bytes = load * geometry.entry_bits / 8.0;
                 // Empty buckets are not read.
                 let filled = 1.0 - (-load).exp();

@@ -1,4 +1,4 @@
-//! Designs: which bits of a code are the key of each table, and how many errors a probe forgives.
+//! Designs: which bits of a code are the key of each table, and how many errors a probe tolerates.
 //!
 //! A design for codes of `bits` bits and a radius `k` is a list of [`TableKey`]s. It is *complete*
 //! when every set of at most `k` wrong bits is seen by some table, that is, has at most `budget`
@@ -144,7 +144,7 @@ impl Design {
     ///
     /// When `order` is not a permutation of `0..bits`.
     #[must_use]
-    pub fn renamed(&self, order: &[u32]) -> Self {
+    pub fn permuted(&self, order: &[u32]) -> Self {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         assert!(

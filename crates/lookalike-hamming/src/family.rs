@@ -71,7 +71,7 @@ pub enum Kind {
     Scan,
     /// What the paper describes: block choice and nested block choice, exact probes.
     Blocks,
-    /// Probes that forgive errors in the key.
+    /// Probes that tolerate errors in the key.
     Budgets,
     /// Exact probes of better covers than block choice.
     Covers,

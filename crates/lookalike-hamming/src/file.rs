@@ -7,7 +7,7 @@
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKFP` |
-//! | 4 | 4 | version: 2 when the ids are texts, else 1 |
+//! | 4 | 4 | version: 1 |
 //! | 8 | 8 | scheme id; zero when it is not known |
 //! | 16 | 4 | what follows the fingerprints of each chunk: 0 nothing, 1 ids that are numbers, 2 ids that are texts |
 //! | 20 | 4 | zero |
@@ -21,8 +21,7 @@ use std::io::{Read, Write};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 const MAGIC: [u8; 4] = *b"LKFP";
-/// The newest version, which begins with ids that are texts; all others are written as version 1.
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 const HEADER: usize = 32;
 /// Fingerprints of a chunk, but for the last.
 const CHUNK: usize = 1 << 16;
@@ -33,23 +32,19 @@ const LARGEST_TEXTS: u64 = 1 << 27;
 /// The longest id: a chunk takes it whatever it holds already.
 const LONGEST_ID: usize = LARGEST_TEXTS as usize - CHUNK_TEXTS;
 
-/// What stands beside each fingerprint.
+/// Ids of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
+enum IdKind {
     Nothing,
     Numbers,
     Texts,
 }
 
-impl Beside {
+impl IdKind {
     fn of_flags(flags: u64) -> Option<Self> {
         [Self::Nothing, Self::Numbers, Self::Texts]
             .into_iter()
-            .find(|&beside| beside as u64 == flags)
-    }
-
-    fn version(self) -> u32 {
-        if self == Self::Texts { VERSION } else { 1 }
+            .find(|&id_kind| id_kind as u64 == flags)
     }
 }
 
@@ -71,7 +66,7 @@ impl Beside {
 #[derive(Debug)]
 pub struct FingerprintWriter<W: Write> {
     out: W,
-    beside: Beside,
+    id_kind: IdKind,
     fingerprints: Vec<u64>,
     /// Ids that are numbers, or where texts end.
     ids: Vec<u64>,
@@ -87,7 +82,7 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// Those of the output.
     pub fn bare(out: W, scheme: u64) -> Result<Self, FileError> {
-        Self::begin(out, scheme, Beside::Nothing)
+        Self::begin(out, scheme, IdKind::Nothing)
     }
 
     /// Begins a file with an id beside each fingerprint.
@@ -96,7 +91,7 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// Those of the output.
     pub fn with_ids(out: W, scheme: u64) -> Result<Self, FileError> {
-        Self::begin(out, scheme, Beside::Numbers)
+        Self::begin(out, scheme, IdKind::Numbers)
     }
 
     /// Begins a file with a text beside each fingerprint as its id; see [`FingerprintWriter::push_text`].
@@ -105,21 +100,21 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// Those of the output.
     pub fn with_texts(out: W, scheme: u64) -> Result<Self, FileError> {
-        Self::begin(out, scheme, Beside::Texts)
+        Self::begin(out, scheme, IdKind::Texts)
     }
 
-    fn begin(mut out: W, scheme: u64, beside: Beside) -> Result<Self, FileError> {
+    fn begin(mut out: W, scheme: u64, id_kind: IdKind) -> Result<Self, FileError> {
         let mut header = Vec::with_capacity(HEADER);
         header.extend_from_slice(&MAGIC);
-        header.extend_from_slice(&beside.version().to_le_bytes());
+        header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&scheme.to_le_bytes());
-        header.extend_from_slice(&(beside as u64).to_le_bytes());
+        header.extend_from_slice(&(id_kind as u64).to_le_bytes());
         header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
         out.write_all(&header)?;
         let (fingerprints, ids) = (Vec::new(), Vec::new());
         Ok(Self {
             out,
-            beside,
+            id_kind,
             fingerprints,
             ids,
             texts: String::new(),
@@ -134,10 +129,10 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// Those of the output.
     pub fn push(&mut self, fingerprint: u64, id: u64) -> Result<(), FileError> {
-        match self.beside {
-            Beside::Nothing => {}
-            Beside::Numbers => self.ids.push(id),
-            Beside::Texts => return self.push_text(fingerprint, &id.to_string()),
+        match self.id_kind {
+            IdKind::Nothing => {}
+            IdKind::Numbers => self.ids.push(id),
+            IdKind::Texts => return self.push_text(fingerprint, &id.to_string()),
         }
         self.add(fingerprint)
     }
@@ -148,7 +143,7 @@ impl<W: Write> FingerprintWriter<W> {
     ///
     /// [`FileError::LongId`] and those of the output.
     pub fn push_text(&mut self, fingerprint: u64, id: &str) -> Result<(), FileError> {
-        if self.beside == Beside::Texts {
+        if self.id_kind == IdKind::Texts {
             if id.len() > LONGEST_ID {
                 return Err(FileError::LongId(id.len()));
             }
@@ -207,7 +202,7 @@ impl<W: Write> FingerprintWriter<W> {
 pub struct FingerprintReader<R: Read> {
     input: R,
     scheme: u64,
-    beside: Beside,
+    id_kind: IdKind,
     offset: u64,
     chunks: u64,
     count: u64,
@@ -246,24 +241,23 @@ impl<R: Read> FingerprintReader<R> {
             });
         }
         let found = number(&header[4..8]) as u32;
-        if !(1..=VERSION).contains(&found) {
+        if found != VERSION {
             return Err(FileError::Version {
                 kind: "fingerprint file",
                 found,
                 known: VERSION,
             });
         }
-        let beside = Beside::of_flags(number(&header[16..24]));
-        let beside = beside.filter(|beside| beside.version() == found);
+        let id_kind = IdKind::of_flags(number(&header[16..24]));
         let whole = xxh3_64(&header[..24]) == number(&header[24..]);
         let what = "the header does not match its check";
-        let beside = beside
+        let id_kind = id_kind
             .filter(|_| whole)
             .ok_or(FileError::Damaged { offset: 0, what })?;
         Ok(Self {
             input,
             scheme: number(&header[8..16]),
-            beside,
+            id_kind,
             offset: HEADER as u64,
             chunks: 0,
             count: 0,
@@ -281,12 +275,12 @@ impl<R: Read> FingerprintReader<R> {
 
     /// Whether each fingerprint has an id.
     pub fn has_ids(&self) -> bool {
-        self.beside != Beside::Nothing
+        self.id_kind != IdKind::Nothing
     }
 
     /// Whether each fingerprint has an id that is a text.
     pub fn has_texts(&self) -> bool {
-        self.beside == Beside::Texts
+        self.id_kind == IdKind::Texts
     }
 
     /// Refuses fingerprints of another scheme than `wanted`.
@@ -363,8 +357,8 @@ impl<R: Read> FingerprintReader<R> {
         self.count += count;
         let texts = &self.bytes[8 + 8 * (count as usize + ids)..][..texts];
         let texts = std::str::from_utf8(texts).map_err(|_| damaged("an id is not UTF-8"))?;
-        let (ids, ends): (&[u64], &[u64]) = match self.beside {
-            Beside::Texts => (&[], &self.ids),
+        let (ids, ends): (&[u64], &[u64]) = match self.id_kind {
+            IdKind::Texts => (&[], &self.ids),
             _ => (&self.ids, &[]),
         };
         let mut start = 0;

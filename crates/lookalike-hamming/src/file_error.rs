@@ -19,7 +19,7 @@ pub enum FileError {
     },
     /// A version that this program does not know.
     #[error(
-        "version {found} of the {kind} format is not known; this program reads versions up to {known}"
+        "version {found} of the {kind} format is not known; this program reads version {known}"
     )]
     Version {
         /// The kind of file.

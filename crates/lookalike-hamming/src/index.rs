@@ -1,14 +1,14 @@
 //! The index: the tables of a design, and the search over them.
 //!
 //! Single queries and groups are the same stream of probes ([`search`]); tables that are probed once each are searched by
-//! a shorter loop (`kernel::once`).
+//! a shorter loop (`kernel::single_probe`).
 
 use super::build::{BuildError, CodeSource};
 use super::code::sealed::Sealed;
 use super::code::{Code, Word};
 use super::design::Design;
 use super::ids::IdLists;
-use super::kernel::{LineTable, MOST_TABLES, PackedTable};
+use super::kernel::{BucketTable, MOST_TABLES, PackedTable};
 use super::layout::Layout;
 use super::table::Table;
 use super::{Effort, HammingIndex, RadiusTooLarge};
@@ -30,7 +30,7 @@ pub struct TableIndex<C: Code> {
     layout: Layout,
     tables: Vec<Table<C::Word>>,
     /// Whether a query has one probe of each table.
-    once_each: bool,
+    each_unit: bool,
     len: usize,
     ids: Option<IdLists>,
 }
@@ -126,7 +126,7 @@ impl<C: Code> TableIndex<C> {
         Self {
             design,
             layout,
-            once_each: few && tables.iter().all(Table::is_probed_once),
+            each_unit: few && tables.iter().all(Table::has_single_probe),
             tables,
             len,
             ids: None,
@@ -134,7 +134,7 @@ impl<C: Code> TableIndex<C> {
     }
 
     /// The number of codes before this one in the order of [`TableIndex::for_each`]; `None` when it is
-    /// not stored, or when the tables are in lines and were built without ids. One probe.
+    /// not stored, or when the tables have cache-line buckets and were built without ids. One probe.
     ///
     /// Whoever keeps something beside the codes keeps it in this order.
     pub fn rank(&self, code: C) -> Option<usize> {
@@ -231,8 +231,8 @@ impl<C: Code> TableIndex<C> {
         visit: &mut dyn FnMut(usize, C, u32),
     ) -> Result<Effort, RadiusTooLarge> {
         RadiusTooLarge::check(radius, self.radius())?;
-        if self.once_each {
-            return Ok(self.search_once_each(queries, radius, visit));
+        if self.each_unit {
+            return Ok(self.search_single_probes(queries, radius, visit));
         }
         let mut search = Search {
             index: self,
@@ -249,7 +249,7 @@ impl<C: Code> TableIndex<C> {
     }
 
     /// The search of tables that a query probes once each.
-    fn search_once_each(
+    fn search_single_probes(
         &self,
         queries: &[C],
         radius: u32,
@@ -267,14 +267,16 @@ impl<C: Code> TableIndex<C> {
             };
             let tables = &self.tables;
             candidates += match self.layout {
-                Layout::Lines => {
-                    let mut views = [LineTable::default(); MOST_TABLES];
-                    let tables = gathered(&mut views, tables.iter().filter_map(Table::lines));
-                    C::Word::search_lines(tables, words, radius, found)
+                Layout::CacheLineBuckets => {
+                    let mut views = [BucketTable::default(); MOST_TABLES];
+                    let tables =
+                        gathered(&mut views, tables.iter().filter_map(Table::bucket_table));
+                    C::Word::search_buckets(tables, words, radius, found)
                 }
                 Layout::Packed | Layout::Dense => {
                     let mut views = [PackedTable::default(); MOST_TABLES];
-                    let tables = gathered(&mut views, tables.iter().filter_map(Table::packed));
+                    let tables =
+                        gathered(&mut views, tables.iter().filter_map(Table::packed_table));
                     C::Word::search_packed(tables, words, radius, found)
                 }
             };

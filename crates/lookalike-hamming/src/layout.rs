@@ -13,20 +13,20 @@ pub enum Layout {
     /// Entries in whole bytes, back to back, behind a directory of bucket starts.
     Packed,
     /// A cache line for each bucket and a rare overflow: the fewest memory accesses.
-    Lines,
+    CacheLineBuckets,
     /// Entries and directory in as few bits as they need: the least memory.
     Dense,
 }
 
 impl Layout {
     /// All layouts.
-    pub const ALL: [Self; 3] = [Self::Packed, Self::Lines, Self::Dense];
+    pub const ALL: [Self; 3] = [Self::Packed, Self::CacheLineBuckets, Self::Dense];
 
     /// Lower-case name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Packed => "packed",
-            Self::Lines => "lines",
+            Self::CacheLineBuckets => "buckets",
             Self::Dense => "dense",
         }
     }
@@ -38,10 +38,10 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Bytes of a cache line, and of a bucket of [`Layout::Lines`].
+/// Bytes of a cache line, and of a bucket of [`Layout::CacheLineBuckets`].
 pub(super) const LINE_BYTES: usize = 64;
 /// Bytes of a line that hold entries; the others say how many there are.
-pub(super) const LINE_DATA: usize = 60;
+pub(super) const LINE_ENTRY_BYTES: usize = 60;
 /// No table has more buckets than 2 to this.
 const MOST_ADDRESS_BITS: u32 = 32;
 
@@ -52,8 +52,8 @@ pub(super) fn entry_bytes(code_bits: u32, address_bits: u32) -> usize {
 
 /// Entries of this width in a line; an entry without bytes counts as one byte.
 #[inline]
-pub(super) fn line_capacity(width: usize) -> usize {
-    LINE_DATA / width.max(1)
+pub(super) fn bucket_capacity(width: usize) -> usize {
+    LINE_ENTRY_BYTES / width.max(1)
 }
 
 /// How a table of `fingerprints` distinct codes is addressed.
@@ -81,7 +81,7 @@ impl Geometry {
     ) -> Self {
         let most = prefix_bits.min(MOST_ADDRESS_BITS).min(code_bits);
         let all = (0..=most).map(|bits| Self::of(layout, code_bits, bits, fingerprints));
-        let best = all.min_by(|a, b| a.burden(layout).total_cmp(&b.burden(layout)));
+        let best = all.min_by(|a, b| a.cost(layout).total_cmp(&b.cost(layout)));
         best.unwrap_or_else(|| Self::of(layout, code_bits, 0, fingerprints))
     }
 
@@ -92,9 +92,10 @@ impl Geometry {
         let load = count / buckets;
         let bytes = match layout {
             Layout::Packed => width as f64 + 4.0 * (buckets + 1.0) / count,
-            Layout::Lines => {
-                let (spilled, spills) = overflow(load, line_capacity(width));
-                let line = LINE_BYTES as f64 + spilled * width as f64 + spills * 16.0;
+            Layout::CacheLineBuckets => {
+                let (overflow_entries, overflow_share) = overflow(load, bucket_capacity(width));
+                let line =
+                    LINE_BYTES as f64 + overflow_entries * width as f64 + overflow_share * 16.0;
                 line * buckets / count
             }
             Layout::Dense => {
@@ -112,14 +113,14 @@ impl Geometry {
         }
     }
 
-    /// What is made small: memory, with a price on entries that are compared in vain.
-    fn burden(&self, layout: Layout) -> f64 {
+    /// Objective: memory, plus a penalty for false-positive comparisons.
+    fn cost(&self, layout: Layout) -> f64 {
         let entries = match layout {
             Layout::Packed | Layout::Dense => self.load / 16.0,
-            Layout::Lines => {
+            Layout::CacheLineBuckets => {
                 // An overflow costs a second access to memory.
-                let (_, spills) = overflow(self.load, line_capacity(self.width));
-                self.load / 16.0 + 16.0 * spills
+                let (_, overflow_share) = overflow(self.load, bucket_capacity(self.width));
+                self.load / 16.0 + 16.0 * overflow_share
             }
         };
         self.bytes + entries
@@ -138,8 +139,11 @@ pub(super) fn overflow(mean: f64, capacity: usize) -> (f64, f64) {
         held += term * count as f64;
         term *= mean / (count + 1) as f64;
     }
-    let spills = (1.0 - below).max(0.0);
-    ((mean - held - spills * capacity as f64).max(0.0), spills)
+    let overflow_share = (1.0 - below).max(0.0);
+    (
+        (mean - held - overflow_share * capacity as f64).max(0.0),
+        overflow_share,
+    )
 }
 
 #[cfg(test)]
@@ -148,9 +152,12 @@ mod tests {
 
     #[test]
     fn a_poisson_bucket_overflows_as_often_as_it_should() {
-        let (spilled, spills) = overflow(8.0, 12);
-        assert!((spills - 0.0638).abs() < 1e-3, "{spills}");
-        assert!(spilled > 0.1 && spilled < 0.2, "{spilled}");
+        let (overflow_entries, overflow_share) = overflow(8.0, 12);
+        assert!((overflow_share - 0.0638).abs() < 1e-3, "{overflow_share}");
+        assert!(
+            overflow_entries > 0.1 && overflow_entries < 0.2,
+            "{overflow_entries}"
+        );
         assert_eq!(overflow(1000.0, 12), (988.0, 1.0));
         assert_eq!(overflow(0.0, 12), (0.0, 0.0));
     }
@@ -160,9 +167,9 @@ mod tests {
         let packed = Geometry::choose(Layout::Packed, 64, 32, 1 << 27);
         assert_eq!((packed.address_bits, packed.width), (24, 5));
         assert!((packed.bytes - 5.5).abs() < 0.01, "{packed:?}");
-        let lines = Geometry::choose(Layout::Lines, 64, 32, 1 << 27);
-        assert_eq!((lines.address_bits, lines.width), (24, 5));
-        assert!(lines.bytes < 8.6, "{lines:?}");
+        let buckets = Geometry::choose(Layout::CacheLineBuckets, 64, 32, 1 << 27);
+        assert_eq!((buckets.address_bits, buckets.width), (24, 5));
+        assert!(buckets.bytes < 8.6, "{buckets:?}");
         let dense = Geometry::choose(Layout::Dense, 64, 32, 1 << 27);
         assert!(dense.bytes < 5.0, "{dense:?}");
         let short_key = Geometry::choose(Layout::Packed, 64, 16, 1 << 27);

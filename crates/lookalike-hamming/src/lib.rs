@@ -24,7 +24,7 @@
 //! # Modules
 //!
 //! 1. `design`: which bits of a code are the key of each table, and how many errors a probe
-//!    forgives; `family` lists the ways to choose them, `nested` the recursion of Manku, Jain, Das Sarma (WWW 2007).
+//!    tolerates; `family` lists the ways to choose them, `nested` the recursion of Manku, Jain, Das Sarma (WWW 2007).
 //! 2. `plan`: all designs for so many fingerprints, what each costs (`cost`), the cheapest.
 //! 3. `table`, `index`: the tables in memory, in one of three layouts ([`Layout`]), and their search.
 //! 4. `self_join`: all pairs of a collection without an index; `batch`: all pairs of a streamed
@@ -55,8 +55,8 @@ mod nested;
 mod plan;
 mod scan;
 mod scatter;
-mod section;
 mod self_join;
+mod shared_bytes;
 mod sorted;
 mod stored;
 mod table;
@@ -76,15 +76,15 @@ pub use index::{BucketLoads, BuildLimits, TableIndex};
 pub use kernel::Level;
 #[doc(hidden)]
 pub use kernel::{
-    Dense, Extent, Flipped, Line, LineTable, LineVisitor, Located, OnceTable, PackedTable, Run,
-    Split,
+    AddressSplit, BucketTable, BucketVisitor, CacheLine, Dense, EntryRange, EntryRun, PackedTable,
+    ProbeLocations, ProbeSet, SingleProbeTable,
 };
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
 pub use plan::{Costed, Limits, designs, plan};
 pub use scan::LinearScan;
-pub use section::{HeldBytes, hold, room_to_hold};
 pub use self_join::{SelfJoinLimits, self_join};
+pub use shared_bytes::{SharedBytes, huge_page_buffer, share};
 pub use sorted::{Lookup, SortedTables};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter};
 

@@ -6,8 +6,8 @@
 //! belongs to the first of them, so none is reported twice and nothing has to be remembered. Equal
 //! codes count once.
 //!
-//! Large collections that are spread evenly are joined otherwise, by fewer tables that forgive an error
-//! each (`forgiving`): in two thirds of the time.
+//! Large collections that are spread evenly are joined otherwise, by fewer tables that tolerate an error
+//! each (`error_tolerant`): in two thirds of the time.
 //!
 //! Memory: beside the input twice as much, as much again, or less: with less scratch memory a table is
 //! made in slices, for each of which the input is read once more.
@@ -16,12 +16,12 @@ use super::code::{Code, Word};
 use super::family::low_mask;
 use super::scatter::Scatter;
 use bucket::{Digit, Joiner, cheapest_masks, varying_bits};
-use forgiving::Tables;
+use error_tolerant::Tables;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod bucket;
-mod forgiving;
+mod error_tolerant;
 
 /// What a self-join may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKIX` |
-//! | 4 | 4 | version: 2 when the tables are dense, else 1 |
+//! | 4 | 4 | version: 1 |
 //! | 8 | 8 | scheme id; zero when it is not known |
 //! | 16 | 8 | width of the codes in bits: 32, 64 or 128 |
 //! | 24 | 8 | check of the bytes before |
@@ -22,7 +22,7 @@
 //! | | 8 | check of the directory |
 //! | | 8 | check of the 24 bytes before |
 //!
-//! The directory is a list of 64-bit numbers: width in bits; radius; layout (0 packed, 1 lines, 2 dense); the
+//! The directory is a list of 64-bit numbers: width in bits; radius; layout (0 packed, 1 buckets, 2 dense); the
 //! family of the design (0 scan, 1 groups, 2 nested, 3 biplane, 4 affine, 5 projective), how many
 //! numbers describe it, and these (of each group: errors, blocks, chosen; of each level: blocks); 1 if
 //! the scheme is known, else 0; scheme id; fingerprints that were read; different ones among them;
@@ -31,12 +31,12 @@
 //! D / 65536; and for each 65536 bytes before D their check, seeded with their number from zero.
 //!
 //! Sections of a packed table: the rank of the first entry of each bucket, and of the end (4 bytes
-//! each); entries, back to back, and eight bytes more; nothing. Of a table in lines: with ids the rank
+//! each); entries, back to back, and eight bytes more; nothing. Of a table of cache-line buckets: with ids the rank
 //! of the first entry of each bucket (4 each), else nothing; a line of 64 bytes for each bucket;
-//! entries beside lines. An entry holds the bits outside the address mask, from the lowest to the
+//! overflow entries. An entry holds the bits outside the address mask, from the lowest to the
 //! highest, in as few whole bytes as they fit; those of a bucket ascend. A line holds as many entries as fit
 //! 60 bytes; its last four bytes are the number of entries or, above what fits, one more than that plus
-//! the place beside, in units of 16 bytes, of: the number of all entries of the bucket (4), those that
+//! the place in the overflow, in units of 16 bytes, of: the number of all entries of the bucket (4), those that
 //! are not in the line.
 //!
 //! Of a dense table: how many entries there are before each 64th bucket, and in all (4 bytes each); for each bucket in
@@ -52,7 +52,7 @@ use super::design::Design;
 use super::file_error::{FileError, number};
 use super::index::TableIndex;
 use super::layout::Layout;
-use super::section::HeldBytes;
+use super::shared_bytes::SharedBytes;
 use super::table::Table;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -65,19 +65,17 @@ use directory::{Directory, StoredTable};
 pub use write::{IdTexts, IndexFileWriter};
 
 const MAGIC: [u8; 4] = *b"LKIX";
-/// The newest version, which begins with dense tables; all others are written as version 1.
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 const HEAD: usize = 64;
 const TRAILER: usize = 32;
 /// Bytes under one check.
 const PAGE: usize = 1 << 16;
 
 /// The first bytes of every file.
-fn head(scheme: Option<u64>, bits: u32, layout: Layout) -> [u8; HEAD] {
+fn head(scheme: Option<u64>, bits: u32) -> [u8; HEAD] {
     let mut head = [0; HEAD];
-    let version = if layout == Layout::Dense { VERSION } else { 1 };
     head[..4].copy_from_slice(&MAGIC);
-    head[4..8].copy_from_slice(&version.to_le_bytes());
+    head[4..8].copy_from_slice(&VERSION.to_le_bytes());
     head[8..16].copy_from_slice(&scheme.unwrap_or(0).to_le_bytes());
     head[16..24].copy_from_slice(&u64::from(bits).to_le_bytes());
     let check = xxh3_64(&head[..24]);
@@ -98,7 +96,7 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
         });
     }
     let found = number(&head[4..8]) as u32;
-    if !(1..=VERSION).contains(&found) {
+    if found != VERSION {
         return Err(FileError::Version {
             kind: "index",
             found,
@@ -118,7 +116,7 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
 /// entries are checked by [`IndexFile::verify`], ids whenever they are read.
 #[derive(Clone)]
 pub struct IndexFile<C: Code> {
-    bytes: HeldBytes,
+    bytes: SharedBytes,
     directory: Directory,
     index: TableIndex<C>,
     code: PhantomData<C>,
@@ -135,12 +133,12 @@ impl<C: Code> IndexFile<C> {
     }
 
     /// Opens the bytes of a whole file. Linear in the number of buckets for [`Layout::Packed`] and
-    /// [`Layout::Dense`], constant for [`Layout::Lines`].
+    /// [`Layout::Dense`], constant for [`Layout::CacheLineBuckets`].
     ///
     /// # Errors
     ///
     /// [`FileError`] when the bytes are no whole index of a known version for codes of this width.
-    pub fn open(bytes: HeldBytes) -> Result<Self, FileError> {
+    pub fn open(bytes: SharedBytes) -> Result<Self, FileError> {
         let whole = (*bytes).as_ref();
         let found = check_head(whole)?;
         if found != C::Word::BITS {
@@ -152,15 +150,13 @@ impl<C: Code> IndexFile<C> {
             offset: directory.offset,
             what: "the tables do not fit what the directory says of them",
         };
-        if directory.bits != found
-            || head(directory.scheme, found, directory.layout) != whole[..HEAD]
-        {
+        if directory.bits != found || head(directory.scheme, found) != whole[..HEAD] {
             return Err(inconsistent);
         }
         // What leads a search to its entries.
         let leading = match directory.layout {
             Layout::Packed => 0..1,
-            Layout::Lines => 0..0,
+            Layout::CacheLineBuckets => 0..0,
             Layout::Dense => 0..2,
         };
         for table in &directory.tables {
@@ -170,15 +166,16 @@ impl<C: Code> IndexFile<C> {
         }
         let layout = directory.layout;
         let tables = directory.tables.iter().map(|stored| {
-            let table = Table::held(
+            let table = Table::shared(
                 &stored.key,
                 stored.address,
                 layout,
                 &bytes,
                 &stored.sections,
             );
-            table
-                .filter(|table| layout == Layout::Lines || table.len() as u64 == directory.distinct)
+            table.filter(|table| {
+                layout == Layout::CacheLineBuckets || table.len() as u64 == directory.distinct
+            })
         });
         let tables: Option<Vec<_>> = tables.collect();
         let design = Design::stored(

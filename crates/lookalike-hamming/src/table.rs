@@ -6,39 +6,41 @@
 use super::build::Addressing;
 use super::code::Word;
 use super::design::TableKey;
-use super::kernel::{self, Extent, Flipped, LineTable, Located, PackedTable, Split};
+use super::kernel::{
+    self, AddressSplit, BucketTable, EntryRange, PackedTable, ProbeLocations, ProbeSet,
+};
 use super::layout::{Layout, entry_bytes};
-use super::section::HeldBytes;
+use super::shared_bytes::SharedBytes;
 use bucket::Bucket;
+use cache_line_buckets::BucketStore;
 use dense::DenseStore;
-use lines::Lines;
-use packed::Packed;
+use packed::PackedStore;
 use std::ops::Range;
 
 mod bucket;
+mod cache_line_buckets;
 mod dense;
-mod lines;
 mod packed;
 
 /// A table of distinct codes.
 #[derive(Clone, Debug)]
 pub(super) struct Table<W> {
     pub(super) addressing: Addressing<W>,
-    /// Errors in the address that probes forgive.
+    /// Errors in the address that probes tolerate.
     pub(super) budget: u32,
-    /// What to flip in an address for each probe, ascending: neighbouring buckets share cache lines.
-    pub(super) flips: Vec<u32>,
+    /// What each probe flips in an address, ascending: neighbouring buckets share cache lines.
+    pub(super) xor_masks: Vec<u32>,
     store: Store,
 }
 
 #[derive(Clone, Debug)]
 enum Store {
-    Packed(Packed),
-    Lines(Lines),
+    Packed(PackedStore),
+    Buckets(BucketStore),
     Dense(DenseStore),
 }
 
-/// Flips of a table that are searched together: a table that forgives several errors has thousands, whose memory would
+/// Xor masks of a table that are searched together: a table that tolerates several errors has thousands, whose memory would
 /// be gone from the cache before it is read.
 pub(super) const PIECE: usize = 32;
 /// Bytes that may be read beyond the last entry in whole bytes: kernels read eight at a time.
@@ -46,7 +48,7 @@ const PADDING: usize = 8;
 
 /// Calls `each` with the first bucket of every run of buckets of one unit, a power of two.
 #[inline(always)]
-fn once_each(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl FnMut(usize)) {
+fn each_unit(buckets: impl Iterator<Item = usize>, unit: usize, mut each: impl FnMut(usize)) {
     let mut last = usize::MAX;
     for at in buckets {
         if at / unit != last {
@@ -62,15 +64,15 @@ fn append<W: Word>(entries: &mut Vec<u8>, rests: &[W], width: usize) {
     rests.iter().for_each(|rest| rest.append(width, entries));
 }
 
-/// All flips of at most `budget` of `bits` address bits, ascending.
-pub(super) fn flips(bits: u32, budget: u32) -> Vec<u32> {
+/// All xor masks of at most `budget` of `bits` address bits, ascending.
+pub(super) fn xor_masks(bits: u32, budget: u32) -> Vec<u32> {
     let mut all = vec![0_u32];
     let mut newest = vec![0_u32];
     for _ in 0..budget.min(bits) {
-        // Each flip once: bits are added above those there are.
-        let grown = newest.iter().flat_map(|&flip| {
-            let above = 32 - flip.leading_zeros();
-            (above..bits).map(move |bit| flip | 1 << bit)
+        // Each mask once: bits are added above those there are.
+        let grown = newest.iter().flat_map(|&mask| {
+            let above = 32 - mask.leading_zeros();
+            (above..bits).map(move |bit| mask | 1 << bit)
         });
         newest = grown.collect();
         all.extend_from_slice(&newest);
@@ -84,14 +86,14 @@ impl<W: Word> Table<W> {
         let addressing = Addressing::new(address);
         let width = entry_bytes(W::BITS, addressing.address_bits);
         let store = match layout {
-            Layout::Packed => Store::Packed(Packed::new(width)),
-            Layout::Lines => Store::Lines(Lines::new(width)),
+            Layout::Packed => Store::Packed(PackedStore::new(width)),
+            Layout::CacheLineBuckets => Store::Buckets(BucketStore::new(width)),
             Layout::Dense => Store::Dense(DenseStore::new(addressing.rest_bits)),
         };
         Self {
             addressing,
             budget: key.budget,
-            flips: flips(addressing.address_bits, key.budget),
+            xor_masks: xor_masks(addressing.address_bits, key.budget),
             store,
         }
     }
@@ -101,7 +103,7 @@ impl<W: Word> Table<W> {
         let buckets = self.buckets();
         match &mut self.store {
             Store::Packed(packed) => packed.reserve(entries, buckets),
-            Store::Lines(lines) => lines.reserve(buckets),
+            Store::Buckets(store) => store.reserve(buckets),
             Store::Dense(dense) => dense.reserve(entries, buckets),
         }
     }
@@ -110,7 +112,7 @@ impl<W: Word> Table<W> {
     pub(super) fn push(&mut self, rests: &[W], sizes: &[u32]) {
         match &mut self.store {
             Store::Packed(packed) => packed.push(rests, sizes),
-            Store::Lines(lines) => lines.push(rests, sizes),
+            Store::Buckets(store) => store.push(rests, sizes),
             Store::Dense(dense) => dense.push(rests, sizes),
         }
     }
@@ -119,7 +121,7 @@ impl<W: Word> Table<W> {
     pub(super) fn finish(&mut self) {
         match &mut self.store {
             Store::Packed(packed) => packed.finish(),
-            Store::Lines(lines) => lines.finish(),
+            Store::Buckets(store) => store.finish(),
             Store::Dense(dense) => dense.finish(),
         }
     }
@@ -135,18 +137,18 @@ impl<W: Word> Table<W> {
     pub(super) fn sections(&self) -> [&[u8]; 3] {
         match &self.store {
             Store::Packed(packed) => packed.sections(),
-            Store::Lines(lines) => lines.sections(),
+            Store::Buckets(store) => store.sections(),
             Store::Dense(dense) => dense.sections(),
         }
     }
 
     /// The table that [`Table::sections`] was written from; `None` when the sizes contradict each
     /// other.
-    pub(super) fn held(
+    pub(super) fn shared(
         key: &TableKey,
         address: u128,
         layout: Layout,
-        bytes: &HeldBytes,
+        bytes: &SharedBytes,
         sections: &[Range<usize>; 3],
     ) -> Option<Self> {
         let mut table = Self::new(key, address, layout);
@@ -154,11 +156,13 @@ impl<W: Word> Table<W> {
         let width = entry_bytes(W::BITS, addressing.address_bits);
         let sections = sections.clone();
         table.store = match layout {
-            Layout::Packed => Store::Packed(Packed::held(width, buckets, bytes, sections)?),
-            Layout::Lines => Store::Lines(Lines::held(width, buckets, bytes, sections)?),
+            Layout::Packed => Store::Packed(PackedStore::shared(width, buckets, bytes, sections)?),
+            Layout::CacheLineBuckets => {
+                Store::Buckets(BucketStore::shared(width, buckets, bytes, sections)?)
+            }
             Layout::Dense => {
                 let bits = addressing.rest_bits;
-                Store::Dense(DenseStore::held(bits, buckets, bytes, sections)?)
+                Store::Dense(DenseStore::shared(bits, buckets, bytes, sections)?)
             }
         };
         Some(table)
@@ -172,7 +176,7 @@ impl<W: Word> Table<W> {
     pub(super) fn len(&self) -> usize {
         match &self.store {
             Store::Packed(packed) => packed.len(),
-            Store::Lines(lines) => lines.len(),
+            Store::Buckets(store) => store.len(),
             Store::Dense(dense) => dense.len(),
         }
     }
@@ -180,101 +184,101 @@ impl<W: Word> Table<W> {
     /// Memory of the table.
     pub(super) fn bytes(&self) -> usize {
         let stored: usize = self.sections().iter().map(|section| section.len()).sum();
-        stored + size_of_val(self.flips.as_slice())
+        stored + size_of_val(self.xor_masks.as_slice())
     }
 
-    /// Pieces that the flips are searched in.
+    /// Pieces that the xor masks are searched in.
     pub(super) fn pieces(&self) -> usize {
-        self.flips.len().div_ceil(PIECE)
+        self.xor_masks.len().div_ceil(PIECE)
     }
 
-    /// The flips of a piece.
+    /// The xor masks of a piece.
     #[inline(always)]
     pub(super) fn piece(&self, piece: usize) -> &[u32] {
         let start = piece * PIECE;
-        &self.flips[start..self.flips.len().min(start + PIECE)]
+        &self.xor_masks[start..self.xor_masks.len().min(start + PIECE)]
     }
 
-    /// Whether there are marks between directory and entries.
+    /// Whether there is a unary directory between the counts and the entries.
     #[inline(always)]
-    pub(super) fn has_marks(&self) -> bool {
+    pub(super) fn has_unary_directory(&self) -> bool {
         matches!(self.store, Store::Dense(_))
     }
 
-    /// Asks for the memory that the probes at these flips from `bucket` read first.
-    pub(super) fn prefetch_directory(&self, bucket: u32, flips: &[u32]) {
-        let buckets = flips.iter().map(|flip| (bucket ^ flip) as usize);
+    /// Asks for the memory that the probes at these xor masks from `bucket` read first.
+    pub(super) fn prefetch_directory(&self, bucket: u32, xor_masks: &[u32]) {
+        let buckets = xor_masks.iter().map(|mask| (bucket ^ mask) as usize);
         match &self.store {
             Store::Packed(packed) => packed.prefetch_directory(buckets),
-            Store::Lines(lines) => lines.prefetch_directory(buckets),
+            Store::Buckets(store) => store.prefetch_directory(buckets),
             Store::Dense(dense) => dense.prefetch_directory(buckets),
         }
     }
 
-    /// Asks for the marks of a dense table, once the directory is there.
-    pub(super) fn prefetch_marks(&self, bucket: u32, flips: &[u32]) {
+    /// Asks for the unary directory of a dense table, once the directory is there.
+    pub(super) fn prefetch_unary(&self, bucket: u32, xor_masks: &[u32]) {
         if let Store::Dense(dense) = &self.store {
-            dense.prefetch_marks(flips.iter().map(|flip| (bucket ^ flip) as usize));
+            dense.prefetch_unary(xor_masks.iter().map(|mask| (bucket ^ mask) as usize));
         }
     }
 
-    /// Finds the entries of the probes, once directory and marks are there, and asks for their memory.
-    pub(super) fn locate(&self, bucket: u32, flips: &[u32], out: &mut [Extent]) {
-        let buckets = flips.iter().map(|flip| (bucket ^ flip) as usize);
+    /// Finds the entries of the probes, once both directories are there, and asks for their memory.
+    pub(super) fn locate(&self, bucket: u32, xor_masks: &[u32], out: &mut [EntryRange]) {
+        let buckets = xor_masks.iter().map(|mask| (bucket ^ mask) as usize);
         match &self.store {
             Store::Packed(packed) => packed.locate(buckets, out),
-            Store::Lines(lines) => lines.locate(buckets),
-            Store::Dense(dense) => dense.locate(bucket, flips, out),
+            Store::Buckets(store) => store.locate(buckets),
+            Store::Dense(dense) => dense.locate(bucket, xor_masks, out),
         }
     }
 
     /// Visits bucket and stored bits of each entry within the radius of `needle`, the bits flipped in
-    /// the number of its bucket included; how many were compared. `extents` is what [`Table::locate`] found.
+    /// the number of its bucket included; how many were compared. `ranges` is what [`Table::locate`] found.
     pub(super) fn probe(
         &self,
-        probes: Flipped<'_>,
-        extents: &[Extent],
+        probes: ProbeSet<'_>,
+        ranges: &[EntryRange],
         needle: W,
         hit: &mut dyn FnMut(u32, W),
     ) -> u64 {
-        let located = Located { probes, extents };
+        let located = ProbeLocations { probes, ranges };
         match &self.store {
             Store::Packed(packed) => packed.probe(located, needle, hit),
-            Store::Lines(lines) => lines.probe(probes, needle, hit),
+            Store::Buckets(store) => store.probe(probes, needle, hit),
             Store::Dense(dense) => W::probe_dense(dense.view(), located, needle, hit),
         }
     }
 
-    /// Whether a query has one probe of the table, which needs no marks.
-    pub(super) fn is_probed_once(&self) -> bool {
-        self.flips.len() == 1 && !self.has_marks()
+    /// Whether a query has one probe of the table, which needs no unary directory.
+    pub(super) fn has_single_probe(&self) -> bool {
+        self.xor_masks.len() == 1 && !self.has_unary_directory()
     }
 
-    fn split(&self) -> Split<W> {
+    fn split(&self) -> AddressSplit<W> {
         let Addressing { address, rest, .. } = self.addressing;
-        Split { address, rest }
+        AddressSplit { address, rest }
     }
 
-    /// The table for a search that probes it once, where it is in lines.
-    pub(super) fn lines(&self) -> Option<LineTable<'_, W>> {
+    /// The table for a search that probes it once, where it has cache-line buckets.
+    pub(super) fn bucket_table(&self) -> Option<BucketTable<'_, W>> {
         match &self.store {
-            Store::Lines(lines) => Some(lines.view(self.split())),
+            Store::Buckets(store) => Some(store.view(self.split())),
             Store::Packed(_) | Store::Dense(_) => None,
         }
     }
 
     /// The same where it is packed.
-    pub(super) fn packed(&self) -> Option<PackedTable<'_, W>> {
+    pub(super) fn packed_table(&self) -> Option<PackedTable<'_, W>> {
         match &self.store {
             Store::Packed(packed) => Some(packed.view(self.split())),
-            Store::Lines(_) | Store::Dense(_) => None,
+            Store::Buckets(_) | Store::Dense(_) => None,
         }
     }
 
     fn bucket(&self, bucket: usize) -> Bucket<'_> {
         match &self.store {
             Store::Packed(packed) => Bucket::Bytes(packed.bucket(bucket)),
-            Store::Lines(lines) => Bucket::Bytes(lines.bucket(bucket)),
+            Store::Buckets(store) => Bucket::Bytes(store.bucket(bucket)),
             Store::Dense(dense) => {
                 let (start, count) = dense.view().range(bucket);
                 Bucket::Bits(dense.view(), start, count)
@@ -286,7 +290,7 @@ impl<W: Word> Table<W> {
     fn rank(&self, bucket: usize) -> usize {
         match &self.store {
             Store::Packed(packed) => packed.range(bucket).0,
-            Store::Lines(lines) => lines.rank(bucket),
+            Store::Buckets(store) => store.rank(bucket),
             Store::Dense(dense) => dense.view().range(bucket).0,
         }
     }
@@ -295,14 +299,14 @@ impl<W: Word> Table<W> {
     pub(super) fn has_ranks(&self) -> bool {
         match &self.store {
             Store::Packed(_) | Store::Dense(_) => true,
-            Store::Lines(lines) => lines.has_ranks(),
+            Store::Buckets(store) => store.has_ranks(),
         }
     }
 
     /// Makes ranks available.
     pub(super) fn count_ranks(&mut self) {
-        if let Store::Lines(lines) = &mut self.store {
-            lines.count_ranks();
+        if let Store::Buckets(store) = &mut self.store {
+            store.count_ranks();
         }
     }
 
@@ -330,7 +334,7 @@ impl<W: Word> Table<W> {
     pub(super) fn loads(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.buckets()).map(|bucket| match &self.store {
             Store::Packed(packed) => packed.range(bucket).1,
-            Store::Lines(lines) => lines.count(bucket),
+            Store::Buckets(store) => store.count(bucket),
             Store::Dense(dense) => dense.view().range(bucket).1,
         })
     }
@@ -352,14 +356,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flips_are_each_once_and_within_the_budget() {
-        let found = flips(10, 3);
+    fn xor_masks_are_each_once_and_within_the_budget() {
+        let found = xor_masks(10, 3);
         let expected: Vec<u32> = (0..1 << 10)
-            .filter(|flip: &u32| flip.count_ones() <= 3)
+            .filter(|mask: &u32| mask.count_ones() <= 3)
             .collect();
         assert_eq!(found, expected);
-        assert_eq!(flips(0, 5), [0]);
-        assert_eq!(flips(2, 9), [0, 1, 2, 3]);
-        assert_eq!(flips(32, 1).len(), 33);
+        assert_eq!(xor_masks(0, 5), [0]);
+        assert_eq!(xor_masks(2, 9), [0, 1, 2, 3]);
+        assert_eq!(xor_masks(32, 1).len(), 33);
     }
 }

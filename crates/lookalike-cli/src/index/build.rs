@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     tables: Option<u32>,
 
-    /// packed, dense (a tenth less memory, slower to search) or lines (a cache line for each bucket: up to twice as fast)
+    /// packed, dense (a tenth less memory, slower to search) or buckets (a cache line for each bucket: up to twice as fast)
     #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
     layout: Layout,
 
@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
 
 fn layout(text: &str) -> Result<Layout, String> {
     let named = Layout::ALL.into_iter().find(|layout| layout.name() == text);
-    named.ok_or_else(|| format!("unknown layout {text:?}: use packed, dense or lines"))
+    named.ok_or_else(|| format!("unknown layout {text:?}: use packed, dense or buckets"))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {

@@ -103,7 +103,9 @@ fn other_widths_and_distances_have_designs() {
 #[test]
 fn constants_are_read_from_a_file() {
     let folder = Folder::new();
-    let slow = r#"{"query_ns":1e6,"table_ns":1,"probe_ns":1,"entry_ns":1,"scanned_code_ns":1,"build_entry_ns":1,"line_ns":[[1,1]]}"#;
+    let slow = r#"{"query_ns":1e6,"table_ns":1,"bucket_table_ns":1,"dense_table_ns":1,"single_probe_ns":1e6,
+        "bucket_single_probe_ns":1e6,"probe_ns":1,"bucket_probe_ns":1,"select_ns":1,"overflow_ns":1,"entry_ns":1,
+        "scanned_code_ns":1,"build_entry_ns":1,"line_ns":[[1,1]]}"#;
     let path = folder.add("slow.json", slow);
     let flags = [
         "--fingerprints",

@@ -437,7 +437,7 @@ fn an_indexed_collection_gives_the_pairs_of_a_linear_scan() {
     let with_ids = folder.add("f.jsonl", json_lines(&f, |at| format!("d{at}")));
     let bare = folder.add("f.u64", raw(&f));
     let queries = folder.add("q.u64", raw(&q));
-    for layout in ["packed", "lines", "dense"] {
+    for layout in ["packed", "buckets", "dense"] {
         let flags = ["--layout", layout, "--distance", "4"];
         let ids = index(&folder, &with_ids, &format!("ids.{layout}"), &flags);
         let none = index(&folder, &bare, &format!("bare.{layout}"), &flags);

@@ -11,22 +11,22 @@ use super::super::code::{Code, Word};
 use super::super::cost::neighbours;
 use super::super::entropy::BitBalance;
 use super::super::family::low_mask;
-use super::super::kernel::{self, MarkKind};
-use super::super::table::flips;
+use super::super::kernel::{self, FilterKind};
+use super::super::table::xor_masks;
 use super::buckets::Buckets;
 
 /// Marks what a half of a code looks like when some query is near in that half.
 #[derive(Clone, Debug)]
 pub(super) struct Filter<W> {
     addressing: Addressing<W>,
-    kind: MarkKind,
+    kind: FilterKind,
     words: Vec<u64>,
 }
 
 /// How an address is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    kind: MarkKind,
+    kind: FilterKind,
     /// Bits of an address, 6 to 32.
     address_bits: u32,
     /// Words, as a power of two.
@@ -70,8 +70,8 @@ impl Shape {
     ) -> Option<Self> {
         let most = (filter_bytes / 2 / 8).checked_ilog2()?;
         let all = (6..=half_bits.min(32)).flat_map(|address_bits| {
-            let spread = (0..=most).map(move |word_bits| (MarkKind::Spread, word_bits));
-            let each = std::iter::once((MarkKind::Each, address_bits - 6));
+            let spread = (0..=most).map(move |word_bits| (FilterKind::BlockedBloom, word_bits));
+            let each = std::iter::once((FilterKind::Bitmap, address_bits - 6));
             spread.chain(each).map(move |(kind, word_bits)| Self {
                 kind,
                 address_bits,
@@ -99,8 +99,8 @@ impl Shape {
     fn passed(self, marks: f64) -> f64 {
         let marked = marks / 2_f64.powi(self.address_bits as i32);
         let mistaken = match self.kind {
-            MarkKind::Each => 0.0,
-            MarkKind::Spread => {
+            FilterKind::Bitmap => 0.0,
+            FilterKind::BlockedBloom => {
                 // The third moment of a Poisson distribution: three bits for each of the marks of a word, as if all differed.
                 let load = marks / 2_f64.powi(self.word_bits as i32);
                 27.0 * (load.powi(3) + 3.0 * load.powi(2) + load) / 64_f64.powi(3)
@@ -129,10 +129,10 @@ impl<W: Word> Filter<W> {
             kind: shape.kind,
             words,
         };
-        let flips = flips(shape.address_bits, budget);
+        let xor_masks = xor_masks(shape.address_bits, budget);
         match shape.kind {
-            MarkKind::Each => filter.mark::<false, C>(queries, &flips),
-            MarkKind::Spread => filter.mark::<true, C>(queries, &flips),
+            FilterKind::Bitmap => filter.mark::<false, C>(queries, &xor_masks),
+            FilterKind::BlockedBloom => filter.mark::<true, C>(queries, &xor_masks),
         }
         filter
     }
@@ -148,20 +148,20 @@ impl<W: Word> Filter<W> {
     }
 
     /// Marks what is near the queries, a stretch of words at a time.
-    fn mark<const SPREAD: bool, C: Code<Word = W>>(&mut self, queries: &[C], flips: &[u32]) {
+    fn mark<const BLOOM: bool, C: Code<Word = W>>(&mut self, queries: &[C], xor_masks: &[u32]) {
         let (bits, digit_bits) = (self.addressing.address_bits, self.digit_bits());
         let stretch = self.words.len() >> digit_bits;
         let (addressing, words) = (self.addressing, &mut self.words);
         let mut buckets = Buckets::default();
-        let marks = queries.len().saturating_mul(flips.len());
+        let marks = queries.len().saturating_mul(xor_masks.len());
         buckets.prepare(digit_bits, marks.min(MARKS));
         let mut empty = |bucket: usize, items: &[u64]| {
-            kernel::mark::<SPREAD>(&mut words[bucket * stretch..][..stretch], items);
+            kernel::insert::<BLOOM>(&mut words[bucket * stretch..][..stretch], items);
         };
         for query in queries {
             let address = addressing.bucket(query.word());
-            let near = flips.iter().map(|&flip| address ^ u64::from(flip));
-            let items = near.map(|near| kernel::mark_item::<SPREAD>(near, bits, digit_bits));
+            let near = xor_masks.iter().map(|&mask| address ^ u64::from(mask));
+            let items = near.map(|near| kernel::filter_item::<BLOOM>(near, bits, digit_bits));
             buckets.extend(items, &mut empty);
         }
         buckets.finish(&mut empty);
@@ -175,12 +175,12 @@ impl<W: Word> Filter<W> {
         passed: &mut Vec<u32>,
     ) {
         match self.kind {
-            MarkKind::Each => self.pass_by::<false, C>(block, buckets, passed),
-            MarkKind::Spread => self.pass_by::<true, C>(block, buckets, passed),
+            FilterKind::Bitmap => self.pass_by::<false, C>(block, buckets, passed),
+            FilterKind::BlockedBloom => self.pass_by::<true, C>(block, buckets, passed),
         }
     }
 
-    fn pass_by<const SPREAD: bool, C: Code<Word = W>>(
+    fn pass_by<const BLOOM: bool, C: Code<Word = W>>(
         &self,
         block: &[C],
         buckets: &mut Buckets,
@@ -189,11 +189,15 @@ impl<W: Word> Filter<W> {
         let (bits, digit_bits) = (self.addressing.address_bits, self.digit_bits());
         let stretch = self.words.len() >> digit_bits;
         if digit_bits == 0 {
-            return self.pass_in_lots::<SPREAD, C>(block, passed);
+            return self.pass_in_lots::<BLOOM, C>(block, passed);
         }
         buckets.prepare(digit_bits, block.len());
         let mut look_up = |bucket: usize, items: &[u64]| {
-            kernel::marked::<SPREAD>(&self.words[bucket * stretch..][..stretch], items, passed);
+            kernel::select_members::<BLOOM>(
+                &self.words[bucket * stretch..][..stretch],
+                items,
+                passed,
+            );
         };
         let mut lot = [0; LOT];
         for (number, codes) in block.chunks(LOT).enumerate() {
@@ -201,7 +205,7 @@ impl<W: Word> Filter<W> {
             let items = (number * LOT..)
                 .zip(&lot[..codes.len()])
                 .map(|(at, &address)| {
-                    let (bucket, item) = kernel::mark_item::<SPREAD>(address, bits, digit_bits);
+                    let (bucket, item) = kernel::filter_item::<BLOOM>(address, bits, digit_bits);
                     (bucket, item | at as u64)
                 });
             buckets.extend(items, &mut look_up);
@@ -210,7 +214,7 @@ impl<W: Word> Filter<W> {
     }
 
     /// As [`Filter::pass`] where all words are one stretch: what is looked up stays in the first-level cache.
-    fn pass_in_lots<const SPREAD: bool, C: Code<Word = W>>(
+    fn pass_in_lots<const BLOOM: bool, C: Code<Word = W>>(
         &self,
         block: &[C],
         passed: &mut Vec<u32>,
@@ -221,9 +225,9 @@ impl<W: Word> Filter<W> {
             self.addresses(codes, &mut lot);
             let lot = &mut lot[..codes.len()];
             for (at, slot) in (number * LOT..).zip(lot.iter_mut()) {
-                *slot = kernel::mark_item::<SPREAD>(*slot, bits, 0).1 | at as u64;
+                *slot = kernel::filter_item::<BLOOM>(*slot, bits, 0).1 | at as u64;
             }
-            kernel::marked::<SPREAD>(&self.words, lot, passed);
+            kernel::select_members::<BLOOM>(&self.words, lot, passed);
         }
     }
 
@@ -273,17 +277,17 @@ mod tests {
         const MIB: usize = 1 << 20;
         assert_eq!(
             cheapest(1 << 20, 1, 1 << 30),
-            Some((MarkKind::Spread, 128 * MIB))
+            Some((FilterKind::BlockedBloom, 128 * MIB))
         );
         assert_eq!(
             cheapest(1 << 20, 1, 1 << 26),
-            Some((MarkKind::Spread, 32 * MIB))
+            Some((FilterKind::BlockedBloom, 32 * MIB))
         );
         assert_eq!(cheapest(1 << 20, 1, 1 << 20), None);
         // One address in eight is marked: a bit each is better than a hash.
         assert_eq!(
             cheapest(1 << 20, 2, 1 << 30),
-            Some((MarkKind::Each, 512 * MIB))
+            Some((FilterKind::Bitmap, 512 * MIB))
         );
         assert_eq!(cheapest(1 << 28, 3, 1 << 30), None);
         assert!(cheapest(100, 1, 1 << 30).is_some_and(|(_, bytes)| bytes <= MIB / 4));
@@ -298,8 +302,8 @@ mod tests {
         let near = queries.iter().map(|query| query ^ 1 << 40);
         let far = numbers(0xc2b2_ae3d_27d4_eb4f).skip(7).take(9_500);
         let block: Vec<u64> = near.chain(far).collect();
-        let each = [16, 21, 22, 25].map(|bits| (MarkKind::Each, bits, bits - 6));
-        let spread = [9, 10, 15, 16, 20].map(|word_bits| (MarkKind::Spread, 32, word_bits));
+        let each = [16, 21, 22, 25].map(|bits| (FilterKind::Bitmap, bits, bits - 6));
+        let spread = [9, 10, 15, 16, 20].map(|word_bits| (FilterKind::BlockedBloom, 32, word_bits));
         for (kind, address_bits, word_bits) in each.into_iter().chain(spread) {
             let shape = Shape {
                 kind,
@@ -327,7 +331,10 @@ mod tests {
                 mistaken as f64 <= 2.0 * expected + 10.0,
                 "{shape:?}: {mistaken}"
             );
-            assert!(kind == MarkKind::Spread || mistaken == 0, "{shape:?}");
+            assert!(
+                kind == FilterKind::BlockedBloom || mistaken == 0,
+                "{shape:?}"
+            );
         }
     }
 }

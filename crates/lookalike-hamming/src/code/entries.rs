@@ -1,22 +1,23 @@
 //! Which of many entries or words are near one, by the slow and obvious way: for words without vector kernels.
 
 use super::super::kernel::{
-    self, Dense, Flipped, Found, Line, LineVisitor, Located, OnceTable, Steps,
+    self, BucketVisitor, CacheLine, Dense, Found, ProbeLocations, ProbeSet, ProbeStages,
+    SingleProbeTable,
 };
 use super::Word;
 
 /// Compares all entries of the buckets that are to be probed; returns how many.
 fn probe_each<W: Word>(
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: W,
     entry: impl Fn(usize) -> W,
     hit: &mut dyn FnMut(u32, W),
 ) -> u64 {
     let mut compared = 0;
-    for (bucket, left, extent) in probes.each() {
-        compared += u64::from(extent.count);
-        let first = extent.first as usize;
-        for entry in (first..first + extent.count as usize).map(&entry) {
+    for (bucket, left, range) in probes.each() {
+        compared += u64::from(range.count);
+        let first = range.first as usize;
+        for entry in (first..first + range.count as usize).map(&entry) {
             if (entry ^ needle).ones() <= left {
                 hit(bucket, entry);
             }
@@ -29,7 +30,7 @@ fn probe_each<W: Word>(
 pub(super) fn probe_packed<W: Word>(
     entries: &[u8],
     width: usize,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: W,
     hit: &mut dyn FnMut(u32, W),
 ) -> u64 {
@@ -40,7 +41,7 @@ pub(super) fn probe_packed<W: Word>(
 /// [`Word::probe_dense`], entry by entry.
 pub(super) fn probe_dense<W: Word>(
     table: Dense<'_>,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: W,
     hit: &mut dyn FnMut(u32, W),
 ) -> u64 {
@@ -48,20 +49,20 @@ pub(super) fn probe_dense<W: Word>(
     probe_each(probes, needle, entry, hit)
 }
 
-/// [`Word::probe_lines`], entry by entry.
-pub(super) fn probe_lines<W: Word>(
-    lines: &[Line],
+/// [`Word::probe_buckets`], entry by entry.
+pub(super) fn probe_buckets<W: Word>(
+    lines: &[CacheLine],
     (width, capacity): (usize, u32),
-    probes: Flipped<'_>,
+    probes: ProbeSet<'_>,
     needle: W,
-    visitor: &mut dyn LineVisitor<W>,
+    visitor: &mut dyn BucketVisitor<W>,
 ) -> u64 {
     let mut compared = 0;
-    for &flip in probes.flips {
-        let Some(left) = probes.radius.checked_sub(flip.count_ones()) else {
+    for &mask in probes.xor_masks {
+        let Some(left) = probes.radius.checked_sub(mask.count_ones()) else {
             continue;
         };
-        let bucket = probes.bucket ^ flip;
+        let bucket = probes.bucket ^ mask;
         let line = &lines[bucket as usize];
         let count = line.tail().min(capacity) as usize;
         compared += count as u64;
@@ -104,20 +105,20 @@ pub(super) fn close_pairs<W: Word>(
 }
 
 /// The search of tables that a query probes once each, for words without kernels of their own.
-pub(super) fn search<W: Word, T: OnceTable<W>>(
+pub(super) fn search<W: Word, T: SingleProbeTable<W>>(
     tables: &[T],
     queries: &[W],
     radius: u32,
     found: Found<'_, W>,
 ) -> u64 {
-    let steps = Steps {
+    let stages = ProbeStages {
         extract: W::extract,
         deposit: W::deposit,
         near: |bytes: &[u8], place: usize, width, count, needle, radius| {
             scan(&bytes[place..], width, count, needle, radius)
         },
     };
-    kernel::search_with(tables, queries, radius, found, &steps)
+    kernel::search_with(tables, queries, radius, found, &stages)
 }
 
 /// The obvious scan over packed entries, for words without a vector kernel.

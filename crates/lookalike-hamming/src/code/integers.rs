@@ -1,7 +1,8 @@
 //! The integers of 32, 64 and 128 bits as words; those of 64 bits have kernels.
 
 use super::super::kernel::{
-    self, Dense, Flipped, Found, Line, LineTable, LineVisitor, Located, PackedTable,
+    self, BucketTable, BucketVisitor, CacheLine, Dense, Found, PackedTable, ProbeLocations,
+    ProbeSet,
 };
 use super::sealed::Sealed;
 use super::{Code, Word};
@@ -122,7 +123,7 @@ word!(u64, kernel::extract, kernel::deposit, {
     fn probe_packed(
         entries: &[u8],
         width: usize,
-        probes: Located<'_>,
+        probes: ProbeLocations<'_>,
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
@@ -131,30 +132,30 @@ word!(u64, kernel::extract, kernel::deposit, {
 
     fn probe_dense(
         table: Dense<'_>,
-        probes: Located<'_>,
+        probes: ProbeLocations<'_>,
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
         kernel::probe_dense(table, probes, needle, hit)
     }
 
-    fn probe_lines(
-        lines: &[Line],
+    fn probe_buckets(
+        lines: &[CacheLine],
         shape: (usize, u32),
-        probes: Flipped<'_>,
+        probes: ProbeSet<'_>,
         needle: u64,
-        visitor: &mut dyn LineVisitor<u64>,
+        visitor: &mut dyn BucketVisitor<u64>,
     ) -> u64 {
-        kernel::probe_lines(lines, shape, probes, needle, visitor)
+        kernel::probe_buckets(lines, shape, probes, needle, visitor)
     }
 
-    fn search_lines(
-        tables: &[LineTable<'_, u64>],
+    fn search_buckets(
+        tables: &[BucketTable<'_, u64>],
         queries: &[u64],
         radius: u32,
         found: Found<'_, u64>,
     ) -> u64 {
-        kernel::search_lines(tables, queries, radius, found)
+        kernel::search_buckets(tables, queries, radius, found)
     }
 
     fn search_packed(
@@ -166,8 +167,14 @@ word!(u64, kernel::extract, kernel::deposit, {
         kernel::search_packed(tables, queries, radius, found)
     }
 
-    fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: u64, radius: u32) -> u64 {
-        kernel::scan_line(line, width, count, needle, radius)
+    fn scan_cache_line(
+        line: &[u8; 64],
+        width: usize,
+        count: usize,
+        needle: u64,
+        radius: u32,
+    ) -> u64 {
+        kernel::scan_cache_line(line, width, count, needle, radius)
     }
 
     fn scan_words(words: &[u64], needle: u64, radius: u32) -> u64 {

@@ -1,7 +1,7 @@
 //! The machine integers that tables pack and compare: bit by bit, byte by byte, and many at once.
 
 use super::super::kernel::{
-    Dense, Flipped, Found, Line, LineTable, LineVisitor, Located, PackedTable,
+    BucketTable, BucketVisitor, CacheLine, Dense, Found, PackedTable, ProbeLocations, ProbeSet,
 };
 use super::entries;
 use super::sealed::Sealed;
@@ -78,7 +78,7 @@ pub trait Word:
     fn probe_packed(
         entries: &[u8],
         width: usize,
-        probes: Located<'_>,
+        probes: ProbeLocations<'_>,
         needle: Self,
         hit: &mut dyn FnMut(u32, Self),
     ) -> u64 {
@@ -87,7 +87,7 @@ pub trait Word:
     /// As [`Word::probe_packed`] for a table as bits, and in any order.
     fn probe_dense(
         table: Dense<'_>,
-        probes: Located<'_>,
+        probes: ProbeLocations<'_>,
         needle: Self,
         hit: &mut dyn FnMut(u32, Self),
     ) -> u64 {
@@ -95,26 +95,26 @@ pub trait Word:
     }
     /// As [`Word::probe_packed`] for buckets of a line each, which hold `shape.1` entries of `shape.0`
     /// bytes at most.
-    fn probe_lines(
-        lines: &[Line],
+    fn probe_buckets(
+        lines: &[CacheLine],
         shape: (usize, u32),
-        probes: Flipped<'_>,
+        probes: ProbeSet<'_>,
         needle: Self,
-        visitor: &mut dyn LineVisitor<Self>,
+        visitor: &mut dyn BucketVisitor<Self>,
     ) -> u64 {
-        entries::probe_lines(lines, shape, probes, needle, visitor)
+        entries::probe_buckets(lines, shape, probes, needle, visitor)
     }
-    /// Searches tables in lines that a query probes once each, 1 to 20 of them. Calls `found` with the number of the query,
+    /// Searches tables of cache-line buckets that a query probes once each, 1 to 20 of them. Calls `found` with the number of the query,
     /// the code and its distance, and returns how many entries were compared.
-    fn search_lines(
-        tables: &[LineTable<'_, Self>],
+    fn search_buckets(
+        tables: &[BucketTable<'_, Self>],
         queries: &[Self],
         radius: u32,
         found: Found<'_, Self>,
     ) -> u64 {
         entries::search(tables, queries, radius, found)
     }
-    /// As [`Word::search_lines`] for packed tables.
+    /// As [`Word::search_buckets`] for packed tables.
     fn search_packed(
         tables: &[PackedTable<'_, Self>],
         queries: &[Self],
@@ -124,7 +124,13 @@ pub trait Word:
         entries::search(tables, queries, radius, found)
     }
     /// As [`Word::scan_packed`] for the entries of one cache line.
-    fn scan_line(line: &[u8; 64], width: usize, count: usize, needle: Self, radius: u32) -> u64 {
+    fn scan_cache_line(
+        line: &[u8; 64],
+        width: usize,
+        count: usize,
+        needle: Self,
+        radius: u32,
+    ) -> u64 {
         entries::scan(line, width, count, needle, radius)
     }
     /// Which of at most 64 words lie within `radius` of `needle`, as a bit mask.

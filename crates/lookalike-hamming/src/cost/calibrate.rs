@@ -4,7 +4,7 @@ use super::super::code::Word;
 use super::super::design::Design;
 use super::super::family::{Family, Group};
 use super::super::index::TableIndex;
-use super::super::kernel::{self, Extent, Flipped, Located};
+use super::super::kernel::{self, EntryRange, ProbeLocations, ProbeSet};
 use super::super::layout::Layout;
 use super::{Constants, Costs};
 use std::hint::black_box;
@@ -24,31 +24,34 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
     let fitted = Constants {
         query_ns: 0.0,
         table_ns: 0.0,
-        line_table_ns: 0.0,
+        bucket_table_ns: 0.0,
         dense_table_ns: 0.0,
-        once_ns: 0.0,
-        line_once_ns: 0.0,
+        single_probe_ns: 0.0,
+        bucket_single_probe_ns: 0.0,
         probe_ns: 0.0,
-        line_probe_ns: 0.0,
+        bucket_probe_ns: 0.0,
         select_ns: 0.0,
-        spill_ns: 0.0,
+        overflow_ns: 0.0,
         entry_ns,
         scanned_code_ns,
         build_entry_ns: build(clock),
         line_ns,
     };
-    let (line_once_ns, spill_ns) = line_and_spill(clock, &fitted);
-    let fitted = Constants { spill_ns, ..fitted };
-    let [packed, lines, dense] = [Layout::Packed, Layout::Lines, Layout::Dense]
+    let (bucket_single_probe_ns, overflow_ns) = bucket_and_overflow(clock, &fitted);
+    let fitted = Constants {
+        overflow_ns,
+        ..fitted
+    };
+    let [packed, lines, dense] = [Layout::Packed, Layout::CacheLineBuckets, Layout::Dense]
         .map(|layout| table_and_probe(clock, layout, &fitted));
     Constants {
         table_ns: packed.0,
-        line_table_ns: lines.0,
+        bucket_table_ns: lines.0,
         dense_table_ns: dense.0,
-        once_ns: table_probed_once(clock, &fitted),
-        line_once_ns,
+        single_probe_ns: single_probe_table(clock, &fitted),
+        bucket_single_probe_ns,
         probe_ns: packed.1,
-        line_probe_ns: lines.1,
+        bucket_probe_ns: lines.1,
         select_ns: dense.1 - packed.1,
         ..fitted
     }
@@ -58,7 +61,7 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
 fn build(clock: &mut dyn FnMut() -> f64) -> f64 {
     const CODES: u64 = 1 << 20;
     let codes: Vec<u64> = (1..=CODES).map(random).collect();
-    let Ok(design) = Design::new(forgiving(), 64, 3) else {
+    let Ok(design) = Design::new(error_tolerant(), 64, 3) else {
         return Constants::default().build_entry_ns;
     };
     let entries = codes.len() * design.tables().len();
@@ -76,8 +79,8 @@ fn random(i: u64) -> u64 {
 /// Codes of the index that queries are measured on: larger than the nearest caches, and quickly built.
 const CODES: u64 = 1 << 19;
 
-/// Two tables that forgive an error each.
-fn forgiving() -> Family {
+/// Two tables that tolerate an error each.
+fn error_tolerant() -> Family {
     let half = Group {
         errors: 1,
         blocks: 1,
@@ -99,7 +102,7 @@ fn table_and_probe(
     layout: Layout,
     others: &Constants,
 ) -> (f64, f64) {
-    let families = [forgiving(), Family::budgets(&[1, 0, 0])];
+    let families = [error_tolerant(), Family::budgets(&[1, 0, 0])];
     let [Some(own), Some(other)] =
         families.map(|family| own_part(clock, family, CODES, layout, others))
     else {
@@ -115,31 +118,36 @@ fn table_and_probe(
 }
 
 /// Cost of a packed table of a query that probes each table once.
-fn table_probed_once(clock: &mut dyn FnMut() -> f64, others: &Constants) -> f64 {
+fn single_probe_table(clock: &mut dyn FnMut() -> f64, others: &Constants) -> f64 {
     let own = own_part(clock, exact(), CODES, Layout::Packed, others);
-    own.map_or(Constants::default().once_ns, |own| own.ns / own.tables)
+    own.map_or(Constants::default().single_probe_ns, |own| {
+        own.ns / own.tables
+    })
 }
 
-/// Costs of a table in lines of a query that probes each table once, and of a bucket that does not fit its line: out of a
+/// Costs of a table of cache-line buckets of a query that probes each table once, and of a bucket that does not fit its line: out of a
 /// search where hardly any bucket does not, and one where every fifth does not.
-fn line_and_spill(clock: &mut dyn FnMut() -> f64, others: &Constants) -> (f64, f64) {
+fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &Constants) -> (f64, f64) {
     let searches = [CODES / 2, CODES];
     let [Some(few), Some(many)] =
-        searches.map(|codes| own_part(clock, exact(), codes, Layout::Lines, others))
+        searches.map(|codes| own_part(clock, exact(), codes, Layout::CacheLineBuckets, others))
     else {
         let default = Constants::default();
-        return (default.line_once_ns, default.spill_ns);
+        return (default.bucket_single_probe_ns, default.overflow_ns);
     };
-    let apart = many.spills - few.spills;
-    let spill_ns = ((many.ns - few.ns) / apart).clamp(0.0, many.ns / many.spills);
-    ((few.ns - few.spills * spill_ns) / few.tables, spill_ns)
+    let apart = many.overflow_share - few.overflow_share;
+    let overflow_ns = ((many.ns - few.ns) / apart).clamp(0.0, many.ns / many.overflow_share);
+    (
+        (few.ns - few.overflow_share * overflow_ns) / few.tables,
+        overflow_ns,
+    )
 }
 
 /// What a query costs beside what other constants price, and what it does.
 struct Own {
     tables: f64,
     probes: f64,
-    spills: f64,
+    overflow_share: f64,
     ns: f64,
 }
 
@@ -156,7 +164,7 @@ fn own_part(
     Some(Own {
         tables: design.tables().len() as f64,
         probes: costs.probes,
-        spills: costs.spills_per_query,
+        overflow_share: costs.overflows_per_query,
         // Where memory seems to take it all, a part is left.
         ns: (measured - costs.query_ns).max(measured / 4.0),
     })
@@ -270,17 +278,17 @@ fn probe(clock: &mut dyn FnMut() -> f64, load: u32) -> f64 {
         let mut sum = 0;
         for round in 0..ROUNDS {
             let bucket = round.wrapping_mul(2_654_435_761) % BUCKETS;
-            let probes = Flipped {
+            let probes = ProbeSet {
                 bucket,
-                flips: &[0],
+                xor_masks: &[0],
                 radius: 3,
             };
-            let extents = &[Extent {
+            let ranges = &[EntryRange {
                 first: bucket * load,
                 count: load,
             }];
             let hit = &mut |_, entry| sum += entry;
-            let located = Located { probes, extents };
+            let located = ProbeLocations { probes, ranges };
             u64::probe_packed(&bytes, 5, located, u64::from(round) << 8, hit);
         }
         black_box(sum);
@@ -294,12 +302,21 @@ mod tests {
     #[test]
     fn lines_are_calibrated_with_few_and_with_many_buckets_that_do_not_fit() {
         let design = Design::new(exact(), 64, 3).expect("complete");
-        let spills = |codes| {
-            let costs = Costs::of(&design, Layout::Lines, codes, &Constants::default());
-            costs.spills_per_query / costs.probes
+        let overflow_share = |codes| {
+            let costs = Costs::of(
+                &design,
+                Layout::CacheLineBuckets,
+                codes,
+                &Constants::default(),
+            );
+            costs.overflows_per_query / costs.probes
         };
-        assert!(spills(CODES / 2) < 0.01, "{}", spills(CODES / 2));
-        assert!(spills(CODES) > 0.1, "{}", spills(CODES));
+        assert!(
+            overflow_share(CODES / 2) < 0.01,
+            "{}",
+            overflow_share(CODES / 2)
+        );
+        assert!(overflow_share(CODES) > 0.1, "{}", overflow_share(CODES));
     }
 
     #[test]
@@ -326,10 +343,10 @@ mod tests {
         for ns in [
             constants.probe_ns,
             constants.table_ns,
-            constants.line_table_ns,
-            constants.once_ns,
-            constants.line_once_ns,
-            constants.spill_ns,
+            constants.bucket_table_ns,
+            constants.single_probe_ns,
+            constants.bucket_single_probe_ns,
+            constants.overflow_ns,
         ] {
             assert!((0.0..=search).contains(&ns), "{constants:?}");
         }

@@ -1,12 +1,12 @@
 //! A search as a stream of tasks.
 //!
-//! A task is some probes (query, table, flips); tasks move through stages some probes apart: ask for the directory entry,
-//! in dense tables for the marks, find the buckets and ask for their entries, compare. So the memory always has a dozen or
+//! A task is some probes (query, table, xor masks); tasks move through stages some probes apart: ask for the directory entry,
+//! in dense tables for the unary directory, find the buckets and ask for their entries, compare. So the memory always has a dozen or
 //! two requests in flight, for single queries as for groups.
 
 use super::super::Effort;
 use super::super::code::{Code, Word};
-use super::super::kernel::{Extent, Flipped};
+use super::super::kernel::{EntryRange, ProbeSet};
 use super::super::table::{PIECE, Table};
 use super::TableIndex;
 
@@ -24,13 +24,13 @@ pub(super) struct Search<'a, 'v, C: Code> {
 struct Task<W> {
     query: u32,
     table: u32,
-    /// Which of the flips of the table.
+    /// Which of the xor masks of the table.
     piece: u32,
     /// Where the query itself would stand.
     bucket: u32,
     /// Its stored bits.
     needle: W,
-    /// Where among the extents those of this task begin, once it is located.
+    /// Where among the ranges those of this task begin, once it is located.
     at: usize,
     /// Probes of the search up to and with this task.
     probes: u64,
@@ -42,29 +42,29 @@ const APART: u64 = 12;
 const RING: usize = 64;
 /// Extents on their way: [`APART`], those of the task before them, of the one after, and what a task that does not fit
 /// before the end leaves there.
-const EXTENTS: usize = 4 * PIECE;
+const RANGES: usize = 4 * PIECE;
 
-/// The tasks of a search, which move through four stages: made, marks asked for, located, compared.
-struct Pipeline<W> {
+/// The tasks of a search, which move through four stages: made, unary directory asked for, located, compared.
+struct TaskPipeline<W> {
     tasks: [Task<W>; RING],
     made: usize,
-    marked: usize,
+    unary_asked: usize,
     located: usize,
     compared: usize,
-    extents: [Extent; EXTENTS],
-    /// Where the next extents go.
+    ranges: [EntryRange; RANGES],
+    /// Where the next ranges go.
     free: usize,
 }
 
-impl<W: Word> Pipeline<W> {
+impl<W: Word> TaskPipeline<W> {
     fn new() -> Self {
         Self {
             tasks: [Task::default(); RING],
             made: 0,
-            marked: 0,
+            unary_asked: 0,
             located: 0,
             compared: 0,
-            extents: [Extent::default(); EXTENTS],
+            ranges: [EntryRange::default(); RANGES],
             free: 0,
         }
     }
@@ -85,13 +85,13 @@ impl<W: Word> Pipeline<W> {
         number < tasks && self.task(number).probes + apart <= self.probes(tasks)
     }
 
-    /// Room for the extents of the next task, which are as many as its flips.
-    fn room(&mut self, flips: usize) -> usize {
-        if self.free + flips > EXTENTS {
+    /// Room for the ranges of the next task, which are as many as its xor masks.
+    fn room(&mut self, xor_masks: usize) -> usize {
+        if self.free + xor_masks > RANGES {
             self.free = 0;
         }
         let at = self.free;
-        self.free += flips;
+        self.free += xor_masks;
         at
     }
 }
@@ -99,14 +99,14 @@ impl<W: Word> Pipeline<W> {
 impl<C: Code> Search<'_, '_, C> {
     /// Searches each of these tables for each of these queries.
     pub(super) fn run(&mut self, tasks: impl Iterator<Item = (usize, usize)>) {
-        let mut line = Pipeline::new();
+        let mut line = TaskPipeline::new();
         for (query, number) in tasks {
             let (word, table) = (self.queries[query].word(), &self.index.tables[number]);
             let bucket = table.addressing.bucket(word) as u32;
             let needle = word.extract(table.addressing.rest);
             for piece in 0..table.pieces() {
-                let flips = table.piece(piece);
-                table.prefetch_directory(bucket, flips);
+                let xor_masks = table.piece(piece);
+                table.prefetch_directory(bucket, xor_masks);
                 let task = Task {
                     query: query as u32,
                     table: number as u32,
@@ -114,7 +114,7 @@ impl<C: Code> Search<'_, '_, C> {
                     bucket,
                     needle,
                     at: 0,
-                    probes: line.probes(line.made) + flips.len() as u64,
+                    probes: line.probes(line.made) + xor_masks.len() as u64,
                 };
                 line.tasks[line.made % RING] = task;
                 line.made += 1;
@@ -126,21 +126,21 @@ impl<C: Code> Search<'_, '_, C> {
     }
 
     /// Moves every task on that is `apart` probes before those of the stage it comes from.
-    fn advance(&mut self, line: &mut Pipeline<C::Word>, apart: u64) {
+    fn advance(&mut self, line: &mut TaskPipeline<C::Word>, apart: u64) {
         let tables = &self.index.tables;
-        while line.marked < line.made {
-            let task = line.task(line.marked);
+        while line.unary_asked < line.made {
+            let task = line.task(line.unary_asked);
             let table = &tables[task.table as usize];
-            if table.has_marks() {
-                if !line.is_due(line.marked, line.made, apart) {
+            if table.has_unary_directory() {
+                if !line.is_due(line.unary_asked, line.made, apart) {
                     break;
                 }
-                table.prefetch_marks(task.bucket, table.piece(task.piece as usize));
+                table.prefetch_unary(task.bucket, table.piece(task.piece as usize));
             }
-            line.marked += 1;
+            line.unary_asked += 1;
         }
-        // Without marks, a task is located once its directory is there.
-        while line.is_due(line.located, line.marked, apart) {
+        // Without a unary directory, a task is located once its directory is there.
+        while line.is_due(line.located, line.unary_asked, apart) {
             let Task {
                 table,
                 bucket,
@@ -148,9 +148,13 @@ impl<C: Code> Search<'_, '_, C> {
                 ..
             } = *line.task(line.located);
             let table = &tables[table as usize];
-            let flips = table.piece(piece as usize);
-            let at = line.room(flips.len());
-            table.locate(bucket, flips, &mut line.extents[at..at + flips.len()]);
+            let xor_masks = table.piece(piece as usize);
+            let at = line.room(xor_masks.len());
+            table.locate(
+                bucket,
+                xor_masks,
+                &mut line.ranges[at..at + xor_masks.len()],
+            );
             line.tasks[line.located % RING].at = at;
             line.located += 1;
             while line.is_due(line.compared, line.located, APART) {
@@ -163,7 +167,7 @@ impl<C: Code> Search<'_, '_, C> {
     }
 
     /// The last stage, of the next task.
-    fn compare(&mut self, line: &mut Pipeline<C::Word>) {
+    fn compare(&mut self, line: &mut TaskPipeline<C::Word>) {
         let task = *line.task(line.compared);
         line.compared += 1;
         let index = self.index;
@@ -171,14 +175,14 @@ impl<C: Code> Search<'_, '_, C> {
         let earlier = &index.tables[..task.table as usize];
         let query = self.queries[task.query as usize].word();
         let visit = &mut self.visit;
-        let flips = table.piece(task.piece as usize);
-        let probes = Flipped {
+        let xor_masks = table.piece(task.piece as usize);
+        let probes = ProbeSet {
             bucket: task.bucket,
-            flips,
+            xor_masks,
             radius: self.radius,
         };
-        let extents = &line.extents[task.at..task.at + flips.len()];
-        let candidates = table.probe(probes, extents, task.needle, &mut |bucket, rest| {
+        let ranges = &line.ranges[task.at..task.at + xor_masks.len()];
+        let candidates = table.probe(probes, ranges, task.needle, &mut |bucket, rest| {
             let word = table.addressing.restored(bucket.into(), rest);
             let apart = word ^ query;
             // A code that several tables find belongs to the first of them.

@@ -1,4 +1,4 @@
-//! Buckets as bits: entries of any number of bits back to back, behind a directory of marks.
+//! Buckets as bits: entries of any number of bits back to back, behind a unary directory.
 //!
 //! The directory has, for each bucket in turn, a zero for each of its entries and a one: the one after n zeros ends a
 //! bucket before which, and in which, there are n entries in all. The number of entries before every 64th bucket stands
@@ -6,11 +6,11 @@
 //! starts, 1 + 1 / load bits an entry and half a bit a bucket (Elias 1974; Fano 1971).
 
 use super::super::code::Word;
-use super::{Extent, Located, low_ones};
+use super::{EntryRange, ProbeLocations, low_ones};
 
 /// Buckets between two counts of entries.
 pub(in super::super) const GROUP: usize = 64;
-/// Bytes that may be read beyond the last mark or entry.
+/// Bytes that may be read beyond the unary directory or the last entry.
 pub(in super::super) const PADDING: usize = 24;
 /// Bits of a word that begins at any bit of eight bytes.
 pub(super) const WORD_BITS: usize = 57;
@@ -21,7 +21,7 @@ pub struct Dense<'a> {
     /// Entries before each 64th bucket, and all.
     pub(in super::super) counts: &'a [[u8; 4]],
     /// A zero for each entry, a one for the end of each bucket.
-    pub(in super::super) marks: &'a [u8],
+    pub(in super::super) unary: &'a [u8],
     /// The entries.
     pub(in super::super) entries: &'a [u8],
     /// Bits of an entry.
@@ -47,14 +47,14 @@ impl Dense<'_> {
 
     /// The entries of a bucket. `select` tells where the n-th one of a word is, from zero on, 64 when it has fewer.
     ///
-    /// The marks of most groups are 128 bits or less, so two words from the beginning of the group on hold the end of the
+    /// The unary codes of most groups take 128 bits or less, so two words from the beginning of the group on hold the end of the
     /// bucket and of the one before; no branch depends on which of the two it is.
     #[inline(always)]
-    fn extent_with(&self, bucket: usize, select: impl Fn(u64, u32) -> u32) -> Extent {
+    fn range_with(&self, bucket: usize, select: impl Fn(u64, u32) -> u32) -> EntryRange {
         let group = bucket / GROUP;
         let base = self.count(group) + group * GROUP;
         let nth = (bucket % GROUP) as u32;
-        let Some(bytes) = self.marks.get(base / 8..).and_then(<[u8]>::first_chunk) else {
+        let Some(bytes) = self.unary.get(base / 8..).and_then(<[u8]>::first_chunk) else {
             return self.walk(base, bucket, select);
         };
         let (low, high) = two_words(bytes, base % 8);
@@ -77,20 +77,20 @@ impl Dense<'_> {
             end
         };
         let first = base + (before + end - count) as usize - bucket;
-        Extent {
+        EntryRange {
             first: first as u32,
             count,
         }
     }
 
-    /// As [`Dense::extent_with`] from the marks of the group on, which begin at bit `base`, word by word.
+    /// As [`Dense::range_with`] from the unary codes of the group on, which begin at bit `base`, word by word.
     #[cold]
-    fn walk(&self, base: usize, bucket: usize, select: impl Fn(u64, u32) -> u32) -> Extent {
+    fn walk(&self, base: usize, bucket: usize, select: impl Fn(u64, u32) -> u32) -> EntryRange {
         let kept = low_ones(WORD_BITS);
         let mut bit = base;
         let mut left = (bucket % GROUP) as u32;
         while left > 0 {
-            let word = word(self.marks, bit) & kept;
+            let word = word(self.unary, bit) & kept;
             let ones = word.count_ones();
             if ones >= left {
                 bit += select(word, left - 1) as usize + 1;
@@ -101,11 +101,11 @@ impl Dense<'_> {
         }
         let first = bit;
         loop {
-            let word = word(self.marks, bit) & kept;
+            let word = word(self.unary, bit) & kept;
             if word != 0 {
                 bit += word.trailing_zeros() as usize;
-                // Damaged marks may promise more bits than there are.
-                return Extent {
+                // A damaged directory may promise more bits than there are.
+                return EntryRange {
                     first: first.saturating_sub(bucket) as u32,
                     count: (bit - first) as u32,
                 };
@@ -117,7 +117,7 @@ impl Dense<'_> {
     /// Rank of the first entry of a bucket, and how many it has.
     pub(in super::super) fn range(&self, bucket: usize) -> (usize, usize) {
         let select = |word, n: u32| super::deposit(1 << n, word).trailing_zeros();
-        let found = self.extent_with(bucket, select);
+        let found = self.range_with(bucket, select);
         (found.first as usize, found.count as usize)
     }
 
@@ -140,9 +140,9 @@ impl Dense<'_> {
         }
     }
 
-    /// The byte in which the marks of the group of a bucket begin.
+    /// The byte in which the unary codes of the group of a bucket begin.
     #[inline(always)]
-    pub(in super::super) fn place_of_marks(&self, bucket: usize) -> usize {
+    pub(in super::super) fn unary_place(&self, bucket: usize) -> usize {
         let group = bucket / GROUP;
         (self.count(group) + group * GROUP) / 8
     }
@@ -150,9 +150,9 @@ impl Dense<'_> {
     /// The first and the last byte that are read of some entries, of which there is one at least: each is read as eight
     /// bytes.
     #[inline(always)]
-    pub(in super::super) fn place(&self, extent: Extent) -> (usize, usize) {
-        let start = extent.first as usize * self.entry_bits;
-        let last = start + extent.count.saturating_sub(1) as usize * self.entry_bits;
+    pub(in super::super) fn place(&self, range: EntryRange) -> (usize, usize) {
+        let start = range.first as usize * self.entry_bits;
+        let last = start + range.count.saturating_sub(1) as usize * self.entry_bits;
         (start / 8, last / 8 + 7)
     }
 }
@@ -170,17 +170,17 @@ fn two_words(bytes: &[u8; 24], bit: usize) -> (u64, u64) {
     )
 }
 
-/// Finds the entries of the buckets at each of `flips` from one; see [`super::locate_dense`].
+/// Finds the entries of the buckets at each of `xor_masks` from one; see [`super::locate_dense`].
 #[inline(always)]
 pub(super) fn locate_with(
     table: Dense<'_>,
     bucket: u32,
-    flips: &[u32],
-    out: &mut [Extent],
+    xor_masks: &[u32],
+    out: &mut [EntryRange],
     select: impl Fn(u64, u32) -> u32 + Copy,
 ) {
-    for (&flip, out) in flips.iter().zip(out) {
-        *out = table.extent_with((bucket ^ flip) as usize, select);
+    for (&mask, out) in xor_masks.iter().zip(out) {
+        *out = table.range_with((bucket ^ mask) as usize, select);
     }
 }
 
@@ -188,31 +188,31 @@ pub(super) fn locate_with(
 #[inline(always)]
 pub(super) fn probe_with(
     table: Dense<'_>,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
     let mut compared = 0;
-    for (bucket, left, extent) in probes.each() {
-        compared += u64::from(extent.count);
-        table.compare(extent, needle, left, &mut |entry| hit(bucket, entry));
+    for (bucket, left, range) in probes.each() {
+        compared += u64::from(range.count);
+        table.compare(range, needle, left, &mut |entry| hit(bucket, entry));
     }
     compared
 }
 
 impl Dense<'_> {
-    /// Visits the entries of an extent within `left` of `needle`.
+    /// Visits the entries of an range within `left` of `needle`.
     #[inline(always)]
     pub(super) fn compare(
         &self,
-        extent: Extent,
+        range: EntryRange,
         needle: u64,
         left: u32,
         hit: &mut impl FnMut(u64),
     ) {
         let kept = low_ones(self.entry_bits);
-        let first = extent.first as usize;
-        for rank in first..first + extent.count as usize {
+        let first = range.first as usize;
+        for rank in first..first + range.count as usize {
             let entry = if self.entry_bits <= WORD_BITS {
                 word(self.entries, rank * self.entry_bits) & kept
             } else {

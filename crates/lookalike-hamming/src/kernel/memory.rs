@@ -31,13 +31,13 @@ pub(in super::super) fn prefetch_run(entries: &[u8], place: usize, count: usize,
 }
 
 /// Bytes of a bucket beside its line that are asked for.
-const BESIDE: usize = 32;
+const OVERFLOW_BYTES: usize = 32;
 
 /// Asks for what a bucket has beside its line: little, which may reach into the next cache line all the same.
 #[inline(always)]
-pub(in super::super) fn prefetch_beside(spilled: &[u8], place: usize) {
-    prefetch(spilled, place);
-    prefetch(spilled, place + BESIDE - 1);
+pub(in super::super) fn prefetch_overflow(overflow: &[u8], place: usize) {
+    prefetch(overflow, place);
+    prefetch(overflow, place + OVERFLOW_BYTES - 1);
 }
 
 /// Writes eight words to `out[at..]`, past the caches when they fill a cache line there.

@@ -1,4 +1,4 @@
-//! Probes of a table: the buckets at some flips from that of a query.
+//! Probes of a table: the buckets at some xor masks from that of a query.
 
 use super::bits::deposit_portably;
 use super::dense::{self, Dense};
@@ -7,31 +7,31 @@ use super::scan::{read_short, scan_packed};
 use super::x86;
 use super::{Level, low_ones};
 
-/// The buckets of one table that a query looks at: those at each of `flips` from its own.
+/// The buckets of one table that a query looks at: those at each of `xor_masks` from its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Flipped<'a> {
+pub struct ProbeSet<'a> {
     /// The bucket of the query.
     pub bucket: u32,
-    /// What to flip in its number, for each probe.
-    pub flips: &'a [u32],
-    /// Errors that the query may have in all; a flip costs as many as it has bits.
+    /// What each probe flips in its number.
+    pub xor_masks: &'a [u32],
+    /// Errors that the query may have in all; a xor mask costs as many as it has bits.
     pub radius: u32,
 }
 
-impl Flipped<'_> {
+impl ProbeSet<'_> {
     /// Bucket and errors left of each probe.
     #[inline(always)]
     pub(super) fn probes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.flips.iter().filter_map(|&flip| {
-            let left = self.radius.checked_sub(flip.count_ones())?;
-            Some((self.bucket ^ flip, left))
+        self.xor_masks.iter().filter_map(|&mask| {
+            let left = self.radius.checked_sub(mask.count_ones())?;
+            Some((self.bucket ^ mask, left))
         })
     }
 }
 
 /// Where the entries of a bucket are: the rank of the first, and how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct EntryRange {
     /// Entries of the table before the bucket.
     pub first: u32,
     /// Entries of the bucket.
@@ -40,28 +40,28 @@ pub struct Extent {
 
 /// Probes whose entries have been found.
 #[derive(Clone, Copy, Debug)]
-pub struct Located<'a> {
+pub struct ProbeLocations<'a> {
     /// The probes.
-    pub probes: Flipped<'a>,
+    pub probes: ProbeSet<'a>,
     /// The entries of each.
-    pub extents: &'a [Extent],
+    pub ranges: &'a [EntryRange],
 }
 
-impl Located<'_> {
+impl ProbeLocations<'_> {
     /// Bucket, errors left, and entries of each probe.
     #[inline(always)]
-    pub(in super::super) fn each(&self) -> impl Iterator<Item = (u32, u32, Extent)> + '_ {
-        let Flipped {
+    pub(in super::super) fn each(&self) -> impl Iterator<Item = (u32, u32, EntryRange)> + '_ {
+        let ProbeSet {
             bucket,
-            flips,
+            xor_masks,
             radius,
         } = self.probes;
-        flips
+        xor_masks
             .iter()
-            .zip(self.extents)
-            .filter_map(move |(&flip, &extent)| {
-                let left = radius.checked_sub(flip.count_ones())?;
-                Some((bucket ^ flip, left, extent))
+            .zip(self.ranges)
+            .filter_map(move |(&mask, &range)| {
+                let left = radius.checked_sub(mask.count_ones())?;
+                Some((bucket ^ mask, left, range))
             })
     }
 }
@@ -69,9 +69,9 @@ impl Located<'_> {
 /// A cache line of entries.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
-pub struct Line(pub(in super::super) [u8; 64]);
+pub struct CacheLine(pub(in super::super) [u8; 64]);
 
-impl Line {
+impl CacheLine {
     /// The last four bytes: how many entries the bucket has or, above what a line holds, that it has
     /// more elsewhere.
     #[inline(always)]
@@ -82,7 +82,7 @@ impl Line {
 }
 
 /// What a probe of lines tells.
-pub trait LineVisitor<W> {
+pub trait BucketVisitor<W> {
     /// An entry near the needle, and its bucket.
     fn hit(&mut self, bucket: u32, entry: W);
     /// A bucket with more entries than its line holds, and the errors left for them; how many more
@@ -92,28 +92,28 @@ pub trait LineVisitor<W> {
 
 /// Probes buckets of a line each, which hold `capacity` entries of `width` bytes at most; returns how
 /// many entries were compared.
-pub(in super::super) fn probe_lines(
-    lines: &[Line],
+pub(in super::super) fn probe_buckets(
+    lines: &[CacheLine],
     (width, capacity): (usize, u32),
-    probes: Flipped<'_>,
+    probes: ProbeSet<'_>,
     needle: u64,
-    visitor: &mut dyn LineVisitor<u64>,
+    visitor: &mut dyn BucketVisitor<u64>,
 ) -> u64 {
     match Level::detected() {
         #[cfg(target_arch = "x86_64")]
         level if level >= Level::Avx512 && (4..=8).contains(&width) => {
-            x86::probe_lines(level, lines, (width, capacity), probes, needle, visitor)
+            x86::probe_buckets(level, lines, (width, capacity), probes, needle, visitor)
         }
-        _ => probe_lines_portably(lines, (width, capacity), probes, needle, visitor),
+        _ => probe_buckets_portably(lines, (width, capacity), probes, needle, visitor),
     }
 }
 
-pub(super) fn probe_lines_portably(
-    lines: &[Line],
+pub(super) fn probe_buckets_portably(
+    lines: &[CacheLine],
     (width, capacity): (usize, u32),
-    probes: Flipped<'_>,
+    probes: ProbeSet<'_>,
     needle: u64,
-    visitor: &mut dyn LineVisitor<u64>,
+    visitor: &mut dyn BucketVisitor<u64>,
 ) -> u64 {
     let mut compared = 0;
     for (bucket, left) in probes.probes() {
@@ -121,7 +121,7 @@ pub(super) fn probe_lines_portably(
         let count = line.tail().min(capacity) as usize;
         compared += count as u64;
         let hits = scan_packed(&line.0, width, count, needle, left);
-        visit_line(line, width, hits, bucket, visitor);
+        visit_cache_line(line, width, hits, bucket, visitor);
         if line.tail() > capacity {
             compared += visitor.overflow(bucket, left);
         }
@@ -130,12 +130,12 @@ pub(super) fn probe_lines_portably(
 }
 
 #[inline(always)]
-pub(super) fn visit_line(
-    line: &Line,
+pub(super) fn visit_cache_line(
+    line: &CacheLine,
     width: usize,
     mut hits: u64,
     bucket: u32,
-    visitor: &mut dyn LineVisitor<u64>,
+    visitor: &mut dyn BucketVisitor<u64>,
 ) {
     while hits != 0 {
         let at = hits.trailing_zeros() as usize * width;
@@ -152,7 +152,7 @@ const FEW: usize = 24;
 pub(in super::super) fn probe_packed(
     entries: &[u8],
     width: usize,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
@@ -163,7 +163,7 @@ pub(super) fn probe_packed_at(
     level: Level,
     entries: &[u8],
     width: usize,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
@@ -180,15 +180,15 @@ pub(super) fn probe_packed_at(
 pub(super) fn probe_packed_portably(
     entries: &[u8],
     width: usize,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
     let mut compared = 0;
-    for (bucket, left, extent) in probes.each() {
-        compared += u64::from(extent.count);
+    for (bucket, left, range) in probes.each() {
+        compared += u64::from(range.count);
         let mut hit = |entry| hit(bucket, entry);
-        scan_bucket(entries, width, extent, needle, left, &mut hit);
+        scan_bucket(entries, width, range, needle, left, &mut hit);
     }
     compared
 }
@@ -198,12 +198,12 @@ pub(super) fn probe_packed_portably(
 pub(super) fn scan_bucket(
     entries: &[u8],
     width: usize,
-    extent: Extent,
+    range: EntryRange,
     needle: u64,
     radius: u32,
     hit: &mut impl FnMut(u64),
 ) {
-    let (start, count) = (extent.first as usize, extent.count as usize);
+    let (start, count) = (range.first as usize, range.count as usize);
     let bytes = &entries[start * width..(start + count) * width + 8];
     match width {
         _ if count > FEW => scan_many(bytes, width, count, needle, radius, hit),
@@ -213,45 +213,45 @@ pub(super) fn scan_bucket(
     }
 }
 
-/// Finds the entries of the buckets at each of `flips` from `bucket` in a table as bits.
+/// Finds the entries of the buckets at each of `xor_masks` from `bucket` in a table as bits.
 pub(in super::super) fn locate_dense(
     table: Dense<'_>,
     bucket: u32,
-    flips: &[u32],
-    out: &mut [Extent],
+    xor_masks: &[u32],
+    out: &mut [EntryRange],
 ) {
-    locate_dense_at(Level::detected(), table, bucket, flips, out);
+    locate_dense_at(Level::detected(), table, bucket, xor_masks, out);
 }
 
 pub(super) fn locate_dense_at(
     level: Level,
     table: Dense<'_>,
     bucket: u32,
-    flips: &[u32],
-    out: &mut [Extent],
+    xor_masks: &[u32],
+    out: &mut [EntryRange],
 ) {
     match level {
         #[cfg(target_arch = "x86_64")]
-        _ if level >= Level::Avx2 => x86::locate_dense(table, bucket, flips, out),
-        _ => locate_dense_portably(table, bucket, flips, out),
+        _ if level >= Level::Avx2 => x86::locate_dense(table, bucket, xor_masks, out),
+        _ => locate_dense_portably(table, bucket, xor_masks, out),
     }
 }
 
 pub(super) fn locate_dense_portably(
     table: Dense<'_>,
     bucket: u32,
-    flips: &[u32],
-    out: &mut [Extent],
+    xor_masks: &[u32],
+    out: &mut [EntryRange],
 ) {
     let select = |word: u64, n: u32| deposit_portably(1 << n, word).trailing_zeros();
-    dense::locate_with(table, bucket, flips, out, select);
+    dense::locate_with(table, bucket, xor_masks, out, select);
 }
 
 /// Compares the entries of probes of a table as bits. Calls `hit` with bucket and value of each entry near `needle`, in any
 /// order, and returns how many were compared.
 pub(in super::super) fn probe_dense(
     table: Dense<'_>,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
@@ -261,7 +261,7 @@ pub(in super::super) fn probe_dense(
 pub(super) fn probe_dense_at(
     level: Level,
     table: Dense<'_>,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {

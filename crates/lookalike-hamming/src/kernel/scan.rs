@@ -84,17 +84,17 @@ pub(super) fn scan_packed_from(
 }
 
 /// [`scan_packed`] for entries that lie together in one cache line, which is loaded once.
-pub(in super::super) fn scan_line(
+pub(in super::super) fn scan_cache_line(
     line: &[u8; 64],
     width: usize,
     count: usize,
     needle: u64,
     radius: u32,
 ) -> u64 {
-    scan_line_at(Level::detected(), line, width, count, needle, radius)
+    scan_cache_line_at(Level::detected(), line, width, count, needle, radius)
 }
 
-pub(super) fn scan_line_at(
+pub(super) fn scan_cache_line_at(
     level: Level,
     line: &[u8; 64],
     width: usize,
@@ -106,7 +106,7 @@ pub(super) fn scan_line_at(
     match level {
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 | Level::Avx512Popcnt if (4..=8).contains(&width) => {
-            x86::scan_line(level, line, width, count, needle, radius)
+            x86::scan_cache_line(level, line, width, count, needle, radius)
         }
         _ => scan_packed_at(level, line, width, count, needle, radius),
     }

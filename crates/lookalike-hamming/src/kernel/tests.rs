@@ -3,12 +3,12 @@
 use super::super::design::TableKey;
 use super::super::layout::Layout;
 use super::super::table::Table;
+use super::address_filter::{select_members_at, select_members_portably};
 use super::bits::{deposit_portably, extract_portably, permute_portably};
-use super::marks::{marked_at, marked_portably};
-use super::once::search_once_at;
 use super::pairs::*;
 use super::probe::*;
 use super::scan::*;
+use super::single_probe::search_single_probe_at;
 use super::*;
 use proptest::prelude::*;
 
@@ -43,14 +43,14 @@ proptest! {
         for size in sizes {
             starts.push(starts[starts.len() - 1] + size as u32);
         }
-        let probes = Flipped { bucket: 5, flips: &[0, 1, 2, 4], radius };
+        let probes = ProbeSet { bucket: 5, xor_masks: &[0, 1, 2, 4], radius };
         let needle = 0x0101_0200_0201_0001 & low_ones(8 * width);
-        let extent = |flip: &u32| {
-            let at = (probes.bucket ^ flip) as usize;
-            Extent { first: starts[at], count: starts[at + 1] - starts[at] }
+        let range = |mask: &u32| {
+            let at = (probes.bucket ^ mask) as usize;
+            EntryRange { first: starts[at], count: starts[at + 1] - starts[at] }
         };
-        let extents: Vec<Extent> = probes.flips.iter().map(extent).collect();
-        let located = Located { probes, extents: &extents };
+        let ranges: Vec<EntryRange> = probes.xor_masks.iter().map(range).collect();
+        let located = ProbeLocations { probes, ranges: &ranges };
         let entries = &bytes[..starts[8] as usize * width + 8];
         let mut expected = Vec::new();
         let visit = &mut |bucket, entry| expected.push((bucket, entry));
@@ -107,7 +107,7 @@ proptest! {
         for level in Level::available() {
             let found = scan_packed_at(level, &bytes[..end], width, count, needle, radius);
             prop_assert_eq!(found, expected, "{:?}", level);
-            let found = scan_line_at(level, line, width, in_line, needle, radius);
+            let found = scan_cache_line_at(level, line, width, in_line, needle, radius);
             prop_assert_eq!(found, expected & low_ones(in_line), "{:?}", level);
         }
     }
@@ -144,8 +144,8 @@ proptest! {
         bucket in any::<u32>(),
         radius in 0_u32..30,
     ) {
-        let (mut marks, mut bits) = (BitWriter::default(), BitWriter::default());
-        let (mut mark_bytes, mut entries, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut unary, mut bits) = (BitWriter::default(), BitWriter::default());
+        let (mut unary_bytes, mut entries, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         let value = |rank: usize| (rank as u64).wrapping_mul(0x9e37_79b9) & low_ones(entry_bits as usize);
         let mut rank = 0;
         for (at, &size) in sizes.iter().enumerate() {
@@ -153,18 +153,18 @@ proptest! {
                 counts.push((rank as u32).to_le_bytes());
             }
             for _ in 0..size {
-                marks.push(0, 1, &mut mark_bytes);
+                unary.push(0, 1, &mut unary_bytes);
                 bits.push(value(rank), entry_bits, &mut entries);
                 rank += 1;
             }
-            marks.push(1, 1, &mut mark_bytes);
+            unary.push(1, 1, &mut unary_bytes);
         }
         counts.push((rank as u32).to_le_bytes());
-        marks.finish(&mut mark_bytes);
+        unary.finish(&mut unary_bytes);
         bits.finish(&mut entries);
         let table = Dense {
             counts: &counts,
-            marks: &mark_bytes,
+            unary: &unary_bytes,
             entries: &entries,
             entry_bits: entry_bits as usize,
         };
@@ -176,37 +176,37 @@ proptest! {
         for rank in 0..rank {
             prop_assert_eq!(table.entry(rank), u128::from(value(rank)));
         }
-        // As many flips of one bit as stay inside, and more than are gathered together.
+        // As many xor masks of one bit as stay inside, and more than are gathered together.
         let whole = sizes.len().ilog2();
         let bucket = bucket & low_ones(whole as usize) as u32;
-        let flips: Vec<u32> = (0..1 << whole).filter(|flip: &u32| flip.count_ones() <= 2).collect();
-        let mut extents = vec![Extent::default(); flips.len()];
-        locate_dense_portably(table, bucket, &flips, &mut extents);
-        for (flip, extent) in flips.iter().zip(&extents) {
-            let at = (bucket ^ flip) as usize;
+        let xor_masks: Vec<u32> = (0..1 << whole).filter(|mask: &u32| mask.count_ones() <= 2).collect();
+        let mut ranges = vec![EntryRange::default(); xor_masks.len()];
+        locate_dense_portably(table, bucket, &xor_masks, &mut ranges);
+        for (mask, range) in xor_masks.iter().zip(&ranges) {
+            let at = (bucket ^ mask) as usize;
             let first = sizes[..at].iter().sum::<usize>() as u32;
-            prop_assert_eq!(*extent, Extent { first, count: sizes[at] as u32 });
+            prop_assert_eq!(*range, EntryRange { first, count: sizes[at] as u32 });
         }
         let needle = value(3);
-        let probes = Flipped { bucket, flips: &flips, radius };
-        let located = Located { probes, extents: &extents };
+        let probes = ProbeSet { bucket, xor_masks: &xor_masks, radius };
+        let located = ProbeLocations { probes, ranges: &ranges };
         let mut expected = Vec::new();
-        for (flip, extent) in flips.iter().zip(&extents).filter(|(flip, _)| flip.count_ones() <= radius) {
-            for rank in extent.first..extent.first + extent.count {
+        for (mask, range) in xor_masks.iter().zip(&ranges).filter(|(mask, _)| mask.count_ones() <= radius) {
+            for rank in range.first..range.first + range.count {
                 let entry = value(rank as usize);
-                if (entry ^ needle).count_ones() + flip.count_ones() <= radius {
-                    expected.push((bucket ^ flip, entry));
+                if (entry ^ needle).count_ones() + mask.count_ones() <= radius {
+                    expected.push((bucket ^ mask, entry));
                 }
             }
         }
         expected.sort_unstable();
-        let within = |flip: &&u32| flip.count_ones() <= radius;
-        let sizes = flips.iter().filter(within).map(|flip| sizes[(bucket ^ flip) as usize] as u64);
+        let within = |mask: &&u32| mask.count_ones() <= radius;
+        let sizes = xor_masks.iter().filter(within).map(|mask| sizes[(bucket ^ mask) as usize] as u64);
         let compared: u64 = sizes.sum();
         for level in Level::available() {
-            let mut again = vec![Extent::default(); flips.len()];
-            locate_dense_at(level, table, bucket, &flips, &mut again);
-            prop_assert_eq!(&again, &extents, "{:?}", level);
+            let mut again = vec![EntryRange::default(); xor_masks.len()];
+            locate_dense_at(level, table, bucket, &xor_masks, &mut again);
+            prop_assert_eq!(&again, &ranges, "{:?}", level);
             let mut found = Vec::new();
             let hit = &mut |bucket, entry| found.push((bucket, entry));
             prop_assert_eq!(probe_dense_at(level, table, located, needle, hit), compared, "{:?}", level);
@@ -248,7 +248,7 @@ proptest! {
 #[derive(Default, PartialEq, Debug)]
 struct Seen(Vec<(u32, u64)>);
 
-impl LineVisitor<u64> for Seen {
+impl BucketVisitor<u64> for Seen {
     fn hit(&mut self, bucket: u32, entry: u64) {
         self.0.push((bucket, entry));
     }
@@ -262,45 +262,45 @@ impl LineVisitor<u64> for Seen {
 fn probe_some_lines(
     bytes: &[u8],
     width: usize,
-    probes: Flipped<'_>,
+    probes: ProbeSet<'_>,
     needle: u64,
 ) -> Result<(), TestCaseError> {
     let capacity = 60 / width as u32;
     let line = |(tail, bytes): (u32, &[u8])| {
-        let mut line = Line([0; 64]);
+        let mut line = CacheLine([0; 64]);
         line.0.copy_from_slice(bytes);
         line.0[60..].copy_from_slice(&(tail % (capacity + 3)).to_le_bytes());
         line
     };
-    let lines: Vec<Line> = (3_u32..)
+    let lines: Vec<CacheLine> = (3_u32..)
         .step_by(5)
         .zip(bytes.chunks_exact(64))
         .map(line)
         .collect();
     let (mut found, mut expected) = (Seen::default(), Seen::default());
     let shape = (width, capacity);
-    let compared = probe_lines(&lines, shape, probes, needle, &mut found);
-    let portably = probe_lines_portably(&lines, shape, probes, needle, &mut expected);
+    let compared = probe_buckets(&lines, shape, probes, needle, &mut found);
+    let portably = probe_buckets_portably(&lines, shape, probes, needle, &mut expected);
     prop_assert_eq!((compared, found), (portably, expected));
     Ok(())
 }
 
-fn marks_equal_their_twin<const SPREAD: bool>(
+fn marks_equal_their_twin<const BLOOM: bool>(
     words: &[u64],
     items: &[u64],
 ) -> Result<(), TestCaseError> {
     let mut room = vec![0; items.len()];
-    let kept = marked_portably::<SPREAD>(words, items, &mut room);
+    let kept = select_members_portably::<BLOOM>(words, items, &mut room);
     for level in Level::available() {
         let mut found = vec![7];
-        marked_at::<SPREAD>(level, words, items, &mut found);
+        select_members_at::<BLOOM>(level, words, items, &mut found);
         prop_assert_eq!(&found[1..], &room[..kept], "{:?}", level);
     }
     Ok(())
 }
 
 /// Of all addresses of 16 bits, those that were marked are found, and of the others none or few.
-fn marks_are_found<const SPREAD: bool>(
+fn marks_are_found<const BLOOM: bool>(
     addresses: &[u64],
     digit_bits: u32,
 ) -> Result<(), TestCaseError> {
@@ -308,21 +308,21 @@ fn marks_are_found<const SPREAD: bool>(
     let stretch = 1 << (BITS - 6 - digit_bits);
     let mut words = vec![0; stretch << digit_bits];
     for &address in addresses {
-        let (digit, item) = mark_item::<SPREAD>(address, BITS, digit_bits);
-        mark::<SPREAD>(&mut words[digit * stretch..][..stretch], &[item]);
+        let (digit, item) = filter_item::<BLOOM>(address, BITS, digit_bits);
+        insert::<BLOOM>(&mut words[digit * stretch..][..stretch], &[item]);
     }
     let mut found = Vec::new();
     for address in 0..1 << BITS {
-        let (digit, item) = mark_item::<SPREAD>(address, BITS, digit_bits);
+        let (digit, item) = filter_item::<BLOOM>(address, BITS, digit_bits);
         let words = &words[digit * stretch..][..stretch];
-        marked::<SPREAD>(words, &[item | address], &mut found);
+        select_members::<BLOOM>(words, &[item | address], &mut found);
     }
     let marked = |address: &u64| found.binary_search(&(*address as u32)).is_ok();
     prop_assert!(addresses.iter().all(marked));
     let distinct: std::collections::BTreeSet<_> = addresses.iter().collect();
     let mistaken = found.len() - distinct.len();
     // Three bits for each of 300 marks in 1024 words: about four addresses are taken for marked ones.
-    prop_assert!(mistaken <= if SPREAD { 100 } else { 0 }, "{}", mistaken);
+    prop_assert!(mistaken <= if BLOOM { 100 } else { 0 }, "{}", mistaken);
     Ok(())
 }
 
@@ -377,16 +377,16 @@ proptest! {
         for &query in &queries {
             compared += masks.iter().map(|&mask| agree(query, mask)).sum::<usize>();
         }
-        let [lines, packed] = [Layout::Lines, Layout::Packed]
+        let [lines, packed] = [Layout::CacheLineBuckets, Layout::Packed]
             .map(|layout| masks.iter().map(|&mask| table_of(&codes, mask, layout)).collect::<Vec<_>>());
-        let lines: Vec<_> = lines.iter().filter_map(Table::lines).collect();
-        let packed: Vec<_> = packed.iter().filter_map(Table::packed).collect();
+        let lines: Vec<_> = lines.iter().filter_map(Table::bucket_table).collect();
+        let packed: Vec<_> = packed.iter().filter_map(Table::packed_table).collect();
         for level in Level::available() {
             let (mut in_lines, mut in_runs) = (Vec::new(), Vec::new());
             let found = &mut |query, code, distance| in_lines.push((query, code, distance));
-            prop_assert_eq!(search_once_at(level, &lines, &queries, radius, found), compared as u64, "{:?}", level);
+            prop_assert_eq!(search_single_probe_at(level, &lines, &queries, radius, found), compared as u64, "{:?}", level);
             let found = &mut |query, code, distance| in_runs.push((query, code, distance));
-            prop_assert_eq!(search_once_at(level, &packed, &queries, radius, found), compared as u64, "{:?}", level);
+            prop_assert_eq!(search_single_probe_at(level, &packed, &queries, radius, found), compared as u64, "{:?}", level);
             for mut found in [in_lines, in_runs] {
                 // What is found for one query comes together.
                 prop_assert!(found.is_sorted_by_key(|&(query, _, _)| query));

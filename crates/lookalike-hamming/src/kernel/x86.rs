@@ -3,28 +3,28 @@
 //! The functions of this file are the doors: they are called only at a [`Level`] that was detected, which is the safety
 //! argument of every call inside. Those behind have the features of a level.
 
+use super::address_filter::select_members_portably;
 use super::dense::{self, Dense};
-use super::marks::marked_portably;
-use super::once::{self, Found, OnceTable, Steps};
 use super::pairs::{close_pairs_portably, near_windows_portably};
 use super::probe::probe_packed_portably;
 use super::scan::{scan_packed_from, scan_packed_portably, scan_words_portably};
-use super::{Extent, Flipped, Level, Line, LineVisitor, Located};
+use super::single_probe::{self, Found, ProbeStages, SingleProbeTable};
+use super::{BucketVisitor, CacheLine, EntryRange, Level, ProbeLocations, ProbeSet};
+use address_filter::select_members_avx512;
 use avx2::scan_groups_avx2;
 use avx512::{
-    close_pairs_avx512, close_pairs_popcnt, near_windows_popcnt, probe_lines_avx512,
-    probe_lines_popcnt, probe_packed_avx512, probe_packed_popcnt, scan_groups_avx512,
-    scan_groups_popcnt, scan_line_avx512, scan_line_popcnt, scan_words_avx512, scan_words_popcnt,
-    search_once_avx512, search_once_popcnt,
+    close_pairs_avx512, close_pairs_popcnt, near_windows_popcnt, probe_buckets_avx512,
+    probe_buckets_popcnt, probe_packed_avx512, probe_packed_popcnt, scan_cache_line_avx512,
+    scan_cache_line_popcnt, scan_groups_avx512, scan_groups_popcnt, scan_words_avx512,
+    scan_words_popcnt, search_single_probe_avx512, search_single_probe_popcnt,
 };
 use gather::probe_dense_popcnt;
-use marks::marked_avx512;
 use std::arch::x86_64::*;
 
+mod address_filter;
 mod avx2;
 mod avx512;
 mod gather;
-mod marks;
 
 pub(super) fn extract(word: u64, mask: u64) -> u64 {
     #[target_feature(enable = "bmi2")]
@@ -86,7 +86,7 @@ pub(super) fn probe_packed(
     level: Level,
     entries: &[u8],
     width: usize,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
@@ -94,7 +94,7 @@ pub(super) fn probe_packed(
     fn by_popcnt(
         entries: &[u8],
         width: usize,
-        probes: Located<'_>,
+        probes: ProbeLocations<'_>,
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
@@ -114,27 +114,32 @@ pub(super) fn probe_packed(
     }
 }
 
-pub(super) fn locate_dense(table: Dense<'_>, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+pub(super) fn locate_dense(
+    table: Dense<'_>,
+    bucket: u32,
+    xor_masks: &[u32],
+    out: &mut [EntryRange],
+) {
     #[target_feature(enable = "popcnt,bmi1,bmi2,lzcnt")]
-    fn by_pdep(table: Dense<'_>, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+    fn by_pdep(table: Dense<'_>, bucket: u32, xor_masks: &[u32], out: &mut [EntryRange]) {
         let select = |word: u64, n: u32| _pdep_u64(1 << n, word).trailing_zeros();
-        dense::locate_with(table, bucket, flips, out, select);
+        dense::locate_with(table, bucket, xor_masks, out, select);
     }
     // SAFETY: every level above portable includes POPCNT, BMI1, BMI2 and LZCNT.
-    unsafe { by_pdep(table, bucket, flips, out) }
+    unsafe { by_pdep(table, bucket, xor_masks, out) }
 }
 
 pub(super) fn probe_dense(
     level: Level,
     table: Dense<'_>,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
     #[target_feature(enable = "popcnt,bmi1,bmi2")]
     fn by_popcnt(
         table: Dense<'_>,
-        probes: Located<'_>,
+        probes: ProbeLocations<'_>,
         needle: u64,
         hit: &mut dyn FnMut(u32, u64),
     ) -> u64 {
@@ -151,27 +156,27 @@ pub(super) fn probe_dense(
     }
 }
 
-pub(super) fn marked<const SPREAD: bool>(
+pub(super) fn select_members<const BLOOM: bool>(
     level: Level,
     words: &[u64],
     items: &[u64],
     room: &mut [u32],
 ) -> usize {
     #[target_feature(enable = "popcnt,bmi1,bmi2")]
-    fn by_shifts<const SPREAD: bool>(words: &[u64], items: &[u64], room: &mut [u32]) -> usize {
-        marked_portably::<SPREAD>(words, items, room)
+    fn by_shifts<const BLOOM: bool>(words: &[u64], items: &[u64], room: &mut [u32]) -> usize {
+        select_members_portably::<BLOOM>(words, items, room)
     }
     match level {
         Level::Avx512 | Level::Avx512Popcnt => {
             // SAFETY: the level was detected.
-            unsafe { marked_avx512::<SPREAD>(words, items, room) }
+            unsafe { select_members_avx512::<BLOOM>(words, items, room) }
         }
         // SAFETY: every level above portable includes POPCNT, BMI1 and BMI2.
-        _ => unsafe { by_shifts::<SPREAD>(words, items, room) },
+        _ => unsafe { by_shifts::<BLOOM>(words, items, room) },
     }
 }
 
-pub(super) fn search_once<T: OnceTable<u64>>(
+pub(super) fn search_single_probe<T: SingleProbeTable<u64>>(
     level: Level,
     tables: &[T],
     queries: &[u64],
@@ -179,27 +184,29 @@ pub(super) fn search_once<T: OnceTable<u64>>(
     found: Found<'_, u64>,
 ) -> u64 {
     #[target_feature(enable = "popcnt,bmi1,bmi2")]
-    fn by_popcnt<T: OnceTable<u64>>(
+    fn by_popcnt<T: SingleProbeTable<u64>>(
         tables: &[T],
         queries: &[u64],
         radius: u32,
         found: Found<'_, u64>,
     ) -> u64 {
-        let steps = Steps {
+        let stages = ProbeStages {
             extract: |word, mask| _pext_u64(word, mask),
             deposit: |word, mask| _pdep_u64(word, mask),
             near: scan_packed_from,
         };
-        once::search_with(tables, queries, radius, found, &steps)
+        single_probe::search_with(tables, queries, radius, found, &stages)
     }
     let wide = tables.iter().all(|table| (4..=8).contains(&table.width()));
     match level {
         // SAFETY: the level was detected.
         Level::Avx512Popcnt if wide => unsafe {
-            search_once_popcnt(tables, queries, radius, found)
+            search_single_probe_popcnt(tables, queries, radius, found)
         },
         // SAFETY: the level was detected.
-        Level::Avx512 if wide => unsafe { search_once_avx512(tables, queries, radius, found) },
+        Level::Avx512 if wide => unsafe {
+            search_single_probe_avx512(tables, queries, radius, found)
+        },
         // SAFETY: every level above portable includes POPCNT, BMI1 and BMI2.
         _ => unsafe { by_popcnt(tables, queries, radius, found) },
     }
@@ -269,23 +276,25 @@ pub(super) fn near_windows(
     }
 }
 
-pub(super) fn probe_lines(
+pub(super) fn probe_buckets(
     level: Level,
-    lines: &[Line],
+    lines: &[CacheLine],
     shape: (usize, u32),
-    probes: Flipped<'_>,
+    probes: ProbeSet<'_>,
     needle: u64,
-    visitor: &mut dyn LineVisitor<u64>,
+    visitor: &mut dyn BucketVisitor<u64>,
 ) -> u64 {
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt => unsafe { probe_lines_popcnt(lines, shape, probes, needle, visitor) },
+        Level::Avx512Popcnt => unsafe {
+            probe_buckets_popcnt(lines, shape, probes, needle, visitor)
+        },
         // SAFETY: the caller has chosen an AVX-512 level, which was detected.
-        _ => unsafe { probe_lines_avx512(lines, shape, probes, needle, visitor) },
+        _ => unsafe { probe_buckets_avx512(lines, shape, probes, needle, visitor) },
     }
 }
 
-pub(super) fn scan_line(
+pub(super) fn scan_cache_line(
     level: Level,
     line: &[u8; 64],
     width: usize,
@@ -295,9 +304,11 @@ pub(super) fn scan_line(
 ) -> u64 {
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt => unsafe { scan_line_popcnt(line, width, count, needle, radius) },
+        Level::Avx512Popcnt => unsafe {
+            scan_cache_line_popcnt(line, width, count, needle, radius)
+        },
         // SAFETY: the caller has chosen an AVX-512 level, which was detected.
-        _ => unsafe { scan_line_avx512(line, width, count, needle, radius) },
+        _ => unsafe { scan_cache_line_avx512(line, width, count, needle, radius) },
     }
 }
 

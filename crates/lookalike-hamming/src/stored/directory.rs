@@ -56,7 +56,7 @@ impl Directory {
         let (tag, family) = family_numbers(&self.family);
         let layout = match self.layout {
             Layout::Packed => 0,
-            Layout::Lines => 1,
+            Layout::CacheLineBuckets => 1,
             Layout::Dense => 2,
         };
         let mut numbers = vec![self.bits.into(), self.radius.into(), layout];
@@ -124,7 +124,7 @@ impl Directory {
         let radius = u32::try_from(numbers.next()?).ok()?;
         let layout = match numbers.next()? {
             0 => Layout::Packed,
-            1 => Layout::Lines,
+            1 => Layout::CacheLineBuckets,
             2 => Layout::Dense,
             _ => return None,
         };

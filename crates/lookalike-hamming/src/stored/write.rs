@@ -56,7 +56,7 @@ impl<W: Write> IndexFileWriter<W> {
             page: Vec::with_capacity(PAGE),
             checks: Vec::new(),
         };
-        out.write(&head(scheme, design.bits(), layout))?;
+        out.write(&head(scheme, design.bits()))?;
         Ok(Self {
             out,
             design: design.clone(),

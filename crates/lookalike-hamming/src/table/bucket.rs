@@ -79,7 +79,7 @@ impl<'a> Runs<'a> {
     fn scan<W: Word>(&self, needle: W, radius: u32, visit: &mut impl FnMut(usize, W)) {
         let (width, held) = (self.width, self.first_count);
         if let Some(line) = self.line {
-            let hits = W::scan_line(line, width, held, needle, radius);
+            let hits = W::scan_cache_line(line, width, held, needle, radius);
             visit_hits(hits, line, width, 0, visit);
         } else {
             scan_run((self.first, held), width, needle, radius, 0, visit);

@@ -1,18 +1,18 @@
 //! The store of a table as bits ([`Layout::Dense`](super::super::layout::Layout)): as `kernel::dense` reads it.
 
 use super::super::code::Word;
-use super::super::kernel::{self, BitWriter, DENSE_GROUP, DENSE_PADDING, Dense, Extent};
-use super::super::section::{HeldBytes, Section};
-use super::once_each;
+use super::super::kernel::{self, BitWriter, DENSE_GROUP, DENSE_PADDING, Dense, EntryRange};
+use super::super::shared_bytes::{SharedBytes, TableSection};
+use super::each_unit;
 use super::packed::LINE_STARTS;
 use std::ops::Range;
 
 /// The three lists of bits, and what is not written yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DenseStore {
-    counts: Section<[u8; 4]>,
-    marks: Section<u8>,
-    entries: Section<u8>,
+    counts: TableSection<[u8; 4]>,
+    unary: TableSection<u8>,
+    entries: TableSection<u8>,
     entry_bits: u32,
     growing: Growing,
 }
@@ -21,7 +21,7 @@ pub(super) struct DenseStore {
 struct Growing {
     buckets: usize,
     entries: u32,
-    marks: BitWriter,
+    unary: BitWriter,
     bits: BitWriter,
 }
 
@@ -39,9 +39,9 @@ impl DenseStore {
         let counts = self.counts.growing();
         counts.reserve_exact(buckets.div_ceil(DENSE_GROUP) + 1);
         kernel::ask_huge_pages(counts);
-        let marks = self.marks.growing();
-        marks.reserve_exact(bytes(buckets + entries));
-        kernel::ask_huge_pages(marks);
+        let unary = self.unary.growing();
+        unary.reserve_exact(bytes(buckets + entries));
+        kernel::ask_huge_pages(unary);
         let bits = self.entries.growing();
         bits.reserve_exact(bytes(entries * self.entry_bits as usize));
         kernel::ask_huge_pages(bits);
@@ -53,7 +53,7 @@ impl DenseStore {
         growing
             .bits
             .push_words(rests, self.entry_bits, self.entries.growing());
-        let (counts, marks) = (self.counts.growing(), self.marks.growing());
+        let (counts, unary) = (self.counts.growing(), self.unary.growing());
         for &size in sizes {
             if growing.buckets.is_multiple_of(DENSE_GROUP) {
                 counts.push(growing.entries.to_le_bytes());
@@ -62,48 +62,48 @@ impl DenseStore {
             growing.entries += size;
             let mut zeros = size;
             while zeros > 63 {
-                growing.marks.push(0, 63, marks);
+                growing.unary.push(0, 63, unary);
                 zeros -= 63;
             }
-            growing.marks.push(1 << zeros, zeros + 1, marks);
+            growing.unary.push(1 << zeros, zeros + 1, unary);
         }
     }
 
     pub(super) fn finish(&mut self) {
         let all = self.growing.entries.to_le_bytes();
         self.counts.growing().push(all);
-        self.growing.marks.finish(self.marks.growing());
+        self.growing.unary.finish(self.unary.growing());
         self.growing.bits.finish(self.entries.growing());
-        self.marks.growing().shrink_to_fit();
+        self.unary.growing().shrink_to_fit();
         self.entries.growing().shrink_to_fit();
     }
 
     pub(super) fn sections(&self) -> [&[u8]; 3] {
         [
             self.counts.bytes(),
-            self.marks.bytes(),
+            self.unary.bytes(),
             self.entries.bytes(),
         ]
     }
 
     /// The store that [`DenseStore::sections`] was written from; `None` when the sizes contradict each other.
-    pub(super) fn held(
+    pub(super) fn shared(
         entry_bits: u32,
         buckets: usize,
-        bytes: &HeldBytes,
-        [counts, marks, entries]: [Range<usize>; 3],
+        bytes: &SharedBytes,
+        [counts, unary, entries]: [Range<usize>; 3],
     ) -> Option<Self> {
         let store = Self {
-            counts: Section::held(bytes, counts)?,
-            marks: Section::held(bytes, marks)?,
-            entries: Section::held(bytes, entries)?,
+            counts: TableSection::shared(bytes, counts)?,
+            unary: TableSection::shared(bytes, unary)?,
+            entries: TableSection::shared(bytes, entries)?,
             entry_bits,
             growing: Growing::default(),
         };
         let room = |bits: usize| bits.div_ceil(8) + DENSE_PADDING;
         let len = store.len();
         let fits = store.counts.items().len() == buckets.div_ceil(DENSE_GROUP) + 1
-            && store.marks.items().len() == room(buckets + len)
+            && store.unary.items().len() == room(buckets + len)
             && store.entries.items().len() == room(len * entry_bits as usize);
         fits.then_some(store)
     }
@@ -112,7 +112,7 @@ impl DenseStore {
     pub(super) fn view(&self) -> Dense<'_> {
         Dense {
             counts: self.counts.items(),
-            marks: self.marks.items(),
+            unary: self.unary.items(),
             entries: self.entries.items(),
             entry_bits: self.entry_bits as usize,
         }
@@ -126,27 +126,27 @@ impl DenseStore {
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize>) {
         let counts = self.counts.items();
-        once_each(buckets, DENSE_GROUP * LINE_STARTS, |at| {
+        each_unit(buckets, DENSE_GROUP * LINE_STARTS, |at| {
             kernel::prefetch(counts, at / DENSE_GROUP);
         });
     }
 
-    pub(super) fn prefetch_marks(&self, buckets: impl Iterator<Item = usize>) {
+    pub(super) fn prefetch_unary(&self, buckets: impl Iterator<Item = usize>) {
         let view = self.view();
-        once_each(buckets, DENSE_GROUP, |at| {
-            let place = view.place_of_marks(at);
-            kernel::prefetch(view.marks, place);
+        each_unit(buckets, DENSE_GROUP, |at| {
+            let place = view.unary_place(at);
+            kernel::prefetch(view.unary, place);
             // Those of most groups are sixteen bytes, of which three words are read.
-            kernel::prefetch(view.marks, place + 23);
+            kernel::prefetch(view.unary, place + 23);
         });
     }
 
-    pub(super) fn locate(&self, bucket: u32, flips: &[u32], out: &mut [Extent]) {
+    pub(super) fn locate(&self, bucket: u32, xor_masks: &[u32], out: &mut [EntryRange]) {
         let view = self.view();
-        kernel::locate_dense(view, bucket, flips, out);
-        for &extent in out.iter() {
-            let (first, last) = view.place(extent);
-            if extent.count > 0 {
+        kernel::locate_dense(view, bucket, xor_masks, out);
+        for &range in out.iter() {
+            let (first, last) = view.place(range);
+            if range.count > 0 {
                 kernel::prefetch(view.entries, first);
                 kernel::prefetch(view.entries, last);
             }

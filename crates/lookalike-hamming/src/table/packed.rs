@@ -1,29 +1,29 @@
-//! The store of a table with entries back to back ([`Layout::Packed`](super::super::layout::Layout)).
+//! The store of a table with entries back to back ([`Layout::PackedStore`](super::super::layout::Layout)).
 
 use super::super::code::Word;
-use super::super::kernel::{self, Extent, Located, PackedTable, Split};
-use super::super::section::{HeldBytes, Section};
+use super::super::kernel::{self, AddressSplit, EntryRange, PackedTable, ProbeLocations};
+use super::super::shared_bytes::{SharedBytes, TableSection};
 use super::bucket::Runs;
-use super::{PADDING, append, once_each};
+use super::{PADDING, append, each_unit};
 use std::ops::Range;
 
 /// Directory entries of four bytes in a cache line.
 pub(super) const LINE_STARTS: usize = 16;
 
 #[derive(Clone, Debug)]
-pub(super) struct Packed {
+pub(super) struct PackedStore {
     /// Rank of the first entry of each bucket, and of the end.
-    starts: Section<[u8; 4]>,
-    entries: Section<u8>,
+    starts: TableSection<[u8; 4]>,
+    entries: TableSection<u8>,
     /// Bytes of an entry.
     width: usize,
 }
 
-impl Packed {
+impl PackedStore {
     pub(super) fn new(width: usize) -> Self {
         Self {
-            starts: Section::default(),
-            entries: Section::default(),
+            starts: TableSection::default(),
+            entries: TableSection::default(),
             width,
         }
     }
@@ -61,15 +61,15 @@ impl Packed {
     }
 
     /// The store that [`Packed::sections`] was written from; `None` when the sizes contradict each other.
-    pub(super) fn held(
+    pub(super) fn shared(
         width: usize,
         buckets: usize,
-        bytes: &HeldBytes,
+        bytes: &SharedBytes,
         [starts, entries, _]: [Range<usize>; 3],
     ) -> Option<Self> {
         let store = Self {
-            starts: Section::held(bytes, starts)?,
-            entries: Section::held(bytes, entries)?,
+            starts: TableSection::shared(bytes, starts)?,
+            entries: TableSection::shared(bytes, entries)?,
             width,
         };
         let fits = store.starts.items().len() == buckets + 1
@@ -100,19 +100,19 @@ impl Packed {
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize> + Clone) {
         let starts = self.starts.items();
-        once_each(buckets.clone(), LINE_STARTS, |at| {
+        each_unit(buckets.clone(), LINE_STARTS, |at| {
             kernel::prefetch(starts, at)
         });
         // Where a bucket ends, which is in the next line now and then.
         buckets.for_each(|at| kernel::prefetch(starts, at + 1));
     }
 
-    pub(super) fn locate(&self, buckets: impl Iterator<Item = usize>, out: &mut [Extent]) {
+    pub(super) fn locate(&self, buckets: impl Iterator<Item = usize>, out: &mut [EntryRange]) {
         let entries = self.entries.items();
         for (at, out) in buckets.zip(out) {
             let (first, count) = self.range(at);
             kernel::prefetch_run(entries, first * self.width, count, self.width);
-            *out = Extent {
+            *out = EntryRange {
                 first: first as u32,
                 count: count as u32,
             };
@@ -121,14 +121,14 @@ impl Packed {
 
     pub(super) fn probe<W: Word>(
         &self,
-        located: Located<'_>,
+        located: ProbeLocations<'_>,
         needle: W,
         hit: &mut dyn FnMut(u32, W),
     ) -> u64 {
         W::probe_packed(self.entries.items(), self.width, located, needle, hit)
     }
 
-    pub(super) fn view<W>(&self, split: Split<W>) -> PackedTable<'_, W> {
+    pub(super) fn view<W>(&self, split: AddressSplit<W>) -> PackedTable<'_, W> {
         PackedTable {
             split,
             starts: self.starts.items(),

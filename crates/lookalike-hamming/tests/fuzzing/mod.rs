@@ -141,7 +141,7 @@ fn built(layout: Layout, with_ids: bool) -> Vec<u8> {
 
 /// A file that is opened and sound answers, whatever is asked.
 fn index(bytes: &[u8]) {
-    let held = lookalike_hamming::hold(bytes.to_vec());
+    let held = lookalike_hamming::share(bytes.to_vec());
     let Ok(file) = IndexFile::<u64>::open(held) else {
         return;
     };

@@ -113,7 +113,7 @@ fn limits_are_kept() {
     .unwrap();
     assert!(small.costs.bytes_per_fingerprint <= 12.0);
     assert_eq!(small.design.tables().len(), 2);
-    assert_ne!(small.layout, Layout::Lines);
+    assert_ne!(small.layout, Layout::CacheLineBuckets);
     let long = cheapest(&Limits {
         min_prefix_bits: Some(29),
         ..Limits::default()
@@ -148,7 +148,7 @@ fn an_incomplete_design_is_found_out() {
 fn renaming_bits_keeps_a_design_complete() {
     let design = Design::new(Family::exact_groups(&[(1, 3), (1, 3)]), 64, 3).unwrap();
     let codes: Vec<u64> = (0..1000_u64).map(|i| i * i).collect();
-    let renamed = design.renamed(&BitBalance::sample(&codes, 1000).order());
+    let renamed = design.permuted(&BitBalance::sample(&codes, 1000).order());
     assert_ne!(renamed, design);
     assert!(renamed.is_complete());
     let lengths = |design: &Design| -> Vec<u32> {

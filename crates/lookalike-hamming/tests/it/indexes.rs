@@ -203,10 +203,10 @@ fn many_equal_codes_cost_nothing() {
 #[test]
 fn a_radius_beyond_the_design_is_refused() {
     let design = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
-    let index = TableIndex::build(&[1_u64, 2], &design, Layout::Lines).unwrap();
+    let index = TableIndex::build(&[1_u64, 2], &design, Layout::CacheLineBuckets).unwrap();
     let refused = RadiusTooLarge { asked: 4, built: 3 };
     assert_eq!(index.search(1, 4, &mut |_, _| {}), Err(refused));
-    let error = TableIndex::build(&[1_u32], &design, Layout::Lines).unwrap_err();
+    let error = TableIndex::build(&[1_u32], &design, Layout::CacheLineBuckets).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the design is for 64-bit codes, these have 32 bits"
@@ -307,6 +307,6 @@ fn ranks_number_the_codes_in_the_order_of_a_visit() {
     assert_eq!(next, 5);
     assert_eq!(packed.rank(1), None);
     // Lines count only when ids need it.
-    let lines = TableIndex::build(&codes, &design, Layout::Lines).unwrap();
+    let lines = TableIndex::build(&codes, &design, Layout::CacheLineBuckets).unwrap();
     assert_eq!(lines.rank(7), None);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lookalike_hamming::room_to_hold;
+use lookalike_hamming::huge_page_buffer;
 
 use crate::checksum::FileChecksum;
 use crate::codec::fixed;
@@ -259,7 +259,7 @@ impl BlockReader<'_> {
     /// The content of a section.
     pub(crate) fn section(&self, section: RunSection) -> Result<Vec<u8>> {
         // Tables are read at random places.
-        let mut content = room_to_hold(section.length as usize);
+        let mut content = huge_page_buffer(section.length as usize);
         self.pages(section, &mut |page| {
             content.extend_from_slice(page);
             Ok(())

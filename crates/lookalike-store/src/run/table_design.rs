@@ -45,7 +45,7 @@ impl CodeSample {
         if balance.worst_bias() == 0.0 {
             return design;
         }
-        design.renamed(&balance.order())
+        design.permuted(&balance.order())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use lookalike_hamming::{HammingIndex, IndexFile, Layout, TableIndex, hold};
+use lookalike_hamming::{HammingIndex, IndexFile, Layout, TableIndex, share};
 
 use super::code_groups::CodeGroups;
 use super::footer::RunFooter;
@@ -65,7 +65,7 @@ impl RunTables {
 
 /// The tables of a section, in memory.
 pub(super) fn load_tables(reader: &BlockReader<'_>, section: RunSection) -> Result<IndexFile<u64>> {
-    let bytes = hold(reader.section(section)?);
+    let bytes = share(reader.section(section)?);
     IndexFile::open(bytes).map_err(|error| {
         StoreError::damaged(reader.path, section.offset, format!("the tables: {error}"))
     })

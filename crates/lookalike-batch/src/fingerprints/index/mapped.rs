@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use lookalike_hamming::{HeldBytes, hold};
+use lookalike_hamming::{SharedBytes, share};
 
 /// Maps a file, so that it opens at once and the system keeps what is used in memory.
 ///
@@ -15,7 +15,7 @@ use lookalike_hamming::{HeldBytes, hold};
 /// # Errors
 /// When the file cannot be opened or mapped.
 #[expect(unsafe_code, reason = "mapping a file")]
-pub fn map(path: &Path) -> io::Result<HeldBytes> {
+pub fn map(path: &Path) -> io::Result<SharedBytes> {
     let file = File::open(path)?;
     if file.metadata()?.len() == 0 {
         return Ok(Arc::new(Vec::<u8>::new()));
@@ -32,7 +32,7 @@ pub fn map(path: &Path) -> io::Result<HeldBytes> {
 ///
 /// # Errors
 /// When the file cannot be read, or memory is short.
-pub fn read(path: &Path) -> io::Result<HeldBytes> {
+pub fn read(path: &Path) -> io::Result<SharedBytes> {
     let mut file = File::open(path)?;
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     if length == 0 {
@@ -45,5 +45,5 @@ pub fn read(path: &Path) -> io::Result<HeldBytes> {
         let _ = memory.advise(memmap2::Advice::HugePage);
     }
     file.read_exact(&mut memory)?;
-    Ok(hold(memory))
+    Ok(share(memory))
 }

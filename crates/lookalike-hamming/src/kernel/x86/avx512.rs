@@ -1,9 +1,9 @@
 //! The kernels of AVX-512, once for each way to count ones: by VPOPCNTDQ, and by table look-up.
 
-use super::super::once::{self, Found, OnceTable, Steps};
-use super::super::probe::{scan_bucket, visit_line};
+use super::super::probe::{scan_bucket, visit_cache_line};
 use super::super::scan::{read_short, scan_packed_from};
-use super::super::{Flipped, Line, LineVisitor, Located, WINDOW, low_ones};
+use super::super::single_probe::{self, Found, ProbeStages, SingleProbeTable};
+use super::super::{BucketVisitor, CacheLine, ProbeLocations, ProbeSet, WINDOW, low_ones};
 use std::arch::x86_64::*;
 
 /// How to spread eight packed entries over the 64-bit lanes of a vector: first four dwords for each
@@ -203,21 +203,21 @@ macro_rules! avx512_kernels {
         pub(super) fn $packed(
             entries: &[u8],
             width: usize,
-            probes: Located<'_>,
+            probes: ProbeLocations<'_>,
             needle: u64,
             hit: &mut dyn FnMut(u32, u64),
         ) -> u64 {
             let mut compared = 0;
-            for (bucket, left, extent) in probes.each() {
-                compared += u64::from(extent.count);
-                let (start, count) = (extent.first as usize * width, extent.count as usize);
+            for (bucket, left, range) in probes.each() {
+                compared += u64::from(range.count);
+                let (start, count) = (range.first as usize * width, range.count as usize);
                 let mut hit = |entry| hit(bucket, entry);
                 match entries.get(start..start + read_entries(count) * width) {
                     Some(bytes) if count <= 64 => {
                         let near = $run(bytes, width, count, needle, left);
                         visit_packed(entries, start, width, near, &mut hit);
                     }
-                    _ => scan_bucket(entries, width, extent, needle, left, &mut hit),
+                    _ => scan_bucket(entries, width, range, needle, left, &mut hit),
                 }
             }
             compared
@@ -246,11 +246,11 @@ macro_rules! avx512_kernels {
 
         #[target_feature(enable = $features)]
         pub(super) fn $lines(
-            lines: &[Line],
+            lines: &[CacheLine],
             (width, capacity): (usize, u32),
-            probes: Flipped<'_>,
+            probes: ProbeSet<'_>,
             needle: u64,
-            visitor: &mut dyn LineVisitor<u64>,
+            visitor: &mut dyn BucketVisitor<u64>,
         ) -> u64 {
             let mut compared = 0;
             for (bucket, left) in probes.probes() {
@@ -259,7 +259,7 @@ macro_rules! avx512_kernels {
                 compared += u64::from(count);
                 let hits = $line(&line.0, width, count as usize, needle, left);
                 if hits != 0 {
-                    visit_line(line, width, hits, bucket, visitor);
+                    visit_cache_line(line, width, hits, bucket, visitor);
                 }
                 if line.tail() > capacity {
                     compared += visitor.overflow(bucket, left);
@@ -270,17 +270,17 @@ macro_rules! avx512_kernels {
 
         /// Entries are of 4 to 8 bytes.
         #[target_feature(enable = $features)]
-        pub(super) fn $search<T: OnceTable<u64>>(
+        pub(super) fn $search<T: SingleProbeTable<u64>>(
             tables: &[T],
             queries: &[u64],
             radius: u32,
             found: Found<'_, u64>,
         ) -> u64 {
-            let steps = Steps {
+            let stages = ProbeStages {
                 extract: |word, mask| _pext_u64(word, mask),
                 deposit: |word, mask| _pdep_u64(word, mask),
                 near: |bytes: &[u8], place: usize, width, count: usize, needle, radius| {
-                    if T::IN_LINES {
+                    if T::IN_CACHE_LINES {
                         return match bytes.as_array() {
                             Some(line) => $line(line, width, count, needle, radius),
                             // Few, which begin anywhere in their line: a vector would reach into the next.
@@ -293,7 +293,7 @@ macro_rules! avx512_kernels {
                     }
                 },
             };
-            once::search_with(tables, queries, radius, found, &steps)
+            single_probe::search_with(tables, queries, radius, found, &stages)
         }
 
         /// At most 64 words.
@@ -355,11 +355,11 @@ avx512_kernels!(
     scan_groups_avx512,
     scan_run_avx512,
     probe_packed_avx512,
-    scan_line_avx512,
-    probe_lines_avx512,
+    scan_cache_line_avx512,
+    probe_buckets_avx512,
     scan_words_avx512,
     close_pairs_avx512,
-    search_once_avx512
+    search_single_probe_avx512
 );
 avx512_kernels!(
     "avx512f,avx512bw,avx512vpopcntdq,avx2,popcnt,bmi2",
@@ -368,11 +368,11 @@ avx512_kernels!(
     scan_groups_popcnt,
     scan_run_popcnt,
     probe_packed_popcnt,
-    scan_line_popcnt,
-    probe_lines_popcnt,
+    scan_cache_line_popcnt,
+    probe_buckets_popcnt,
     scan_words_popcnt,
     close_pairs_popcnt,
-    search_once_popcnt
+    search_single_probe_popcnt
 );
 
 /// The differences of eight windows are brought to their least before one comparison judges them.

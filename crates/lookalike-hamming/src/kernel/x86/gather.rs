@@ -1,7 +1,7 @@
 //! Entries of a table as bits, gathered eight at a time by AVX-512 with VPOPCNTDQ.
 
 use super::super::dense::Dense;
-use super::super::{Extent, Flipped, Located, low_ones};
+use super::super::{EntryRange, ProbeLocations, ProbeSet, low_ones};
 use std::arch::x86_64::*;
 
 /// Probes whose entries are gathered at a time.
@@ -16,40 +16,42 @@ const GATHERED: usize = 4;
 #[target_feature(enable = "avx512f,avx512vpopcntdq,avx2,popcnt,bmi1,bmi2")]
 pub(super) fn probe_dense_popcnt(
     table: Dense<'_>,
-    probes: Located<'_>,
+    probes: ProbeLocations<'_>,
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
-    let Flipped {
+    let ProbeSet {
         bucket,
-        flips,
+        xor_masks,
         radius,
     } = probes.probes;
     let mut compared = 0;
-    let groups = flips.chunks(TOGETHER).zip(probes.extents.chunks(TOGETHER));
-    for (flips, extents) in groups {
+    let groups = xor_masks
+        .chunks(TOGETHER)
+        .zip(probes.ranges.chunks(TOGETHER));
+    for (xor_masks, ranges) in groups {
         let mut ranks = [0_u32; TOGETHER * GATHERED + 8];
         let mut owners = [0_u8; TOGETHER * GATHERED + 8];
         let mut listed = 0;
-        for (at, (&flip, extent)) in flips.iter().zip(extents).enumerate() {
-            let Some(left) = radius.checked_sub(flip.count_ones()) else {
+        for (at, (&mask, range)) in xor_masks.iter().zip(ranges).enumerate() {
+            let Some(left) = radius.checked_sub(mask.count_ones()) else {
                 continue;
             };
-            let first = extent.first;
-            compared += u64::from(extent.count);
+            let first = range.first;
+            compared += u64::from(range.count);
             // All four are written, and those that there are kept.
             // Not by `map`: a closure here has the features of this function, which keep it from being inlined there.
             let (second, third) = (first.wrapping_add(1), first.wrapping_add(2));
             let four = [first, second, third, first.wrapping_add(3)];
             ranks[listed..listed + GATHERED].copy_from_slice(&four);
             owners[listed..listed + GATHERED].copy_from_slice(&[at as u8; GATHERED]);
-            listed += extent.count.min(GATHERED as u32) as usize;
-            if extent.count > GATHERED as u32 {
-                let rest = Extent {
+            listed += range.count.min(GATHERED as u32) as usize;
+            if range.count > GATHERED as u32 {
+                let rest = EntryRange {
                     first: first + GATHERED as u32,
-                    count: extent.count - GATHERED as u32,
+                    count: range.count - GATHERED as u32,
                 };
-                table.compare(rest, needle, left, &mut |entry| hit(bucket ^ flip, entry));
+                table.compare(rest, needle, left, &mut |entry| hit(bucket ^ mask, entry));
             }
         }
         for start in (0..listed).step_by(8) {
@@ -59,10 +61,10 @@ pub(super) fn probe_dense_popcnt(
             while near != 0 {
                 let lane = near.trailing_zeros() as usize;
                 near &= near - 1;
-                let (flip, entry) = (flips[owners[start + lane] as usize], entries[lane]);
-                // By now without what the flip costs.
-                if (entry ^ needle).count_ones() + flip.count_ones() <= radius {
-                    hit(bucket ^ flip, entry);
+                let (mask, entry) = (xor_masks[owners[start + lane] as usize], entries[lane]);
+                // By now without what the mask costs.
+                if (entry ^ needle).count_ones() + mask.count_ones() <= radius {
+                    hit(bucket ^ mask, entry);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The self-join of large collections of 64-bit codes: few tables, in each of which one error is forgiven.
+//! The self-join of large collections of 64-bit codes: few tables, in each of which one error is tolerated.
 //!
 //! For radius 3, one half of a code has at most one of the errors. A table numbers the bucket of a code by some bits of
 //! one half, so many that a bucket has a handful of codes; two codes of a close pair then stand in one bucket, or in two
@@ -122,7 +122,7 @@ impl<W: Word> Tables<W> {
     /// Tables whose buckets have numbers of `bits` bits; `None` when a group of bits has not as many.
     fn with_bits<C: Code<Word = W>>(codes: &[C], radius: u32, bits: u32) -> Option<Self> {
         let balance = BitBalance::sample(codes, SAMPLE);
-        // Groups of bits, each of which forgives an error but for one perhaps: sum of (t + 1) = radius + 1.
+        // Groups of bits, each of which tolerates an error but for one perhaps: sum of (t + 1) = radius + 1.
         let groups = (radius + 2) / 2;
         let width = W::BITS / groups;
         let order = balance.order();

@@ -150,9 +150,9 @@ impl Room<'_> {
             }
         }
         let lists = self.lows.iter_mut().zip(self.sides.iter_mut());
-        for (&word, (low, beside)) in ordered.iter().zip(lists) {
+        for (&word, (low, slot)) in ordered.iter().zip(lists) {
             *low = word as u32;
-            *beside = (word >> 32) as u16 & side;
+            *slot = (word >> 32) as u16 & side;
         }
     }
 

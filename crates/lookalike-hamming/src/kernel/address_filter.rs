@@ -8,16 +8,16 @@ use super::Level;
 use super::x86;
 
 /// Bits of an item that are its owner's.
-pub(in super::super) const OWN_BITS: u32 = 24;
-const OWN: u64 = (1 << OWN_BITS) - 1;
+pub(in super::super) const PAYLOAD_BITS: u32 = 24;
+const PAYLOAD: u64 = (1 << PAYLOAD_BITS) - 1;
 
 /// Where the marks of addresses are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum MarkKind {
+pub(in super::super) enum FilterKind {
     /// Each address has a bit of its own.
-    Each,
+    Bitmap,
     /// A hash chooses a word and three of its bits: fewer words than addresses, and mistakes.
-    Spread,
+    BlockedBloom,
 }
 
 /// Knuth's multiplicative hash: the golden ratio's fraction.
@@ -25,37 +25,41 @@ const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// An address of `address_bits` bits as the number of its stretch, of which there are 2^`digit_bits`, and as an item.
 #[inline(always)]
-pub(in super::super) fn mark_item<const SPREAD: bool>(
+pub(in super::super) fn filter_item<const BLOOM: bool>(
     address: u64,
     address_bits: u32,
     digit_bits: u32,
 ) -> (usize, u64) {
-    if SPREAD {
+    if BLOOM {
         let hash = address.wrapping_mul(ODD);
         let digit = hash >> 1 >> (63 - digit_bits);
-        (digit as usize, hash << digit_bits & !OWN)
+        (digit as usize, hash << digit_bits & !PAYLOAD)
     } else {
         let digit = address >> (address_bits - digit_bits);
-        (digit as usize, address << OWN_BITS)
+        (digit as usize, address << PAYLOAD_BITS)
     }
 }
 
 /// The number of an item's word, with more bits above than there are words.
 #[inline(always)]
-fn word_of<const SPREAD: bool>(item: u64) -> usize {
-    (item >> word_shift::<SPREAD>()) as usize
+fn word_of<const BLOOM: bool>(item: u64) -> usize {
+    (item >> word_shift::<BLOOM>()) as usize
 }
 
 #[inline(always)]
-pub(super) const fn word_shift<const SPREAD: bool>() -> u32 {
-    if SPREAD { OWN_BITS + 18 } else { OWN_BITS + 6 }
+pub(super) const fn word_shift<const BLOOM: bool>() -> u32 {
+    if BLOOM {
+        PAYLOAD_BITS + 18
+    } else {
+        PAYLOAD_BITS + 6
+    }
 }
 
 /// The bits that an item has in its word.
 #[inline(always)]
-fn pattern<const SPREAD: bool>(item: u64) -> u64 {
-    let bit = |number: u32| 1 << (item >> (OWN_BITS + 6 * number) & 63);
-    if SPREAD {
+fn pattern<const BLOOM: bool>(item: u64) -> u64 {
+    let bit = |number: u32| 1 << (item >> (PAYLOAD_BITS + 6 * number) & 63);
+    if BLOOM {
         bit(0) | bit(1) | bit(2)
     } else {
         bit(0)
@@ -63,10 +67,10 @@ fn pattern<const SPREAD: bool>(item: u64) -> u64 {
 }
 
 /// Marks items in the words of their stretch, a power of two of them.
-pub(in super::super) fn mark<const SPREAD: bool>(words: &mut [u64], items: &[u64]) {
+pub(in super::super) fn insert<const BLOOM: bool>(words: &mut [u64], items: &[u64]) {
     let last = words.len() - 1;
     for &item in items {
-        words[word_of::<SPREAD>(item) & last] |= pattern::<SPREAD>(item);
+        words[word_of::<BLOOM>(item) & last] |= pattern::<BLOOM>(item);
     }
 }
 
@@ -75,16 +79,16 @@ pub(in super::super) fn mark<const SPREAD: bool>(words: &mut [u64], items: &[u64
 /// # Panics
 ///
 /// When the number of words is no power of two.
-pub(in super::super) fn marked<const SPREAD: bool>(
+pub(in super::super) fn select_members<const BLOOM: bool>(
     words: &[u64],
     items: &[u64],
     out: &mut Vec<u32>,
 ) {
-    marked_at::<SPREAD>(Level::detected(), words, items, out);
+    select_members_at::<BLOOM>(Level::detected(), words, items, out);
 }
 
-/// [`marked`] at a chosen level.
-pub(super) fn marked_at<const SPREAD: bool>(
+/// [`select_members`] at a chosen level.
+pub(super) fn select_members_at<const BLOOM: bool>(
     level: Level,
     words: &[u64],
     items: &[u64],
@@ -97,16 +101,16 @@ pub(super) fn marked_at<const SPREAD: bool>(
     let kept = match level {
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 | Level::Avx512 | Level::Avx512Popcnt => {
-            x86::marked::<SPREAD>(level, words, items, room)
+            x86::select_members::<BLOOM>(level, words, items, room)
         }
-        _ => marked_portably::<SPREAD>(words, items, room),
+        _ => select_members_portably::<BLOOM>(words, items, room),
     };
     out.truncate(before + kept);
 }
 
 /// Writes what is kept to the front of `room`, which is as long as `items`; how many.
 #[inline(always)]
-pub(super) fn marked_portably<const SPREAD: bool>(
+pub(super) fn select_members_portably<const BLOOM: bool>(
     words: &[u64],
     items: &[u64],
     room: &mut [u32],
@@ -114,10 +118,10 @@ pub(super) fn marked_portably<const SPREAD: bool>(
     let last = words.len() - 1;
     let mut kept = 0;
     for &item in items {
-        let word = words[word_of::<SPREAD>(item) & last];
-        let at = |number: u32| word >> (item >> (OWN_BITS + 6 * number) & 63);
-        let found = if SPREAD { at(0) & at(1) & at(2) } else { at(0) };
-        room[kept] = (item & OWN) as u32;
+        let word = words[word_of::<BLOOM>(item) & last];
+        let at = |number: u32| word >> (item >> (PAYLOAD_BITS + 6 * number) & 63);
+        let found = if BLOOM { at(0) & at(1) & at(2) } else { at(0) };
+        room[kept] = (item & PAYLOAD) as u32;
         kept += (found & 1) as usize;
     }
     kept

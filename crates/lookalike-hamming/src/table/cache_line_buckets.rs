@@ -1,34 +1,34 @@
-//! The store of a table with a cache line for each bucket ([`Layout::Lines`](super::super::layout::Layout)).
+//! The store of a table with a cache line for each bucket ([`Layout::CacheLineBuckets`](super::super::layout::Layout)).
 
 use super::super::code::Word;
-use super::super::kernel::{self, Flipped, Line, LineTable, LineVisitor, Split};
-use super::super::layout::{LINE_DATA, line_capacity};
-use super::super::section::{HeldBytes, Section};
+use super::super::kernel::{self, AddressSplit, BucketTable, BucketVisitor, CacheLine, ProbeSet};
+use super::super::layout::{LINE_ENTRY_BYTES, bucket_capacity};
+use super::super::shared_bytes::{SharedBytes, TableSection};
 use super::bucket::{Runs, scan_run};
 use super::{PADDING, append};
 use std::ops::Range;
 
-/// Entries beside a line begin at a multiple of so many bytes: 2^32 of those are room enough.
-const SPILL_UNIT: usize = 16;
+/// The overflow of a bucket begins at a multiple of so many bytes: 2^32 of those are room enough.
+const OVERFLOW_UNIT: usize = 16;
 
 #[derive(Clone, Debug)]
-pub(super) struct Lines {
-    lines: Section<Line>,
+pub(super) struct BucketStore {
+    lines: TableSection<CacheLine>,
     /// Of each bucket with more entries than a line holds, at a multiple of sixteen bytes: how many it
     /// has in all (4 bytes), and those that are not in the line.
-    spilled: Section<u8>,
+    overflow: TableSection<u8>,
     /// Rank of the first entry of each bucket; empty until asked for.
-    ranks: Section<[u8; 4]>,
+    ranks: TableSection<[u8; 4]>,
     /// Bytes of an entry.
     width: usize,
 }
 
-impl Lines {
+impl BucketStore {
     pub(super) fn new(width: usize) -> Self {
         Self {
-            lines: Section::default(),
-            spilled: Section::default(),
-            ranks: Section::default(),
+            lines: TableSection::default(),
+            overflow: TableSection::default(),
+            ranks: TableSection::default(),
             width,
         }
     }
@@ -52,47 +52,51 @@ impl Lines {
     #[inline]
     fn push_one<W: Word>(&mut self, rests: &[W]) {
         let width = self.width;
-        let capacity = line_capacity(width);
+        let capacity = bucket_capacity(width);
         let held = rests.len().min(capacity);
-        let mut line = Line([0; 64]);
+        let mut line = CacheLine([0; 64]);
         for (i, rest) in rests[..held].iter().enumerate() {
             rest.write_wide(width, &mut line.0[i * width..]);
         }
         let tail = if held == rests.len() {
             held as u32
         } else {
-            let spilled = self.spilled.growing();
-            let unit = spilled.len().div_ceil(SPILL_UNIT);
-            spilled.resize(unit * SPILL_UNIT, 0);
-            spilled.extend_from_slice(&(rests.len() as u32).to_le_bytes());
-            append(spilled, &rests[held..], width);
+            let overflow = self.overflow.growing();
+            let unit = overflow.len().div_ceil(OVERFLOW_UNIT);
+            overflow.resize(unit * OVERFLOW_UNIT, 0);
+            overflow.extend_from_slice(&(rests.len() as u32).to_le_bytes());
+            append(overflow, &rests[held..], width);
             (capacity + 1 + unit) as u32
         };
-        line.0[LINE_DATA..].copy_from_slice(&tail.to_le_bytes());
+        line.0[LINE_ENTRY_BYTES..].copy_from_slice(&tail.to_le_bytes());
         self.lines.growing().push(line);
     }
 
     pub(super) fn finish(&mut self) {
-        let spilled = self.spilled.growing();
-        spilled.extend_from_slice(&[0; PADDING]);
-        spilled.shrink_to_fit();
+        let overflow = self.overflow.growing();
+        overflow.extend_from_slice(&[0; PADDING]);
+        overflow.shrink_to_fit();
     }
 
     pub(super) fn sections(&self) -> [&[u8]; 3] {
-        [self.ranks.bytes(), self.lines.bytes(), self.spilled.bytes()]
+        [
+            self.ranks.bytes(),
+            self.lines.bytes(),
+            self.overflow.bytes(),
+        ]
     }
 
-    /// The store that [`Lines::sections`] was written from; `None` when the sizes contradict each other.
-    pub(super) fn held(
+    /// The store that [`BucketStore::sections`] was written from; `None` when the sizes contradict each other.
+    pub(super) fn shared(
         width: usize,
         buckets: usize,
-        bytes: &HeldBytes,
-        [ranks, lines, spilled]: [Range<usize>; 3],
+        bytes: &SharedBytes,
+        [ranks, lines, overflow]: [Range<usize>; 3],
     ) -> Option<Self> {
         let store = Self {
-            ranks: Section::held(bytes, ranks)?,
-            lines: Section::held(bytes, lines)?,
-            spilled: Section::held(bytes, spilled)?,
+            ranks: TableSection::shared(bytes, ranks)?,
+            lines: TableSection::shared(bytes, lines)?,
+            overflow: TableSection::shared(bytes, overflow)?,
             width,
         };
         let ranks = store.ranks.items().len();
@@ -110,23 +114,23 @@ impl Lines {
         self.buckets().map(|bucket| self.count(bucket)).sum()
     }
 
-    /// Where beside the lines the rest of a bucket is, if it has any there.
+    /// Place of the overflow of a bucket, if it has one.
     #[inline]
-    fn spill(&self, line: &Line) -> Option<usize> {
-        let unit = (line.tail() as usize).checked_sub(line_capacity(self.width) + 1)?;
-        Some(unit * SPILL_UNIT)
+    fn overflow_place(&self, line: &CacheLine) -> Option<usize> {
+        let unit = (line.tail() as usize).checked_sub(bucket_capacity(self.width) + 1)?;
+        Some(unit * OVERFLOW_UNIT)
     }
 
-    /// The entries beside the line, and the count of all, of a bucket.
-    fn extent(&self, bucket: usize) -> (&[u8], usize) {
+    /// Overflow entries of a bucket, and the count of all its entries.
+    fn range(&self, bucket: usize) -> (&[u8], usize) {
         let line = &self.lines.items()[bucket];
-        match self.spill(line) {
+        match self.overflow_place(line) {
             None => (&[], line.tail() as usize),
             Some(at) => {
-                let beside = self.spilled.items().get(at..).unwrap_or_default();
-                let (count, entries) = beside.split_at_checked(4).unwrap_or_default();
+                let list = self.overflow.items().get(at..).unwrap_or_default();
+                let (count, entries) = list.split_at_checked(4).unwrap_or_default();
                 // A damaged file may tell of more than there is; whole ones never do.
-                let most = entries.len() / self.width.max(1) + line_capacity(self.width);
+                let most = entries.len() / self.width.max(1) + bucket_capacity(self.width);
                 (entries, (u32::read(count) as usize).min(most))
             }
         }
@@ -134,17 +138,17 @@ impl Lines {
 
     /// How many entries a bucket has.
     pub(super) fn count(&self, bucket: usize) -> usize {
-        self.extent(bucket).1
+        self.range(bucket).1
     }
 
     pub(super) fn bucket(&self, bucket: usize) -> Runs<'_> {
-        let (more, count) = self.extent(bucket);
-        let held = count.min(line_capacity(self.width));
+        let (more, count) = self.range(bucket);
+        let held = count.min(bucket_capacity(self.width));
         let line = &self.lines.items()[bucket].0;
         Runs::of_line(line, held, (more, count - held), self.width)
     }
 
-    /// Rank of the first entry of a bucket; [`Lines::count_ranks`] comes before.
+    /// Rank of the first entry of a bucket; [`BucketStore::count_ranks`] comes before.
     pub(super) fn rank(&self, bucket: usize) -> usize {
         u32::from_le_bytes(self.ranks.items()[bucket]) as usize
     }
@@ -160,7 +164,7 @@ impl Lines {
             before += count;
             (before - count).to_le_bytes()
         });
-        self.ranks = Section::Owned(ranks.collect());
+        self.ranks = TableSection::Owned(ranks.collect());
     }
 
     pub(super) fn prefetch_directory(&self, buckets: impl Iterator<Item = usize>) {
@@ -169,57 +173,57 @@ impl Lines {
     }
 
     pub(super) fn locate(&self, buckets: impl Iterator<Item = usize>) {
-        let (lines, spilled) = (self.lines.items(), self.spilled.items());
+        let (lines, overflow) = (self.lines.items(), self.overflow.items());
         for at in buckets {
-            if let Some(at) = self.spill(&lines[at]) {
-                kernel::prefetch_beside(spilled, at);
+            if let Some(at) = self.overflow_place(&lines[at]) {
+                kernel::prefetch_overflow(overflow, at);
             }
         }
     }
 
     pub(super) fn probe<W: Word>(
         &self,
-        probes: Flipped<'_>,
+        probes: ProbeSet<'_>,
         needle: W,
         hit: &mut dyn FnMut(u32, W),
     ) -> u64 {
-        let shape = (self.width, line_capacity(self.width) as u32);
-        let mut visitor = Spilled {
+        let shape = (self.width, bucket_capacity(self.width) as u32);
+        let mut visitor = OverflowVisitor {
             lines: self,
             needle,
             hit,
         };
-        W::probe_lines(self.lines.items(), shape, probes, needle, &mut visitor)
+        W::probe_buckets(self.lines.items(), shape, probes, needle, &mut visitor)
     }
 
-    pub(super) fn view<W>(&self, split: Split<W>) -> LineTable<'_, W> {
-        LineTable {
+    pub(super) fn view<W>(&self, split: AddressSplit<W>) -> BucketTable<'_, W> {
+        BucketTable {
             split,
             lines: self.lines.items(),
-            spilled: self.spilled.items(),
+            overflow: self.overflow.items(),
             width: self.width,
-            capacity: line_capacity(self.width) as u32,
-            unit: SPILL_UNIT,
+            capacity: bucket_capacity(self.width) as u32,
+            unit: OVERFLOW_UNIT,
         }
     }
 }
 
-/// Looks at what a line does not hold.
-struct Spilled<'a, W> {
-    lines: &'a Lines,
+/// Compares the overflow of buckets too.
+struct OverflowVisitor<'a, W> {
+    lines: &'a BucketStore,
     needle: W,
     hit: &'a mut dyn FnMut(u32, W),
 }
 
-impl<W: Word> LineVisitor<W> for Spilled<'_, W> {
+impl<W: Word> BucketVisitor<W> for OverflowVisitor<'_, W> {
     fn hit(&mut self, bucket: u32, entry: W) {
         (self.hit)(bucket, entry);
     }
 
     fn overflow(&mut self, bucket: u32, radius: u32) -> u64 {
         let width = self.lines.width;
-        let (entries, count) = self.lines.extent(bucket as usize);
-        let more = count.saturating_sub(line_capacity(width));
+        let (entries, count) = self.lines.range(bucket as usize);
+        let more = count.saturating_sub(bucket_capacity(width));
         let visit = &mut |_, rest| (self.hit)(bucket, rest);
         scan_run((entries, more), width, self.needle, radius, 0, visit);
         more as u64

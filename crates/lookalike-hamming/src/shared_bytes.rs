@@ -1,4 +1,4 @@
-//! A run of fixed-size items of a table: owned, or part of a file that somebody else holds in
+//! A run of fixed-size items of a table: owned, or part of a file that somebody else keeps in
 //! memory. Both are read alike, so a mapped index and one just built share all code.
 
 use bytemuck::Pod;
@@ -6,44 +6,44 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The bytes of a whole file, mapped or read; they must not change while they are held.
-pub type HeldBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+/// The bytes of a whole file, mapped or read; they must not change while they are shared.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// An empty buffer with room for the bytes of a file that is to be held: for many, the system is asked for huge pages before
+/// An empty buffer with room for the bytes of a file that is to be shared: for many, the system is asked for huge pages before
 /// the first byte is there. Random probes of an index that was read into such a buffer take about half the time.
-pub fn room_to_hold(bytes: usize) -> Vec<u8> {
+pub fn huge_page_buffer(bytes: usize) -> Vec<u8> {
     let mut room = Vec::with_capacity(bytes);
     super::kernel::ask_huge_pages(&mut room);
     room
 }
 
-/// Holds the bytes of a whole file that was read into memory, for random probes: what lies in small pages is moved to huge
+/// Shares the bytes of a whole file that was read into memory, for random probes: what lies in small pages is moved to huge
 /// ones as far as the system has them.
-pub fn hold(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> HeldBytes {
+pub fn share(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> SharedBytes {
     super::kernel::gather_huge_pages(bytes.as_ref());
     Arc::new(bytes)
 }
 
 /// Items of a table.
 #[derive(Clone)]
-pub(super) enum Section<T> {
+pub(super) enum TableSection<T> {
     Owned(Vec<T>),
-    Held {
-        bytes: HeldBytes,
+    Shared {
+        bytes: SharedBytes,
         range: Range<usize>,
     },
 }
 
-impl<T: Pod> Section<T> {
+impl<T: Pod> TableSection<T> {
     /// The items that a range of bytes holds; copied when they are not aligned for `T`. `None`
     /// when the range is not inside or not a whole number of items.
-    pub(super) fn held(bytes: &HeldBytes, range: Range<usize>) -> Option<Self> {
+    pub(super) fn shared(bytes: &SharedBytes, range: Range<usize>) -> Option<Self> {
         let part = (**bytes).as_ref().get(range.clone())?;
         if !part.len().is_multiple_of(size_of::<T>()) {
             return None;
         }
         Some(match bytemuck::try_cast_slice::<u8, T>(part) {
-            Ok(_) => Self::Held {
+            Ok(_) => Self::Shared {
                 bytes: Arc::clone(bytes),
                 range,
             },
@@ -59,7 +59,9 @@ impl<T: Pod> Section<T> {
     pub(super) fn items(&self) -> &[T] {
         match self {
             Self::Owned(items) => items,
-            Self::Held { bytes, range } => bytemuck::cast_slice(&(**bytes).as_ref()[range.clone()]),
+            Self::Shared { bytes, range } => {
+                bytemuck::cast_slice(&(**bytes).as_ref()[range.clone()])
+            }
         }
     }
 
@@ -72,28 +74,28 @@ impl<T: Pod> Section<T> {
     ///
     /// # Panics
     ///
-    /// When they are held by somebody else: such a table is complete.
+    /// When they are part of a file: such a table is complete.
     pub(super) fn growing(&mut self) -> &mut Vec<T> {
         match self {
             Self::Owned(items) => items,
-            Self::Held { .. } => panic!("a table of a file never grows"),
+            Self::Shared { .. } => panic!("a table of a file never grows"),
         }
     }
 }
 
-impl<T> Default for Section<T> {
+impl<T> Default for TableSection<T> {
     fn default() -> Self {
         Self::Owned(Vec::new())
     }
 }
 
-impl<T: Pod> fmt::Debug for Section<T> {
+impl<T: Pod> fmt::Debug for TableSection<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = match self {
+        let origin = match self {
             Self::Owned(_) => "owned",
-            Self::Held { .. } => "held",
+            Self::Shared { .. } => "shared",
         };
-        write!(f, "{kept}[{}]", self.items().len())
+        write!(f, "{origin}[{}]", self.items().len())
     }
 }
 
@@ -103,14 +105,15 @@ mod tests {
 
     #[test]
     fn parts_of_a_file_are_read_in_place_or_copied() {
-        let bytes = hold((0..=255_u8).collect::<Vec<u8>>());
+        let bytes = share((0..=255_u8).collect::<Vec<u8>>());
         for start in 0..8 {
-            let section = Section::<[u8; 4]>::held(&bytes, start..start + 12).expect("inside");
+            let section =
+                TableSection::<[u8; 4]>::shared(&bytes, start..start + 12).expect("inside");
             assert_eq!(section.items()[1][0] as usize, start + 4);
-            let wide = Section::<u64>::held(&bytes, start..start + 16).expect("inside");
+            let wide = TableSection::<u64>::shared(&bytes, start..start + 16).expect("inside");
             assert_eq!(wide.bytes(), &(*bytes).as_ref()[start..start + 16]);
         }
-        assert!(Section::<u32>::held(&bytes, 0..7).is_none());
-        assert!(Section::<u8>::held(&bytes, 250..257).is_none());
+        assert!(TableSection::<u32>::shared(&bytes, 0..7).is_none());
+        assert!(TableSection::<u8>::shared(&bytes, 250..257).is_none());
     }
 }
