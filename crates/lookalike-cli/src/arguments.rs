@@ -446,7 +446,7 @@ pub(crate) struct SchemeArguments {
     )]
     stem: Stemming,
 
-    /// Weight yu: nouns weigh more, by part-of-speech tags of English and Chinese (tagged), or not (none)
+    /// Weight tf-length-noun: nouns weigh more, by part-of-speech tags of English and Chinese (tagged), or not (none)
     #[arg(
         long,
         value_name = "HOW",
@@ -547,9 +547,9 @@ impl SchemeArguments {
                 ));
             }
         };
-        if weight == Weight::Yu && self.shingle != Shingle::words(1).unwrap_or_default() {
+        if weight == Weight::TfLengthNoun && self.shingle != Shingle::words(1).unwrap_or_default() {
             return Err(Failure::Usage(format!(
-                "the weight yu is one of single words, not of {}: add --shingle words:1",
+                "the weight tf-length-noun is one of single words, not of {}: add --shingle words:1",
                 self.shingle
             )));
         }
@@ -617,9 +617,10 @@ impl SchemeArguments {
                 self.shingle
             )));
         }
-        if self.nouns != Nouns::NONE && weight != Weight::Yu {
+        if self.nouns != Nouns::NONE && weight != Weight::TfLengthNoun {
             return Err(Failure::Usage(
-                "--nouns belongs to --weight yu: other weights know no nouns".to_owned(),
+                "--nouns belongs to --weight tf-length-noun: other weights know no nouns"
+                    .to_owned(),
             ));
         }
         Ok(())
@@ -723,7 +724,7 @@ pub(crate) struct MethodArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Method")]
     pub(crate) size: Option<u8>,
 
-    /// simhash: how features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or yu
+    /// simhash: how features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or tf-length-noun
     #[arg(
         long,
         value_name = "WEIGHT",

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     import: bool,
 
-    /// How features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or yu
+    /// How features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or tf-length-noun
     #[arg(
         long,
         value_name = "WEIGHT",

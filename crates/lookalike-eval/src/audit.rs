@@ -171,7 +171,7 @@ impl RecallAudit {
         let (mut by_feature, mut by_key) = (HashMap::new(), HashMap::new());
         let mut seen = Vec::new();
         for (at, document) in sample.iter().enumerate() {
-            let features = extractor.read_with(&document.text, &document.fields);
+            let features = extractor.extract_with(&document.text, &document.fields);
             let document = AuditedDocument::new(document, &features, &sketcher, rule);
             for &feature in features.set {
                 by_feature
@@ -205,7 +205,9 @@ impl RecallAudit {
     /// documents of the sample that share one, or all of them for fingerprints.
     pub fn add(&mut self, document: &EvaluatedDocument) {
         self.documents += 1;
-        let features = self.extractor.read_with(&document.text, &document.fields);
+        let features = self
+            .extractor
+            .extract_with(&document.text, &document.fields);
         let own = AuditedDocument::new(document, &features, &self.sketcher, self.rule);
         count(&self.by_feature, features.set, &mut self.shared);
         count(&self.by_key, &own.keys, &mut self.common_keys);

@@ -33,7 +33,7 @@ pub fn scored_pairs(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredP
         Some(SketchValue::Set(_)) => join::sets(sketches, least),
         Some(SketchValue::Hashes(_)) => join::hashes(sketches, least),
         Some(SketchValue::Bits(..)) => fingerprints(sketches, least),
-        Some(SketchValue::Places(_)) => signatures(sketches, least),
+        Some(SketchValue::Signature(_)) => signatures(sketches, least),
     };
     pairs.sort_unstable_by_key(|pair| (pair.a, pair.b));
     pairs
@@ -73,7 +73,7 @@ fn fingerprints(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredPair>
 
 fn signatures(sketches: &[Option<SketchValue>], least: f64) -> Vec<ScoredPair> {
     let places_of = |(at, sketch): (usize, &Option<SketchValue>)| match sketch {
-        Some(SketchValue::Places(places)) => Some((at as u32, places.to_vec())),
+        Some(SketchValue::Signature(places)) => Some((at as u32, places.to_vec())),
         _ => None,
     };
     let all: Vec<(u32, Vec<u32>)> = sketches.iter().enumerate().filter_map(places_of).collect();

@@ -224,12 +224,12 @@ impl<'a> DocumentTokens<'a> {
     ) {
         for (tokens, document) in self.hashes.iter().zip(self.collection.documents()) {
             if !scheme.fields.is_none() {
-                visit(&extractor.read_with(&document.text, &document.fields));
+                visit(&extractor.extract_with(&document.text, &document.fields));
                 continue;
             }
-            match extractor.read_tokens(tokens) {
+            match extractor.extract_tokens(tokens) {
                 Some(features) => visit(&features),
-                None => visit(&extractor.read(&document.text)),
+                None => visit(&extractor.extract(&document.text)),
             }
         }
     }
@@ -307,10 +307,10 @@ fn mean_bytes(sketches: &[Option<SketchValue>], sketch: Sketch) -> f64 {
     let bytes = |value: &SketchValue| match (value, sketch) {
         (SketchValue::Set(set), _) => 8.0 * set.len() as f64,
         (SketchValue::Bits(_, bits), _) => f64::from(*bits) / 8.0,
-        (SketchValue::Places(places), Sketch::BBit { bits, .. }) => {
+        (SketchValue::Signature(places), Sketch::BBit { bits, .. }) => {
             places.len() as f64 * f64::from(bits) / 8.0
         }
-        (SketchValue::Places(places), _) => 4.0 * places.len() as f64,
+        (SketchValue::Signature(places), _) => 4.0 * places.len() as f64,
         (SketchValue::Hashes(hashes), _) => 8.0 * hashes.len() as f64,
     };
     let (count, sum) = sketches

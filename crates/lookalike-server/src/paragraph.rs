@@ -43,7 +43,7 @@ impl ParagraphHasher {
     pub(crate) fn of(&mut self, text: &str) -> Result<Vec<HashedParagraph>, ProblemDetails> {
         let mut found = Vec::new();
         for paragraph in split(text) {
-            let words = self.words.read(paragraph).in_order;
+            let words = self.words.extract(paragraph).in_order;
             if words.is_empty() {
                 continue;
             }

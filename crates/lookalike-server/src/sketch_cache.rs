@@ -140,7 +140,7 @@ impl SketchCache {
         }
         let (sketcher, buffer) = self.sketcher(scheme, content.len())?;
         let text = sketcher.text(content, buffer).unwrap_or_default();
-        Ok(Simhash::of(&sketcher.features.read(text)))
+        Ok(Simhash::of(&sketcher.features.extract(text)))
     }
 
     /// The parts of a document that a collection keeps, but for what is no part of its content.
@@ -158,7 +158,7 @@ impl SketchCache {
         let keep = settings.keep;
         let (sketcher, buffer) = self.sketcher(&settings.scheme, content.len())?;
         let text = sketcher.text(content, buffer).unwrap_or_default();
-        let features = sketcher.features.read(text);
+        let features = sketcher.features.extract(text);
         let mut document = StoredDocument {
             fingerprint: Simhash::of(&features),
             ..StoredDocument::default()
@@ -191,7 +191,7 @@ impl SketchCache {
         }
         let (sketcher, buffer) = self.sketcher(&settings.scheme, content.len())?;
         let text = sketcher.text(content, buffer).unwrap_or_default();
-        let features = sketcher.features.read(text);
+        let features = sketcher.features.extract(text);
         let keep = settings.keep;
         let signature = keep
             .signatures
@@ -211,7 +211,7 @@ impl SketchCache {
         text: &str,
     ) -> Result<&[u64], ProblemDetails> {
         let (sketcher, _) = self.sketcher(scheme, text.len())?;
-        Ok(sketcher.features.read(text).set)
+        Ok(sketcher.features.extract(text).set)
     }
 
     /// The paragraphs of a content, in order.

@@ -74,7 +74,7 @@ pub struct FeatureExtractor {
     weights: Vec<(u64, i32)>,
 }
 
-/// All that a sketch can be made of: what [`FeatureExtractor::read`] makes of one text.
+/// All that a sketch can be made of: what [`FeatureExtractor::extract`] makes of one text.
 #[derive(Debug, Clone, Copy)]
 pub struct Features<'a> {
     /// In text order, as often as they occur.
@@ -151,19 +151,19 @@ impl FeatureExtractor {
     }
 
     /// The features of `text` in order, as a set, and weighted as the scheme says.
-    pub fn read(&mut self, text: &str) -> Features<'_> {
+    pub fn extract(&mut self, text: &str) -> Features<'_> {
         self.features(text);
         self.weights.clear();
-        if self.weight == Weight::Yu {
-            self.yu_weights(text);
+        if self.weight == Weight::TfLengthNoun {
+            self.weigh_by_length_and_noun(text);
         }
         self.gather()
     }
 
     /// The same of a text whose words' hashes are known: what an extractor for `words:1` with the
     /// same hash makes of it. `None` where words are not enough: character shingles, Y1's weights.
-    pub fn read_tokens(&mut self, tokens: &[u64]) -> Option<Features<'_>> {
-        if self.weight == Weight::Yu {
+    pub fn extract_tokens(&mut self, tokens: &[u64]) -> Option<Features<'_>> {
+        if self.weight == Weight::TfLengthNoun {
             return None;
         }
         self.features.clear();
@@ -192,7 +192,7 @@ impl FeatureExtractor {
     fn gather(&mut self) -> Features<'_> {
         self.set.clear();
         self.set.extend_from_slice(&self.features);
-        if !matches!(self.weight, Weight::Set | Weight::Tf | Weight::Yu) {
+        if !matches!(self.weight, Weight::Set | Weight::Tf | Weight::TfLengthNoun) {
             self.set.sort_unstable();
             let terms = self.terms.as_deref();
             weight::weigh(self.weight, terms, &self.set, &mut self.weights);

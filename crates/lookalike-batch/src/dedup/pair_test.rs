@@ -102,7 +102,7 @@ pub struct TestOutcome {
 impl TestOutcome {
     pub(crate) fn new(test: &PairTest, job: &Scheme, [a, b]: [(&str, &DocumentFields); 2]) -> Self {
         let set = |(text, fields): (&str, &DocumentFields)| {
-            test.extractor(job).read_with(text, fields).set.to_vec()
+            test.extractor(job).extract_with(text, fields).set.to_vec()
         };
         let value = test.value(&set(a), &set(b));
         Self {

@@ -542,11 +542,11 @@ impl Tools<'_> {
         self.words.push(0);
         let features = match (method, placed.fields) {
             (Method::Copies, _) => Features::of_set(&[]),
-            (_, Some(fields)) => self.extractor.read_with(text, fields),
+            (_, Some(fields)) => self.extractor.extract_with(text, fields),
             _ if self.sketches.needs_set_only() => {
                 Features::of_set(self.extractor.feature_set(text))
             }
-            _ => self.extractor.read(text),
+            _ => self.extractor.extract(text),
         };
         self.words.extend_from_slice(features.set);
         let size = features.set.len();
@@ -586,7 +586,7 @@ impl Tools<'_> {
     fn add_test_sets(&mut self, placed: Placed<'_>, class: u32) -> Vec<(u32, u32)> {
         let add = |(extractor, words): &mut (FeatureExtractor, Vec<u64>)| {
             let set = match placed.fields {
-                Some(fields) => extractor.read_with(placed.text, fields).set,
+                Some(fields) => extractor.extract_with(placed.text, fields).set,
                 None => extractor.feature_set(placed.text),
             };
             let (word, size) = (words.len() as u32, set.len() as u32);
@@ -613,7 +613,7 @@ impl Tools<'_> {
             });
         }
         let set = match placed.fields {
-            Some(fields) => self.extractor.read_with(visible.own(), fields).set,
+            Some(fields) => self.extractor.extract_with(visible.own(), fields).set,
             None => self.extractor.feature_set(visible.own()),
         };
         let word = self.page_words.len() as u32;

@@ -88,7 +88,8 @@ pub(super) fn places(
             ..settings.scheme
         },
     };
-    let Some((SketchValue::Places(a), SketchValue::Places(b))) = sketches(a, b, &scheme, settings)?
+    let Some((SketchValue::Signature(a), SketchValue::Signature(b))) =
+        sketches(a, b, &scheme, settings)?
     else {
         return Ok(None);
     };

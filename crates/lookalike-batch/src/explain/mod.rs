@@ -155,8 +155,8 @@ pub fn explain(
         other.spelling_with(b.text, b.fields),
     ];
     let (own, other) = (
-        own.read_with(a.text, a.fields),
-        other.read_with(b.text, b.fields),
+        own.extract_with(a.text, a.fields),
+        other.extract_with(b.text, b.fields),
     );
     let similarity = resemblance(own.set, other.set);
     let looks = !scheme.fields.is_none();
@@ -258,7 +258,7 @@ fn compare_pages(
 ) -> (f64, bool) {
     let mut set = |document: &Document<'_>, text: &[u64]| match document.visible {
         Some(visible) if visible.page.is_some() => extractor
-            .read_with(visible.own(), document.fields)
+            .extract_with(visible.own(), document.fields)
             .set
             .to_vec(),
         _ => text.to_vec(),

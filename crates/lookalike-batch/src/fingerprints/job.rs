@@ -115,7 +115,8 @@ impl Worker for Printer<'_> {
         }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
-                let fingerprint = Simhash::of(&extractor.read_with(&record.text, &record.fields));
+                let fingerprint =
+                    Simhash::of(&extractor.extract_with(&record.text, &record.fields));
                 made.documents += 1;
                 made.without_features += u64::from(fingerprint.is_none());
                 made.text_bytes += record.text.len() as u64;

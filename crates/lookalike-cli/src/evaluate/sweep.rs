@@ -177,7 +177,7 @@ impl Arguments {
             _ => &self.weights,
         };
         let fits = |shingle: Shingle, weight: Weight| {
-            weight != Weight::Yu || Some(shingle) == Shingle::words(1)
+            weight != Weight::TfLengthNoun || Some(shingle) == Shingle::words(1)
         };
         let mut all = Vec::new();
         for &sketch in &self.sketches {

@@ -126,7 +126,7 @@ fn choices_without_effect_are_refused() {
             &["--stem", "en", "--shingle", "chars:5"][..],
             &["--stem", "words:N"][..],
         ),
-        (&["--nouns", "tagged"], &["--weight yu"]),
+        (&["--nouns", "tagged"], &["--weight tf-length-noun"]),
         (&["--stop", "ja"], &["list of stop words", "en, es"]),
         (&["--stem", "en,de"], &["stemmer", "one of ar"]),
         (&["--segment", "jieba"], &["segmentation", "languages"]),
@@ -143,9 +143,13 @@ fn nouns_change_fingerprints_of_y1() {
     let input = folder.records("in.jsonl", &[("1", text)]);
     let fingerprint = |flags: &[&str]| {
         let mut command = lookalike("fingerprint");
-        command
-            .arg(&input)
-            .args(["--weight", "yu", "--shingle", "words:1", "--quiet"]);
+        command.arg(&input).args([
+            "--weight",
+            "tf-length-noun",
+            "--shingle",
+            "words:1",
+            "--quiet",
+        ]);
         command.args(flags).succeed().lines()[0]["fingerprint"].clone()
     };
     assert_ne!(fingerprint(&[]), fingerprint(&["--nouns", "tagged"]));

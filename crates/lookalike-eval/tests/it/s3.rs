@@ -44,7 +44,7 @@ fn the_published_scores_to_the_last_digit() {
     for row in &documents {
         let words = row["text"].as_str().unwrap().split(' ');
         let tokens: Vec<u64> = words.map(|word| xxh3_64(word.as_bytes(), 0)).collect();
-        let set = extractor.read_tokens(&tokens).unwrap().set.to_vec();
+        let set = extractor.extract_tokens(&tokens).unwrap().set.to_vec();
         sets.insert(row["id"].as_str().unwrap(), set);
     }
     assert_eq!(pairs.len(), 184);

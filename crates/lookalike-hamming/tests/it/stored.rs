@@ -312,9 +312,10 @@ fn files_of_another_kind_width_or_version_are_refused() {
     assert!(refused(&[]).contains("cut off at byte 0"));
     let mut newer = bytes;
     newer[4] = 3;
-    assert!(refused(&newer).contains(
-        "version 3 of the index format is not known; this program reads version 1"
-    ));
+    assert!(
+        refused(&newer)
+            .contains("version 3 of the index format is not known; this program reads version 1")
+    );
 }
 
 #[test]

@@ -88,7 +88,7 @@ async fn a_text_that_was_crafted_to_collide_is_near_and_fails_its_verification()
         sketch: Sketch::Simhash,
         ..Scheme::default()
     });
-    let mut code = |text: &str| Simhash::of(&features.read(text)).unwrap();
+    let mut code = |text: &str| Simhash::of(&features.extract(text)).unwrap();
     let victim = "the ferry left the harbour";
     let wanted = code(victim);
     let crafted = (0..)

@@ -66,12 +66,12 @@ impl Origin {
 
 impl FeatureExtractor {
     /// The features of a text and of the fields that the scheme looks at, with weights for all of
-    /// them. Without such fields the same as [`FeatureExtractor::read`].
-    pub fn read_with(&mut self, text: &str, fields: &DocumentFields) -> Features<'_> {
+    /// them. Without such fields the same as [`FeatureExtractor::extract`].
+    pub fn extract_with(&mut self, text: &str, fields: &DocumentFields) -> Features<'_> {
         if self.fields.is_none() {
-            return self.read(text);
+            return self.extract(text);
         }
-        self.read(text);
+        self.extract(text);
         let mut weights = self.weights_in_256ths();
         let mut extra = std::mem::take(&mut self.features);
         self.each_field(fields, |feature, weight, _, _| {
@@ -105,7 +105,7 @@ impl FeatureExtractor {
                 .map(|&feature| (feature, UNIT))
                 .collect(),
             // In 1024ths of the largest.
-            Weight::Yu => {
+            Weight::TfLengthNoun => {
                 let scaled = |&(feature, weight): &(u64, i32)| (feature, (weight / 4).max(1));
                 self.weights.iter().map(scaled).collect()
             }
@@ -113,7 +113,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// Names of the features that [`FeatureExtractor::read_with`] appends to those of the text, in
+    /// Names of the features that [`FeatureExtractor::extract_with`] appends to those of the text, in
     /// its order.
     pub(super) fn field_names(&mut self, fields: &DocumentFields) -> Vec<String> {
         let mut names = Vec::new();

@@ -116,7 +116,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// What the features of [`FeatureExtractor::read_with`] were made of.
+    /// What the features of [`FeatureExtractor::extract_with`] were made of.
     pub fn spelling_with(&mut self, text: &str, fields: &DocumentFields) -> Spelling {
         let of_text = self.features(text).len();
         Spelling {

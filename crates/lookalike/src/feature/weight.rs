@@ -22,7 +22,7 @@ pub(super) fn weigh(
         let (feature, often) = (equal[0], equal.len().min(MOST));
         let log_tf = || 256 + log2_256(often as u64) as usize;
         let value = match weight {
-            Weight::Set | Weight::Yu => 1,
+            Weight::Set | Weight::TfLengthNoun => 1,
             Weight::Tf => often,
             Weight::LogTf => log_tf(),
             Weight::Idf => idf(feature),
@@ -35,7 +35,7 @@ pub(super) fn weigh(
 
 /// A word of a text as Y1 sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct YuWord {
+pub(super) struct ScoredWord {
     hash: u64,
     /// Whether it has four characters or more.
     long: bool,
@@ -47,10 +47,10 @@ pub(super) struct YuWord {
 /// has nouns told from other words. The source leaves open how lambda depends on the document's
 /// length; here it is 1 + floor(log2(1 + words / 64)), so that it keeps pace with the frequencies of
 /// longer texts.
-pub(super) fn yu(words: &mut [YuWord], out: &mut Vec<(u64, i32)>) {
+pub(super) fn length_noun_weights(words: &mut [ScoredWord], out: &mut Vec<(u64, i32)>) {
     words.sort_unstable();
     let lambda = 1 + u64::from((1 + words.len() as u64 / 64).ilog2());
-    let scores = |words: &[YuWord]| {
+    let scores = |words: &[ScoredWord]| {
         let nouns = words.iter().filter(|word| word.noun).count();
         let pos = 2 * nouns >= words.len();
         words.len() as u64 + lambda * (u64::from(words[0].long) + u64::from(pos))
@@ -85,7 +85,7 @@ impl Words {
 
 impl FeatureExtractor {
     /// Y1's weights of the words of `text`.
-    pub(super) fn yu_weights(&mut self, text: &str) {
+    pub(super) fn weigh_by_length_and_noun(&mut self, text: &str) {
         let Self {
             segmenter,
             hash,
@@ -104,13 +104,13 @@ impl FeatureExtractor {
         let nouns = nouns_among(*nouns, &segmenter.seen(text), &words);
         let weighed = words.iter().zip(nouns).filter_map(|(word, noun)| {
             let word = segmenter.filtered(word)?;
-            Some(YuWord {
+            Some(ScoredWord {
                 hash: hash.of(word.as_bytes(), *seed),
                 long: word.chars().nth(3).is_some(),
                 noun,
             })
         });
-        yu(&mut weighed.collect::<Vec<_>>(), weights);
+        length_noun_weights(&mut weighed.collect::<Vec<_>>(), weights);
     }
 }
 
@@ -135,12 +135,12 @@ mod tests {
     fn y1_by_hand() {
         // "data" three times, "of" five times, "the" once: 9 words, so lambda is 1. Scores:
         // data 3 + 1 = 4, of 5 + 0 = 5, the 1 + 0 = 1; the largest is 5.
-        let word = |hash, long, noun| YuWord { hash, long, noun };
+        let word = |hash, long, noun| ScoredWord { hash, long, noun };
         let mut words = vec![word(1, true, false); 3];
         words.extend([word(2, false, false); 5]);
         words.push(word(3, false, false));
         let mut out = Vec::new();
-        yu(&mut words, &mut out);
+        length_noun_weights(&mut words, &mut out);
         assert_eq!(out, [(1, 819), (2, 1024), (3, 205)]); // 4/5, 1 and 1/5 of 1024
     }
 
@@ -148,13 +148,13 @@ mod tests {
     fn y1_by_hand_with_nouns() {
         // As above, "data" a noun twice of three times, "of" never, "the" by mistake: scores are
         // 3 + 1 + 1 = 5, 5 and 1 + 1 = 2.
-        let word = |hash, long, noun| YuWord { hash, long, noun };
+        let word = |hash, long, noun| ScoredWord { hash, long, noun };
         let mut words = vec![word(1, true, true); 2];
         words.push(word(1, true, false));
         words.extend([word(2, false, false); 5]);
         words.push(word(3, false, true));
         let mut out = Vec::new();
-        yu(&mut words, &mut out);
+        length_noun_weights(&mut words, &mut out);
         assert_eq!(out, [(1, 1024), (2, 1024), (3, 410)]); // 1, 1 and 2/5 of 1024
     }
 }

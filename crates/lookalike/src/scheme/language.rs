@@ -94,7 +94,7 @@ pub struct StopWords(Of);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stemming(Of);
 
-/// Whether nouns weigh more with [`Weight::Yu`](super::Weight::Yu): Y1's Pos, by part-of-speech tags
+/// Whether nouns weigh more with [`Weight::TfLengthNoun`](super::Weight::TfLengthNoun): Y1's Pos, by part-of-speech tags
 /// of English and Chinese. Off by default: Pos is 0 then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Nouns(bool);

@@ -140,7 +140,7 @@ impl FromStr for Segmentation {
 
 word_option! {
     /// How much a feature counts in a simhash (M2, Y1); the formulas stand in `crate::feature`.
-    Weight, "weight", "set, tf, log-tf, idf, tf-idf, log-tf-idf or yu",
+    Weight, "weight", "set, tf, log-tf, idf, tf-idf, log-tf-idf or tf-length-noun",
     /// Each distinct feature once.
     #[default]
     Set = "set",
@@ -155,7 +155,7 @@ word_option! {
     /// The product of `log-tf` and `idf`.
     LogTfIdf = "log-tf-idf",
     /// Y1's score of a word, for `words:1`.
-    Yu = "yu",
+    TfLengthNoun = "tf-length-noun",
 }
 
 impl Weight {

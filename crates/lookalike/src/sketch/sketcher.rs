@@ -61,7 +61,7 @@ pub enum SketchValue {
     /// A simhash, and its number of bits.
     Bits(WideFingerprint, u32),
     /// Places that agree or not: minima, low bits of minima.
-    Places(Box<[u32]>),
+    Signature(Box<[u32]>),
     /// Hashes of parts, of which each agrees or not; a part may be empty.
     Hashes(Box<[Option<u64>]>),
 }
@@ -115,12 +115,16 @@ impl Sketcher {
         let value = match &self.kind {
             Kind::None => SketchValue::Set(set.into()),
             Kind::Simhash(bits) => SketchValue::Bits(Simhash::wide(features, *bits)?, *bits),
-            Kind::MinHash(minhash) => SketchValue::Places(minhash.signature(set)?.values().into()),
-            Kind::OnePermutation(one) => SketchValue::Places(one.signature(set)?.values().into()),
+            Kind::MinHash(minhash) => {
+                SketchValue::Signature(minhash.signature(set)?.values().into())
+            }
+            Kind::OnePermutation(one) => {
+                SketchValue::Signature(one.signature(set)?.values().into())
+            }
             Kind::BBit(minhash, bits) => {
                 let mask = (1 << bits) - 1;
                 let minima = minhash.signature(set)?;
-                SketchValue::Places(minima.values().iter().map(|value| value & mask).collect())
+                SketchValue::Signature(minima.values().iter().map(|value| value & mask).collect())
             }
             Kind::SuperShingle(minhash, groups, rows) => {
                 let shingles = minhash
@@ -143,7 +147,7 @@ impl SketchValue {
         match self {
             Self::Set(features) => !features.is_empty(),
             Self::Hashes(hashes) => hashes.iter().any(Option::is_some),
-            Self::Bits(..) | Self::Places(_) => true,
+            Self::Bits(..) | Self::Signature(_) => true,
         }
     }
 
@@ -155,7 +159,7 @@ impl SketchValue {
         match (self, other) {
             (Self::Set(a), Self::Set(b)) => crate::resemblance::resemblance(a, b),
             (Self::Bits(a, bits), Self::Bits(b, _)) => f64::from(bits - a.distance(*b)),
-            (Self::Places(a), Self::Places(b)) => {
+            (Self::Signature(a), Self::Signature(b)) => {
                 let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
                 equal as f64 / a.len().max(b.len()).max(1) as f64
             }
@@ -175,7 +179,7 @@ impl SketchValue {
         match self {
             Self::Set(features) => features.to_vec(),
             Self::Bits(..) => Vec::new(),
-            Self::Places(places) => match banding {
+            Self::Signature(places) => match banding {
                 Some(banding) => banding.keys(places).collect(),
                 None => {
                     let bytes: Vec<u8> = places.iter().flat_map(|p| p.to_le_bytes()).collect();

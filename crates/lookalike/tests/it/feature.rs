@@ -98,12 +98,12 @@ proptest! {
         let expected = defined(&scheme, &text);
         prop_assert_eq!(extractor.features(&text), &expected);
         prop_assert_eq!(extractor.feature_set(&text), set(expected.clone()));
-        let read = extractor.read(&text);
+        let read = extractor.extract(&text);
         prop_assert_eq!(read.in_order, &expected);
         prop_assert_eq!(read.set, set(expected.clone()));
         let words = Scheme { shingle: "words:1".parse().unwrap(), ..scheme };
         let tokens = FeatureExtractor::new(&words).features(&text).to_vec();
-        if let Some(read) = extractor.read_tokens(&tokens) {
+        if let Some(read) = extractor.extract_tokens(&tokens) {
             prop_assert_eq!(read.in_order, &expected);
         }
     }
@@ -241,10 +241,10 @@ fn the_cosine_by_hand() {
         FeatureExtractor::new(&scheme),
     );
     // (2, 1, 0) and (1, 0, 2): 2 / 5.
-    let (x, y) = (a.read("x x y"), b.read("z x z"));
+    let (x, y) = (a.extract("x x y"), b.extract("z x z"));
     assert!((x.cosine(&y) - 0.4).abs() < 1e-12);
     assert!((x.cosine(&x) - 1.0).abs() < 1e-12);
-    assert_eq!(x.cosine(&b.read("")), 0.0);
+    assert_eq!(x.cosine(&b.extract("")), 0.0);
 }
 
 /// The list once more, as `docs/explanation/algorithms.md` prints it.
@@ -333,7 +333,10 @@ fn phrases_are_learned_from_a_collection() {
         ..Scheme::default()
     };
     let tokens = FeatureExtractor::new(&words).features(text).to_vec();
-    assert_eq!(extractor.read_tokens(&tokens).unwrap().in_order, features);
+    assert_eq!(
+        extractor.extract_tokens(&tokens).unwrap().in_order,
+        features
+    );
     // A table of other features is refused.
     let other = std::sync::Arc::new(lookalike::TermsBuilder::new(&words).finish());
     assert!(FeatureExtractor::with_terms(&named, &other).is_err());
@@ -391,7 +394,7 @@ fn fields_weigh_what_they_should() {
         (avalanche(word("http://a/") ^ golden.wrapping_mul(3)), 512),
     ];
     expected.sort_unstable();
-    let features = extractor.read_with("harbour", &fields);
+    let features = extractor.extract_with("harbour", &fields);
     assert_eq!(features.weights, expected);
     let set: Vec<u64> = expected.iter().map(|entry| entry.0).collect();
     assert_eq!(features.set, set);
@@ -410,9 +413,9 @@ fn fields_weigh_what_they_should() {
     );
     // Without a window, without a field, and without a wish for any.
     let mut narrow = FeatureExtractor::new(&scheme("anchors:3"));
-    assert_eq!(narrow.read_with("harbour", &fields).weights.len(), 3);
+    assert_eq!(narrow.extract_with("harbour", &fields).weights.len(), 3);
     let mut none = FeatureExtractor::new(&scheme("none"));
-    let plain = none.read_with("harbour", &fields).set.to_vec();
+    let plain = none.extract_with("harbour", &fields).set.to_vec();
     assert_eq!(plain, [word("harbour")]);
     // A text without fields weighs alike under both units: the fingerprint is that of the text.
     for weight in ["set", "tf", "log-tf"] {
@@ -428,8 +431,8 @@ fn fields_weigh_what_they_should() {
         let (mut a, mut b) = (FeatureExtractor::new(&base), FeatureExtractor::new(&wide));
         let nothing = DocumentFields::default();
         assert_eq!(
-            lookalike::Simhash::of(&a.read(text)),
-            lookalike::Simhash::of(&b.read_with(text, &nothing)),
+            lookalike::Simhash::of(&a.extract(text)),
+            lookalike::Simhash::of(&b.extract_with(text, &nothing)),
             "{weight}"
         );
     }

@@ -48,7 +48,7 @@ fn schemes_name_the_data_of_this_build() {
     }
     let scheme = Scheme {
         segmentation: Segmentation::Languages,
-        weight: Weight::Yu,
+        weight: Weight::TfLengthNoun,
         shingle: Shingle::words(1).unwrap(),
         stop: "de,en".parse().unwrap(),
         stem: "auto".parse().unwrap(),
@@ -56,7 +56,7 @@ fn schemes_name_the_data_of_this_build() {
         ..Scheme::default()
     };
     let text = "lookalike/2 normalize=nfc case=lower segment=languages/jieba-0.11.0/icu-2.4.0 \
-                shingle=words:1 weight=yu hash=xxh3-64 seed=0 sketch=none unicode=17 \
+                shingle=words:1 weight=tf-length-noun hash=xxh3-64 seed=0 sketch=none unicode=17 \
                 stop=de,en/stop-words-0.10.1 stem=auto/whatlang-0.18.0/frostem-2.20261016.1 \
                 nouns=harper-brill-3.0.0/jieba-0.11.0/whatlang-0.18.0";
     assert_eq!(scheme.to_string(), text);
@@ -169,7 +169,7 @@ fn lists_and_stems_follow_the_language_of_the_text() {
 #[test]
 fn nouns_weigh_more() {
     let scheme = |nouns| Scheme {
-        weight: Weight::Yu,
+        weight: Weight::TfLengthNoun,
         shingle: Shingle::words(1).unwrap(),
         nouns,
         ..Scheme::default()
@@ -179,7 +179,7 @@ fn nouns_weigh_more() {
         let scheme = scheme(nouns);
         let mut extractor = FeatureExtractor::new(&scheme);
         let feature = extractor.features(word)[0];
-        let weights = extractor.read(text).weights.to_vec();
+        let weights = extractor.extract(text).weights.to_vec();
         let found = weights.iter().find(|weight| weight.0 == feature);
         found
             .map(|weight| weight.1)

@@ -52,7 +52,7 @@ pub(crate) fn any_scheme() -> impl Strategy<Value = Scheme> {
         Weight::Idf,
         Weight::TfIdf,
         Weight::LogTfIdf,
-        Weight::Yu,
+        Weight::TfLengthNoun,
     ]);
     let hash = prop::sample::select(vec![TokenHash::Xxh3, TokenHash::Lookup3]);
     let mask = any::<[bool; 2]>().prop_map(|[numbers, dates]| Mask { numbers, dates });

@@ -33,7 +33,7 @@ fn table(scheme: &Scheme, collection: &[String]) -> Arc<Terms> {
     let mut extractor = FeatureExtractor::new(&scheme.counted());
     let mut builder = TermsBuilder::new(scheme);
     for text in collection {
-        builder.add(extractor.read(text).set);
+        builder.add(extractor.extract(text).set);
     }
     Arc::new(builder.finish())
 }
@@ -65,7 +65,7 @@ fn document_fields(row: &Value) -> DocumentFields {
 /// Features with their weights in 256ths, ascending, and the fingerprint that they make.
 fn weighted(scheme: &Scheme, text: &str, fields: &Value) -> (Value, Value) {
     let mut extractor = FeatureExtractor::new(scheme);
-    let features = extractor.read_with(text, &document_fields(fields));
+    let features = extractor.extract_with(text, &document_fields(fields));
     let weights = features.weights.iter();
     let weights = weights.map(|(feature, weight)| json!([format!("{feature:016x}"), weight]));
     let fingerprint = Simhash::of(&features).map(|bits| bits.to_string());

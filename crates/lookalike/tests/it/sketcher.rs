@@ -59,7 +59,7 @@ fn scheme(kind: &str) -> (Scheme, Arc<Terms>) {
 fn sketch(kind: &str, text: &str) -> Option<SketchValue> {
     let (scheme, terms) = scheme(kind);
     let sketcher = Sketcher::new(&scheme, Some(&terms)).unwrap();
-    sketcher.sketch(&FeatureExtractor::new(&scheme).read(text))
+    sketcher.sketch(&FeatureExtractor::new(&scheme).extract(text))
 }
 
 fn text(words: std::ops::Range<usize>) -> String {

@@ -40,7 +40,7 @@ pub(crate) fn features(scheme: &Scheme, text: &str) -> Value {
 /// What the scheme's sketch of a text is: null where it has none.
 fn sketch(scheme: &Scheme, text: &str) -> Value {
     let mut extractor = FeatureExtractor::new(scheme);
-    let features = extractor.read(text);
+    let features = extractor.extract(text);
     let signature = || MinHash::new(scheme.sketch.functions(), scheme.seed).signature(features.set);
     match scheme.sketch {
         Sketch::None => panic!("the scheme makes no sketch"),
