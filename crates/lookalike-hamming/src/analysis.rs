@@ -1,4 +1,4 @@
-//! What a collection of fingerprints looks like (M9): are its bits spread as a search wants them?
+//! Statistics of a collection of fingerprints (M9): are its bits spread as a search wants them?
 
 use super::code::{Code, Word};
 
@@ -18,7 +18,7 @@ pub struct Analyzer<C: Code> {
 /// Figures about a collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis<C: Code> {
-    /// How many codes there are, and how many different ones.
+    /// Number of codes, and of different ones.
     pub count: u64,
     /// Different codes.
     pub distinct: u64,
@@ -26,7 +26,7 @@ pub struct Analysis<C: Code> {
     /// from the lowest bit. Codes spread evenly have half as many at each position above
     /// log2(2^bits / count); clusters show as more at the low positions.
     pub leading_gaps: Vec<u64>,
-    /// How many codes lie in each of 128 equal ranges.
+    /// Number of codes in each of 128 equal ranges.
     pub ranges: Vec<u64>,
     /// Ranges with far more codes than others, most first.
     pub spikes: Vec<Spike<C>>,
@@ -41,7 +41,7 @@ pub struct Spike<C: Code> {
     pub count: u64,
     /// The commonest code there.
     pub code: C,
-    /// How often that one occurs.
+    /// Number of its copies.
     pub copies: u64,
 }
 
@@ -144,7 +144,7 @@ impl<C: Code> Analysis<C> {
     }
 }
 
-/// How many codes agree in an address with a code of the collection, on average, beside what codes
+/// Codes that agree in an address with a code of the collection, on average, beside what codes
 /// spread evenly would give: observed and expected candidates of an exact probe by one table.
 ///
 /// `addresses` are masks of at most 64 bits; `codes` in any order, of which the first occurrence of

@@ -50,7 +50,7 @@ fn symbol(before: u64, code: u64) -> usize {
         .map_or(SYMBOLS - 1, |position| position as usize)
 }
 
-/// How often each gap between sorted neighbours occurs: the statistics of a code.
+/// Counts of the gaps between sorted neighbours: the statistics of a code.
 #[derive(Clone, Debug)]
 pub struct Gaps {
     counts: [u64; SYMBOLS],

@@ -27,7 +27,7 @@ pub struct BatchJoin<C: Code> {
     filters: Vec<Filter<C::Word>>,
 }
 
-/// What a batch join may take.
+/// Memory and threads that a batch join may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimits {
     /// Memory of tables and filters; those of a million queries cannot use more than 2^30 and some.

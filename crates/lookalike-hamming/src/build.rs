@@ -54,9 +54,9 @@ pub enum BuildError {
     /// As many ids as codes are needed.
     #[error("there are {codes} fingerprints but {ids} ids")]
     IdCount {
-        /// How many codes there are.
+        /// Number of codes.
         codes: usize,
-        /// How many ids there are.
+        /// Number of ids.
         ids: usize,
     },
     /// The source could not be read.
@@ -107,7 +107,7 @@ impl<W: Word> Addressing<W> {
     }
 }
 
-/// How the work is cut.
+/// Division of the work into parts.
 struct Parts {
     /// Leading address bits that number a part.
     bits: u32,
@@ -142,7 +142,7 @@ impl Parts {
     }
 }
 
-/// Who is handed buckets.
+/// Receiver of buckets.
 pub(super) type Sink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
 
 /// Hands every bucket, from the first to the last and empty ones too, to `sink`, some at a time: the stored bits of
@@ -328,7 +328,7 @@ impl<W: Word> Runs<W> {
 #[derive(Default)]
 struct PartSorter<W> {
     sorted: Vec<W>,
-    /// Where each bucket ends, and then how many codes it has.
+    /// End of each bucket, and then the number of its codes.
     sizes: Vec<u32>,
 }
 

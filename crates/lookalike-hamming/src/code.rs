@@ -16,7 +16,7 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// What is stored and searched: an integer of 32, 64 or 128 bits; sealed.
+/// Integer that is stored and searched, of 32, 64 or 128 bits; sealed.
 pub trait Code: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
     /// The integer that holds the code.
     type Word: Word;
@@ -25,7 +25,7 @@ pub trait Code: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
     fn word(self) -> Self::Word;
     /// The code that an integer holds.
     fn from_word(word: Self::Word) -> Self;
-    /// How many bits differ: 0 to the width.
+    /// Number of bits that differ: 0 to the width.
     fn bits_apart(self, other: Self) -> u32 {
         (self.word() ^ other.word()).ones()
     }

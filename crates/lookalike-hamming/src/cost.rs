@@ -1,4 +1,4 @@
-//! What a design costs for so many fingerprints: memory, memory accesses, comparisons, time.
+//! Costs of a design for so many fingerprints: memory, memory accesses, comparisons, time.
 //!
 //! Counts assume fingerprints spread evenly; how far real ones are from that is the business of
 //! `analysis`. Times come from [`Constants`], which are measured once on a machine ([`calibrate`]).
@@ -12,7 +12,7 @@ mod calibrate;
 
 pub use calibrate::calibrate;
 
-/// What a machine needs for the steps of a query, in nanoseconds of one core.
+/// Costs of the steps of a query on a machine, in nanoseconds of one core.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constants {
     /// Fixed cost of a query.
@@ -31,7 +31,7 @@ pub struct Constants {
     pub probe_ns: f64,
     /// Cost of making a probe of a table of cache-line buckets, alike.
     pub bucket_probe_ns: f64,
-    /// What a probe of a dense table costs more than one of a packed table, if not less: its bucket is found by a select, but
+    /// Extra cost of a probe of a dense table over one of a packed table, if any: its bucket is found by a select, but
     /// fewer entries are compared.
     pub select_ns: f64,
     /// Cost of a bucket that does not fit its line, beside its memory accesses and entries.
@@ -125,7 +125,7 @@ pub struct Costs {
     pub build_ns_per_fingerprint: f64,
 }
 
-/// How many keys lie within `budget` of a key of `bits` bits, itself included; saturating.
+/// Number of keys within `budget` of a key of `bits` bits, itself included; saturating.
 pub fn neighbours(bits: u32, budget: u32) -> u64 {
     (0..=budget.min(bits))
         .map(|wrong| choose(bits, wrong))

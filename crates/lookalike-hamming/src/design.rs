@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub struct TableKey {
     /// The bits of the code that form the table's key.
     pub mask: u128,
-    /// How many of them may be wrong: the table is probed at every key within this distance.
+    /// Number of them that may be wrong: the table is probed at every key within this distance.
     pub budget: u32,
 }
 
@@ -24,7 +24,7 @@ impl TableKey {
         self.mask.count_ones()
     }
 
-    /// Whether the probes of this table find a code that differs in the bits of `errors`.
+    /// Returns true if the probes of this table find a code that differs in the bits of `errors`.
     pub fn sees(&self, errors: u128) -> bool {
         (self.mask & errors).count_ones() <= self.budget
     }
@@ -107,7 +107,7 @@ impl Design {
         self.radius
     }
 
-    /// How the tables were found.
+    /// Construction of the tables.
     pub fn family(&self) -> &Family {
         &self.family
     }
@@ -166,7 +166,7 @@ impl Design {
         }
     }
 
-    /// Whether every set of at most `radius` wrong bits is seen by a table.
+    /// Returns true if every set of at most `radius` wrong bits is seen by a table.
     ///
     /// Bits that lie under the same masks are alike, so it is enough to try every way to deal
     /// `radius` errors over those classes: C(classes + radius, radius) patterns, in general a few
@@ -191,7 +191,7 @@ impl Design {
     }
 }
 
-/// Whether, for every way to deal `errors` over the classes, some table keeps its budget; `left` is
+/// Returns true if, for every way to deal `errors` over the classes, some table keeps its budget; `left` is
 /// what the errors dealt so far have left of each.
 fn seen_by_some(classes: &[(Vec<bool>, u32)], errors: u32, left: &mut [i64]) -> bool {
     // A table that can take all errors that are left sees them wherever they fall.

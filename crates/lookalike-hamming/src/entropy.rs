@@ -6,7 +6,7 @@
 
 use super::code::{Code, Word};
 
-/// How evenly each bit of a collection is split.
+/// Balance of each bit of a collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BitBalance {
     /// Share of codes whose bit is set, by bit position.

@@ -15,7 +15,7 @@
 use super::design::TableKey;
 use std::fmt;
 
-/// How a design was found.
+/// Construction of a design.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// One table without a key.
@@ -42,11 +42,11 @@ pub enum Family {
 /// of `chosen` of them is the key of a table, probed at every key within [`Group::budget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// How many errors the group may hold.
+    /// Number of errors that the group may hold.
     pub errors: u32,
     /// Into how many blocks it is cut, at least one.
     pub blocks: u32,
-    /// How many of them make a key: 1 to `blocks`.
+    /// Number of them that make a key: 1 to `blocks`.
     pub chosen: u32,
 }
 
@@ -58,7 +58,7 @@ impl Group {
         each * self.chosen + self.chosen.saturating_sub(self.blocks - extra)
     }
 
-    /// How many tables the group takes: `blocks` choose `chosen`.
+    /// Number of tables of the group: `blocks` choose `chosen`.
     pub fn tables(&self) -> u64 {
         choose(self.blocks, self.chosen)
     }
@@ -69,7 +69,7 @@ impl Group {
 pub enum Kind {
     /// No key at all.
     Scan,
-    /// What the paper describes: block choice and nested block choice, exact probes.
+    /// Constructions of the paper: block choice and nested block choice, exact probes.
     Blocks,
     /// Probes that tolerate errors in the key.
     Budgets,
@@ -138,7 +138,7 @@ impl Family {
         }
     }
 
-    /// How many tables the family takes for a radius, without making them.
+    /// Number of tables of the family for a radius, without making them.
     pub fn table_count(&self, radius: u32) -> u64 {
         match self {
             Self::Scan => 1,

@@ -221,7 +221,7 @@ pub struct Chunk<'a> {
     pub ids: &'a [u64],
     /// Their ids where these are texts, back to back, else empty.
     pub texts: &'a str,
-    /// Where each of the texts ends.
+    /// End of each of the texts.
     pub ends: &'a [u64],
 }
 
@@ -273,12 +273,12 @@ impl<R: Read> FingerprintReader<R> {
         self.scheme
     }
 
-    /// Whether each fingerprint has an id.
+    /// Returns true if each fingerprint has an id.
     pub fn has_ids(&self) -> bool {
         self.id_kind != IdKind::Nothing
     }
 
-    /// Whether each fingerprint has an id that is a text.
+    /// Returns true if each fingerprint has an id that is a text.
     pub fn has_texts(&self) -> bool {
         self.id_kind == IdKind::Texts
     }

@@ -1,8 +1,8 @@
-//! What can be wrong with a fingerprint file or archive, and the reading of their numbers.
+//! Errors of fingerprint files and archives, and the reading of their numbers.
 
 use std::io::{self, Read};
 
-/// What is wrong with a fingerprint file or archive.
+/// Error of a fingerprint file, archive or index.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -14,7 +14,7 @@ pub enum FileError {
     NotOurs {
         /// The kind of file.
         expected: &'static str,
-        /// What such a file begins with.
+        /// First bytes of such a file.
         magic: &'static str,
     },
     /// A version that this program does not know.
@@ -50,15 +50,15 @@ pub enum FileError {
     /// A check failed, or something impossible was read.
     #[error("damaged at byte {offset}: {what}")]
     Damaged {
-        /// Where the damaged part begins.
+        /// Start of the damaged part.
         offset: u64,
-        /// What is wrong with it.
+        /// Description of the damage.
         what: &'static str,
     },
     /// The file ends too early.
     #[error("cut off at byte {offset}")]
     Cut {
-        /// Where it ends.
+        /// End of the file.
         offset: u64,
     },
     /// Fingerprints that must be ascending are not.

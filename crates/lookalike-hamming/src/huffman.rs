@@ -55,7 +55,7 @@ fn canonical(lengths: &[u8]) -> Vec<(u32, u32)> {
     codes
 }
 
-/// Whether the lengths are those of a prefix code.
+/// Returns true if the lengths are those of a prefix code.
 fn is_prefix_code(lengths: &[u8]) -> bool {
     let used = lengths.iter().filter(|&&length| length > 0);
     let space = |&length: &u8| 1_u64 << (LONGEST - u32::from(length).min(LONGEST));

@@ -40,7 +40,7 @@ impl PackedInts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct IdLists {
     ids: PackedInts,
-    /// Where the list of each rank begins, and the end; `None` when each has one id.
+    /// Start of the list of each rank, and the end; `None` when each has one id.
     starts: Option<PackedInts>,
 }
 

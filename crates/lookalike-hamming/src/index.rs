@@ -29,13 +29,13 @@ pub struct TableIndex<C: Code> {
     design: Design,
     layout: Layout,
     tables: Vec<Table<C::Word>>,
-    /// Whether a query has one probe of each table.
+    /// True if a query has one probe of each table.
     each_unit: bool,
     len: usize,
     ids: Option<IdLists>,
 }
 
-/// How full the buckets of a table are.
+/// Loads of the buckets of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BucketLoads {
     /// Bits that number the bucket.
@@ -149,7 +149,7 @@ impl<C: Code> TableIndex<C> {
         &self.design
     }
 
-    /// How the tables are stored.
+    /// Layout of the tables.
     pub fn layout(&self) -> Layout {
         self.layout
     }
@@ -160,7 +160,7 @@ impl<C: Code> TableIndex<C> {
         tables + self.ids.as_ref().map_or(0, IdLists::bytes)
     }
 
-    /// Whether a code is stored. One probe.
+    /// Returns true if a code is stored. One probe.
     pub fn contains(&self, code: C) -> bool {
         self.tables
             .first()
@@ -181,7 +181,7 @@ impl<C: Code> TableIndex<C> {
         }
     }
 
-    /// How full the buckets of each table are. Linear in the number of buckets.
+    /// Loads of the buckets of each table. Linear in the number of buckets.
     pub fn loads(&self) -> Vec<BucketLoads> {
         let codes = self.len as f64;
         let of = |table: &Table<C::Word>| {

@@ -1,4 +1,4 @@
-//! How the entries of a table lie in memory, and how many bits of a key are worth addressing.
+//! Memory layouts of a table's entries, and the number of key bits that are worth addressing.
 //!
 //! A table addresses its buckets by `d` bits of its key; the other bits of each entry are stored, in
 //! whole bytes but for [`Layout::Dense`]. The `d` that fits depends on how many entries there are, not on the design: a
@@ -7,7 +7,7 @@
 use super::kernel::DENSE_GROUP;
 use std::fmt;
 
-/// How the buckets of a table are stored.
+/// Memory layout of the buckets of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layout {
     /// Entries in whole bytes, back to back, behind a directory of bucket starts.
@@ -56,7 +56,7 @@ pub(super) fn bucket_capacity(width: usize) -> usize {
     LINE_ENTRY_BYTES / width.max(1)
 }
 
-/// How a table of `fingerprints` distinct codes is addressed.
+/// Addressing of a table of `fingerprints` distinct codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Geometry {
     /// Bits of the key that number the bucket.

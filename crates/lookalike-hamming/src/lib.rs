@@ -92,13 +92,13 @@ pub use stored::{IdTexts, IndexFile, IndexFileWriter};
 ///
 /// Every implementation equals [`LinearScan`] for every radius up to its own.
 pub trait HammingIndex: code::sealed::Sealed {
-    /// What is stored.
+    /// Type of the stored codes.
     type Code: Code;
 
-    /// How many distinct codes are stored.
+    /// Number of distinct codes.
     fn len(&self) -> usize;
 
-    /// Whether nothing is stored.
+    /// Returns true if nothing is stored.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -120,7 +120,7 @@ pub trait HammingIndex: code::sealed::Sealed {
     ) -> Result<Effort, RadiusTooLarge>;
 }
 
-/// What a search did.
+/// Work of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
     /// Buckets looked at.

@@ -15,7 +15,7 @@ use super::family::choose;
 /// The answer of [`fewest_tables`] or [`longest_prefix`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nesting {
-    /// How many tables the levels take.
+    /// Number of tables of the levels.
     pub tables: u64,
     /// Length of the keys in bits, before blocks are rounded to whole bits.
     pub prefix_bits: f64,
@@ -94,7 +94,7 @@ impl Search {
     }
 }
 
-/// What to do at a node of the search. More blocks and more levels only ever take more tables.
+/// Next step at a node of the search. More blocks and more levels only ever take more tables.
 enum Step {
     /// Too many tables: neither this node nor those after it.
     Prune,

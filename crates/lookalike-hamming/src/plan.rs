@@ -8,7 +8,7 @@ use super::design::Design;
 use super::family::{Family, Group, Kind, choose};
 use super::layout::Layout;
 
-/// What a plan must keep to.
+/// Limits of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// At most so many tables.
@@ -24,13 +24,13 @@ pub struct Limits {
 pub struct Costed {
     /// The tables.
     pub design: Design,
-    /// How they are stored.
+    /// Their layout.
     pub layout: Layout,
-    /// What they cost.
+    /// Their costs.
     pub costs: Costs,
-    /// Whether the design keeps to the limits.
+    /// True if the design keeps to the limits.
     pub fits: bool,
-    /// Whether it is the fastest of those that fit; true for one entry at most.
+    /// True if it is the fastest of those that fit; true for one entry at most.
     pub cheapest: bool,
 }
 
@@ -142,7 +142,7 @@ fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
         .collect()
 }
 
-/// Whether a design with no more tables than `other` makes it pointless.
+/// Returns true if a design with no more tables than `other` makes it pointless.
 fn beats(design: &Design, other: &Design) -> bool {
     let comparable = match (design.family().kind(), other.family().kind()) {
         (Kind::Budgets, Kind::Budgets) => design.budget() <= other.budget(),

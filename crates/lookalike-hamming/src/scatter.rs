@@ -16,9 +16,9 @@ struct Line<W>([W; LINE]);
 #[derive(Debug)]
 pub(super) struct Scatter<W> {
     lines: Vec<Line<W>>,
-    /// Where the next item of each bucket goes, counted from the line in which the list begins.
+    /// Place of the next item of each bucket, counted from the line in which the list begins.
     next: Vec<usize>,
-    /// Where each bucket begins and the next one does, counted alike.
+    /// Starts of each bucket and of the next, counted alike.
     starts: Vec<usize>,
     /// Places of the first line before the list.
     beyond: usize,

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 mod bucket;
 mod error_tolerant;
 
-/// What a self-join may take.
+/// Memory and threads that a self-join may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelfJoinLimits {
     /// Threads, at least one.
@@ -110,11 +110,11 @@ const STRIDE: usize = 4;
 /// One thread's share of the scattered codes, and what it joins with.
 struct Worker<W: Word, V> {
     joiner: Joiner<W, V>,
-    /// How many codes of the thread's share of the input are in each bucket.
+    /// Number of codes of the thread's share of the input in each bucket.
     counts: Vec<usize>,
     /// Those of the slice at work, by bucket.
     words: Vec<W>,
-    /// Where each bucket of the slice ends.
+    /// End of each bucket of the slice.
     ends: Vec<usize>,
 }
 

@@ -7,12 +7,12 @@ use super::code::{Code, Word};
 use super::design::Design;
 use super::{Effort, HammingIndex, RadiusTooLarge};
 
-/// How the first entry of a prefix is found in a sorted table.
+/// Search for the first entry of a prefix in a sorted table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// Halving: O(log n) steps always.
     Binary,
-    /// Where the prefix would stand if entries were spread evenly: O(log log n) expected steps on
+    /// Interpolation, as if entries were spread evenly: O(log log n) expected steps on
     /// random codes; every other step halves, so that none takes more than 2 log n.
     Interpolation,
 }
@@ -96,7 +96,7 @@ impl<W: Word> Sorted<W> {
     }
 }
 
-/// How many entries are less than `target`.
+/// Number of entries less than `target`.
 fn lower_bound<W: Word>(sorted: &[W], target: W, lookup: Lookup) -> usize {
     match lookup {
         Lookup::Binary => sorted.partition_point(|&entry| entry < target),

@@ -83,7 +83,7 @@ fn head(scheme: Option<u64>, bits: u32) -> [u8; HEAD] {
     head
 }
 
-/// What a fingerprint file, archive or index says of itself in its first bytes.
+/// Checks the first bytes of a file; the width of its codes.
 fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
     let Some(head) = bytes.first_chunk::<HEAD>() else {
         let offset = bytes.len() as u64;
@@ -204,12 +204,12 @@ impl<C: Code> IndexFile<C> {
         self.directory.scheme
     }
 
-    /// How many fingerprints were read, equal ones included.
+    /// Number of fingerprints read, equal ones included.
     pub fn documents(&self) -> u64 {
         self.directory.documents
     }
 
-    /// Whether there are ids beside the fingerprints.
+    /// Returns true if there are ids beside the fingerprints.
     pub fn has_ids(&self) -> bool {
         self.directory.ids.is_some()
     }

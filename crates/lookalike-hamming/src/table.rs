@@ -28,7 +28,7 @@ pub(super) struct Table<W> {
     pub(super) addressing: Addressing<W>,
     /// Errors in the address that probes tolerate.
     pub(super) budget: u32,
-    /// What each probe flips in an address, ascending: neighbouring buckets share cache lines.
+    /// Bits that each probe flips in an address, ascending: neighbouring buckets share cache lines.
     pub(super) xor_masks: Vec<u32>,
     store: Store,
 }
@@ -172,7 +172,7 @@ impl<W: Word> Table<W> {
         1 << self.addressing.address_bits
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         match &self.store {
             Store::Packed(packed) => packed.len(),
@@ -199,7 +199,7 @@ impl<W: Word> Table<W> {
         &self.xor_masks[start..self.xor_masks.len().min(start + PIECE)]
     }
 
-    /// Whether there is a unary directory between the counts and the entries.
+    /// Returns true if there is a unary directory between the counts and the entries.
     #[inline(always)]
     pub(super) fn has_unary_directory(&self) -> bool {
         matches!(self.store, Store::Dense(_))
@@ -249,7 +249,7 @@ impl<W: Word> Table<W> {
         }
     }
 
-    /// Whether a query has one probe of the table, which needs no unary directory.
+    /// Returns true if a query has one probe of the table, which needs no unary directory.
     pub(super) fn has_single_probe(&self) -> bool {
         self.xor_masks.len() == 1 && !self.has_unary_directory()
     }
@@ -295,7 +295,7 @@ impl<W: Word> Table<W> {
         }
     }
 
-    /// Whether [`Table::find`] can tell ranks.
+    /// Returns true if [`Table::find`] can tell ranks.
     pub(super) fn has_ranks(&self) -> bool {
         match &self.store {
             Store::Packed(_) | Store::Dense(_) => true,
@@ -325,12 +325,12 @@ impl<W: Word> Table<W> {
         Some(self.rank(self.addressing.bucket(word) as usize) + position)
     }
 
-    /// Whether a code is stored.
+    /// Returns true if a code is stored.
     pub(super) fn contains(&self, word: W) -> bool {
         self.position(word).is_some()
     }
 
-    /// How many entries each bucket has, from the first to the last.
+    /// Number of entries of each bucket, from the first to the last.
     pub(super) fn loads(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.buckets()).map(|bucket| match &self.store {
             Store::Packed(packed) => packed.range(bucket).1,

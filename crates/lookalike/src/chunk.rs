@@ -29,7 +29,7 @@ use crate::hash::{GOLDEN, avalanche};
 
 pub use name::ChunkingError;
 
-/// What a chunk is. Parsed from and printed as `doc`, `lines:4`, `lines:2:sliding`, `sentences`, `paragraphs`,
+/// Division of a text into chunks. Parsed from and printed as `doc`, `lines:4`, `lines:2:sliding`, `sentences`, `paragraphs`,
 /// `words:8:sliding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Chunking {
@@ -45,12 +45,12 @@ pub enum Chunking {
     Words(Run),
 }
 
-/// How lines or words are joined to chunks.
+/// Size and step of chunks of lines or words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Run {
     /// Lines or words in a chunk, from 1 to [`Run::MOST`].
     pub length: u16,
-    /// Whether a chunk begins at every line or word, not only where the last one ended.
+    /// True if a chunk begins at every line or word, not only where the last one ended.
     pub sliding: bool,
 }
 
@@ -79,7 +79,7 @@ impl Bits {
         }
     }
 
-    /// How many pairs of different chunks among `chunks` are expected to have one fingerprint: n(n-1)/2 divided by two
+    /// Expected number of pairs of different chunks among `chunks` are expected to have one fingerprint: n(n-1)/2 divided by two
     /// to the power of the width.
     #[must_use]
     pub fn expected_collisions(self, chunks: u64) -> f64 {

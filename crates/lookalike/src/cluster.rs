@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-/// What becomes of a document.
+/// Decision about a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
     /// It is kept.

@@ -84,7 +84,7 @@ pub struct Features<'a> {
     /// The distinct ones with their weights in a simhash; empty where the scheme's weight is `set`
     /// or `tf`, which `set` and `in_order` already hold.
     pub weights: &'a [(u64, i32)],
-    /// Whether features that weigh the same are counted once or as often as they occur.
+    /// True if features that weigh the same are counted once or as often as they occur.
     repeats: bool,
 }
 

@@ -112,7 +112,7 @@ impl Terms {
         self.features.len()
     }
 
-    /// Whether no feature is in two documents.
+    /// Returns true if no feature is in two documents.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.features.is_empty()

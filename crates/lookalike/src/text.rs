@@ -261,7 +261,7 @@ fn chunk_len(text: &[u8]) -> usize {
     }
 }
 
-/// Where the piece begins that holds the byte `at`.
+/// Start of the piece that holds the byte `at`.
 fn piece_start(text: &[u8], at: usize) -> usize {
     text[..at]
         .iter()

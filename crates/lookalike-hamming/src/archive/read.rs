@@ -6,7 +6,7 @@ use super::{BLOCK_BYTES, BLOCK_HEADER, HEADER, MAGIC, VERSION, block_check};
 use std::io::Read;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What the header says.
+/// Contents of the header.
 #[derive(Clone, Debug)]
 struct Header {
     scheme: u64,
@@ -171,12 +171,12 @@ impl<'a> Archive<'a> {
         self.header.scheme
     }
 
-    /// How many fingerprints there are, equal ones included.
+    /// Number of fingerprints, equal ones included.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -23,7 +23,7 @@ pub(super) struct Filter<W> {
     words: Vec<u64>,
 }
 
-/// How an address is marked.
+/// Kind and size of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     kind: FilterKind,

@@ -34,7 +34,7 @@ pub trait Word:
     fn from_u128(mask: u128) -> Self;
     /// The word as the low bits of a `u128`.
     fn to_u128(self) -> u128;
-    /// How many bits are set: 0 to [`Word::BITS`].
+    /// Number of set bits: 0 to [`Word::BITS`].
     fn ones(self) -> u32;
     /// The bits of the word at the set positions of `mask`, moved together to the low end.
     fn extract(self, mask: Self) -> Self;

@@ -143,7 +143,7 @@ fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &Constants) -> (f
     )
 }
 
-/// What a query costs beside what other constants price, and what it does.
+/// Cost of a query beside what other constants price, and its work.
 struct Own {
     tables: f64,
     probes: f64,

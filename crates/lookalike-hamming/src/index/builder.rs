@@ -8,7 +8,7 @@ use super::super::entropy::BitBalance;
 use super::super::layout::{Geometry, Layout};
 use super::super::table::Table;
 
-/// What a build may take.
+/// Memory and threads that a build may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildLimits {
     /// Memory for sorting, beside the tables. With less than eight bytes a 64-bit code the source is
@@ -32,7 +32,7 @@ const MOST_PROBES: u64 = 1 << 20;
 /// Codes that are looked at to judge the bits.
 const SAMPLE: usize = 1 << 16;
 
-/// What is known of the codes before the first table is built.
+/// Facts about the codes that are needed before the first table is built.
 pub(in super::super) struct Builder<'a, C: Code, S: ?Sized> {
     source: &'a S,
     layout: Layout,

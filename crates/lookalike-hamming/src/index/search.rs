@@ -26,11 +26,11 @@ struct Task<W> {
     table: u32,
     /// Which of the xor masks of the table.
     piece: u32,
-    /// Where the query itself would stand.
+    /// Bucket of the query itself.
     bucket: u32,
     /// Its stored bits.
     needle: W,
-    /// Where among the ranges those of this task begin, once it is located.
+    /// Start of the ranges of this task among all, once it is located.
     at: usize,
     /// Probes of the search up to and with this task.
     probes: u64,
@@ -52,7 +52,7 @@ struct TaskPipeline<W> {
     located: usize,
     compared: usize,
     ranges: [EntryRange; RANGES],
-    /// Where the next ranges go.
+    /// Place of the next ranges.
     free: usize,
 }
 
@@ -80,7 +80,7 @@ impl<W: Word> TaskPipeline<W> {
             .map_or(0, |last| self.task(last).probes)
     }
 
-    /// Whether a task is at least `apart` probes before the end of the first `tasks` tasks, and among them.
+    /// Returns true if a task is at least `apart` probes before the end of the first `tasks` tasks, and among them.
     fn is_due(&self, number: usize, tasks: usize, apart: u64) -> bool {
         number < tasks && self.task(number).probes + apart <= self.probes(tasks)
     }

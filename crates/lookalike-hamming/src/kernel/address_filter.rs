@@ -11,7 +11,7 @@ use super::x86;
 pub(in super::super) const PAYLOAD_BITS: u32 = 24;
 const PAYLOAD: u64 = (1 << PAYLOAD_BITS) - 1;
 
-/// Where the marks of addresses are.
+/// Kind of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum FilterKind {
     /// Each address has a bit of its own.

@@ -1,4 +1,4 @@
-//! What the processor offers, found once.
+//! Instructions of the processor, found once.
 
 use std::sync::OnceLock;
 

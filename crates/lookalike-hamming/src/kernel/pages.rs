@@ -49,7 +49,7 @@ mod linux {
     const EINVAL: i32 = 22;
     /// Pages that the system could not move, one after another, before it is left in peace.
     const REFUSALS: usize = 32;
-    /// What was refused is asked for again: room was made meanwhile.
+    /// Asks again for what was refused: room was made meanwhile.
     const ROUNDS: usize = 3;
 
     unsafe extern "C" {

@@ -12,7 +12,7 @@ use super::{Level, low_ones};
 pub struct ProbeSet<'a> {
     /// The bucket of the query.
     pub bucket: u32,
-    /// What each probe flips in its number.
+    /// Bits that each probe flips in its number.
     pub xor_masks: &'a [u32],
     /// Errors that the query may have in all; a xor mask costs as many as it has bits.
     pub radius: u32,
@@ -29,7 +29,7 @@ impl ProbeSet<'_> {
     }
 }
 
-/// Where the entries of a bucket are: the rank of the first, and how many.
+/// Entries of a bucket: the rank of the first, and their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryRange {
     /// Entries of the table before the bucket.
@@ -81,7 +81,7 @@ impl CacheLine {
     }
 }
 
-/// What a probe of lines tells.
+/// Receiver of what a probe of buckets finds.
 pub trait BucketVisitor<W> {
     /// An entry near the needle, and its bucket.
     fn hit(&mut self, bucket: u32, entry: W);

@@ -40,12 +40,12 @@ pub struct EntryRun<'a> {
 
 /// A table that is searched so.
 pub trait SingleProbeTable<W>: Copy + Default {
-    /// Whether the first run of a bucket is a cache line.
+    /// True if the first run of a bucket is a cache line.
     const IN_CACHE_LINES: bool;
-    /// Where the entries of a bucket are, once that is known.
+    /// Place of the entries of a bucket, once that is known.
     type Place: Copy + Default;
 
-    /// How codes are divided.
+    /// Division of codes into address and stored bits.
     fn split(&self) -> AddressSplit<W>;
     /// Bytes of an entry.
     fn width(&self) -> usize;
@@ -203,7 +203,7 @@ fn part_of(
     })
 }
 
-/// What the loop is made of.
+/// Word operations of the loop.
 pub(in super::super) struct ProbeStages<Extract, Deposit, Near> {
     /// As [`Word::extract`].
     pub(in super::super) extract: Extract,
@@ -214,7 +214,7 @@ pub(in super::super) struct ProbeStages<Extract, Deposit, Near> {
     pub(in super::super) near: Near,
 }
 
-/// Who is told of what is found: number of the query, code, distance.
+/// Receiver of what is found: number of the query, code, distance.
 pub(in super::super) type Found<'v, W> = &'v mut dyn FnMut(usize, W, u32);
 
 /// Searches 1 to [`MOST_TABLES`] tables; how many entries were compared. What is found for one query comes together.

@@ -30,7 +30,7 @@ const SHORTER: u32 = 3;
 pub(super) struct Digit<W> {
     pub(super) mask: W,
     bits: u32,
-    /// Where the bits begin, when they stand together.
+    /// Lowest of the bits, when they stand together.
     shift: Option<u32>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn varying_bits<W: Word>(mut words: impl Iterator<Item = W>) -> W {
     words.fold(W::ZERO, |varying, word| varying | (word ^ first))
 }
 
-/// What one thread joins with.
+/// State of one thread of a join.
 pub(super) struct Joiner<W, V> {
     radius: u32,
     visit: V,
@@ -335,7 +335,7 @@ impl<W: Word, V> Joiner<W, V> {
     }
 }
 
-/// Whether tables with these keys leave less than half of the pairs to compare. Without this, codes
+/// Returns true if tables with these keys leave less than half of the pairs to compare. Without this, codes
 /// that are all alike would be cut in vain, level after level, each with as many tables.
 fn pays<W: Word>(words: &[W], keys: &[W]) -> bool {
     let all = words.len() as f64 * words.len() as f64;

@@ -96,7 +96,7 @@ impl<W: Word> Table<W> {
         }
     }
 
-    /// Whether the table finds a pair that is close and differs so.
+    /// Returns true if the table finds a pair that is close and differs so.
     fn finds(&self, apart: W) -> bool {
         (apart & self.addressing.address).ones() <= self.budget
     }
@@ -142,7 +142,7 @@ impl<W: Word> Tables<W> {
         Some(Self { radius, tables })
     }
 
-    /// Whether few codes that differ stand in one bucket: by a sample.
+    /// Returns true if few codes that differ stand in one bucket: by a sample.
     fn are_even<C: Code<Word = W>>(&self, codes: &[C]) -> bool {
         // Evenly spaced places would meet both codes of pairs that stand at even spaces.
         let place = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;

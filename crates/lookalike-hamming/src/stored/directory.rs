@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Everything that is known of the sections of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Directory {
-    /// Where the directory begins, a multiple of [`PAGE`].
+    /// Start of the directory, a multiple of [`PAGE`].
     pub(super) offset: u64,
     pub(super) bits: u32,
     pub(super) radius: u32,

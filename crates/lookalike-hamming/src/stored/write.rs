@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub struct IdTexts<'a> {
     /// The ids, back to back.
     pub texts: &'a str,
-    /// Where each of them ends.
+    /// End of each of them.
     pub ends: &'a [u64],
 }
 
@@ -110,7 +110,7 @@ impl<W: Write> IndexFileWriter<W> {
         Ok((writer, kept as u64))
     }
 
-    /// What [`IndexFileWriter::resume`] needs to go on after the tables written so far.
+    /// State that [`IndexFileWriter::resume`] needs to go on after the tables written so far.
     pub fn progress(&self) -> Vec<u8> {
         let directory = self.directory_so_far();
         let mut bytes = directory.offset.to_le_bytes().to_vec();
@@ -118,12 +118,12 @@ impl<W: Write> IndexFileWriter<W> {
         bytes
     }
 
-    /// Where the file goes: to flush it after a table.
+    /// Output of the file: to flush it after a table.
     pub fn output(&mut self) -> &mut W {
         &mut self.out.out
     }
 
-    /// How many tables are written.
+    /// Number of tables written.
     pub fn tables_written(&self) -> usize {
         self.directory.tables.len()
     }
@@ -279,7 +279,7 @@ impl<W: Write> IndexFileWriter<W> {
 }
 
 impl Directory {
-    /// What [`IndexFileWriter::progress`] made: the offset, and the directory that would stand there.
+    /// Reads what [`IndexFileWriter::progress`] made: the offset, and the directory that would stand there.
     fn from_progress(progress: &[u8]) -> Result<Self, FileError> {
         let Some((offset, rest)) = progress.split_first_chunk::<8>() else {
             let offset = progress.len() as u64;

@@ -3,7 +3,7 @@
 use super::super::code::Word;
 use super::super::kernel::Dense;
 
-/// Where the entries of a bucket are.
+/// Entries of a bucket.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Bucket<'a> {
     /// In whole bytes.

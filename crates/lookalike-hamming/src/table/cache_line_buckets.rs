@@ -104,12 +104,12 @@ impl BucketStore {
         fits.then_some(store)
     }
 
-    /// How many buckets there are.
+    /// Numbers of the buckets.
     fn buckets(&self) -> Range<usize> {
         0..self.lines.items().len()
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.buckets().map(|bucket| self.count(bucket)).sum()
     }
@@ -136,7 +136,7 @@ impl BucketStore {
         }
     }
 
-    /// How many entries a bucket has.
+    /// Number of entries of a bucket.
     pub(super) fn count(&self, bucket: usize) -> usize {
         self.range(bucket).1
     }

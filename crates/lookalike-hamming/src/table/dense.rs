@@ -118,7 +118,7 @@ impl DenseStore {
         }
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         let all = self.counts.items().last();
         all.map_or(0, |&all| u32::from_le_bytes(all) as usize)

@@ -77,7 +77,7 @@ impl PackedStore {
         fits.then_some(store)
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         let end = self.starts.items().last();
         end.map_or(0, |&end| u32::from_le_bytes(end) as usize)

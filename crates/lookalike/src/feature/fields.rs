@@ -26,13 +26,13 @@ const MOST: i32 = 1 << 23;
 pub struct Anchor {
     /// The text of the link.
     pub text: String,
-    /// What stands before it.
+    /// Text before it.
     pub before: String,
-    /// What stands behind it.
+    /// Text behind it.
     pub after: String,
 }
 
-/// What is known of a document besides its text.
+/// Fields of a document besides its text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DocumentFields {
     /// Links to it with their texts.
@@ -44,13 +44,13 @@ pub struct DocumentFields {
 }
 
 impl DocumentFields {
-    /// Whether there is nothing in any of them.
+    /// Returns true if there is nothing in any of them.
     pub fn is_empty(&self) -> bool {
         self.anchors.is_empty() && self.in_links.is_empty() && self.out_links.is_empty()
     }
 }
 
-/// Where a feature comes from.
+/// Origin of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Anchor = 1,
@@ -95,7 +95,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// What the scheme makes of the text at hand, in the unit of this module.
+    /// Pieces that the scheme makes of the text at hand.
     fn weights_in_256ths(&self) -> Vec<(u64, i32)> {
         match self.weight {
             Weight::Set => self.set.iter().map(|&feature| (feature, UNIT)).collect(),

@@ -3,7 +3,7 @@
 use crate::kernel::shingle;
 use crate::terms::Terms;
 
-/// How many times as often as by chance the words of a phrase stand beside each other.
+/// Lift of a phrase: how many times as often as by chance its words stand beside each other.
 const LIFT: u128 = 8;
 
 /// Shows `visit` the feature of each word or phrase of `tokens`, and how many words it has.

@@ -1,4 +1,4 @@
-//! What a feature was made of, for people: the words or characters behind each number.
+//! Spelling of features, for people: the words or characters behind each number.
 
 use crate::feature::{CharBatch, DocumentFields, FeatureExtractor, Features, phrase};
 use crate::scheme::Shingle;
@@ -9,7 +9,7 @@ use crate::scheme::Shingle;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spelling {
     text: String,
-    /// Where each piece ends in `text`; pieces are words with a space behind them, or characters.
+    /// End of each piece in `text`; pieces are words with a space behind them, or characters.
     ends: Vec<usize>,
     widths: Vec<usize>,
     words: bool,
@@ -20,7 +20,7 @@ pub struct Spelling {
 }
 
 impl Spelling {
-    /// What the feature at this place of [`Features::in_order`] was made of; empty beyond the last.
+    /// Text of the feature at this place of [`Features::in_order`]; empty beyond the last.
     #[must_use]
     pub fn name(&self, place: usize) -> &str {
         if let Some(field) = place.checked_sub(self.of_text) {
@@ -116,7 +116,7 @@ impl FeatureExtractor {
         }
     }
 
-    /// What the features of [`FeatureExtractor::extract_with`] were made of.
+    /// Texts of the features of [`FeatureExtractor::extract_with`].
     pub fn spelling_with(&mut self, text: &str, fields: &DocumentFields) -> Spelling {
         let of_text = self.features(text).len();
         Spelling {

@@ -1,4 +1,4 @@
-//! How much each feature of a text weighs in a simhash (M2, Y1), in integers.
+//! Weights of the features of a text in a simhash (M2, Y1), in integers.
 
 use crate::feature::FeatureExtractor;
 use crate::scheme::{Nouns, Weight};
@@ -37,7 +37,7 @@ pub(super) fn weigh(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ScoredWord {
     hash: u64,
-    /// Whether it has four characters or more.
+    /// True if it has four characters or more.
     long: bool,
     noun: bool,
 }

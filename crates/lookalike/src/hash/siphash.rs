@@ -25,7 +25,7 @@ impl SipKey {
         Self([u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])])
     }
 
-    /// What a scheme shows of the key: the hash of a fixed text under it. It tells whether two
+    /// Id of the key that a scheme shows: the hash of a fixed text under it. It tells whether two
     /// sketches were made with one key, and nothing of the key.
     #[must_use]
     pub fn id(&self) -> u64 {

@@ -134,7 +134,7 @@ mod x86 {
         [0, 64].map(|first| unsafe { _mm512_loadu_si512(bytes[first..].as_ptr().cast()) })
     }
 
-    /// Whose value each bin takes, and which bins had no full donor, of the `open` ones, which are empty.
+    /// Donor of each bin, and the bins without a full donor, of the `open` ones, which are empty.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn ask(full: Table, open: u128, tries: &[Donors]) -> (Table, u128) {
@@ -166,7 +166,7 @@ mod x86 {
         (sources, left)
     }
 
-    /// What the donors of all bins say.
+    /// Values of the donors of all bins.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn answers(full: Table, donors: &Donors) -> Table {

@@ -12,7 +12,7 @@ use crate::hash::avalanche;
 type Word = [u32; 2];
 /// Features that are hashed at once.
 const BLOCK: usize = 32;
-/// What a bin holds before any feature has been in it.
+/// Value of a bin without a feature.
 pub(crate) const HIGHEST: u32 = u32::MAX;
 /// Stands beside a bin that is empty; beside a full one its number, of seven bits.
 pub(crate) const EMPTY: u8 = 0x80;
@@ -27,7 +27,7 @@ pub(crate) struct Bins {
     pub(crate) full: [u8; FEW],
 }
 
-/// What [`few`] leaves empty.
+/// Value of the bins that [`few`] leaves empty.
 pub(crate) struct Open {
     /// The empty bins, ascending.
     pub(crate) places: Vec<u16>,

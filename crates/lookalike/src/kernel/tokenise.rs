@@ -12,7 +12,7 @@ use classes::{Classes, Classify};
 
 pub(super) const BLOCK: usize = 64;
 
-/// What a word is, for ASCII.
+/// Rule for words of ASCII.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// Lower-case the bytes.
@@ -21,14 +21,14 @@ pub(crate) struct Rules {
     pub join: bool,
 }
 
-/// How far a scan came.
+/// Progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scan {
     /// Position of the first byte that is not ASCII, or the length of the text.
     pub len: usize,
     /// Number of bounds that were written, two a word.
     pub bounds: usize,
-    /// Whether any word begins with `_`.
+    /// True if any word begins with `_`.
     pub underscore: bool,
 }
 
@@ -88,10 +88,10 @@ fn copy_at(bytes: &mut [u8], at: usize) -> &mut [u8; BLOCK] {
         .expect("the room is a block longer than the text")
 }
 
-/// What one block must know of the blocks before it.
+/// State carried from one block to the next.
 #[derive(Default)]
 struct State {
-    /// Whether the last byte was a letter, a digit, in a word: bit 0.
+    /// True if the last byte was a letter, a digit, in a word: bit 0.
     letter: u64,
     digit: u64,
     word: u64,

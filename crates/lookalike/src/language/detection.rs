@@ -27,7 +27,7 @@ pub fn detect(text: &str) -> Option<Language> {
     }
 }
 
-/// Whether half of the letters are Lao.
+/// Returns true if half of the letters are Lao.
 fn is_lao(text: &str) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic());
     let (all, lao) = letters.fold((0_usize, 0), |(all, lao), c| {

@@ -15,7 +15,7 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Longer runs are cut after so many characters: the cutters' memory grows with a run.
 const LONGEST_RUN: usize = 1024;
 
-/// What [`CHINESE`] takes in memory at most, while it is read and later.
+/// Most memory of [`CHINESE`], while it is read and later.
 pub(crate) const CHINESE_BYTES: u64 = 64 << 20;
 
 /// Chinese words and their parts of speech, read at first use.
@@ -26,7 +26,7 @@ pub(crate) static CHINESE: LazyLock<Jieba> = LazyLock::new(Jieba::new);
 static OTHERS: LazyLock<WordSegmenterBorrowed<'static>> =
     LazyLock::new(|| WordSegmenter::new_dictionary(Default::default()));
 
-/// What a character does to a run.
+/// Effect of a character on a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Script {
     /// Not ours: the rules of Unicode.
@@ -63,14 +63,14 @@ impl Script {
         }
     }
 
-    /// Whether characters of both stand in one run.
+    /// Returns true if characters of both stand in one run.
     fn joins(self, other: Self) -> bool {
         let east = |script| matches!(script, Self::Han | Self::Kana);
         self == other || east(self) && east(other)
     }
 }
 
-/// Whether a dictionary has something to say about this piece.
+/// Returns true if a dictionary has something to say about this piece.
 pub(crate) fn has_runs(piece: &str) -> bool {
     piece.chars().any(|c| Script::of(c) != Script::Other)
 }

@@ -16,7 +16,7 @@ use super::{Language, detect};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Tag(&'static str);
 
-/// What must hold at a word for its tag to be changed.
+/// Condition at a word for its tag to be changed.
 enum Condition {
     /// The word so many places on is this one.
     Word(isize, &'static str),
@@ -127,7 +127,7 @@ impl Condition {
     }
 }
 
-/// Whether the shorter word is the beginning of the longer one, case aside: what the rules were
+/// Returns true if the shorter word is the beginning of the longer one, case aside: what the rules were
 /// learned with.
 fn begins_like(a: &str, b: &str) -> bool {
     a.chars()

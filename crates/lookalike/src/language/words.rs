@@ -81,7 +81,7 @@ impl WordFilter {
         }
     }
 
-    /// What becomes of a word; `None` when it is left out.
+    /// Filters a word; `None` when it is left out.
     pub(crate) fn word<'w>(&self, word: &'w str) -> Option<Cow<'w, str>> {
         if self.lists.iter().any(|list| list.contains(word)) {
             return None;
@@ -93,7 +93,7 @@ impl WordFilter {
         Some(stem.unwrap_or(Cow::Borrowed(word)))
     }
 
-    /// What becomes of the words of a batch.
+    /// Filters the words of a batch.
     pub(crate) fn apply(&mut self, batch: &Batch) -> &Batch {
         let mut out = std::mem::take(&mut self.out);
         out.clear();

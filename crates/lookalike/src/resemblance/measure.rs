@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::resemblance_of;
 use crate::scheme::ParseOptionError;
 
-/// How alike two sets are: what they share, over what.
+/// Ratio of two sets: what they share, over what.
 ///
 /// ```
 /// use lookalike::resemblance::SetMeasure;

@@ -1,4 +1,4 @@
-//! Whether lines that recur on many pages are taken out of texts before anything else.
+//! Option to take lines that recur on many pages out of texts before anything else.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ impl fmt::Display for BoilerplateScope {
     }
 }
 
-/// What became of lines that recur on many pages (M13 D); they stay by default.
+/// Treatment of lines that recur on many pages (M13 D); they stay by default.
 ///
 /// In a scheme: `boilerplate=site/1:0123456789abcdef`, with the version of the rules and the id of the
 /// lines, which were learned from one collection: texts without other lines are not comparable.

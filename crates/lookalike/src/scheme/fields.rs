@@ -1,4 +1,4 @@
-//! What else than the text gives a document features, and how much it weighs (M12).
+//! Fields beside the text that give a document features, and their weights (M12).
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,7 +32,7 @@ pub struct FieldWeights {
 const MOST: u8 = 64;
 
 impl FieldWeights {
-    /// Whether no field is looked at.
+    /// Returns true if no field is looked at.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::default()

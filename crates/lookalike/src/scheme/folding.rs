@@ -28,7 +28,7 @@ pub struct Folding {
 }
 
 impl Folding {
-    /// Whether nothing is folded.
+    /// Returns true if nothing is folded.
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::default()

@@ -1,4 +1,4 @@
-//! What a scheme does to the words of single languages: stop words, stems, nouns.
+//! Options of a scheme for the words of single languages: stop words, stems, nouns.
 //!
 //! Each has a short form for a person, which is also what the command line takes, and in a scheme
 //! the versions of its data behind it. Builds without the Cargo feature `languages` have only the
@@ -15,7 +15,7 @@ const STOP_WORDS: &str = "stop-words-0.10.1";
 const STEMMERS: &str = "frostem-2.20261016.1";
 const TAGGERS: &str = "harper-brill-3.0.0/jieba-0.11.0";
 
-/// What a build without the data may say instead of what it expects.
+/// Expected values of a build without the data.
 pub(super) const LACKING: &str =
     "what a build without the Cargo feature `languages` has: build with it, or leave this out";
 
@@ -94,7 +94,7 @@ pub struct StopWords(Of);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stemming(Of);
 
-/// Whether nouns weigh more with [`Weight::TfLengthNoun`](super::Weight::TfLengthNoun): Y1's Pos, by part-of-speech tags
+/// True if nouns weigh more with [`Weight::TfLengthNoun`](super::Weight::TfLengthNoun): Y1's Pos, by part-of-speech tags
 /// of English and Chinese. Off by default: Pos is 0 then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Nouns(bool);
@@ -108,7 +108,7 @@ impl StopWords {
         self.0.languages()
     }
 
-    /// Whether the list is that of the text's language.
+    /// Returns true if the list is that of the text's language.
     #[must_use]
     pub const fn is_auto(self) -> bool {
         matches!(self.0, Of::Detected)
@@ -125,7 +125,7 @@ impl Stemming {
         self.0.languages().next()
     }
 
-    /// Whether stems are those of the text's language.
+    /// Returns true if stems are those of the text's language.
     #[must_use]
     pub const fn is_auto(self) -> bool {
         matches!(self.0, Of::Detected)
@@ -140,7 +140,7 @@ impl Nouns {
     #[cfg(feature = "languages")]
     pub const TAGGED: Self = Self(true);
 
-    /// Whether nouns are told from other words.
+    /// Returns true if nouns are told from other words.
     #[must_use]
     pub const fn are_tagged(self) -> bool {
         self.0

@@ -1,4 +1,4 @@
-//! What is made alike before a text is cut into words.
+//! Masks: pieces that are made alike before a text is cut into words.
 
 use std::fmt;
 use std::str::FromStr;

@@ -12,9 +12,9 @@ use thiserror::Error;
 pub struct ParseOptionError {
     /// The option in words, such as "shingle".
     pub option: &'static str,
-    /// What stood in its place.
+    /// Value that stood in its place.
     pub found: String,
-    /// What may stand there.
+    /// Values that may stand there.
     pub expected: &'static str,
 }
 
@@ -71,7 +71,7 @@ word_option! {
 }
 
 word_option! {
-    /// Whether case is told apart.
+    /// True if case is told apart.
     Case, "case", "keep or lower",
     /// "The" and "the" are two words.
     Keep = "keep",
@@ -80,7 +80,7 @@ word_option! {
     Lower = "lower",
 }
 
-/// What a word is.
+/// Definition of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Segmentation {
@@ -95,7 +95,7 @@ pub enum Segmentation {
 }
 
 impl Segmentation {
-    /// Whether words are maximal runs of word characters, and nothing else counts.
+    /// Returns true if words are maximal runs of word characters, and nothing else counts.
     pub(crate) fn is_word_chars(self) -> bool {
         self == Self::WordChars
     }
@@ -139,7 +139,7 @@ impl FromStr for Segmentation {
 }
 
 word_option! {
-    /// How much a feature counts in a simhash (M2, Y1); the formulas stand in `crate::feature`.
+    /// Weight of a feature in a simhash (M2, Y1); the formulas stand in `crate::feature`.
     Weight, "weight", "set, tf, log-tf, idf, tf-idf, log-tf-idf or tf-length-noun",
     /// Each distinct feature once.
     #[default]
@@ -159,7 +159,7 @@ word_option! {
 }
 
 impl Weight {
-    /// Whether the weight comes from a table of terms.
+    /// Returns true if the weight comes from a table of terms.
     #[must_use]
     pub const fn needs_terms(self) -> bool {
         matches!(self, Self::Idf | Self::TfIdf | Self::LogTfIdf)
@@ -209,7 +209,7 @@ impl Widths {
     }
 }
 
-/// What a feature is made of: V1's contiguous words, or contiguous characters.
+/// Unit of a feature: V1's contiguous words, or contiguous characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shingle {
     /// So many words in a row.
@@ -247,7 +247,7 @@ impl Shingle {
 }
 
 impl Shingle {
-    /// Whether the features come from a table of terms.
+    /// Returns true if the features come from a table of terms.
     #[must_use]
     pub const fn needs_terms(self) -> bool {
         matches!(self, Self::Phrases(_))

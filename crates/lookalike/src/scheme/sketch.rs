@@ -87,7 +87,7 @@ impl Sketch {
         }
     }
 
-    /// Whether the sketch comes from a table of terms.
+    /// Returns true if the sketch comes from a table of terms.
     #[must_use]
     pub const fn needs_terms(self) -> bool {
         matches!(self, Self::IMatch { .. })

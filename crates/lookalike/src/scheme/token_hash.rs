@@ -1,4 +1,4 @@
-//! How words become numbers: the token hashes, with their text forms.
+//! Token hashes, which make numbers of words, with their text forms.
 
 use std::fmt;
 

@@ -138,7 +138,7 @@ fn single(full: &[u8]) -> Option<usize> {
     full.next().filter(|_| full.next().is_none())
 }
 
-/// Where bin `bin` looks for a value at its try `round`, from 0.
+/// Donor that bin `bin` tries in `round`, from 0.
 fn donor(bins: usize, factor: u64, bin: usize, round: u64) -> usize {
     let number = (bin as u64).wrapping_add((round + 1) << 32) ^ factor;
     let hash = avalanche(number.wrapping_mul(GOLDEN));

@@ -1,4 +1,4 @@
-//! What min-hash makes: signatures, and super-shingles of them.
+//! Signatures of min-hash, and super-shingles of them.
 
 use thiserror::Error;
 

@@ -25,7 +25,7 @@ pub enum SketcherError {
         "{needs} needs a table of terms: make one with `lookalike terms` and give it with --terms"
     )]
     NoTerms {
-        /// What needs it.
+        /// Option that needs it.
         needs: String,
     },
     /// The table that was given is another one.
@@ -151,7 +151,7 @@ impl SketchValue {
         }
     }
 
-    /// How alike two sketches of one scheme are, in the sketch's own measure, larger being more
+    /// Similarity of two sketches of one scheme, in the sketch's own measure, larger being more
     /// alike: the resemblance of sets, the number of equal bits, the share of equal places, the
     /// number of equal hashes.
     #[must_use]

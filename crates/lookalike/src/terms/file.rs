@@ -97,7 +97,7 @@ impl Terms {
     }
 }
 
-/// What follows the magic.
+/// Bytes after the magic.
 fn split_magic(bytes: &[u8]) -> Result<&[u8], TermsFileError> {
     let (magic, rest) = bytes
         .split_first_chunk::<8>()

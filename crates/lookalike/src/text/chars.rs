@@ -15,9 +15,9 @@ pub(crate) struct CharBatch {
     bytes: Vec<u8>,
     used: usize,
     starts: Vec<u32>,
-    /// Whether there was any piece so far.
+    /// True if there was any piece so far.
     begun: bool,
-    /// Whether any character so far is not white space.
+    /// True if any character so far is not white space.
     pub(crate) has_ink: bool,
 }
 

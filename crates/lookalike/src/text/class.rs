@@ -8,7 +8,7 @@
 
 use std::sync::LazyLock;
 
-/// What a common character does at a word boundary.
+/// Class of a common character at a word boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Class {
@@ -39,7 +39,7 @@ use Class::{
 };
 
 impl Class {
-    /// Whether a segment with such a character is a word.
+    /// Returns true if a segment with such a character is a word.
     pub(super) const fn is_alphanumeric(self) -> bool {
         matches!(self, Letter | Digit | Katakana | Alone)
     }
@@ -137,7 +137,7 @@ pub(super) fn lower(c: char) -> char {
     }
 }
 
-/// Whether there is no word boundary before a character of class `at`: rules WB5 to WB13b for
+/// Returns true if there is no word boundary before a character of class `at`: rules WB5 to WB13b for
 /// common characters. `before` are the classes of the two characters before, the nearer last.
 #[inline]
 pub(super) fn joins(before: [Class; 2], at: Class, next: Class) -> bool {

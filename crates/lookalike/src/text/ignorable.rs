@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-/// Whether `c` is a default-ignorable code point of Unicode 17; a test compares the whole table.
+/// Returns true if `c` is a default-ignorable code point of Unicode 17; a test compares the whole table.
 #[inline]
 pub(super) const fn is_ignorable(c: char) -> bool {
     // The first two comparisons tell nearly all characters of pieces that come here.

@@ -13,7 +13,7 @@
 
 use crate::scheme::Mask;
 
-/// What a masked piece becomes.
+/// Replacement of a masked piece.
 const MASKED: char = '0';
 
 /// Puts `text` into `out`, masked. Linear time.
@@ -55,7 +55,7 @@ fn masked_len(text: &str, before: char, mask: Mask) -> usize {
     date
 }
 
-/// Whether a character beside a date makes it part of a longer word: letters and digits do, but for
+/// Returns true if a character beside a date makes it part of a longer word: letters and digits do, but for
 /// those of scripts that put no spaces between words.
 fn joins(c: char) -> bool {
     c < '\u{2e80}' && c.is_alphanumeric()
@@ -281,7 +281,7 @@ fn year_behind(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.at_end_of_word().then_some(())
 }
 
-/// What stands between the parts of a date.
+/// Separator of the parts of a date.
 fn separate(cursor: &mut Cursor<'_>) {
     cursor.one(",-/");
     cursor.blanks();

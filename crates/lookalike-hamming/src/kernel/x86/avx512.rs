@@ -6,7 +6,7 @@ use super::super::single_probe::{self, Found, ProbeStages, SingleProbeTable};
 use super::super::{BucketVisitor, CacheLine, ProbeLocations, ProbeSet, WINDOW, low_ones};
 use std::arch::x86_64::*;
 
-/// How to spread eight packed entries over the 64-bit lanes of a vector: first four dwords for each
+/// Shuffles that spread eight packed entries over the 64-bit lanes of a vector: first four dwords for each
 /// 128-bit lane, which then hold the bytes of two entries, then those bytes in place.
 struct Spread {
     dwords: [u32; 16],

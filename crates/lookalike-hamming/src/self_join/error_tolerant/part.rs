@@ -3,7 +3,7 @@
 use super::super::super::kernel::{self, WINDOW};
 use std::ops::Range;
 
-/// How a word that is scattered by its leading bits is taken apart.
+/// Division of a word that is scattered by its leading bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Bits that number a bucket within its part.
@@ -25,11 +25,11 @@ pub(super) struct SortedParts {
     lows: Vec<u32>,
     /// Its other bits that do not number its bucket.
     sides: Vec<u16>,
-    /// Where the buckets of each part begin, from the begin of the part on, and where the last one ends.
+    /// Starts of the buckets of each part, from the start of the part on, and the end of the last.
     starts: Vec<u32>,
     /// Buckets of each part that are larger than a window.
     larger: Vec<Vec<u32>>,
-    /// Where each part begins, and the end.
+    /// Start of each part, and the end.
     bounds: Vec<usize>,
     /// Starts of one part.
     starts_each: usize,
@@ -188,12 +188,12 @@ impl Room<'_> {
 }
 
 impl Part<'_> {
-    /// How many codes there are.
+    /// Number of codes.
     pub(super) fn len(&self) -> usize {
         self.starts.last().map_or(0, |&end| end as usize)
     }
 
-    /// Where the codes of a bucket are.
+    /// Places of the codes of a bucket.
     pub(super) fn range(&self, bucket: usize) -> Range<usize> {
         self.starts[bucket] as usize..self.starts[bucket + 1] as usize
     }
@@ -204,7 +204,7 @@ impl Part<'_> {
     }
 }
 
-/// How many codes each bucket has.
+/// Number of codes of each bucket.
 fn sizes(starts: &[u32]) -> impl Iterator<Item = usize> {
     let bounds = starts.windows(2);
     bounds.map(|bounds| (bounds[1] - bounds[0]) as usize)
@@ -219,7 +219,7 @@ pub(super) struct Finder {
     pub(super) heavy: Vec<u32>,
     /// The bucket of each code of the part at work.
     buckets: Vec<u16>,
-    /// Where the codes of each bucket look.
+    /// Start of the window of the codes of each bucket.
     windows: Vec<u32>,
     /// The words of a part by bucket.
     ordered: Vec<u64>,

@@ -19,7 +19,7 @@ pub(super) struct Classes {
     pub other: u64,
 }
 
-/// How a level of instructions makes the masks.
+/// Mask kernels of a level of instructions.
 pub(super) trait Classify {
     /// The classes of `block`; its copy, with `A-Z` lower-cased if wished, goes to `copy`.
     fn classify(block: &[u8; BLOCK], lower: bool, copy: &mut [u8; BLOCK]) -> Classes;
