@@ -29,7 +29,7 @@ fn say(line: &str) {
 }
 
 /// The line without characters that act on a terminal or turn its text around: names of files may hold any.
-fn harmless(line: &str) -> Cow<'_, str> {
+pub(crate) fn harmless(line: &str) -> Cow<'_, str> {
     let acts = |c: char| {
         let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
         turns || (c.is_control() && c != '\n' && c != '\t')

@@ -36,7 +36,7 @@ pub(crate) async fn console() -> Response {
         "text/html; charset=utf-8",
         include_str!("console.html"),
     );
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
                   base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
     let fixed: [(HeaderName, &'static str); 4] = [
         (CONTENT_SECURITY_POLICY, policy),

@@ -17,7 +17,7 @@ pub(super) const ATLAS_SCRIPT: &str = include_str!("atlas.js");
 /// Nothing may be loaded or run but the styles and the script of the page.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-ue7t0xqxNuvP7S/HxufWwPQiAjMSImH8CZBQ1WvI0GM=' 'sha256-l2nG4b05E8BSOKsPV75s4E8wwsm607N08XrmWVoDnjY='; ",
+    "style-src 'sha256-AGNrTUojht1z2pUG8bpW2oUNei5SasEvSf/Ddm6bnTY=' 'sha256-l2nG4b05E8BSOKsPV75s4E8wwsm607N08XrmWVoDnjY='; ",
     "script-src 'sha256-fvS49ahZRKF4ym0hdM96Zan5B0AcScrpjsMudBkU0CY='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );

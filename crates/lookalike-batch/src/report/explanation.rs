@@ -15,7 +15,7 @@ pub(super) const OWN_STYLE: &str = include_str!("explanation.css");
 /// Nothing may be loaded but the styles, and nothing run.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-ue7t0xqxNuvP7S/HxufWwPQiAjMSImH8CZBQ1WvI0GM=' 'sha256-tfn9C8FFkRj+DD1V9FZnUThqj8WCJCb4mElmn6ojIoY='; ",
+    "style-src 'sha256-AGNrTUojht1z2pUG8bpW2oUNei5SasEvSf/Ddm6bnTY=' 'sha256-Fztds3CHZvBRiyAIMwahitLpHHYkNtLd611XAH8p6i4='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
 

@@ -15,7 +15,7 @@ pub(super) const SCRIPT: &str = include_str!("page.js");
 /// Nothing may be loaded or run but the style and the script above.
 pub(super) const POLICY: &str = concat!(
     "default-src 'none'; ",
-    "style-src 'sha256-ue7t0xqxNuvP7S/HxufWwPQiAjMSImH8CZBQ1WvI0GM='; ",
+    "style-src 'sha256-AGNrTUojht1z2pUG8bpW2oUNei5SasEvSf/Ddm6bnTY='; ",
     "script-src 'sha256-i/nFGSPOO2PsaB5Tvu3uUr+qCmOxjp4qh2o3sr3VPts='; ",
     "img-src data:; base-uri 'none'; form-action 'none'",
 );
@@ -51,7 +51,7 @@ pub(super) fn format(
     match value.as_str() {
         Some(text) if value.kind() == ValueKind::String && !value.is_safe() => {
             let mut html = String::with_capacity(text.len());
-            visible::push_html(&mut html, text);
+            visible::push_value(&mut html, text);
             Ok(out.write_str(&html)?)
         }
         _ => escape_formatter(out, state, value),

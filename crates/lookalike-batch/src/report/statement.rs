@@ -1,7 +1,7 @@
 //! The sentences of the report: what was found, how far it can be trusted, and what it does not say.
 
-use super::ReportData;
 use super::figure::{count, probability, threshold};
+use super::{Counts, ReportData};
 
 /// The result in one sentence.
 pub(super) fn headline(data: &ReportData) -> String {
@@ -158,11 +158,7 @@ fn of_pages(data: &ReportData) -> Vec<String> {
         ));
     }
     if counts.pages > 0 {
-        caveats.push(format!(
-            "Of {} HTML pages the main content was compared, and what else is visible only where that is alike; of {} of them there was next to none, or it was not what the page is about, so more of their text was compared.",
-            count(counts.pages),
-            count(counts.fallen_back)
-        ));
+        caveats.push(main_content(counts));
     }
     if counts.removed_same_main_text > 0 {
         caveats.push(format!(
@@ -177,6 +173,20 @@ fn of_pages(data: &ReportData) -> Vec<String> {
         ));
     }
     caveats
+}
+
+fn main_content(counts: &Counts) -> String {
+    let compared = format!(
+        "Of {} HTML pages the main content was compared, and what else is visible only where that is alike",
+        count(counts.pages)
+    );
+    match counts.fallen_back {
+        0 => format!("{compared}."),
+        fallen_back => format!(
+            "{compared}; of {} of them there was next to none, or it was not what the page is about, so more of their text was compared.",
+            count(fallen_back)
+        ),
+    }
 }
 
 /// `1 record is ...`, `2 records are ...`.

@@ -216,7 +216,7 @@ fn what_is_just_below_the_threshold_is_drawn_and_shown() {
         ..data()
     });
     let words = [
-        "43 kept records are between 0.70 and 0.80",
+        "43 kept records have a similarity between 0.70 and 0.80",
         "The 1 most similar pairs",
         ">nearly<",
         "0.799",

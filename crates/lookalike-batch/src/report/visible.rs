@@ -60,6 +60,16 @@ pub(super) fn push_html(out: &mut String, text: &str) {
     });
 }
 
+/// Appends a value, such as an id, as HTML content. One of nothing but white space is shown by its characters: it would be an empty cell.
+pub(super) fn push_value(out: &mut String, text: &str) {
+    if !text.trim().is_empty() {
+        return push_html(out, text);
+    }
+    for c in text.chars() {
+        let _ = write!(out, "<span class=\"hid\">{}</span>", name(c, 1));
+    }
+}
+
 /// Appends `text` with the characters escaped that mean something in HTML.
 fn push_escaped(out: &mut String, text: &str) {
     for c in text.chars() {
@@ -84,4 +94,65 @@ pub(super) fn plain(text: &str) -> String {
         }
     });
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The text again: labels become their characters, escapes what they stand for.
+    fn undone(html: &str) -> String {
+        let mut text = String::new();
+        let mut rest = html;
+        while let Some(at) = rest.find("<span class=\"hid\">U+") {
+            text.push_str(&rest[..at]);
+            let (label, after) = rest[at + "<span class=\"hid\">U+".len()..]
+                .split_once("</span>")
+                .unwrap();
+            let (code, times) = label.split_once(" \u{d7}").unwrap_or((label, "1"));
+            let hidden = char::from_u32(u32::from_str_radix(code, 16).unwrap()).unwrap();
+            text.extend(std::iter::repeat_n(hidden, times.parse().unwrap()));
+            rest = after;
+        }
+        text.push_str(rest);
+        let escapes = [
+            ("&lt;", "<"),
+            ("&gt;", ">"),
+            ("&quot;", "\""),
+            ("&#39;", "'"),
+            ("&amp;", "&"),
+        ];
+        escapes.iter().fold(text, |text, (escape, character)| {
+            text.replace(escape, character)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn html_shows_every_character_and_lets_none_act(
+            text in "([<>&\"' a]|\\PC|[\\x00-\\x1f\u{202e}\u{2066}\u{200b}\u{feff}\u{ad}]{1,3}){0,20}",
+        ) {
+            for push in [push_html, push_value] {
+                let mut html = String::new();
+                push(&mut html, &text);
+                prop_assert!(!html.contains(is_hidden), "{html:?}");
+                let markup = html.replace("<span class=\"hid\">", "").replace("</span>", "");
+                prop_assert!(!markup.contains(['<', '>', '"', '\'']), "{html:?}");
+                prop_assert_eq!(undone(&html), text.as_str());
+            }
+            prop_assert!(!plain(&text).contains(is_hidden));
+        }
+    }
+
+    #[test]
+    fn a_value_of_blanks_alone_is_not_empty_on_the_page() {
+        let mut html = String::new();
+        push_value(&mut html, " \u{3000}");
+        assert_eq!(
+            html,
+            "<span class=\"hid\">U+0020</span><span class=\"hid\">U+3000</span>"
+        );
+    }
 }

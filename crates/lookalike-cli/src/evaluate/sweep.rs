@@ -427,7 +427,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     if let Some(path) = &arguments.page {
         let head = PageHead {
-            command: command_line(),
+            command: console::harmless(&command_line()).into_owned(),
             truth: words.clone(),
             target,
         };

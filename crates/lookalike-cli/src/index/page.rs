@@ -1,55 +1,56 @@
-//! The page of `lookalike index info --html`: the distribution of a collection (M9) as plots, in one file that loads
+//! The page of `lookalike index info --html`: the distribution of a collection as plots, in one file that loads
 //! nothing.
 
 use std::fmt::Write;
 
-use super::info::{Distribution, Info};
-use crate::console::grouped;
+use super::info::{Distribution, Info, Repeated};
+use crate::console::{grouped, harmless};
 use crate::size::show;
 
-const STYLE: &str = "\
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
-h1{font-size:1.5rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2rem}.wide{overflow-x:auto}\
-svg{width:100%;min-width:36rem;height:auto;background:#f7f7f9}\
-line{stroke:#ddd}.seen{fill:#3566a8}.even{fill:none;stroke:#d1662b;stroke-width:2}.spike{fill:#b3261e}\
-table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
-td,th{padding:.2rem .6rem;text-align:right;vertical-align:top;border-bottom:1px solid #ddd}td.t,th.t{text-align:left}\
-td.ids{min-width:14rem;overflow-wrap:anywhere}code,td.label{white-space:nowrap}\
-text{font:13px system-ui,sans-serif;fill:#555}.key{color:#555}\
-@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}svg{background:#1f2228}td,th{border-color:#333}\
-line{stroke:#333}text{fill:#aaa}.key{color:#aaa}.seen{fill:#7aa7e0}.spike{fill:#ff7a6b}}";
+const STYLE: &str = include_str!("page.css");
 
 /// The page; an info without distribution has no plots.
 pub(super) fn render(info: &Info) -> String {
     let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
-         <title>{file}</title><style>{STYLE}</style>\n<h1>{file}</h1>\n<p>{} fingerprints of {} bits, {} of them \
-         different. {} tables ({}, {}) answer distances up to {}; {}, {:.2} bytes a fingerprint. Scheme {}.</p>\n",
-        grouped(info.documents),
-        info.bits,
-        grouped(info.fingerprints),
-        info.tables,
-        escaped(&info.design),
-        info.layout,
-        info.distance,
-        show(info.bytes),
-        info.bytes_per_fingerprint,
-        info.scheme_id.as_deref().unwrap_or("unknown"),
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{file} - lookalike index</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <h1 dir=\"auto\">{file}</h1>\n<p>{}</p>\n",
+        summary(info),
         file = escaped(&info.file),
     );
     if let Some(distribution) = &info.distribution {
         plots(&mut page, distribution);
     }
-    page.push_str("</html>\n");
+    page.push_str("</main>\n</body>\n</html>\n");
     page
 }
 
+fn summary(info: &Info) -> String {
+    let plural = |number: u64| if number == 1 { "" } else { "s" };
+    format!(
+        "{} fingerprint{} of {} bits, {} distinct. {} table{} ({}, {}) for distances up to {}; {}, {:.2} bytes a fingerprint. \
+         Scheme {}.",
+        grouped(info.documents),
+        plural(info.documents),
+        info.bits,
+        grouped(info.fingerprints),
+        info.tables,
+        plural(info.tables as u64),
+        escaped(&info.design),
+        info.layout,
+        info.distance,
+        show(info.bytes),
+        info.bytes_per_fingerprint,
+        escaped(info.scheme_id.as_deref().unwrap_or("unknown")),
+    )
+}
+
 fn plots(page: &mut String, distribution: &Distribution) {
-    page.push_str("<h2>Where neighbours first differ</h2>\n<p class=\"key\">Fingerprints in sorted order: how many differ from the \
-        one before first in this bit (63 is the highest). The line is what evenly spread fingerprints would show; more \
-        at low bits means clusters.</p>\n");
+    page.push_str("<h2>Where neighbours first differ</h2>\n<p class=\"key\">Sorted fingerprints by the highest bit in which each \
+        differs from the one before it (63 is the highest). The line shows evenly spread fingerprints; more at low bits \
+        means clusters.</p>\n");
     let top_first = |values: &[f64]| values.iter().rev().copied().collect::<Vec<_>>();
     let seen: Vec<f64> = distribution
         .leading_gaps
@@ -63,7 +64,7 @@ fn plots(page: &mut String, distribution: &Distribution) {
         &top_first(&distribution.expected_gaps),
         &|at| (last - at).to_string(),
     ));
-    page.push_str("<h2>128 equal ranges</h2>\n<p class=\"key\">How many fingerprints lie in each part of the space; the line is an \
+    page.push_str("<h2>128 equal ranges</h2>\n<p class=\"key\">Fingerprints in each part of the space; the line is an \
         even share. Spikes are often empty pages, error pages and templates.</p>\n");
     let ranges: Vec<f64> = distribution
         .ranges
@@ -74,22 +75,35 @@ fn plots(page: &mut String, distribution: &Distribution) {
     let even = vec![share; ranges.len()];
     let names = ["fingerprints", "range of the space, from the lowest"];
     page.push_str(&chart(names, &ranges, &even, &|at| at.to_string()));
-    let spikes = distribution.spikes.iter().map(|spike| {
-        let range = format!("{}: {}", spike.range, grouped(spike.count));
-        (Some(range), &spike.commonest)
-    });
+    let spikes = distribution
+        .spikes
+        .iter()
+        .map(|spike| (Some((spike.range, spike.count)), &spike.commonest));
     rows(page, "Spikes and their commonest fingerprints", spikes);
     let repeated = distribution
         .repeated
         .iter()
         .map(|repeated| (None, repeated));
     rows(page, "Most repeated", repeated);
-    page.push_str("<h2>Tables</h2>\n<div class=\"wide\"><table><tr><th>table<th>key bits<th>errors forgiven<th>address bits<th>candidates a probe\
-        <th>if even<th>fullest bucket</tr>\n");
+    tables(page, distribution);
+}
+
+fn tables(page: &mut String, distribution: &Distribution) {
+    page.push_str("<h2>Tables</h2>\n");
+    let heads = [
+        "table",
+        "key bits",
+        "errors tolerated",
+        "address bits",
+        "candidates per probe",
+        "if even",
+        "fullest bucket",
+    ];
+    open_table(page, "Tables", &heads.map(|head| (head, "")));
     for (at, table) in (1..).zip(&distribution.tables) {
         let _ = writeln!(
             page,
-            "<tr><td>{at}<td>{}<td>{}<td>{}<td>{:.2}<td>{:.2}<td>{}</tr>",
+            "<tr><th scope=\"row\">{at}</th><td>{}</td><td>{}</td><td>{}</td><td>{:.2}</td><td>{:.2}</td><td>{}</td></tr>",
             table.key_bits,
             table.budget,
             table.address_bits,
@@ -98,37 +112,58 @@ fn plots(page: &mut String, distribution: &Distribution) {
             grouped(table.fullest_bucket as u64)
         );
     }
-    page.push_str("</table></div>\n");
+    page.push_str(CLOSE_TABLE);
 }
 
-/// A table of fingerprints, with the range of each where they have one; nothing when there are none.
+const CLOSE_TABLE: &str = "</tbody></table></div>\n";
+
+/// Opens a table in a block that scrolls where the screen is too narrow; each head has its text and its class.
+fn open_table(page: &mut String, name: &str, heads: &[(&str, &str)]) {
+    let _ = write!(
+        page,
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><table><thead><tr>"
+    );
+    for (head, class) in heads {
+        let _ = write!(page, "<th scope=\"col\" class=\"{class}\">{head}</th>");
+    }
+    page.push_str("</tr></thead><tbody>\n");
+}
+
+/// A table of fingerprints, with the range of each and what lies in it where they have one; nothing when there are none.
 fn rows<'a>(
     page: &mut String,
     title: &str,
-    all: impl Iterator<Item = (Option<String>, &'a super::info::Repeated)>,
+    all: impl Iterator<Item = (Option<(usize, u64)>, &'a Repeated)>,
 ) {
     let mut all = all.peekable();
-    let Some((label, _)) = all.peek() else {
+    let Some((range, _)) = all.peek() else {
         return;
     };
-    let head = label.as_ref().map_or("", |_| "<th class=\"t\">range");
-    let _ = writeln!(
-        page,
-        "<h2>{title}</h2>\n<div class=\"wide\"><table><tr>{head}<th class=\"t\">fingerprint<th>copies<th class=\"t\">such as</tr>"
-    );
-    for (label, repeated) in all {
-        let label = label.map(|label| format!("<td class=\"t label\">{label}"));
-        let ids: Vec<String> = repeated.ids.iter().map(|id| escaped(id)).collect();
+    let mut heads = vec![("range", ""), ("fingerprints", "")];
+    if range.is_none() {
+        heads.clear();
+    }
+    heads.extend([("fingerprint", "t"), ("copies", ""), ("such as", "t")]);
+    let _ = writeln!(page, "<h2>{title}</h2>");
+    open_table(page, title, &heads);
+    for (range, repeated) in all {
+        page.push_str("<tr>");
+        if let Some((range, count)) = range {
+            let _ = write!(page, "<td>{range}</td><td>{}</td>", grouped(count));
+        }
+        let ids = repeated
+            .ids
+            .iter()
+            .map(|id| format!("<bdi>{}</bdi>", escaped(id)));
         let _ = writeln!(
             page,
-            "<tr>{}<td class=\"t\"><code>{}</code><td>{}<td class=\"t ids\">{}</tr>",
-            label.unwrap_or_default(),
+            "<th scope=\"row\" class=\"t\"><code>{}</code></th><td>{}</td><td class=\"t ids\">{}</td></tr>",
             repeated.fingerprint,
             grouped(repeated.copies),
-            ids.join("<br>")
+            ids.collect::<Vec<_>>().join("<br>")
         );
     }
-    page.push_str("</table></div>\n");
+    page.push_str(CLOSE_TABLE);
 }
 
 /// Bars with a line over them, and two axes with names and numbers; scrolled where the screen is too narrow to read them.
@@ -149,9 +184,8 @@ fn chart(
     let x = |at: usize| LEFT + at as f64 * step;
     let y = |value: f64| HEIGHT * (1.0 - value / most);
     let mut svg = format!(
-        "<div class=\"wide\"><svg viewBox=\"0 -{ABOVE} {WIDTH} {}\" role=\"img\" aria-label=\"Bars: {y_name} by {x_name}\"><text x=\"8\" y=\"-20\">{y_name}</text><text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{x_name}</text>",
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Plot: {y_name} by {x_name}\"><svg viewBox=\"0 -{ABOVE} {WIDTH} {}\" role=\"img\" aria-label=\"Bars: {y_name} by {x_name}\"><text x=\"8\" y=\"-20\">{y_name}</text><text x=\"{LEFT}\" y=\"{}\">{x_name}</text>",
         HEIGHT + ABOVE + BELOW,
-        (LEFT + WIDTH) / 2.0,
         HEIGHT + 34.0,
     );
     for part in [0.0, 0.5, 1.0] {
@@ -219,16 +253,16 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(value)
 }
 
+/// The text for HTML; characters that cannot be seen, or turn others around, by their numbers.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in harmless(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

@@ -265,7 +265,7 @@ fn the_report_tells_who_is_just_below_the_threshold_and_counts_members_once() {
     let page = String::from_utf8(contents(&results.folder.join("report.html"))).unwrap();
     for words in [
         "Just below the threshold",
-        "One kept record is between 0.70 and 0.80 like another",
+        "One kept record has a similarity between 0.70 and 0.80 to another",
         "0.729",
         "1 record is without any text: kept, equal to nothing",
     ] {

@@ -1,0 +1,64 @@
+// Uses the controls of a page as a person would, and returns what did not work.
+
+import { NAMES } from "./hostile.js";
+
+/** Searches and sorts each table that offers it, and unfolds all clusters and folds them again. */
+export async function tryTables(page) {
+  const broken = [];
+  for (const find of await page.locator("input[type=search]").all()) broken.push(...(await trySearch(page, find)));
+  for (const button of await page.locator("thead th button").all()) {
+    const head = button.locator("xpath=ancestor::th");
+    await button.click();
+    const first = await head.getAttribute("aria-sort");
+    await button.click();
+    const second = await head.getAttribute("aria-sort");
+    if (first === second || !first || !second) broken.push(`sorting twice gives ${first}, then ${second}`);
+  }
+  const unfold = page.locator("#unfold");
+  if (await unfold.count()) {
+    for (const open of [true, false]) {
+      await unfold.click();
+      const states = await page.evaluate(() => Array.from(document.querySelectorAll("#list details"), (one) => one.open));
+      if (states.some((state) => state !== open)) broken.push(`"Open all" leaves clusters ${open ? "closed" : "open"}`);
+    }
+  }
+  return broken;
+}
+
+/** A word of the first row leaves rows; one that nobody has leaves none; none brings all back. */
+async function trySearch(page, find) {
+  const id = await find.getAttribute("id");
+  const shown = () => page.evaluate((name) => {
+    const own = document.querySelector(`table[data-find="${name}"]`);
+    const groups = own ? own.tBodies[0].rows : document.getElementById("list").tBodies;
+    return Array.from(groups).filter((group) => !group.hidden).length;
+  }, id);
+  const all = await shown();
+  await find.fill("nobodyhasthisword");
+  const none = await shown();
+  await find.fill("");
+  const again = await shown();
+  return all > 0 && none === 0 && again === all ? [] : [`#${id} shows ${all}, then ${none}, then ${again} rows`];
+}
+
+/** Makes a collection by the page, then inserts a hostile document, finds it again and looks at what the page shows. */
+export async function tryService(page) {
+  const broken = [];
+  const send = async (operation, fill) => {
+    await page.locator("nav button", { hasText: new RegExp(`${operation}$`) }).first().click();
+    await fill();
+    await page.locator("button.send").click();
+    await page.waitForFunction(() => document.getElementById("answer").textContent !== "");
+    return page.locator("#answer").textContent();
+  };
+  const expect = (answer, wanted) => {
+    if (!wanted.test(answer)) broken.push(`${wanted} expected, got: ${answer.slice(0, 200)}`);
+  };
+  await page.waitForSelector("nav button[aria-current=true]");
+  expect(await send("create-collection", async () => {}), /^(200|201|204|409)/);
+  const text = `${NAMES.join(" ")} ${"enough words to be compared with others ".repeat(5)}`;
+  const fill = (body) => async () => page.locator("textarea[name=body]").fill(JSON.stringify(body));
+  expect(await send("check-and-insert", fill({ id: NAMES[1], text })), /^200/);
+  expect(await send("query", fill({ text })), /^200[^]*onerror=window/);
+  return broken;
+}

@@ -1,0 +1,119 @@
+// Makes every kind of page with the real binary: from the examples, from hostile inputs, and from nothing.
+
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+import { NAMES, crowd, fingerprints, hostileRecords, lines } from "./hostile.js";
+
+const EXAMPLES = resolve(import.meta.dirname, "../../examples");
+/** A file name as hostile as a file system allows. */
+const FILE = `"><img src=x onerror=window.broken=1>\u202egpj`;
+
+class Maker {
+  constructor(binary, dir) {
+    this.binary = resolve(binary);
+    this.dir = dir;
+    this.pages = [];
+  }
+
+  run(...args) {
+    const options = { stdio: ["ignore", "ignore", "pipe"], cwd: this.dir };
+    try {
+      execFileSync(this.binary, args, options);
+    } catch (error) {
+      throw new Error(`lookalike ${args.join(" ").slice(0, 200)}: ${error.stderr}`);
+    }
+  }
+
+  write(name, content) {
+    writeFileSync(join(this.dir, name), content);
+    return name;
+  }
+
+  add(name, file, { says = [] } = {}) {
+    this.pages.push({ name, url: pathToFileURL(join(this.dir, file)).href, says });
+  }
+
+  dedup(name, input, says) {
+    this.run("dedup", input, "-o", name, "--quiet");
+    this.add(name, `${name}/report.html`, { says });
+  }
+
+  overlap(name, input, options, says) {
+    this.run("overlap", input, ...options, "-o", name, "--quiet");
+    this.add(name, `${name}/atlas.html`, { says });
+  }
+
+  sweep(name, input, options) {
+    this.run("evaluate", "sweep", input, ...options, "--page", `${name}.html`, "--quiet");
+    this.add(name, `${name}.html`);
+  }
+
+  index(name, input, says) {
+    this.run("index", "build", input, "-o", `${name}.lkix`, "--quiet");
+    this.run("index", "info", `${name}.lkix`, "--html", `${name}.html`);
+    this.add(name, `${name}.html`, { says });
+  }
+
+  explain(name, options, says) {
+    this.run("explain", ...options, "-o", `${name}.html`, "--quiet");
+    this.add(name, `${name}.html`, { says });
+  }
+}
+
+/** All pages that are files, as `{name, url, says}`: what each must show as text. */
+export function makePages(binary, dir) {
+  mkdirSync(dir, { recursive: true });
+  const make = new Maker(binary, dir);
+  const articles = join(EXAMPLES, "articles.jsonl");
+  const hostile = make.write(`${FILE}.jsonl`, lines(hostileRecords()));
+  const many = make.write("crowd.jsonl", lines(crowd(3000)));
+  const none = make.write("none.jsonl", "");
+  const alone = make.write("alone.jsonl", lines([{ id: "alone", text: "one record with nobody like it in the world" }]));
+  const shown = NAMES.slice(0, 6);
+
+  make.dedup("report-pages", join(EXAMPLES, "pages"), ["harbour-clock"]);
+  make.dedup("report-articles", articles, ["ferry-timetable"]);
+  make.dedup("report-hostile", hostile, shown);
+  make.dedup("report-crowd", many, ["3,000"]);
+  make.dedup("report-none", none, []);
+  make.dedup("report-alone", alone, []);
+
+  make.overlap("atlas-articles", articles, [], []);
+  make.overlap("atlas-hostile", hostile, ["--server", "field:site"], [`mirror ${NAMES[0]}`]);
+  make.overlap("atlas-crowd", many, [], ["mirror-7.example"]);
+  make.overlap("atlas-none", none, [], []);
+  make.overlap("atlas-alone", alone, [], []);
+
+  make.sweep("sweep-articles", articles, []);
+  make.sweep("sweep-hostile", hostile, ["--sketches", "simhash:64,none", "--shingles", "words:1"]);
+  make.sweep("sweep-unmet", articles, ["--sketches", "super-shingle:6x14", "--precision", "1", "--recall", "1"]);
+
+  make.index("index-hostile", make.write("hostile.fp.jsonl", lines(fingerprints(5000))), shown);
+  make.index("index-alone", make.write("alone.fp.jsonl", lines(fingerprints(1))), []);
+
+  const pages = ["harbour-clock", "harbour-clock-revised"].map((page) => join(EXAMPLES, `pages/en/${page}.html`));
+  make.explain("explain-pages", pages, ["watchmaker"]);
+  make.explain("explain-minhash", [...pages, "--method", "minhash"], ["watchmaker"]);
+  make.explain("explain-shingles", [...pages, "--method", "supershingle"], ["watchmaker"]);
+  make.explain("explain-hostile", [`copy of ${NAMES[1]}`, NAMES[1], "--in", hostile], [NAMES[1]]);
+  return make.pages;
+}
+
+/** Starts the service; `stop` ends it. */
+export function startService(binary, dir) {
+  const args = ["serve", "--data", join(dir, "store"), "--listen", "127.0.0.1:0"];
+  const service = spawn(resolve(binary), args, { stdio: ["ignore", "ignore", "pipe"] });
+  return new Promise((done, fail) => {
+    let log = "";
+    service.once("error", fail);
+    service.once("exit", (code) => fail(new Error(`the service ended with ${code}: ${log}`)));
+    service.stderr.on("data", (chunk) => {
+      log += chunk;
+      const address = /"address":"([^"]+)"/.exec(log);
+      if (address) done({ url: `http://${address[1]}/`, stop: () => service.kill() });
+    });
+  });
+}
