@@ -165,3 +165,58 @@ impl Clusters {
         (0..self.len()).map(|cluster| self.get(cluster))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn clusters_equal_a_map_from_survivors_to_what_was_removed_for_them(
+            choices in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 1..60),
+            shuffled in any::<u64>(),
+        ) {
+            let kept: Vec<u32> = (0..choices.len() as u32).filter(|&document| document == 0 || choices[document as usize].0).collect();
+            let outcomes: Vec<Outcome> = choices.iter().enumerate().map(|(document, (_, choice))| {
+                match kept.contains(&(document as u32)) {
+                    true => Outcome::Kept,
+                    false => Outcome::Exact { survivor: *choice.get(&kept) },
+                }
+            }).collect();
+            let mut by_id: Vec<u32> = (0..choices.len() as u32).collect();
+            by_id.sort_by_key(|&document| (u64::from(document) + 1).wrapping_mul(shuffled | 1));
+            let mut id_ranks = vec![0; by_id.len()];
+            for (place, &document) in by_id.iter().enumerate() {
+                id_ranks[document as usize] = place as u32;
+            }
+
+            let mut expected: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+            for &document in &by_id {
+                if let Some(survivor) = outcomes[document as usize].survivor() {
+                    expected.entry(id_ranks[survivor as usize]).or_default().push(document);
+                }
+            }
+            let expected: Vec<(u32, Vec<u32>)> = expected.into_iter().map(|(place, members)| (by_id[place as usize], members)).collect();
+            let clusters = Clusters::new(&by_id, &id_ranks, &outcomes);
+            let found: Vec<(u32, Vec<u32>)> = clusters.iter().map(|(survivor, members)| (survivor, members.to_vec())).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_main_text_that_is_equal_on_another_page_has_a_reason_of_its_own() {
+        let near = |similarity, visible| Outcome::Near {
+            survivor: 0,
+            similarity,
+            visible,
+        };
+        assert_eq!(near(1.0, Some(0.9)).reason(), "same-main-text");
+        assert_eq!(near(0.9, Some(0.9)).reason(), "near");
+        assert_eq!(near(1.0, None).reason(), "near");
+        assert_eq!(Outcome::Exact { survivor: 0 }.reason(), "exact");
+    }
+}

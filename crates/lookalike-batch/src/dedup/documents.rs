@@ -542,7 +542,64 @@ fn repeats(documents: &Documents, order: &[u32]) -> Vec<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn documents_are_sorted_by_id_then_content_then_place(
+            rows in prop::collection::vec(("(http://a/)?[ab\\x00é]{0,10}", 0..4_usize, 0..3_u64), 0..40),
+            against in 0..10_usize,
+        ) {
+            let table_rows: Vec<(&str, usize, u64)> = rows.iter().map(|(id, class, _)| (id.as_str(), *class, 1)).collect();
+            let (mut documents, classes) = table(&table_rows);
+            documents.record_hashes = rows.iter().map(|row| row.2).collect();
+            documents.against = against.min(rows.len());
+            let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
+            expected.sort_by_key(|&document| {
+                let (id, class, hash) = &rows[document as usize];
+                let is_new = document as usize >= documents.against;
+                (is_new, id.as_bytes(), classes.hashes[*class], *hash, document)
+            });
+            prop_assert_eq!(sorted_by_id(&documents, &classes), expected);
+        }
+
+        #[test]
+        fn repeated_ids_become_different_and_others_stay(
+            ids_given in prop::collection::vec("[ab](#[23]){0,2}", 0..30),
+        ) {
+            let rows: Vec<(&str, usize, u64)> = ids_given.iter().map(|id| (id.as_str(), 0, 1)).collect();
+            let (mut documents, classes) = table(&rows);
+            let (order, renamed) = sort_ids(&mut documents, &classes, RepeatedIds::Number).unwrap();
+            let names = ids(&documents, &order);
+            prop_assert!(names.is_sorted_by(|a, b| a < b), "{:?}", names);
+            let distinct: std::collections::BTreeSet<&String> = ids_given.iter().collect();
+            prop_assert_eq!(renamed == 0, distinct.len() == ids_given.len());
+            for (document, given) in ids_given.iter().enumerate() {
+                prop_assert_eq!(documents.given_id(document as u32), given);
+                prop_assert!(documents.id(document).starts_with(given.as_str()));
+            }
+        }
+
+        #[test]
+        fn texts_have_as_rank_how_many_different_ones_come_before(
+            texts in prop::collection::vec("[ab]{0,3}", 0..30),
+            split in 0..30_usize,
+        ) {
+            let (first, second) = texts.split_at(split.min(texts.len()));
+            let pushed = |texts: &[String]| {
+                let mut all = ValueTexts::default();
+                texts.iter().for_each(|text| all.push(text));
+                all
+            };
+            let mut all = pushed(first);
+            all.append(&pushed(second));
+            let distinct: std::collections::BTreeSet<&String> = texts.iter().collect();
+            let expected: Vec<u32> = texts.iter().map(|text| distinct.iter().filter(|other| **other < text).count() as u32).collect();
+            prop_assert_eq!(all.ranks(), expected);
+        }
+    }
 
     fn table(rows: &[(&str, usize, u64)]) -> (Documents, Classes) {
         let (mut documents, mut classes) = (Documents::default(), Classes::default());

@@ -144,6 +144,55 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn counts_of_threads_add_up(
+            sets in prop::collection::vec(prop::collection::vec(0..50_u64, 0..200), 0..20),
+            split in 0..20_usize,
+        ) {
+            let counted = |sets: &[Vec<u64>]| {
+                let mut frequency = Frequency::new();
+                sets.iter().for_each(|set| frequency.add(set));
+                frequency
+            };
+            let split = split.min(sets.len());
+            let mut merged = counted(&sets[..split]);
+            merged.merge(&counted(&sets[split..]));
+            let whole = counted(&sets);
+            prop_assert_eq!(merged.total, whole.total);
+            prop_assert_eq!(merged.levels().cells, whole.levels().cells);
+        }
+
+        #[test]
+        fn sets_that_reach_the_threshold_share_a_feature_of_their_prefixes(
+            sets in crate::dedup::testing::feature_sets(30),
+            threshold in crate::dedup::testing::thresholds(),
+        ) {
+            let mut frequency = Frequency::new();
+            // Some features are common, so that levels decide and not values alone.
+            (0..200).for_each(|_| frequency.add(&[1, 2, 5]));
+            sets.iter().for_each(|set| frequency.add(set));
+            let levels = frequency.levels();
+            prop_assert!(levels.of(1) > 0);
+            let prefix = |set: &[u64]| {
+                let mut prefix = Vec::new();
+                let length = lookalike::resemblance::prefix_len(set.len(), threshold);
+                levels.prefix(set, length, &mut prefix, &mut Vec::new());
+                prefix
+            };
+            for (at, a) in sets.iter().enumerate() {
+                for b in &sets[..at] {
+                    let shared = a.iter().filter(|feature| b.contains(feature)).count();
+                    let needed = lookalike::resemblance::shared_needed(a.len(), b.len(), threshold);
+                    if shared > 0 && shared >= needed {
+                        let other = prefix(b);
+                        prop_assert!(prefix(a).iter().any(|feature| other.contains(feature)), "{a:?} {b:?}");
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_feature_of_every_document_is_common_and_a_rare_one_is_not() {
         let mut frequency = Frequency::new();

@@ -102,7 +102,34 @@ impl JustBelow {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn bins_and_names_equal_those_of_a_sort(
+            threshold in 0.3..0.99_f64,
+            similarities in prop::collection::vec(0.0..1.0_f64, 0..60),
+        ) {
+            let margin = Margin::below(threshold);
+            let mut below = JustBelow::new(margin);
+            let similarities: Vec<f64> = similarities.iter().map(|part| part * threshold).collect();
+            for (at, &similarity) in (0..).zip(&similarities) {
+                below.add(margin, at, at, similarity);
+            }
+            let distance = |similarity: f64| (threshold - similarity) / margin.width;
+            let mut within: Vec<f64> = similarities.into_iter().filter(|&s| distance(s) < margin.bins as f64).collect();
+            within.sort_by(|a, b| b.total_cmp(a));
+            for (bin, &count) in below.kept.iter().enumerate() {
+                let down = margin.bins - 1 - bin;
+                prop_assert_eq!(count as usize, within.iter().filter(|&&s| distance(s) as usize == down).count());
+            }
+            let named: Vec<f64> = below.closest.iter().map(ClosePair::similarity).collect();
+            within.truncate(NAMED);
+            prop_assert_eq!(named, within);
+        }
+    }
 
     #[test]
     fn the_margin_is_ten_bins_where_there_is_room() {

@@ -193,7 +193,48 @@ pub(crate) fn skip_bytes(reason: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn what_a_refusal_calls_enough_is_enough(
+            fixed in 0..1_u64 << 40,
+            room in 0..1_u64 << 40,
+            taken in prop::collection::vec(0..1_u64 << 38, 1..8),
+        ) {
+            let budget = |limit| Budget { limit, fixed, used: 0 };
+            let mut small = budget(fixed + room);
+            let refused = taken.iter().find_map(|&bytes| small.take("tables", bytes).err());
+            prop_assert!(small.used <= room);
+            if let Some(BatchError::Memory { least, .. }) = refused {
+                let mut enough = budget(least);
+                let before = taken.iter().scan(0, |sum, bytes| { *sum += bytes; Some(*sum) });
+                let fitting = before.take_while(|&sum| sum <= room).count();
+                for &bytes in &taken[..=fitting] {
+                    prop_assert!(enough.take("tables", bytes).is_ok());
+                }
+            } else {
+                prop_assert_eq!(small.used, taken.iter().sum::<u64>());
+            }
+        }
+
+        #[test]
+        fn what_reading_calls_enough_holds_all_tables(
+            fixed in 0..1_u64 << 40,
+            room in 0..1_u64 << 30,
+            tables in 0..1_u64 << 40,
+        ) {
+            let reading = |limit| Budget { limit, fixed, used: 0 }.reading();
+            if let Err(BatchError::Memory { least, needed, .. }) = reading(fixed + room).left_by(tables, 1, 1) {
+                prop_assert_eq!(needed, tables);
+                prop_assert!(reading(least).left_by(tables, 1, 1).is_ok());
+            } else {
+                prop_assert!(tables <= room);
+            }
+        }
+    }
 
     #[test]
     fn what_all_will_need_is_guessed_from_a_part() {

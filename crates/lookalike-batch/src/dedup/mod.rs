@@ -19,4 +19,6 @@ pub(crate) mod result_lines;
 pub(crate) mod scan;
 pub(crate) mod summary;
 pub(crate) mod survivors;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod verify;

@@ -234,3 +234,90 @@ impl Members for Earlier<'_> {
             .for_each(visit);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dedup::documents::{ClassId, Classes};
+    use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
+    use crate::settings::{Keep, RepeatedIds};
+
+    /// Documents `a0`, `a1`, ..., each of one of so many classes, and no two of them longer than each other.
+    fn table(class_of: &[usize], classes: usize) -> (Documents, Ranking) {
+        let mut documents = Documents::default();
+        for (at, &class) in class_of.iter().enumerate() {
+            documents.push_id(&format!("a{at}"));
+            documents.classes.push(ClassId::new(class));
+            documents.lengths.push(1);
+            documents.record_hashes.push(0);
+        }
+        let mut table = Classes::default();
+        for class in 0..classes {
+            table.set(ClassId::new(class).unwrap(), class as u128, 0, 1);
+        }
+        let ranking = Ranking::new(
+            &mut documents,
+            &table,
+            &Keep::default(),
+            RepeatedIds::Number,
+        );
+        let ranking = ranking.unwrap().0;
+        (documents, ranking)
+    }
+
+    /// Every two documents whose classes are one or similar, as they stand in the result, but for two earlier ones.
+    fn slow(
+        collection: &TestCollection,
+        class_of: &[usize],
+        by_id: &[u32],
+        against: usize,
+    ) -> Vec<(u32, u32, f64)> {
+        let mut pairs = Vec::new();
+        for (place, &a) in by_id.iter().enumerate() {
+            for (other, &b) in by_id.iter().enumerate().skip(place + 1) {
+                let classes = (class_of[a as usize] as u32, class_of[b as usize] as u32);
+                let similarity = match classes.0 == classes.1 {
+                    true => Some(1.0),
+                    false => collection.similar(classes.0, classes.1),
+                };
+                if place >= against || other >= against {
+                    pairs.extend(similarity.map(|similarity| (a, b, similarity)));
+                }
+            }
+        }
+        pairs
+    }
+
+    proptest! {
+        #[test]
+        fn the_join_finds_every_pair_in_the_order_of_ids(
+            sets in feature_sets(40),
+            copies in prop::collection::vec(0..40_usize, 0..20),
+            threshold in thresholds(),
+            against in 0..10_u32,
+            threads in 1..4_usize,
+            budget in prop_oneof![Just(0_u64), Just(1 << 20)],
+        ) {
+            let classes = sets.len();
+            let repeated = copies.into_iter().filter(|&class| class < classes);
+            let class_of: Vec<usize> = (0..classes).chain(repeated).collect();
+            let (documents, ranking) = table(&class_of, classes);
+            let collection = TestCollection::by_prefix(sets, threshold);
+            // Ranks are classes here: what is compared does not depend on who is wanted most.
+            let rank_of: Vec<u32> = (0..classes as u32).collect();
+            let copies = Copies::new(&documents, &ranking, &rank_of);
+            let spool = PairSpool::new(collection.folder.path(), budget, documents.len()).unwrap();
+            let verifier = collection.verifier();
+            join(&verifier, &copies, against, Scope::Everything, threads, &spool, &|_| ()).unwrap();
+
+            let mut found = Vec::new();
+            spool.drain(&ranking.by_id, |pair| {
+                found.push((pair.a, pair.b, pair.similarity));
+                Ok(())
+            }).unwrap();
+            prop_assert_eq!(found, slow(&collection, &class_of, &ranking.by_id, against as usize));
+        }
+    }
+}

@@ -105,3 +105,72 @@ pub(crate) fn write_line(out: &mut dyn Write, line: &impl Serialize) -> io::Resu
     bytes.push(b'\n');
     out.write_all(&bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn documents(ids: &[&str]) -> Documents {
+        let mut documents = Documents::default();
+        ids.iter().for_each(|id| documents.push_id(id));
+        documents
+    }
+
+    /// The value of the only line, which ends with the only line feed.
+    fn value_of(line: &[u8]) -> Value {
+        assert_eq!(
+            line.iter().position(|&byte| byte == b'\n'),
+            Some(line.len() - 1)
+        );
+        serde_json::from_slice(line).unwrap()
+    }
+
+    #[test]
+    fn a_pair_has_the_smaller_id_first_and_no_field_without_a_value() {
+        let documents = documents(&["b\n\"<", "a"]);
+        let pair = |a, b, visible| DocumentPair {
+            a,
+            b,
+            similarity: 0.875,
+            visible,
+        };
+        for (a, b) in [(0, 1), (1, 0)] {
+            let mut line = Vec::new();
+            write_pair(&mut line, &documents, None, pair(a, b, None)).unwrap();
+            assert_eq!(
+                value_of(&line),
+                json!({"a": "a", "b": "b\n\"<", "similarity": 0.875})
+            );
+        }
+        let mut line = Vec::new();
+        write_pair(&mut line, &documents, None, pair(0, 1, Some(0.5))).unwrap();
+        assert_eq!(value_of(&line)["visible_similarity"], 0.5);
+    }
+
+    #[test]
+    fn a_cluster_names_each_member_with_its_reason() {
+        let documents = documents(&["kept", "copy", "near"]);
+        let outcomes = [
+            Outcome::Kept,
+            Outcome::Exact { survivor: 0 },
+            Outcome::Near {
+                survivor: 0,
+                similarity: 0.9,
+                visible: Some(0.7),
+            },
+        ];
+        let mut line = Vec::new();
+        write_cluster(&mut line, &documents, 7, 0, &[1, 2], &outcomes).unwrap();
+        let expected = json!({
+            "cluster": 7,
+            "survivor": "kept",
+            "members": [
+                {"id": "copy", "similarity": 1.0, "reason": "exact"},
+                {"id": "near", "similarity": 0.9, "visible_similarity": 0.7, "reason": "near"},
+            ],
+        });
+        assert_eq!(value_of(&line), expected);
+    }
+}

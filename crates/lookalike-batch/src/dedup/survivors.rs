@@ -230,3 +230,85 @@ fn against_earlier(
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
+
+    /// The definition, one rank after another: the most similar earlier survivor, the smaller rank of equals.
+    fn slow(collection: &TestCollection, fixed: usize) -> Vec<Fate> {
+        let mut fates: Vec<Fate> = Vec::new();
+        for rank in 0..collection.sets.len() as u32 {
+            let mut best = None;
+            for earlier in (0..rank).filter(|&earlier| fates[earlier as usize] == Fate::Survives) {
+                let found = collection
+                    .similar(rank, earlier)
+                    .map(|similarity| (similarity, earlier));
+                if found
+                    .is_some_and(|(similarity, _)| best.is_none_or(|(most, _)| similarity > most))
+                {
+                    best = found;
+                }
+            }
+            fates.push(match best {
+                Some((similarity, survivor)) if rank as usize >= fixed => Fate::Joins {
+                    survivor,
+                    similarity,
+                    visible: None,
+                },
+                _ => Fate::Survives,
+            });
+        }
+        fates
+    }
+
+    fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<Fate> {
+        settle(&collection.verifier(), fixed, threads, |_| ())
+            .unwrap()
+            .fates
+    }
+
+    proptest! {
+        #[test]
+        fn fates_equal_those_of_one_rank_after_another(
+            sets in feature_sets(80),
+            threshold in thresholds(),
+            part_fixed in 0.0..1.0_f64,
+            threads in 1..4_usize,
+            by_prefix in any::<bool>(),
+        ) {
+            let fixed = (sets.len() as f64 * part_fixed * part_fixed) as usize;
+            let collection = match by_prefix {
+                true => TestCollection::by_prefix(sets, threshold),
+                false => TestCollection::by_any_feature(sets, threshold),
+            };
+            prop_assert_eq!(settled(&collection, fixed, threads), slow(&collection, fixed));
+        }
+    }
+
+    #[test]
+    fn survivors_of_earlier_blocks_are_found_by_every_thread() {
+        // 2,500 sets are three blocks; each resembles some in all of them.
+        let feature = |at: u64, number: u64| (at / 7 * 13 + number * (1 + at % 3)) % 997;
+        let sets = (0..2500_u64).map(|at| {
+            let mut set: Vec<u64> = (0..8).map(|number| feature(at % 900, number)).collect();
+            set.sort_unstable();
+            set.dedup();
+            set
+        });
+        let collection = TestCollection::by_prefix(sets.collect(), 0.5);
+        let expected = slow(&collection, 3);
+        let across_blocks = |(rank, fate): (usize, &Fate)| matches!(fate, Fate::Joins { survivor, .. } if rank / 1024 > *survivor as usize / 1024);
+        assert!(expected.iter().enumerate().any(across_blocks));
+        for threads in [1, 3] {
+            assert_eq!(
+                settled(&collection, 3, threads),
+                expected,
+                "{threads} threads"
+            );
+        }
+    }
+}

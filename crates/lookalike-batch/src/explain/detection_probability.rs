@@ -103,7 +103,30 @@ fn exactly(k: u32, all: u32, chance: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn at_least_and_at_most_are_complements(all in 1..65_u32, part in 0.0..1.0_f64, chance in 0.0..=1.0_f64) {
+            let least = 1 + (f64::from(all) * part) as u32;
+            let sum = at_least(least, all, chance) + at_most(least - 1, all, chance);
+            prop_assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+            prop_assert!(at_least(least, all, chance) <= at_least(least - 1, all, chance) + 1e-12);
+        }
+
+        #[test]
+        fn chances_are_sums_over_all_outcomes(all in 1..11_u32, least in 0..11_u32, chance in 0.0..=1.0_f64) {
+            let outcomes = 0..1_u32 << all;
+            let weight = |outcome: u32| {
+                let happened = outcome.count_ones() as i32;
+                chance.powi(happened) * (1.0 - chance).powi(all as i32 - happened)
+            };
+            let expected: f64 = outcomes.filter(|outcome| outcome.count_ones() >= least).map(weight).sum();
+            prop_assert!((at_least(least, all, chance) - expected).abs() < 1e-9);
+        }
+    }
 
     #[test]
     fn binomials_by_hand() {

@@ -152,3 +152,35 @@ fn round_up(value: u64) -> u64 {
             .unwrap_or(value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_axis_holds_its_largest_value_and_at_most_twice_that(value in prop_oneof![0..1000_u64, any::<u64>()]) {
+            let top = round_up(value);
+            prop_assert!(top >= value);
+            prop_assert!(top / 2 <= value);
+        }
+
+        #[test]
+        fn a_histogram_counts_what_it_is_given(
+            bins in prop::collection::vec(0..5_u64, 1..31),
+            below in 0..31_usize,
+        ) {
+            let below = below.min(bins.len());
+            let Some(histogram) = histogram(&bins, 0.5, below) else {
+                prop_assert!(bins.iter().all(|&count| count == 0));
+                return Ok(());
+            };
+            let filled: Vec<(bool, u64)> = (0..).zip(&bins).filter(|bin| *bin.1 > 0).map(|(bin, &count)| (bin < below, count)).collect();
+            let rows: Vec<(bool, u64)> = histogram.rows.iter().map(|row| (row.is_below, row.count)).collect();
+            prop_assert_eq!(histogram.svg.matches("<rect").count(), filled.len());
+            prop_assert_eq!(rows, filled);
+        }
+    }
+}

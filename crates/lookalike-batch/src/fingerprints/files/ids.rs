@@ -118,3 +118,49 @@ impl Ids {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_fingerprint_without_an_id_stands_for_itself_wherever_others_have_one(
+            given in prop::collection::vec(prop::option::of("[a-zé]{0,5}"), 0..30),
+        ) {
+            let codes: Vec<u64> = (0..given.len() as u64).map(|at| at * 977).collect();
+            let mut ids = Ids::None;
+            for (at, id) in given.iter().enumerate() {
+                match id {
+                    Some(id) => ids.push_text(id, &codes[..at]),
+                    None => ids.push_none(codes[at]),
+                }
+            }
+            prop_assert_eq!(ids.is_none(), given.iter().all(Option::is_none));
+            for (at, id) in given.iter().enumerate() {
+                let shown = match ids.name(at, codes[at]) {
+                    Name::Text(text) => text.to_owned(),
+                    Name::Fingerprint(fingerprint) => fingerprint.to_string(),
+                    Name::Number(number) => number.to_string(),
+                };
+                prop_assert_eq!(shown, id.clone().unwrap_or_else(|| Fingerprint(codes[at]).to_string()));
+            }
+        }
+
+        #[test]
+        fn texts_that_come_in_parts_are_those_of_the_whole(
+            parts in prop::collection::vec(prop::collection::vec("[a-zé]{0,5}", 0..6), 0..6),
+        ) {
+            let mut ids = Ids::None;
+            for part in &parts {
+                let ends = part.iter().scan(0, |end, text| { *end += text.len() as u64; Some(*end) });
+                ids.extend_texts(&part.concat(), &ends.collect::<Vec<u64>>());
+            }
+            for (at, text) in parts.concat().iter().enumerate() {
+                prop_assert_eq!(ids.name(at, 1), Name::Text(text));
+            }
+        }
+    }
+}

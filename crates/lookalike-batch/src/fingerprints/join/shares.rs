@@ -151,3 +151,40 @@ impl Shares {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shares(memory: u64, threads: usize) -> Shares {
+        let limits = Limits { memory, threads };
+        Shares::new(&limits)
+    }
+
+    proptest! {
+        #[test]
+        fn shares_after_queries_stay_within_the_memory_and_a_refusal_says_what_is_enough(
+            memory in prop_oneof![0..512 * MIB, 0..(64_u64 << 30)],
+            threads in 1..65_usize,
+            queries in prop_oneof![0..10_000_u64, 0..200_000_000_u64],
+            id_bytes in 0..40_u64,
+            distance in 0..9_u32,
+        ) {
+            let query_bytes = queries * (8 + id_bytes);
+            match shares(memory, threads).after(query_bytes, queries, distance) {
+                Ok(shares) => {
+                    let chunks = 3 * shares.chunk * threads as u64;
+                    prop_assert!(shares.fixed + query_bytes + chunks + shares.matches + shares.tables <= memory);
+                }
+                Err(BatchError::JoinMemory { least, .. }) => {
+                    let enough = shares(least * MIB, threads);
+                    prop_assert!(query_bytes * 2 <= enough.left, "{least} MiB are refused while queries are read");
+                    prop_assert!(enough.after(query_bytes, queries, distance).is_ok(), "{least} MiB are refused");
+                }
+                Err(other) => prop_assert!(false, "{other}"),
+            }
+        }
+    }
+}

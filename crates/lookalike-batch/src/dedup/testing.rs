@@ -1,0 +1,148 @@
+//! Collections of feature sets for the unit tests of this crate, and the slow definitions that they are compared with.
+
+use std::path::Path;
+
+use lookalike::resemblance::{prefix_len, resemblance_of, shared_needed};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::candidate_groups::{GroupResources, Groups, KeySink};
+use super::frequency::Frequency;
+use super::verify::{Rule, Verifier};
+use crate::settings::Scope;
+use crate::spill::feature_sets::{Place, SetStore, header, place};
+
+/// Feature sets by rank, stored and grouped as a job does it.
+pub(crate) struct TestCollection {
+    pub(crate) sets: Vec<Vec<u64>>,
+    store: SetStore,
+    groups: Groups,
+    classes: Vec<u32>,
+    places: Vec<Place>,
+    sizes: Vec<u32>,
+    fingerprints: Vec<u64>,
+    rule: Rule,
+    threshold: f64,
+    pub(crate) folder: TempDir,
+}
+
+impl TestCollection {
+    /// Sets that are compared when their prefixes share a feature.
+    pub(crate) fn by_prefix(sets: Vec<Vec<u64>>, threshold: f64) -> Self {
+        let mut frequency = Frequency::new();
+        sets.iter().for_each(|set| frequency.add(set));
+        let levels = frequency.levels();
+        let keys = |set: &[u64]| {
+            let mut prefix = Vec::new();
+            let length = prefix_len(set.len(), threshold);
+            levels.prefix(set, length, &mut prefix, &mut Vec::new());
+            prefix
+        };
+        Self::new(sets, threshold, Rule::Prefix, keys)
+    }
+
+    /// Sets that are compared when they share any feature.
+    pub(crate) fn by_any_feature(sets: Vec<Vec<u64>>, threshold: f64) -> Self {
+        Self::new(sets, threshold, Rule::Shared(1), <[u64]>::to_vec)
+    }
+
+    fn new(
+        sets: Vec<Vec<u64>>,
+        threshold: f64,
+        rule: Rule,
+        keys: impl Fn(&[u64]) -> Vec<u64>,
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let classes: Vec<u32> = (0..sets.len() as u32).collect();
+        let (store, places) = stored(&sets, folder.path());
+        let sink = KeySink::new(folder.path(), 1 << 20).unwrap();
+        let mut writer = sink.writer();
+        for (class, set) in (0..).zip(&sets) {
+            for key in keys(set) {
+                writer.push(key, class).unwrap();
+            }
+        }
+        writer.finish().unwrap();
+        let resources = GroupResources {
+            threads: 1,
+            memory: u64::MAX,
+            advance: &|_| (),
+        };
+        Self {
+            groups: Groups::new(&sink, &classes, &resources).unwrap(),
+            sizes: sets.iter().map(|set| set.len() as u32).collect(),
+            fingerprints: vec![0; sets.len()],
+            sets,
+            store,
+            classes,
+            places,
+            rule,
+            threshold,
+            folder,
+        }
+    }
+
+    pub(crate) fn verifier(&self) -> Verifier<'_> {
+        Verifier {
+            groups: &self.groups,
+            sets: &self.store,
+            classes: &self.classes,
+            places: &self.places,
+            sizes: &self.sizes,
+            fingerprints: &self.fingerprints,
+            high_fingerprints: &[],
+            scope: Scope::Everything,
+            categories: &[],
+            texts: &[],
+            pages: None,
+            length_share: None,
+            lengths: &[],
+            tests: Vec::new(),
+            threshold: self.threshold,
+            margin_from: self.threshold,
+            rule: self.rule,
+        }
+    }
+
+    /// The resemblance of two ranks if it reaches the threshold: by a walk through both sets.
+    pub(crate) fn similar(&self, a: u32, b: u32) -> Option<f64> {
+        let (a, b) = (&self.sets[a as usize], &self.sets[b as usize]);
+        let shared = a.iter().filter(|feature| b.contains(feature)).count();
+        let is_similar = shared > 0 && shared >= shared_needed(a.len(), b.len(), self.threshold);
+        is_similar.then(|| resemblance_of(shared, a.len(), b.len()))
+    }
+}
+
+/// The sets in segments of five, the first of them in memory and the rest in a file.
+fn stored(sets: &[Vec<u64>], folder: &Path) -> (SetStore, Vec<Place>) {
+    const PER_SEGMENT: usize = 5;
+    let mut store = SetStore::new(2000);
+    let mut places = Vec::new();
+    for (segment, sets) in sets.chunks(PER_SEGMENT).enumerate() {
+        let mut words = Vec::new();
+        for (at, set) in sets.iter().enumerate() {
+            places.push(place(segment as u32, words.len() as u32));
+            words.push(header((segment * PER_SEGMENT + at) as u32, set.len()));
+            words.extend(set);
+        }
+        store.push(words, folder).unwrap();
+    }
+    (store, places)
+}
+
+/// Sets of few features out of few, so that many resemble each other and many groups are large.
+pub(crate) fn feature_sets(most: usize) -> impl Strategy<Value = Vec<Vec<u64>>> {
+    let set = |features| prop::collection::btree_set(0..features, 0..10);
+    let sets =
+        (4_u64..40).prop_flat_map(move |features| prop::collection::vec(set(features), 0..most));
+    sets.prop_map(|sets| {
+        sets.into_iter()
+            .map(|set| set.into_iter().collect())
+            .collect()
+    })
+}
+
+/// Thresholds at which small sets just reach each other, or just do not.
+pub(crate) fn thresholds() -> impl Strategy<Value = f64> {
+    prop::sample::select(vec![0.2, 0.5, 2.0 / 3.0, 0.8, 1.0])
+}
