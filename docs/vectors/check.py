@@ -58,7 +58,7 @@ def variants(piece, s):
     return unicodedata.normalize("NFC", piece)
 
 def fold(piece, s):
-    if "fold" in s:
+    if s["fold"] != "none":
         piece = variants(piece, s)
     elif s["normalize"] != "none":
         piece = unicodedata.normalize(s["normalize"].upper(), piece)
@@ -111,8 +111,8 @@ def table(s, collection):
         for feature in set(tokens + windows(tokens, 2)):
             counts[feature] = counts.get(feature, 0) + 1
     counts = {feature: count for feature, count in counts.items() if count > 1}
-    scheme = ("lookalike/2 normalize={normalize} case={case} segment={segment} shingle=words:1+2 weight=set "
-              "hash={hash} seed={seed} sketch=none unicode={unicode}").format(**s).encode()
+    counted = s | dict(shingle="words:1+2", weight="set", nouns="none", fields="none", terms="none", sketch="none")
+    scheme = " ".join(["lookalike/1", *("=".join(field) for field in counted.items())]).encode()
     order = sorted(counts)
     file = (b"LKTERM\0\1" + struct.pack("<I", len(scheme)) + scheme + struct.pack("<QQ", len(collection), len(order))
             + struct.pack(f"<{len(order)}Q", *order) + struct.pack(f"<{len(order)}I", *map(counts.get, order)))

@@ -595,18 +595,9 @@ impl Settings {
 
     /// The settings in one line: what a resumed job must agree on.
     pub fn canonical(&self) -> String {
-        // Told where it is not the default, so that older jobs can be resumed.
-        let distance_for = match self.distance_for {
-            DistanceFor::All => "",
-            DistanceFor::Site => " distance-for=site",
-        };
-        let tests: String = self
-            .tests
-            .iter()
-            .map(|test| format!(" and={test}"))
-            .collect();
+        let tests: Vec<String> = self.tests.iter().map(PairTest::to_string).collect();
         format!(
-            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={} strict={}{distance_for}{tests}",
+            "scheme=[{}] method={} threshold={} distance={} agree={} recall={} scope={:?} lengths={:?} keep={} order={:?} pairs={:?} repeated-ids={} strict={} distance-for={:?} and=[{}]",
             self.scheme,
             self.method,
             self.threshold,
@@ -620,6 +611,8 @@ impl Settings {
             self.pairs,
             self.repeated_ids,
             self.losses.is_strict(),
+            self.distance_for,
+            tests.join(" "),
         )
     }
 }
@@ -655,7 +648,7 @@ mod tests {
             ..Settings::default()
         };
         let one = with(&["coverage:stops:5:0.4"]).canonical();
-        assert!(one.ends_with(" and=coverage:stops:5:0.4"), "{one}");
+        assert!(one.ends_with(" and=[coverage:stops:5:0.4]"), "{one}");
         assert_ne!(one, with(&[]).canonical());
         assert_ne!(one, with(&["coverage:stops:5:0.41"]).canonical());
     }

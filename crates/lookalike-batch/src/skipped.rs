@@ -13,20 +13,20 @@ pub(crate) const SKIPPED: &str =
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SkippedLine {
     source: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
     /// Number of the record in its source, from 1, where there are no lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
     kind: Cow<'static, str>,
     reason: String,
     /// How many of them there are, if this is the first of several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
     /// Where its copy is within the results, if it is a file of which nothing was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
 }
 

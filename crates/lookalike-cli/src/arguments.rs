@@ -326,21 +326,12 @@ impl BoilerplateArguments {
     }
 }
 
-/// What `--html` is where it is not given.
-pub(crate) const DEFAULT_HTML: HtmlMode = HtmlMode::Main;
-
 /// Which text of HTML counts.
 #[derive(Args)]
 pub(crate) struct HtmlArguments {
     /// Text of HTML: visible (all of it), fast (blocks of text, no menus), main (the main content; of pages of reference
-    /// as fast), quality (the same, much slower and better; in builds with `--features quality` only); as they
-    /// were: fast/1, main/1, main/2, main/3, quality/1
-    #[arg(
-        long,
-        value_name = "MODE",
-        default_value_t = DEFAULT_HTML,
-        help_heading = "Features"
-    )]
+    /// as fast), quality (the same, much slower and better; in builds with `--features quality` only)
+    #[arg(long, value_name = "MODE", default_value_t, help_heading = "Features")]
     html: HtmlMode,
 
     /// The title of a page counts as text

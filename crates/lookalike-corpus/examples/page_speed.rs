@@ -10,7 +10,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::time::Instant;
 
-use lookalike::{Extraction, HtmlMode};
+use lookalike::HtmlMode;
 use lookalike_corpus::{HtmlText, InputOptions, Inputs, raw_records};
 
 /// Each measurement goes on for so long, in seconds.
@@ -20,11 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let pages = pages(arguments.next().ok_or("which file of pages?")?)?;
     for mode in HtmlMode::ALL {
-        let extraction = Extraction {
-            mode,
-            ..Extraction::default()
-        };
-        if let Ok(mut extractor) = HtmlText::new(extraction) {
+        if let Ok(mut extractor) = HtmlText::new(mode.into()) {
             let mut text = String::new();
             measure(mode.name(), || {
                 for page in &pages {

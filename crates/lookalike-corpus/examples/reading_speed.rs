@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::time::Instant;
 
-use lookalike::Extraction;
+use lookalike::HtmlMode;
 use lookalike_corpus::{Chunk, HtmlText, InputOptions, Inputs, Parser};
 
 const ROUNDS: usize = 20;
@@ -71,7 +71,7 @@ fn strip() {
     let clock = Clock::start();
     for _ in 0..ROUNDS * 8 {
         text.clear();
-        HtmlText::new(Extraction::default())
+        HtmlText::new(HtmlMode::Visible.into())
             .expect("visible text needs no feature")
             .extract(&page, &mut text);
     }

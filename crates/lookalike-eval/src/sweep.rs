@@ -103,7 +103,7 @@ impl SweepSetting {
             name += &format!(" mask={mask}");
         }
         // `main` is what jobs take unless they are told otherwise.
-        if html.mode != lookalike::HtmlMode::Main {
+        if html.mode != lookalike::HtmlMode::default() {
             name += &format!(" html={html}");
         }
         name

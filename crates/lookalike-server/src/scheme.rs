@@ -1,7 +1,7 @@
 //! Schemes under which the service makes fingerprints.
 
 use lookalike::scheme::{Boilerplate, FieldWeights, ParseSchemeError, TokenHash};
-use lookalike::{Extraction, HtmlMode, Scheme, Sketch};
+use lookalike::{Scheme, Sketch};
 use lookalike_corpus::HtmlText;
 
 use crate::problem::ProblemDetails;
@@ -10,10 +10,6 @@ use crate::problem::ProblemDetails;
 pub fn default_scheme() -> Scheme {
     Scheme {
         sketch: Sketch::Simhash,
-        html: Extraction {
-            mode: HtmlMode::Main,
-            ..Extraction::default()
-        },
         ..Scheme::default()
     }
 }

@@ -24,7 +24,7 @@ use crate::settings::{CollectionSettings, StoreTuning};
 pub(crate) const CATALOG: &str = "CATALOG";
 const NEW_CATALOG: &str = "CATALOG.new";
 const LOCK: &str = "LOCK";
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// The list of collections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

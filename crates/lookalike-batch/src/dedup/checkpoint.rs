@@ -4,7 +4,7 @@
 //! One file, `decided.bin`, replaced atomically. Little-endian:
 //!
 //! ```text
-//! 8 bytes   "LOOKDEC2"
+//! 8 bytes   "LOOKDEC1"
 //! u64       length of a JSON object: settings, input, counts, what was skipped
 //! ...       that object
 //! u64 x 5   numbers of id bytes, documents, unreadable records, sources; documents given with --against
@@ -27,7 +27,7 @@ use crate::dedup::documents::Documents;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::summary::{Counts, Decisions, SkippedRow};
 
-const MAGIC: [u8; 8] = *b"LOOKDEC2";
+const MAGIC: [u8; 8] = *b"LOOKDEC1";
 
 /// All that is needed to write the results.
 pub(crate) struct Verdicts {
@@ -51,7 +51,6 @@ pub(crate) struct Head {
     pub(crate) just_below: JustBelow,
     pub(crate) skipped: Vec<SkippedRow>,
     /// Sources of records of which nothing could be read.
-    #[serde(default)]
     pub(crate) unread: Vec<u32>,
 }
 

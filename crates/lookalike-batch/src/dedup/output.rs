@@ -125,21 +125,16 @@ pub struct DedupSummary {
     /// Least resemblance of a near-duplicate.
     pub threshold: f64,
     /// Largest distance, for simhash.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<u32>,
     /// For which candidates of Henzinger's combination the distance counts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub distance_for: Option<crate::settings::DistanceFor>,
     /// Which pairs count: all, or those within a category or across categories.
     pub scope: crate::settings::Scope,
     /// What the category is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
     /// Least share of the longer text that the shorter one has.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lengths: Option<f64>,
     /// Further tests that every near-duplicate passed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub and: Vec<String>,
     /// Canonical text of the scheme.
     pub scheme: String,

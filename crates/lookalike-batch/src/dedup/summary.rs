@@ -23,7 +23,6 @@ pub struct Counts {
     pub distinct_texts: u64,
     /// Records whose text, as it is compared, another record has too, but for one of each text; whatever becomes of them.
     /// `documents` = `distinct_texts` + `repeated_texts` + `empty` + `too_long`.
-    #[serde(default)]
     pub repeated_texts: u64,
     /// Records without a text, or with white space only: they equal nothing.
     pub empty: u64,
@@ -36,13 +35,10 @@ pub struct Counts {
     /// Records in which broken characters were replaced.
     pub characters_replaced: u64,
     /// Records with text that was decoded wrongly before it came here.
-    #[serde(default)]
     pub mojibake: u64,
     /// Records with words that mix look-alike letters of Latin, Greek and Cyrillic.
-    #[serde(default)]
     pub homoglyphs: u64,
     /// With `--within` or `--across`: records without a category, which form one of their own.
-    #[serde(default)]
     pub without_category: u64,
     /// Records that had no id and were given one.
     pub ids_generated: u64,
@@ -53,7 +49,6 @@ pub struct Counts {
     /// The same with a value there that the rule cannot use.
     pub keep_unusable: u64,
     /// The first of those values, where it is, and why it cannot be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_unusable_first: Option<String>,
     /// Records whose id another had, and that were numbered.
     pub ids_repeated: u64,
@@ -62,20 +57,16 @@ pub struct Counts {
     /// Bytes of input as stored, that is before decompression.
     pub input_bytes: u64,
     /// Of these, given with `--against`.
-    #[serde(default)]
     pub against_bytes: u64,
     /// Bytes of text, as it is compared.
     pub text_bytes: u64,
     /// Of these, given with `--against`.
-    #[serde(default)]
     pub against_text_bytes: u64,
     /// Distinct features of all different texts, in temporary storage on disk.
     pub spilled_bytes: u64,
     /// What was taken out of texts, where something was to be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<BoilerplateCounts>,
     /// HTML pages of which a part was chosen, where there are any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub html: Option<PageCounts>,
 }
 
@@ -179,7 +170,6 @@ pub struct Decisions {
     /// Bytes of the texts of removed documents: what is saved of `text_bytes` without `against_text_bytes`.
     pub removed_text_bytes: u64,
     /// The cluster from which most documents were removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_cluster: Option<LargestCluster>,
 }
 

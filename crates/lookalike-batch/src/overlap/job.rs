@@ -99,7 +99,6 @@ pub struct OverlapSummary {
     /// Of `counts.repeated_texts`, documents of the same URL as another of that text: the same page, read again.
     pub pages_again: u64,
     /// With [`Overlap::copies_of`]: overlapping documents of the same URL, which have no row.
-    #[serde(skip_serializing_if = "is_zero")]
     pub same_page: u64,
     /// Servers; 0 when nobody asked.
     pub servers: u64,
@@ -109,11 +108,6 @@ pub struct OverlapSummary {
     pub chunkings: Vec<ChunkingSummary>,
     /// What was not read, by reason.
     pub skipped: Vec<SkippedRow>,
-}
-
-/// Whether a count is left out.
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// One chunking to be counted.

@@ -185,7 +185,7 @@ fn pages_of_manuals_exactly() {
     }
 }
 
-/// The reading view takes one table of such a page for the article, which many pages share: `main/1` finds 0.407 of
+/// The reading view alone takes one table of such a page for the article, which many pages share: it finds 0.407 of
 /// the pairs, and 111 of different pages.
 #[test]
 fn pages_of_reference_in_the_default_mode() {

@@ -103,10 +103,13 @@ fn other_widths_and_distances_have_designs() {
 #[test]
 fn constants_are_read_from_a_file() {
     let folder = Folder::new();
-    let slow = r#"{"query_ns":1e6,"table_ns":1,"bucket_table_ns":1,"dense_table_ns":1,"single_probe_ns":1e6,
-        "bucket_single_probe_ns":1e6,"probe_ns":1,"bucket_probe_ns":1,"select_ns":1,"overflow_ns":1,"entry_ns":1,
-        "scanned_code_ns":1,"build_entry_ns":1,"line_ns":[[1,1]]}"#;
-    let path = folder.add("slow.json", slow);
+    let mut plain = lookalike("design");
+    let plain = plain.args(["--json", "--fingerprints", "1e6"]).succeed();
+    let mut slow = plain.json()["constants"].clone();
+    for name in ["query_ns", "single_probe_ns", "bucket_single_probe_ns"] {
+        slow[name] = 1e6.into();
+    }
+    let path = folder.add("slow.json", slow.to_string());
     let flags = [
         "--fingerprints",
         "1e6",
@@ -119,12 +122,13 @@ fn constants_are_read_from_a_file() {
             .iter()
             .all(|d| d["query_ns"].as_f64().unwrap() >= 1e6)
     );
-    let path = folder.add("broken.json", "{}");
+    slow.as_object_mut().unwrap().remove("select_ns");
+    let path = folder.add("broken.json", slow.to_string());
     let broken = lookalike("design")
         .args(["--fingerprints", "1e6", "--constants"])
         .arg(path)
         .fail(1);
-    broken.says(&["broken.json", "missing field", "--calibrate"]);
+    broken.says(&["broken.json", "missing field `select_ns`", "--calibrate"]);
 }
 
 #[test]

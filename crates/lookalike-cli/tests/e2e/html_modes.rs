@@ -75,11 +75,8 @@ fn the_scheme_names_the_mode() {
             .succeed();
         done.json()["scheme"].as_str().unwrap().to_owned()
     };
-    assert!(scheme(&[]).ends_with(" unicode=17 html=main/4"));
-    assert!(scheme(&["--html", "visible"]).ends_with(" unicode=17"));
-    for former in ["fast/1", "main/1", "main/2"] {
-        assert!(scheme(&["--html", former]).ends_with(&format!(" html={former}")));
-    }
+    assert!(scheme(&[]).contains(" html=main/1 "));
+    assert!(scheme(&["--html", "visible"]).contains(" html=visible "));
     let all = scheme(&[
         "--html",
         "fast",
@@ -87,7 +84,7 @@ fn the_scheme_names_the_mode() {
         "--html-alt",
         "--html-links",
     ]);
-    assert!(all.ends_with(" html=fast/2+title+alt+links"), "{all}");
+    assert!(all.contains(" html=fast/1+title+alt+links "), "{all}");
 }
 
 #[test]
@@ -124,16 +121,14 @@ fn an_unknown_mode_and_one_not_built_in_are_refused() {
         let mut command = lookalike("pairs");
         command.arg(&pages).args(["--html", mode]).fail(status)
     };
-    fail("best", 2).says(&[
-        "visible, fast, main or quality; as they were: fast/1, main/1, main/2, main/3 or quality/1",
-    ]);
+    for unknown in ["best", "main/1"] {
+        fail(unknown, 2).says(&["visible, fast, main or quality"]);
+    }
     if !cfg!(feature = "quality") {
-        for mode in ["quality", "quality/1"] {
-            fail(mode, 1).says(&[
-                &format!("the mode `{mode}`"),
-                "cargo build --release -p lookalike-cli --features quality",
-            ]);
-        }
+        fail("quality", 1).says(&[
+            "the mode `quality`",
+            "cargo build --release -p lookalike-cli --features quality",
+        ]);
     }
 }
 

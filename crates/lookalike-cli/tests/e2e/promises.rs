@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use lookalike::HtmlMode;
 use lookalike_corpus::{InputOptions, Inputs, Parser};
 use serde_json::Value;
 
@@ -162,7 +163,11 @@ fn on_the_pages_that_come_with_the_repository() {
 
 /// Ids and texts of the files below a folder.
 fn read_pages(folder: &Path) -> Vec<(String, String)> {
-    let (options, spool) = (InputOptions::default(), Folder::new());
+    let options = InputOptions {
+        html: HtmlMode::Visible.into(),
+        ..InputOptions::default()
+    };
+    let spool = Folder::new();
     let inputs = Inputs::discover(&[folder.into()], &options, &spool.path("")).unwrap();
     let (mut parser, mut read) = (Parser::new(&inputs, &options), Vec::new());
     for chunk in inputs.chunks(&options) {

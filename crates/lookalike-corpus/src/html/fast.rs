@@ -10,15 +10,6 @@
 use super::blocks::{Block, Blocks};
 use super::sink::Gap;
 
-/// The version of the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
-    /// White space around a `button` or `select` in a line is lost, and what follows one that is left out begins a line.
-    First,
-    /// A block that is left out leaves what stood around it: lines where there were lines, otherwise a blank.
-    Second,
-}
-
 /// The share of the words found so far that must be in `main` or `article` to narrow to it; and the
 /// share of the words outside of furniture below which the rule has failed.
 const ENOUGH: f64 = 0.3;
@@ -36,18 +27,10 @@ pub(super) struct Fast {
 
 impl Fast {
     /// Appends the main text of the page that `walk` walks through. Linear in the page.
-    pub(super) fn extract(
-        &mut self,
-        version: Version,
-        walk: impl FnOnce(&mut Blocks<'_>),
-        out: &mut String,
-    ) {
+    pub(super) fn extract(&mut self, walk: impl FnOnce(&mut Blocks<'_>), out: &mut String) {
         self.cut(walk);
         let kept = judge(&self.blocks);
-        match version {
-            Version::First => self.write_first(&kept, out),
-            Version::Second => self.write(&kept, out),
-        }
+        self.write(&kept, out);
     }
 
     /// Appends the text of the page outside of furniture; all of it if there is none. Linear in the page.
@@ -96,23 +79,6 @@ impl Fast {
             }
             out.push_str(core);
             gap = white(&text[from + core.len()..]);
-        }
-    }
-
-    fn write_first(&self, kept: &[bool], out: &mut String) {
-        let start = out.len();
-        let mut gap = Gap::None;
-        for (block, kept) in self.blocks.iter().zip(kept) {
-            gap = gap.max(block.gap);
-            if !kept {
-                gap = gap.max(Gap::Line);
-                continue;
-            }
-            if out.len() > start {
-                out.push_str(gap.as_str());
-            }
-            out.push_str(self.text[block.start..block.end].trim_matches(BLANK));
-            gap = Gap::None;
         }
     }
 }

@@ -3,7 +3,7 @@
 //! - *visible*: all that a reader of the page would see ([`sink`]);
 //! - *fast*: of that, the blocks that are text rather than links and labels ([`blocks`], [`fast`]);
 //! - *main*: the element that the browsers' reading views would choose ([`reading`], on a flat tree of the page,
-//!   [`tree`]; former versions: [`main_content`]);
+//!   [`tree`]);
 //! - *quality*: of the answers of *fast*, the reading view and a slower library the one that agrees best with the others, with
 //!   the Cargo feature `quality`.
 //!
@@ -22,7 +22,6 @@ mod element;
 mod entity;
 mod fast;
 mod headline;
-mod main_content;
 mod notes;
 mod page;
 #[cfg(feature = "quality")]
@@ -36,24 +35,23 @@ mod tree;
 use lookalike::{Extraction, HtmlMode};
 
 use blocks::words;
-use fast::{Fast, Version};
+use fast::Fast;
 pub use headline::PageIdentity;
 use headline::{Headings, Headline, Nobody};
 use notes::Notes;
 use page::Target;
 use reading::{Found, ReadingView};
-use shape::Kind;
 use sink::Sink;
 
 /// Turns HTML into text. Keeps nothing but buffers from one page to the next.
 ///
 /// ```
-/// use lookalike::Extraction;
+/// use lookalike::HtmlMode;
 /// use lookalike_corpus::HtmlText;
 ///
 /// let mut text = String::new();
 /// let page = "<title>t</title><h1>Caf&eacute;</h1><p>Open <b>all</b>\n day<script>1<2</script>";
-/// HtmlText::new(Extraction::default())?.extract(page, &mut text);
+/// HtmlText::new(HtmlMode::Visible.into())?.extract(page, &mut text);
 /// assert_eq!(text, "Caf\u{e9}\n\nOpen all day");
 /// # Ok::<(), lookalike_corpus::UnsupportedHtml>(())
 /// ```
@@ -170,26 +168,13 @@ impl HtmlText {
         let mut fallback = Fallback::None;
         let title = match self.extraction.mode {
             HtmlMode::Visible => self.visible(html, out),
-            HtmlMode::Fast => self.fast(Version::Second, html, out),
-            HtmlMode::Fast1 => self.fast(Version::First, html, out),
+            HtmlMode::Fast => self.fast(html, out),
             HtmlMode::Main => {
                 let (title, how) = self.main(html, headline, out);
                 fallback = how;
                 title
             }
-            HtmlMode::Main3 => {
-                self.article(html, out);
-                self.or_fast(Version::Second, html, start, out)
-            }
             HtmlMode::Quality => self.agreed(html, out),
-            HtmlMode::Main1 | HtmlMode::Main2 | HtmlMode::Quality1 => {
-                if self.has_content(html)
-                    && let Some(content) = self.content(html)
-                {
-                    self.visible(content.as_str(), out);
-                }
-                self.or_fast(Version::First, html, start, out)
-            }
         };
         self.reading.recycle();
         put_first(title, start, out);
@@ -219,10 +204,10 @@ impl HtmlText {
         title
     }
 
-    fn fast(&mut self, version: Version, html: &str, out: &mut String) -> Option<String> {
+    fn fast(&mut self, html: &str, out: &mut String) -> Option<String> {
         let mut fast = std::mem::take(&mut self.fast);
         let mut title = None;
-        fast.extract(version, |blocks| title = self.walk(blocks, html), out);
+        fast.extract(|blocks| title = self.walk(blocks, html), out);
         self.fast = fast;
         title
     }
@@ -247,7 +232,7 @@ impl HtmlText {
         if is_few || stands_apart || is_furniture || self.extraction.title {
             let mut plain = std::mem::take(&mut self.plain);
             plain.clear();
-            title = self.fast(Version::Second, html, &mut plain);
+            title = self.fast(html, &mut plain);
             let more = words(plain.as_bytes());
             let is_better = stands_apart && more > article || is_few && more > MANY_TIMES * article;
             if is_better || is_furniture {
@@ -308,29 +293,6 @@ impl HtmlText {
         found
     }
 
-    /// The text of the fast mode in place of what was found from `start` on, if that is next to nothing.
-    fn or_fast(
-        &mut self,
-        version: Version,
-        html: &str,
-        start: usize,
-        out: &mut String,
-    ) -> Option<String> {
-        let found = words(&out.as_bytes()[start..]);
-        if found >= FEW_WORDS && !self.extraction.title {
-            return None;
-        }
-        let mut plain = std::mem::take(&mut self.plain);
-        plain.clear();
-        let title = self.fast(version, html, &mut plain);
-        if found < FEW_WORDS && words(plain.as_bytes()) > MANY_TIMES * found {
-            out.truncate(start);
-            out.push_str(&plain);
-        }
-        self.plain = plain;
-        title
-    }
-
     /// Of the texts of several extractors the one that agrees best with the others; that of the mode *main* for pages that are
     /// too much for some.
     #[cfg(feature = "quality")]
@@ -347,7 +309,7 @@ impl HtmlText {
         }
         let (mut article, mut plain) = (String::new(), String::new());
         self.article(html, &mut article);
-        let title = self.fast(Version::Second, html, &mut plain);
+        let title = self.fast(html, &mut plain);
         self.answers.add(article);
         self.answers.add(plain);
         out.push_str(&self.answers.take_best());
@@ -357,29 +319,7 @@ impl HtmlText {
     /// Never asked for: see [`check`].
     #[cfg(not(feature = "quality"))]
     fn agreed(&mut self, html: &str, out: &mut String) -> Option<String> {
-        self.fast(Version::Second, html, out)
-    }
-
-    /// Whether a library is to look for the main content.
-    fn has_content(&self, html: &str) -> bool {
-        match shape::kind(html) {
-            Kind::Tame => true,
-            Kind::Reference => self.extraction.mode != HtmlMode::Main2,
-            Kind::Wild => false,
-        }
-    }
-
-    #[cfg(feature = "quality")]
-    fn content(&self, html: &str) -> Option<String> {
-        match self.extraction.mode {
-            HtmlMode::Quality1 => quality::content(html, self.extraction, quality::Focus::Balanced),
-            _ => main_content::main_content(html),
-        }
-    }
-
-    #[cfg(not(feature = "quality"))]
-    fn content(&self, html: &str) -> Option<String> {
-        main_content::main_content(html)
+        self.fast(html, out)
     }
 }
 
@@ -422,9 +362,7 @@ impl Walk for (&ReadingView, &str) {
 /// Refuses a mode that this build lacks.
 pub(crate) fn check(extraction: Extraction) -> Result<(), UnsupportedHtml> {
     match extraction.mode {
-        mode @ (HtmlMode::Quality | HtmlMode::Quality1) if !cfg!(feature = "quality") => {
-            Err(UnsupportedHtml { mode })
-        }
+        mode @ HtmlMode::Quality if !cfg!(feature = "quality") => Err(UnsupportedHtml { mode }),
         _ => Ok(()),
     }
 }

@@ -79,14 +79,8 @@ fn obey(target: Target, bytes: &[u8], folder: &Path) {
     match (target.name, target.file) {
         (_, Some((name, format))) => read(&folder.join(name), format, bytes),
         ("charset", _) => decode(bytes),
-        ("main", _) => extract(
-            bytes,
-            &["main/4", "main/4+title+alt+links", "main/3", "main/2"],
-        ),
-        _ => extract(
-            bytes,
-            &["visible", "fast/2", "fast/2+title+alt+links", "fast/1"],
-        ),
+        ("main", _) => extract(bytes, &["main/1", "main/1+title+alt+links"]),
+        _ => extract(bytes, &["visible", "fast/1", "fast/1+title+alt+links"]),
     }
 }
 

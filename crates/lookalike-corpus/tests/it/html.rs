@@ -2,14 +2,16 @@
 
 use std::time::Instant;
 
-use lookalike::Extraction;
+use lookalike::HtmlMode;
 use lookalike_corpus::HtmlText;
+
+fn visible() -> HtmlText {
+    HtmlText::new(HtmlMode::Visible.into()).unwrap()
+}
 
 fn text(html: &str) -> String {
     let mut out = String::new();
-    HtmlText::new(Extraction::default())
-        .unwrap()
-        .extract(html, &mut out);
+    visible().extract(html, &mut out);
     out
 }
 
@@ -73,12 +75,8 @@ fn visible_text() {
 #[test]
 fn text_is_appended() {
     let mut out = "before".to_owned();
-    HtmlText::new(Extraction::default())
-        .unwrap()
-        .extract("<p>a ", &mut out);
-    HtmlText::new(Extraction::default())
-        .unwrap()
-        .extract("<p>b", &mut out);
+    visible().extract("<p>a ", &mut out);
+    visible().extract("<p>b", &mut out);
     assert_eq!(out, "beforeab");
 }
 

@@ -22,7 +22,6 @@ mod output;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod reading;
-mod reading_view;
 mod support;
 mod tables;
 #[cfg(feature = "parquet")]

@@ -3,7 +3,7 @@
 //! | at | bytes | what |
 //! |---|---|---|
 //! | 0 | 4 | `LKLG` |
-//! | 4 | 4 | version, 2 |
+//! | 4 | 4 | version, 1 |
 //! | 8 | 8 | collection |
 //! | 16 | 8 | number of the file |
 //! | 24 | 8 | number of its first frame |
@@ -32,7 +32,7 @@ pub(crate) const FRAME_HEADER: usize = 24;
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 256 << 20;
 const MAGIC: [u8; 4] = *b"LKLG";
 pub(super) const FRAME_MAGIC: [u8; 4] = *b"LKFR";
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// Number of a log, and where its frames end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,43 +5,23 @@ use std::str::FromStr;
 
 use super::ParseOptionError;
 
-/// Which text of an HTML page counts. The modes themselves are in the crate that reads documents.
+/// The text of an HTML page that counts. The modes themselves are in the crate that reads documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum HtmlMode {
     /// All that a reader of the page would see.
-    #[default]
     Visible,
     /// Blocks that are text rather than links and labels; one pass, no tree.
     Fast,
     /// The main content, by the rules of the browsers' reading views; of reference pages what `Fast` finds.
+    #[default]
     Main,
     /// The main content, by several extractors: the answer that agrees best with the others.
     Quality,
-    /// `Fast` as it was when blanks around buttons in a line were lost: for sketches made with it.
-    Fast1,
-    /// `Main` as it was before reference pages were told apart: for sketches made with it.
-    Main1,
-    /// `Main` with the reading view of a library, much slower: for sketches made with it.
-    Main2,
-    /// `Main` as it was when a page kept what was found, however far from its headline: for sketches made with it.
-    Main3,
-    /// `Quality` as it was when one library decided: for sketches made with it.
-    Quality1,
 }
 
 impl HtmlMode {
-    /// Every mode, from the plainest to the slowest, then those of former versions.
-    pub const ALL: [Self; 9] = [
-        Self::Visible,
-        Self::Fast,
-        Self::Main,
-        Self::Quality,
-        Self::Fast1,
-        Self::Main1,
-        Self::Main2,
-        Self::Main3,
-        Self::Quality1,
-    ];
+    /// Every mode, from the plainest to the slowest.
+    pub const ALL: [Self; 4] = [Self::Visible, Self::Fast, Self::Main, Self::Quality];
 
     /// The name on the command line.
     #[must_use]
@@ -51,26 +31,16 @@ impl HtmlMode {
             Self::Fast => "fast",
             Self::Main => "main",
             Self::Quality => "quality",
-            Self::Fast1 => "fast/1",
-            Self::Main1 => "main/1",
-            Self::Main2 => "main/2",
-            Self::Main3 => "main/3",
-            Self::Quality1 => "quality/1",
         }
     }
 
     /// The name in a scheme: with the version of the rules where rules choose.
     const fn versioned(self) -> &'static str {
         match self {
-            Self::Fast => "fast/2",
-            Self::Main => "main/4",
-            Self::Quality => "quality/2",
-            Self::Visible
-            | Self::Fast1
-            | Self::Main1
-            | Self::Main2
-            | Self::Main3
-            | Self::Quality1 => self.name(),
+            Self::Visible => "visible",
+            Self::Fast => "fast/1",
+            Self::Main => "main/1",
+            Self::Quality => "quality/1",
         }
     }
 }
@@ -87,36 +57,41 @@ impl FromStr for HtmlMode {
     fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         let known = Self::ALL.into_iter().find(|mode| mode.name() == text);
         known.ok_or_else(|| {
-            ParseOptionError::new(
-                "HTML mode",
-                "visible, fast, main or quality; as they were: fast/1, main/1, main/2, main/3 or quality/1",
-                text,
-            )
+            ParseOptionError::new("HTML mode", "visible, fast, main or quality", text)
         })
     }
 }
 
-/// What becomes of HTML: the mode, and what else of the page is text (V5).
+/// The extraction of text from HTML: the mode, and which other parts of the page are text.
 ///
-/// In a scheme: `html=main/4+title+alt+links`, with the version of the rules where rules choose.
-/// `html=visible` is what every scheme meant before there were modes, so it is left out.
+/// In a scheme: `html=main/1+title+alt+links`, with the version of the rules where rules choose.
 ///
 /// ```
 /// use lookalike::scheme::{Extraction, HtmlMode};
 /// let main = Extraction { mode: HtmlMode::Main, title: true, ..Extraction::default() };
-/// assert_eq!(main.to_string(), "main/4+title");
-/// assert_eq!("main/4+title".parse(), Ok(main));
+/// assert_eq!(main.to_string(), "main/1+title");
+/// assert_eq!("main/1+title".parse(), Ok(main));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extraction {
-    /// Which text counts.
+    /// The text that counts.
     pub mode: HtmlMode,
-    /// Whether the page's title stands first.
+    /// The page's title stands first.
     pub title: bool,
-    /// Whether the alternative texts of images count.
+    /// The alternative texts of images count.
     pub alt: bool,
-    /// Whether the targets of links count, as they are written.
+    /// The targets of links count, as they are written.
     pub links: bool,
+}
+
+impl From<HtmlMode> for Extraction {
+    /// The text of this mode alone.
+    fn from(mode: HtmlMode) -> Self {
+        Self {
+            mode,
+            ..Self::default()
+        }
+    }
 }
 
 impl fmt::Display for Extraction {
@@ -159,7 +134,7 @@ impl FromStr for Extraction {
             .ok_or_else(|| {
                 ParseOptionError::new(
                     "HTML extraction of this build",
-                    "visible, fast/1, fast/2, main/1, main/2, main/3, main/4, quality/1 or quality/2, then +title, +alt, +links where wanted",
+                    "visible, fast/1, main/1 or quality/1, then +title, +alt, +links where wanted",
                     text,
                 )
             })

@@ -11,7 +11,7 @@ use lookalike::sketch::{OnePermutation, Simhash};
 use lookalike::{FeatureExtractor, Scheme, Sketch, Terms, TermsBuilder};
 use serde_json::{Value, json};
 
-use crate::vectors::{TEXTS, features, hex, path, rows};
+use crate::vectors::{TEXTS, features, hex, path, rows, scheme_with};
 
 fn scheme(row: &Value) -> Scheme {
     row["scheme"].as_str().unwrap().parse().unwrap()
@@ -159,12 +159,6 @@ const COLLECTION: &[&str] = &[
     "another quiet page about rain",
 ];
 
-const ALL: &str = "normalize=nfc case=lower segment=word-chars";
-
-fn parsed(text: &str) -> Scheme {
-    format!("lookalike/2 {text}").parse().unwrap()
-}
-
 fn write(name: &str, rows: &[Value]) {
     let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
     std::fs::write(path(name), lines).unwrap();
@@ -179,12 +173,11 @@ fn texts() -> impl Iterator<Item = &'static str> {
 fn write_scheme_vectors() {
     let mut made = Vec::new();
     for kind in [
-        format!("{ALL} shingle=stops:1 weight=set hash=xxh3-64 seed=0 sketch=none unicode=17"),
-        format!("{ALL} shingle=stops:4 weight=set hash=xxh3-64 seed=9 sketch=none unicode=17"),
-        "normalize=none case=keep segment=unicode shingle=stops:3 weight=set hash=xxh3-64 seed=0 sketch=none unicode=17"
-            .to_owned(),
+        "segment=word-chars shingle=stops:1",
+        "segment=word-chars shingle=stops:4 seed=9",
+        "normalize=none case=keep shingle=stops:3",
     ] {
-        let scheme = parsed(&kind);
+        let scheme = scheme_with(kind);
         made.extend(texts().map(|text| {
             json!({"scheme": scheme.to_string(), "text": text, "features": features(&scheme, text)})
         }));
@@ -194,9 +187,7 @@ fn write_scheme_vectors() {
     made.clear();
     let collection: Vec<String> = COLLECTION.iter().map(|text| (*text).to_owned()).collect();
     for least in [2, 3] {
-        let scheme = parsed(&format!(
-            "{ALL} shingle=phrases:{least} weight=set hash=xxh3-64 seed=0 sketch=none unicode=17"
-        ));
+        let scheme = scheme_with(&format!("segment=word-chars shingle=phrases:{least}"));
         let scheme = Scheme {
             terms: Some(table(&scheme, &collection).id()),
             ..scheme
@@ -215,8 +206,8 @@ fn write_scheme_vectors() {
         ("tf", "anchors:255~2,out-links:7"),
         ("set", "in-links:4"),
     ] {
-        let scheme = parsed(&format!(
-            "{ALL} shingle=words:1 weight={weight} hash=xxh3-64 seed=0 sketch=simhash:64 unicode=17 fields={fields}"
+        let scheme = scheme_with(&format!(
+            "segment=word-chars shingle=words:1 weight={weight} fields={fields} sketch=simhash:64"
         ));
         for (text, fields) in documents_with_fields() {
             let (weights, fingerprint) = weighted(&scheme, text, &fields);
@@ -228,8 +219,8 @@ fn write_scheme_vectors() {
 
     made.clear();
     for (shingle, seed, bins) in [("words:3", 0, 16), ("words:1", 7, 200), ("chars:5", 1, 300)] {
-        let scheme = parsed(&format!(
-            "{ALL} shingle={shingle} weight=set hash=xxh3-64 seed={seed} sketch=oph:{bins} unicode=17"
+        let scheme = scheme_with(&format!(
+            "segment=word-chars shingle={shingle} seed={seed} sketch=oph:{bins}"
         ));
         made.extend(texts().map(|text| {
             let signature = one_permutation(&scheme, text);

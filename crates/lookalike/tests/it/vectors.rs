@@ -1,6 +1,6 @@
 //! The published vectors of `docs/vectors`: no release may move one of their values.
 //!
-//! A new scheme version gets new files. To write the files for new inputs:
+//! A new version of schemes gets new files. To write the files for new inputs:
 //! `cargo test -p lookalike --test it -- --ignored write_vectors`.
 
 use std::fmt::Display;
@@ -54,6 +54,21 @@ fn sketch(scheme: &Scheme, text: &str) -> Value {
         other => panic!("no vectors of {other}"),
     }
     .unwrap_or(Value::Null)
+}
+
+/// The default scheme with these fields in place of its own, such as `shingle=words:1 seed=42`.
+pub(crate) fn scheme_with(fields: &str) -> Scheme {
+    let mut scheme = Scheme::default().to_string();
+    for field in fields.split(' ') {
+        let (name, _) = field.split_once('=').expect("a field");
+        let own = scheme
+            .split(' ')
+            .find(|own| own.split_once('=').is_some_and(|own| own.0 == name))
+            .expect("a field of schemes")
+            .to_owned();
+        scheme = scheme.replace(&format!(" {own}"), &format!(" {field}"));
+    }
+    scheme.parse().unwrap()
 }
 
 fn check(name: &str, key: &str, value: fn(&Scheme, &str) -> Value) {
@@ -110,16 +125,11 @@ const LANGUAGE_TEXTS: &[&str] = &[
 
 #[cfg(feature = "languages")]
 const LANGUAGE_SCHEMES: &[&str] = &[
-    "normalize=nfc case=lower segment=languages/jieba-0.11.0/icu-2.4.0 shingle=words:1 weight=set hash=xxh3-64 seed=0 \
-     sketch=none unicode=17",
-    "normalize=nfkc case=keep segment=languages/jieba-0.11.0/icu-2.4.0 shingle=words:3 weight=set hash=xxh3-64 seed=7 \
-     sketch=none unicode=17",
-    "normalize=nfc case=lower segment=unicode shingle=words:1 weight=set hash=xxh3-64 seed=0 sketch=none unicode=17 \
-     stop=de,en/stop-words-0.10.1",
-    "normalize=nfc case=lower segment=unicode shingle=words:2 weight=set hash=xxh3-64 seed=0 sketch=none unicode=17 \
-     stop=auto/whatlang-0.18.0/stop-words-0.10.1 stem=auto/whatlang-0.18.0/frostem-2.20261016.1",
-    "normalize=nfc case=lower segment=languages/jieba-0.11.0/icu-2.4.0 shingle=words:1 weight=set hash=xxh3-64 seed=0 \
-     sketch=none unicode=17 stem=en/frostem-2.20261016.1",
+    "segment=languages/jieba-0.11.0/icu-2.4.0 shingle=words:1",
+    "normalize=nfkc case=keep segment=languages/jieba-0.11.0/icu-2.4.0 shingle=words:3 seed=7",
+    "shingle=words:1 stop=de,en/stop-words-0.10.1",
+    "shingle=words:2 stop=auto/whatlang-0.18.0/stop-words-0.10.1 stem=auto/whatlang-0.18.0/frostem-2.20261016.1",
+    "segment=languages/jieba-0.11.0/icu-2.4.0 shingle=words:1 stem=en/frostem-2.20261016.1",
 ];
 
 #[cfg(feature = "languages")]
@@ -128,7 +138,7 @@ const LANGUAGE_SCHEMES: &[&str] = &[
 fn write_vectors_of_languages() {
     let mut out = String::new();
     for scheme in LANGUAGE_SCHEMES {
-        let scheme: Scheme = format!("lookalike/2 {scheme}").parse().unwrap();
+        let scheme = scheme_with(scheme);
         for text in TEXTS.iter().chain(LANGUAGE_TEXTS) {
             let features = features(&scheme, text);
             let row = json!({"scheme": scheme.to_string(), "text": text, "features": features});
@@ -171,35 +181,25 @@ pub(crate) const TEXTS: &[&str] = &[
 ];
 
 const FEATURE_SCHEMES: &[&str] = &[
-    "normalize=nfc case=lower segment=unicode shingle=words:5 weight=set hash=xxh3-64 seed=0",
-    "normalize=nfc case=lower segment=unicode shingle=words:1 weight=set hash=xxh3-64 seed=42",
-    "normalize=nfkc case=keep segment=unicode shingle=chars:5 weight=set hash=xxh3-64 seed=0",
-    "normalize=none case=lower segment=word-chars shingle=words:3 weight=set hash=xxh3-64 seed=0",
-    "normalize=nfkc case=lower segment=word-chars shingle=words:1 weight=tf hash=xxh3-64 seed=7",
-    "normalize=none case=lower segment=word-chars shingle=chars:5 weight=set hash=xxh3-64 seed=0",
-    "normalize=nfc case=keep segment=word-chars shingle=chars:9 weight=set hash=xxh3-64 \
-     seed=18446744073709551615",
-    "normalize=nfc case=lower segment=word-chars shingle=words:1 weight=set hash=xxh3-64 seed=0",
-    "normalize=nfc case=lower segment=word-chars shingle=words:1 weight=set hash=xxh3-64 seed=0 \
-     fold=accents,punctuation,arabic,width",
-    "normalize=nfkc case=lower segment=word-chars shingle=words:2 weight=set hash=xxh3-64 seed=0 \
-     fold=accents,arabic",
-    "normalize=none case=keep segment=word-chars shingle=words:1 weight=set hash=xxh3-64 seed=0 \
-     fold=punctuation,width",
-    "normalize=nfc case=lower segment=unicode shingle=words:1 weight=set hash=xxh3-64 seed=0 \
-     fold=punctuation,width",
+    "shingle=words:5",
+    "shingle=words:1 seed=42",
+    "normalize=nfkc case=keep shingle=chars:5",
+    "normalize=none segment=word-chars shingle=words:3",
+    "normalize=nfkc segment=word-chars shingle=words:1 weight=tf seed=7",
+    "normalize=none segment=word-chars shingle=chars:5",
+    "case=keep segment=word-chars shingle=chars:9 seed=18446744073709551615",
+    "segment=word-chars shingle=words:1",
+    "segment=word-chars shingle=words:1 fold=accents,punctuation,arabic,width",
+    "normalize=nfkc segment=word-chars shingle=words:2 fold=accents,arabic",
+    "normalize=none case=keep segment=word-chars shingle=words:1 fold=punctuation,width",
+    "shingle=words:1 fold=punctuation,width",
 ];
 
 fn write(name: &str, key: &str, kind: &str, value: fn(&Scheme, &str) -> Value) {
     let mut out = String::new();
     for &scheme in FEATURE_SCHEMES {
         for text in TEXTS {
-            let (base, fold) = match scheme.split_once(" fold=") {
-                Some((base, fold)) => (base, format!(" fold={fold}")),
-                None => (scheme, String::new()),
-            };
-            let text_form = format!("lookalike/2 {base} sketch={kind} unicode=17{fold}");
-            let scheme: Scheme = text_form.parse().unwrap();
+            let scheme = scheme_with(&format!("{scheme} sketch={kind}"));
             let row =
                 json!({"scheme": scheme.to_string(), "text": text, key: value(&scheme, text)});
             out += &format!("{row}\n");

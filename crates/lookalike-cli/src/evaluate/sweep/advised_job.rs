@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use lookalike::Scheme;
 use lookalike::resemblance::SetMeasure;
-use lookalike::scheme::{Mask, Sketch, Weight};
+use lookalike::scheme::{HtmlMode, Mask, Sketch, Weight};
 use lookalike_eval::{ConjunctiveRule, SweepSetting};
 
-use crate::arguments::{DEFAULT_HTML, quoted};
+use crate::arguments::quoted;
 
 /// Options of `evaluate sweep` that are not those of a job, or that the advice decides; all have a value.
 const REPLACED: [&str; 15] = [
@@ -187,7 +187,7 @@ fn command(kept: &[String], setting: &SweepSetting, rule: &Rule) -> String {
     if mask != Mask::default() {
         features += &format!(" --mask {mask}");
     }
-    if html.mode != DEFAULT_HTML {
+    if html.mode != HtmlMode::default() {
         features += &format!(" --html {}", html.mode);
     }
     let kept: String = kept.iter().map(|word| format!(" {word}")).collect();

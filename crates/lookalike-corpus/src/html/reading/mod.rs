@@ -11,6 +11,8 @@ mod clean;
 pub(super) mod marks;
 mod paragraphs;
 mod score;
+#[cfg(test)]
+mod tests;
 
 use super::blocks::words;
 use super::element::Element;
