@@ -11,10 +11,12 @@ use std::sync::{PoisonError, RwLock};
 use flate2::write::GzEncoder;
 use tempfile::{Builder, TempPath};
 
-use crate::options::Compression;
+use crate::format::Compression;
 use crate::source::Source;
 #[cfg(feature = "parquet")]
-use crate::table::{Columns, writer};
+use crate::table::kind::Columns;
+#[cfg(feature = "parquet")]
+use crate::table::writer;
 
 const BUFFER_BYTES: usize = 1 << 20;
 

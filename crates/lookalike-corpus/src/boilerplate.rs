@@ -12,9 +12,9 @@ use std::fmt;
 use lookalike::scheme::{Boilerplate, BoilerplateScope};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
+use crate::format::Format;
 use crate::html::Fallback;
-use crate::options::Format;
-use crate::record::{Record, VisibleText};
+use crate::record::{Record, Removed, VisibleText};
 use crate::site::server_of;
 
 /// A text of which less than so many bytes would be left keeps all its lines: what little is its own
@@ -30,19 +30,6 @@ pub struct BoilerplateLines {
     scope: BoilerplateScope,
     keys: HashSet<u64, Hashed>,
     id: u64,
-}
-
-/// What was taken out of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Removed {
-    /// Lines.
-    pub lines: u64,
-    /// Bytes of these lines, with their ends.
-    pub bytes: u64,
-    /// Whether the text kept all its lines because next to nothing would have been left.
-    pub kept_whole: bool,
-    /// Whether the document belongs to no site, so that nothing was known of it.
-    pub without_site: bool,
 }
 
 /// Keys are hashes already.

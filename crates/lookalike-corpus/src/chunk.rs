@@ -8,15 +8,14 @@ mod array;
 mod cutter;
 mod rows;
 
-use std::ops::Range;
-
 use crate::decode::{Decoder, Step};
 use crate::error::ReadError;
-use crate::options::{Compression, Format, InputOptions};
-use crate::raw::Part;
+use crate::format::{Compression, Format};
+use crate::limits::Limits;
+use crate::options::InputOptions;
+use crate::piece::{Chunk, FileState, MAX_RECORDS, Mode, Piece, Span};
 use crate::record::BadKind;
-use crate::row::Row;
-use crate::source::{Inputs, Skip, SkipKind, Source};
+use crate::source::{Inputs, Source};
 use array::ArrayCutter;
 use cutter::Cutter;
 use rows::RowCutter;
@@ -24,91 +23,17 @@ use rows::RowCutter;
 /// Pieces in a chunk at most, so that a million empty files do not make one chunk.
 const MAX_PIECES: usize = 4096;
 
-/// Records in a chunk: it takes no more when it has as many, so that what is made of it is bounded, too.
-pub(crate) const MAX_RECORDS: u64 = 1 << 13;
-
 /// Whole files are decompressed in steps of this size; the ratio is looked at after each.
 const FILE_STEP_BYTES: usize = 1 << 20;
 
 /// Below this output no ratio is held against a file.
 const BOMB_FLOOR_BYTES: usize = 16 << 20;
 
-/// A run of whole records, to be given to a [`crate::Parser`].
-#[derive(Debug, Default)]
-pub struct Chunk {
-    /// Number of the chunk in its stream, from 0.
-    pub number: u64,
-    /// The decompressed bytes.
-    pub bytes: Vec<u8>,
-    /// How many records a parser will visit, bad ones included.
-    pub records: u64,
-    /// Blank lines among them, which are no records.
-    pub blank_lines: u64,
-    /// Bytes on disk that were consumed since the chunk before; they add up to
-    /// [`Inputs::total_bytes`] unless something is damaged or too long.
-    pub disk_bytes: u64,
-    /// Losses met while reading it.
-    pub skips: Vec<Skip>,
-    pub(crate) pieces: Vec<Piece>,
-    /// Bytes that hang on rows, beside `bytes`.
-    pub(crate) attached: usize,
-}
-
-impl Chunk {
-    /// Bytes that it holds.
-    fn held(&self) -> usize {
-        self.bytes.len() + self.attached
+impl Inputs {
+    /// Reads all sources once, in order. The reader may be moved to a thread of its own.
+    pub fn chunks(&self, options: &InputOptions) -> ChunkReader<'_> {
+        ChunkReader::new(self, options)
     }
-}
-
-/// A part of a chunk that comes from one source.
-#[derive(Debug)]
-pub(crate) struct Piece {
-    pub(crate) source: u32,
-    /// Number of its first record in the source.
-    pub(crate) first_record: u64,
-    /// Number of its first line in the source, from 0.
-    pub(crate) first_line: u64,
-    /// Where it begins in the decompressed source.
-    pub(crate) offset: u64,
-    /// Where it lies in the chunk.
-    pub(crate) range: Range<usize>,
-    pub(crate) span: Span,
-}
-
-#[derive(Debug)]
-pub(crate) enum Span {
-    /// Whole lines.
-    Lines,
-    /// A part of an over-long line; for the parser only the first, without bytes.
-    Long(Part),
-    /// Records of an archive or table, each a line of JSON or the reason why there is none.
-    Rows(Vec<Row>),
-    /// A whole file.
-    File(FileState),
-}
-
-#[derive(Debug)]
-pub(crate) enum FileState {
-    /// All its bytes are here.
-    Whole,
-    /// Larger than the limit; its bytes are not here.
-    TooLong,
-    /// Not to be decompressed; its bytes are not here.
-    Bad(BadKind, String),
-    /// Left unopened, for the raw reader.
-    Unread,
-}
-
-/// What becomes of over-long lines and of whole files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// For parsing: files are read, over-long lines dropped.
-    Parse,
-    /// For copying: files are left alone, over-long lines passed on.
-    Copy,
-    /// For copying: as files, tables whose columns have types are left alone.
-    CopyBesideTables,
 }
 
 /// Reads all sources in order; see [`Inputs::chunks`]. Ends after the first error.
@@ -130,13 +55,6 @@ enum Open<'a> {
     Rows(RowCutter<'a>),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    chunk_bytes: usize,
-    document_bytes: usize,
-    decoded_ratio: u64,
-}
-
 impl<'a> ChunkReader<'a> {
     pub(crate) fn new(inputs: &'a Inputs, options: &InputOptions) -> ChunkReader<'a> {
         Self::with_mode(inputs, options, Mode::Parse)
@@ -150,11 +68,7 @@ impl<'a> ChunkReader<'a> {
         ChunkReader {
             inputs,
             options: options.clone(),
-            limits: Limits {
-                chunk_bytes: options.chunk_bytes.max(1),
-                document_bytes: max_document_bytes(options),
-                decoded_ratio: options.max_decoded_ratio,
-            },
+            limits: Limits::new(options),
             mode,
             next_source: 0,
             open: None,
@@ -241,13 +155,6 @@ impl Iterator for ChunkReader<'_> {
     }
 }
 
-/// The limit as a length in memory, with room to spare for the reader's arithmetic.
-pub(crate) fn max_document_bytes(options: &InputOptions) -> usize {
-    usize::try_from(options.max_document_bytes)
-        .unwrap_or(usize::MAX)
-        .min(isize::MAX as usize / 2)
-}
-
 /// Appends a whole file to the chunk, or says why its bytes are not there. A file that cannot be read, or changed since it
 /// was found, is one document that is lost; the others are unharmed.
 fn read_file(source: &Source, limits: Limits, chunk: &mut Chunk) -> FileState {
@@ -319,24 +226,4 @@ fn bomb(source: &Source, length: usize, limits: Limits) -> FileState {
 fn damaged(length: usize, reason: &str) -> FileState {
     let reason = format!("compressed data ends early or is corrupt after {length} bytes: {reason}");
     FileState::Bad(BadKind::Damaged, reason)
-}
-
-pub(crate) fn damage(source: &Source, offset: u64, reason: &str) -> Skip {
-    lost(
-        source,
-        offset,
-        format!("compressed data ends early or is corrupt: {reason}"),
-    )
-}
-
-/// Something of a source that could not be read.
-pub(crate) fn lost(source: &Source, offset: u64, reason: String) -> Skip {
-    Skip {
-        name: source.name().into_owned(),
-        reason,
-        kind: SkipKind::Damaged,
-        offset: Some(offset),
-        count: 1,
-        file: None,
-    }
 }

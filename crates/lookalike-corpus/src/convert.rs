@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::options::OptionError;
+use crate::error::OptionError;
 
 /// Stands for the path of the file.
 const PATH: &str = "{}";

@@ -9,7 +9,7 @@ use liblzma::bufread::XzDecoder;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::ReadError;
-use crate::options::Compression;
+use crate::format::Compression;
 use crate::source::{ContentSum, Origin, Source};
 
 /// Compressed bytes that are read at once.
@@ -249,23 +249,6 @@ impl Seek for Counted {
         self.at = self.file.seek(to)?;
         Ok(self.at)
     }
-}
-
-/// The sum of the bytes of a source, read for it.
-pub(crate) fn content_sum(source: &Source) -> Result<u64, ReadError> {
-    let read = || {
-        let mut file = File::open(source.file())?;
-        let (mut sum, mut piece) = (Xxh3::new(), vec![0; 1 << 20]);
-        loop {
-            match file.read(&mut piece) {
-                Ok(0) => return Ok(sum.digest()),
-                Ok(n) => sum.update(&piece[..n]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    };
-    read().map_err(|error| io_error(source, error))
 }
 
 pub(crate) fn io_error(source: &Source, error: io::Error) -> ReadError {

@@ -11,7 +11,7 @@ use flate2::bufread::GzDecoder;
 
 use crate::decode::{self, Counted, Decoder, Step};
 use crate::error::ReadError;
-use crate::options::Compression;
+use crate::format::Compression;
 use crate::source::Source;
 
 const READ_BYTES: usize = 128 << 10;

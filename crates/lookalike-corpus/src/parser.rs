@@ -7,21 +7,24 @@ use std::time::Duration;
 
 use lookalike::{DocumentFields, HtmlMode};
 
-use crate::boilerplate::{BoilerplateLines, Removed};
+use crate::boilerplate::BoilerplateLines;
 use crate::charset;
-use crate::chunk::{Chunk, FileState, Piece, Span, max_document_bytes};
 use crate::convert::{Converted, Converter};
 use crate::fields::fields_of;
+use crate::format::Format;
 use crate::homoglyphs::has_homoglyphs;
 use crate::html::{Fallback, HtmlText, PageFacts};
 use crate::json::{self, Buffers, Capture, Found, Selection, Slot};
+use crate::limits::max_document_bytes;
 use crate::lines::Lines;
 use crate::mojibake::is_mojibake;
-use crate::options::{Category, Format, InputOptions, RankField};
+use crate::options::{Category, InputOptions};
 #[cfg(feature = "pdf")]
 use crate::pdf::{self, PdfText};
+use crate::piece::{Chunk, FileState, Piece, Span};
+use crate::rank::RankField;
 use crate::rank::{self, RankValue};
-use crate::record::{BadKind, BadRecord, Record, TextState, VisibleText};
+use crate::record::{BadKind, BadRecord, Record, Removed, TextState, VisibleText};
 use crate::row::{Row, RowState};
 use crate::site::host;
 use crate::sniff;

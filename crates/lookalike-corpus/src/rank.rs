@@ -1,13 +1,74 @@
 //! The value by which survivors are chosen, out of one JSON value.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
 
-use crate::options::RankField;
+use crate::error::OptionError;
+use crate::field_path::FieldPath;
+
+/// The field by which survivors are ranked: `max:FIELD`, `min:FIELD`, `newest:FIELD` or `latest:FIELD`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RankField {
+    /// The largest number wins.
+    Max(FieldPath),
+    /// The smallest number wins.
+    Min(FieldPath),
+    /// The latest time wins: seconds, milliseconds, ... since 1970, a date with its year first, or one
+    /// as RFC 2822 writes it (without an offset: UTC).
+    Newest(FieldPath),
+    /// The text that is last in the order of its bytes wins.
+    Latest(FieldPath),
+}
+
+impl RankField {
+    /// The field that is read.
+    pub fn path(&self) -> &FieldPath {
+        match self {
+            RankField::Max(path)
+            | RankField::Min(path)
+            | RankField::Newest(path)
+            | RankField::Latest(path) => path,
+        }
+    }
+}
+
+impl FromStr for RankField {
+    type Err = OptionError;
+
+    fn from_str(s: &str) -> Result<Self, OptionError> {
+        let wrong = || {
+            OptionError(format!(
+                "`{s}` is not max:FIELD, min:FIELD, newest:FIELD or latest:FIELD"
+            ))
+        };
+        let (kind, path) = s.split_once(':').ok_or_else(wrong)?;
+        let path = path.parse()?;
+        match kind {
+            "max" => Ok(RankField::Max(path)),
+            "min" => Ok(RankField::Min(path)),
+            "newest" => Ok(RankField::Newest(path)),
+            "latest" => Ok(RankField::Latest(path)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for RankField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RankField::Max(path) => write!(f, "max:{path}"),
+            RankField::Min(path) => write!(f, "min:{path}"),
+            RankField::Newest(path) => write!(f, "newest:{path}"),
+            RankField::Latest(path) => write!(f, "latest:{path}"),
+        }
+    }
+}
 
 /// What the rank field of a record says.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,9 +1,12 @@
 //! The second reading, for output: records as bytes, nothing looked at.
 
-use crate::chunk::{Chunk, ChunkReader, FileState, Mode, Piece, Span, max_document_bytes};
+use crate::chunk::ChunkReader;
 use crate::error::ReadError;
+use crate::limits::max_document_bytes;
 use crate::lines::{Lines, split_terminator};
 use crate::options::InputOptions;
+use crate::piece::{Chunk, FileState, Mode, Piece, Span};
+use crate::record::Part;
 use crate::source::Inputs;
 
 /// A record, or a part of one that is too long to be held.
@@ -21,29 +24,6 @@ pub struct RawRecord<'a> {
     /// The line's terminator as it stands: `\n`, `\r\n`, or nothing at the end of a source and
     /// after a part that is not the last.
     pub end: &'static [u8],
-}
-
-/// Which part of a record a [`RawRecord`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// All of it.
-    Whole,
-    /// The beginning of an over-long line; more parts of the same record follow at once.
-    First,
-    /// Neither beginning nor end of one.
-    Middle,
-    /// The end of one.
-    Last,
-    /// A source that is one document: not opened, to be copied with [`crate::FileTree::copy`]. Or a table, see
-    /// [`raw_records_beside_tables`].
-    File,
-}
-
-impl Part {
-    /// Whether a new record begins here.
-    pub fn begins(self) -> bool {
-        !matches!(self, Part::Middle | Part::Last)
-    }
 }
 
 /// Visits every record of every source in order, numbered as a [`crate::Parser`] numbers them,

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use lookalike::DocumentFields;
 
-use crate::boilerplate::Removed;
 use crate::html::{Fallback, PageIdentity};
 use crate::rank::RankValue;
 
@@ -169,5 +168,41 @@ impl BadKind {
             BadKind::Fields => "fields",
             BadKind::Unreadable => "unreadable",
         }
+    }
+}
+
+/// What was taken out of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Removed {
+    /// Lines.
+    pub lines: u64,
+    /// Bytes of these lines, with their ends.
+    pub bytes: u64,
+    /// Whether the text kept all its lines because next to nothing would have been left.
+    pub kept_whole: bool,
+    /// Whether the document belongs to no site, so that nothing was known of it.
+    pub without_site: bool,
+}
+
+/// Which part of a record a [`crate::RawRecord`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// The beginning of an over-long line; more parts of the same record follow at once.
+    First,
+    /// Neither beginning nor end of one.
+    Middle,
+    /// The end of one.
+    Last,
+    /// A source that is one document: not opened, to be copied with [`crate::FileTree::copy`]. Or a table, see
+    /// [`crate::raw_records_beside_tables`].
+    File,
+}
+
+impl Part {
+    /// Whether a new record begins here.
+    pub fn begins(self) -> bool {
+        !matches!(self, Part::Middle | Part::Last)
     }
 }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use crate::options::{FieldPath, Format};
+use crate::field_path::FieldPath;
+use crate::format::Format;
 use crate::record::Record;
 
 /// The host of an absolute URL, lower-cased, without user, port and a final dot; none if there is none.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::convert::{Converter, converter_of};
 use crate::decode;
-use crate::options::{Compression, Format, InputOptions};
+use crate::format::{Compression, Format};
+use crate::options::InputOptions;
 use crate::source::SkipKind;
 use crate::table;
 
@@ -259,7 +260,7 @@ fn unsupported(extension: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Format::{Csv, Html, Json, Jsonl, Text};
+    use crate::format::Format::{Csv, Html, Json, Jsonl, Text};
 
     fn read(name: &str, head: &[u8]) -> Verdict {
         sniff(Path::new(name), head, &InputOptions::default())

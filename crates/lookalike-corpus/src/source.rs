@@ -7,11 +7,8 @@ use std::time::SystemTime;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::chunk::ChunkReader;
-use crate::decode;
-use crate::error::ReadError;
+use crate::format::{Compression, Format};
 use crate::name;
-use crate::options::{Compression, Format, InputOptions};
 use crate::remote;
 
 /// Everything a job reads, in its order: arguments as given, directories by name bytewise.
@@ -132,6 +129,26 @@ pub struct Skip {
     pub file: Option<PathBuf>,
 }
 
+impl Skip {
+    /// Compressed data of a source that cannot be unpacked from `offset` on.
+    pub(crate) fn damaged(source: &Source, offset: u64, reason: &str) -> Skip {
+        let reason = format!("compressed data ends early or is corrupt: {reason}");
+        Skip::lost(source, offset, reason)
+    }
+
+    /// Something of a source that cannot be read.
+    pub(crate) fn lost(source: &Source, offset: u64, reason: String) -> Skip {
+        Skip {
+            name: source.name().into_owned(),
+            reason,
+            kind: SkipKind::Damaged,
+            offset: Some(offset),
+            count: 1,
+            file: None,
+        }
+    }
+}
+
 /// The kinds of [`Skip`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -228,37 +245,6 @@ impl Inputs {
             source.feed(&mut hasher);
         }
         format!("{:032x}", hasher.digest128())
-    }
-
-    /// A sum of the bytes of each source, as they lie on disk. Free for those that were read from the first byte to the
-    /// last; tables, of which parts are read, are read once more.
-    ///
-    /// # Errors
-    /// When a source cannot be read.
-    pub fn content_sums(&self) -> Result<Vec<u64>, ReadError> {
-        let sum = |source: &Source| match source.content.get() {
-            Some(sum) => Ok(*sum),
-            None => decode::content_sum(source),
-        };
-        self.sources.iter().map(sum).collect()
-    }
-
-    /// The first source whose bytes are not those of which [`Inputs::content_sums`] told. Reads all of them.
-    ///
-    /// # Errors
-    /// When a source cannot be read.
-    pub fn changed_since(&self, sums: &[u64]) -> Result<Option<&Source>, ReadError> {
-        for (at, source) in self.sources.iter().enumerate() {
-            if sums.get(at) != Some(&decode::content_sum(source)?) {
-                return Ok(Some(source));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Reads all sources once, in order. The reader may be moved to a thread of its own.
-    pub fn chunks(&self, options: &InputOptions) -> ChunkReader<'_> {
-        ChunkReader::new(self, options)
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::atomic;
-use crate::options::Format;
+use crate::format::Format;
 use crate::source::{Inputs, Source};
 
 /// Which file below a results directory each source is copied to.

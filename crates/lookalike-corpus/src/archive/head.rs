@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use crate::options::Format;
+use crate::format::Format;
 
 /// Longest head that is taken.
 pub(super) const MAX_HEAD_BYTES: usize = 256 << 10;

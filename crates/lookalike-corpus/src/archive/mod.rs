@@ -15,12 +15,13 @@ mod http;
 mod page;
 mod wat;
 
-use crate::chunk;
 use crate::error::ReadError;
-use crate::options::{Compression, Format, InputOptions};
+use crate::format::{Compression, Format};
+use crate::limits;
+use crate::options::InputOptions;
 use crate::record::BadKind;
 use crate::row::{Notes, RowReader, RowSink};
-use crate::source::{SkipKind, Source};
+use crate::source::{Skip, SkipKind, Source};
 use feed::Feed;
 use head::{Begin, Head};
 use page::Pages;
@@ -55,7 +56,7 @@ impl<'a> Archive<'a> {
         source: &'a Source,
         options: &InputOptions,
     ) -> Result<Archive<'a>, ReadError> {
-        let limit = chunk::max_document_bytes(options);
+        let limit = limits::max_document_bytes(options);
         Ok(Archive {
             source,
             feed: Feed::open(source)?,
@@ -138,7 +139,7 @@ impl<'a> Archive<'a> {
             return false;
         };
         self.is_told = true;
-        sink.skips.push(chunk::damage(self.source, offset, &reason));
+        sink.skips.push(Skip::damaged(self.source, offset, &reason));
         true
     }
 

@@ -1,7 +1,7 @@
 //! From a record of an archive to the JSON line of its fields, if it is a document.
 
 use crate::charset::{self, Decoded};
-use crate::options::Format;
+use crate::format::Format;
 use crate::record::BadKind;
 use crate::row::{Notes, Object, RowSink, RowState};
 use crate::sniff;

@@ -7,13 +7,13 @@
 //! Where strings and brackets do not fit, that element is broken. Reading goes on at the next line that begins as the
 //! element's own did, with the same white space and a brace; where elements have no lines of their own, it ends.
 
-use super::{Chunk, Limits, Mode, Piece, Span, damage, lost};
 use crate::decode::{Decoder, Step};
 use crate::error::ReadError;
-use crate::raw::Part;
-use crate::record::BadKind;
+use crate::limits::Limits;
+use crate::piece::{Chunk, Mode, Piece, Span};
+use crate::record::{BadKind, Part};
 use crate::row::{MAX_ROWS, Row, RowState};
-use crate::source::Source;
+use crate::source::{Skip, Source};
 
 /// Decompressed bytes that are read at once.
 const STEP_BYTES: usize = 256 << 10;
@@ -154,7 +154,9 @@ impl<'a> ArrayCutter<'a> {
             Step::End => self.is_at_end = true,
             Step::Damaged(reason) => {
                 let offset = self.offset + self.input.len() as u64;
-                chunk.skips.push(damage(self.source, offset, &reason));
+                chunk
+                    .skips
+                    .push(Skip::damaged(self.source, offset, &reason));
                 (self.is_at_end, self.is_damaged) = (true, true);
             }
         }
@@ -228,7 +230,9 @@ impl<'a> ArrayCutter<'a> {
     /// Tells that what follows is not read, and passes over it.
     fn give_up(&mut self, chunk: &mut Chunk, reason: String) {
         let reason = format!("{reason}: what follows is not read");
-        chunk.skips.push(lost(self.source, self.offset, reason));
+        chunk
+            .skips
+            .push(Skip::lost(self.source, self.offset, reason));
         self.state = State::Over;
         self.is_at_end = true;
         self.pass(self.input.len() - self.at);
@@ -443,7 +447,9 @@ impl<'a> ArrayCutter<'a> {
         self.state = State::Over;
         if !self.is_damaged {
             let reason = format!("the array is not closed behind element {}", self.record);
-            chunk.skips.push(lost(self.source, self.offset, reason));
+            chunk
+                .skips
+                .push(Skip::lost(self.source, self.offset, reason));
         }
     }
 }

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::{Chunk, Limits, MAX_RECORDS, Mode, Piece, Span, damage};
 use crate::decode::{Decoder, Step};
 use crate::error::ReadError;
+use crate::limits::Limits;
 use crate::lines;
-use crate::raw::Part;
-use crate::source::Source;
+use crate::piece::{Chunk, MAX_RECORDS, Mode, Piece, Span};
+use crate::record::Part;
+use crate::source::{Skip, Source};
 
 /// Lines that a chunk takes at once.
 const MAX_LINES: usize = MAX_RECORDS as usize;
@@ -93,7 +94,7 @@ impl<'a> Cutter<'a> {
             self.drop_byte_order_mark(chunk, start);
             if let Step::Damaged(reason) = &step {
                 let offset = self.offset + (chunk.bytes.len() - start) as u64;
-                chunk.skips.push(damage(self.source, offset, reason));
+                chunk.skips.push(Skip::damaged(self.source, offset, reason));
             }
             if step != Step::More {
                 return Ok(true);

@@ -1,9 +1,10 @@
 //! One archive or table on its way into chunks, row by row.
 
-use super::{Chunk, Piece, Span};
 use crate::archive::Archive;
 use crate::error::ReadError;
-use crate::options::{Format, InputOptions};
+use crate::format::Format;
+use crate::options::InputOptions;
+use crate::piece::{Chunk, Piece, Span};
 use crate::row::{RowReader, RowSink};
 use crate::source::Source;
 use crate::table::Delimited;

@@ -6,9 +6,9 @@
 use memchr::memmem;
 
 use super::attribute::Attributes;
-use super::page::Target;
-use super::sink::{Gap, Sink};
+use super::sink::Sink;
 use super::tag::Name;
+use super::target::{Gap, Target};
 
 /// A piece of text in the buffer of its [`Blocks`].
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@
 //! keeps next to nothing (a list, a shop) is taken whole, furniture left out.
 
 use super::blocks::{Block, Blocks};
-use super::sink::Gap;
+use super::target::Gap;
 
 /// The share of the words found so far that must be in `main` or `article` to narrow to it; and the
 /// share of the words outside of furniture below which the rule has failed.

@@ -10,9 +10,9 @@ use std::collections::HashSet;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::blocks::Region;
-use super::page::Target;
-use super::sink::{Gap, Sink};
+use super::sink::Sink;
 use super::tag::Name;
+use super::target::{Gap, Target};
 
 /// Headings beyond these are not looked at, and of each no more than so many bytes.
 const MAX_HEADINGS: usize = 64;

@@ -22,6 +22,7 @@ mod element;
 mod entity;
 mod fast;
 mod headline;
+mod marks;
 mod notes;
 mod page;
 #[cfg(feature = "quality")]
@@ -30,6 +31,7 @@ mod reading;
 mod shape;
 mod sink;
 mod tag;
+mod target;
 mod tree;
 
 use lookalike::{Extraction, HtmlMode};
@@ -39,9 +41,9 @@ use fast::Fast;
 pub use headline::PageIdentity;
 use headline::{Headings, Headline, Nobody};
 use notes::Notes;
-use page::Target;
 use reading::{Found, ReadingView};
 use sink::Sink;
+use target::Target;
 
 /// Turns HTML into text. Keeps nothing but buffers from one page to the next.
 ///

@@ -4,9 +4,9 @@
 use lookalike::Extraction;
 
 use super::attribute;
-use super::page::Target;
-use super::sink::{Gap, Sink};
+use super::sink::Sink;
 use super::tag::Name;
+use super::target::{Gap, Target};
 
 const IMAGE: Name = Name::new("img");
 const AREA: Name = Name::new("area");

@@ -8,29 +8,8 @@
 use memchr::memchr;
 use memchr::memmem;
 
-use super::sink::Gap;
-use super::tag::{self, Kind, Name, Raw};
-
-/// Who is told what a page is made of. Calls come in page order; nothing inside a `template`, a
-/// script or a style sheet is told.
-pub(super) trait Target {
-    /// Text with character references.
-    fn text(&mut self, text: &str);
-    /// Text in which `&` means itself.
-    fn verbatim(&mut self, text: &str);
-    /// What follows stands apart from what came before.
-    fn gap(&mut self, gap: Gap);
-    /// A `br`.
-    fn line_break(&mut self);
-    /// Whether white space is kept from here on.
-    fn set_preformatted(&mut self, preformatted: bool);
-    /// The page's title, with character references.
-    fn title(&mut self, _text: &str) {}
-    /// A start tag, before its gap; `attributes` is what stands between its name and its end.
-    fn open(&mut self, _name: Name, _attributes: &str, _self_closing: bool) {}
-    /// An end tag, after its gap.
-    fn close(&mut self, _name: Name) {}
-}
+use super::tag::{self, Kind, Raw};
+use super::target::{Gap, Target};
 
 /// Tells `target` what the page is made of. Never fails; O(length of the page).
 pub(super) fn walk<T: Target>(html: &str, target: &mut T) {

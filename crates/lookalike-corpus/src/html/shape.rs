@@ -12,9 +12,9 @@ use aho_corasick::AhoCorasick;
 
 use super::attribute::Attributes;
 use super::blocks::words;
-use super::page::{self, Target};
-use super::sink::Gap;
+use super::page;
 use super::tag::Name;
+use super::target::{Gap, Target};
 
 /// Pages beyond these limits are left to the modes without a tree. Pages of the real web stay far
 /// below: the deepest of the 311 in the two benchmark sets has 43 levels.

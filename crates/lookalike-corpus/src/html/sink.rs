@@ -1,29 +1,8 @@
 //! Where text goes: white space collapsed, gaps between blocks, character references resolved.
 
 use super::entity;
-use super::page::Target;
+use super::target::{Gap, Target};
 use crate::block::{BLOCK, Block};
-
-/// What stands between two pieces of text, from weak to strong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Gap {
-    None,
-    Space,
-    Line,
-    Paragraph,
-}
-
-impl Gap {
-    /// The white space that it is written as.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Gap::None => "",
-            Gap::Space => " ",
-            Gap::Line => "\n",
-            Gap::Paragraph => "\n\n",
-        }
-    }
-}
 
 /// The output of one page. A gap is written only when text follows it.
 pub(super) struct Sink<'o> {

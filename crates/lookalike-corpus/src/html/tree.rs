@@ -10,11 +10,11 @@ use super::attribute::Attributes;
 use super::element::Element;
 use super::element::group::{ABSENT, ENDS_P, HEADING, SCOPE, SPECIAL, VOID};
 use super::entity;
-use super::page::{self, Target};
-use super::reading::marks::{self, Marks};
+use super::marks::{self, Marks};
+use super::page;
 use super::shape::{MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS};
-use super::sink::Gap;
 use super::tag::Name;
+use super::target::{Gap, Target};
 
 /// Elements and texts of a page that is not made to hurt. Real pages have about as many of the one as of the other.
 const MAX_NODES: usize = 4 * MAX_ELEMENTS;

@@ -7,8 +7,9 @@
 
 use serde::de::IgnoredAny;
 
+use super::found::{Capture, Found};
+use super::selection::{Node, Selection, Slot};
 use super::unescape::{next_special, string_end};
-use super::{Capture, Found, Node, Selection, Slot};
 
 /// Walks the line; none if it is not of the common kind, and then `found` says nothing.
 pub(super) fn pick<'de>(
@@ -171,7 +172,8 @@ impl<'de> Walk<'de, '_, '_> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Buffers, walk};
+    use super::super::any_line::walk;
+    use super::super::found::Buffers;
     use super::*;
     use crate::options::InputOptions;
 

@@ -13,7 +13,6 @@
 mod page;
 mod swell;
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -143,9 +142,4 @@ fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> String {
         writer.end_page();
     }
     writer.finish()
-}
-
-/// Ends the thread without a message.
-fn leave<T: Send + 'static>(why: T) -> ! {
-    resume_unwind(Box::new(why))
 }

@@ -1,6 +1,7 @@
 //! What is drawn on a page, as text: glyphs in the order in which they are drawn, with spaces, line ends and
 //! paragraphs where their places say so.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hayro_interpret::font::{Glyph, GlyphRun};
@@ -73,10 +74,10 @@ impl<'s> Writer<'s> {
     /// Looks whether the work is still wanted, and not too much.
     fn check(&self) {
         if self.text.len() > self.most {
-            super::leave(Full);
+            leave(Full);
         }
         if self.stop.load(Ordering::Relaxed) {
-            super::leave(Stopped);
+            leave(Stopped);
         }
     }
 
@@ -191,4 +192,9 @@ impl Device<'_> for Writer<'_> {
     fn pop_clip(&mut self) {}
 
     fn pop_transparency_group(&mut self) {}
+}
+
+/// Ends the thread without a message.
+fn leave<T: Send + 'static>(why: T) -> ! {
+    resume_unwind(Box::new(why))
 }

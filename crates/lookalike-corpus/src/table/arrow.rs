@@ -9,10 +9,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::column;
 use super::messages::Messages;
-use crate::chunk;
 use crate::decode;
 use crate::error::ReadError;
 use crate::guard::guarded;
+use crate::limits;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
 use crate::source::{Skip, Source};
@@ -42,7 +42,7 @@ impl<'a> ArrowTable<'a> {
         let file = File::open(source.file()).map_err(|error| decode::io_error(source, error))?;
         Ok(ArrowTable {
             source,
-            limit: chunk::max_document_bytes(options),
+            limit: limits::max_document_bytes(options),
             batches: batches(file, source.bytes, options.max_batch_bytes),
             batch: None,
             at: 0,
@@ -74,7 +74,7 @@ impl ArrowTable<'_> {
             Err(reason) => Some(reason),
         };
         self.ended = true;
-        skips.extend(lost.map(|reason| chunk::lost(self.source, self.number, reason)));
+        skips.extend(lost.map(|reason| Skip::lost(self.source, self.number, reason)));
         None
     }
 }

@@ -17,7 +17,8 @@ use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::{CodeCell, column, footer, pages};
+use super::code_cell::CodeCell;
+use super::{column, footer, pages};
 use crate::guard::guarded;
 
 const FINGERPRINT: &str = "fingerprint";

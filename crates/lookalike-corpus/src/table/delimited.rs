@@ -3,13 +3,15 @@
 use csv_core::{ReadRecordResult, Reader};
 
 use super::dialect;
-use crate::chunk;
 use crate::decode::{Decoder, Step};
 use crate::error::ReadError;
-use crate::options::{Category, FieldPath, Format, InputOptions};
+use crate::field_path::FieldPath;
+use crate::format::Format;
+use crate::limits;
+use crate::options::{Category, InputOptions};
 use crate::record::BadKind;
 use crate::row::{Object, RowReader, RowSink, RowState};
-use crate::source::Source;
+use crate::source::{Skip, Source};
 
 /// Decompressed bytes that are read at once.
 const STEP_BYTES: usize = 256 << 10;
@@ -72,7 +74,7 @@ impl<'a> Delimited<'a> {
             is_damaged: false,
             names: None,
             wanted: paths.filter_map(only_name).collect(),
-            limit: chunk::max_document_bytes(options),
+            limit: limits::max_document_bytes(options),
             fields: vec![0; 4096],
             ends: vec![0; 64],
         })
@@ -123,7 +125,7 @@ impl<'a> Delimited<'a> {
             Step::End => self.ended = true,
             Step::Damaged(reason) => {
                 let offset = self.offset + self.input.len() as u64;
-                sink.skips.push(chunk::damage(self.source, offset, &reason));
+                sink.skips.push(Skip::damaged(self.source, offset, &reason));
                 self.ended = true;
                 self.is_damaged = true;
             }

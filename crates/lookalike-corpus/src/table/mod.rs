@@ -6,6 +6,7 @@
 
 #[cfg(feature = "parquet")]
 mod arrow;
+mod code_cell;
 #[cfg(feature = "parquet")]
 mod codes;
 #[cfg(not(feature = "parquet"))]
@@ -22,7 +23,7 @@ mod fill;
 #[cfg(feature = "parquet")]
 mod footer;
 #[cfg(feature = "parquet")]
-mod kind;
+pub(crate) mod kind;
 #[cfg(feature = "parquet")]
 mod messages;
 #[cfg(feature = "parquet")]
@@ -41,22 +42,10 @@ pub(crate) mod writer;
 
 #[cfg(feature = "parquet")]
 pub(crate) use arrow::ArrowTable;
+pub use code_cell::CodeCell;
 pub use codes::{CodeTable, CodeTableWriter};
 pub(crate) use delimited::Delimited;
 pub(crate) use dialect::is_table;
 #[cfg(feature = "parquet")]
-pub(crate) use kind::Columns;
-#[cfg(feature = "parquet")]
 pub(crate) use parquet::ParquetTable;
 pub use split::{SplitTable, TableRow};
-
-/// A fingerprint as a table has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CodeCell<'a> {
-    /// None: a text without features.
-    Null,
-    /// A number.
-    Number(u64),
-    /// A text that spells it.
-    Text(&'a str),
-}

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::CodeCell;
+use super::code_cell::CodeCell;
 
 fn unsupported() -> io::Error {
     let reason = "Parquet is not part of this build: build lookalike with the feature parquet";

@@ -11,10 +11,10 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::pages::{Part, Texts};
 use super::{column, footer, pages};
-use crate::chunk;
 use crate::decode;
 use crate::error::ReadError;
 use crate::guard::guarded;
+use crate::limits;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
 use crate::source::{Skip, Source};
@@ -53,7 +53,7 @@ impl<'a> ParquetTable<'a> {
         let metadata = footer::load(&file);
         Ok(ParquetTable {
             source,
-            limit: chunk::max_document_bytes(options),
+            limit: limits::max_document_bytes(options),
             file: metadata.map(|metadata| (file, metadata)),
             texts: Texts::Views,
             next_group: 0,
@@ -126,14 +126,14 @@ impl<'a> ParquetTable<'a> {
     fn lose(&mut self, reason: &str, skips: &mut Vec<Skip>) {
         self.rows = None;
         let reason = format!("row group {}: {reason}", self.next_group);
-        skips.push(chunk::lost(self.source, self.number, reason));
+        skips.push(Skip::lost(self.source, self.number, reason));
     }
 }
 
 impl RowReader for ParquetTable<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
         if let Err(reason) = &self.file {
-            sink.skips.push(chunk::lost(self.source, 0, reason.clone()));
+            sink.skips.push(Skip::lost(self.source, 0, reason.clone()));
             return Ok(true);
         }
         while !sink.is_full() {

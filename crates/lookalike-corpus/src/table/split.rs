@@ -20,11 +20,14 @@ use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::SchemaDescriptor;
 
-use super::{ArrowTable, ParquetTable, column};
+use super::arrow::ArrowTable;
+use super::column;
+use super::parquet::ParquetTable;
 use crate::atomic::AtomicFile;
 use crate::error::ReadError;
+use crate::format::{Compression, Format};
 use crate::guard::guarded;
-use crate::options::{Compression, Format, InputOptions};
+use crate::options::InputOptions;
 use crate::source::{Inputs, Skip, Source};
 
 /// A row group is closed when its writer holds this many bytes, or this many rows. Two tables are written at a time.

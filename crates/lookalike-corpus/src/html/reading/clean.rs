@@ -1,10 +1,10 @@
 //! What is no part of an article though it stands in it: forms, lists of links, boxes, buttons.
 
-use super::marks::{FILM, LAYOUT, SHARE, SUMMARY};
+use super::measure::{density, link, text};
 use super::score::{Article, weight};
-use super::{density, link, text};
 use crate::html::element::Element;
 use crate::html::element::group::{HEADING, JUNK, MEMBER, TEXTISH};
+use crate::html::marks::{FILM, LAYOUT, SHARE, SUMMARY};
 use crate::html::tree::{Chars, Tree};
 
 /// Boxes to share a page are shorter.

@@ -8,7 +8,7 @@
 //! the names of authors in metadata and JSON-LD.
 
 mod clean;
-pub(super) mod marks;
+mod measure;
 mod paragraphs;
 mod score;
 #[cfg(test)]
@@ -16,11 +16,12 @@ mod tests;
 
 use super::blocks::words;
 use super::element::Element;
-use super::page::{Target, lay_out};
+use super::marks::{self, Marks};
+use super::page::lay_out;
 use super::shape;
-use super::tree::{self, Chars, Node, Tree};
+use super::target::Target;
+use super::tree::{self, Node, Tree};
 use clean::{Cleaner, Rules};
-use marks::Marks;
 use paragraphs::{Inside, Strip};
 use score::{Article, Scores};
 
@@ -280,40 +281,4 @@ fn unframe(tree: &mut Tree, article: &Article) {
             _ => node.element = Element::Div,
         }
     }
-}
-
-/// The characters of a link; those to places on the page count less.
-fn link(node: &Node, chars: Chars) -> f32 {
-    match node.element {
-        Element::A if node.marks.has(marks::FRAGMENT) => 0.3 * chars.trimmed() as f32,
-        Element::A => chars.trimmed() as f32,
-        _ => 0.0,
-    }
-}
-
-/// The share of a text that is in links.
-fn density(linked: f32, chars: u32) -> f32 {
-    if chars == 0 {
-        0.0
-    } else {
-        linked / chars as f32
-    }
-}
-
-/// The text of a node as it is written, without what has been taken out.
-fn text(html: &str, tree: &Tree, of: u32, removed: &[bool]) -> String {
-    let mut text = String::new();
-    let mut at = of;
-    while at < tree.at(of).end {
-        let node = tree.at(at);
-        if removed.get(at as usize) == Some(&true) {
-            at = node.end;
-            continue;
-        }
-        if node.is_text() {
-            text.push_str(node.written(html));
-        }
-        at += 1;
-    }
-    text
 }

@@ -2,11 +2,12 @@
 //!
 //! Both are copies of a tree, from its beginning to its end in one loop.
 
+use super::measure;
 use std::collections::HashSet;
 
-use super::marks::{BYLINE, DIALOG, HIDDEN, UNLIKELY, UNLIKELY_ROLE};
 use crate::html::element::Element;
 use crate::html::element::group::{BLOCK, HOLDER, PHRASING};
+use crate::html::marks::{BYLINE, DIALOG, HIDDEN, UNLIKELY, UNLIKELY_ROLE};
 use crate::html::tree::{Chars, Node, Tree};
 
 /// Links take no more than this of a `div` that is a paragraph.
@@ -47,7 +48,7 @@ pub(super) fn insides(tree: &Tree, insides: &mut Vec<Inside>) {
         let child = *inside;
         let above = &mut insides[node.parent as usize];
         above.chars = child.chars.then(above.chars);
-        above.linked += child.linked + super::link(node, child.chars);
+        above.linked += child.linked + measure::link(node, child.chars);
         above.breaks += child.breaks + u32::from(matches!(element, Element::Br | Element::Hr));
         above.blocks |= child.blocks || element.is(BLOCK);
         above.breaking |= !child.phrasing;
@@ -332,7 +333,7 @@ fn division(tree: &Tree, insides: &[Inside], of: u32) -> Division {
         }
     }
     let inside = &insides[of as usize];
-    let linked = super::density(inside.linked, inside.chars.trimmed());
+    let linked = measure::density(inside.linked, inside.chars.trimmed());
     match (rows, others, paragraph) {
         (1, 0, _) if linked < LINKED => Division::Paragraph,
         (0, 1, Some(paragraph)) if linked < LINKED => Division::Its(paragraph),
@@ -343,7 +344,7 @@ fn division(tree: &Tree, insides: &[Inside], of: u32) -> Division {
 
 /// Whether a heading says what the title says: three quarters of its letters are in words of the title.
 fn is_title(html: &str, tree: &Tree, at: u32, title: &HashSet<String>) -> bool {
-    let heading = super::text(html, tree, at, &[]).to_lowercase();
+    let heading = measure::text(html, tree, at, &[]).to_lowercase();
     let (mut all, mut missing) = (0, 0);
     for word in split(&heading) {
         let length = word.chars().count();

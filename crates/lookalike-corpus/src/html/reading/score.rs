@@ -1,9 +1,10 @@
 //! Which element of a page has its article: a score of every element around paragraphs, by their length and commas.
 
-use super::marks::Marks;
+use super::measure;
 use crate::html::attribute;
 use crate::html::element::Element;
 use crate::html::element::group::SCORED;
+use crate::html::marks::Marks;
 use crate::html::tree::{Chars, Node, Tree};
 
 /// Shorter texts say nothing.
@@ -78,7 +79,7 @@ impl Scores {
             }
             let above = &mut self.texts[node.parent as usize];
             above.chars = text.chars.then(above.chars);
-            above.linked += text.linked + super::link(node, text.chars);
+            above.linked += text.linked + measure::link(node, text.chars);
             above.commas += text.commas;
         }
     }
@@ -88,7 +89,7 @@ impl Scores {
     }
 
     fn density(&self, at: u32) -> f32 {
-        super::density(self.texts[at as usize].linked, self.length(at))
+        measure::density(self.texts[at as usize].linked, self.length(at))
     }
 
     /// The score of a node; 0 where there is none.
@@ -206,7 +207,7 @@ impl Scores {
     fn is_prose(&self, html: &str, tree: &Tree, at: u32) -> bool {
         let (length, density) = (self.length(at), self.density(at));
         let is_sentence = || {
-            let text = super::text(html, tree, at, &[]);
+            let text = measure::text(html, tree, at, &[]);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             text.ends_with('.') || text.contains(". ")
         };

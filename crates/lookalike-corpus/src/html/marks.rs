@@ -7,50 +7,50 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use crate::html::attribute::Attributes;
-use crate::html::element::Element;
+use super::attribute::Attributes;
+use super::element::Element;
 
 /// Not to be seen: `hidden`, `aria-hidden=true`, `style="display: none"`.
-pub(in crate::html) const HIDDEN: u16 = 1;
+pub(super) const HIDDEN: u16 = 1;
 /// Its class, id or role is that of furniture.
-pub(in crate::html) const UNLIKELY: u16 = 1 << 1;
+pub(super) const UNLIKELY: u16 = 1 << 1;
 /// Lies over the page.
-pub(in crate::html) const DIALOG: u16 = 1 << 2;
+pub(super) const DIALOG: u16 = 1 << 2;
 /// Buttons to share the page.
-pub(in crate::html) const SHARE: u16 = 1 << 3;
+pub(super) const SHARE: u16 = 1 << 3;
 /// A link to a place on this page.
-pub(in crate::html) const FRAGMENT: u16 = 1 << 4;
+pub(super) const FRAGMENT: u16 = 1 << 4;
 /// A film of one of the sites of films.
-pub(in crate::html) const FILM: u16 = 1 << 5;
+pub(super) const FILM: u16 = 1 << 5;
 /// A table for the layout.
-pub(in crate::html) const LAYOUT: u16 = 1 << 6;
+pub(super) const LAYOUT: u16 = 1 << 6;
 /// A table with a summary.
-pub(in crate::html) const SUMMARY: u16 = 1 << 7;
+pub(super) const SUMMARY: u16 = 1 << 7;
 /// A picture that comes from somewhere.
-pub(in crate::html) const SOURCE: u16 = 1 << 8;
+pub(super) const SOURCE: u16 = 1 << 8;
 /// Says who wrote the page.
-pub(in crate::html) const BYLINE: u16 = 1 << 9;
+pub(super) const BYLINE: u16 = 1 << 9;
 /// Its role is that of furniture.
-pub(in crate::html) const UNLIKELY_ROLE: u16 = 1 << 10;
+pub(super) const UNLIKELY_ROLE: u16 = 1 << 10;
 
 /// What the attributes of an element say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::html) struct Marks {
+pub(super) struct Marks {
     flags: u16,
     /// Columns of a table that a cell takes, less one.
     more_columns: u16,
     /// What its class and id say for it: -50 to 50.
-    pub(in crate::html) weight: i8,
+    pub(super) weight: i8,
 }
 
 impl Marks {
     /// Whether it has one of these marks.
-    pub(in crate::html) fn has(self, flags: u16) -> bool {
+    pub(super) fn has(self, flags: u16) -> bool {
         self.flags & flags != 0
     }
 
     /// Columns of a table that a cell takes.
-    pub(in crate::html) fn columns(self) -> u32 {
+    pub(super) fn columns(self) -> u32 {
         u32::from(self.more_columns) + 1
     }
 
@@ -220,7 +220,7 @@ impl Words {
 }
 
 /// Reads the attributes of a start tag. O(their length).
-pub(in crate::html) fn read(element: Element, attributes: &str) -> Marks {
+pub(super) fn read(element: Element, attributes: &str) -> Marks {
     let mut marks = Marks::default();
     let (mut said, mut modal, mut dialog, mut fallback) = (0, false, false, false);
     for (name, value) in Attributes::new(attributes) {

@@ -1,0 +1,55 @@
+//! Sums of the bytes of sources, by which a resumed job knows whether they changed.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::decode::io_error;
+use crate::error::ReadError;
+use crate::source::{Inputs, Source};
+
+impl Inputs {
+    /// A sum of the bytes of each source, as they lie on disk. Free for those that were read from the first byte to the
+    /// last; tables, of which parts are read, are read once more.
+    ///
+    /// # Errors
+    /// When a source cannot be read.
+    pub fn content_sums(&self) -> Result<Vec<u64>, ReadError> {
+        let sum = |source: &Source| match source.content.get() {
+            Some(sum) => Ok(*sum),
+            None => content_sum(source),
+        };
+        self.sources.iter().map(sum).collect()
+    }
+
+    /// The first source whose bytes are not those of which [`Inputs::content_sums`] told. Reads all of them.
+    ///
+    /// # Errors
+    /// When a source cannot be read.
+    pub fn changed_since(&self, sums: &[u64]) -> Result<Option<&Source>, ReadError> {
+        for (at, source) in self.sources.iter().enumerate() {
+            if sums.get(at) != Some(&content_sum(source)?) {
+                return Ok(Some(source));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The sum of the bytes of a source, read for it.
+fn content_sum(source: &Source) -> Result<u64, ReadError> {
+    let read = || {
+        let mut file = File::open(source.file())?;
+        let (mut sum, mut piece) = (Xxh3::new(), vec![0; 1 << 20]);
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok(sum.digest()),
+                Ok(n) => sum.update(&piece[..n]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    read().map_err(|error| io_error(source, error))
+}

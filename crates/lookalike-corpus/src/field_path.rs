@@ -1,0 +1,72 @@
+//! The place of a value in a JSON object.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::OptionError;
+
+/// Where a value stands in a JSON object: names joined by dots, `meta.source.url`.
+///
+/// A dot or backslash that belongs to a name is written after a backslash: `dc\.title`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FieldPath(Vec<String>);
+
+/// Deeper paths are refused, so that parsing needs no deep recursion.
+const MAX_PATH_NAMES: usize = 32;
+
+impl FieldPath {
+    /// A path of one name, taken as it is.
+    pub fn name(name: &str) -> FieldPath {
+        FieldPath(vec![name.to_owned()])
+    }
+
+    /// The names from the outermost object inwards; never empty.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    pub(crate) fn ends_with(&self, name: &str) -> bool {
+        self.0.last().is_some_and(|last| last == name)
+    }
+}
+
+impl FromStr for FieldPath {
+    type Err = OptionError;
+
+    fn from_str(s: &str) -> Result<Self, OptionError> {
+        let mut names = vec![String::new()];
+        let mut chars = s.chars();
+        while let Some(c) = chars.next() {
+            let c = match c {
+                '.' => {
+                    names.push(String::new());
+                    continue;
+                }
+                '\\' => chars.next().unwrap_or('\\'),
+                c => c,
+            };
+            names.last_mut().expect("never empty").push(c);
+        }
+        if names.iter().any(String::is_empty) {
+            return Err(OptionError(format!("empty name in field path `{s}`")));
+        }
+        if names.len() > MAX_PATH_NAMES {
+            return Err(OptionError(format!(
+                "field path `{s}` has more than {MAX_PATH_NAMES} names"
+            )));
+        }
+        Ok(FieldPath(names))
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, name) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(".")?;
+            }
+            f.write_str(&name.replace('\\', "\\\\").replace('.', "\\."))?;
+        }
+        Ok(())
+    }
+}

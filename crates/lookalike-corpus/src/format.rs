@@ -1,0 +1,111 @@
+//! Formats and compressions of inputs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::OptionError;
+
+/// What the bytes of a source mean, once decompressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// One JSON object a line, one record each.
+    Jsonl,
+    /// A JSON array of objects, one record each.
+    Json,
+    /// One document a file: plain text or source code.
+    Text,
+    /// One document a file, of which the visible text counts.
+    Html,
+    /// One document a file: PDF.
+    Pdf,
+    /// One document a file, of which a command of the user makes the text: see [`crate::InputOptions::converters`].
+    Converted,
+    /// WARC 0.17 to 1.1, WET among them: pages of a web archive, one record each.
+    Warc,
+    /// WAT: WARC whose metadata records are the documents, as title, description and links of a page. Never guessed: in
+    /// [`Format::Warc`] they are counted.
+    Wat,
+    /// ARC 1 and 2, the older web archive.
+    Arc,
+    /// Values separated by commas, semicolons, bars or tabs, with a line of names, a row a record.
+    Csv,
+    /// As CSV, with tabs.
+    Tsv,
+    /// Apache Parquet, a row a record.
+    Parquet,
+    /// Arrow IPC, as a file (Feather 2) or a stream, a row a record.
+    Arrow,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Jsonl => "jsonl",
+            Format::Json => "json",
+            Format::Text => "text",
+            Format::Html => "html",
+            Format::Pdf => "pdf",
+            Format::Converted => "converted",
+            Format::Warc => "warc",
+            Format::Wat => "wat",
+            Format::Arc => "arc",
+            Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+        })
+    }
+}
+
+impl FromStr for Format {
+    type Err = OptionError;
+
+    fn from_str(s: &str) -> Result<Self, OptionError> {
+        match s {
+            "jsonl" | "ndjson" => Ok(Format::Jsonl),
+            "json" => Ok(Format::Json),
+            "text" => Ok(Format::Text),
+            "html" => Ok(Format::Html),
+            "pdf" => Ok(Format::Pdf),
+            "warc" | "wet" => Ok(Format::Warc),
+            "wat" => Ok(Format::Wat),
+            "arc" => Ok(Format::Arc),
+            "csv" => Ok(Format::Csv),
+            "tsv" => Ok(Format::Tsv),
+            "parquet" => Ok(Format::Parquet),
+            "arrow" => Ok(Format::Arrow),
+            _ => Err(OptionError(format!(
+                "unknown format `{s}`: use jsonl, json, text, html, pdf, warc, wat, arc, csv, tsv, parquet or arrow"
+            ))),
+        }
+    }
+}
+
+/// How the bytes of a source are compressed. Several members or frames in a row are one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Compression {
+    /// As they are.
+    #[default]
+    None,
+    /// RFC 1952, any number of members.
+    Gzip,
+    /// RFC 8878, any number of frames, windows up to 128 MiB.
+    Zstd,
+    /// Any number of streams.
+    Bzip2,
+    /// Any number of streams, dictionaries up to 64 MiB and somewhat more.
+    Xz,
+}
+
+impl Compression {
+    /// The suffix that a file of this kind bears: ``, `.gz`, `.zst`, `.bz2` or `.xz`.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Compression::None => "",
+            Compression::Gzip => ".gz",
+            Compression::Zstd => ".zst",
+            Compression::Bzip2 => ".bz2",
+            Compression::Xz => ".xz",
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Measures of a node and of its text.
+
+use crate::html::element::Element;
+use crate::html::marks;
+use crate::html::tree::{Chars, Node, Tree};
+
+/// The characters of a link; those to places on the page count less.
+pub(super) fn link(node: &Node, chars: Chars) -> f32 {
+    match node.element {
+        Element::A if node.marks.has(marks::FRAGMENT) => 0.3 * chars.trimmed() as f32,
+        Element::A => chars.trimmed() as f32,
+        _ => 0.0,
+    }
+}
+
+/// The share of a text that is in links.
+pub(super) fn density(linked: f32, chars: u32) -> f32 {
+    if chars == 0 {
+        0.0
+    } else {
+        linked / chars as f32
+    }
+}
+
+/// The text of a node as it is written, without what has been taken out.
+pub(super) fn text(html: &str, tree: &Tree, of: u32, removed: &[bool]) -> String {
+    let mut text = String::new();
+    let mut at = of;
+    while at < tree.at(of).end {
+        let node = tree.at(at);
+        if removed.get(at as usize) == Some(&true) {
+            at = node.end;
+            continue;
+        }
+        if node.is_text() {
+            text.push_str(node.written(html));
+        }
+        at += 1;
+    }
+    text
+}

@@ -1,0 +1,29 @@
+//! Limits of reading, as lengths in memory.
+
+use crate::options::InputOptions;
+
+/// The limit as a length in memory, with room to spare for the reader's arithmetic.
+pub(crate) fn max_document_bytes(options: &InputOptions) -> usize {
+    usize::try_from(options.max_document_bytes)
+        .unwrap_or(usize::MAX)
+        .min(isize::MAX as usize / 2)
+}
+
+/// Limits of chunks and of the documents in them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Size that a chunk aims at.
+    pub(crate) chunk_bytes: usize,
+    pub(crate) document_bytes: usize,
+    pub(crate) decoded_ratio: u64,
+}
+
+impl Limits {
+    pub(crate) fn new(options: &InputOptions) -> Limits {
+        Limits {
+            chunk_bytes: options.chunk_bytes.max(1),
+            document_bytes: max_document_bytes(options),
+            decoded_ratio: options.max_decoded_ratio,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Chunks, and the pieces that they consist of.
+
+use std::ops::Range;
+
+use crate::record::{BadKind, Part};
+use crate::row::Row;
+use crate::source::Skip;
+
+/// Records in a chunk: it takes no more when it has as many, so that what is made of it is bounded, too.
+pub(crate) const MAX_RECORDS: u64 = 1 << 13;
+
+/// A run of whole records, to be given to a [`crate::Parser`].
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// Number of the chunk in its stream, from 0.
+    pub number: u64,
+    /// The decompressed bytes.
+    pub bytes: Vec<u8>,
+    /// How many records a parser will visit, bad ones included.
+    pub records: u64,
+    /// Blank lines among them, which are no records.
+    pub blank_lines: u64,
+    /// Bytes on disk that were consumed since the chunk before; they add up to
+    /// [`Inputs::total_bytes`] unless something is damaged or too long.
+    pub disk_bytes: u64,
+    /// Losses met while reading it.
+    pub skips: Vec<Skip>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Bytes that hang on rows, beside `bytes`.
+    pub(crate) attached: usize,
+}
+
+impl Chunk {
+    /// Bytes that it holds.
+    pub(crate) fn held(&self) -> usize {
+        self.bytes.len() + self.attached
+    }
+}
+
+/// A part of a chunk that comes from one source.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) source: u32,
+    /// Number of its first record in the source.
+    pub(crate) first_record: u64,
+    /// Number of its first line in the source, from 0.
+    pub(crate) first_line: u64,
+    /// Where it begins in the decompressed source.
+    pub(crate) offset: u64,
+    /// Where it lies in the chunk.
+    pub(crate) range: Range<usize>,
+    pub(crate) span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum Span {
+    /// Whole lines.
+    Lines,
+    /// A part of an over-long line; for the parser only the first, without bytes.
+    Long(Part),
+    /// Records of an archive or table, each a line of JSON or the reason why there is none.
+    Rows(Vec<Row>),
+    /// A whole file.
+    File(FileState),
+}
+
+#[derive(Debug)]
+pub(crate) enum FileState {
+    /// All its bytes are here.
+    Whole,
+    /// Larger than the limit; its bytes are not here.
+    TooLong,
+    /// Not to be decompressed; its bytes are not here.
+    Bad(BadKind, String),
+    /// Left unopened, for the raw reader.
+    Unread,
+}
+
+/// What becomes of over-long lines and of whole files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// For parsing: files are read, over-long lines dropped.
+    Parse,
+    /// For copying: files are left alone, over-long lines passed on.
+    Copy,
+    /// For copying: as files, tables whose columns have types are left alone.
+    CopyBesideTables,
+}
