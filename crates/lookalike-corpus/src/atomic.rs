@@ -20,7 +20,7 @@ use crate::table::writer;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What stands between a final name and the random end of a temporary one.
+/// Infix between a final name and the random end of a temporary one.
 const TEMPORARY: &str = ".tmp-";
 
 const GZIP_LEVEL: u32 = 6;
@@ -57,7 +57,7 @@ struct Table {
     file: File,
 }
 
-/// What a result consists of.
+/// The format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputFormat {
     /// A JSON object a line.
@@ -74,7 +74,7 @@ impl std::fmt::Display for OutputFormat {
 }
 
 impl OutputFormat {
-    /// What results of these sources consist of unless the user says otherwise: Parquet when all of them are tables whose
+    /// The default for results of these sources: Parquet when all of them are tables whose
     /// columns have types, else lines.
     pub fn natural(sources: &[Source]) -> OutputFormat {
         match !sources.is_empty() && sources.iter().all(Source::is_typed_table) {
@@ -83,7 +83,7 @@ impl OutputFormat {
         }
     }
 
-    /// What names of such files end with: `.jsonl`, `.parquet`.
+    /// The suffix of such files: `.jsonl`, `.parquet`.
     pub fn suffix(self) -> &'static str {
         match self {
             OutputFormat::JsonLines => ".jsonl",

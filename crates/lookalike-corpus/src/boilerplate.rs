@@ -96,7 +96,7 @@ impl BoilerplateLines {
         }
     }
 
-    /// What a scheme says of texts without these lines.
+    /// The field of the scheme for texts without these lines.
     pub fn scheme(&self) -> Boilerplate {
         Boilerplate::Removed {
             scope: self.scope,
@@ -109,7 +109,7 @@ impl BoilerplateLines {
         self.keys.len()
     }
 
-    /// Whether there is no line.
+    /// Returns true if there is no line.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -151,7 +151,7 @@ impl BoilerplateLines {
         }
     }
 
-    /// What is left of a text, and what is not.
+    /// Splits a text into what is left of it and counts of what is removed.
     fn split<'t>(&self, site: u64, text: &'t str) -> (Cow<'t, str>, Removed) {
         let is_learned =
             |line: &str| line_key(site, line).is_some_and(|key| self.keys.contains(&key));

@@ -17,10 +17,10 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use memchr::memchr;
 
-/// How much of a file is searched for a declaration.
+/// Bytes of a file that are searched for a declaration.
 const PRESCAN_BYTES: usize = 1024;
 
-/// How much of a file the detector sees.
+/// Bytes of a file that the detector sees.
 const GUESS_BYTES: usize = 64 << 10;
 
 /// Well-formed sequences beyond ASCII for each broken one that make text "nearly UTF-8".
@@ -33,9 +33,9 @@ pub struct Decoded<'a> {
     pub text: Cow<'a, str>,
     /// The WHATWG name of the character set.
     pub charset: &'static str,
-    /// Whether something could not be decoded and became U+FFFD.
+    /// True if something could not be decoded and became U+FFFD.
     pub replaced: bool,
-    /// Whether a header or the page declared another character set than the bytes are in.
+    /// True if a header or the page declared another character set than the bytes are in.
     pub wrong_declaration: bool,
 }
 
@@ -74,7 +74,7 @@ pub fn decode_declared<'a>(
     }
 }
 
-/// Whether the bytes speak against what is declared: UTF-8 beyond ASCII hardly comes about by
+/// Returns true if the bytes contradict the declaration: UTF-8 beyond ASCII hardly comes about by
 /// chance, and what is far from UTF-8 is something else.
 fn is_wrong(declared: &'static Encoding, bytes: &[u8]) -> bool {
     if declared == UTF_8 {

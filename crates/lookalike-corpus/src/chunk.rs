@@ -201,7 +201,7 @@ fn try_read_file(
     Ok(state)
 }
 
-/// How much is asked for at once: a plain file whole, with one byte more to see its end.
+/// Bytes to request at once: a plain file whole, with one byte more to see its end.
 fn file_step(source: &Source, limits: Limits) -> usize {
     let most = limits.document_bytes.saturating_add(1);
     match source.compression {

@@ -17,13 +17,13 @@ use crate::error::OptionError;
 /// Stands for the path of the file.
 const PATH: &str = "{}";
 
-/// How much of a command's complaints is read.
+/// Bytes of a command's standard error that are read.
 const COMPLAINT_BYTES: usize = 4096;
 
-/// How often is looked whether a command that wrote everything has ended.
+/// Interval at which a command that has closed its output is polled.
 const POLL: Duration = Duration::from_millis(2);
 
-/// How long complaints are waited for once the command has ended: what it left running may hold them open.
+/// Time to wait for standard error once the command has ended: a process that it left running may hold the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A command that turns files with names of some ending into text: `.ps=ps2ascii`.
@@ -47,7 +47,7 @@ impl fmt::Display for Converter {
     }
 }
 
-/// What a command wrote.
+/// The output of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Converted {
     Whole(Vec<u8>),
@@ -80,7 +80,7 @@ impl FromStr for Converter {
 }
 
 impl Converter {
-    /// How names end of which the files are converted, in lower case.
+    /// Endings of the names of files that are converted, in lower case.
     pub fn suffix(&self) -> &str {
         &self.suffix
     }

@@ -21,7 +21,7 @@ const ZSTD_WINDOW_LOG: u32 = 27;
 /// Memory that an xz decoder may take: the dictionary of `xz -9` needs half of it.
 const XZ_MEMORY_BYTES: u64 = 128 << 20;
 
-/// What one read came to. Bytes may have been appended in any case.
+/// The result of one read. Bytes may have been appended in any case.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// As much as was asked for.
@@ -87,7 +87,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Whether the open file still is the one that was discovered.
+/// Checks that the open file still is the one that was discovered.
 pub(crate) fn check_unchanged(source: &Source, counted: &Counted) -> Result<(), ReadError> {
     let now = counted
         .file
@@ -208,7 +208,7 @@ pub(crate) fn fill(reader: &mut impl Read, out: &mut [u8]) -> (usize, io::Result
 /// A file that knows where it is read, and sums what is read from its first byte to its last.
 pub(crate) struct Counted {
     file: File,
-    /// Where the next byte is read.
+    /// Offset of the next byte to read.
     pub(crate) at: u64,
     summing: Option<Box<(Xxh3, ContentSum)>>,
 }

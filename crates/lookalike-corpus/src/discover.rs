@@ -274,7 +274,7 @@ impl<'o> Discovery<'o> {
         None
     }
 
-    /// Whether an entry below a walked directory is a link to something that is not below it, and not to be followed.
+    /// Returns true if an entry of a walked directory is a link to something outside of it that must not be followed.
     fn leads_out(&self, path: &Path, above: &[PathBuf]) -> bool {
         let Some(root) = above.first() else {
             // It was named.
@@ -324,7 +324,7 @@ impl<'o> Discovery<'o> {
         })
     }
 
-    /// Whether a directory that was found, not named, holds results or temporary files; tells of results.
+    /// Returns true if a directory that was found, not named, holds results or temporary files; reports results as skipped.
     fn is_left_out(&mut self, path: &Path) -> bool {
         let Ok(directory) = fs::canonicalize(path) else {
             return false;
@@ -544,7 +544,7 @@ enum Found {
     Refused(Refusal),
 }
 
-/// Whether a path failed because it is a link that leads to itself.
+/// Returns true if a path failed because it is a link that leads to itself.
 fn is_loop(path: &Path, error: &io::Error) -> bool {
     let plain = [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied];
     !plain.contains(&error.kind()) && path.is_symlink()
@@ -575,7 +575,7 @@ fn spool(input: &mut dyn Read, copy: &Path) -> io::Result<(u64, u64)> {
     }
 }
 
-/// What a file is that is neither regular nor a directory.
+/// Names the type of a file that is neither regular nor a directory.
 #[cfg(unix)]
 fn special(meta: &Metadata) -> Option<&'static str> {
     use std::os::unix::fs::FileTypeExt;
@@ -591,7 +591,7 @@ fn special(meta: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// What a file is that is neither regular nor a directory.
+/// Names the type of a file that is neither regular nor a directory.
 #[cfg(not(unix))]
 fn special(meta: &Metadata) -> Option<&'static str> {
     (!meta.is_file()).then_some("special file")

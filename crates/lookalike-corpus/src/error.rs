@@ -1,4 +1,4 @@
-//! What can go wrong before reading ([`InputError`]) and while reading ([`ReadError`]).
+//! Errors before reading ([`InputError`]) and while reading ([`ReadError`]).
 //! A bad record is neither: it is a [`crate::BadRecord`] and the others go on.
 
 use std::io;
@@ -27,7 +27,7 @@ pub enum InputError {
     Pattern {
         /// The argument.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A directory or glob with files, none of which can be read as a document.
@@ -35,7 +35,7 @@ pub enum InputError {
     Empty {
         /// The argument.
         name: String,
-        /// How many entries were passed over.
+        /// Number of entries that were skipped.
         skipped: usize,
         /// The reason of the first skip, or that there is none.
         first: String,
@@ -45,9 +45,9 @@ pub enum InputError {
     Unsupported {
         /// The argument.
         name: String,
-        /// What it is.
+        /// The type of the file.
         reason: String,
-        /// What the user can do.
+        /// The remedy.
         remedy: String,
     },
     /// A store that refuses, or an object that is not there.
@@ -57,7 +57,7 @@ pub enum InputError {
         name: String,
         /// The store's word.
         reason: String,
-        /// What the user can do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// A FIFO, socket or device named by the user.
@@ -65,7 +65,7 @@ pub enum InputError {
     NotAFile {
         /// The argument.
         name: String,
-        /// What it is.
+        /// The type of the file.
         kind: &'static str,
     },
     /// The system refused.
@@ -102,7 +102,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// What went wrong, to be read after the name of the file.
+    /// The reason, to be read after the name of the file.
     pub(crate) fn reason(&self) -> String {
         match self {
             ReadError::Io { source, .. } => source.to_string(),

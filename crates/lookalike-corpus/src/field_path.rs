@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::error::OptionError;
 
-/// Where a value stands in a JSON object: names joined by dots, `meta.source.url`.
+/// The path of a value in a JSON object: names joined by dots, `meta.source.url`.
 ///
 /// A dot or backslash that belongs to a name is written after a backslash: `dc\.title`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

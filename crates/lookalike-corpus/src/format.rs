@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::error::OptionError;
 
-/// What the bytes of a source mean, once decompressed.
+/// The format of a source, once decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// One JSON object a line, one record each.
@@ -81,7 +81,7 @@ impl FromStr for Format {
     }
 }
 
-/// How the bytes of a source are compressed. Several members or frames in a row are one stream.
+/// The compression of a source. Several members or frames in a row are one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
     /// As they are.

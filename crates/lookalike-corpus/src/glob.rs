@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// Whether an argument that names no file is to be tried as a glob.
+/// Returns true if an argument that names no file should be tried as a glob.
 pub(crate) fn is_glob(argument: &OsStr) -> bool {
     argument
         .as_encoded_bytes()

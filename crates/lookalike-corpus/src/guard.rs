@@ -7,7 +7,7 @@ thread_local! {
     static HANDLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic on this thread would be caught, and told as damage to a file: for hooks that report panics, which
+/// Returns true if a panic on this thread would be caught and reported as damage to a file: for hooks that report panics, which
 /// should keep silent then.
 pub fn panic_is_handled() -> bool {
     HANDLED.get()

@@ -4,7 +4,7 @@
 /// Shorter words mix scripts by right: `kΩ`, `μm`, `ΔT`.
 const LEAST_LETTERS: u32 = 3;
 
-/// Whether a word of three letters or more has letters of two of the three scripts, and all its letters of one
+/// Returns true if a word of three letters or more has letters of two of the three scripts, and all its letters of one
 /// of them look like letters of another. O(length); texts without Greek and Cyrillic cost a look at their bytes.
 pub(crate) fn has_homoglyphs(text: &str) -> bool {
     let Some(first) = first_candidate(text.as_bytes()) else {
@@ -25,7 +25,7 @@ pub(crate) fn has_homoglyphs(text: &str) -> bool {
     word.is_mixed()
 }
 
-/// Where the first byte is that begins a character of Greek or Cyrillic: U+0340 to U+04FF.
+/// Finds the first byte that begins a character of Greek or Cyrillic: U+0340 to U+04FF.
 fn first_candidate(text: &[u8]) -> Option<usize> {
     const STEP: usize = 64;
     let begins = |byte: &u8| (0xcd..=0xd3).contains(byte);
@@ -36,7 +36,7 @@ fn first_candidate(text: &[u8]) -> Option<usize> {
     Some(block * STEP + at)
 }
 
-/// What has been seen of a word: letters of Latin, Greek and Cyrillic, and of these the look-alikes.
+/// Counts of a word's letters of Latin, Greek and Cyrillic, and of the look-alikes among them.
 #[derive(Default)]
 struct Word {
     letters: u32,

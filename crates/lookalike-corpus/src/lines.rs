@@ -1,4 +1,4 @@
-//! What a line is, in one place: the chunk reader counts by it, the parser and the raw reader
+//! The definition of a line: the chunk reader counts by it, the parser and the raw reader
 //! walk by it, so that a record has one number everywhere.
 
 use memchr::memchr;
@@ -6,7 +6,7 @@ use memchr::memchr;
 /// A line and its terminator: `\n`, `\r\n`, or nothing for a last line without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    /// Where the line begins in the bytes that are walked.
+    /// Offset of the line in the bytes that are walked.
     pub(crate) start: usize,
     /// Without the terminator.
     pub(crate) content: &'a [u8],
@@ -15,7 +15,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Whether the line counts as a record. Blank ones do not, unless they are too long, for an
+    /// Returns true if the line counts as a record. Blank ones do not, unless they are too long, for an
     /// over-long line is recognised before it is seen whole.
     pub(crate) fn is_record(&self, max_bytes: usize) -> bool {
         self.content.len() > max_bytes || !is_blank(self.content)
@@ -63,14 +63,14 @@ pub(crate) fn split_terminator(line: &[u8]) -> (&[u8], &'static [u8]) {
     }
 }
 
-/// Whether there is nothing but blanks, as JSON knows them.
+/// Returns true if there is nothing but blanks, as JSON knows them.
 fn is_blank(content: &[u8]) -> bool {
     content
         .iter()
         .all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }
 
-/// How many lines and how many records the bytes hold.
+/// Counts the lines and the records in the bytes.
 pub(crate) fn count(bytes: &[u8], max_bytes: usize) -> (u64, u64) {
     let (mut lines, mut records) = (0, 0);
     for line in Lines::new(bytes) {

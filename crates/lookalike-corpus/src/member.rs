@@ -22,7 +22,7 @@ const AGAIN_BYTES: u64 = 64 << 20;
 
 type Input = BufReader<Counted>;
 
-/// What one read came to.
+/// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     /// More bytes of the same member.
@@ -245,7 +245,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Where the next byte of the input lies in the file.
+/// Returns the offset in the file of the next byte of the input.
 fn position(input: &Input) -> u64 {
     input.get_ref().at - input.buffer().len() as u64
 }

@@ -6,7 +6,7 @@ use memchr::memchr;
 /// Fewer places than this may be chance, or somebody who writes about it.
 const LEAST: usize = 3;
 
-/// Whether the text holds characters of UTF-8 read as windows-1252 in three places or more, and in more places than
+/// Returns true if the text holds characters of UTF-8 read as windows-1252 in three places or more, and in more places than
 /// it has other accented letters. O(length).
 pub(crate) fn is_mojibake(text: &str) -> bool {
     // All first bytes of longer sequences, `Â` to `ô`, begin with this byte in UTF-8.
@@ -57,7 +57,7 @@ fn continuation(c: char) -> Option<u8> {
     Some(place as u8)
 }
 
-/// What windows-1252 has from 0x80 to 0x9f; a space where it has nothing.
+/// Characters of windows-1252 from 0x80 to 0x9f; a space where it has none.
 const WINDOWS_1252: [char; 32] = [
     '\u{20ac}', ' ', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}',
     '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', ' ', '\u{17d}', ' ', ' ', '\u{2018}',

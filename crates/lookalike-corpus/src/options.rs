@@ -1,4 +1,4 @@
-//! What the user can say about the input: format, fields, limits.
+//! Options of reading: format, fields, limits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,38 +15,38 @@ use crate::format::Format;
 use crate::rank::RankField;
 use crate::remote::StoreSettings;
 
-/// How inputs are read. Built by the caller, the same for discovery, reading and parsing.
+/// Options of reading. Built by the caller, the same for discovery, reading and parsing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputOptions {
     /// Overrides the format that name and content suggest, for every source.
     pub format: Option<Format>,
-    /// What separates the values of [`Format::Csv`] and [`Format::Tsv`]; else tabs for TSV, and for CSV what the first
+    /// Delimiter of [`Format::Csv`] and [`Format::Tsv`]; else tabs for TSV, and for CSV what the first
     /// rows suggest.
     pub delimiter: Option<u8>,
-    /// Whether such tables have no line of names: columns are called by their numbers, from 1.
+    /// Such tables have no line of names: columns are called by their numbers, from 1.
     pub no_header: bool,
-    /// Where the id of a JSONL record stands; else `id`, else `url`, else one is made.
+    /// Field of the id of a JSONL record; else `id`, else `url`, else one is made.
     pub id_field: Option<FieldPath>,
-    /// Where the text of a JSONL record stands; else `text`, else `html`. A field whose last
+    /// Field of the text of a JSONL record; else `text`, else `html`. A field whose last
     /// component is `html` is reduced to its text, as `html` says.
     pub text_field: Option<FieldPath>,
     /// The number by which survivors are chosen, if the job asks for one.
     pub rank_field: Option<RankField>,
-    /// What category a record belongs to, if the job asks for one.
+    /// Source of a record's category, if the job asks for one.
     pub category: Option<Category>,
     /// Which other fields of a record are read: `anchors`, `in_links`, `out_links`.
     pub fields: FieldWeights,
-    /// What becomes of HTML.
+    /// Extraction of text from HTML.
     pub html: Extraction,
     /// Commands that make text of files with names of some endings, whatever is in them.
     pub converters: Vec<Converter>,
-    /// How long such a command may take for one file.
+    /// Time that such a command may take for one file.
     pub convert_limit: Duration,
-    /// How long the text of a PDF may take; by its size when nothing is said.
+    /// Time that the text of a PDF may take; by its size when nothing is said.
     pub pdf_limit: Option<Duration>,
-    /// Whether links in a walked directory are followed that lead out of it.
+    /// Links in a walked directory that lead out of it are followed.
     pub follow_links: bool,
-    /// What object stores must know, for arguments such as `s3://bucket/a.jsonl`.
+    /// Settings of object stores, for arguments such as `s3://bucket/a.jsonl`.
     pub store: StoreSettings,
     /// Lines that are taken out of texts.
     pub boilerplate: Option<Arc<BoilerplateLines>>,
@@ -89,7 +89,7 @@ impl Default for InputOptions {
 }
 
 impl InputOptions {
-    /// What decides how inputs are read, in one line: each option by its name on the command line, where it is not the
+    /// The options that decide how inputs are read, in one line: each by its name on the command line, where it is not the
     /// default. A resumed job must agree on it.
     #[must_use]
     pub fn canonical(&self) -> String {
@@ -147,7 +147,7 @@ impl InputOptions {
     }
 }
 
-/// What sorts records into categories: the server of their URL, or a field such as a language.
+/// The source of a record's category: the server of its URL, or a field such as a language.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Category {
     /// The host of the URL: of the field `url`, else of the id. Written `site`.

@@ -45,7 +45,7 @@ pub struct Parser<'i> {
     html: HtmlText,
     html_text: String,
     visible_text: String,
-    /// Whether the visible text of pages is wanted, by us or by who asked for the records.
+    /// True if the visible text of pages is needed, by the parser or by its caller.
     reads_visible: bool,
     wants_visible: bool,
     converters: Vec<Converter>,
@@ -57,10 +57,10 @@ pub struct Parser<'i> {
 /// The text that counts of a record, what a reader sees besides, and why the text is more than the main content.
 type ChosenText<'r> = (&'r str, Option<VisibleText<'r>>, Fallback);
 
-/// What the callers of [`Parser::parse`] pass.
+/// A visitor of records, see [`Parser::parse`].
 type Visit<'v> = dyn FnMut(Result<Record<'_>, BadRecord>) + 'v;
 
-/// Where a record stands.
+/// The position of a record.
 #[derive(Debug, Clone)]
 struct Place {
     source: u32,
@@ -402,7 +402,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// What the user's command makes of a file.
+    /// Converts a file by the user's command.
     fn convert(&self, source: &Source, raw: &[u8]) -> Result<Converted, String> {
         let converter = sniff::converter(source.file_name(), &self.converters);
         // Sources are found with the same options as they are parsed with.
@@ -531,7 +531,7 @@ fn id_text(json: &str) -> Result<(Cow<'_, str>, bool), String> {
     Err(format!("the id field holds {kind}, not a string or number"))
 }
 
-/// What a JSON string that is known to be well formed, save for lone surrogates, says.
+/// Decodes a JSON string that is known to be well formed, save for lone surrogates.
 fn string_text(json: &str) -> (Cow<'_, str>, bool) {
     if memchr::memchr(b'\\', json.as_bytes()).is_none() {
         return (Cow::Borrowed(&json[1..json.len() - 1]), false);

@@ -16,7 +16,7 @@ pub struct Chunk {
     pub number: u64,
     /// The decompressed bytes.
     pub bytes: Vec<u8>,
-    /// How many records a parser will visit, bad ones included.
+    /// Number of records that a parser will visit, bad ones included.
     pub records: u64,
     /// Blank lines among them, which are no records.
     pub blank_lines: u64,
@@ -45,9 +45,9 @@ pub(crate) struct Piece {
     pub(crate) first_record: u64,
     /// Number of its first line in the source, from 0.
     pub(crate) first_line: u64,
-    /// Where it begins in the decompressed source.
+    /// Offset of its first byte in the decompressed source.
     pub(crate) offset: u64,
-    /// Where it lies in the chunk.
+    /// Its range in the chunk.
     pub(crate) range: Range<usize>,
     pub(crate) span: Span,
 }
@@ -76,7 +76,7 @@ pub(crate) enum FileState {
     Unread,
 }
 
-/// What becomes of over-long lines and of whole files.
+/// The treatment of over-long lines and of whole files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// For parsing: files are read, over-long lines dropped.

@@ -70,7 +70,7 @@ impl fmt::Display for RankField {
     }
 }
 
-/// What the rank field of a record says.
+/// The key by which survivors are chosen.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum RankValue<'a> {
     /// No rank is asked for, or the record has no such field, or it is null or empty.
@@ -89,7 +89,7 @@ pub enum RankValue<'a> {
 pub struct Unusable<'a> {
     /// The value, as JSON.
     pub json: Cow<'a, str>,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -225,7 +225,7 @@ fn leading_digits(text: &str) -> Option<(i8, &str)> {
     }
 }
 
-/// Whether it looks like `01/02/2024`.
+/// Returns true if it looks like `01/02/2024`.
 fn has_year_last(text: &str) -> bool {
     let date = text.split([' ', 'T', ',']).next().unwrap_or_default();
     let parts: Vec<&str> = date.split(['/', '.', '-']).collect();

@@ -16,7 +16,7 @@ pub struct RawRecord<'a> {
     pub source: u32,
     /// Number of the record in its source, the same as in [`crate::Record::number`].
     pub number: u64,
-    /// Whether these are all its bytes.
+    /// The part of the record that these bytes are.
     pub part: Part,
     /// The line without its terminator; for a record of an archive or table the JSON line of its
     /// fields, which is empty for a bad one. Nothing for [`Part::File`].

@@ -1,4 +1,4 @@
-//! What a worker gets to see: one document, or the reason why a record is none.
+//! Records: one document each, or the reason why a record is none.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub struct Record<'a> {
     pub source: u32,
     /// Number of the record in its source, from 0, counting bad records and no blank lines.
     pub number: u64,
-    /// Where it begins in the decompressed source, in bytes.
+    /// Offset of its first byte in the decompressed source.
     pub offset: u64,
     /// The line without its terminator, or the decompressed bytes of the file. Empty when the
     /// document is too long.
@@ -23,13 +23,13 @@ pub struct Record<'a> {
     /// The user's id, else `url`, else `name:number` with the number counted from 1; for a file
     /// its name. A number is its own text: `1` and `"1"` are the same id.
     pub id: Cow<'a, str>,
-    /// Whether the id was made because the JSONL record has none.
+    /// True if the id was made because the JSONL record has none.
     pub id_generated: bool,
     /// The text, decoded; visible text only for HTML. Empty unless the state is `Present`.
     pub text: Cow<'a, str>,
-    /// Whether there is a text.
+    /// The presence of a text.
     pub text_state: TextState,
-    /// Whether the id stands in the field that [`crate::InputOptions::id_field`] names.
+    /// True if the id stands in the field that [`crate::InputOptions::id_field`] names.
     pub id_named: bool,
     /// The value of the rank field, if the job asks for one.
     pub rank: RankValue<'a>,
@@ -38,33 +38,33 @@ pub struct Record<'a> {
     pub category: Option<Cow<'a, str>>,
     /// Anchors and links, where the job asks for any.
     pub fields: DocumentFields,
-    /// Whether broken UTF-8, malformed legacy text or lone surrogates were replaced by U+FFFD.
+    /// True if broken UTF-8, malformed legacy text or lone surrogates were replaced by U+FFFD.
     pub replaced: bool,
     /// The character set that the file was decoded from; none for JSONL, which is UTF-8.
     pub charset: Option<&'static str>,
-    /// Whether a header or the page declares another character set than the bytes are in.
+    /// True if a header or the page declares another character set than the bytes are in.
     pub charset_wrong: bool,
-    /// Whether the text was decoded wrongly before it came here: `cafÃ©` for `café` in three places or more. It is left so.
+    /// True if the text was decoded wrongly before it came here: `cafÃ©` for `café` in three places or more. It is left so.
     pub mojibake: bool,
-    /// Whether a word mixes look-alike letters of Latin, Greek and Cyrillic. It is left so.
+    /// True if a word mixes look-alike letters of Latin, Greek and Cyrillic. It is left so.
     pub homoglyphs: bool,
-    /// What was taken out of the text as boilerplate.
+    /// Counts of boilerplate that was removed from the text.
     pub removed: Removed,
-    /// What a reader sees, where the text is a part of it and the parser was asked for it: see
+    /// The visible text, where the text is a part of it and the parser was asked for it: see
     /// [`crate::Parser::with_visible`].
     pub visible: Option<VisibleText<'a>>,
     /// Why the text of a page is more than its main content, where it is.
     pub fallback: Fallback,
 }
 
-/// What a reader sees of a document whose text is a part of that.
+/// The visible text of a document whose text is a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisibleText<'a> {
     /// All of it.
     pub whole: Cow<'a, str>,
     /// Without lines that were learned as boilerplate, where any were taken out.
     pub own: Option<Cow<'a, str>>,
-    /// What the page says that it is about, if the text is what was chosen of an HTML page.
+    /// The subject of the page, if the text was chosen from an HTML page.
     pub page: Option<PageIdentity>,
 }
 
@@ -80,14 +80,14 @@ impl VisibleText<'_> {
         }
     }
 
-    /// What of it is not boilerplate.
+    /// Returns the part that is not boilerplate.
     #[must_use]
     pub fn own(&self) -> &str {
         self.own.as_ref().unwrap_or(&self.whole)
     }
 }
 
-/// Whether a record has a text.
+/// The presence of a text in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextState {
     /// It has one, possibly empty.
@@ -109,18 +109,18 @@ pub struct BadRecord {
     /// Line in the decompressed source, from 1, blank lines counted; 1 for a file, 0 for a record
     /// of a table or archive.
     pub line: u64,
-    /// Where it begins in the decompressed source, in bytes.
+    /// Offset of its first byte in the decompressed source.
     pub offset: u64,
     /// The line without its terminator, as a range of the chunk's bytes.
     pub raw: Range<usize>,
-    /// What is wrong, to be read after the source's name and the line.
+    /// The reason, to be read after the source's name and the line.
     pub reason: String,
-    /// What is wrong, to be counted.
+    /// The kind of error, to count by.
     pub kind: BadKind,
 }
 
 impl BadRecord {
-    /// Where it stands in its source, for a person: `line 7`, or `record 7` where there are no
+    /// Its place in its source, for a person: `line 7`, or `record 7` where there are no
     /// lines.
     pub fn place(&self) -> String {
         match self.line {
@@ -171,16 +171,16 @@ impl BadKind {
     }
 }
 
-/// What was taken out of a text.
+/// Counts of boilerplate that was removed from a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Removed {
     /// Lines.
     pub lines: u64,
     /// Bytes of these lines, with their ends.
     pub bytes: u64,
-    /// Whether the text kept all its lines because next to nothing would have been left.
+    /// True if the text kept all its lines because next to nothing would have been left.
     pub kept_whole: bool,
-    /// Whether the document belongs to no site, so that nothing was known of it.
+    /// True if the document belongs to no site, so that no lines were known for it.
     pub without_site: bool,
 }
 
@@ -201,7 +201,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether a new record begins here.
+    /// Returns true if a new record begins here.
     pub fn begins(self) -> bool {
         !matches!(self, Part::Middle | Part::Last)
     }

@@ -10,7 +10,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 
-/// What a store must know, by the names of the usual environment variables in lower case: `aws_endpoint`, ... Holds
+/// Settings of object stores, by the names of the usual environment variables in lower case: `aws_endpoint`, ... Holds
 /// secrets: shown nowhere.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct StoreSettings(pub Vec<(String, String)>);
@@ -76,11 +76,11 @@ mod store {
         pub(crate) hash: u64,
     }
 
-    /// What an argument names.
+    /// The address of an object, or of all below a prefix.
     #[derive(Debug)]
     struct Address {
         kind: Kind,
-        /// What the library finds the store by.
+        /// The URL by which the library finds the store.
         store: Url,
         /// The object, or the folder around all that are meant.
         location: Location,
@@ -93,7 +93,7 @@ mod store {
     struct Listing {
         /// The URL before the name of an object.
         base: String,
-        /// What names must look like.
+        /// The pattern that names must match.
         pattern: globset::GlobMatcher,
     }
 
@@ -115,7 +115,7 @@ mod store {
             }
         }
 
-        /// What a user can do when the store refuses.
+        /// The remedy when the store refuses.
         fn remedy(self) -> &'static str {
             match self {
                 Kind::S3 => {
@@ -138,7 +138,7 @@ mod store {
             }
         }
 
-        /// What went wrong with `name` in the store, or on the way to it.
+        /// Describes an error with `name` in the store, or on the way to it.
         fn refused(self, name: &str, error: impl Into<object_store::Error>) -> Refused {
             let error = error.into();
             Refused {

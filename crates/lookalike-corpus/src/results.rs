@@ -21,7 +21,7 @@ const MAX_SUMMARY_BYTES: u64 = 64 << 20;
 /// The folder that a job writes its results to.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputFolder<'a> {
-    /// Where it is.
+    /// Its path.
     pub path: &'a Path,
     /// Names of all results in it.
     pub results: &'a [&'a str],
@@ -32,12 +32,12 @@ struct Summary<'a> {
     program: &'a str,
 }
 
-/// Whether a job of this program left its results in the folder, or is at work there.
+/// Returns true if a job of this program left its results in the folder, or is running there.
 pub fn holds_results(folder: &Path) -> bool {
     folder.join(STATE_FOLDER).is_dir() || is_summary(&folder.join(SUMMARY_FILE))
 }
 
-/// Whether a file is the summary of a job, and not somebody else's file of that name.
+/// Returns true if a file is the summary of a job, and not somebody else's file of that name.
 fn is_summary(path: &Path) -> bool {
     let Ok(file) = File::open(path) else {
         return false;

@@ -18,13 +18,13 @@ pub(crate) const MAX_ROWS: usize = 1 << 14;
 /// One record: a line of JSON, or the reason why there is none.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// Where its line ends in the chunk's bytes, behind the line feed; it begins where the row
+    /// End of its line in the chunk's bytes, behind the line feed; it begins where the row
     /// before ends.
     pub(crate) end: usize,
-    /// Where the record begins in the decompressed source; for tables without offsets its number.
+    /// Offset of the record in the decompressed source; for tables without offsets its number.
     pub(crate) offset: u64,
     pub(crate) state: RowState,
-    /// Whether broken characters were replaced on the way into the line.
+    /// True if broken characters were replaced on the way into the line.
     pub(crate) replaced: bool,
     /// The character set it was in, if it was decoded, and whether another one was declared.
     pub(crate) charset: Option<&'static str>,
@@ -66,7 +66,7 @@ pub(crate) trait RowReader {
     fn disk_bytes(&self) -> u64;
 }
 
-/// Where a reader puts its rows.
+/// The receiver of a reader's rows.
 pub(crate) struct RowSink<'c> {
     /// The bytes of the chunk: lines are appended.
     pub(crate) bytes: &'c mut Vec<u8>,
@@ -166,7 +166,7 @@ pub(crate) fn string(bytes: &mut Vec<u8>, text: &str) {
     bytes.push(b'"');
 }
 
-/// How many bytes come before the first that a JSON string does not hold as it is.
+/// Counts the bytes before the first that a JSON string must escape.
 fn plain_length(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(block) = bytes[at..].first_chunk() {

@@ -1,4 +1,4 @@
-//! Where a document comes from: its URL and the server in it.
+//! The URL of a document and the server in it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ pub fn host(url: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Whether the records of a format are JSON objects as the parser sees them: lines, and rows of tables
+/// Returns true if the records of a format are JSON objects as the parser sees them: lines, and rows of tables
 /// and archives, which are written as such.
 fn has_fields(format: Format) -> bool {
     !matches!(format, Format::Text | Format::Html)

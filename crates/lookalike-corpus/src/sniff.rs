@@ -9,10 +9,10 @@ use crate::options::InputOptions;
 use crate::source::SkipKind;
 use crate::table;
 
-/// How much of a file is looked at, before and after decompression.
+/// Bytes of a file that are looked at, before and after decompression.
 pub(crate) const HEAD_BYTES: usize = 8192;
 
-/// What a file turned out to be.
+/// The format of a file, or the reason why it is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Read(Format, Compression),
@@ -161,7 +161,7 @@ fn by_content(head: &[u8], options: &InputOptions) -> Format {
     }
 }
 
-/// Whether it is a JSON array of objects, or an empty one.
+/// Returns true for a JSON array of objects, or an empty one.
 fn is_array(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let Some(rest) = head.trim_ascii_start().strip_prefix(b"[") else {
@@ -174,7 +174,7 @@ fn is_array(head: &[u8]) -> bool {
     }
 }
 
-/// Whether the first line is a JSON object, as far as it is seen.
+/// Returns true if the first line is a JSON object, as far as it is seen.
 fn is_jsonl(head: &[u8]) -> bool {
     let head = head
         .strip_prefix(b"\xef\xbb\xbf")

@@ -16,7 +16,7 @@ use crate::remote;
 pub struct Inputs {
     /// Read in this order; an index into it is a `source` number elsewhere.
     pub sources: Vec<Source>,
-    /// What discovery passed over, and why. Reading adds to this in [`crate::Chunk::skips`].
+    /// Files that discovery skipped, and why. Reading adds to this in [`crate::Chunk::skips`].
     pub skips: Vec<Skip>,
 }
 
@@ -24,9 +24,9 @@ pub struct Inputs {
 #[derive(Debug, Clone)]
 pub struct Source {
     pub(crate) origin: Origin,
-    /// What its bytes mean.
+    /// The format of its bytes.
     pub format: Format,
-    /// How its bytes are packed.
+    /// The compression of its bytes.
     pub compression: Compression,
     /// Its size on disk, before decompression.
     pub bytes: u64,
@@ -39,7 +39,7 @@ pub struct Source {
 /// XXH3-64 of the bytes of a source on disk; whoever reads all of them first sets it.
 pub(crate) type ContentSum = Arc<OnceLock<u64>>;
 
-/// Where the bytes of a source lie.
+/// The place of a source's bytes.
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// A file, by the path the user gave or the walk found.
@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// Where results that are copies of it go below: its path, or that of its URL; none for standard input.
+    /// The path below which copies of it are written: its own, or that of its URL; none for standard input.
     pub(crate) fn place(&self) -> Option<PathBuf> {
         match &self.origin {
             Origin::File(path) => Some(path.clone()),
@@ -90,7 +90,7 @@ impl Source {
         }
     }
 
-    /// Whether the file is one document, not a sequence of records.
+    /// Returns true if the file is one document, not a sequence of records.
     pub fn is_document(&self) -> bool {
         matches!(
             self.format,
@@ -98,7 +98,7 @@ impl Source {
         )
     }
 
-    /// Whether it is a table whose columns have types: Parquet or Arrow.
+    /// Returns true for a table whose columns have types: Parquet or Arrow.
     pub fn is_typed_table(&self) -> bool {
         matches!(self.format, Format::Parquet | Format::Arrow)
     }
@@ -123,7 +123,7 @@ pub struct Skip {
     /// For damage: how many decompressed bytes were read before it. For records that are no
     /// documents: where the first of them begins.
     pub offset: Option<u64>,
-    /// How many of them this stands for.
+    /// Number of them that this stands for.
     pub count: u64,
     /// The file, if it was passed over whole and can be copied: one in a format that is not read.
     pub file: Option<PathBuf>,
@@ -222,7 +222,7 @@ impl SkipKind {
         }
     }
 
-    /// Whether documents were lost: something that is read could not be, or not to its end.
+    /// Returns true if documents were lost: something that is read could not be, or not to its end.
     ///
     /// What a walk passes over for what it is (hidden, in another format, met before, results) and records of
     /// a web archive that are no pages are counted, and that is all.

@@ -22,7 +22,7 @@ pub struct FileTree {
     skipped: Vec<(PathBuf, PathBuf)>,
 }
 
-/// How a file gets into results.
+/// The way in which a file gets into results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transfer {
     /// As a copy.

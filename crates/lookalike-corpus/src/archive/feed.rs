@@ -17,11 +17,11 @@ pub(super) struct Feed<'a> {
     members: Members<'a>,
     window: Vec<u8>,
     at: usize,
-    /// Where the window begins in the decompressed source.
+    /// Offset of the window in the decompressed source.
     base: u64,
-    /// Where in the window members begin, and where they lie in the file.
+    /// Offsets of members in the window and in the file.
     borders: VecDeque<(usize, u64)>,
-    /// Where the member that holds the reading position lies in the file.
+    /// Offset in the file of the member that holds the reading position.
     member: u64,
     gap: Option<String>,
     ended: bool,
@@ -45,17 +45,17 @@ impl<'a> Feed<'a> {
         self.members.disk_bytes()
     }
 
-    /// What is there from the reading position on.
+    /// Returns the bytes from the reading position on.
     pub(super) fn rest(&self) -> &[u8] {
         &self.window[self.at..]
     }
 
-    /// Where the reading position is in the decompressed source.
+    /// Returns the reading position in the decompressed source.
     pub(super) fn offset(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    /// Where the member at the reading position lies in the file.
+    /// Returns the offset in the file of the member at the reading position.
     pub(super) fn member(&self) -> u64 {
         self.member
     }
@@ -117,7 +117,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Where members begin behind the reading position, from it.
+    /// Returns the distances from the reading position to the members that begin after it.
     pub(super) fn borders(&self) -> impl Iterator<Item = usize> + '_ {
         self.borders.iter().map(|(border, _)| border - self.at)
     }

@@ -1,4 +1,4 @@
-//! What stands before a record: the named fields of WARC, the one line of ARC.
+//! Heads of records: the named fields of WARC, the one line of ARC.
 
 use memchr::memmem;
 
@@ -10,7 +10,7 @@ pub(super) const MAX_HEAD_BYTES: usize = 256 << 10;
 /// Longest line before an ARC record.
 const MAX_ARC_LINE: usize = 16 << 10;
 
-/// What a record is.
+/// The type of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Warcinfo,
@@ -72,7 +72,7 @@ impl Head {
 /// A head and how many bytes it takes.
 pub(super) type Parsed = (Head, usize);
 
-/// What the beginning of some bytes is.
+/// The beginning of some bytes: a head, or none.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Begin {
     /// A whole head.
@@ -91,7 +91,7 @@ pub(super) fn begin(format: Format, bytes: &[u8]) -> Begin {
     }
 }
 
-/// Where the next head begins, at a line's beginning and not at 0; to be called again with more
+/// Finds the next head, at a line's beginning and not at 0; to be called again with more
 /// bytes from `seen` on when there is none.
 pub(super) fn find(format: Format, bytes: &[u8]) -> Option<usize> {
     match format {
@@ -104,7 +104,7 @@ pub(super) fn find(format: Format, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// How much of some bytes without a head may still be the beginning of one.
+/// Returns how many of the last bytes may be the beginning of a head.
 pub(super) fn overlap(format: Format) -> usize {
     match format {
         Format::Arc => MAX_ARC_LINE,
@@ -133,7 +133,7 @@ fn begin_warc(bytes: &[u8]) -> Begin {
     }
 }
 
-/// Where the lines of a head end, and where what follows the empty line begins.
+/// Returns the end of the lines of a head, and the offset after the empty line.
 pub(super) fn head_end(bytes: &[u8]) -> Option<(usize, usize)> {
     let bytes = &bytes[..bytes.len().min(MAX_HEAD_BYTES + 4)];
     for newline in memchr::memchr_iter(b'\n', bytes) {

@@ -27,7 +27,7 @@ pub(super) struct Body<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
     /// Why an encoding that the head names was not undone.
     pub(super) raw: Option<String>,
-    /// Whether it is longer than the limit; then it is cut somewhere behind it.
+    /// True if it is longer than the limit; then it is cut somewhere behind it.
     pub(super) too_long: bool,
 }
 
@@ -137,7 +137,7 @@ fn inflate(encoding: &str, bytes: &[u8], limit: usize) -> Result<Vec<u8>, String
     }
 }
 
-/// What comes out, up to the limit and one byte; an error counts if it comes first.
+/// Reads up to one byte more than the limit; an error counts if it comes first.
 fn some(decoder: impl Read, limit: usize) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let most = (limit as u64).saturating_add(1);

@@ -37,13 +37,13 @@ pub(crate) struct Archive<'a> {
     notes: Notes,
     /// Most bytes of a block that are held.
     hold: usize,
-    /// Whether bytes that belong to no record follow from damage that was told already.
+    /// True if bytes that belong to no record follow from damage that was reported already.
     is_told: bool,
     /// The member of the record before, and whether it was told that it holds several.
     last_member: Option<(u64, bool)>,
 }
 
-/// What is known of a block when its bytes are there.
+/// The result of reading a block.
 enum Block {
     /// All of it: this many bytes are there, and this many more follow that are not held.
     Sound(usize, u64),
@@ -170,7 +170,7 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// Where the next head begins among the bytes that are there, from `from` on: in a line or
+    /// Finds the next head among the bytes in memory, from `from` on: in a line or
     /// where a member begins.
     fn next_head(&self, from: usize) -> Option<usize> {
         let rest = self.feed.rest();
@@ -280,13 +280,13 @@ impl<'a> Archive<'a> {
         borders.find(|&border| self.begins(&rest[border..]))
     }
 
-    /// Whether an uncompressed block of this length reaches beyond the end of the file.
+    /// Returns true if an uncompressed block of this length reaches beyond the end of the file.
     fn is_beyond_file(&self, length: u64) -> bool {
         self.source.compression == Compression::None
             && length > self.source.bytes.saturating_sub(self.feed.offset())
     }
 
-    /// Whether behind the next `held` bytes there are line feeds and a head, or nothing.
+    /// Returns true if line feeds and a head, or nothing, follow the next `held` bytes.
     fn ends_well(&mut self, held: usize) -> Result<bool, ReadError> {
         let mut blank = held;
         loop {

@@ -15,11 +15,11 @@ use super::wat::Wat;
 pub(super) struct Pages {
     source: String,
     limit: usize,
-    /// Whether metadata of pages are the documents.
+    /// True if metadata of pages are the documents.
     is_wat: bool,
 }
 
-/// Where a record lies.
+/// The position of a record.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// In the decompressed source.
@@ -28,7 +28,7 @@ pub(super) struct Place {
     pub(super) member: u64,
 }
 
-/// What is told of a page by its own record, or by its metadata.
+/// Facts about a page from its own record, or from its metadata.
 struct Known<'a> {
     date: Option<&'a str>,
     record_id: Option<&'a str>,
@@ -36,7 +36,7 @@ struct Known<'a> {
     mime: Option<&'a str>,
 }
 
-/// What a record says, once its HTTP head is off.
+/// The content of a record without its HTTP head.
 struct Payload<'a> {
     status: Option<u16>,
     mime: Option<String>,
@@ -263,7 +263,7 @@ fn payload<'a>(head: &Head, block: &'a [u8], limit: usize) -> Payload<'a> {
     }
 }
 
-/// Whether a payload is text, by its declared type, or by its first bytes where that says nothing.
+/// Decides whether a payload is text, by its declared type, or by its first bytes where that says nothing.
 fn text_of(mime: Option<&str>, body: &[u8]) -> Option<Text> {
     let mime = mime.unwrap_or_default();
     let essence = mime.split(';').next().unwrap_or_default().trim();

@@ -1,4 +1,4 @@
-//! What a WAT record tells of a page: the title, description and links that its `metadata` records hold as JSON.
+//! Pages of WAT records: the title, description and links that their `metadata` records hold as JSON.
 //!
 //! The layout is that of `ia-web-commons`, which Common Crawl and the Internet Archive write:
 //! `Envelope.Payload-Metadata.HTTP-Response-Metadata.HTML-Metadata`. Metadata of other records (requests, images) is no page.

@@ -31,7 +31,7 @@ pub(super) struct ArrayCutter<'a> {
     decoder: Decoder<'a>,
     input: Vec<u8>,
     at: usize,
-    /// Where `at` is in the decompressed source.
+    /// Offset of `at` in the decompressed source.
     offset: u64,
     is_at_end: bool,
     is_damaged: bool,
@@ -64,9 +64,9 @@ enum State {
 struct Element {
     /// Its line, as far as it was read and not handed on.
     line: Vec<u8>,
-    /// Where it begins in the decompressed source.
+    /// Offset of its first byte in the decompressed source.
     offset: u64,
-    /// What stands before it on its line, if that is white space.
+    /// White space before it on its line, if there is nothing else.
     margin: Option<Vec<u8>>,
     /// Brackets that are to come, the next one last.
     closing: Vec<u8>,
@@ -79,7 +79,7 @@ struct Element {
     long: Option<Part>,
 }
 
-/// How the bytes at hand end.
+/// The state at the end of the bytes in memory.
 enum End {
     /// Within the element.
     Open,
@@ -357,7 +357,7 @@ impl<'a> ArrayCutter<'a> {
         self.state = next;
     }
 
-    /// Where reading goes on.
+    /// The next place to read from.
     fn behind_broken(&mut self, chunk: &mut Chunk) -> State {
         self.margin = None;
         if self.element.margin.is_some() {

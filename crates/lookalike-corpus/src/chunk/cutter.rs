@@ -24,15 +24,15 @@ pub(super) struct Cutter<'a> {
     decoder: Decoder<'a>,
     /// The beginning of a line that did not fit into the chunk before.
     carry: Vec<u8>,
-    /// Where `carry` begins in the decompressed source.
+    /// Offset of `carry` in the decompressed source.
     offset: u64,
     record: u64,
     line: u64,
-    /// Whether `carry` goes on with an over-long line.
+    /// True if `carry` continues an over-long line.
     in_long: bool,
-    /// Whether `carry` holds whole lines, for which the chunk before had no room.
+    /// True if `carry` holds whole lines, for which the chunk before had no room.
     has_lines: bool,
-    /// Whether the source has been read to its end.
+    /// True if the source has been read to its end.
     ended: bool,
     counted_disk_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! What stands in a start tag besides its name: attributes and their values.
+//! Attributes of a start tag and their values.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ impl<'a> Attributes<'a> {
         taken
     }
 
-    /// How many bytes come before the first that `ends`.
+    /// Counts the bytes before the first that `ends`.
     fn until(&self, ends: impl Fn(u8) -> bool) -> usize {
         let bytes = self.rest.as_bytes();
         bytes

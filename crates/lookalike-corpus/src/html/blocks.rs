@@ -13,19 +13,19 @@ use super::target::{Gap, Target};
 /// A piece of text in the buffer of its [`Blocks`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
-    /// Where the text begins and ends, the gap before it included.
+    /// Range of the text, the gap before it included.
     pub(super) start: usize,
     pub(super) end: usize,
-    /// What stands between it and the block before.
+    /// Gap between it and the block before.
     pub(super) gap: Gap,
     pub(super) words: u32,
     /// Of these, in links.
     pub(super) linked: u32,
-    /// Where on the page it stands.
+    /// Its place on the page.
     pub(super) place: Place,
 }
 
-/// What the elements around a block say of it.
+/// The place of a block, by the elements around it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Place {
     /// In `nav`, `footer`, `aside` and the like, or in what is hidden.
@@ -43,7 +43,7 @@ pub(super) struct Blocks<'b> {
     start: usize,
     /// Gap before the block at hand.
     gap: Gap,
-    /// Where the link that is open began, or the block at hand in it; links do not nest.
+    /// Start of the open link, or of the current block in it; links do not nest.
     link: Option<usize>,
     linked: Vec<(usize, usize)>,
     furniture: Region,
@@ -51,7 +51,7 @@ pub(super) struct Blocks<'b> {
     main: Region,
 }
 
-/// Whether we are in an element of some kind: its name, and how many of that name are open in it.
+/// Tracks one open element of some kind: its name, and how many of that name are open in it.
 #[derive(Debug, Default)]
 pub(super) struct Region {
     open: Option<(Name, u32)>,
@@ -103,7 +103,7 @@ const LINK: Name = Name::new("a");
 const ARTICLE: Name = Name::new("article");
 const MAIN: Name = Name::new("main");
 
-/// Whether a start tag says that its element is not to be seen: `hidden`, `aria-hidden=true`,
+/// Returns true if a start tag hides its element: `hidden`, `aria-hidden=true`,
 /// `style="display: none"`.
 fn is_hidden(attributes: &str) -> bool {
     let bytes = attributes.as_bytes();

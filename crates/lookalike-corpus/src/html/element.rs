@@ -37,7 +37,7 @@ use group::{
     TEXTISH, VOID,
 };
 
-/// What all blocks are.
+/// Groups that every block belongs to.
 const FLOW: u16 = ENDS_P | SPECIAL;
 
 macro_rules! elements {
@@ -192,7 +192,7 @@ elements! {
 }
 
 impl Element {
-    /// Whether it belongs to a group.
+    /// Returns true if it belongs to a group.
     pub(super) fn is(self, group: u16) -> bool {
         GROUPS[self as usize] & group != 0
     }
@@ -202,7 +202,7 @@ impl Element {
         NAMES[self as usize]
     }
 
-    /// What it does to the text around and in it.
+    /// Returns its effect on the layout of text.
     pub(super) fn kind(self) -> Kind {
         KINDS[self as usize]
     }

@@ -2,7 +2,7 @@
 
 use htmlize::ENTITIES;
 
-/// What a reference stands for.
+/// The value of a character reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
     Char(char),

@@ -83,7 +83,7 @@ impl Fast {
     }
 }
 
-/// What a [`Gap`] is written as.
+/// The characters that a [`Gap`] is written with.
 const BLANK: [char; 2] = [' ', '\n'];
 
 /// The gap that a piece of text stands for as far as it is white space, at its beginning if it is not all that.
@@ -100,7 +100,7 @@ fn white(text: &str) -> Gap {
     }
 }
 
-/// Whether each block is kept.
+/// Decides for each block whether it is kept.
 fn judge(blocks: &[Block]) -> Vec<bool> {
     let own: Vec<bool> = blocks.iter().map(|block| !block.place.furniture).collect();
     let all = vec![true; blocks.len()];

@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 400;
 /// Shorter words, in bytes, say next to nothing.
 const LONG_WORD: usize = 4;
 
-/// What stands between the name of a page and that of its site in a title.
+/// Separators between the name of a page and that of its site in a title.
 const SEPARATORS: [&str; 11] = [
     " - ",
     " | ",
@@ -36,7 +36,7 @@ const SEPARATORS: [&str; 11] = [
     " :: ",
 ];
 
-/// What a page says that it is about, as far as two pages can be compared by it.
+/// The subject of a page by its headline and title, to compare two pages by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PageIdentity {
     /// Hash of the words of the headline, numbers left out; none if no heading has a word of the title.
@@ -46,13 +46,13 @@ pub struct PageIdentity {
 }
 
 impl PageIdentity {
-    /// Whether both pages have the same headline.
+    /// Returns true if both pages have the same headline.
     #[must_use]
     pub fn has_headline_of(self, other: Self) -> bool {
         self.headline.is_some() && self.headline == other.headline
     }
 
-    /// Whether nothing says that the pages are about different things: neither their headlines, nor, where one of them has
+    /// Returns true if nothing says that the pages are about different things: neither their headlines, nor, where one of them has
     /// none, their titles.
     #[must_use]
     pub fn may_be_about_the_same_as(self, other: Self) -> bool {
@@ -62,7 +62,7 @@ impl PageIdentity {
         }
     }
 
-    /// Whether both titles begin with the same part.
+    /// Returns true if both titles begin with the same part.
     #[must_use]
     pub fn has_title_of(self, other: Self) -> bool {
         self.title == other.title
@@ -89,14 +89,14 @@ impl PageIdentity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Headline {
     pub(super) identity: PageIdentity,
-    /// Where on the page the heading ends; none without one.
+    /// End of the heading on the page; none without one.
     pub(super) end: Option<usize>,
 }
 
 /// A target that looks for the headline, and tells another one all that it hears.
 pub(super) struct Headings<'t, T> {
     target: &'t mut T,
-    /// Where the page is in memory: texts are parts of it.
+    /// Address of the page in memory: texts are parts of it.
     base: usize,
     title: Option<String>,
     open: Option<Name>,

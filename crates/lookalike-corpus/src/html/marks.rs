@@ -1,4 +1,4 @@
-//! What the attributes of an element say of it: what it is for, whether it is seen.
+//! Marks of an element, read from its attributes: its purpose, its visibility.
 //!
 //! The words that speak for and against an element in its class and id, and the roles, are those of Readability.js (Arc90
 //! and Mozilla, Apache License 2.0).
@@ -33,18 +33,18 @@ pub(super) const BYLINE: u16 = 1 << 9;
 /// Its role is that of furniture.
 pub(super) const UNLIKELY_ROLE: u16 = 1 << 10;
 
-/// What the attributes of an element say.
+/// Marks of one element.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     flags: u16,
     /// Columns of a table that a cell takes, less one.
     more_columns: u16,
-    /// What its class and id say for it: -50 to 50.
+    /// Weight of its class and id: -50 to 50.
     pub(super) weight: i8,
 }
 
 impl Marks {
-    /// Whether it has one of these marks.
+    /// Returns true if it has one of these marks.
     pub(super) fn has(self, flags: u16) -> bool {
         self.flags & flags != 0
     }
@@ -85,7 +85,7 @@ const FILMS: [&str; 8] = [
     "player.twitch.tv",
 ];
 
-/// What a word in a class or an id says.
+/// Weights and marks of words in a class or an id.
 mod says {
     pub(super) const UNLIKELY: u8 = 1;
     pub(super) const MAYBE: u8 = 1 << 1;
@@ -210,7 +210,7 @@ static ALL_WORDS: LazyLock<Words> = LazyLock::new(|| {
 });
 
 impl Words {
-    /// What the words in a value say together.
+    /// Combines the words in a value.
     fn said(&self, value: &str) -> u8 {
         let found = self.automaton.find_overlapping_iter(value);
         found.fold(0, |said, found| {
@@ -267,7 +267,7 @@ pub(super) fn read(element: Element, attributes: &str) -> Marks {
     marks
 }
 
-/// What the words in a class or an id say for their element.
+/// Weighs the words in a class or an id.
 fn weight(says: u8, value: &str) -> i8 {
     let against = says & says::AGAINST != 0
         || (says & says::HID != 0
@@ -284,7 +284,7 @@ fn is_share(value: &str) -> bool {
         .any(|part| part.eq_ignore_ascii_case("share") || part.eq_ignore_ascii_case("sharedaddy"))
 }
 
-/// Whether a style says `display: none` or `visibility: hidden`.
+/// Returns true if a style says `display: none` or `visibility: hidden`.
 fn is_invisible(style: &str) -> bool {
     let style = style.to_ascii_lowercase();
     let says = |key: &str, value: &str| {

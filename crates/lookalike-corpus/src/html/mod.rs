@@ -87,19 +87,19 @@ pub enum Fallback {
     None,
     /// Next to nothing was found.
     Few,
-    /// What was found stands apart from the headline, before it or with more words between them than in it, or in a footer, a
+    /// The main content stands apart from the headline, before it or with more words between them than in it, or in a footer, a
     /// menu or an aside.
     Apart,
     /// It consists of lines that recur on many pages.
     Template,
 }
 
-/// What is known of a page besides its text.
+/// Facts about a page besides its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFacts {
-    /// What the page says that it is about.
+    /// The subject of the page.
     pub identity: PageIdentity,
-    /// Whether its text is more than its main content.
+    /// The reason why its text is more than its main content.
     pub fallback: Fallback,
 }
 
@@ -126,7 +126,7 @@ impl HtmlText {
         })
     }
 
-    /// Whether the text is but a part of what a reader sees.
+    /// Returns true if the text is a part of what a reader sees.
     pub(crate) fn chooses(&self) -> bool {
         self.extraction.mode != HtmlMode::Visible
     }
@@ -183,7 +183,7 @@ impl HtmlText {
         fallback
     }
 
-    /// Whether something besides the text counts.
+    /// Returns true if something besides the text counts.
     fn has_notes(&self) -> bool {
         self.extraction.title || self.extraction.alt || self.extraction.links
     }
@@ -325,7 +325,7 @@ impl HtmlText {
     }
 }
 
-/// Where the headline of a page ends.
+/// Finds the end of a page's headline.
 fn headline(html: &str) -> Option<usize> {
     let mut nobody = Nobody;
     let mut headings = Headings::new(html, &mut nobody);

@@ -1,4 +1,4 @@
-//! What a page holds besides its text and counts when it is asked for: its title, the alternative
+//! Text that counts when it is asked for: the title of a page, the alternative
 //! texts of images, the targets of links (V5).
 
 use lookalike::Extraction;

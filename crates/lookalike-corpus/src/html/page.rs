@@ -26,9 +26,9 @@ pub(super) fn walk<T: Target>(html: &str, target: &mut T) {
 struct Page<'h, 't, T> {
     html: &'h str,
     target: &'t mut T,
-    /// How many `template` elements are open.
+    /// Number of open `template` elements.
     hidden: u32,
-    /// How many `svg` and `math` elements are open.
+    /// Number of open `svg` and `math` elements.
     foreign: u32,
 }
 
@@ -52,7 +52,7 @@ impl<T: Target> Page<'_, '_, T> {
         }
     }
 
-    /// What the `<` at `at` begins; returns where it ends.
+    /// Reads the markup that the `<` at `at` begins; returns its end.
     fn markup(&mut self, at: usize) -> usize {
         let bytes = self.html.as_bytes();
         match bytes.get(at + 1) {
@@ -226,7 +226,7 @@ fn past_greater(bytes: &[u8], from: usize) -> usize {
     memchr(b'>', &bytes[from..]).map_or(bytes.len(), |found| from + found + 1)
 }
 
-/// Where the next end tag begins: in SVG, `title` and `style` hold no raw text, and whatever is
+/// Finds the next end tag: in SVG, `title` and `style` hold no raw text, and whatever is
 /// closed next closes them.
 fn next_end_tag(bytes: &[u8], from: usize) -> usize {
     memmem::find(&bytes[from..], b"</").map_or(bytes.len(), |found| from + found)

@@ -21,7 +21,7 @@ const MAX_MARKUP: usize = 50_000;
 /// Answers are compared by their runs of so many words, as documents are by default.
 const WORDS: u8 = 5;
 
-/// Whether the library may be asked about a page: one that is tame ([`super::shape`]) and not too much for it.
+/// Returns true if a page is ordinary ([`super::shape`]) and within the limits of the library.
 pub(super) fn bears(html: &str) -> bool {
     html.len() <= MAX_BYTES
         && memchr::memchr_iter(b'<', html.as_bytes()).count() <= MAX_MARKUP

@@ -1,4 +1,4 @@
-//! What a page is like before its tree is built: whether that is safe, and whether it helps.
+//! The shape of a page before its tree is built: whether that is safe, and whether it helps.
 //!
 //! Tree builders take quadratic time on pages made to hurt: 20,000 nested elements take the best of them
 //! minutes, and 100,000 attributes of one tag seconds. One walk without a tree counts first.
@@ -30,7 +30,7 @@ const WORDS_A_MARK: u32 = 50;
 /// A page with fewer marks is none, however short it is.
 const FEW_MARKS: u32 = 4;
 
-/// What a page is like.
+/// The shape of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Its tree can be built in time that is about linear in its length, within the stack of a thread.
@@ -62,7 +62,7 @@ fn has_marks(marks: u32, words: u32) -> bool {
     marks >= FEW_MARKS && marks.saturating_mul(WORDS_A_MARK) >= words
 }
 
-/// Whether a page is one of reference. O(length of the page), and for most others a search that is much faster than a walk.
+/// Returns true for a page of reference. O(length of the page), and for most others a search that is much faster than a walk.
 pub(super) fn is_reference(html: &str) -> bool {
     static MARKS: LazyLock<AhoCorasick> = LazyLock::new(|| {
         let tags = ["<code", "<CODE", "<dt", "<DT", "<dd", "<DD"];

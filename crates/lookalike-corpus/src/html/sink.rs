@@ -1,4 +1,4 @@
-//! Where text goes: white space collapsed, gaps between blocks, character references resolved.
+//! The writer of text: white space collapsed, gaps between blocks, character references resolved.
 
 use super::entity;
 use super::target::{Gap, Target};
@@ -10,7 +10,7 @@ pub(super) struct Sink<'o> {
     /// Length of `out` before the page.
     start: usize,
     gap: Gap,
-    /// Whether a `br` is part of the gap: a second one makes a blank line.
+    /// True if a `br` is part of the gap: a second one makes a blank line.
     broken: bool,
     preformatted: bool,
 }
@@ -177,7 +177,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
 }
 
-/// Where the text from `at` on stops being copied as it is: at `&` and at white space, other than a
+/// Finds the end of the text from `at` on that is copied as it is: at `&` and at white space, other than a
 /// single space between two words.
 fn run_end(bytes: &[u8], mut at: usize) -> usize {
     while at + BLOCK < bytes.len() {
@@ -211,7 +211,7 @@ fn ends_mask(block: Block, next: u8) -> u32 {
     block.at_most(b' ' - 1) | amp | spaces | 1 << BLOCK
 }
 
-/// Whether a byte ends a run before `next`. Controls that are no white space do, too: they begin a
+/// Returns true if a byte ends a run before `next`. Controls that are no white space do, too: they begin a
 /// run of their own.
 fn ends_run(byte: u8, next: u8) -> bool {
     let stops_space = next <= b' ' || next == b'&';

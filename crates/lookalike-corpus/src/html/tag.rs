@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-/// What an element does to the text around and in it.
+/// The effect of an element on the layout of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Nothing.
@@ -94,7 +94,7 @@ const fn key(name: &str) -> u128 {
     key
 }
 
-/// What the element of this name does to the text around and in it.
+/// Returns the effect of the element of this name on the layout of text.
 pub(super) const fn kind_of(name: &str) -> Kind {
     kind(key(name))
 }
@@ -192,7 +192,7 @@ pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Where the end tag of a raw text element begins, or the end of the page.
+/// Finds the end tag of a raw text element, or the end of the page.
 pub(super) fn raw_end(bytes: &[u8], from: usize, name: &[u8]) -> usize {
     let mut at = from;
     while let Some(found) = memmem::find(&bytes[at..], b"</") {
@@ -205,14 +205,14 @@ pub(super) fn raw_end(bytes: &[u8], from: usize, name: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Whether the bytes begin with the tag name, in any case, and it ends there.
+/// Returns true if the bytes begin with the tag name, in any case, and it ends there.
 fn is_tag(bytes: &[u8], name: &[u8]) -> bool {
     bytes.len() > name.len()
         && bytes[..name.len()].eq_ignore_ascii_case(name)
         && ends_name(bytes[name.len()])
 }
 
-/// Where the end tag of a script begins. After `<!--` a `<script` needs an end tag of its own
+/// Finds the end tag of a script. After `<!--` a `<script` needs an end tag of its own
 /// ("script data double escaped state").
 pub(super) fn script_end(bytes: &[u8], from: usize) -> usize {
     let mut at = from;

@@ -9,11 +9,11 @@ pub(super) trait Target {
     fn text(&mut self, text: &str);
     /// Text in which `&` means itself.
     fn verbatim(&mut self, text: &str);
-    /// What follows stands apart from what came before.
+    /// Separates the text that follows from the text before.
     fn gap(&mut self, gap: Gap);
     /// A `br`.
     fn line_break(&mut self);
-    /// Whether white space is kept from here on.
+    /// Keeps white space from here on, or collapses it.
     fn set_preformatted(&mut self, preformatted: bool);
     /// The page's title, with character references.
     fn title(&mut self, _text: &str) {}
@@ -23,7 +23,7 @@ pub(super) trait Target {
     fn close(&mut self, _name: Name) {}
 }
 
-/// What stands between two pieces of text, from weak to strong.
+/// A gap between two pieces of text, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
     None,

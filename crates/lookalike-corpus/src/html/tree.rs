@@ -23,7 +23,7 @@ const MAX_NODES: usize = 4 * MAX_ELEMENTS;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Chars {
     count: u32,
-    /// Whether the first and the last are white space.
+    /// True if the first is white space, and if the last is.
     leads: bool,
     trails: bool,
 }
@@ -44,13 +44,13 @@ impl Chars {
         }
     }
 
-    /// How many, without white space at the beginning and the end.
+    /// Counts them without white space at the beginning and the end.
     pub(super) fn trimmed(self) -> u32 {
         self.count
             .saturating_sub(u32::from(self.leads) + u32::from(self.trails))
     }
 
-    /// Whether there is nothing but white space.
+    /// Returns true if there is nothing but white space.
     pub(super) fn is_blank(self) -> bool {
         self.trimmed() == 0
     }
@@ -62,14 +62,14 @@ pub(super) struct Node {
     pub(super) element: Element,
     /// Of a text: whether `&` means itself.
     pub(super) verbatim: bool,
-    /// How many elements are around it.
+    /// Number of its ancestors.
     pub(super) depth: u16,
     pub(super) parent: u32,
     /// Just after the last node inside of it.
     pub(super) end: u32,
     /// Elements that are its children.
     pub(super) children: u32,
-    /// Where on the page the text, or what stands in the start tag after the name, begins and ends.
+    /// Range on the page of the text, or of the start tag after the name.
     pub(super) from: u32,
     pub(super) to: u32,
     /// Of a text.
@@ -97,12 +97,12 @@ impl Node {
         }
     }
 
-    /// What stands on the page for it.
+    /// Its source on the page.
     pub(super) fn written<'h>(&self, html: &'h str) -> &'h str {
         &html[self.from as usize..self.to as usize]
     }
 
-    /// Whether it is a text.
+    /// Returns true if it is a text.
     pub(super) fn is_text(&self) -> bool {
         self.element == Element::Text
     }
@@ -148,7 +148,7 @@ impl Tree {
         self.nodes[at as usize].end = self.nodes.len() as u32;
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(super) fn len(&self) -> u32 {
         self.nodes.len() as u32
     }
@@ -174,14 +174,14 @@ impl Tree {
     }
 }
 
-/// What a page says of itself besides its tree.
+/// Facts about a page besides its tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
     /// The page is made to hurt, or much too large; its tree is not finished.
     pub(super) wild: bool,
     /// Its title, as a `meta` element says it, else that of the window; with character references.
     pub(super) title: String,
-    /// Whether a `br` follows another one.
+    /// True if a `br` follows another one.
     pub(super) breaks: bool,
 }
 
@@ -217,7 +217,7 @@ struct Open {
     name: Name,
 }
 
-/// How much has been seen.
+/// Counts so far.
 #[derive(Debug, Default)]
 struct Counts {
     elements: usize,
@@ -230,18 +230,18 @@ struct Counts {
 }
 
 struct Builder<'t> {
-    /// Where the page is in memory: texts are parts of it.
+    /// Address of the page in memory: texts are parts of it.
     base: usize,
     tree: &'t mut Tree,
     facts: Facts,
     open: Vec<Open>,
     counts: Counts,
-    /// Whether the title is that of a `meta` element.
+    /// True if the title is that of a `meta` element.
     named: bool,
 }
 
 impl Builder<'_> {
-    /// Where on the page a part of it begins and ends.
+    /// Returns the range of a part of the page.
     fn place(&self, part: &str) -> (u32, u32) {
         let from = part.as_ptr().addr() - self.base;
         (from as u32, (from + part.len()) as u32)
@@ -425,7 +425,7 @@ impl Builder<'_> {
         self.tree.add(node, inside);
     }
 
-    /// Whether the last thing before the place at hand, but for white space, is a `br`.
+    /// Returns true if the last node so far, but for white space, is a `br`.
     fn follows_break(&self) -> bool {
         let inside = self.innermost();
         let nodes = self.tree.nodes.iter().rev();
@@ -572,7 +572,7 @@ fn measure(text: &str, verbatim: bool) -> (Chars, u32) {
     (chars, commas)
 }
 
-/// Whether the character reference at the beginning is white space, and its length.
+/// Returns whether the character reference at the beginning is white space, and its length.
 fn reference(text: &str) -> (bool, usize) {
     match entity::decode(text) {
         None => (false, 1),
@@ -583,7 +583,7 @@ fn reference(text: &str) -> (bool, usize) {
     }
 }
 
-/// Whether the character beyond ASCII at the beginning is white space, and its length.
+/// Returns whether the character beyond ASCII at the beginning is white space, and its length.
 fn wide(bytes: &[u8]) -> (bool, usize) {
     let length = match bytes[0] {
         0xf0.. => 4,

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::options::InputOptions;
 
-    /// What was found, in a form that can be compared.
+    /// Formats the fields so that they can be compared.
     fn told(found: &mut Found<'_, '_>) -> Vec<String> {
         let raw = [Slot::Id, Slot::Url, Slot::Rank, Slot::Category]
             .map(|slot| format!("{:?}", found.raw(slot)));

@@ -3,7 +3,7 @@
 use super::selection::{RAW_SLOTS, Slot, TEXT_SLOTS};
 use super::unescape::Buffer;
 
-/// What was found of a text field.
+/// The value of a text field, as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Capture<'de> {
     #[default]
@@ -49,7 +49,7 @@ impl<'de, 'b> Found<'de, 'b> {
         self.text[slot as usize - RAW_SLOTS]
     }
 
-    /// Whether a text is absent or null.
+    /// Returns true if a text is absent or null.
     pub(crate) fn is_missing(&self, slot: Slot) -> bool {
         matches!(self.text(slot), Capture::Absent | Capture::Null)
     }

@@ -16,7 +16,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// What the last string said.
+    /// Returns the last string.
     pub(crate) fn text(&self) -> &str {
         let text = simdutf8::basic::from_utf8(&self.bytes[..self.length]);
         text.expect("a string without its escapes is still UTF-8")
@@ -72,7 +72,7 @@ impl Buffer {
     }
 }
 
-/// Where the string whose content begins at `at` ends: its closing quote. None as above.
+/// Finds the closing quote of the string whose content begins at `at`. None as above.
 pub(super) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at = next_special(bytes, at)?;
@@ -105,7 +105,7 @@ fn is_special(byte: u8) -> bool {
     byte == b'"' || byte == b'\\'
 }
 
-/// How many bytes stand before the first quote or backslash.
+/// Counts the bytes before the first quote or backslash.
 fn plain_bytes(block: &[u8; BLOCK]) -> usize {
     let block = Block::new(block);
     let special = block.equal(b'"') | block.equal(b'\\');

@@ -32,19 +32,19 @@ use page::Writer;
 /// The library recurses into what is nested, up to limits of its own.
 const STACK_BYTES: usize = 16 << 20;
 
-/// What the smallest file may take, and what each further mebibyte adds. Real files of a mebibyte take less than a second.
+/// Time for the smallest file, and for each further mebibyte. Real files of a mebibyte take less than a second.
 const LEAST: Duration = Duration::from_secs(5);
 const EACH_MEBIBYTE: Duration = Duration::from_secs(5);
 
 const MOST: Duration = Duration::from_secs(60);
 
-/// What a file of so many bytes may take.
+/// Time for a file of so many bytes.
 fn limit(bytes: usize) -> Duration {
     let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
     MOST.min(LEAST.saturating_add(EACH_MEBIBYTE.saturating_mul(mebibytes)))
 }
 
-/// What a file says.
+/// The text of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PdfText {
     Whole(String),

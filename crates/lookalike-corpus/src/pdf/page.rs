@@ -1,4 +1,4 @@
-//! What is drawn on a page, as text: glyphs in the order in which they are drawn, with spaces, line ends and
+//! Text of a page: glyphs in the order in which they are drawn, with spaces, line ends and
 //! paragraphs where their places say so.
 
 use std::panic::resume_unwind;
@@ -34,13 +34,13 @@ pub(super) struct Writer<'s> {
     text: String,
     most: usize,
     stop: &'s AtomicBool,
-    /// Where the next glyph stands if it goes on with the word.
+    /// Place of the next glyph if it continues the word.
     last: Option<Place>,
     /// Beginning and text of the run drawn last: bold print draws twice in one place.
     run: Option<(Point, String)>,
 }
 
-/// Where a glyph ends, and which way it is written.
+/// End of a glyph, and the direction of writing.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     end: Point,
@@ -97,7 +97,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// What stands between the last glyph and one here.
+    /// Returns the gap between the last glyph and one here.
     fn gap(&mut self, here: Point, along: Vec2) {
         let Some(last) = self.last else { return };
         let height = last.along.hypot().max(along.hypot());
@@ -134,7 +134,7 @@ impl<'s> Writer<'s> {
     }
 }
 
-/// What the transform makes of so many units along the line.
+/// Transforms a number of units along the line.
 fn vector(place: Affine, units: f64) -> Vec2 {
     place * Point::new(units, 0.0) - place * Point::ZERO
 }

@@ -1,4 +1,4 @@
-//! How large the streams of a PDF are when they are unpacked, before anything unpacks them into memory.
+//! Guard against decompression bombs: measures the unpacked size of a PDF's streams before anything unpacks them into memory.
 //!
 //! Every stream stands in the file between the words `stream` and `endstream`, for a stream is never inside another one.
 //! What its dictionary says of filters is read loosely: a filter too many costs time, one too few would cost memory.
@@ -18,7 +18,7 @@ const MOST_OF_ALL: u64 = 2 << 30;
 /// A dictionary of a stream is looked for within so many bytes before it.
 const DICTIONARY_BYTES: usize = 64 << 10;
 
-/// How a stream grows by its filter.
+/// The growth of a stream by its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Growth {
     /// By what trying shows.
@@ -54,7 +54,7 @@ pub(super) fn measure(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the bytes of a stream begin whose word stands at `at`.
+/// Finds the bytes of the stream whose keyword stands at `at`.
 fn body_start(bytes: &[u8], at: usize) -> Option<usize> {
     let after = at + b"stream".len();
     match bytes.get(after..)? {
@@ -66,7 +66,7 @@ fn body_start(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// What stands before the stream and belongs to it.
+/// Returns the dictionary before the stream.
 fn dictionary(bytes: &[u8], at: usize) -> Result<&[u8], String> {
     let before = &bytes[at.saturating_sub(DICTIONARY_BYTES)..at];
     match memmem::rfind(before, b"obj") {
@@ -151,7 +151,7 @@ fn plain<'s>(filters: &[&[u8]], stored: &'s [u8]) -> Cow<'s, [u8]> {
     }
 }
 
-/// How much comes out of compressed bytes: as a zlib stream, else as bare deflate. Never held.
+/// Measures the output of compressed bytes: as a zlib stream, else as bare deflate. Never held.
 fn inflated(bytes: &[u8]) -> u64 {
     let count = |reader: &mut dyn Read| {
         let mut most = reader.take(MOST_OF_ONE + 1);

@@ -17,7 +17,7 @@ use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
 use crate::source::{Skip, Source};
 
-/// How an Arrow file begins; a stream has no such mark.
+/// The first bytes of an Arrow file; a stream has no such mark.
 const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
 
 type Batches = Box<dyn RecordBatchReader<Item = Result<RecordBatch, ArrowError>> + Send>;
@@ -120,7 +120,7 @@ fn batches(mut file: File, bytes: u64, most: u64) -> Result<(Batches, Option<Str
     Ok((Box::new(reader), wrong))
 }
 
-/// Where the messages of a file begin: writers pad the mark with zeros, to 8 or to 64 bytes.
+/// Finds the first message of a file: writers pad the mark with zeros, to 8 or to 64 bytes.
 fn first_message(file: &mut File) -> u64 {
     let mut at = 8;
     let mut word = [0; 8];

@@ -23,13 +23,13 @@ const MAX_COLUMNS: usize = 1 << 16;
 pub(crate) struct Delimited<'a> {
     source: &'a Source,
     decoder: Decoder<'a>,
-    /// What separates values, if the user says it.
+    /// The delimiter, if the user names it.
     delimiter: Option<u8>,
     has_header: bool,
     reader: Reader,
     input: Vec<u8>,
     at: usize,
-    /// Where `at` is in the decompressed source.
+    /// Offset of `at` in the decompressed source.
     offset: u64,
     ended: bool,
     is_damaged: bool,

@@ -7,7 +7,7 @@ use super::thrift::CompactWalk;
 
 /// A run of lengths.
 pub(super) struct Lengths {
-    /// How many there are.
+    /// Number of values.
     pub(super) count: u64,
     /// All of them together.
     pub(super) sum: u64,

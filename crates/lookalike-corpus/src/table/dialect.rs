@@ -1,4 +1,4 @@
-//! What separates the values of a table, and whether a text is one.
+//! Detection of tables and of their delimiters.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::options::InputOptions;
 
-/// What may separate values, the most usual first.
+/// Delimiters, the most usual first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// Rows that are looked at.
@@ -20,7 +20,7 @@ pub(super) fn reader(delimiter: u8) -> Reader {
     ReaderBuilder::new().delimiter(delimiter).build()
 }
 
-/// What separates the values in the beginning of a table: that by which the first row has several and most others as many.
+/// Finds the delimiter of a table: the one by which the first row has several values and most others as many.
 pub(super) fn delimiter(head: &[u8], is_whole: bool) -> u8 {
     let head = &head[..head.len().min(BYTES)];
     let share = |delimiter: u8| {
@@ -36,7 +36,7 @@ pub(super) fn delimiter(head: &[u8], is_whole: bool) -> u8 {
         .map_or(b',', |(_, _, delimiter)| delimiter)
 }
 
-/// Whether a text without a telling name is a table: all its rows have as many values, and it has a column of texts, or the
+/// Returns true if a text without a telling name is a table: all its rows have as many values, and it has a column of texts, or the
 /// user speaks of its values.
 pub(crate) fn is_table(head: &[u8], options: &InputOptions) -> bool {
     let delimiter = options.delimiter.unwrap_or_else(|| delimiter(head, false));
@@ -68,7 +68,7 @@ fn names_a_text(head: &[u8], delimiter: u8, columns: usize, options: &InputOptio
     names.iter().any(is_wanted)
 }
 
-/// How many values each of the first rows has. A row that may go on is left out.
+/// Counts the values of each of the first rows. A row that may go on is left out.
 fn columns(head: &[u8], delimiter: u8, is_whole: bool) -> Vec<usize> {
     let mut reader = reader(delimiter);
     let (mut fields, mut ends) = (vec![0; 1 << 12], vec![0; 1 << 8]);

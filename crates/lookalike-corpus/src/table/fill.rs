@@ -102,7 +102,7 @@ impl Column {
         }
     }
 
-    /// What was added since the last time.
+    /// Takes what was added since the last call.
     fn finish(&mut self) -> ArrayRef {
         match self {
             Column::Bool(column) => Arc::new(column.finish()),

@@ -140,7 +140,7 @@ fn children(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<u64> {
     }
 }
 
-/// What a footer says that cannot be true of a file of this size.
+/// Finds a statement of the footer that cannot be true of a file of this size.
 fn impossible(metadata: &ArrowReaderMetadata, file_bytes: u64) -> Option<String> {
     let fits = |value: i64| u64::try_from(value).is_ok_and(|value| value <= file_bytes);
     let mut rows = 0_u64;

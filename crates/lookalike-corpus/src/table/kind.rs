@@ -1,4 +1,4 @@
-//! What the values of a column are, learned from JSON lines: the first of the two readings that make a table of them.
+//! Types of columns, learned from JSON lines: the first of the two readings that make a table of them.
 //!
 //! ```text
 //! true          Bool      1, -2        Int, UInt       0.5        Float      "x"    Text
@@ -29,7 +29,7 @@ const EXACT: u64 = 1 << 53;
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     pub(super) fields: Fields,
-    /// Whether some object has a name twice; the last value counts then.
+    /// True if some object has a name twice; the last value counts then.
     pub(super) repeats: bool,
 }
 
@@ -118,7 +118,7 @@ pub(super) enum Kind {
 pub(super) struct Fields(pub(super) Vec<(String, Kind)>);
 
 impl Fields {
-    /// Where the field is; `expected` is looked at first, for records mostly have the same fields in the same order.
+    /// Finds a field; `expected` is looked at first, for records mostly have the same fields in the same order.
     pub(super) fn find(&self, name: &str, expected: usize) -> Option<usize> {
         let here = self.0.get(expected).filter(|field| field.0 == name);
         here.map(|_| expected)

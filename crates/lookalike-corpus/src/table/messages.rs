@@ -15,9 +15,9 @@ const CONTINUATION: u32 = u32::MAX;
 
 /// Beyond this, a batch may come to [`TIMES`] its packed size.
 const EASY: u64 = 64 << 20;
-/// What columns are hardly ever packed by.
+/// Compression ratio that columns hardly ever reach.
 const TIMES: u64 = 1000;
-/// What LZ4 packs by at most.
+/// Largest compression ratio of LZ4.
 const LZ4_TIMES: u64 = 255;
 /// Rows that a batch of any size may have.
 const EASY_ROWS: u64 = 1 << 24;
@@ -31,15 +31,15 @@ pub(super) struct Messages<'f> {
     file: &'f mut File,
     /// Length of the file.
     bytes: u64,
-    /// What a batch may come to, and all dictionaries together.
+    /// Largest unpacked size of a batch, and of all dictionaries together.
     most: u64,
-    /// What each dictionary comes to.
+    /// Unpacked size of each dictionary.
     dictionaries: BTreeMap<i64, u64>,
 }
 
-/// How the library would unpack the buffers of a batch.
+/// The buffers of a batch as the library would unpack them.
 struct Packed<'m> {
-    /// Where the body begins in the file.
+    /// Offset of the body in the file.
     body: u64,
     /// Length of the body.
     bytes: u64,
@@ -141,7 +141,7 @@ impl<'f> Messages<'f> {
         Ok(())
     }
 
-    /// What is wrong behind the mark of the end: a mark where a message should stand would hide the rest.
+    /// Checks what follows the mark of the end: a mark where a message should stand would hide the rest.
     fn behind_end(&mut self, is_file: bool) -> Option<String> {
         // Less than this is padding.
         const MESSAGE: u64 = 64;
@@ -168,7 +168,7 @@ impl<'f> Messages<'f> {
         )
     }
 
-    /// What the buffers of a batch come to.
+    /// Computes the unpacked size of a batch's buffers.
     fn unpacked(&mut self, packed: &Packed<'_>, codec: CompressionType) -> Result<u64, String> {
         let mut all = 0_u64;
         for buffer in packed.batch.buffers().into_iter().flatten() {
@@ -187,7 +187,7 @@ impl<'f> Messages<'f> {
         Ok(all)
     }
 
-    /// What a buffer comes to: it begins with its length, or with -1 where it is not packed.
+    /// Reads the unpacked size of a buffer: it begins with its length, or with -1 where it is not packed.
     fn unpacked_buffer(
         &mut self,
         packed: &Packed<'_>,

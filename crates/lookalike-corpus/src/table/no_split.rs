@@ -22,7 +22,7 @@ impl TableRow<'_> {
     }
 }
 
-/// What came of [`Inputs::split_table`].
+/// The result of [`Inputs::split_table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitTable {
     /// Rows that the table has, as far as it can be read.

@@ -35,7 +35,7 @@ use super::thrift::{CompactWalk, kind};
 const MOST: i64 = 512 << 20;
 /// Beyond this, a page may come to [`TIMES`] its packed size.
 const EASY: i64 = 64 << 20;
-/// What text is hardly ever packed by.
+/// Compression ratio that text hardly ever reaches.
 const TIMES: i64 = 1000;
 /// Bytes of a head: some writers put the least and the greatest text into it.
 const HEAD: u64 = 64 << 20;
@@ -46,9 +46,9 @@ const MOST_LENGTHS: u64 = 1 << 25;
 /// Bytes of values of a fixed length that are decoded together.
 const FIXED_BYTES: i64 = 64 << 20;
 
-/// What gzip packs by at most: 258 bytes in two bits.
+/// Largest compression ratio of gzip: 258 bytes in two bits.
 const GZIP_TIMES: i64 = 1032;
-/// What LZ4 packs by at most.
+/// Largest compression ratio of LZ4.
 const LZ4_TIMES: i64 = 255;
 
 fn refused<T>(reason: String) -> Result<T> {
@@ -66,12 +66,12 @@ pub(super) fn existing_bytes(file: &File, start: u64, length: usize) -> Result<B
     file.get_bytes(start, length)
 }
 
-/// What texts and bytes are read as.
+/// The Arrow types of texts and bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texts {
     /// Views into their pages.
     Views,
-    /// What the schema says.
+    /// The types of the schema.
     AsWritten,
 }
 
@@ -265,7 +265,7 @@ impl CheckedPages {
     }
 }
 
-/// What values come to that share prefixes with those before them.
+/// Computes the unpacked size of values that share prefixes with those before them.
 fn bytes_behind_prefixes(values: &[u8]) -> Option<u64> {
     let prefixes = delta::lengths(values, MOST_LENGTHS)?;
     let suffixes = delta::lengths(&values[prefixes.bytes..], MOST_LENGTHS)?;
@@ -342,7 +342,7 @@ impl Iterator for CheckedPages {
 /// A file whose pages are checked before they are unpacked.
 struct CheckedFile {
     file: File,
-    /// How the pages are packed.
+    /// The compression of the pages.
     compression: Compression,
 }
 
@@ -402,7 +402,7 @@ impl CheckedFile {
     }
 }
 
-/// What the head of a page says.
+/// The head of a page.
 #[derive(Debug, PartialEq, Eq)]
 struct Head {
     /// Bytes of the head itself.

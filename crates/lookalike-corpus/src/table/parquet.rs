@@ -31,7 +31,7 @@ pub(crate) struct ParquetTable<'a> {
     limit: usize,
     /// The file and what its footer says, or what is wrong with them.
     file: Result<(File, ArrowReaderMetadata), String>,
-    /// What texts are read as.
+    /// The Arrow types of texts.
     texts: Texts,
     /// The row group that is read next.
     next_group: usize,
@@ -122,7 +122,7 @@ impl<'a> ParquetTable<'a> {
         Ok(true)
     }
 
-    /// What is left of the row group cannot be read.
+    /// Gives up the rest of the row group and reports it as lost.
     fn lose(&mut self, reason: &str, skips: &mut Vec<Skip>) {
         self.rows = None;
         let reason = format!("row group {}: {reason}", self.next_group);

@@ -49,7 +49,7 @@ impl TableRow<'_> {
     }
 }
 
-/// What came of [`Inputs::split_table`].
+/// The result of [`Inputs::split_table`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitTable {
     /// Rows that the table has, as far as it can be read.
@@ -72,7 +72,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// How its rows are written; none when nothing of it can be read.
+    /// The writer's view of the table; none when nothing of it can be read.
     fn shape(&self) -> Option<Shape> {
         match self {
             Table::Parquet(table) => table.metadata().map(|(schema, parquet)| Shape {
@@ -96,10 +96,10 @@ impl<'a> Table<'a> {
     }
 }
 
-/// What a table looks like.
+/// The schema and metadata of a table.
 struct Shape {
     schema: SchemaRef,
-    /// What the footer says, if it is Parquet.
+    /// Metadata of the footer, if it is Parquet.
     parquet: Option<Arc<ParquetMetaData>>,
 }
 
@@ -153,7 +153,7 @@ impl Shape {
     }
 }
 
-/// Whether the columns of both schemas are the same to a writer, which goes by their physical types and levels.
+/// Returns true if the columns of both schemas are the same to a writer, which goes by their physical types and levels.
 fn are_written_alike(file: &SchemaDescriptor, made: &SchemaDescriptor) -> bool {
     file.num_columns() == made.num_columns()
         && file.columns().iter().zip(made.columns()).all(|(a, b)| {

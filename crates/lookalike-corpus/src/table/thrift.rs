@@ -107,7 +107,7 @@ impl<I: Iterator<Item = u8>> CompactWalk<I> {
         }
     }
 
-    /// How many elements a list has, and their kind.
+    /// Reads the number of elements of a list, and their kind.
     pub(super) fn list(&mut self) -> Option<(u64, u8)> {
         let (short, kind) = self.field()?;
         match short {

@@ -1,4 +1,4 @@
-//! What is no part of an article though it stands in it: forms, lists of links, boxes, buttons.
+//! Removal of what is no part of an article though it stands in it: forms, lists of links, boxes, buttons.
 
 use super::measure::{density, link, text};
 use super::score::{Article, weight};
@@ -13,7 +13,7 @@ const SHARE_CHARS: u32 = 500;
 /// Longest text that is but a word for an advertisement or that something is to come, in characters.
 const NOTICE_CHARS: u32 = 20;
 
-/// What such texts are.
+/// The texts of such placeholders.
 const ADVERTISEMENTS: [&str; 10] = [
     "ad",
     "advertising",
@@ -34,7 +34,7 @@ const LOADING: [&str; 5] = [
     "cargando",
 ];
 
-/// What is inside of an element, as far as it is still there.
+/// Sums over the content of an element, as far as it is still there.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     chars: Chars,
@@ -65,7 +65,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// What is inside of this and of what stands after it.
+    /// Adds the sums of what stands after it.
     fn then(self, next: Sums) -> Sums {
         Sums {
             chars: self.chars.then(next.chars),
@@ -96,21 +96,21 @@ impl Sums {
 /// Takes the junk out of articles, again and again in the same buffers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cleaner {
-    /// Whether each node has been taken out.
+    /// For each node, true if it has been removed.
     removed: Vec<bool>,
-    /// Whether each element is, or is in, a table of data; a figure.
+    /// For each element, true if it is, or is in, a table of data; a figure.
     in_data: Vec<bool>,
     in_figure: Vec<bool>,
     /// Sums of what has been seen of the elements that a loop is in, by depth.
     pending: Vec<Sums>,
 }
 
-/// How to clean.
+/// Rules of cleaning.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// Whether classes and ids count.
+    /// Classes and ids count.
     pub(super) weigh: bool,
-    /// Whether what looks like a box is taken out.
+    /// Elements that look like boxes are removed.
     pub(super) conditionally: bool,
 }
 
@@ -154,7 +154,7 @@ impl Cleaner {
         left.chars.trimmed()
     }
 
-    /// Whether each node has been taken out.
+    /// For each node, true if it has been removed.
     pub(super) fn removed(&self) -> &[bool] {
         &self.removed
     }
@@ -239,7 +239,7 @@ impl Cleaner {
         left
     }
 
-    /// Whether an element is a box that only stands beside the article: too many links, pictures or inputs for its text.
+    /// Returns true if an element is a box beside the article: too many links, pictures or inputs for its text.
     fn is_box(&self, html: &str, tree: &Tree, at: u32, sums: &Sums, rules: Rules) -> bool {
         let node = tree.at(at);
         if sums.data || self.in_data[at as usize] {
@@ -265,7 +265,7 @@ impl Cleaner {
         !is_list || sums.branching || sums.pictures != sums.items
     }
 
-    /// Whether there is too little text in an element for what else is in it.
+    /// Returns true if there is too little text in an element for what else is in it.
     fn is_poor(&self, at: u32, sums: &Sums, weight: f32, is_list: bool) -> bool {
         let chars = sums.chars.trimmed();
         let in_figure = self.in_figure[at as usize];
@@ -331,7 +331,7 @@ fn with(tree: &Tree, at: u32, inside: Sums) -> Sums {
     }
 }
 
-/// Whether a table holds data rather than the layout of the page.
+/// Returns true if a table holds data rather than the layout of the page.
 fn is_data(tree: &Tree, at: u32, inside: &Sums) -> bool {
     let node = tree.at(at);
     if node.element != Element::Table || node.marks.has(LAYOUT) {
@@ -345,7 +345,7 @@ fn is_data(tree: &Tree, at: u32, inside: &Sums) -> bool {
     !plain && (rows >= 10 || columns > 4 || rows.saturating_mul(columns) > 10)
 }
 
-/// Whether a text only says that there is an advertisement, or that something is to come.
+/// Returns true if a text only announces an advertisement, or that something is loading.
 fn is_notice(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     let word = text.trim_end_matches(['\u{2026}', '.']);

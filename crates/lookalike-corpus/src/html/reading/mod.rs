@@ -40,7 +40,7 @@ const ATTEMPTS: [(bool, bool, bool); 4] = [
     (false, false, false),
 ];
 
-/// What a page turned out to be.
+/// The result of looking for an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// A page with an article.
@@ -136,7 +136,7 @@ impl ReadingView {
         chars >= ENOUGH
     }
 
-    /// Whether the article that was found stands apart from a headline that ends at `headline`: before it, or with more words
+    /// Returns true if the article stands apart from a headline that ends at `headline`: before it, or with more words
     /// between them than the article has. O(nodes and text of the page).
     pub(super) fn is_apart(&self, html: &str, headline: usize) -> bool {
         let headline = headline as u32;
@@ -168,7 +168,7 @@ impl ReadingView {
         between > kept
     }
 
-    /// Whether most of the article that was found stands in a footer, a menu, or what is aside.
+    /// Returns true if most of the article stands in a footer, a menu or an aside.
     pub(super) fn is_furniture(&self, html: &str) -> bool {
         let (mut furniture, mut all) = (0, 0);
         for (&part, &is_furniture) in self.best.article.parts.iter().zip(&self.best.furniture) {

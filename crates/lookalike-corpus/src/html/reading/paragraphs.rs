@@ -16,7 +16,7 @@ const LINKED: f32 = 0.25;
 /// A name of who wrote the page is shorter.
 const BYLINE_CHARS: u32 = 100;
 
-/// What is inside of a node.
+/// Sums over the content of a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Inside {
     chars: Chars,
@@ -26,9 +26,9 @@ pub(super) struct Inside {
     breaks: u32,
     /// Elements that no paragraph has.
     blocks: bool,
-    /// Whether some child cannot be a part of a paragraph.
+    /// True if some child cannot be a part of a paragraph.
     breaking: bool,
-    /// Whether it could be one itself.
+    /// True if it could be one itself.
     phrasing: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn break_lines(tree: &Tree, insides: &[Inside], out: &mut Tree) {
     copy.finish();
 }
 
-/// Whether the next thing from here, but for white space, is a `br`.
+/// Returns true if the next thing from here, but for white space, is a `br`.
 fn is_break_before(tree: &Tree, mut at: u32, end: u32) -> bool {
     while at < end && tree.at(at).is_text() && tree.at(at).chars.is_blank() {
         at += 1;
@@ -107,13 +107,13 @@ struct Copy<'t> {
 
 /// An element that the copy is in.
 struct Open {
-    /// Where it ends in the tree that is copied.
+    /// Its end in the tree that is copied.
     end: u32,
-    /// Where it is in the copy.
+    /// Its position in the copy.
     at: u32,
-    /// Where in the copy the paragraph is that its children go into.
+    /// Position in the copy of the paragraph that its children go into.
     wrap: Option<u32>,
-    /// Whether its children go into paragraphs.
+    /// True if its children go into paragraphs.
     wraps: bool,
 }
 
@@ -137,7 +137,7 @@ impl<'t> Copy<'t> {
         self.open.last_mut().expect("the body is open to the end")
     }
 
-    /// Where the element that is open ends.
+    /// End of the open element.
     fn end(&mut self) -> u32 {
         self.inside().end
     }
@@ -197,7 +197,7 @@ impl<'t> Copy<'t> {
     }
 }
 
-/// What a `div` becomes.
+/// The treatment of a `div`.
 enum Division {
     /// A paragraph, with all that is in it; what its attributes say is forgotten.
     Paragraph,
@@ -209,10 +209,10 @@ enum Division {
     Block,
 }
 
-/// What to take out of a page, and what is known of it.
+/// Rules for removing parts of a page.
 pub(super) struct Strip<'p> {
     pub(super) html: &'p str,
-    /// What looks like furniture, too.
+    /// Elements that look like page chrome are removed, too.
     pub(super) unlikely: bool,
     /// The title of the page.
     pub(super) title: &'p str,
@@ -275,7 +275,7 @@ impl Strip<'_> {
         copy.finish();
     }
 
-    /// Whether an element is taken out.
+    /// Returns true if an element is removed.
     fn takes_out(&self, copy: &mut Copy<'_>, node: &Node, inside: &Inside) -> bool {
         let marks = node.marks;
         marks.has(HIDDEN | DIALOG)
@@ -305,7 +305,7 @@ fn is_white(node: &Node) -> bool {
     (node.is_text() && node.chars.is_blank()) || node.element == Element::Br
 }
 
-/// Whether one of the next three elements around the place at hand is a table or code.
+/// Returns true if one of the three innermost open elements is a table or code.
 fn is_in_code(copy: &mut Copy<'_>) -> bool {
     let inside = copy.inside();
     let at = inside.wrap.unwrap_or(inside.at);
@@ -314,7 +314,7 @@ fn is_in_code(copy: &mut Copy<'_>) -> bool {
     elements.any(|element| matches!(element, Element::Table | Element::Code))
 }
 
-/// What becomes of the `div` at a place.
+/// Decides the treatment of the `div` at a place.
 fn division(tree: &Tree, insides: &[Inside], of: u32) -> Division {
     let (mut rows, mut others, mut paragraph) = (0, 0, None);
     let mut in_row = false;
@@ -342,7 +342,7 @@ fn division(tree: &Tree, insides: &[Inside], of: u32) -> Division {
     }
 }
 
-/// Whether a heading says what the title says: three quarters of its letters are in words of the title.
+/// Returns true if a heading repeats the title: three quarters of its letters are in words of the title.
 fn is_title(html: &str, tree: &Tree, at: u32, title: &HashSet<String>) -> bool {
     let heading = measure::text(html, tree, at, &[]).to_lowercase();
     let (mut all, mut missing) = (0, 0);

@@ -10,7 +10,7 @@ use crate::html::tree::{Chars, Node, Tree};
 /// Shorter texts say nothing.
 const SHORT: u32 = 25;
 
-/// How many elements a paragraph speaks for.
+/// Number of ancestors that a paragraph gives points to.
 const LEVELS: usize = 5;
 
 /// Of so many elements the best is taken...
@@ -20,7 +20,7 @@ const CANDIDATES: usize = 5;
 const OTHERS: usize = 3;
 const NEARLY: f32 = 0.75;
 
-/// What is inside of an element.
+/// Sums over the content of an element.
 #[derive(Debug, Clone, Copy, Default)]
 struct Text {
     chars: Chars,
@@ -41,7 +41,7 @@ pub(super) struct Scores {
 /// The parts of an article, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Article {
-    /// Where in the tree they are.
+    /// Their positions in the tree.
     pub(super) parts: Vec<u32>,
 }
 
@@ -138,7 +138,7 @@ impl Scores {
         candidates
     }
 
-    /// What is around enough of the other candidates that are nearly as good; else what is around and better.
+    /// Finds an ancestor of enough of the candidates that are nearly as good; else an ancestor with a better score.
     fn common(&mut self, tree: &Tree, best: u32, candidates: &[u32], weigh: bool) -> u32 {
         let near = candidates[1..]
             .iter()
@@ -157,7 +157,7 @@ impl Scores {
         self.better(tree, best, weigh)
     }
 
-    /// Where the score rises towards the outside, there is more of the article.
+    /// Moves outwards while the score rises: there is more of the article.
     fn better(&mut self, tree: &Tree, best: u32, weigh: bool) -> u32 {
         if self.scores[best as usize].is_nan() {
             self.scores[best as usize] = base(tree.at(best), weigh);
@@ -203,7 +203,7 @@ impl Scores {
         }
     }
 
-    /// Whether a paragraph is long, or a sentence, and no list of links.
+    /// Returns true if a paragraph is long, or a sentence, and no list of links.
     fn is_prose(&self, html: &str, tree: &Tree, at: u32) -> bool {
         let (length, density) = (self.length(at), self.density(at));
         let is_sentence = || {
@@ -233,7 +233,7 @@ fn class<'h>(html: &'h str, node: &Node) -> Option<std::borrow::Cow<'h, str>> {
     attribute::value(node.written(html), "class").filter(|class| !class.is_empty())
 }
 
-/// What an element has before anything in it is read.
+/// The score of an element before its content is read.
 fn base(node: &Node, weigh: bool) -> f32 {
     let score = match node.element {
         Element::Div => 5.0,
@@ -258,7 +258,7 @@ fn base(node: &Node, weigh: bool) -> f32 {
     score + weight(node.marks, weigh)
 }
 
-/// What class and id say, if that counts.
+/// The weight of class and id, if they count.
 pub(super) fn weight(marks: Marks, weigh: bool) -> f32 {
     if weigh { f32::from(marks.weight) } else { 0.0 }
 }
