@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike::scheme::BoilerplateScope;
 use lookalike_corpus::{
-    BoilerplateLines, Chunk, InputOptions, Inputs, Parser, Record, Removed, line_keys, site_key,
+    BoilerplateLines, Chunk, InputOptions, Inputs, Parser, Record, RemovedBoilerplate, line_keys,
+    site_key,
 };
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +77,7 @@ pub(crate) struct RemovedTally {
 
 impl RemovedTally {
     /// One document more.
-    pub(crate) fn count(&mut self, removed: &Removed) {
+    pub(crate) fn count(&mut self, removed: &RemovedBoilerplate) {
         self.documents += u64::from(removed.lines > 0);
         self.lines += removed.lines;
         self.bytes += removed.bytes;

@@ -17,8 +17,8 @@ use lookalike_batch::{
     DistanceFor, Learning, Limits, LossLimit, LossPolicy, Method, PairTest, Scope, SkippedRow,
 };
 use lookalike_corpus::{
-    Category, Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OutputFolder,
-    OutputFormat, RankField, Skip, SkipKind, Source, StoreSettings,
+    Category, Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField,
+    OutputFolder, OutputFormat, Skip, SkipKind, Source, StoreSettings,
 };
 
 use crate::console::Console;
@@ -117,14 +117,14 @@ impl LossArguments {
 
 impl InputArguments {
     /// How sources are read, with the field that ranks survivors.
-    pub(crate) fn options(&self, rank_field: Option<RankField>) -> InputOptions {
+    pub(crate) fn options(&self, order_field: Option<OrderField>) -> InputOptions {
         let mut options = InputOptions {
             format: self.format,
             delimiter: self.delimiter,
             no_header: self.no_header,
             id_field: self.id.clone(),
             text_field: self.text.clone(),
-            rank_field,
+            order_field,
             html: self.html.extraction(),
             max_document_bytes: self.max_document,
             ..InputOptions::default()

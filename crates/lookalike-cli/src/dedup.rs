@@ -7,7 +7,7 @@ use lookalike_batch::{
     DEDUP_RESULTS, Folder, Job, Keep, Method, Order, OutputOptions, PairList, RepeatedIds, Settings,
 };
 use lookalike_corpus::{
-    Compression, InputOptions, Inputs, OutputFolder, OutputFormat, PROGRAM, RankField,
+    Compression, InputOptions, Inputs, OrderField, OutputFolder, OutputFormat, PROGRAM,
     SUMMARY_FILE, Source, Transfer,
 };
 
@@ -128,7 +128,7 @@ fn compression(text: &str) -> Result<Compression, String> {
 }
 
 /// The field that a survivor rule reads.
-fn rank_field(keep: &Keep) -> Result<Option<RankField>, Failure> {
+fn order_field(keep: &Keep) -> Result<Option<OrderField>, Failure> {
     let rule = keep.field_rule().map(|rule| rule.to_string().parse());
     Ok(rule.transpose()?)
 }
@@ -285,7 +285,7 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     let mut options = InputOptions {
         category: arguments.scope.category(&arguments.method),
         fields: arguments.scheme.fields,
-        ..arguments.input.options(rank_field(&arguments.keep)?)
+        ..arguments.input.options(order_field(&arguments.keep)?)
     };
     let boilerplate = &arguments.boilerplate;
     // Before anything is read where that can be: wrong settings should not cost time.

@@ -145,7 +145,6 @@ fn end(watched: &[Watched]) -> String {
 }
 
 /// The exit status for the signal that came; `None` when signals cannot be waited for.
-#[cfg(unix)]
 async fn signal(ready: Sender<()>) -> Option<i32> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).ok()?;
@@ -155,11 +154,4 @@ async fn signal(ready: Sender<()>) -> Option<i32> {
         _ = interrupt.recv() => 130,
         _ = terminate.recv() => 143,
     })
-}
-
-#[cfg(not(unix))]
-async fn signal(ready: Sender<()>) -> Option<i32> {
-    let interrupt = tokio::signal::ctrl_c();
-    ready.send(()).ok()?;
-    interrupt.await.ok().map(|()| 130)
 }

@@ -14,7 +14,7 @@ use tempfile::{Builder, TempPath};
 use crate::format::Compression;
 use crate::source::Source;
 #[cfg(feature = "parquet")]
-use crate::table::kind::Columns;
+use crate::table::schema_inference::InferredColumns;
 #[cfg(feature = "parquet")]
 use crate::table::writer;
 
@@ -35,25 +35,25 @@ static BEGINNING: RwLock<()> = RwLock::new(());
 /// A file in the making. It is written beside its final place as `NAME.tmp-XXXXXX` and gets its
 /// name in [`AtomicFile::commit`]; dropped before, it vanishes.
 pub struct AtomicFile {
-    encoder: Encoder,
+    encoder: FileEncoder,
     temporary: TempPath,
     path: PathBuf,
 }
 
-enum Encoder {
+enum FileEncoder {
     Plain(BufWriter<File>),
     Gzip(GzEncoder<BufWriter<File>>),
     Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
     #[cfg(feature = "parquet")]
-    Table(Table),
+    Table(PendingTable),
 }
 
 /// Lines that wait for all of them to be known before they become a table.
 #[cfg(feature = "parquet")]
-struct Table {
+struct PendingTable {
     /// Without a name, compressed fast.
     lines: zstd::stream::write::Encoder<'static, BufWriter<File>>,
-    columns: Columns,
+    columns: InferredColumns,
     file: File,
 }
 
@@ -102,16 +102,16 @@ impl AtomicFile {
         let (file, temporary) = temporary_beside(path)?.into_parts();
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let encoder = match compression {
-            Compression::None => Encoder::Plain(file),
+            Compression::None => FileEncoder::Plain(file),
             Compression::Gzip => {
-                Encoder::Gzip(GzEncoder::new(file, flate2::Compression::new(GZIP_LEVEL)))
+                FileEncoder::Gzip(GzEncoder::new(file, flate2::Compression::new(GZIP_LEVEL)))
             }
             Compression::Bzip2 | Compression::Xz => {
                 let reason = "bzip2 and xz are read, not written";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
             }
             Compression::Zstd => {
-                Encoder::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?)
+                FileEncoder::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?)
             }
         };
         Ok(AtomicFile {
@@ -140,14 +140,14 @@ impl AtomicFile {
     #[cfg(feature = "parquet")]
     fn table(path: &Path, example: &str) -> io::Result<AtomicFile> {
         let (file, temporary) = temporary_beside(path)?.into_parts();
-        let mut columns = Columns::default();
+        let mut columns = InferredColumns::default();
         if !example.is_empty() {
             columns.learn(example)?;
         }
         let lines = tempfile::tempfile_in(parent(path))?;
         let lines = BufWriter::with_capacity(BUFFER_BYTES, lines);
         Ok(AtomicFile {
-            encoder: Encoder::Table(Table {
+            encoder: FileEncoder::Table(PendingTable {
                 lines: zstd::stream::write::Encoder::new(lines, SPOOL_LEVEL)?,
                 columns,
                 file,
@@ -188,14 +188,14 @@ impl AtomicFile {
     }
 }
 
-impl Encoder {
+impl FileEncoder {
     fn finish(self) -> io::Result<File> {
         let buffered = match self {
-            Encoder::Plain(file) => file,
-            Encoder::Gzip(encoder) => encoder.finish()?,
-            Encoder::Zstd(encoder) => encoder.finish()?,
+            FileEncoder::Plain(file) => file,
+            FileEncoder::Gzip(encoder) => encoder.finish()?,
+            FileEncoder::Zstd(encoder) => encoder.finish()?,
             #[cfg(feature = "parquet")]
-            Encoder::Table(table) => return table.finish(),
+            FileEncoder::Table(table) => return table.finish(),
         };
         buffered
             .into_inner()
@@ -206,29 +206,29 @@ impl Encoder {
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.encoder {
-            Encoder::Plain(writer) => writer.write(bytes),
-            Encoder::Gzip(writer) => writer.write(bytes),
-            Encoder::Zstd(writer) => writer.write(bytes),
+            FileEncoder::Plain(writer) => writer.write(bytes),
+            FileEncoder::Gzip(writer) => writer.write(bytes),
+            FileEncoder::Zstd(writer) => writer.write(bytes),
             #[cfg(feature = "parquet")]
-            Encoder::Table(table) => table.lines.write(bytes),
+            FileEncoder::Table(table) => table.lines.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.encoder {
-            Encoder::Plain(writer) => writer.flush(),
-            Encoder::Gzip(writer) => writer.flush(),
-            Encoder::Zstd(writer) => writer.flush(),
+            FileEncoder::Plain(writer) => writer.flush(),
+            FileEncoder::Gzip(writer) => writer.flush(),
+            FileEncoder::Zstd(writer) => writer.flush(),
             #[cfg(feature = "parquet")]
-            Encoder::Table(table) => table.lines.flush(),
+            FileEncoder::Table(table) => table.lines.flush(),
         }
     }
 }
 
 #[cfg(feature = "parquet")]
-impl Table {
+impl PendingTable {
     /// The lines, from the first one on.
-    fn into_lines(self) -> io::Result<(File, Columns, File)> {
+    fn into_lines(self) -> io::Result<(File, InferredColumns, File)> {
         let lines = self.lines.finish()?.into_inner();
         let mut lines = lines.map_err(io::IntoInnerError::into_error)?;
         lines.rewind()?;
@@ -245,7 +245,7 @@ impl Table {
 
 /// Writes lines, from the first one on, whose columns were learned.
 #[cfg(feature = "parquet")]
-fn write_table(columns: &mut Columns, lines: &mut File, file: File) -> io::Result<File> {
+fn write_table(columns: &mut InferredColumns, lines: &mut File, file: File) -> io::Result<File> {
     columns.settle();
     let out = BufWriter::with_capacity(BUFFER_BYTES, file);
     let out = writer::write_parquet(columns, lines, out)?;
@@ -255,7 +255,7 @@ fn write_table(columns: &mut Columns, lines: &mut File, file: File) -> io::Resul
 /// Completes the tables among the files, all with the columns of all.
 #[cfg(feature = "parquet")]
 fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
-    let mut columns = Columns::default();
+    let mut columns = InferredColumns::default();
     let mut waiting = Vec::new();
     let mut done = Vec::new();
     for file in files {
@@ -265,7 +265,7 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
             path,
         } = file;
         match encoder {
-            Encoder::Table(table) => {
+            FileEncoder::Table(table) => {
                 let (mut lines, _, out) = table.into_lines()?;
                 writer::learn(&mut columns, &mut lines)?;
                 lines.rewind()?;
@@ -281,7 +281,7 @@ fn alike(files: Vec<AtomicFile>) -> io::Result<Vec<AtomicFile>> {
     for (mut lines, out, temporary, path) in waiting {
         let file = write_table(&mut columns, &mut lines, out)?;
         done.push(AtomicFile {
-            encoder: Encoder::Plain(BufWriter::new(file)),
+            encoder: FileEncoder::Plain(BufWriter::new(file)),
             temporary,
             path,
         });
@@ -338,7 +338,6 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<tempfile::NamedTempFil
     prefix.push(TEMPORARY);
     let mut builder = Builder::new();
     builder.prefix(&prefix).rand_bytes(6);
-    #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
@@ -358,13 +357,6 @@ fn parent(path: &Path) -> &Path {
 ///
 /// # Errors
 /// When the system fails.
-#[cfg(unix)]
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
-}
-
-/// Directories cannot be synced here.
-#[cfg(not(unix))]
-pub fn sync_directory(_: &Path) -> io::Result<()> {
-    Ok(())
 }

@@ -4,9 +4,9 @@
 //! elsewhere the portable twin does the same, and a test compares the two.
 
 #[cfg(not(target_feature = "sse2"))]
-pub(crate) use portable::Block;
+pub(crate) use portable::ByteBlock;
 #[cfg(target_feature = "sse2")]
-pub(crate) use sse2::Block;
+pub(crate) use sse2::ByteBlock;
 
 /// Bytes in a block.
 pub(crate) const BLOCK: usize = 16;
@@ -27,15 +27,15 @@ mod sse2 {
 
     /// A vector register.
     #[derive(Clone, Copy)]
-    pub(crate) struct Block(__m128i);
+    pub(crate) struct ByteBlock(__m128i);
 
-    impl Block {
+    impl ByteBlock {
         /// One unaligned load, once compiled.
         #[inline]
-        pub(crate) fn new(bytes: &[u8; BLOCK]) -> Block {
+        pub(crate) fn new(bytes: &[u8; BLOCK]) -> ByteBlock {
             let all = u128::from_le_bytes(*bytes);
             // SAFETY: needs SSE2, without which this module is not compiled.
-            Block(unsafe { _mm_set_epi64x((all >> 64) as i64, all as i64) })
+            ByteBlock(unsafe { _mm_set_epi64x((all >> 64) as i64, all as i64) })
         }
 
         #[inline]
@@ -64,11 +64,11 @@ mod portable {
 
     /// The bytes themselves.
     #[derive(Clone, Copy)]
-    pub(crate) struct Block([u8; BLOCK]);
+    pub(crate) struct ByteBlock([u8; BLOCK]);
 
-    impl Block {
-        pub(crate) fn new(bytes: &[u8; BLOCK]) -> Block {
-            Block(*bytes)
+    impl ByteBlock {
+        pub(crate) fn new(bytes: &[u8; BLOCK]) -> ByteBlock {
+            ByteBlock(*bytes)
         }
 
         pub(crate) fn equal(self, byte: u8) -> u32 {
@@ -97,7 +97,7 @@ mod tests {
         fn both_kinds_of_block_agree(bytes: [u8; BLOCK], byte: u8, at in 0..BLOCK) {
             let mut bytes = bytes;
             bytes[at] = byte;
-            let (ours, theirs) = (Block::new(&bytes), portable::Block::new(&bytes));
+            let (ours, theirs) = (ByteBlock::new(&bytes), portable::ByteBlock::new(&bytes));
             prop_assert_eq!(ours.equal(byte), theirs.equal(byte));
             prop_assert_eq!(ours.at_most(byte), theirs.at_most(byte));
             prop_assert!(ours.equal(byte) >> at & 1 == 1);

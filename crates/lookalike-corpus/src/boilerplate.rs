@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 use crate::format::Format;
 use crate::html::Fallback;
-use crate::record::{Record, Removed, VisibleText};
+use crate::record::{Record, RemovedBoilerplate, VisibleText};
 use crate::site::server_of;
 
 /// A text of which less than so many bytes would be left keeps all its lines: what little is its own
@@ -28,15 +28,15 @@ const LEAST_LEFT: usize = 100;
 #[derive(Clone)]
 pub struct BoilerplateLines {
     scope: BoilerplateScope,
-    keys: HashSet<u64, Hashed>,
+    keys: HashSet<u64, IdentityHasher>,
     id: u64,
 }
 
 /// Keys are hashes already.
 #[derive(Clone, Copy, Default)]
-struct Hashed(u64);
+struct IdentityHasher(u64);
 
-impl std::hash::Hasher for Hashed {
+impl std::hash::Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -50,7 +50,7 @@ impl std::hash::Hasher for Hashed {
     }
 }
 
-impl std::hash::BuildHasher for Hashed {
+impl std::hash::BuildHasher for IdentityHasher {
     type Hasher = Self;
 
     fn build_hasher(&self) -> Self {
@@ -152,10 +152,10 @@ impl BoilerplateLines {
     }
 
     /// Splits a text into what is left of it and counts of what is removed.
-    fn split<'t>(&self, site: u64, text: &'t str) -> (Cow<'t, str>, Removed) {
+    fn split<'t>(&self, site: u64, text: &'t str) -> (Cow<'t, str>, RemovedBoilerplate) {
         let is_learned =
             |line: &str| line_key(site, line).is_some_and(|key| self.keys.contains(&key));
-        let mut removed = Removed::default();
+        let mut removed = RemovedBoilerplate::default();
         for line in text.split_inclusive('\n').filter(|line| is_learned(line)) {
             removed.lines += 1;
             removed.bytes += line.len() as u64;
@@ -173,9 +173,9 @@ impl BoilerplateLines {
         }
         left.truncate(left.trim_end().len());
         if left.len() < LEAST_LEFT {
-            let kept = Removed {
+            let kept = RemovedBoilerplate {
                 kept_whole: true,
-                ..Removed::default()
+                ..RemovedBoilerplate::default()
             };
             return (Cow::Borrowed(text), kept);
         }
@@ -215,7 +215,10 @@ mod tests {
         assert_eq!((removed.lines, removed.bytes), (4, 5 + 8 + 5 + 6));
         // Another site has other lines.
         let (left, removed) = learned(&["Home"]).split(8, &text);
-        assert_eq!((left, removed), (Cow::Borrowed(&*text), Removed::default()));
+        assert_eq!(
+            (left, removed),
+            (Cow::Borrowed(&*text), RemovedBoilerplate::default())
+        );
     }
 
     #[test]

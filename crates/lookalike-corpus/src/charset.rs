@@ -28,7 +28,7 @@ const UTF8_BENEFIT: usize = 4;
 
 /// A decoded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoded<'a> {
+pub struct DecodedText<'a> {
     /// The text without byte order mark; borrowed when it was UTF-8 all along.
     pub text: Cow<'a, str>,
     /// The WHATWG name of the character set.
@@ -40,7 +40,7 @@ pub struct Decoded<'a> {
 }
 
 /// Finds the character set of a file and decodes it. Never fails; linear in the length.
-pub fn decode(bytes: &[u8], html: bool) -> Decoded<'_> {
+pub fn decode(bytes: &[u8], html: bool) -> DecodedText<'_> {
     decode_declared(bytes, html, None)
 }
 
@@ -49,7 +49,7 @@ pub fn decode_declared<'a>(
     bytes: &'a [u8],
     html: bool,
     header: Option<&'static Encoding>,
-) -> Decoded<'a> {
+) -> DecodedText<'a> {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return decode_as(encoding, &bytes[mark..]);
     }
@@ -59,7 +59,7 @@ pub fn decode_declared<'a>(
         return decode_as(encoding, bytes);
     }
     let decoded = match simdutf8::basic::from_utf8(bytes) {
-        Ok(text) => Decoded {
+        Ok(text) => DecodedText {
             text: Cow::Borrowed(text),
             charset: UTF_8.name(),
             replaced: false,
@@ -68,7 +68,7 @@ pub fn decode_declared<'a>(
         Err(_) if is_nearly_utf8(bytes) => decode_as(UTF_8, bytes),
         Err(_) => decode_as(guess(bytes, html), bytes),
     };
-    Decoded {
+    DecodedText {
         wrong_declaration: wrong,
         ..decoded
     }
@@ -96,9 +96,9 @@ pub fn in_content_type(value: &str) -> Option<&'static Encoding> {
     charset_in(value.as_bytes())
 }
 
-fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> Decoded<'a> {
+fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> DecodedText<'a> {
     let (text, replaced) = encoding.decode_without_bom_handling(bytes);
-    Decoded {
+    DecodedText {
         text,
         charset: encoding.name(),
         replaced,
@@ -162,7 +162,7 @@ fn starts_with_word(bytes: &[u8], word: &[u8]) -> bool {
 
 /// Reads the attributes of a `meta` tag; says how long they are.
 fn meta(tag: &[u8]) -> (Option<&'static Encoding>, usize) {
-    let mut attributes = Attributes { tag, at: 0 };
+    let mut attributes = MetaAttributes { tag, at: 0 };
     let (mut charset, mut pragma, mut content) = (None, false, None);
     while let Some((name, value)) = attributes.next() {
         if name.eq_ignore_ascii_case(b"charset") {
@@ -201,12 +201,12 @@ fn charset_in(content: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// Attributes of a tag up to its `>`.
-struct Attributes<'a> {
+struct MetaAttributes<'a> {
     tag: &'a [u8],
     at: usize,
 }
 
-impl<'a> Attributes<'a> {
+impl<'a> MetaAttributes<'a> {
     fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         self.skip(|byte| byte.is_ascii_whitespace() || byte == b'/');
         if matches!(self.tag.get(self.at), None | Some(b'>')) {

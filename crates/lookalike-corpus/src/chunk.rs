@@ -8,16 +8,16 @@ mod array;
 mod cutter;
 mod rows;
 
-use crate::decode::{Decoder, Step};
+use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
-use crate::limits::Limits;
+use crate::limits::ReadLimits;
 use crate::options::InputOptions;
-use crate::piece::{Chunk, FileState, MAX_RECORDS, Mode, Piece, Span};
+use crate::piece::{Chunk, ChunkPiece, FileState, MAX_RECORDS, PieceContent, ReadMode};
 use crate::record::BadKind;
 use crate::source::{Inputs, Source};
 use array::ArrayCutter;
-use cutter::Cutter;
+use cutter::LineCutter;
 use rows::RowCutter;
 
 /// Pieces in a chunk at most, so that a million empty files do not make one chunk.
@@ -40,35 +40,35 @@ impl Inputs {
 pub struct ChunkReader<'a> {
     inputs: &'a Inputs,
     options: InputOptions,
-    limits: Limits,
-    mode: Mode,
+    limits: ReadLimits,
+    mode: ReadMode,
     next_source: usize,
-    open: Option<Open<'a>>,
+    open: Option<OpenSource<'a>>,
     next_number: u64,
     failed: bool,
 }
 
 /// A source of many records that is being read.
-enum Open<'a> {
-    Lines(Cutter<'a>),
+enum OpenSource<'a> {
+    Lines(LineCutter<'a>),
     Array(Box<ArrayCutter<'a>>),
     Rows(RowCutter<'a>),
 }
 
 impl<'a> ChunkReader<'a> {
     pub(crate) fn new(inputs: &'a Inputs, options: &InputOptions) -> ChunkReader<'a> {
-        Self::with_mode(inputs, options, Mode::Parse)
+        Self::with_mode(inputs, options, ReadMode::Parse)
     }
 
     pub(crate) fn with_mode(
         inputs: &'a Inputs,
         options: &InputOptions,
-        mode: Mode,
+        mode: ReadMode,
     ) -> ChunkReader<'a> {
         ChunkReader {
             inputs,
             options: options.clone(),
-            limits: Limits::new(options),
+            limits: ReadLimits::new(options),
             mode,
             next_source: 0,
             open: None,
@@ -85,9 +85,9 @@ impl<'a> ChunkReader<'a> {
         {
             if let Some(open) = &mut self.open {
                 let ended = match open {
-                    Open::Lines(lines) => lines.fill(chunk, self.limits, self.mode)?,
-                    Open::Array(array) => array.fill(chunk, self.limits, self.mode)?,
-                    Open::Rows(rows) => rows.fill(chunk, self.limits.chunk_bytes)?,
+                    OpenSource::Lines(lines) => lines.fill(chunk, self.limits, self.mode)?,
+                    OpenSource::Array(array) => array.fill(chunk, self.limits, self.mode)?,
+                    OpenSource::Rows(rows) => rows.fill(chunk, self.limits.chunk_bytes)?,
                 };
                 if ended {
                     self.open = None;
@@ -105,28 +105,28 @@ impl<'a> ChunkReader<'a> {
         let number = self.next_source as u32;
         let source = &self.inputs.sources[self.next_source];
         self.next_source += 1;
-        let is_apart = self.mode == Mode::CopyBesideTables && source.is_typed_table();
+        let is_apart = self.mode == ReadMode::CopyBesideTables && source.is_typed_table();
         if !source.is_document() && !is_apart {
             self.open = Some(match source.format {
-                Format::Jsonl => Open::Lines(Cutter::new(number, source)?),
-                Format::Json => Open::Array(Box::new(ArrayCutter::new(number, source)?)),
-                _ => Open::Rows(RowCutter::new(number, source, &self.options)?),
+                Format::Jsonl => OpenSource::Lines(LineCutter::new(number, source)?),
+                Format::Json => OpenSource::Array(Box::new(ArrayCutter::new(number, source)?)),
+                _ => OpenSource::Rows(RowCutter::new(number, source, &self.options)?),
             });
             return Ok(());
         }
         let start = chunk.bytes.len();
         let state = match self.mode {
-            Mode::Copy | Mode::CopyBesideTables => FileState::Unread,
-            Mode::Parse => read_file(source, self.limits, chunk),
+            ReadMode::Copy | ReadMode::CopyBesideTables => FileState::Unread,
+            ReadMode::Parse => read_file(source, self.limits, chunk),
         };
         chunk.records += 1;
-        chunk.pieces.push(Piece {
+        chunk.pieces.push(ChunkPiece {
             source: number,
             first_record: 0,
             first_line: 0,
             offset: 0,
             range: start..chunk.bytes.len(),
-            span: Span::File(state),
+            span: PieceContent::File(state),
         });
         Ok(())
     }
@@ -157,7 +157,7 @@ impl Iterator for ChunkReader<'_> {
 
 /// Appends a whole file to the chunk, or says why its bytes are not there. A file that cannot be read, or changed since it
 /// was found, is one document that is lost; the others are unharmed.
-fn read_file(source: &Source, limits: Limits, chunk: &mut Chunk) -> FileState {
+fn read_file(source: &Source, limits: ReadLimits, chunk: &mut Chunk) -> FileState {
     let start = chunk.bytes.len();
     match try_read_file(source, limits, chunk) {
         Ok(state) => state,
@@ -170,11 +170,11 @@ fn read_file(source: &Source, limits: Limits, chunk: &mut Chunk) -> FileState {
 
 fn try_read_file(
     source: &Source,
-    limits: Limits,
+    limits: ReadLimits,
     chunk: &mut Chunk,
 ) -> Result<FileState, ReadError> {
     let start = chunk.bytes.len();
-    let mut decoder = Decoder::open(source)?;
+    let mut decoder = SourceDecoder::open(source)?;
     let step = file_step(source, limits);
     let state = loop {
         let outcome = decoder.append(&mut chunk.bytes, step)?;
@@ -189,9 +189,9 @@ fn try_read_file(
             break FileState::TooLong;
         }
         match outcome {
-            Step::More => {}
-            Step::End => break FileState::Whole,
-            Step::Damaged(reason) => break damaged(length, &reason),
+            DecodeStep::More => {}
+            DecodeStep::End => break FileState::Whole,
+            DecodeStep::Damaged(reason) => break damaged(length, &reason),
         }
     };
     if !matches!(state, FileState::Whole) {
@@ -202,7 +202,7 @@ fn try_read_file(
 }
 
 /// Bytes to request at once: a plain file whole, with one byte more to see its end.
-fn file_step(source: &Source, limits: Limits) -> usize {
+fn file_step(source: &Source, limits: ReadLimits) -> usize {
     let most = limits.document_bytes.saturating_add(1);
     match source.compression {
         Compression::None => usize::try_from(source.bytes)
@@ -213,7 +213,7 @@ fn file_step(source: &Source, limits: Limits) -> usize {
     }
 }
 
-fn bomb(source: &Source, length: usize, limits: Limits) -> FileState {
+fn bomb(source: &Source, length: usize, limits: ReadLimits) -> FileState {
     FileState::Bad(
         BadKind::Bomb,
         format!(

@@ -49,7 +49,7 @@ impl fmt::Display for Converter {
 
 /// The output of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Converted {
+pub(crate) enum ConvertedText {
     Whole(Vec<u8>),
     /// More than the longest document.
     TooLong,
@@ -100,7 +100,7 @@ impl Converter {
         bytes: &[u8],
         most: usize,
         limit: Duration,
-    ) -> Result<Converted, String> {
+    ) -> Result<ConvertedText, String> {
         let copy = match self.words.iter().any(|word| word.contains(PATH)) {
             true => Some(
                 self.copy(bytes)
@@ -117,7 +117,7 @@ impl Converter {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         let input = copy.is_none().then(|| bytes.to_vec());
-        let mut running = Running::start(command, input, most)
+        let mut running = RunningCommand::start(command, input, most)
             .map_err(|error| format!("{} cannot be started: {error}", self.name()))?;
         running
             .finish(limit)
@@ -136,18 +136,18 @@ impl Converter {
         format!("the converter `{}`", self.words[0])
     }
 
-    fn reason(&self, failure: Failure, limit: Duration) -> String {
+    fn reason(&self, failure: ConversionFailure, limit: Duration) -> String {
         let name = self.name();
         match failure {
-            Failure::Late => format!(
+            ConversionFailure::Late => format!(
                 "{name} took longer than {} s and was ended",
                 limit.as_secs_f64()
             ),
-            Failure::Status(status, words) if words.is_empty() => {
+            ConversionFailure::Status(status, words) if words.is_empty() => {
                 format!("{name} failed: {status}")
             }
-            Failure::Status(status, words) => format!("{name} failed: {status}: {words}"),
-            Failure::Io(error) => format!("{name}: {error}"),
+            ConversionFailure::Status(status, words) => format!("{name} failed: {status}: {words}"),
+            ConversionFailure::Io(error) => format!("{name}: {error}"),
         }
     }
 }
@@ -161,7 +161,7 @@ pub(crate) fn converter_of<'c>(converters: &'c [Converter], name: &str) -> Optio
     fitting.max_by_key(|converter| converter.suffix.len())
 }
 
-enum Failure {
+enum ConversionFailure {
     /// It took too long.
     Late,
     /// It ended so, with this complaint.
@@ -171,15 +171,19 @@ enum Failure {
 
 /// A command that runs. Its pipes are served by threads of their own, for it may stop anywhere; what it leaves
 /// running may hold the pipes for ever, so these threads are not waited for.
-struct Running {
+struct RunningCommand {
     child: Child,
     output: Receiver<io::Result<Vec<u8>>>,
     complaint: Receiver<io::Result<Vec<u8>>>,
     most: usize,
 }
 
-impl Running {
-    fn start(mut command: Command, input: Option<Vec<u8>>, most: usize) -> io::Result<Running> {
+impl RunningCommand {
+    fn start(
+        mut command: Command,
+        input: Option<Vec<u8>>,
+        most: usize,
+    ) -> io::Result<RunningCommand> {
         let stdin = if input.is_some() {
             Stdio::piped()
         } else {
@@ -197,7 +201,7 @@ impl Running {
         }
         let output = read(child.stdout.take(), most.saturating_add(1));
         let complaint = read(child.stderr.take(), COMPLAINT_BYTES);
-        Ok(Running {
+        Ok(RunningCommand {
             child,
             output,
             complaint,
@@ -205,10 +209,10 @@ impl Running {
         })
     }
 
-    fn finish(&mut self, limit: Duration) -> Result<Converted, Failure> {
+    fn finish(&mut self, limit: Duration) -> Result<ConvertedText, ConversionFailure> {
         let start = Instant::now();
         let finished = self.output(start, limit);
-        if !matches!(finished, Ok(Converted::Whole(_))) {
+        if !matches!(finished, Ok(ConvertedText::Whole(_))) {
             end_group(&mut self.child);
             // Reaps it; it is gone, or going.
             let _ = self.child.wait();
@@ -216,21 +220,28 @@ impl Running {
         finished
     }
 
-    fn output(&mut self, start: Instant, limit: Duration) -> Result<Converted, Failure> {
-        let output = self.output.recv_timeout(limit).map_err(|_| Failure::Late)?;
-        let output = output.map_err(Failure::Io)?;
+    fn output(
+        &mut self,
+        start: Instant,
+        limit: Duration,
+    ) -> Result<ConvertedText, ConversionFailure> {
+        let output = self
+            .output
+            .recv_timeout(limit)
+            .map_err(|_| ConversionFailure::Late)?;
+        let output = output.map_err(ConversionFailure::Io)?;
         if output.len() > self.most {
-            return Ok(Converted::TooLong);
+            return Ok(ConvertedText::TooLong);
         }
         let status = loop {
-            match self.child.try_wait().map_err(Failure::Io)? {
+            match self.child.try_wait().map_err(ConversionFailure::Io)? {
                 Some(status) => break status,
-                None if start.elapsed() > limit => return Err(Failure::Late),
+                None if start.elapsed() > limit => return Err(ConversionFailure::Late),
                 None => thread::sleep(POLL),
             }
         };
         if status.success() {
-            return Ok(Converted::Whole(output));
+            return Ok(ConvertedText::Whole(output));
         }
         let words = self
             .complaint
@@ -239,7 +250,10 @@ impl Running {
             .and_then(Result::ok);
         let words = String::from_utf8_lossy(&words.unwrap_or_default()).into_owned();
         let line = words.lines().map(str::trim).find(|line| !line.is_empty());
-        Err(Failure::Status(status, line.unwrap_or_default().to_owned()))
+        Err(ConversionFailure::Status(
+            status,
+            line.unwrap_or_default().to_owned(),
+        ))
     }
 }
 
@@ -262,30 +276,19 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: usize) -> Receiver<io::R
 }
 
 /// Puts the command into a process group of its own, so that all it starts can be ended with it.
-#[cfg(unix)]
 fn own_group(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     command.process_group(0);
 }
 
-#[cfg(not(unix))]
-fn own_group(_: &mut Command) {}
-
 /// Ends the command and what it started.
-#[cfg(unix)]
 fn end_group(child: &mut Child) {
     use rustix::process::{Pid, Signal, kill_process_group};
     // Fails when nothing of it is left.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
-#[cfg(not(unix))]
-fn end_group(child: &mut Child) {
-    let _ = child.kill();
-}
-
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
 
@@ -296,13 +299,13 @@ mod tests {
         input: &[u8],
         most: usize,
         limit: Duration,
-    ) -> Result<Converted, String> {
+    ) -> Result<ConvertedText, String> {
         let converter: Converter = format!(".x={command}").parse().unwrap();
         converter.convert(input, most, limit)
     }
 
-    fn text(bytes: &[u8]) -> Result<Converted, String> {
-        Ok(Converted::Whole(bytes.to_vec()))
+    fn text(bytes: &[u8]) -> Result<ConvertedText, String> {
+        Ok(ConvertedText::Whole(bytes.to_vec()))
     }
 
     #[test]
@@ -341,8 +344,11 @@ mod tests {
     #[test]
     fn output_and_time_are_bounded() {
         assert_eq!(convert("cat", b"12345", 5, LONG), text(b"12345"));
-        assert_eq!(convert("cat", b"123456", 5, LONG), Ok(Converted::TooLong));
-        assert_eq!(convert("yes", b"", 1000, LONG), Ok(Converted::TooLong));
+        assert_eq!(
+            convert("cat", b"123456", 5, LONG),
+            Ok(ConvertedText::TooLong)
+        );
+        assert_eq!(convert("yes", b"", 1000, LONG), Ok(ConvertedText::TooLong));
         let short = Duration::from_millis(300);
         let start = Instant::now();
         for command in [

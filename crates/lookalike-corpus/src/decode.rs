@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::ReadError;
 use crate::format::Compression;
-use crate::source::{ContentSum, Origin, Source};
+use crate::source::{ContentSum, Source, SourceOrigin};
 
 /// Compressed bytes that are read at once.
 const READ_BYTES: usize = 128 << 10;
@@ -23,7 +23,7 @@ const XZ_MEMORY_BYTES: u64 = 128 << 20;
 
 /// The result of one read. Bytes may have been appended in any case.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum DecodeStep {
     /// As much as was asked for.
     More,
     /// The source is at its end.
@@ -33,46 +33,50 @@ pub(crate) enum Step {
 }
 
 /// An open source.
-pub(crate) struct Decoder<'a> {
+pub(crate) struct SourceDecoder<'a> {
     source: &'a Source,
-    stream: Stream,
+    stream: DecodedStream,
 }
 
-enum Stream {
-    Plain(Counted),
-    Gzip(Box<MultiGzDecoder<BufReader<Counted>>>),
-    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Counted>>>),
-    Bzip2(Box<MultiBzDecoder<BufReader<Counted>>>),
-    Xz(Box<XzDecoder<BufReader<Counted>>>),
+enum DecodedStream {
+    Plain(CountedFile),
+    Gzip(Box<MultiGzDecoder<BufReader<CountedFile>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<CountedFile>>>),
+    Bzip2(Box<MultiBzDecoder<BufReader<CountedFile>>>),
+    Xz(Box<XzDecoder<BufReader<CountedFile>>>),
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> SourceDecoder<'a> {
     /// Opens the source and checks that it is the one that was discovered.
-    pub(crate) fn open(source: &'a Source) -> Result<Decoder<'a>, ReadError> {
+    pub(crate) fn open(source: &'a Source) -> Result<SourceDecoder<'a>, ReadError> {
         let stream = File::open(source.file())
-            .and_then(|file| Stream::new(Counted::of(file, source), source.compression))
+            .and_then(|file| DecodedStream::new(CountedFile::of(file, source), source.compression))
             .map_err(|error| io_error(source, error))?;
-        let decoder = Decoder { source, stream };
+        let decoder = SourceDecoder { source, stream };
         decoder.check_unchanged()?;
         Ok(decoder)
     }
 
     /// Appends up to `want` decompressed bytes, fewer only at an end.
-    pub(crate) fn append(&mut self, out: &mut Vec<u8>, want: usize) -> Result<Step, ReadError> {
+    pub(crate) fn append(
+        &mut self,
+        out: &mut Vec<u8>,
+        want: usize,
+    ) -> Result<DecodeStep, ReadError> {
         let start = out.len();
         out.resize(start + want, 0);
         let (filled, end) = fill(&mut self.stream, &mut out[start..]);
         out.truncate(start + filled);
         match end {
-            Ok(false) => Ok(Step::More),
+            Ok(false) => Ok(DecodeStep::More),
             Ok(true) => {
                 self.check_unchanged()?;
-                Ok(Step::End)
+                Ok(DecodeStep::End)
             }
             Err(error) if error.raw_os_error().is_some() => Err(io_error(self.source, error)),
             Err(error) => {
                 self.check_unchanged()?;
-                Ok(Step::Damaged(error.to_string()))
+                Ok(DecodeStep::Damaged(error.to_string()))
             }
         }
     }
@@ -88,14 +92,14 @@ impl<'a> Decoder<'a> {
 }
 
 /// Checks that the open file still is the one that was discovered.
-pub(crate) fn check_unchanged(source: &Source, counted: &Counted) -> Result<(), ReadError> {
+pub(crate) fn check_unchanged(source: &Source, counted: &CountedFile) -> Result<(), ReadError> {
     let now = counted
         .file
         .metadata()
         .map_err(|error| io_error(source, error))?;
     let same_time = match source.origin {
-        Origin::File(_) => now.modified().ok() == source.modified,
-        Origin::Spool { .. } => true,
+        SourceOrigin::File(_) => now.modified().ok() == source.modified,
+        SourceOrigin::Spool { .. } => true,
     };
     if now.len() == source.bytes && same_time {
         return Ok(());
@@ -105,54 +109,54 @@ pub(crate) fn check_unchanged(source: &Source, counted: &Counted) -> Result<(), 
     })
 }
 
-impl Stream {
-    fn new(counted: Counted, compression: Compression) -> io::Result<Stream> {
+impl DecodedStream {
+    fn new(counted: CountedFile, compression: Compression) -> io::Result<DecodedStream> {
         if compression == Compression::None {
-            return Ok(Stream::Plain(counted));
+            return Ok(DecodedStream::Plain(counted));
         }
         let packed = BufReader::with_capacity(READ_BYTES, counted);
         Ok(match compression {
             Compression::None | Compression::Gzip => {
-                Stream::Gzip(Box::new(MultiGzDecoder::new(packed)))
+                DecodedStream::Gzip(Box::new(MultiGzDecoder::new(packed)))
             }
-            Compression::Zstd => Stream::Zstd(Box::new(zstd_decoder(packed)?)),
-            Compression::Bzip2 => Stream::Bzip2(Box::new(MultiBzDecoder::new(packed))),
-            Compression::Xz => Stream::Xz(Box::new(xz_decoder(packed)?)),
+            Compression::Zstd => DecodedStream::Zstd(Box::new(zstd_decoder(packed)?)),
+            Compression::Bzip2 => DecodedStream::Bzip2(Box::new(MultiBzDecoder::new(packed))),
+            Compression::Xz => DecodedStream::Xz(Box::new(xz_decoder(packed)?)),
         })
     }
 
-    fn counted(&self) -> &Counted {
+    fn counted(&self) -> &CountedFile {
         match self {
-            Stream::Plain(counted) => counted,
-            Stream::Gzip(decoder) => decoder.get_ref().get_ref(),
-            Stream::Zstd(decoder) => decoder.get_ref().get_ref(),
-            Stream::Bzip2(decoder) => decoder.get_ref().get_ref(),
-            Stream::Xz(decoder) => decoder.get_ref().get_ref(),
+            DecodedStream::Plain(counted) => counted,
+            DecodedStream::Gzip(decoder) => decoder.get_ref().get_ref(),
+            DecodedStream::Zstd(decoder) => decoder.get_ref().get_ref(),
+            DecodedStream::Bzip2(decoder) => decoder.get_ref().get_ref(),
+            DecodedStream::Xz(decoder) => decoder.get_ref().get_ref(),
         }
     }
 }
 
-impl Stream {
+impl DecodedStream {
     /// Bytes that were read and not yet decompressed.
     fn waiting(&self) -> usize {
         match self {
-            Stream::Plain(_) => 0,
-            Stream::Gzip(decoder) => decoder.get_ref().buffer().len(),
-            Stream::Zstd(decoder) => decoder.get_ref().buffer().len(),
-            Stream::Bzip2(decoder) => decoder.get_ref().buffer().len(),
-            Stream::Xz(decoder) => decoder.get_ref().buffer().len(),
+            DecodedStream::Plain(_) => 0,
+            DecodedStream::Gzip(decoder) => decoder.get_ref().buffer().len(),
+            DecodedStream::Zstd(decoder) => decoder.get_ref().buffer().len(),
+            DecodedStream::Bzip2(decoder) => decoder.get_ref().buffer().len(),
+            DecodedStream::Xz(decoder) => decoder.get_ref().buffer().len(),
         }
     }
 }
 
-impl Read for Stream {
+impl Read for DecodedStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Plain(reader) => reader.read(out),
-            Stream::Gzip(reader) => reader.read(out),
-            Stream::Zstd(reader) => reader.read(out),
-            Stream::Bzip2(reader) => reader.read(out),
-            Stream::Xz(reader) => reader.read(out),
+            DecodedStream::Plain(reader) => reader.read(out),
+            DecodedStream::Gzip(reader) => reader.read(out),
+            DecodedStream::Zstd(reader) => reader.read(out),
+            DecodedStream::Bzip2(reader) => reader.read(out),
+            DecodedStream::Xz(reader) => reader.read(out),
         }
     }
 }
@@ -206,18 +210,18 @@ pub(crate) fn fill(reader: &mut impl Read, out: &mut [u8]) -> (usize, io::Result
 }
 
 /// A file that knows where it is read, and sums what is read from its first byte to its last.
-pub(crate) struct Counted {
+pub(crate) struct CountedFile {
     file: File,
     /// Offset of the next byte to read.
     pub(crate) at: u64,
     summing: Option<Box<(Xxh3, ContentSum)>>,
 }
 
-impl Counted {
+impl CountedFile {
     /// Of the file of a source.
-    pub(crate) fn of(file: File, source: &Source) -> Counted {
+    pub(crate) fn of(file: File, source: &Source) -> CountedFile {
         let unknown = source.content.get().is_none();
-        Counted {
+        CountedFile {
             file,
             at: 0,
             summing: unknown.then(|| Box::new((Xxh3::new(), source.content.clone()))),
@@ -225,7 +229,7 @@ impl Counted {
     }
 }
 
-impl Read for Counted {
+impl Read for CountedFile {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(out)?;
         self.at += n as u64;
@@ -243,7 +247,7 @@ impl Read for Counted {
     }
 }
 
-impl Seek for Counted {
+impl Seek for CountedFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.summing = None;
         self.at = self.file.seek(to)?;

@@ -16,8 +16,8 @@ use crate::name;
 use crate::options::InputOptions;
 use crate::remote;
 use crate::results::{self, OutputFolder};
-use crate::sniff::{self, Refusal, Verdict};
-use crate::source::{ContentSum, Inputs, Origin, Skip, SkipKind, Source};
+use crate::sniff::{self, FormatRefusal, SniffedFormat};
+use crate::source::{ContentSum, Inputs, Skip, SkipKind, Source, SourceOrigin};
 
 /// Name of the copy of standard input in the spool directory.
 const SPOOL_NAME: &str = "standard-input";
@@ -176,9 +176,9 @@ impl<'o> Discovery<'o> {
             .examine(path, meta)
             .map_err(|error| io_error(path, error))?
         {
-            Found::Source(source) => self.sources.push(source),
-            Found::Again => self.skip(path, SkipKind::Duplicate, AGAIN.to_owned()),
-            Found::Refused(refusal) => {
+            FoundPath::Source(source) => self.sources.push(source),
+            FoundPath::Again => self.skip(path, SkipKind::Duplicate, AGAIN.to_owned()),
+            FoundPath::Refused(refusal) => {
                 return Err(InputError::Unsupported {
                     name: name::display(path).into_owned(),
                     reason: refusal.reason,
@@ -212,18 +212,18 @@ impl<'o> Discovery<'o> {
 
     /// Visits a path and all below it, depth first, by name.
     fn walk(&mut self, root: PathBuf) {
-        let mut stack = vec![Visit::Entry(root)];
+        let mut stack = vec![EntryKind::Entry(root)];
         let mut above: Vec<PathBuf> = Vec::new();
         while let Some(visit) = stack.pop() {
             match visit {
-                Visit::Leave => {
+                EntryKind::Leave => {
                     above.pop();
                 }
-                Visit::Entry(path) => {
+                EntryKind::Entry(path) => {
                     if let Some(below) = self.entry(&path, &above) {
                         above.push(below.directory);
-                        stack.push(Visit::Leave);
-                        stack.extend(below.entries.into_iter().rev().map(Visit::Entry));
+                        stack.push(EntryKind::Leave);
+                        stack.extend(below.entries.into_iter().rev().map(EntryKind::Entry));
                     }
                 }
             }
@@ -261,9 +261,9 @@ impl<'o> Discovery<'o> {
             return None;
         }
         match self.examine(path, &meta) {
-            Ok(Found::Source(source)) => self.sources.push(source),
-            Ok(Found::Again) => self.skip(path, SkipKind::Duplicate, AGAIN.to_owned()),
-            Ok(Found::Refused(refusal)) => {
+            Ok(FoundPath::Source(source)) => self.sources.push(source),
+            Ok(FoundPath::Again) => self.skip(path, SkipKind::Duplicate, AGAIN.to_owned()),
+            Ok(FoundPath::Refused(refusal)) => {
                 self.skip(path, refusal.kind, refusal.reason);
                 if let Some(skip) = self.skips.last_mut() {
                     skip.file = Some(path.to_owned());
@@ -372,19 +372,19 @@ impl<'o> Discovery<'o> {
     }
 
     /// Looks at a regular file.
-    fn examine(&mut self, path: &Path, meta: &Metadata) -> io::Result<Found> {
+    fn examine(&mut self, path: &Path, meta: &Metadata) -> io::Result<FoundPath> {
         let canonical = fs::canonicalize(path)?;
         if self.seen.contains(&canonical) {
-            return Ok(Found::Again);
+            return Ok(FoundPath::Again);
         }
         let head = head_of(path)?;
         let (format, compression) = match sniff::sniff(path, &head, self.options) {
-            Verdict::Read(format, compression) => (format, compression),
-            Verdict::Refuse(refusal) => return Ok(Found::Refused(refusal)),
+            SniffedFormat::Read(format, compression) => (format, compression),
+            SniffedFormat::Refuse(refusal) => return Ok(FoundPath::Refused(refusal)),
         };
         self.seen.insert(canonical);
-        Ok(Found::Source(Source {
-            origin: Origin::File(path.to_owned()),
+        Ok(FoundPath::Source(Source {
+            origin: SourceOrigin::File(path.to_owned()),
             format,
             compression,
             bytes: meta.len(),
@@ -403,14 +403,14 @@ impl<'o> Discovery<'o> {
             spool(input, &copy).and_then(|(bytes, hash)| Ok((bytes, hash, head_of(&copy)?)));
         let (bytes, hash, head) = spooled.map_err(|error| io_error(&copy, error))?;
         match sniff::sniff(Path::new(""), &head, self.options) {
-            Verdict::Refuse(refusal) => Err(InputError::Unsupported {
+            SniffedFormat::Refuse(refusal) => Err(InputError::Unsupported {
                 name: "-".to_owned(),
                 reason: refusal.reason,
                 remedy: refusal.remedy.to_owned(),
             }),
-            Verdict::Read(format, compression) => {
+            SniffedFormat::Read(format, compression) => {
                 self.sources.push(Source {
-                    origin: Origin::Spool {
+                    origin: SourceOrigin::Spool {
                         copy,
                         hash,
                         url: None,
@@ -466,8 +466,11 @@ impl<'o> Discovery<'o> {
 
     /// An object that was copied; the reason if it is not read, which is listed too.
     #[cfg(feature = "cloud")]
-    fn object(&mut self, object: remote::Object) -> Result<Option<Refusal>, InputError> {
-        let remote::Object {
+    fn object(
+        &mut self,
+        object: remote::RemoteObject,
+    ) -> Result<Option<FormatRefusal>, InputError> {
+        let remote::RemoteObject {
             url,
             copy,
             bytes,
@@ -483,14 +486,14 @@ impl<'o> Discovery<'o> {
         }
         let head = head_of(&copy).map_err(|error| io_error(&copy, error))?;
         match sniff::sniff(Path::new(remote::file_name(&url)), &head, self.options) {
-            Verdict::Refuse(refusal) => {
+            SniffedFormat::Refuse(refusal) => {
                 self.skip(Path::new(&url), refusal.kind, refusal.reason.clone());
                 // Nobody reads it; what remains goes with the directory.
                 let _ = fs::remove_file(&copy);
                 Ok(Some(refusal))
             }
-            Verdict::Read(format, compression) => {
-                let origin = Origin::Spool {
+            SniffedFormat::Read(format, compression) => {
+                let origin = SourceOrigin::Spool {
                     copy,
                     hash,
                     url: Some(url),
@@ -524,7 +527,7 @@ const AGAIN: &str = "named before; it is read once";
 
 const HOLDS_RESULTS: &str = "holds results of lookalike; name the folder itself to have them read";
 
-enum Visit {
+enum EntryKind {
     Entry(PathBuf),
     /// The directory entered last has been seen whole.
     Leave,
@@ -537,11 +540,11 @@ struct Below {
     entries: Vec<PathBuf>,
 }
 
-enum Found {
+enum FoundPath {
     Source(Source),
     /// Taken before.
     Again,
-    Refused(Refusal),
+    Refused(FormatRefusal),
 }
 
 /// Returns true if a path failed because it is a link that leads to itself.
@@ -576,7 +579,6 @@ fn spool(input: &mut dyn Read, copy: &Path) -> io::Result<(u64, u64)> {
 }
 
 /// Names the type of a file that is neither regular nor a directory.
-#[cfg(unix)]
 fn special(meta: &Metadata) -> Option<&'static str> {
     use std::os::unix::fs::FileTypeExt;
     let kind = meta.file_type();
@@ -589,12 +591,6 @@ fn special(meta: &Metadata) -> Option<&'static str> {
     } else {
         Some("device")
     }
-}
-
-/// Names the type of a file that is neither regular nor a directory.
-#[cfg(not(unix))]
-fn special(meta: &Metadata) -> Option<&'static str> {
-    (!meta.is_file()).then_some("special file")
 }
 
 fn io_error(path: &Path, source: io::Error) -> InputError {

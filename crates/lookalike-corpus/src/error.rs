@@ -111,7 +111,7 @@ impl ReadError {
     }
 }
 
-/// A word of the user that is no format, field path or rank; the message says what would be.
+/// A word of the user that is no format, field path or order field; the message says what would be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(pub(crate) String);

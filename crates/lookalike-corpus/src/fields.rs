@@ -3,21 +3,21 @@
 use lookalike::{Anchor, DocumentFields};
 use serde::Deserialize;
 
-use crate::json::{Found, Slot};
+use crate::json::{FieldSlot, FoundFields};
 
 /// One value or a list of them.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Several<T> {
+enum OneOrMany<T> {
     One(T),
     List(Vec<T>),
 }
 
-impl<T> From<Several<T>> for Vec<T> {
-    fn from(several: Several<T>) -> Self {
+impl<T> From<OneOrMany<T>> for Vec<T> {
+    fn from(several: OneOrMany<T>) -> Self {
         match several {
-            Several::One(one) => vec![one],
-            Several::List(list) => list,
+            OneOrMany::One(one) => vec![one],
+            OneOrMany::List(list) => list,
         }
     }
 }
@@ -58,12 +58,12 @@ impl From<AnchorValue> for Anchor {
 
 /// The values of a field; none when it is absent or null.
 fn values<'de, T: Deserialize<'de>>(
-    found: &Found<'de, '_>,
-    slot: Slot,
+    found: &FoundFields<'de, '_>,
+    slot: FieldSlot,
     reason: &str,
 ) -> Result<Vec<T>, String> {
     let json = found.raw(slot).unwrap_or("null");
-    let several: Result<Option<Several<T>>, _> = serde_json::from_str(json);
+    let several: Result<Option<OneOrMany<T>>, _> = serde_json::from_str(json);
     match several {
         Ok(several) => Ok(several.map_or_else(Vec::new, Vec::from)),
         Err(_) => Err(reason.to_owned()),
@@ -74,10 +74,10 @@ fn values<'de, T: Deserialize<'de>>(
 ///
 /// # Errors
 /// The reason when one of them is of another kind.
-pub(crate) fn fields_of(found: &Found<'_, '_>) -> Result<DocumentFields, String> {
+pub(crate) fn fields_of(found: &FoundFields<'_, '_>) -> Result<DocumentFields, String> {
     let anchors: Vec<AnchorValue> = values(
         found,
-        Slot::Anchors,
+        FieldSlot::Anchors,
         "the field anchors holds something else than texts or objects with text, before and after",
     )?;
     let links = |slot, name: &str| {
@@ -86,7 +86,7 @@ pub(crate) fn fields_of(found: &Found<'_, '_>) -> Result<DocumentFields, String>
     };
     Ok(DocumentFields {
         anchors: anchors.into_iter().map(Anchor::from).collect(),
-        in_links: links(Slot::InLinks, "in_links")?,
-        out_links: links(Slot::OutLinks, "out_links")?,
+        in_links: links(FieldSlot::InLinks, "in_links")?,
+        out_links: links(FieldSlot::OutLinks, "out_links")?,
     })
 }

@@ -14,19 +14,19 @@ pub fn panic_is_handled() -> bool {
 }
 
 /// Marks this thread as one whose panics are handled, until the value is dropped.
-pub(crate) struct Guard {
+pub(crate) struct PanicGuard {
     before: bool,
 }
 
-impl Guard {
-    pub(crate) fn new() -> Guard {
-        Guard {
+impl PanicGuard {
+    pub(crate) fn new() -> PanicGuard {
+        PanicGuard {
             before: HANDLED.replace(true),
         }
     }
 }
 
-impl Drop for Guard {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         HANDLED.set(self.before);
     }
@@ -34,7 +34,7 @@ impl Drop for Guard {
 
 /// Runs foreign code on hostile bytes: none when it panics.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let _guard = Guard::new();
+    let _guard = PanicGuard::new();
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 

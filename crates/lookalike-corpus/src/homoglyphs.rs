@@ -14,7 +14,7 @@ pub(crate) fn has_homoglyphs(text: &str) -> bool {
     let start = text[..first]
         .rfind(|c: char| !c.is_alphabetic())
         .unwrap_or(0);
-    let mut word = Word::default();
+    let mut word = WordScripts::default();
     for c in text[start..].chars() {
         if c.is_alphabetic() {
             word.add(c);
@@ -38,13 +38,13 @@ fn first_candidate(text: &[u8]) -> Option<usize> {
 
 /// Counts of a word's letters of Latin, Greek and Cyrillic, and of the look-alikes among them.
 #[derive(Default)]
-struct Word {
+struct WordScripts {
     letters: u32,
     of_script: [u32; 3],
     alike: [u32; 3],
 }
 
-impl Word {
+impl WordScripts {
     fn add(&mut self, c: char) {
         self.letters += 1;
         if let Some((script, is_alike)) = letter(c) {

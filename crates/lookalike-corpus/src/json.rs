@@ -10,8 +10,8 @@ mod found;
 mod selection;
 mod unescape;
 
-pub(crate) use found::{Buffers, Capture, Found};
-pub(crate) use selection::{Selection, Slot};
+pub(crate) use found::{FoundFields, TextBuffers, TextCapture};
+pub(crate) use selection::{FieldSelection, FieldSlot};
 
 /// Finds the wanted fields of the object that `line` holds, whose own type the caller has checked.
 ///
@@ -19,10 +19,10 @@ pub(crate) use selection::{Selection, Slot};
 /// When the line is not JSON, or goes on after it.
 pub(crate) fn pick<'de, 'b>(
     line: &'de str,
-    selection: &Selection,
-    buffers: &'b mut Buffers,
-) -> Result<Found<'de, 'b>, serde_json::Error> {
-    let mut found = Found::new(buffers);
+    selection: &FieldSelection,
+    buffers: &'b mut TextBuffers,
+) -> Result<FoundFields<'de, 'b>, serde_json::Error> {
+    let mut found = FoundFields::new(buffers);
     if flat::pick(line, selection, &mut found).is_none() {
         any_line::walk(line, selection, &mut found)?;
     }

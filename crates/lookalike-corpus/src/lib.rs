@@ -6,7 +6,7 @@
 //!    [`Source`]s and an honest list of [`Skip`]s;
 //! 2. [`Inputs::chunks`] reads them in that order, decompressed, in [`Chunk`]s of about a mebibyte
 //!    (one thread);
-//! 3. a [`Parser`] (one a worker) turns a chunk into [`Record`]s: id, text, rank, raw bytes;
+//! 3. a [`Parser`] (one a worker) turns a chunk into [`Record`]s: id, text, order key, raw bytes;
 //! 4. [`raw_records`] reads the same records again, numbered alike, without looking inside, for
 //!    output;
 //! 5. [`AtomicFile`] and [`FileTree`] write results so that no half file ever bears a final name.
@@ -62,11 +62,11 @@ mod member;
 mod mojibake;
 mod name;
 mod options;
+mod order_key;
 mod parser;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod piece;
-mod rank;
 mod raw;
 mod record;
 mod remote;
@@ -91,11 +91,13 @@ pub use format::{Compression, Format};
 pub use guard::panic_is_handled;
 pub use html::{Fallback, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
 pub use options::{Category, InputOptions};
+pub use order_key::{OrderField, OrderKey, UnusableOrderKey};
 pub use parser::Parser;
 pub use piece::Chunk;
-pub use rank::{RankField, RankValue, Unusable};
 pub use raw::{RawRecord, raw_records, raw_records_beside_tables};
-pub use record::{BadKind, BadRecord, Part, Record, Removed, TextState, VisibleText};
+pub use record::{
+    BadKind, BadRecord, Record, RecordPart, RemovedBoilerplate, TextState, VisibleText,
+};
 pub use remote::StoreSettings;
 pub use results::{OutputFolder, PROGRAM, STATE_FOLDER, SUMMARY_FILE, holds_results};
 pub use site::{field_of, host, server_of};

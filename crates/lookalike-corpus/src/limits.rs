@@ -11,16 +11,16 @@ pub(crate) fn max_document_bytes(options: &InputOptions) -> usize {
 
 /// Limits of chunks and of the documents in them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct ReadLimits {
     /// Size that a chunk aims at.
     pub(crate) chunk_bytes: usize,
     pub(crate) document_bytes: usize,
     pub(crate) decoded_ratio: u64,
 }
 
-impl Limits {
-    pub(crate) fn new(options: &InputOptions) -> Limits {
-        Limits {
+impl ReadLimits {
+    pub(crate) fn new(options: &InputOptions) -> ReadLimits {
+        ReadLimits {
             chunk_bytes: options.chunk_bytes.max(1),
             document_bytes: max_document_bytes(options),
             decoded_ratio: options.max_decoded_ratio,

@@ -5,7 +5,7 @@ use memchr::memchr;
 
 /// A line and its terminator: `\n`, `\r\n`, or nothing for a last line without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     /// Offset of the line in the bytes that are walked.
     pub(crate) start: usize,
     /// Without the terminator.
@@ -14,7 +14,7 @@ pub(crate) struct Line<'a> {
     pub(crate) end: &'static [u8],
 }
 
-impl Line<'_> {
+impl TextLine<'_> {
     /// Returns true if the line counts as a record. Blank ones do not, unless they are too long, for an
     /// over-long line is recognised before it is seen whole.
     pub(crate) fn is_record(&self, max_bytes: usize) -> bool {
@@ -23,21 +23,21 @@ impl Line<'_> {
 }
 
 /// The lines of some bytes in order.
-pub(crate) struct Lines<'a> {
+pub(crate) struct TextLines<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TextLines<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Lines { bytes, at: 0 }
+        TextLines { bytes, at: 0 }
     }
 }
 
-impl<'a> Iterator for Lines<'a> {
-    type Item = Line<'a>;
+impl<'a> Iterator for TextLines<'a> {
+    type Item = TextLine<'a>;
 
-    fn next(&mut self) -> Option<Line<'a>> {
+    fn next(&mut self) -> Option<TextLine<'a>> {
         let rest = &self.bytes[self.at..];
         if rest.is_empty() {
             return None;
@@ -46,7 +46,7 @@ impl<'a> Iterator for Lines<'a> {
         let length = memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
         self.at += length;
         let (content, end) = split_terminator(&rest[..length]);
-        Some(Line {
+        Some(TextLine {
             start,
             content,
             end,
@@ -73,7 +73,7 @@ fn is_blank(content: &[u8]) -> bool {
 /// Counts the lines and the records in the bytes.
 pub(crate) fn count(bytes: &[u8], max_bytes: usize) -> (u64, u64) {
     let (mut lines, mut records) = (0, 0);
-    for line in Lines::new(bytes) {
+    for line in TextLines::new(bytes) {
         lines += 1;
         records += u64::from(line.is_record(max_bytes));
     }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn contents(bytes: &[u8]) -> Vec<(&[u8], &[u8])> {
-        Lines::new(bytes)
+        TextLines::new(bytes)
             .map(|line| (line.content, line.end))
             .collect()
     }

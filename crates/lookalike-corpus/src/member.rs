@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-use crate::decode::{self, Counted, Decoder, Step};
+use crate::decode::{self, CountedFile, DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::format::Compression;
 use crate::source::Source;
@@ -20,11 +20,11 @@ const READ_BYTES: usize = 128 << 10;
 /// it, the search goes on where they broke. So a hostile file costs linear time.
 const AGAIN_BYTES: u64 = 64 << 20;
 
-type Input = BufReader<Counted>;
+type Input = BufReader<CountedFile>;
 
 /// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Output {
+pub(crate) enum MemberOutput {
     /// More bytes of the same member.
     More,
     /// The first bytes of a member, which begins at this place of the file.
@@ -36,38 +36,38 @@ pub(crate) enum Output {
 }
 
 /// A source as a sequence of members. A file without members is one.
-pub(crate) struct Members<'a> {
+pub(crate) struct MemberDecoder<'a> {
     source: &'a Source,
-    state: State<'a>,
+    state: MemberState<'a>,
     again: u64,
     /// The error behind bytes that were already handed out.
     pending: Option<io::Error>,
 }
 
-enum State<'a> {
+enum MemberState<'a> {
     /// Between members.
     Between(Input),
     Gzip(u64, Box<GzDecoder<Input>>),
     Zstd(u64, Box<zstd::stream::read::Decoder<'static, Input>>),
     /// Not made of members: told whether it has begun.
-    Whole(Decoder<'a>, bool),
+    Whole(SourceDecoder<'a>, bool),
     Over(u64),
 }
 
-impl<'a> Members<'a> {
-    pub(crate) fn open(source: &'a Source) -> Result<Members<'a>, ReadError> {
+impl<'a> MemberDecoder<'a> {
+    pub(crate) fn open(source: &'a Source) -> Result<MemberDecoder<'a>, ReadError> {
         let state = match source.compression {
             Compression::Gzip | Compression::Zstd => {
-                decode::Decoder::open(source)?;
+                decode::SourceDecoder::open(source)?;
                 let file = File::open(source.file()).map_err(|e| decode::io_error(source, e))?;
-                State::Between(BufReader::with_capacity(
+                MemberState::Between(BufReader::with_capacity(
                     READ_BYTES,
-                    Counted::of(file, source),
+                    CountedFile::of(file, source),
                 ))
             }
-            _ => State::Whole(Decoder::open(source)?, false),
+            _ => MemberState::Whole(SourceDecoder::open(source)?, false),
         };
-        Ok(Members {
+        Ok(MemberDecoder {
             source,
             state,
             again: 0,
@@ -78,16 +78,20 @@ impl<'a> Members<'a> {
     /// Bytes of the file that were consumed so far.
     pub(crate) fn disk_bytes(&self) -> u64 {
         match &self.state {
-            State::Between(input) => position(input),
-            State::Gzip(_, decoder) => position(decoder.get_ref()),
-            State::Zstd(_, decoder) => position(decoder.get_ref()),
-            State::Whole(decoder, _) => decoder.disk_bytes(),
-            State::Over(bytes) => *bytes,
+            MemberState::Between(input) => position(input),
+            MemberState::Gzip(_, decoder) => position(decoder.get_ref()),
+            MemberState::Zstd(_, decoder) => position(decoder.get_ref()),
+            MemberState::Whole(decoder, _) => decoder.disk_bytes(),
+            MemberState::Over(bytes) => *bytes,
         }
     }
 
     /// Appends up to `want` bytes, at least one unless the outcome is `Gap` or `End`.
-    pub(crate) fn append(&mut self, out: &mut Vec<u8>, want: usize) -> Result<Output, ReadError> {
+    pub(crate) fn append(
+        &mut self,
+        out: &mut Vec<u8>,
+        want: usize,
+    ) -> Result<MemberOutput, ReadError> {
         loop {
             match self.step(out, want) {
                 Ok(Some(output)) => return Ok(output),
@@ -98,33 +102,33 @@ impl<'a> Members<'a> {
     }
 
     /// One step; none when there is nothing to tell of it.
-    fn step(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<Option<Output>> {
-        match std::mem::replace(&mut self.state, State::Over(0)) {
-            State::Over(bytes) => {
-                self.state = State::Over(bytes);
-                Ok(Some(Output::End))
+    fn step(&mut self, out: &mut Vec<u8>, want: usize) -> io::Result<Option<MemberOutput>> {
+        match std::mem::replace(&mut self.state, MemberState::Over(0)) {
+            MemberState::Over(bytes) => {
+                self.state = MemberState::Over(bytes);
+                Ok(Some(MemberOutput::End))
             }
-            State::Whole(decoder, begun) => self.whole(decoder, begun, out, want),
-            State::Between(input) => self.next_member(input, out, want),
-            State::Gzip(at, mut decoder) => {
+            MemberState::Whole(decoder, begun) => self.whole(decoder, begun, out, want),
+            MemberState::Between(input) => self.next_member(input, out, want),
+            MemberState::Gzip(at, mut decoder) => {
                 let read = self.read_some(&mut decoder, out, want);
                 match read {
-                    Ok(0) => self.state = State::Between(decoder.into_inner()),
+                    Ok(0) => self.state = MemberState::Between(decoder.into_inner()),
                     Ok(_) => {
-                        self.state = State::Gzip(at, decoder);
-                        return Ok(Some(Output::More));
+                        self.state = MemberState::Gzip(at, decoder);
+                        return Ok(Some(MemberOutput::More));
                     }
                     Err(error) => return self.broken(at, decoder.into_inner(), error),
                 }
                 Ok(None)
             }
-            State::Zstd(at, mut decoder) => {
+            MemberState::Zstd(at, mut decoder) => {
                 let read = self.read_some(&mut decoder, out, want);
                 match read {
-                    Ok(0) => self.state = State::Between(decoder.finish()),
+                    Ok(0) => self.state = MemberState::Between(decoder.finish()),
                     Ok(_) => {
-                        self.state = State::Zstd(at, decoder);
-                        return Ok(Some(Output::More));
+                        self.state = MemberState::Zstd(at, decoder);
+                        return Ok(Some(MemberOutput::More));
                     }
                     Err(error) => return self.broken(at, decoder.finish(), error),
                 }
@@ -135,27 +139,29 @@ impl<'a> Members<'a> {
 
     fn whole(
         &mut self,
-        mut decoder: Decoder<'a>,
+        mut decoder: SourceDecoder<'a>,
         begun: bool,
         out: &mut Vec<u8>,
         want: usize,
-    ) -> io::Result<Option<Output>> {
+    ) -> io::Result<Option<MemberOutput>> {
         let before = out.len();
         let step = decoder.append(out, want).map_err(io::Error::other)?;
         let more = if begun {
-            Output::More
+            MemberOutput::More
         } else {
-            Output::Member(0)
+            MemberOutput::Member(0)
         };
         let bytes = decoder.disk_bytes();
         self.state = match step {
-            Step::More => State::Whole(decoder, true),
+            DecodeStep::More => MemberState::Whole(decoder, true),
             // What was read counts first; the next step tells of the end.
-            Step::End | Step::Damaged(_) if out.len() > before => State::Whole(decoder, true),
-            Step::End => State::Over(bytes),
-            Step::Damaged(reason) => {
-                self.state = State::Over(bytes);
-                return Ok(Some(Output::Gap(reason)));
+            DecodeStep::End | DecodeStep::Damaged(_) if out.len() > before => {
+                MemberState::Whole(decoder, true)
+            }
+            DecodeStep::End => MemberState::Over(bytes),
+            DecodeStep::Damaged(reason) => {
+                self.state = MemberState::Over(bytes);
+                return Ok(Some(MemberOutput::Gap(reason)));
             }
         };
         Ok((out.len() > before).then_some(more))
@@ -167,20 +173,20 @@ impl<'a> Members<'a> {
         mut input: Input,
         out: &mut Vec<u8>,
         want: usize,
-    ) -> io::Result<Option<Output>> {
+    ) -> io::Result<Option<MemberOutput>> {
         let at = position(&input);
         if input.fill_buf()?.is_empty() {
             let counted = input.get_ref();
             decode::check_unchanged(self.source, counted).map_err(io::Error::other)?;
-            self.state = State::Over(at);
+            self.state = MemberState::Over(at);
             return Ok(None);
         }
         if self.source.compression == Compression::Zstd {
             let mut decoder = Box::new(decode::zstd_decoder(input)?.single_frame());
             return match self.read_some(&mut decoder, out, want) {
                 Ok(n) => {
-                    self.state = State::Zstd(at, decoder);
-                    Ok((n > 0).then_some(Output::Member(at)))
+                    self.state = MemberState::Zstd(at, decoder);
+                    Ok((n > 0).then_some(MemberOutput::Member(at)))
                 }
                 Err(error) => self.broken(at, decoder.finish(), error),
             };
@@ -188,8 +194,8 @@ impl<'a> Members<'a> {
         let mut decoder = Box::new(GzDecoder::new(input));
         match self.read_some(&mut decoder, out, want) {
             Ok(n) => {
-                self.state = State::Gzip(at, decoder);
-                Ok((n > 0).then_some(Output::Member(at)))
+                self.state = MemberState::Gzip(at, decoder);
+                Ok((n > 0).then_some(MemberOutput::Member(at)))
             }
             Err(error) => self.broken(at, decoder.into_inner(), error),
         }
@@ -224,7 +230,7 @@ impl<'a> Members<'a> {
         start: u64,
         mut input: Input,
         error: io::Error,
-    ) -> io::Result<Option<Output>> {
+    ) -> io::Result<Option<MemberOutput>> {
         if error.raw_os_error().is_some() {
             return Err(error);
         }
@@ -238,10 +244,10 @@ impl<'a> Members<'a> {
         };
         input.seek(SeekFrom::Start(from))?;
         self.state = match find_magic(&mut input, magic(self.source.compression))? {
-            true => State::Between(input),
-            false => State::Over(self.source.bytes),
+            true => MemberState::Between(input),
+            false => MemberState::Over(self.source.bytes),
         };
-        Ok(Some(Output::Gap(error.to_string())))
+        Ok(Some(MemberOutput::Gap(error.to_string())))
     }
 }
 

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::path::Path;
 
 /// The path as text; see [`crate::Source::name`] for the rule. Different paths, different texts.
-#[cfg(unix)]
 pub(crate) fn display(path: &Path) -> Cow<'_, str> {
     use std::os::unix::ffi::OsStrExt;
     match path.to_str() {
@@ -13,13 +12,6 @@ pub(crate) fn display(path: &Path) -> Cow<'_, str> {
     }
 }
 
-/// The path as text. Not lossless where names are not Unicode.
-#[cfg(not(unix))]
-pub(crate) fn display(path: &Path) -> Cow<'_, str> {
-    path.to_string_lossy()
-}
-
-#[cfg(unix)]
 fn escape(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut name = String::with_capacity(bytes.len() + 8);

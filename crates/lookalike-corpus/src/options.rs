@@ -12,7 +12,7 @@ use crate::convert::Converter;
 use crate::error::OptionError;
 use crate::field_path::FieldPath;
 use crate::format::Format;
-use crate::rank::RankField;
+use crate::order_key::OrderField;
 use crate::remote::StoreSettings;
 
 /// Options of reading. Built by the caller, the same for discovery, reading and parsing.
@@ -31,7 +31,7 @@ pub struct InputOptions {
     /// component is `html` is reduced to its text, as `html` says.
     pub text_field: Option<FieldPath>,
     /// The number by which survivors are chosen, if the job asks for one.
-    pub rank_field: Option<RankField>,
+    pub order_field: Option<OrderField>,
     /// Source of a record's category, if the job asks for one.
     pub category: Option<Category>,
     /// Which other fields of a record are read: `anchors`, `in_links`, `out_links`.
@@ -70,7 +70,7 @@ impl Default for InputOptions {
             no_header: false,
             id_field: None,
             text_field: None,
-            rank_field: None,
+            order_field: None,
             category: None,
             fields: FieldWeights::default(),
             html: Extraction::default(),
@@ -99,7 +99,7 @@ impl InputOptions {
             no_header,
             id_field,
             text_field,
-            rank_field,
+            order_field,
             category,
             fields,
             html,
@@ -125,7 +125,7 @@ impl InputOptions {
         }
         all.extend(id_field.as_ref().map(|path| named("id", path)));
         all.extend(text_field.as_ref().map(|path| named("text", path)));
-        all.extend(rank_field.as_ref().map(|field| named("rank", field)));
+        all.extend(order_field.as_ref().map(|field| named("rank", field)));
         all.extend(category.as_ref().map(|what| named("category", what)));
         if !fields.is_none() {
             all.push(named("fields", fields));

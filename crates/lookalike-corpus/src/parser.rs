@@ -9,23 +9,23 @@ use lookalike::{DocumentFields, HtmlMode};
 
 use crate::boilerplate::BoilerplateLines;
 use crate::charset;
-use crate::convert::{Converted, Converter};
+use crate::convert::{ConvertedText, Converter};
 use crate::fields::fields_of;
 use crate::format::Format;
 use crate::homoglyphs::has_homoglyphs;
 use crate::html::{Fallback, HtmlText, PageFacts};
-use crate::json::{self, Buffers, Capture, Found, Selection, Slot};
+use crate::json::{self, FieldSelection, FieldSlot, FoundFields, TextBuffers, TextCapture};
 use crate::limits::max_document_bytes;
-use crate::lines::Lines;
+use crate::lines::TextLines;
 use crate::mojibake::is_mojibake;
 use crate::options::{Category, InputOptions};
+use crate::order_key::OrderField;
+use crate::order_key::{self, OrderKey};
 #[cfg(feature = "pdf")]
 use crate::pdf::{self, PdfText};
-use crate::piece::{Chunk, FileState, Piece, Span};
-use crate::rank::RankField;
-use crate::rank::{self, RankValue};
-use crate::record::{BadKind, BadRecord, Record, Removed, TextState, VisibleText};
-use crate::row::{Row, RowState};
+use crate::piece::{Chunk, ChunkPiece, FileState, PieceContent};
+use crate::record::{BadKind, BadRecord, Record, RemovedBoilerplate, TextState, VisibleText};
+use crate::row::{JsonRow, RowState};
 use crate::site::host;
 use crate::sniff;
 use crate::source::{Inputs, Source};
@@ -35,13 +35,13 @@ use crate::surrogate;
 /// was parsed before.
 pub struct Parser<'i> {
     inputs: &'i Inputs,
-    selection: Selection,
+    selection: FieldSelection,
     names_id: bool,
-    rank: Option<RankField>,
+    order_field: Option<OrderField>,
     category: Option<Category>,
     has_fields: bool,
     max_bytes: usize,
-    buffers: Buffers,
+    buffers: TextBuffers,
     html: HtmlText,
     html_text: String,
     visible_text: String,
@@ -58,11 +58,11 @@ pub struct Parser<'i> {
 type ChosenText<'r> = (&'r str, Option<VisibleText<'r>>, Fallback);
 
 /// A visitor of records, see [`Parser::parse`].
-type Visit<'v> = dyn FnMut(Result<Record<'_>, BadRecord>) + 'v;
+type RecordVisitor<'v> = dyn FnMut(Result<Record<'_>, BadRecord>) + 'v;
 
 /// The position of a record.
 #[derive(Debug, Clone)]
-struct Place {
+struct RecordPlace {
     source: u32,
     number: u64,
     line: u64,
@@ -70,7 +70,7 @@ struct Place {
     raw: Range<usize>,
 }
 
-impl Place {
+impl RecordPlace {
     fn bad(&self, kind: BadKind, reason: String) -> BadRecord {
         BadRecord {
             source: self.source,
@@ -94,7 +94,7 @@ impl Place {
             text: Cow::Borrowed(""),
             text_state: state,
             id_named: false,
-            rank: RankValue::Missing,
+            order_key: OrderKey::Missing,
             category: None,
             fields: DocumentFields::default(),
             replaced: false,
@@ -102,7 +102,7 @@ impl Place {
             charset_wrong: false,
             mojibake: false,
             homoglyphs: false,
-            removed: Removed::default(),
+            removed: RemovedBoilerplate::default(),
             visible: None,
             fallback: Fallback::None,
         }
@@ -117,13 +117,13 @@ impl<'i> Parser<'i> {
     pub fn new(inputs: &'i Inputs, options: &InputOptions) -> Parser<'i> {
         Parser {
             inputs,
-            selection: Selection::new(options),
+            selection: FieldSelection::new(options),
             names_id: options.id_field.is_some(),
-            rank: options.rank_field.clone(),
+            order_field: options.order_field.clone(),
             category: options.category.clone(),
             has_fields: !options.fields.is_none(),
             max_bytes: max_document_bytes(options),
-            buffers: Buffers::default(),
+            buffers: TextBuffers::default(),
             html: HtmlText::new(options.html).expect("checked by Inputs::discover"),
             html_text: String::new(),
             visible_text: String::new(),
@@ -145,8 +145,8 @@ impl<'i> Parser<'i> {
     }
 
     /// Visits the chunk's records in order: exactly [`Chunk::records`] of them.
-    pub fn parse(&mut self, chunk: &Chunk, visit: &mut Visit<'_>) {
-        let visit: &mut Visit<'_> = &mut |record| {
+    pub fn parse(&mut self, chunk: &Chunk, visit: &mut RecordVisitor<'_>) {
+        let visit: &mut RecordVisitor<'_> = &mut |record| {
             visit(record.map(|record| Record {
                 mojibake: is_mojibake(&record.text),
                 homoglyphs: has_homoglyphs(&record.text),
@@ -166,23 +166,23 @@ impl<'i> Parser<'i> {
         });
     }
 
-    fn pieces(&mut self, chunk: &Chunk, visit: &mut Visit<'_>) {
+    fn pieces(&mut self, chunk: &Chunk, visit: &mut RecordVisitor<'_>) {
         for piece in &chunk.pieces {
             match &piece.span {
-                Span::Lines => self.lines(chunk, piece, visit),
-                Span::Long(_) => visit(Ok(self.too_long(&line_place(piece)))),
-                Span::Rows(rows) => self.rows(chunk, piece, rows, visit),
-                Span::File(state) => self.file(chunk, piece, state, visit),
+                PieceContent::Lines => self.lines(chunk, piece, visit),
+                PieceContent::Long(_) => visit(Ok(self.too_long(&line_place(piece)))),
+                PieceContent::Rows(rows) => self.rows(chunk, piece, rows, visit),
+                PieceContent::File(state) => self.file(chunk, piece, state, visit),
             }
         }
     }
 
-    fn lines(&mut self, chunk: &Chunk, piece: &Piece, visit: &mut Visit<'_>) {
+    fn lines(&mut self, chunk: &Chunk, piece: &ChunkPiece, visit: &mut RecordVisitor<'_>) {
         let bytes = &chunk.bytes[piece.range.clone()];
         let mut place = line_place(piece);
         // Checked once for all lines; after a failure each line is looked at by itself.
         let whole = simdutf8::basic::from_utf8(bytes).ok();
-        for line in Lines::new(bytes) {
+        for line in TextLines::new(bytes) {
             let (start, end) = (line.start, line.start + line.content.len());
             place.offset = piece.offset + start as u64;
             place.raw = piece.range.start + start..piece.range.start + end;
@@ -204,7 +204,13 @@ impl<'i> Parser<'i> {
         }
     }
 
-    fn rows(&mut self, chunk: &Chunk, piece: &Piece, rows: &[Row], visit: &mut Visit<'_>) {
+    fn rows(
+        &mut self,
+        chunk: &Chunk,
+        piece: &ChunkPiece,
+        rows: &[JsonRow],
+        visit: &mut RecordVisitor<'_>,
+    ) {
         let mut place = line_place(piece);
         place.line = 0;
         let mut start = piece.range.start;
@@ -242,7 +248,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    fn too_long(&self, place: &Place) -> Record<'static> {
+    fn too_long(&self, place: &RecordPlace) -> Record<'static> {
         let mut record = place.record(b"", Cow::Borrowed(""), TextState::TooLong);
         record.id = Cow::Owned(self.made_id(place));
         record.id_generated = true;
@@ -250,7 +256,7 @@ impl<'i> Parser<'i> {
     }
 
     /// One line, whose broken UTF-8 is already replaced in `text`.
-    fn line(&mut self, raw: &[u8], text: &str, place: &Place, visit: &mut Visit<'_>) {
+    fn line(&mut self, raw: &[u8], text: &str, place: &RecordPlace, visit: &mut RecordVisitor<'_>) {
         let mut buffers = std::mem::take(&mut self.buffers);
         self.object(raw, text, place, &mut buffers, visit);
         self.buffers = buffers;
@@ -260,9 +266,9 @@ impl<'i> Parser<'i> {
         &mut self,
         raw: &[u8],
         text: &str,
-        place: &Place,
-        buffers: &mut Buffers,
-        visit: &mut Visit<'_>,
+        place: &RecordPlace,
+        buffers: &mut TextBuffers,
+        visit: &mut RecordVisitor<'_>,
     ) {
         if !text.trim_start_matches(JSON_BLANKS).starts_with('{') {
             return visit(Err(not_an_object(text, place)));
@@ -285,20 +291,20 @@ impl<'i> Parser<'i> {
     fn record<'r>(
         &'r mut self,
         raw: &'r [u8],
-        place: &Place,
-        found: &'r mut Found<'_, '_>,
+        place: &RecordPlace,
+        found: &'r mut FoundFields<'_, '_>,
         replaced: bool,
     ) -> Result<Record<'r>, BadRecord> {
         let id = id_of(found).map_err(|reason| place.bad(BadKind::WrongType, reason))?;
         let id_generated = id.is_none();
         let id_named = self.names_id && !id_generated;
         let (id, id_mended) = id.unwrap_or_else(|| (Cow::Owned(self.made_id(place)), false));
-        let rank = match (&self.rank, found.raw(Slot::Rank)) {
-            (Some(field), Some(json)) => rank::parse(field, json),
-            _ => RankValue::Missing,
+        let order_key = match (&self.order_field, found.raw(FieldSlot::OrderKey)) {
+            (Some(field), Some(json)) => order_key::parse(field, json),
+            _ => OrderKey::Missing,
         };
         let category = match &self.category {
-            Some(category) => category_of(category, found.raw(Slot::Category), &id),
+            Some(category) => category_of(category, found.raw(FieldSlot::Category), &id),
             None => None,
         };
         let fields = match self.has_fields {
@@ -319,7 +325,7 @@ impl<'i> Parser<'i> {
             text: Cow::Borrowed(text),
             visible,
             fallback,
-            rank,
+            order_key,
             category,
             fields,
             replaced: replaced || id_mended,
@@ -330,14 +336,14 @@ impl<'i> Parser<'i> {
     /// The text, or else that of the HTML; none when both are absent or null.
     fn text_of<'r>(
         &'r mut self,
-        found: &'r mut Found<'_, '_>,
+        found: &'r mut FoundFields<'_, '_>,
     ) -> Result<Option<ChosenText<'r>>, String> {
-        if !found.is_missing(Slot::Text) {
-            let text = captured(found, Slot::Text)?;
+        if !found.is_missing(FieldSlot::Text) {
+            let text = captured(found, FieldSlot::Text)?;
             return Ok(text.map(|text| (text, None, Fallback::None)));
         }
-        found.settle(Slot::Html);
-        let Some(html) = captured(found, Slot::Html)? else {
+        found.settle(FieldSlot::Html);
+        let Some(html) = captured(found, FieldSlot::Html)? else {
             return Ok(None);
         };
         Ok(Some(self.extract(html)))
@@ -361,13 +367,19 @@ impl<'i> Parser<'i> {
         (&self.html_text, Some(visible), fallback)
     }
 
-    fn made_id(&self, place: &Place) -> String {
+    fn made_id(&self, place: &RecordPlace) -> String {
         let name = self.inputs.sources[place.source as usize].name();
         format!("{name}:{}", place.number + 1)
     }
 
     /// A source that is one document.
-    fn file(&mut self, chunk: &Chunk, piece: &Piece, state: &FileState, visit: &mut Visit<'_>) {
+    fn file(
+        &mut self,
+        chunk: &Chunk,
+        piece: &ChunkPiece,
+        state: &FileState,
+        visit: &mut RecordVisitor<'_>,
+    ) {
         let source = &self.inputs.sources[piece.source as usize];
         let mut place = line_place(piece);
         place.raw = piece.range.clone();
@@ -380,10 +392,10 @@ impl<'i> Parser<'i> {
             FileState::Whole if source.format == Format::Converted => {
                 let record = place.record(raw, source.name(), TextState::TooLong);
                 match self.convert(source, raw) {
-                    Ok(Converted::Whole(bytes)) => {
+                    Ok(ConvertedText::Whole(bytes)) => {
                         self.decoded(&bytes, sniff::is_html(&bytes), record, visit);
                     }
-                    Ok(Converted::TooLong) => visit(Ok(Record { raw: b"", ..record })),
+                    Ok(ConvertedText::TooLong) => visit(Ok(Record { raw: b"", ..record })),
                     Err(reason) => visit(Err(place.bad(BadKind::Conversion, reason))),
                 }
             }
@@ -403,7 +415,7 @@ impl<'i> Parser<'i> {
     }
 
     /// Converts a file by the user's command.
-    fn convert(&self, source: &Source, raw: &[u8]) -> Result<Converted, String> {
+    fn convert(&self, source: &Source, raw: &[u8]) -> Result<ConvertedText, String> {
         let converter = sniff::converter(source.file_name(), &self.converters);
         // Sources are found with the same options as they are parsed with.
         let converter = converter.ok_or("no converter for it")?;
@@ -411,7 +423,13 @@ impl<'i> Parser<'i> {
     }
 
     /// Visits a record with the text that `bytes` are, in whatever character set.
-    fn decoded(&mut self, bytes: &[u8], html: bool, record: Record<'_>, visit: &mut Visit<'_>) {
+    fn decoded(
+        &mut self,
+        bytes: &[u8],
+        html: bool,
+        record: Record<'_>,
+        visit: &mut RecordVisitor<'_>,
+    ) {
         let decoded = charset::decode(bytes, html);
         let (text, visible, fallback) = match html {
             true => self.extract(&decoded.text),
@@ -435,7 +453,7 @@ impl<'i> Parser<'i> {
 fn with_pdf<'r>(
     record: Record<'r>,
     bytes: &[u8],
-    place: &Place,
+    place: &RecordPlace,
     most: usize,
     time: Option<Duration>,
 ) -> Result<Record<'r>, BadRecord> {
@@ -457,7 +475,7 @@ fn with_pdf<'r>(
 fn with_pdf<'r>(
     _: Record<'r>,
     _: &[u8],
-    place: &Place,
+    place: &RecordPlace,
     _: usize,
     _: Option<Duration>,
 ) -> Result<Record<'r>, BadRecord> {
@@ -469,8 +487,8 @@ fn with_pdf<'r>(
 
 const JSON_BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-fn line_place(piece: &Piece) -> Place {
-    Place {
+fn line_place(piece: &ChunkPiece) -> RecordPlace {
+    RecordPlace {
         source: piece.source,
         number: piece.first_record,
         line: piece.first_line + 1,
@@ -480,22 +498,27 @@ fn line_place(piece: &Piece) -> Place {
 }
 
 /// The text in a slot; none if absent or null.
-fn captured<'r>(found: &'r Found<'_, '_>, slot: Slot) -> Result<Option<&'r str>, String> {
+fn captured<'r>(
+    found: &'r FoundFields<'_, '_>,
+    slot: FieldSlot,
+) -> Result<Option<&'r str>, String> {
     match found.text(slot) {
-        Capture::Absent | Capture::Null => Ok(None),
-        Capture::Borrowed(text) => Ok(Some(text)),
-        Capture::Escaped(_) | Capture::Buffered => Ok(Some(found.buffered(slot))),
-        Capture::Wrong(kind) => Err(format!("the text field holds {kind}, not a string")),
+        TextCapture::Absent | TextCapture::Null => Ok(None),
+        TextCapture::Borrowed(text) => Ok(Some(text)),
+        TextCapture::Escaped(_) | TextCapture::Buffered => Ok(Some(found.buffered(slot))),
+        TextCapture::Wrong(kind) => Err(format!("the text field holds {kind}, not a string")),
     }
 }
 
 /// The user's id, else the URL; and whether lone surrogates were replaced in it.
-fn id_of<'r>(found: &Found<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>, String> {
-    match found.raw(Slot::Id) {
+fn id_of<'r>(found: &FoundFields<'r, '_>) -> Result<Option<(Cow<'r, str>, bool)>, String> {
+    match found.raw(FieldSlot::Id) {
         None | Some("null") => {}
         Some(json) => return id_text(json).map(Some),
     }
-    let url = found.raw(Slot::Url).filter(|json| json.starts_with('"'));
+    let url = found
+        .raw(FieldSlot::Url)
+        .filter(|json| json.starts_with('"'));
     Ok(url.map(string_text))
 }
 
@@ -546,7 +569,7 @@ fn string_text(json: &str) -> (Cow<'_, str>, bool) {
     }
 }
 
-fn not_an_object(line: &str, place: &Place) -> BadRecord {
+fn not_an_object(line: &str, place: &RecordPlace) -> BadRecord {
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(line) {
         return place.bad(BadKind::InvalidJson, json_reason(&error));
     }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::record::{BadKind, Part};
-use crate::row::Row;
+use crate::record::{BadKind, RecordPart};
+use crate::row::JsonRow;
 use crate::source::Skip;
 
 /// Records in a chunk: it takes no more when it has as many, so that what is made of it is bounded, too.
@@ -25,7 +25,7 @@ pub struct Chunk {
     pub disk_bytes: u64,
     /// Losses met while reading it.
     pub skips: Vec<Skip>,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<ChunkPiece>,
     /// Bytes that hang on rows, beside `bytes`.
     pub(crate) attached: usize,
 }
@@ -39,7 +39,7 @@ impl Chunk {
 
 /// A part of a chunk that comes from one source.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct ChunkPiece {
     pub(crate) source: u32,
     /// Number of its first record in the source.
     pub(crate) first_record: u64,
@@ -49,17 +49,17 @@ pub(crate) struct Piece {
     pub(crate) offset: u64,
     /// Its range in the chunk.
     pub(crate) range: Range<usize>,
-    pub(crate) span: Span,
+    pub(crate) span: PieceContent,
 }
 
 #[derive(Debug)]
-pub(crate) enum Span {
+pub(crate) enum PieceContent {
     /// Whole lines.
     Lines,
     /// A part of an over-long line; for the parser only the first, without bytes.
-    Long(Part),
+    Long(RecordPart),
     /// Records of an archive or table, each a line of JSON or the reason why there is none.
-    Rows(Vec<Row>),
+    Rows(Vec<JsonRow>),
     /// A whole file.
     File(FileState),
 }
@@ -78,7 +78,7 @@ pub(crate) enum FileState {
 
 /// The treatment of over-long lines and of whole files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum ReadMode {
     /// For parsing: files are read, over-long lines dropped.
     Parse,
     /// For copying: files are left alone, over-long lines passed on.

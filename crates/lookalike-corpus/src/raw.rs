@@ -3,10 +3,10 @@
 use crate::chunk::ChunkReader;
 use crate::error::ReadError;
 use crate::limits::max_document_bytes;
-use crate::lines::{Lines, split_terminator};
+use crate::lines::{TextLines, split_terminator};
 use crate::options::InputOptions;
-use crate::piece::{Chunk, FileState, Mode, Piece, Span};
-use crate::record::Part;
+use crate::piece::{Chunk, ChunkPiece, FileState, PieceContent, ReadMode};
+use crate::record::RecordPart;
 use crate::source::Inputs;
 
 /// A record, or a part of one that is too long to be held.
@@ -17,9 +17,9 @@ pub struct RawRecord<'a> {
     /// Number of the record in its source, the same as in [`crate::Record::number`].
     pub number: u64,
     /// The part of the record that these bytes are.
-    pub part: Part,
+    pub part: RecordPart,
     /// The line without its terminator; for a record of an archive or table the JSON line of its
-    /// fields, which is empty for a bad one. Nothing for [`Part::File`].
+    /// fields, which is empty for a bad one. Nothing for [`RecordPart::File`].
     pub bytes: &'a [u8],
     /// The line's terminator as it stands: `\n`, `\r\n`, or nothing at the end of a source and
     /// after a part that is not the last.
@@ -36,10 +36,10 @@ pub fn raw_records<E: From<ReadError>>(
     options: &InputOptions,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    visit_all(inputs, options, Mode::Copy, visit)
+    visit_all(inputs, options, ReadMode::Copy, visit)
 }
 
-/// As [`raw_records`], but of a table whose columns have types it visits one record, [`Part::File`]: its rows leave through
+/// As [`raw_records`], but of a table whose columns have types it visits one record, [`RecordPart::File`]: its rows leave through
 /// [`Inputs::split_table`].
 ///
 /// # Errors
@@ -49,13 +49,13 @@ pub fn raw_records_beside_tables<E: From<ReadError>>(
     options: &InputOptions,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    visit_all(inputs, options, Mode::CopyBesideTables, visit)
+    visit_all(inputs, options, ReadMode::CopyBesideTables, visit)
 }
 
 fn visit_all<E: From<ReadError>>(
     inputs: &Inputs,
     options: &InputOptions,
-    mode: Mode,
+    mode: ReadMode,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let max_bytes = max_document_bytes(options);
@@ -70,7 +70,7 @@ fn visit_all<E: From<ReadError>>(
 
 fn visit_piece<E>(
     chunk: &Chunk,
-    piece: &Piece,
+    piece: &ChunkPiece,
     max_bytes: usize,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -83,31 +83,31 @@ fn visit_piece<E>(
         end,
     };
     match &piece.span {
-        Span::Lines => {
-            let records = Lines::new(bytes).filter(|line| line.is_record(max_bytes));
+        PieceContent::Lines => {
+            let records = TextLines::new(bytes).filter(|line| line.is_record(max_bytes));
             for (number, line) in (piece.first_record..).zip(records) {
-                visit(record(number, Part::Whole, line.content, line.end))?;
+                visit(record(number, RecordPart::Whole, line.content, line.end))?;
             }
             Ok(())
         }
-        Span::Long(Part::Last) => {
+        PieceContent::Long(RecordPart::Last) => {
             let (content, end) = split_terminator(bytes);
-            visit(record(piece.first_record, Part::Last, content, end))
+            visit(record(piece.first_record, RecordPart::Last, content, end))
         }
-        Span::Long(part) => visit(record(piece.first_record, *part, bytes, b"")),
-        Span::Rows(rows) => {
+        PieceContent::Long(part) => visit(record(piece.first_record, *part, bytes, b"")),
+        PieceContent::Rows(rows) => {
             let mut start = piece.range.start;
             for (number, row) in (piece.first_record..).zip(rows) {
                 let line = &chunk.bytes[start..row.end];
                 let (content, end) = split_terminator(line);
-                visit(record(number, Part::Whole, content, end))?;
+                visit(record(number, RecordPart::Whole, content, end))?;
                 start = row.end;
             }
             Ok(())
         }
-        Span::File(state) => {
+        PieceContent::File(state) => {
             debug_assert!(matches!(state, FileState::Unread));
-            visit(record(0, Part::File, b"", b""))
+            visit(record(0, RecordPart::File, b"", b""))
         }
     }
 }

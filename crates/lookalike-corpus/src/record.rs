@@ -6,7 +6,7 @@ use std::ops::Range;
 use lookalike::DocumentFields;
 
 use crate::html::{Fallback, PageIdentity};
-use crate::rank::RankValue;
+use crate::order_key::OrderKey;
 
 /// One document. Borrows from the chunk and from its parser; copy what must outlive the visit.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +31,8 @@ pub struct Record<'a> {
     pub text_state: TextState,
     /// True if the id stands in the field that [`crate::InputOptions::id_field`] names.
     pub id_named: bool,
-    /// The value of the rank field, if the job asks for one.
-    pub rank: RankValue<'a>,
+    /// The value of the order field, if the job asks for one.
+    pub order_key: OrderKey<'a>,
     /// The category, if the job asks for one; none when the field is absent, null, or neither text
     /// nor number nor truth value, or there is no URL.
     pub category: Option<Cow<'a, str>>,
@@ -49,7 +49,7 @@ pub struct Record<'a> {
     /// True if a word mixes look-alike letters of Latin, Greek and Cyrillic. It is left so.
     pub homoglyphs: bool,
     /// Counts of boilerplate that was removed from the text.
-    pub removed: Removed,
+    pub removed: RemovedBoilerplate,
     /// The visible text, where the text is a part of it and the parser was asked for it: see
     /// [`crate::Parser::with_visible`].
     pub visible: Option<VisibleText<'a>>,
@@ -173,7 +173,7 @@ impl BadKind {
 
 /// Counts of boilerplate that was removed from a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Removed {
+pub struct RemovedBoilerplate {
     /// Lines.
     pub lines: u64,
     /// Bytes of these lines, with their ends.
@@ -186,7 +186,7 @@ pub struct Removed {
 
 /// Which part of a record a [`crate::RawRecord`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum RecordPart {
     /// All of it.
     Whole,
     /// The beginning of an over-long line; more parts of the same record follow at once.
@@ -200,9 +200,9 @@ pub enum Part {
     File,
 }
 
-impl Part {
+impl RecordPart {
     /// Returns true if a new record begins here.
     pub fn begins(self) -> bool {
-        !matches!(self, Part::Middle | Part::Last)
+        !matches!(self, RecordPart::Middle | RecordPart::Last)
     }
 }

@@ -49,7 +49,7 @@ fn has_scheme(url: &str, schemes: &[&str]) -> bool {
 }
 
 #[cfg(feature = "cloud")]
-pub(crate) use store::{Object, fetch};
+pub(crate) use store::{RemoteObject, fetch};
 
 #[cfg(feature = "cloud")]
 mod store {
@@ -68,7 +68,7 @@ mod store {
     use super::{StoreSettings, WEB, has_scheme};
 
     /// An object, copied.
-    pub(crate) struct Object {
+    pub(crate) struct RemoteObject {
         pub(crate) url: String,
         pub(crate) copy: PathBuf,
         pub(crate) bytes: u64,
@@ -78,19 +78,19 @@ mod store {
 
     /// The address of an object, or of all below a prefix.
     #[derive(Debug)]
-    struct Address {
-        kind: Kind,
+    struct StoreAddress {
+        kind: StoreKind,
         /// The URL by which the library finds the store.
         store: Url,
         /// The object, or the folder around all that are meant.
         location: Location,
         /// None where one object is named.
-        listing: Option<Listing>,
+        listing: Option<ObjectListing>,
     }
 
     /// Several objects of a store.
     #[derive(Debug)]
-    struct Listing {
+    struct ObjectListing {
         /// The URL before the name of an object.
         base: String,
         /// The pattern that names must match.
@@ -98,50 +98,50 @@ mod store {
     }
 
     #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Kind {
+    enum StoreKind {
         S3,
         Google,
         Azure,
         Web,
     }
 
-    impl Kind {
-        fn of(scheme: &ObjectStoreScheme) -> Kind {
+    impl StoreKind {
+        fn of(scheme: &ObjectStoreScheme) -> StoreKind {
             match scheme {
-                ObjectStoreScheme::AmazonS3 => Kind::S3,
-                ObjectStoreScheme::GoogleCloudStorage => Kind::Google,
-                ObjectStoreScheme::MicrosoftAzure => Kind::Azure,
-                _ => Kind::Web,
+                ObjectStoreScheme::AmazonS3 => StoreKind::S3,
+                ObjectStoreScheme::GoogleCloudStorage => StoreKind::Google,
+                ObjectStoreScheme::MicrosoftAzure => StoreKind::Azure,
+                _ => StoreKind::Web,
             }
         }
 
         /// The remedy when the store refuses.
         fn remedy(self) -> &'static str {
             match self {
-                Kind::S3 => {
+                StoreKind::S3 => {
                     "check the address (for all below a folder it ends with /) and the environment: AWS_ACCESS_KEY_ID, \
                      AWS_SECRET_ACCESS_KEY and AWS_REGION; AWS_ENDPOINT, and AWS_ALLOW_HTTP=true if it has no TLS, for a \
                      server other than Amazon's; AWS_SKIP_SIGNATURE=true for what is public"
                 }
-                Kind::Google => {
+                StoreKind::Google => {
                     "check the address (for all below a folder it ends with /) and the environment: GOOGLE_SERVICE_ACCOUNT \
                      or GOOGLE_APPLICATION_CREDENTIALS, the path of a file with a key; GOOGLE_BASE_URL for a server other \
                      than Google's; GOOGLE_SKIP_SIGNATURE=true for what is public"
                 }
-                Kind::Azure => {
+                StoreKind::Azure => {
                     "check the address (for all below a folder it ends with /) and the environment: \
                      AZURE_STORAGE_ACCOUNT_NAME, with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY; \
                      AZURE_STORAGE_ENDPOINT, and AZURE_ALLOW_HTTP=true if it has no TLS, for a server other than \
                      Microsoft's; AZURE_SKIP_SIGNATURE=true for what is public"
                 }
-                Kind::Web => FETCH,
+                StoreKind::Web => FETCH,
             }
         }
 
         /// Describes an error with `name` in the store, or on the way to it.
-        fn refused(self, name: &str, error: impl Into<object_store::Error>) -> Refused {
+        fn refused(self, name: &str, error: impl Into<object_store::Error>) -> StoreRefusal {
             let error = error.into();
-            Refused {
+            StoreRefusal {
                 name: name.to_owned(),
                 reason: one_line(&error.to_string()),
                 remedy: match error {
@@ -173,16 +173,16 @@ mod store {
 
     /// Why there is no object.
     #[derive(Debug)]
-    pub(crate) struct Refused {
+    pub(crate) struct StoreRefusal {
         /// The object, or the argument.
         pub(crate) name: String,
         pub(crate) reason: String,
         pub(crate) remedy: &'static str,
     }
 
-    impl Refused {
-        fn here(name: &str, reason: String) -> Refused {
-            Refused {
+    impl StoreRefusal {
+        fn here(name: &str, reason: String) -> StoreRefusal {
+            StoreRefusal {
                 name: name.to_owned(),
                 reason,
                 remedy: "look at the directory for temporary files, or choose another with --tmp",
@@ -197,14 +197,14 @@ mod store {
         settings: &StoreSettings,
         spool: &Path,
         number: usize,
-    ) -> Result<Vec<Object>, Refused> {
+    ) -> Result<Vec<RemoteObject>, StoreRefusal> {
         let address = address(url)?;
         // TLS needs one for the process; an error says that there is one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let runtime = runtime.map_err(|error| Refused::here(url, error.to_string()))?;
+        let runtime = runtime.map_err(|error| StoreRefusal::here(url, error.to_string()))?;
         runtime.block_on(async {
             let store = open(&address, settings).map_err(|error| address.kind.refused(url, error));
             let store = store?;
@@ -223,12 +223,12 @@ mod store {
         })
     }
 
-    fn address(argument: &str) -> Result<Address, Refused> {
+    fn address(argument: &str) -> Result<StoreAddress, StoreRefusal> {
         let address = match has_scheme(argument, &WEB) {
             true => web_address(argument),
             false => object_address(argument),
         };
-        address.map_err(|(reason, remedy)| Refused {
+        address.map_err(|(reason, remedy)| StoreRefusal {
             name: argument.to_owned(),
             reason,
             remedy,
@@ -239,7 +239,7 @@ mod store {
     type Wrong = (String, &'static str);
 
     /// A file of the web, or the web address of a store's object.
-    fn web_address(argument: &str) -> Result<Address, Wrong> {
+    fn web_address(argument: &str) -> Result<StoreAddress, Wrong> {
         let url = Url::parse(argument).map_err(|error| (error.to_string(), FETCH))?;
         let refused = if argument.contains('*') || argument.ends_with('/') {
             let remedy = "name each of them, or those of a store by s3://, gs:// or az://";
@@ -256,8 +256,8 @@ mod store {
         }
         let parsed = ObjectStoreScheme::parse(&url);
         let (scheme, location) = parsed.map_err(|error| (error.to_string(), FETCH))?;
-        Ok(Address {
-            kind: Kind::of(&scheme),
+        Ok(StoreAddress {
+            kind: StoreKind::of(&scheme),
             store: url,
             location,
             listing: None,
@@ -265,7 +265,7 @@ mod store {
     }
 
     /// `s3://BUCKET/NAME` and its like.
-    fn object_address(argument: &str) -> Result<Address, Wrong> {
+    fn object_address(argument: &str) -> Result<StoreAddress, Wrong> {
         const SHAPE: &str = "it is written as s3://BUCKET/PATH";
         let (scheme, rest) = argument.split_once("://").unwrap_or_default();
         let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -284,7 +284,7 @@ mod store {
             return Err((reason, "end it with / for all that is in the bucket"));
         }
         let parsed = ObjectStoreScheme::parse(&store).map_err(|error| (error.to_string(), SHAPE));
-        let kind = Kind::of(&parsed?.0);
+        let kind = StoreKind::of(&parsed?.0);
         if path.starts_with('/') {
             // The library would take the slash away, and read another object.
             return Err(("its name begins with an empty folder".to_owned(), TWISTED));
@@ -295,13 +295,13 @@ mod store {
         };
         let location = Location::parse(folder).map_err(|error| (error.to_string(), TWISTED))?;
         let listing = match path.contains('*') || argument.ends_with('/') {
-            true => Some(Listing {
+            true => Some(ObjectListing {
                 base: format!("{scheme}://{bucket}/"),
                 pattern: pattern(path).map_err(|error| (error.to_string(), SHAPE))?,
             }),
             false => None,
         };
-        Ok(Address {
+        Ok(StoreAddress {
             kind,
             store,
             location,
@@ -324,7 +324,7 @@ mod store {
     }
 
     fn open(
-        address: &Address,
+        address: &StoreAddress,
         settings: &StoreSettings,
     ) -> object_store::Result<Box<dyn ObjectStore>> {
         // The library's 30 seconds are for a whole transfer, however large; what must not take long is silence. First,
@@ -332,7 +332,7 @@ mod store {
         let ours = [("timeout", "1week"), ("read_timeout", "30s")];
         let ours = ours.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let mut settings: Vec<_> = ours.into_iter().chain(settings.0.clone()).collect();
-        if address.kind == Kind::Web {
+        if address.kind == StoreKind::Web {
             // Who writes `http:` means it.
             settings.push(("allow_http".to_owned(), "true".to_owned()));
         }
@@ -342,7 +342,7 @@ mod store {
     /// The objects that are meant, by name.
     async fn locations(
         store: &dyn ObjectStore,
-        address: &Address,
+        address: &StoreAddress,
     ) -> object_store::Result<Vec<Location>> {
         let Some(listing) = &address.listing else {
             return Ok(vec![address.location.clone()]);
@@ -358,14 +358,15 @@ mod store {
 
     async fn copied(
         store: &dyn ObjectStore,
-        address: &Address,
+        address: &StoreAddress,
         location: &Location,
         url: String,
         copy: PathBuf,
-    ) -> Result<Object, Refused> {
+    ) -> Result<RemoteObject, StoreRefusal> {
         let failed = |error: object_store::Error| address.kind.refused(&url, error);
-        let local =
-            |error: std::io::Error| Refused::here(&url, format!("{}: {error}", copy.display()));
+        let local = |error: std::io::Error| {
+            StoreRefusal::here(&url, format!("{}: {error}", copy.display()))
+        };
         let whole = store.get(location).await.map_err(failed)?;
         let (size, tag) = (whole.meta.size, whole.meta.e_tag.clone());
         let mut parts = whole.into_stream();
@@ -400,7 +401,7 @@ mod store {
                 }
             }
         }
-        Ok(Object {
+        Ok(RemoteObject {
             url,
             copy,
             bytes,
@@ -412,7 +413,7 @@ mod store {
     mod tests {
         use super::*;
 
-        fn named(argument: &str) -> (Kind, String, Option<Listing>) {
+        fn named(argument: &str) -> (StoreKind, String, Option<ObjectListing>) {
             let address = address(argument).expect(argument);
             (address.kind, address.location.to_string(), address.listing)
         }
@@ -437,11 +438,11 @@ mod store {
         #[test]
         fn a_name_in_the_web_is_a_url() {
             let (kind, location, _) = named("https://a.example/x/a%20b%23.txt#top");
-            assert_eq!((kind, location.as_str()), (Kind::Web, "x/a b#.txt"));
+            assert_eq!((kind, location.as_str()), (StoreKind::Web, "x/a b#.txt"));
             let (kind, location, _) = named("https://u.blob.core.windows.net/data/a%20b");
-            assert_eq!((kind, location.as_str()), (Kind::Azure, "a b"));
+            assert_eq!((kind, location.as_str()), (StoreKind::Azure, "a b"));
             let (kind, location, _) = named("https://data.s3.amazonaws.com/x/y");
-            assert_eq!((kind, location.as_str()), (Kind::S3, "x/y"));
+            assert_eq!((kind, location.as_str()), (StoreKind::S3, "x/y"));
         }
 
         #[test]
@@ -470,7 +471,7 @@ mod store {
             let refused = address("s3://data/a//b").expect_err("an empty folder");
             assert_eq!(refused.remedy, TWISTED);
             let listed = Location::parse("a//b").expect_err("an empty folder");
-            assert_eq!(Kind::S3.refused("s3://data/", listed).remedy, TWISTED);
+            assert_eq!(StoreKind::S3.refused("s3://data/", listed).remedy, TWISTED);
         }
 
         #[test]

@@ -28,7 +28,7 @@ pub struct OutputFolder<'a> {
 }
 
 #[derive(Deserialize)]
-struct Summary<'a> {
+struct SummaryHeader<'a> {
     program: &'a str,
 }
 
@@ -50,7 +50,8 @@ fn is_summary(path: &Path) -> bool {
         .take(MAX_SUMMARY_BYTES)
         .read_to_string(&mut text);
     read.is_ok()
-        && serde_json::from_str(&text).is_ok_and(|summary: Summary<'_>| summary.program == PROGRAM)
+        && serde_json::from_str(&text)
+            .is_ok_and(|summary: SummaryHeader<'_>| summary.program == PROGRAM)
 }
 
 #[cfg(test)]

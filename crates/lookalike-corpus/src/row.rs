@@ -2,12 +2,12 @@
 //!
 //! Web archives and tables go through here: the reader of a format puts each record as one line of
 //! JSON into the chunk, so that the parser, `--id`, `--text`, ranks and the output treat it as a
-//! record of a JSONL file. A [`Row`] says where the line lies and what is wrong with it.
+//! record of a JSONL file. A [`JsonRow`] says where the line lies and what is wrong with it.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use crate::block::{BLOCK, Block};
+use crate::block::{BLOCK, ByteBlock};
 use crate::error::ReadError;
 use crate::record::BadKind;
 use crate::source::{Skip, SkipKind};
@@ -17,7 +17,7 @@ pub(crate) const MAX_ROWS: usize = 1 << 14;
 
 /// One record: a line of JSON, or the reason why there is none.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct JsonRow {
     /// End of its line in the chunk's bytes, behind the line feed; it begins where the row
     /// before ends.
     pub(crate) end: usize,
@@ -33,9 +33,9 @@ pub(crate) struct Row {
     pub(crate) pdf: Option<Vec<u8>>,
 }
 
-impl Row {
-    pub(crate) fn new(end: usize, offset: u64, state: RowState) -> Row {
-        Row {
+impl JsonRow {
+    pub(crate) fn new(end: usize, offset: u64, state: RowState) -> JsonRow {
+        JsonRow {
             end,
             offset,
             state,
@@ -70,7 +70,7 @@ pub(crate) trait RowReader {
 pub(crate) struct RowSink<'c> {
     /// The bytes of the chunk: lines are appended.
     pub(crate) bytes: &'c mut Vec<u8>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<JsonRow>,
     pub(crate) skips: &'c mut Vec<Skip>,
     /// Bytes that hang on the rows of the chunk.
     pub(crate) attached: &'c mut usize,
@@ -88,8 +88,8 @@ impl RowSink<'_> {
         if !matches!(state, RowState::Bad(..)) {
             self.bytes.push(b'\n');
         }
-        let row = Row::new(self.bytes.len(), offset, state);
-        self.rows.push(Row { replaced, ..row });
+        let row = JsonRow::new(self.bytes.len(), offset, state);
+        self.rows.push(JsonRow { replaced, ..row });
     }
 
     /// Hangs a PDF on the row that was pushed last.
@@ -106,15 +106,15 @@ impl RowSink<'_> {
 }
 
 /// A JSON object in the making.
-pub(crate) struct Object<'b> {
+pub(crate) struct JsonObject<'b> {
     bytes: &'b mut Vec<u8>,
     is_empty: bool,
 }
 
-impl<'b> Object<'b> {
-    pub(crate) fn begin(bytes: &'b mut Vec<u8>) -> Object<'b> {
+impl<'b> JsonObject<'b> {
+    pub(crate) fn begin(bytes: &'b mut Vec<u8>) -> JsonObject<'b> {
         bytes.push(b'{');
-        Object {
+        JsonObject {
             bytes,
             is_empty: true,
         }
@@ -170,7 +170,7 @@ pub(crate) fn string(bytes: &mut Vec<u8>, text: &str) {
 fn plain_length(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(block) = bytes[at..].first_chunk() {
-        let block = Block::new(block);
+        let block = ByteBlock::new(block);
         let special = block.equal(b'"') | block.equal(b'\\') | block.at_most(b' ' - 1);
         if special != 0 {
             return at + special.trailing_zeros() as usize;
@@ -202,9 +202,9 @@ fn escape(bytes: &mut Vec<u8>, byte: u8) {
 
 /// Parts of a source that are no documents, counted by kind with the first of each.
 #[derive(Debug, Default)]
-pub(crate) struct Notes(BTreeMap<SkipKind, (u64, u64, String)>);
+pub(crate) struct SkipNotes(BTreeMap<SkipKind, (u64, u64, String)>);
 
-impl Notes {
+impl SkipNotes {
     pub(crate) fn add(&mut self, kind: SkipKind, offset: u64, reason: impl FnOnce() -> String) {
         let note = self.0.entry(kind);
         note.or_insert_with(|| (0, offset, reason())).0 += 1;

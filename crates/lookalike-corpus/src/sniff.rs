@@ -14,14 +14,14 @@ pub(crate) const HEAD_BYTES: usize = 8192;
 
 /// The format of a file, or the reason why it is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum SniffedFormat {
     Read(Format, Compression),
-    Refuse(Refusal),
+    Refuse(FormatRefusal),
 }
 
 /// Why a file is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct FormatRefusal {
     pub(crate) kind: SkipKind,
     pub(crate) reason: String,
     pub(crate) remedy: &'static str,
@@ -38,37 +38,37 @@ fn lower_name(path: &Path) -> String {
 }
 
 /// Decides by name and head. `head` is the beginning of the file as it lies on disk.
-pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Verdict {
+pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> SniffedFormat {
     let name = lower_name(path);
     let compression = compression(&name, head);
     let inner = inner_name(&name);
     if converter_of(&options.converters, inner).is_some() {
-        return Verdict::Read(Format::Converted, compression);
+        return SniffedFormat::Read(Format::Converted, compression);
     }
     let head = decode::peek(head, compression, HEAD_BYTES);
     if let Some(format) = options.format {
         return match refusal(&head, format, compression) {
-            Some(refusal) => Verdict::Refuse(refusal),
-            None => Verdict::Read(format, compression),
+            Some(refusal) => SniffedFormat::Refuse(refusal),
+            None => SniffedFormat::Read(format, compression),
         };
     }
     let extension = inner
         .rsplit_once('.')
         .map_or("", |(_, extension)| extension);
     if let Some(what) = unsupported(extension) {
-        return Verdict::Refuse(not_yet(what));
+        return SniffedFormat::Refuse(not_yet(what));
     }
     let format = format(extension, &head, options);
     match refusal(&head, format, compression) {
-        Some(refusal) => Verdict::Refuse(refusal),
-        None => Verdict::Read(format, compression),
+        Some(refusal) => SniffedFormat::Refuse(refusal),
+        None => SniffedFormat::Read(format, compression),
     }
 }
 
 /// Why a file of this format is not read, if it is not.
-fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<Refusal> {
+fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<FormatRefusal> {
     let no_pdf = format == Format::Pdf && cfg!(not(feature = "pdf"));
-    let refusal = no_pdf.then(|| Refusal {
+    let refusal = no_pdf.then(|| FormatRefusal {
         kind: SkipKind::Unsupported,
         reason: "a PDF, which this build does not read".to_owned(),
         remedy: "build lookalike with the feature pdf, or name a command that does: --convert '.pdf=pdftotext - -'",
@@ -79,16 +79,16 @@ fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<Refu
 }
 
 /// Tables that are read by their footer cannot be compressed as a whole.
-fn packed_table(format: Format, compression: Compression) -> Option<Refusal> {
+fn packed_table(format: Format, compression: Compression) -> Option<FormatRefusal> {
     let is_table = matches!(format, Format::Parquet | Format::Arrow);
     if is_table && cfg!(not(feature = "parquet")) {
-        return Some(Refusal {
+        return Some(FormatRefusal {
             kind: SkipKind::Unsupported,
             reason: format!("a {format} file, which this build does not read"),
             remedy: "build lookalike with the feature parquet",
         });
     }
-    (is_table && compression != Compression::None).then(|| Refusal {
+    (is_table && compression != Compression::None).then(|| FormatRefusal {
         kind: SkipKind::Unsupported,
         reason: format!("a {format} file that is compressed as a whole"),
         remedy: "decompress it first: it is compressed inside",
@@ -208,7 +208,7 @@ pub(crate) fn is_html(head: &[u8]) -> bool {
 }
 
 /// A NUL means that this is no text, unless a byte order mark says UTF-16.
-fn binary(head: &[u8], format: Format) -> Option<Refusal> {
+fn binary(head: &[u8], format: Format) -> Option<FormatRefusal> {
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
     if is_utf16
         && matches!(
@@ -216,7 +216,7 @@ fn binary(head: &[u8], format: Format) -> Option<Refusal> {
             Format::Jsonl | Format::Json | Format::Csv | Format::Tsv
         )
     {
-        return Some(Refusal {
+        return Some(FormatRefusal {
             kind: SkipKind::Unsupported,
             reason: "records in UTF-16 are not supported".to_owned(),
             remedy: "convert the file to UTF-8 first",
@@ -229,15 +229,15 @@ fn binary(head: &[u8], format: Format) -> Option<Refusal> {
     if is_utf16 || takes_any || memchr::memchr(0, head).is_none() {
         return None;
     }
-    Some(Refusal {
+    Some(FormatRefusal {
         kind: SkipKind::Binary,
         reason: "a binary file, not text".to_owned(),
         remedy: "name text, HTML or JSON Lines files, or leave it out",
     })
 }
 
-fn not_yet(what: &str) -> Refusal {
-    Refusal {
+fn not_yet(what: &str) -> FormatRefusal {
+    FormatRefusal {
         kind: SkipKind::Unsupported,
         reason: format!("{what} not supported yet"),
         remedy: "convert it to JSON Lines, name a command that makes text of it (--convert), or pass --format text to take the file as plain text",
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::format::Format::{Csv, Html, Json, Jsonl, Text};
 
-    fn read(name: &str, head: &[u8]) -> Verdict {
+    fn read(name: &str, head: &[u8]) -> SniffedFormat {
         sniff(Path::new(name), head, &InputOptions::default())
     }
 
@@ -295,7 +295,7 @@ mod tests {
         for (name, head, format) in cases {
             assert_eq!(
                 read(name, head),
-                Verdict::Read(format, Compression::None),
+                SniffedFormat::Read(format, Compression::None),
                 "{name}"
             );
         }
@@ -309,7 +309,7 @@ mod tests {
             ("a.png", b"\x89PNG\r\n\x1a\n\0\0", SkipKind::Binary),
             ("a.jsonl", b"\xff\xfe{\0", SkipKind::Unsupported),
         ] {
-            let Verdict::Refuse(refusal) = read(name, head) else {
+            let SniffedFormat::Refuse(refusal) = read(name, head) else {
                 panic!("{name} was taken");
             };
             assert_eq!(refusal.kind, kind, "{name}");
@@ -323,18 +323,21 @@ mod tests {
             ..InputOptions::default()
         };
         let verdict = sniff(Path::new("a.csv"), b"x,y\n", &options);
-        assert_eq!(verdict, Verdict::Read(Text, Compression::None));
+        assert_eq!(verdict, SniffedFormat::Read(Text, Compression::None));
     }
 
     #[test]
     fn compression_is_known_by_its_magic_number() {
         let plain = read("a.txt.gz", b"plain after all");
-        assert_eq!(plain, Verdict::Read(Text, Compression::None));
+        assert_eq!(plain, SniffedFormat::Read(Text, Compression::None));
         assert_eq!(
             read("a.jsonl.gz", b""),
-            Verdict::Read(Jsonl, Compression::Gzip)
+            SniffedFormat::Read(Jsonl, Compression::Gzip)
         );
         let zstd = zstd::encode_all(&b"<html><p>x"[..], 1).unwrap();
-        assert_eq!(read("page", &zstd), Verdict::Read(Html, Compression::Zstd));
+        assert_eq!(
+            read("page", &zstd),
+            SniffedFormat::Read(Html, Compression::Zstd)
+        );
     }
 }

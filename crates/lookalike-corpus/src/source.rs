@@ -23,7 +23,7 @@ pub struct Inputs {
 /// One file, or standard input.
 #[derive(Debug, Clone)]
 pub struct Source {
-    pub(crate) origin: Origin,
+    pub(crate) origin: SourceOrigin,
     /// The format of its bytes.
     pub format: Format,
     /// The compression of its bytes.
@@ -41,7 +41,7 @@ pub(crate) type ContentSum = Arc<OnceLock<u64>>;
 
 /// The place of a source's bytes.
 #[derive(Debug, Clone)]
-pub(crate) enum Origin {
+pub(crate) enum SourceOrigin {
     /// A file, by the path the user gave or the walk found.
     File(PathBuf),
     /// Standard input or an object of a store: its copy, a hash of its bytes, and the URL of the object.
@@ -59,16 +59,16 @@ impl Source {
     /// different files never share a name.
     pub fn name(&self) -> Cow<'_, str> {
         match &self.origin {
-            Origin::File(path) => name::display(path),
-            Origin::Spool { url, .. } => Cow::Borrowed(url.as_deref().unwrap_or("-")),
+            SourceOrigin::File(path) => name::display(path),
+            SourceOrigin::Spool { url, .. } => Cow::Borrowed(url.as_deref().unwrap_or("-")),
         }
     }
 
     /// The last part of its name, which may say its format; empty for standard input.
     pub(crate) fn file_name(&self) -> &Path {
         match &self.origin {
-            Origin::File(path) => path,
-            Origin::Spool { url, .. } => {
+            SourceOrigin::File(path) => path,
+            SourceOrigin::Spool { url, .. } => {
                 Path::new(remote::file_name(url.as_deref().unwrap_or_default()))
             }
         }
@@ -77,16 +77,18 @@ impl Source {
     /// The path below which copies of it are written: its own, or that of its URL; none for standard input.
     pub(crate) fn place(&self) -> Option<PathBuf> {
         match &self.origin {
-            Origin::File(path) => Some(path.clone()),
-            Origin::Spool { url, .. } => Some(PathBuf::from(url.as_ref()?.replace("://", "/"))),
+            SourceOrigin::File(path) => Some(path.clone()),
+            SourceOrigin::Spool { url, .. } => {
+                Some(PathBuf::from(url.as_ref()?.replace("://", "/")))
+            }
         }
     }
 
     /// The file itself; none for standard input and objects of stores.
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
-            Origin::File(path) => Some(path),
-            Origin::Spool { .. } => None,
+            SourceOrigin::File(path) => Some(path),
+            SourceOrigin::Spool { .. } => None,
         }
     }
 
@@ -106,7 +108,7 @@ impl Source {
     /// The file that is opened: the source's own, or the copy of standard input.
     pub(crate) fn file(&self) -> &Path {
         match &self.origin {
-            Origin::File(path) | Origin::Spool { copy: path, .. } => path,
+            SourceOrigin::File(path) | SourceOrigin::Spool { copy: path, .. } => path,
         }
     }
 }
@@ -255,7 +257,7 @@ impl Source {
         hasher.update(name.as_bytes());
         hasher.update(&self.bytes.to_le_bytes());
         hasher.update(&[self.format as u8, self.compression as u8]);
-        if let Origin::Spool { hash, .. } = &self.origin {
+        if let SourceOrigin::Spool { hash, .. } = &self.origin {
             hasher.update(&hash.to_le_bytes());
         }
     }

@@ -36,7 +36,7 @@ impl FileTree {
     /// Lays out all sources, JSONL ones too, that a path may be looked up by source number; then the files that were
     /// passed over.
     pub fn new(inputs: &Inputs) -> FileTree {
-        let mut taken = Taken::default();
+        let mut taken = TakenNames::default();
         let paths = inputs
             .sources
             .iter()
@@ -107,24 +107,18 @@ pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> io::Result<u
     Ok(bytes)
 }
 
-#[cfg(unix)]
 fn symbolic_link(from: &Path, to: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(from, to)
 }
 
-#[cfg(not(unix))]
-fn symbolic_link(_: &Path, _: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Paths in use, in lower case, and the directories above them.
 #[derive(Default)]
-struct Taken {
+struct TakenNames {
     files: BTreeSet<PathBuf>,
     directories: BTreeSet<PathBuf>,
 }
 
-impl Taken {
+impl TakenNames {
     fn place(&mut self, source: &Source) -> PathBuf {
         let wanted = match source.place() {
             // Rows of Arrow leave as Parquet.

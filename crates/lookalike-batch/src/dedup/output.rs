@@ -19,8 +19,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
-    AtomicFile, Compression, FileTree, Inputs, OutputFormat, PROGRAM, Part, RawRecord, ReadError,
-    STATE_FOLDER as STATE, SUMMARY_FILE as LAST, SkipKind, Source, TableRow, Transfer,
+    AtomicFile, Compression, FileTree, Inputs, OutputFormat, PROGRAM, RawRecord, ReadError,
+    RecordPart, STATE_FOLDER as STATE, SUMMARY_FILE as LAST, SkipKind, Source, TableRow, Transfer,
     holds_results, raw_records, raw_records_beside_tables, remove_leftovers, sync_directory,
     transfer_file, uninterrupted,
 };
@@ -972,7 +972,7 @@ impl Output<'_> {
                     current = cursor.next(record.source, record.number);
                 }
                 let Some(document) = current else {
-                    if record.part == Part::File {
+                    if record.part == RecordPart::File {
                         self.transfer_unread((&inputs, &tree), record.source, &mut written)?;
                     }
                     return Ok(());
@@ -1077,7 +1077,7 @@ impl Output<'_> {
         place: u32,
         examples: &mut Examples,
     ) -> io::Result<()> {
-        if record.part == Part::File {
+        if record.part == RecordPart::File {
             let source = &inputs.sources[record.source as usize];
             let folder = self.place.path(file.name);
             file.bytes += tree.copy(inputs, record.source, &folder, self.options.transfer)?;
@@ -1091,9 +1091,9 @@ impl Output<'_> {
             line.push(b'\n');
             return file.add(place, &line, true);
         }
-        let ends = matches!(record.part, Part::Whole | Part::Last);
+        let ends = matches!(record.part, RecordPart::Whole | RecordPart::Last);
         file.bytes += record.bytes.len() as u64 + u64::from(ends);
-        let is_whole = record.part == Part::Whole;
+        let is_whole = record.part == RecordPart::Whole;
         if is_whole {
             examples.meet_line(document as u32, record.bytes);
         }

@@ -14,7 +14,7 @@ use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash};
 use lookalike::{DocumentFields, Features, Sketcher, Terms};
 use lookalike_corpus::{
-    BadRecord, Chunk, InputOptions, Inputs, PageIdentity, Parser, RankValue, Record, Skip,
+    BadRecord, Chunk, InputOptions, Inputs, OrderKey, PageIdentity, Parser, Record, Skip,
     TextState, VisibleText,
 };
 use serde::{Deserialize, Serialize};
@@ -498,12 +498,12 @@ impl Batch {
     fn value(&mut self, plan: &ScanPlan<'_>, record: &Record<'_>) -> f64 {
         let is_new = u64::from(record.source as usize >= plan.against_sources);
         let tally = &mut self.tally;
-        match &record.rank {
-            RankValue::Missing => {
+        match &record.order_key {
+            OrderKey::Missing => {
                 tally.unranked += is_new * u64::from(plan.field_rule.is_some());
                 f64::NAN
             }
-            RankValue::Unusable(value) => {
+            OrderKey::Unusable(value) => {
                 tally.rank_unusable += is_new;
                 if is_new > 0 && self.unusable.is_none() {
                     let name = plan.inputs.sources[record.source as usize].name();
@@ -513,11 +513,11 @@ impl Batch {
                 }
                 f64::NAN
             }
-            RankValue::Number(number) => {
+            OrderKey::Number(number) => {
                 tally.ranked += is_new;
                 *number
             }
-            RankValue::Text(text) => {
+            OrderKey::Text(text) => {
                 tally.ranked += is_new;
                 self.value_texts.push(text);
                 0.0

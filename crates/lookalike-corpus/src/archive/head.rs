@@ -12,7 +12,7 @@ const MAX_ARC_LINE: usize = 16 << 10;
 
 /// The type of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ArchiveRecordType {
     Warcinfo,
     Request,
     Response,
@@ -23,25 +23,25 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
-    fn of(name: &str) -> Kind {
+impl ArchiveRecordType {
+    fn of(name: &str) -> ArchiveRecordType {
         match name.to_ascii_lowercase().as_str() {
-            "warcinfo" => Kind::Warcinfo,
-            "request" => Kind::Request,
-            "response" => Kind::Response,
-            "resource" => Kind::Resource,
-            "conversion" => Kind::Conversion,
-            "metadata" => Kind::Metadata,
-            "revisit" => Kind::Revisit,
-            _ => Kind::Other,
+            "warcinfo" => ArchiveRecordType::Warcinfo,
+            "request" => ArchiveRecordType::Request,
+            "response" => ArchiveRecordType::Response,
+            "resource" => ArchiveRecordType::Resource,
+            "conversion" => ArchiveRecordType::Conversion,
+            "metadata" => ArchiveRecordType::Metadata,
+            "revisit" => ArchiveRecordType::Revisit,
+            _ => ArchiveRecordType::Other,
         }
     }
 }
 
 /// The head of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) kind: Kind,
+pub(super) struct ArchiveHead {
+    pub(super) kind: ArchiveRecordType,
     /// Its name as written, for a type that is not known.
     pub(super) type_name: String,
     pub(super) url: Option<String>,
@@ -54,10 +54,10 @@ pub(super) struct Head {
     pub(super) length: Result<u64, String>,
 }
 
-impl Head {
-    fn new(type_name: &str, length: Result<u64, String>) -> Head {
-        Head {
-            kind: Kind::of(type_name),
+impl ArchiveHead {
+    fn new(type_name: &str, length: Result<u64, String>) -> ArchiveHead {
+        ArchiveHead {
+            kind: ArchiveRecordType::of(type_name),
             type_name: type_name.to_owned(),
             url: None,
             date: None,
@@ -70,11 +70,11 @@ impl Head {
 }
 
 /// A head and how many bytes it takes.
-pub(super) type Parsed = (Head, usize);
+pub(super) type Parsed = (ArchiveHead, usize);
 
 /// The beginning of some bytes: a head, or none.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Begin {
+pub(super) enum HeadBegin {
     /// A whole head.
     Head(Box<Parsed>),
     /// A head so far; more bytes are needed.
@@ -84,7 +84,7 @@ pub(super) enum Begin {
 }
 
 /// Looks for a head at the beginning of the bytes.
-pub(super) fn begin(format: Format, bytes: &[u8]) -> Begin {
+pub(super) fn begin(format: Format, bytes: &[u8]) -> HeadBegin {
     match format {
         Format::Arc => begin_arc(bytes),
         _ => begin_warc(bytes),
@@ -97,7 +97,7 @@ pub(super) fn find(format: Format, bytes: &[u8]) -> Option<usize> {
     match format {
         Format::Arc => memchr::memchr_iter(b'\n', bytes)
             .map(|newline| newline + 1)
-            .find(|&at| matches!(begin_arc(&bytes[at..]), Begin::Head(_))),
+            .find(|&at| matches!(begin_arc(&bytes[at..]), HeadBegin::Head(_))),
         _ => memmem::find_iter(bytes, b"\nWARC/")
             .map(|newline| newline + 1)
             .find(|&at| begins_warc(&bytes[at..])),
@@ -119,17 +119,17 @@ pub(super) fn begins_warc(bytes: &[u8]) -> bool {
     bytes[..n] == magic[..n] && bytes.get(5).is_none_or(u8::is_ascii_digit)
 }
 
-fn begin_warc(bytes: &[u8]) -> Begin {
+fn begin_warc(bytes: &[u8]) -> HeadBegin {
     if !begins_warc(bytes) {
-        return Begin::None;
+        return HeadBegin::None;
     }
     match head_end(bytes) {
         Some((text, length)) => {
             let head = parse_warc(&String::from_utf8_lossy(&bytes[..text]));
-            Begin::Head(Box::new((head, length)))
+            HeadBegin::Head(Box::new((head, length)))
         }
-        None if bytes.len() > MAX_HEAD_BYTES => Begin::None,
-        None => Begin::Part,
+        None if bytes.len() > MAX_HEAD_BYTES => HeadBegin::None,
+        None => HeadBegin::Part,
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) fn fields(text: &str) -> Vec<(&str, String)> {
     fields
 }
 
-fn parse_warc(text: &str) -> Head {
+fn parse_warc(text: &str) -> ArchiveHead {
     let fields = fields(text);
     let field = |wanted: &str| {
         let found = fields
@@ -177,13 +177,13 @@ fn parse_warc(text: &str) -> Head {
         Some(digits) => length(digits),
     };
     let owned = |name: &str| field(name).map(str::to_owned);
-    Head {
+    ArchiveHead {
         url: field("warc-target-uri").map(|uri| unbracketed(uri).to_owned()),
         date: owned("warc-date"),
         mime: owned("content-type"),
         record_id: field("warc-record-id").map(|id| unbracketed(id).to_owned()),
         digest: owned("warc-payload-digest"),
-        ..Head::new(field("warc-type").unwrap_or(""), length)
+        ..ArchiveHead::new(field("warc-type").unwrap_or(""), length)
     }
 }
 
@@ -199,24 +199,24 @@ fn unbracketed(uri: &str) -> &str {
         .unwrap_or(uri)
 }
 
-fn begin_arc(bytes: &[u8]) -> Begin {
+fn begin_arc(bytes: &[u8]) -> HeadBegin {
     let line = &bytes[..bytes.len().min(MAX_ARC_LINE)];
     let Some(newline) = memchr::memchr(b'\n', line) else {
         return if line.len() < MAX_ARC_LINE {
-            Begin::Part
+            HeadBegin::Part
         } else {
-            Begin::None
+            HeadBegin::None
         };
     };
     match parse_arc(&String::from_utf8_lossy(&line[..newline])) {
-        Some(head) => Begin::Head(Box::new((head, newline + 1))),
-        None => Begin::None,
+        Some(head) => HeadBegin::Head(Box::new((head, newline + 1))),
+        None => HeadBegin::None,
     }
 }
 
 /// `URL IP date mime length`, or ARC 2 with five more fields before the length. URLs with blanks
 /// are common: the date of 14 digits behind an address is the anchor.
-fn parse_arc(line: &str) -> Option<Head> {
+fn parse_arc(line: &str) -> Option<ArchiveHead> {
     let words: Vec<&str> = line.trim_end().split(' ').collect();
     let (last, words) = words.split_last()?;
     let length = last.parse().ok()?;
@@ -230,11 +230,11 @@ fn parse_arc(line: &str) -> Option<Head> {
     } else {
         "response"
     };
-    Some(Head {
+    Some(ArchiveHead {
         url: Some(url),
         date: Some(iso_date(words[date])),
         mime: words.get(date + 1).map(|mime| (*mime).to_owned()),
-        ..Head::new(kind, Ok(length))
+        ..ArchiveHead::new(kind, Ok(length))
     })
 }
 
@@ -267,9 +267,9 @@ fn iso_date(digits: &str) -> String {
 mod tests {
     use super::*;
 
-    fn warc(text: &str) -> Head {
+    fn warc(text: &str) -> ArchiveHead {
         match begin(Format::Warc, text.as_bytes()) {
-            Begin::Head(parsed) => parsed.0,
+            HeadBegin::Head(parsed) => parsed.0,
             other => panic!("{text:?} is {other:?}"),
         }
     }
@@ -281,7 +281,7 @@ mod tests {
              WARC-Date: 2024-01-02T03:04:05Z\r\nContent-Type: application/http;\r\n msgtype=response\r\n\
              Content-Length: 12\r\n\r\n",
         );
-        assert_eq!(head.kind, Kind::Response);
+        assert_eq!(head.kind, ArchiveRecordType::Response);
         assert_eq!(head.url.as_deref(), Some("http://a/b:c"));
         assert_eq!(
             head.mime.as_deref(),
@@ -292,14 +292,17 @@ mod tests {
             let head = warc(&format!(
                 "WARC/1.1\nWARC-Type: new\nContent-Length: {wrong}\n\n"
             ));
-            assert!(head.length.is_err() && head.kind == Kind::Other, "{wrong}");
+            assert!(
+                head.length.is_err() && head.kind == ArchiveRecordType::Other,
+                "{wrong}"
+            );
         }
         assert_eq!(
             begin(Format::Warc, b"WARC/1.0\r\nContent-Length: 1\r\n"),
-            Begin::Part
+            HeadBegin::Part
         );
-        assert_eq!(begin(Format::Warc, b"WARD/1.0\r\n\r\n"), Begin::None);
-        assert_eq!(begin(Format::Warc, b"WARC/x.0\r\n\r\n"), Begin::None);
+        assert_eq!(begin(Format::Warc, b"WARD/1.0\r\n\r\n"), HeadBegin::None);
+        assert_eq!(begin(Format::Warc, b"WARC/x.0\r\n\r\n"), HeadBegin::None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::decode;
 
 /// A response, with its body as stored.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Response<'a> {
+pub(super) struct HttpResponse<'a> {
     pub(super) status: Option<u16>,
     pub(super) mime: Option<String>,
     chunked: bool,
@@ -23,7 +23,7 @@ pub(super) struct Response<'a> {
 }
 
 /// A body without its encodings.
-pub(super) struct Body<'a> {
+pub(super) struct HttpBody<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
     /// Why an encoding that the head names was not undone.
     pub(super) raw: Option<String>,
@@ -32,7 +32,7 @@ pub(super) struct Body<'a> {
 }
 
 /// The response that a block holds; none if it is something else.
-pub(super) fn parse(block: &[u8]) -> Option<Response<'_>> {
+pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
     if !block.starts_with(b"HTTP/") {
         return None;
     }
@@ -50,7 +50,7 @@ pub(super) fn parse(block: &[u8]) -> Option<Response<'_>> {
         .split_ascii_whitespace()
         .nth(1)
         .and_then(|s| s.parse().ok());
-    Some(Response {
+    Some(HttpResponse {
         status,
         mime: all("content-type").next(),
         chunked: all("transfer-encoding").any(|value| value.contains("chunked")),
@@ -67,11 +67,11 @@ pub(super) fn parse(block: &[u8]) -> Option<Response<'_>> {
     })
 }
 
-impl<'a> Response<'a> {
+impl<'a> HttpResponse<'a> {
     /// The body without chunks and compression, of which up to `limit` bytes and a few more are
     /// made. Linear in the stored length and the limit.
-    pub(super) fn body(&self, limit: usize) -> Body<'a> {
-        let mut body = Body {
+    pub(super) fn body(&self, limit: usize) -> HttpBody<'a> {
+        let mut body = HttpBody {
             bytes: Cow::Borrowed(self.stored),
             raw: None,
             too_long: false,

@@ -1,6 +1,6 @@
 //! Web archives: records of WARC (0.17 to 1.1, with WET and WAT) and ARC as rows.
 //!
-//! [`Feed`](feed::Feed) is the window over the decompressed bytes, [`head`] parses what stands
+//! [`MemberReader`](feed::Feed) is the window over the decompressed bytes, [`head`] parses what stands
 //! before a record, [`http`] undoes the encodings of a response, [`page`] makes a row of it, [`wat`] of metadata. Here
 //! records are told from each other, also where lengths lie: a length is believed only when the
 //! next record begins behind it; otherwise the record is bad, and reading goes on at the next head
@@ -9,9 +9,9 @@
 //! Which records are documents: responses of status 2xx, resources and conversions, if they hold
 //! text or PDF. All others are counted by kind.
 
-mod feed;
 mod head;
 mod http;
+mod member_reader;
 mod page;
 mod wat;
 
@@ -20,21 +20,21 @@ use crate::format::{Compression, Format};
 use crate::limits;
 use crate::options::InputOptions;
 use crate::record::BadKind;
-use crate::row::{Notes, RowReader, RowSink};
+use crate::row::{RowReader, RowSink, SkipNotes};
 use crate::source::{Skip, SkipKind, Source};
-use feed::Feed;
-use head::{Begin, Head};
-use page::Pages;
+use head::{ArchiveHead, HeadBegin};
+use member_reader::MemberReader;
+use page::ArchivePages;
 
 /// Held of a block beyond the longest document: room for the head of the response.
 const ROOM_BYTES: usize = 64 << 10;
 
 /// An archive that is being read.
-pub(crate) struct Archive<'a> {
+pub(crate) struct ArchiveReader<'a> {
     source: &'a Source,
-    feed: Feed<'a>,
-    pages: Pages,
-    notes: Notes,
+    feed: MemberReader<'a>,
+    pages: ArchivePages,
+    notes: SkipNotes,
     /// Most bytes of a block that are held.
     hold: usize,
     /// True if bytes that belong to no record follow from damage that was reported already.
@@ -44,24 +44,24 @@ pub(crate) struct Archive<'a> {
 }
 
 /// The result of reading a block.
-enum Block {
+enum ArchiveBlock {
     /// All of it: this many bytes are there, and this many more follow that are not held.
     Sound(usize, u64),
     /// Its length is wrong. The next head begins this far on, if it was found.
     Wrong(String, Option<usize>),
 }
 
-impl<'a> Archive<'a> {
+impl<'a> ArchiveReader<'a> {
     pub(crate) fn open(
         source: &'a Source,
         options: &InputOptions,
-    ) -> Result<Archive<'a>, ReadError> {
+    ) -> Result<ArchiveReader<'a>, ReadError> {
         let limit = limits::max_document_bytes(options);
-        Ok(Archive {
+        Ok(ArchiveReader {
             source,
-            feed: Feed::open(source)?,
-            pages: Pages::new(source, limit),
-            notes: Notes::default(),
+            feed: MemberReader::open(source)?,
+            pages: ArchivePages::new(source, limit),
+            notes: SkipNotes::default(),
             hold: limit.saturating_add(ROOM_BYTES),
             is_told: false,
             last_member: None,
@@ -76,18 +76,18 @@ impl<'a> Archive<'a> {
         }
         let (offset, member) = (self.feed.offset(), self.feed.member());
         match self.begin()? {
-            Begin::Head(parsed) => {
+            HeadBegin::Head(parsed) => {
                 let (head, length) = *parsed;
                 self.feed.pass(length);
                 self.is_told = false;
                 self.note_member(offset, member);
                 self.record(&head, offset, member, sink)?;
             }
-            Begin::Part => {
+            HeadBegin::Part => {
                 self.tell(sink, offset, "ends within its head".to_owned());
                 self.feed.pass(self.feed.rest().len());
             }
-            Begin::None => {
+            HeadBegin::None => {
                 self.tell(sink, offset, "no record begins here".to_owned());
                 self.resync()?;
             }
@@ -144,10 +144,10 @@ impl<'a> Archive<'a> {
     }
 
     /// The head at the reading position, with as many bytes as it takes.
-    fn begin(&mut self) -> Result<Begin, ReadError> {
+    fn begin(&mut self) -> Result<HeadBegin, ReadError> {
         loop {
             let begin = head::begin(self.source.format, self.feed.rest());
-            if begin != Begin::Part || !self.feed.more()? {
+            if begin != HeadBegin::Part || !self.feed.more()? {
                 return Ok(begin);
             }
         }
@@ -185,7 +185,7 @@ impl<'a> Archive<'a> {
 
     fn begins(&self, bytes: &[u8]) -> bool {
         match self.source.format {
-            Format::Arc => matches!(head::begin(Format::Arc, bytes), Begin::Head(_)),
+            Format::Arc => matches!(head::begin(Format::Arc, bytes), HeadBegin::Head(_)),
             _ => bytes.len() >= 6 && head::begins_warc(bytes),
         }
     }
@@ -193,7 +193,7 @@ impl<'a> Archive<'a> {
     /// The record whose head was just passed.
     fn record(
         &mut self,
-        head: &Head,
+        head: &ArchiveHead,
         offset: u64,
         member: u64,
         sink: &mut RowSink<'_>,
@@ -207,15 +207,15 @@ impl<'a> Archive<'a> {
             }
         };
         match self.block(length)? {
-            Block::Sound(held, unheld) => {
-                let place = page::Place { offset, member };
+            ArchiveBlock::Sound(held, unheld) => {
+                let place = page::ArchivePlace { offset, member };
                 let body = &self.feed.rest()[..held];
                 self.pages
                     .add(head, body, unheld > 0, place, &mut self.notes, sink);
                 self.feed.pass(held);
                 self.pass_unheld(unheld)
             }
-            Block::Wrong(reason, next) => {
+            ArchiveBlock::Wrong(reason, next) => {
                 sink.bad(offset, BadKind::Broken, reason);
                 self.is_told = true;
                 match next {
@@ -228,11 +228,11 @@ impl<'a> Archive<'a> {
     }
 
     /// Gets the bytes of a block of this length and looks whether it ends where it should.
-    fn block(&mut self, length: u64) -> Result<Block, ReadError> {
+    fn block(&mut self, length: u64) -> Result<ArchiveBlock, ReadError> {
         let held = usize::try_from(length).unwrap_or(usize::MAX).min(self.hold);
         let there = self.need_block(held)?;
         if let Some(border) = self.border_with_head(held) {
-            return Ok(Block::Wrong(
+            return Ok(ArchiveBlock::Wrong(
                 format!("its length is {length}, but the next record begins after {border} bytes"),
                 Some(border),
             ));
@@ -240,7 +240,7 @@ impl<'a> Archive<'a> {
         if !there {
             let rest = self.feed.rest().len();
             let next = self.next_head(1).unwrap_or(rest);
-            return Ok(Block::Wrong(
+            return Ok(ArchiveBlock::Wrong(
                 format!("its length is {length}, but it ends after {next} bytes"),
                 Some(next),
             ));
@@ -248,16 +248,16 @@ impl<'a> Archive<'a> {
         if length > held as u64 {
             let unheld = length - held as u64;
             if !self.is_beyond_file(length) {
-                return Ok(Block::Sound(held, unheld));
+                return Ok(ArchiveBlock::Sound(held, unheld));
             }
             let reason = format!("its length is {length}, more than the file holds");
-            return Ok(Block::Wrong(reason, self.next_head(1)));
+            return Ok(ArchiveBlock::Wrong(reason, self.next_head(1)));
         }
         if self.ends_well(held)? {
-            return Ok(Block::Sound(held, 0));
+            return Ok(ArchiveBlock::Sound(held, 0));
         }
         let reason = format!("its length is {length}, but no record begins behind it");
-        Ok(Block::Wrong(reason, self.next_head(1)))
+        Ok(ArchiveBlock::Wrong(reason, self.next_head(1)))
     }
 
     /// Reads until `n` bytes are there; stops where another record begins before.
@@ -307,10 +307,10 @@ impl<'a> Archive<'a> {
         }
         loop {
             match head::begin(self.source.format, &self.feed.rest()[blank..]) {
-                Begin::Head(_) => return Ok(true),
-                Begin::None => return Ok(false),
-                Begin::Part if !self.feed.more()? => return Ok(true),
-                Begin::Part => {}
+                HeadBegin::Head(_) => return Ok(true),
+                HeadBegin::None => return Ok(false),
+                HeadBegin::Part if !self.feed.more()? => return Ok(true),
+                HeadBegin::Part => {}
             }
         }
     }
@@ -334,7 +334,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-impl RowReader for Archive<'_> {
+impl RowReader for ArchiveReader<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
         while !sink.is_full() {
             if !self.step(sink)? {

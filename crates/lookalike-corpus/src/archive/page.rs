@@ -1,18 +1,18 @@
 //! From a record of an archive to the JSON line of its fields, if it is a document.
 
-use crate::charset::{self, Decoded};
+use crate::charset::{self, DecodedText};
 use crate::format::Format;
 use crate::record::BadKind;
-use crate::row::{Notes, Object, RowSink, RowState};
+use crate::row::{JsonObject, RowSink, RowState, SkipNotes};
 use crate::sniff;
 use crate::source::{SkipKind, Source};
 
-use super::head::{Head, Kind};
+use super::head::{ArchiveHead, ArchiveRecordType};
 use super::http;
-use super::wat::Wat;
+use super::wat::WatRecord;
 
 /// Makes rows of records.
-pub(super) struct Pages {
+pub(super) struct ArchivePages {
     source: String,
     limit: usize,
     /// True if metadata of pages are the documents.
@@ -21,7 +21,7 @@ pub(super) struct Pages {
 
 /// The position of a record.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ArchivePlace {
     /// In the decompressed source.
     pub(super) offset: u64,
     /// The compressed member in the file; 0 where there are none.
@@ -29,7 +29,7 @@ pub(super) struct Place {
 }
 
 /// Facts about a page from its own record, or from its metadata.
-struct Known<'a> {
+struct KnownFacts<'a> {
     date: Option<&'a str>,
     record_id: Option<&'a str>,
     status: Option<u16>,
@@ -37,24 +37,24 @@ struct Known<'a> {
 }
 
 /// The content of a record without its HTTP head.
-struct Payload<'a> {
+struct RecordPayload<'a> {
     status: Option<u16>,
     mime: Option<String>,
-    body: http::Body<'a>,
+    body: http::HttpBody<'a>,
 }
 
 /// Which kind of text a payload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Text {
+enum PayloadText {
     Html,
     Plain,
     /// Its text is made by the parser, of which there are several.
     Pdf,
 }
 
-impl Pages {
-    pub(super) fn new(source: &Source, limit: usize) -> Pages {
-        Pages {
+impl ArchivePages {
+    pub(super) fn new(source: &Source, limit: usize) -> ArchivePages {
+        ArchivePages {
             source: source.name().into_owned(),
             limit,
             is_wat: source.format == Format::Wat,
@@ -64,11 +64,11 @@ impl Pages {
     /// Adds the record as a row, or counts it. `is_cut`: there is more of the block than is held.
     pub(super) fn add(
         &mut self,
-        head: &Head,
+        head: &ArchiveHead,
         block: &[u8],
         is_cut: bool,
-        place: Place,
-        notes: &mut Notes,
+        place: ArchivePlace,
+        notes: &mut SkipNotes,
         sink: &mut RowSink<'_>,
     ) {
         let named = |what: &str| match &head.url {
@@ -76,7 +76,7 @@ impl Pages {
             None => what.to_owned(),
         };
         if self.is_wat
-            && head.kind == Kind::Metadata
+            && head.kind == ArchiveRecordType::Metadata
             && self.add_wat(head, block, is_cut, place, sink)
         {
             return;
@@ -111,18 +111,18 @@ impl Pages {
 
     fn write(
         &self,
-        head: &Head,
-        payload: &Payload<'_>,
-        text: Text,
-        place: Place,
+        head: &ArchiveHead,
+        payload: &RecordPayload<'_>,
+        text: PayloadText,
+        place: ArchivePlace,
         sink: &mut RowSink<'_>,
     ) {
-        let html = text == Text::Html;
+        let html = text == PayloadText::Html;
         let header = payload.mime.as_deref().and_then(charset::in_content_type);
-        let decoded: Option<Decoded<'_>> = (!payload.body.too_long && text != Text::Pdf)
+        let decoded: Option<DecodedText<'_>> = (!payload.body.too_long && text != PayloadText::Pdf)
             .then(|| charset::decode_declared(&payload.body.bytes, html, header));
-        let mut line = Object::begin(sink.bytes);
-        let known = Known {
+        let mut line = JsonObject::begin(sink.bytes);
+        let known = KnownFacts {
             date: head.date.as_deref(),
             record_id: head.record_id.as_deref(),
             status: payload.status,
@@ -144,7 +144,7 @@ impl Pages {
             row.charset = Some(decoded.charset);
             row.charset_wrong = decoded.wrong_declaration;
         }
-        if text == Text::Pdf && !payload.body.too_long {
+        if text == PayloadText::Pdf && !payload.body.too_long {
             sink.attach_pdf(payload.body.bytes.to_vec());
         }
     }
@@ -152,10 +152,10 @@ impl Pages {
     /// Adds what a WAT record tells of a page; false if it tells of something else.
     fn add_wat(
         &self,
-        head: &Head,
+        head: &ArchiveHead,
         block: &[u8],
         is_cut: bool,
-        place: Place,
+        place: ArchivePlace,
         sink: &mut RowSink<'_>,
     ) -> bool {
         let is_json = head
@@ -167,8 +167,8 @@ impl Pages {
         }
         let too_long = is_cut || block.len() > self.limit;
         let wat = match too_long {
-            true => Wat::default(),
-            false => match Wat::parse(block) {
+            true => WatRecord::default(),
+            false => match WatRecord::parse(block) {
                 Ok(Some(wat)) => wat,
                 Ok(None) => return false,
                 Err(error) => {
@@ -178,8 +178,8 @@ impl Pages {
                 }
             },
         };
-        let mut line = Object::begin(sink.bytes);
-        let known = Known {
+        let mut line = JsonObject::begin(sink.bytes);
+        let known = KnownFacts {
             date: wat.date.as_deref().or(head.date.as_deref()),
             record_id: wat.record_id.as_deref().or(head.record_id.as_deref()),
             status: wat.status,
@@ -202,7 +202,13 @@ impl Pages {
     }
 
     /// Writes what every document of an archive has.
-    fn write_fields(&self, line: &mut Object<'_>, head: &Head, known: &Known<'_>, place: Place) {
+    fn write_fields(
+        &self,
+        line: &mut JsonObject<'_>,
+        head: &ArchiveHead,
+        known: &KnownFacts<'_>,
+        place: ArchivePlace,
+    ) {
         let fields = [
             ("url", head.url.as_deref()),
             ("date", known.date),
@@ -228,33 +234,35 @@ impl Pages {
 }
 
 /// The counter of records that are never documents.
-fn not_a_document(kind: Kind) -> Option<SkipKind> {
+fn not_a_document(kind: ArchiveRecordType) -> Option<SkipKind> {
     match kind {
-        Kind::Response | Kind::Resource | Kind::Conversion => None,
-        Kind::Warcinfo => Some(SkipKind::Warcinfo),
-        Kind::Request => Some(SkipKind::Request),
-        Kind::Metadata => Some(SkipKind::Metadata),
-        Kind::Revisit => Some(SkipKind::Revisit),
-        Kind::Other => Some(SkipKind::OtherRecord),
+        ArchiveRecordType::Response
+        | ArchiveRecordType::Resource
+        | ArchiveRecordType::Conversion => None,
+        ArchiveRecordType::Warcinfo => Some(SkipKind::Warcinfo),
+        ArchiveRecordType::Request => Some(SkipKind::Request),
+        ArchiveRecordType::Metadata => Some(SkipKind::Metadata),
+        ArchiveRecordType::Revisit => Some(SkipKind::Revisit),
+        ArchiveRecordType::Other => Some(SkipKind::OtherRecord),
     }
 }
 
 /// A response with HTTP, or whatever else the record holds.
-fn payload<'a>(head: &Head, block: &'a [u8], limit: usize) -> Payload<'a> {
+fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPayload<'a> {
     let response = match head.kind {
-        Kind::Response => http::parse(block),
+        ArchiveRecordType::Response => http::parse(block),
         _ => None,
     };
     match response {
-        Some(response) => Payload {
+        Some(response) => RecordPayload {
             status: response.status,
             body: response.body(limit),
             mime: response.mime,
         },
-        None => Payload {
+        None => RecordPayload {
             status: None,
             mime: head.mime.as_deref().map(str::to_ascii_lowercase),
-            body: http::Body {
+            body: http::HttpBody {
                 bytes: block.into(),
                 raw: None,
                 too_long: block.len() > limit,
@@ -264,21 +272,21 @@ fn payload<'a>(head: &Head, block: &'a [u8], limit: usize) -> Payload<'a> {
 }
 
 /// Decides whether a payload is text, by its declared type, or by its first bytes where that says nothing.
-fn text_of(mime: Option<&str>, body: &[u8]) -> Option<Text> {
+fn text_of(mime: Option<&str>, body: &[u8]) -> Option<PayloadText> {
     let mime = mime.unwrap_or_default();
     let essence = mime.split(';').next().unwrap_or_default().trim();
     match essence {
-        "text/html" | "application/xhtml+xml" => Some(Text::Html),
-        "text/plain" if sniff::is_html(body) => Some(Text::Html),
+        "text/html" | "application/xhtml+xml" => Some(PayloadText::Html),
+        "text/plain" if sniff::is_html(body) => Some(PayloadText::Html),
         "text/plain" | "text/markdown" | "text/x-markdown" => plain(body),
         "text/xml" | "application/xml" | "application/rss+xml" | "application/atom+xml" => {
-            Some(Text::Html)
+            Some(PayloadText::Html)
         }
         "application/pdf" | "application/x-pdf" => pdf(),
         // ClueWeb, ARC and broken servers.
         "" | "no-type" | "unknown" | "application/octet-stream" | "application/http" => {
             if sniff::is_html(body) {
-                Some(Text::Html)
+                Some(PayloadText::Html)
             } else if body.starts_with(b"%PDF-") {
                 pdf()
             } else if essence == "application/octet-stream" {
@@ -292,15 +300,15 @@ fn text_of(mime: Option<&str>, body: &[u8]) -> Option<Text> {
 }
 
 /// A PDF, where this build reads it.
-fn pdf() -> Option<Text> {
-    cfg!(feature = "pdf").then_some(Text::Pdf)
+fn pdf() -> Option<PayloadText> {
+    cfg!(feature = "pdf").then_some(PayloadText::Pdf)
 }
 
 /// Text without a NUL in its beginning, unless it is UTF-16.
-fn plain(body: &[u8]) -> Option<Text> {
+fn plain(body: &[u8]) -> Option<PayloadText> {
     let head = &body[..body.len().min(sniff::HEAD_BYTES)];
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-    (is_utf16 || memchr::memchr(0, head).is_none()).then_some(Text::Plain)
+    (is_utf16 || memchr::memchr(0, head).is_none()).then_some(PayloadText::Plain)
 }
 
 #[cfg(test)]
@@ -310,15 +318,23 @@ mod tests {
     #[test]
     fn what_is_a_text() {
         let cases = [
-            (Some("text/html; charset=utf-8"), &b""[..], Some(Text::Html)),
-            (Some("text/plain"), b"words", Some(Text::Plain)),
-            (Some("text/plain"), b"<!DOCTYPE html><p>", Some(Text::Html)),
+            (
+                Some("text/html; charset=utf-8"),
+                &b""[..],
+                Some(PayloadText::Html),
+            ),
+            (Some("text/plain"), b"words", Some(PayloadText::Plain)),
+            (
+                Some("text/plain"),
+                b"<!DOCTYPE html><p>",
+                Some(PayloadText::Html),
+            ),
             (Some("text/plain"), b"\0\x01", None),
             (Some("image/png"), b"\x89PNG", None),
             (Some("text/css"), b"a{}", None),
             (Some("text/dns"), b"20080430", None),
-            (None, b"<html>", Some(Text::Html)),
-            (None, b"words", Some(Text::Plain)),
+            (None, b"<html>", Some(PayloadText::Html)),
+            (None, b"words", Some(PayloadText::Plain)),
             (Some("application/pdf"), b"%PDF-1.7", pdf()),
             (Some("application/octet-stream"), b"%PDF-1.7", pdf()),
             (Some("application/octet-stream"), b"words", None),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A page as its metadata describes it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Wat {
+pub(super) struct WatRecord {
     pub(super) date: Option<String>,
     pub(super) record_id: Option<String>,
     pub(super) status: Option<u16>,
@@ -20,12 +20,12 @@ pub(super) struct Wat {
     pub(super) out_links: Vec<String>,
 }
 
-impl Wat {
+impl WatRecord {
     /// The page that a block describes; none if it describes something else.
     ///
     /// # Errors
     /// The reason when it is no JSON.
-    pub(super) fn parse(block: &[u8]) -> Result<Option<Wat>, String> {
+    pub(super) fn parse(block: &[u8]) -> Result<Option<WatRecord>, String> {
         let json: Value = serde_json::from_slice(block).map_err(|error| error.to_string())?;
         let envelope = &json["Envelope"];
         let response = &envelope["Payload-Metadata"]["HTTP-Response-Metadata"];
@@ -34,14 +34,14 @@ impl Wat {
             return Ok(None);
         }
         let head = &envelope["WARC-Header-Metadata"];
-        let mut wat = Wat {
+        let mut wat = WatRecord {
             date: text(&head["WARC-Date"]).map(str::to_owned),
             record_id: text(&head["WARC-Record-ID"]).map(|id| unbracketed(id).to_owned()),
             status: number(&response["Response-Message"]["Status"]),
             mime: header(&response["Headers"], "content-type").map(str::to_owned),
             title: text(&html["Head"]["Title"]).map(joined).unwrap_or_default(),
             description: description(&html["Head"]["Metas"]),
-            ..Wat::default()
+            ..WatRecord::default()
         };
         for link in list(&html["Links"]) {
             wat.link(link);
@@ -121,7 +121,7 @@ mod tests {
             "Payload-Metadata":{"HTTP-Response-Metadata":{"Response-Message":{"Status":"200"},"Headers":{"content-type":"text/html"},
             "HTML-Metadata":{"Head":{"Title":" The\n ferry ","Metas":[{"property":"og:x"},{"name":"Description","content":"It left."}]},
             "Links":[{"path":"IMG@/src","url":"a.png","alt":"x"},{"path":"A@/href","url":"/1","text":"the  tide"},{"path":"A@/href","url":"/2"},7]}}}}}"#;
-        let wat = Wat::parse(block).unwrap().unwrap();
+        let wat = WatRecord::parse(block).unwrap().unwrap();
         assert_eq!(
             (wat.status, wat.mime.as_deref()),
             (Some(200), Some("text/html"))
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn other_metadata_is_no_page() {
         for other in ["{}", "[]", "7", r#"{"Envelope":[{"Payload-Metadata":1}]}"#] {
-            assert_eq!(Wat::parse(other.as_bytes()), Ok(None), "{other}");
+            assert_eq!(WatRecord::parse(other.as_bytes()), Ok(None), "{other}");
         }
-        assert!(Wat::parse(b"fetchTimeMs: 7").is_err());
+        assert!(WatRecord::parse(b"fetchTimeMs: 7").is_err());
     }
 }

@@ -7,12 +7,12 @@
 //! Where strings and brackets do not fit, that element is broken. Reading goes on at the next line that begins as the
 //! element's own did, with the same white space and a brace; where elements have no lines of their own, it ends.
 
-use crate::decode::{Decoder, Step};
+use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
-use crate::limits::Limits;
-use crate::piece::{Chunk, Mode, Piece, Span};
-use crate::record::{BadKind, Part};
-use crate::row::{MAX_ROWS, Row, RowState};
+use crate::limits::ReadLimits;
+use crate::piece::{Chunk, ChunkPiece, PieceContent, ReadMode};
+use crate::record::{BadKind, RecordPart};
+use crate::row::{JsonRow, MAX_ROWS, RowState};
 use crate::source::{Skip, Source};
 
 /// Decompressed bytes that are read at once.
@@ -28,24 +28,24 @@ const MAX_SPACE: usize = 1 << 12;
 pub(super) struct ArrayCutter<'a> {
     number: u32,
     source: &'a Source,
-    decoder: Decoder<'a>,
+    decoder: SourceDecoder<'a>,
     input: Vec<u8>,
     at: usize,
     /// Offset of `at` in the decompressed source.
     offset: u64,
     is_at_end: bool,
     is_damaged: bool,
-    state: State,
+    state: ArrayState,
     /// Number of the element at hand, or of the next one.
     record: u64,
-    element: Element,
+    element: ArrayElement,
     /// White space since the line began, while there is nothing else in it.
     margin: Option<Vec<u8>>,
     counted_disk_bytes: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ArrayState {
     /// Before the opening bracket.
     Start,
     /// An element or the closing bracket comes next.
@@ -61,7 +61,7 @@ enum State {
 
 /// The element at hand.
 #[derive(Default)]
-struct Element {
+struct ArrayElement {
     /// Its line, as far as it was read and not handed on.
     line: Vec<u8>,
     /// Offset of its first byte in the decompressed source.
@@ -76,11 +76,11 @@ struct Element {
     space: Vec<u8>,
     is_dropped: bool,
     /// The part that comes next of one that is too long to be held.
-    long: Option<Part>,
+    long: Option<RecordPart>,
 }
 
 /// The state at the end of the bytes in memory.
-enum End {
+enum ElementEnd {
     /// Within the element.
     Open,
     /// With the element, or behind it.
@@ -93,15 +93,15 @@ impl<'a> ArrayCutter<'a> {
         Ok(ArrayCutter {
             number,
             source,
-            decoder: Decoder::open(source)?,
+            decoder: SourceDecoder::open(source)?,
             input: Vec::new(),
             at: 0,
             offset: 0,
             is_at_end: false,
             is_damaged: false,
-            state: State::Start,
+            state: ArrayState::Start,
             record: 0,
-            element: Element::default(),
+            element: ArrayElement::default(),
             margin: Some(Vec::new()),
             counted_disk_bytes: 0,
         })
@@ -111,8 +111,8 @@ impl<'a> ArrayCutter<'a> {
     pub(super) fn fill(
         &mut self,
         chunk: &mut Chunk,
-        limits: Limits,
-        mode: Mode,
+        limits: ReadLimits,
+        mode: ReadMode,
     ) -> Result<bool, ReadError> {
         let mut rows = Vec::new();
         let start = chunk.bytes.len();
@@ -125,7 +125,7 @@ impl<'a> ArrayCutter<'a> {
                 } else {
                     self.read(chunk)?;
                 }
-            } else if self.state == State::Within {
+            } else if self.state == ArrayState::Within {
                 let end = self.within();
                 let is_long = self.element.line.len() > limits.document_bytes;
                 if is_long || self.element.long.is_some() {
@@ -150,9 +150,9 @@ impl<'a> ArrayCutter<'a> {
         self.input.clear();
         self.at = 0;
         match self.decoder.append(&mut self.input, STEP_BYTES)? {
-            Step::More => {}
-            Step::End => self.is_at_end = true,
-            Step::Damaged(reason) => {
+            DecodeStep::More => {}
+            DecodeStep::End => self.is_at_end = true,
+            DecodeStep::Damaged(reason) => {
                 let offset = self.offset + self.input.len() as u64;
                 chunk
                     .skips
@@ -192,26 +192,26 @@ impl<'a> ArrayCutter<'a> {
     /// A byte between elements that is no white space, and the margin before it.
     fn token(&mut self, byte: u8, margin: Option<Vec<u8>>, chunk: &mut Chunk) {
         let next = match (self.state, byte) {
-            (State::Start, b'[') | (State::Behind, b',') => State::Before,
-            (State::Before | State::Behind, b']') => State::Over,
-            (State::Seek, b'{') if margin == self.element.margin => {
+            (ArrayState::Start, b'[') | (ArrayState::Behind, b',') => ArrayState::Before,
+            (ArrayState::Before | ArrayState::Behind, b']') => ArrayState::Over,
+            (ArrayState::Seek, b'{') if margin == self.element.margin => {
                 return self.begin(margin);
             }
-            (State::Seek, _) => State::Seek,
+            (ArrayState::Seek, _) => ArrayState::Seek,
             // Without a comma between them, elements are elements.
-            (State::Before, _) | (State::Behind, b'{') => return self.begin(margin),
-            (State::Start, _) => {
+            (ArrayState::Before, _) | (ArrayState::Behind, b'{') => return self.begin(margin),
+            (ArrayState::Start, _) => {
                 return self.give_up(chunk, "it is no array: it does not begin with [".to_owned());
             }
-            (State::Behind, _) => {
+            (ArrayState::Behind, _) => {
                 let reason = format!("there is no comma behind element {}", self.record);
                 return self.give_up(chunk, reason);
             }
-            (State::Over, _) => {
+            (ArrayState::Over, _) => {
                 self.give_up(chunk, "something stands behind the array".to_owned());
                 return;
             }
-            (State::Within, _) => unreachable!("not between elements"),
+            (ArrayState::Within, _) => unreachable!("not between elements"),
         };
         self.state = next;
         self.pass(1);
@@ -219,12 +219,12 @@ impl<'a> ArrayCutter<'a> {
 
     /// Begins an element with the byte at hand.
     fn begin(&mut self, margin: Option<Vec<u8>>) {
-        self.element = Element {
+        self.element = ArrayElement {
             offset: self.offset,
             margin,
-            ..Element::default()
+            ..ArrayElement::default()
         };
-        self.state = State::Within;
+        self.state = ArrayState::Within;
     }
 
     /// Tells that what follows is not read, and passes over it.
@@ -233,20 +233,20 @@ impl<'a> ArrayCutter<'a> {
         chunk
             .skips
             .push(Skip::lost(self.source, self.offset, reason));
-        self.state = State::Over;
+        self.state = ArrayState::Over;
         self.is_at_end = true;
         self.pass(self.input.len() - self.at);
     }
 
     /// Takes bytes of the element at hand.
-    fn within(&mut self) -> End {
+    fn within(&mut self) -> ElementEnd {
         while self.at < self.input.len() {
             if self.element.in_string {
                 if let Some(reason) = self.string() {
-                    return End::Broken(reason);
+                    return ElementEnd::Broken(reason);
                 }
                 if self.element.closing.is_empty() && !self.element.in_string {
-                    return End::Whole;
+                    return ElementEnd::Whole;
                 }
                 continue;
             }
@@ -261,28 +261,28 @@ impl<'a> ArrayCutter<'a> {
                 }
                 self.pass(1);
                 if self.element.closing.is_empty() {
-                    return End::Whole;
+                    return ElementEnd::Whole;
                 }
                 continue;
             }
             // A scalar ends before what follows the element.
             if element.closing.is_empty() && matches!(byte, b',' | b']') {
-                return End::Whole;
+                return ElementEnd::Whole;
             }
             let space = std::mem::take(&mut element.space);
             if !std::mem::take(&mut element.is_dropped) {
                 element.line.extend_from_slice(&space);
             }
             if let Some(reason) = self.bracket(byte) {
-                return End::Broken(reason);
+                return ElementEnd::Broken(reason);
             }
             self.element.line.push(byte);
             self.pass(1);
             if self.element.closing.is_empty() && matches!(byte, b'}' | b']') {
-                return End::Whole;
+                return ElementEnd::Whole;
             }
         }
-        End::Open
+        ElementEnd::Open
     }
 
     /// Takes bytes of a string up to its end; the reason if it cannot be one.
@@ -335,11 +335,11 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// Adds the element as a row if it has ended.
-    fn add(&mut self, chunk: &mut Chunk, rows: &mut Vec<Row>, end: End) {
+    fn add(&mut self, chunk: &mut Chunk, rows: &mut Vec<JsonRow>, end: ElementEnd) {
         let (state, next) = match end {
-            End::Open => return,
-            End::Whole => (RowState::Good, State::Behind),
-            End::Broken(reason) => {
+            ElementEnd::Open => return,
+            ElementEnd::Whole => (RowState::Good, ArrayState::Behind),
+            ElementEnd::Broken(reason) => {
                 let reason = format!("invalid JSON: {reason}");
                 (
                     RowState::Bad(BadKind::InvalidJson, reason),
@@ -352,99 +352,101 @@ impl<'a> ArrayCutter<'a> {
             chunk.bytes.push(b'\n');
         }
         self.element.line.clear();
-        rows.push(Row::new(chunk.bytes.len(), self.element.offset, state));
+        rows.push(JsonRow::new(chunk.bytes.len(), self.element.offset, state));
         self.record += 1;
         self.state = next;
     }
 
     /// The next place to read from.
-    fn behind_broken(&mut self, chunk: &mut Chunk) -> State {
+    fn behind_broken(&mut self, chunk: &mut Chunk) -> ArrayState {
         self.margin = None;
         if self.element.margin.is_some() {
-            return State::Seek;
+            return ArrayState::Seek;
         }
         let reason = format!("element {} is broken", self.record + 1);
         self.give_up(chunk, reason);
-        State::Over
+        ArrayState::Over
     }
 
     /// Makes a piece of the rows.
-    fn take_rows(&self, chunk: &mut Chunk, start: usize, rows: Vec<Row>) {
+    fn take_rows(&self, chunk: &mut Chunk, start: usize, rows: Vec<JsonRow>) {
         let count = rows.len() as u64;
         if let Some(first) = rows.first() {
-            chunk.pieces.push(Piece {
+            chunk.pieces.push(ChunkPiece {
                 source: self.number,
                 first_record: self.record - count,
                 first_line: 0,
                 offset: first.offset,
                 range: start..chunk.bytes.len(),
-                span: Span::Rows(rows),
+                span: PieceContent::Rows(rows),
             });
         }
         chunk.records += count;
     }
 
     /// Hands on what is there of an element that is too long to be held, or drops it.
-    fn add_long(&mut self, chunk: &mut Chunk, end: End, mode: Mode) {
-        let is_first = self.element.long.replace(Part::Middle).is_none();
+    fn add_long(&mut self, chunk: &mut Chunk, end: ElementEnd, mode: ReadMode) {
+        let is_first = self.element.long.replace(RecordPart::Middle).is_none();
         if is_first {
-            self.push_long(chunk, Part::First, mode);
+            self.push_long(chunk, RecordPart::First, mode);
             chunk.records += 1;
         }
         let next = match end {
-            End::Open if is_first => return,
-            End::Open => return self.push_long(chunk, Part::Middle, mode),
-            End::Whole => State::Behind,
-            End::Broken(_) => self.behind_broken(chunk),
+            ElementEnd::Open if is_first => return,
+            ElementEnd::Open => return self.push_long(chunk, RecordPart::Middle, mode),
+            ElementEnd::Whole => ArrayState::Behind,
+            ElementEnd::Broken(_) => self.behind_broken(chunk),
         };
         self.element.line.push(b'\n');
-        self.push_long(chunk, Part::Last, mode);
+        self.push_long(chunk, RecordPart::Last, mode);
         self.record += 1;
         self.state = next;
     }
 
-    fn push_long(&mut self, chunk: &mut Chunk, part: Part, mode: Mode) {
+    fn push_long(&mut self, chunk: &mut Chunk, part: RecordPart, mode: ReadMode) {
         let start = chunk.bytes.len();
-        if mode != Mode::Parse {
+        if mode != ReadMode::Parse {
             chunk.bytes.append(&mut self.element.line);
         }
         self.element.line.clear();
-        if mode != Mode::Parse || part == Part::First {
-            chunk.pieces.push(Piece {
+        if mode != ReadMode::Parse || part == RecordPart::First {
+            chunk.pieces.push(ChunkPiece {
                 source: self.number,
                 first_record: self.record,
                 first_line: 0,
                 offset: self.element.offset,
                 range: start..chunk.bytes.len(),
-                span: Span::Long(part),
+                span: PieceContent::Long(part),
             });
         }
     }
 
     /// The end of the input: an array that is not closed is told of, unless it was for another reason.
-    fn finish(&mut self, chunk: &mut Chunk, rows: &mut Vec<Row>, mode: Mode) {
+    fn finish(&mut self, chunk: &mut Chunk, rows: &mut Vec<JsonRow>, mode: ReadMode) {
         match self.state {
-            State::Over => {}
-            State::Within if self.element.long.is_some() => {
-                self.add_long(chunk, End::Whole, mode);
+            ArrayState::Over => {}
+            ArrayState::Within if self.element.long.is_some() => {
+                self.add_long(chunk, ElementEnd::Whole, mode);
                 self.told_open(chunk);
             }
-            State::Within => {
+            ArrayState::Within => {
                 // Where the next element would begin does not matter any more.
                 self.element.margin = Some(Vec::new());
                 self.add(
                     chunk,
                     rows,
-                    End::Broken("the data ends within it".to_owned()),
+                    ElementEnd::Broken("the data ends within it".to_owned()),
                 );
                 self.told_open(chunk);
             }
-            State::Start | State::Before | State::Behind | State::Seek => self.told_open(chunk),
+            ArrayState::Start | ArrayState::Before | ArrayState::Behind | ArrayState::Seek => {
+                self.told_open(chunk)
+            }
         }
     }
 
     fn told_open(&mut self, chunk: &mut Chunk) {
-        self.state = State::Over;
+        self.state = ArrayState::Over;
         if !self.is_damaged {
             let reason = format!("the array is not closed behind element {}", self.record);
             chunk

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::decode::{Decoder, Step};
+use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
-use crate::limits::Limits;
+use crate::limits::ReadLimits;
 use crate::lines;
-use crate::piece::{Chunk, MAX_RECORDS, Mode, Piece, Span};
-use crate::record::Part;
+use crate::piece::{Chunk, ChunkPiece, MAX_RECORDS, PieceContent, ReadMode};
+use crate::record::RecordPart;
 use crate::source::{Skip, Source};
 
 /// Lines that a chunk takes at once.
@@ -18,10 +18,10 @@ const MAX_LINES: usize = MAX_RECORDS as usize;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A JSONL source that is being read.
-pub(super) struct Cutter<'a> {
+pub(super) struct LineCutter<'a> {
     number: u32,
     source: &'a Source,
-    decoder: Decoder<'a>,
+    decoder: SourceDecoder<'a>,
     /// The beginning of a line that did not fit into the chunk before.
     carry: Vec<u8>,
     /// Offset of `carry` in the decompressed source.
@@ -37,12 +37,12 @@ pub(super) struct Cutter<'a> {
     counted_disk_bytes: u64,
 }
 
-impl<'a> Cutter<'a> {
-    pub(super) fn new(number: u32, source: &'a Source) -> Result<Cutter<'a>, ReadError> {
-        Ok(Cutter {
+impl<'a> LineCutter<'a> {
+    pub(super) fn new(number: u32, source: &'a Source) -> Result<LineCutter<'a>, ReadError> {
+        Ok(LineCutter {
             number,
             source,
-            decoder: Decoder::open(source)?,
+            decoder: SourceDecoder::open(source)?,
             carry: Vec::new(),
             offset: 0,
             record: 0,
@@ -58,8 +58,8 @@ impl<'a> Cutter<'a> {
     pub(super) fn fill(
         &mut self,
         chunk: &mut Chunk,
-        limits: Limits,
-        mode: Mode,
+        limits: ReadLimits,
+        mode: ReadMode,
     ) -> Result<bool, ReadError> {
         let start = chunk.bytes.len();
         chunk.bytes.append(&mut self.carry);
@@ -81,7 +81,12 @@ impl<'a> Cutter<'a> {
     }
 
     /// Reads until there is enough, and a line that ends or is too long for one.
-    fn read(&mut self, chunk: &mut Chunk, start: usize, limits: Limits) -> Result<bool, ReadError> {
+    fn read(
+        &mut self,
+        chunk: &mut Chunk,
+        start: usize,
+        limits: ReadLimits,
+    ) -> Result<bool, ReadError> {
         loop {
             let before = chunk.bytes.len();
             let unfinished = before - start;
@@ -92,11 +97,11 @@ impl<'a> Cutter<'a> {
                 .max(1);
             let step = self.decoder.append(&mut chunk.bytes, want)?;
             self.drop_byte_order_mark(chunk, start);
-            if let Step::Damaged(reason) = &step {
+            if let DecodeStep::Damaged(reason) = &step {
                 let offset = self.offset + (chunk.bytes.len() - start) as u64;
                 chunk.skips.push(Skip::damaged(self.source, offset, reason));
             }
-            if step != Step::More {
+            if step != DecodeStep::More {
                 return Ok(true);
             }
             let length = chunk.bytes.len() - start;
@@ -122,8 +127,8 @@ impl<'a> Cutter<'a> {
         chunk: &mut Chunk,
         from: usize,
         ended: bool,
-        limits: Limits,
-        mode: Mode,
+        limits: ReadLimits,
+        mode: ReadMode,
     ) {
         let last = memchr_iter(b'\n', &chunk.bytes[from..]).nth(MAX_LINES - 1);
         let cut = match memrchr(b'\n', &chunk.bytes[from..]) {
@@ -137,7 +142,7 @@ impl<'a> Cutter<'a> {
         };
         if cut > from {
             let (lines, records) = lines::count(&chunk.bytes[from..cut], limits.document_bytes);
-            self.push(chunk, from..cut, Span::Lines);
+            self.push(chunk, from..cut, PieceContent::Lines);
             self.line += lines;
             self.record += records;
             chunk.records += records;
@@ -154,23 +159,29 @@ impl<'a> Cutter<'a> {
     }
 
     /// The bytes from `from` on begin a line that is too long, whatever follows.
-    fn begin_long(&mut self, chunk: &mut Chunk, from: usize, mode: Mode) {
+    fn begin_long(&mut self, chunk: &mut Chunk, from: usize, mode: ReadMode) {
         self.in_long = true;
         chunk.records += 1;
         let end = self.hold_back_return(chunk);
-        self.push_long(chunk, from..end, Part::First, mode);
+        self.push_long(chunk, from..end, RecordPart::First, mode);
         self.record += 1;
     }
 
     /// Takes the next part of an over-long line; says where other lines begin.
-    fn go_on_long(&mut self, chunk: &mut Chunk, start: usize, ended: bool, mode: Mode) -> usize {
+    fn go_on_long(
+        &mut self,
+        chunk: &mut Chunk,
+        start: usize,
+        ended: bool,
+        mode: ReadMode,
+    ) -> usize {
         let newline = memchr(b'\n', &chunk.bytes[start..]);
         let (part, end) = match newline {
-            Some(newline) => (Part::Last, start + newline + 1),
-            None if ended => (Part::Last, chunk.bytes.len()),
-            None => (Part::Middle, self.hold_back_return(chunk)),
+            Some(newline) => (RecordPart::Last, start + newline + 1),
+            None if ended => (RecordPart::Last, chunk.bytes.len()),
+            None => (RecordPart::Middle, self.hold_back_return(chunk)),
         };
-        self.in_long = part == Part::Middle;
+        self.in_long = part == RecordPart::Middle;
         self.line += u64::from(!self.in_long);
         self.record -= 1;
         let next = self.push_long(chunk, start..end, part, mode);
@@ -192,27 +203,27 @@ impl<'a> Cutter<'a> {
         &mut self,
         chunk: &mut Chunk,
         range: Range<usize>,
-        part: Part,
-        mode: Mode,
+        part: RecordPart,
+        mode: ReadMode,
     ) -> usize {
         let length = range.len();
-        let kept = if mode != Mode::Parse {
+        let kept = if mode != ReadMode::Parse {
             range
         } else {
             chunk.bytes.drain(range.clone());
             range.start..range.start
         };
         let next = kept.end;
-        if mode != Mode::Parse || part == Part::First {
-            self.push(chunk, kept.clone(), Span::Long(part));
+        if mode != ReadMode::Parse || part == RecordPart::First {
+            self.push(chunk, kept.clone(), PieceContent::Long(part));
             self.offset -= kept.len() as u64;
         }
         self.offset += length as u64;
         next
     }
 
-    fn push(&mut self, chunk: &mut Chunk, range: Range<usize>, span: Span) {
-        chunk.pieces.push(Piece {
+    fn push(&mut self, chunk: &mut Chunk, range: Range<usize>, span: PieceContent) {
+        chunk.pieces.push(ChunkPiece {
             source: self.number,
             first_record: self.record,
             first_line: self.line,

@@ -1,13 +1,13 @@
 //! One archive or table on its way into chunks, row by row.
 
-use crate::archive::Archive;
+use crate::archive::ArchiveReader;
 use crate::error::ReadError;
 use crate::format::Format;
 use crate::options::InputOptions;
-use crate::piece::{Chunk, Piece, Span};
+use crate::piece::{Chunk, ChunkPiece, PieceContent};
 use crate::row::{RowReader, RowSink};
 use crate::source::Source;
-use crate::table::Delimited;
+use crate::table::DelimitedTable;
 #[cfg(feature = "parquet")]
 use crate::table::{ArrowTable, ParquetTable};
 
@@ -50,13 +50,13 @@ impl<'a> RowCutter<'a> {
         self.counted_disk_bytes = disk_bytes;
         let count = rows.len() as u64;
         if count > 0 {
-            chunk.pieces.push(Piece {
+            chunk.pieces.push(ChunkPiece {
                 source: self.number,
                 first_record: self.record,
                 first_line: 0,
                 offset: rows[0].offset,
                 range: start..chunk.bytes.len(),
-                span: Span::Rows(rows),
+                span: PieceContent::Rows(rows),
             });
         }
         self.record += count;
@@ -70,8 +70,8 @@ fn open<'a>(
     options: &InputOptions,
 ) -> Result<Box<dyn RowReader + Send + 'a>, ReadError> {
     Ok(match source.format {
-        Format::Warc | Format::Wat | Format::Arc => Box::new(Archive::open(source, options)?),
-        Format::Csv | Format::Tsv => Box::new(Delimited::open(source, options)?),
+        Format::Warc | Format::Wat | Format::Arc => Box::new(ArchiveReader::open(source, options)?),
+        Format::Csv | Format::Tsv => Box::new(DelimitedTable::open(source, options)?),
         #[cfg(feature = "parquet")]
         Format::Parquet => Box::new(ParquetTable::open(source, options)?),
         #[cfg(feature = "parquet")]

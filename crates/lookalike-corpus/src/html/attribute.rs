@@ -8,14 +8,14 @@ use super::entity;
 
 /// The attributes of a start tag, in order, with their values as they are written; a repeated
 /// attribute counts once in HTML, the first time.
-pub(super) struct Attributes<'a> {
+pub(super) struct TagAttributes<'a> {
     rest: &'a str,
 }
 
-impl<'a> Attributes<'a> {
+impl<'a> TagAttributes<'a> {
     /// From what stands between a tag's name and its end.
-    pub(super) fn new(attributes: &'a str) -> Attributes<'a> {
-        Attributes { rest: attributes }
+    pub(super) fn new(attributes: &'a str) -> TagAttributes<'a> {
+        TagAttributes { rest: attributes }
     }
 
     /// The first `length` bytes, which are taken away.
@@ -43,7 +43,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
 }
 
-impl<'a> Iterator for Attributes<'a> {
+impl<'a> Iterator for TagAttributes<'a> {
     /// Name and raw value; the value is empty where there is none.
     type Item = (&'a str, &'a str);
 
@@ -66,7 +66,7 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-impl<'a> Attributes<'a> {
+impl<'a> TagAttributes<'a> {
     fn value(&mut self) -> &'a str {
         if let Some(quote @ (b'"' | b'\'')) = self.rest.as_bytes().first().copied()
             && let Some(length) = memchr(quote, &self.rest.as_bytes()[1..])
@@ -81,7 +81,7 @@ impl<'a> Attributes<'a> {
 /// The value of the first attribute of this (lower-case) name, character references resolved.
 pub(super) fn value<'a>(attributes: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let (_, raw) =
-        Attributes::new(attributes).find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        TagAttributes::new(attributes).find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(resolved(raw))
 }
 
@@ -96,11 +96,11 @@ fn resolved(raw: &str) -> Cow<'_, str> {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let length = match entity::decode(rest) {
-            Some((entity::Value::Char(c), length)) => {
+            Some((entity::EntityValue::Char(c), length)) => {
                 out.push(c);
                 length
             }
-            Some((entity::Value::Text(text), length)) => {
+            Some((entity::EntityValue::Text(text), length)) => {
                 out.push_str(text);
                 length
             }
@@ -135,7 +135,7 @@ mod tests {
             (" \u{e9}=\u{fc} x", &[("\u{e9}", "\u{fc}"), ("x", "")]),
         ];
         for (written, expected) in cases {
-            let found: Vec<_> = Attributes::new(written).collect();
+            let found: Vec<_> = TagAttributes::new(written).collect();
             assert_eq!(found, expected, "{written}");
         }
     }

@@ -5,31 +5,31 @@
 
 use memchr::memmem;
 
-use super::attribute::Attributes;
-use super::sink::Sink;
-use super::tag::Name;
-use super::target::{Gap, Target};
+use super::attribute::TagAttributes;
+use super::sink::TextSink;
+use super::tag::TagName;
+use super::target::{PageTarget, TextGap};
 
-/// A piece of text in the buffer of its [`Blocks`].
+/// A piece of text in the buffer of its [`TextBlocks`].
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block {
+pub(super) struct TextBlock {
     /// Range of the text, the gap before it included.
     pub(super) start: usize,
     pub(super) end: usize,
     /// Gap between it and the block before.
-    pub(super) gap: Gap,
+    pub(super) gap: TextGap,
     pub(super) words: u32,
     /// Of these, in links.
     pub(super) linked: u32,
     /// Its place on the page.
-    pub(super) place: Place,
+    pub(super) place: BlockPlace,
 }
 
 /// The place of a block, by the elements around it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BlockPlace {
     /// In `nav`, `footer`, `aside` and the like, or in what is hidden.
-    pub(super) furniture: bool,
+    pub(super) chrome: bool,
     /// In `article`.
     pub(super) article: bool,
     /// In `main`.
@@ -37,32 +37,32 @@ pub(super) struct Place {
 }
 
 /// Collects the blocks of one page.
-pub(super) struct Blocks<'b> {
-    sink: Sink<'b>,
-    blocks: &'b mut Vec<Block>,
+pub(super) struct TextBlocks<'b> {
+    sink: TextSink<'b>,
+    blocks: &'b mut Vec<TextBlock>,
     start: usize,
     /// Gap before the block at hand.
-    gap: Gap,
+    gap: TextGap,
     /// Start of the open link, or of the current block in it; links do not nest.
     link: Option<usize>,
     linked: Vec<(usize, usize)>,
-    furniture: Region,
-    article: Region,
-    main: Region,
+    chrome: OpenRegion,
+    article: OpenRegion,
+    main: OpenRegion,
 }
 
 /// Tracks one open element of some kind: its name, and how many of that name are open in it.
 #[derive(Debug, Default)]
-pub(super) struct Region {
-    open: Option<(Name, u32)>,
+pub(super) struct OpenRegion {
+    open: Option<(TagName, u32)>,
 }
 
-impl Region {
+impl OpenRegion {
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    pub(super) fn opened(&mut self, name: Name, begins: impl FnOnce() -> bool) {
+    pub(super) fn opened(&mut self, name: TagName, begins: impl FnOnce() -> bool) {
         match &mut self.open {
             Some((known, depth)) if *known == name => *depth += 1,
             Some(_) => {}
@@ -71,7 +71,7 @@ impl Region {
         }
     }
 
-    pub(super) fn closed(&mut self, name: Name) {
+    pub(super) fn closed(&mut self, name: TagName) {
         if let Some((known, depth)) = &mut self.open
             && *known == name
         {
@@ -86,8 +86,8 @@ impl Region {
 /// A set of tag names.
 macro_rules! names {
     ($function:ident: $($name:literal)+) => {
-        fn $function(name: Name) -> bool {
-            $(if name == const { Name::new($name) } {
+        fn $function(name: TagName) -> bool {
+            $(if name == const { TagName::new($name) } {
                 return true;
             })+
             false
@@ -95,13 +95,13 @@ macro_rules! names {
     };
 }
 
-names!(is_furniture: "nav" "footer" "aside" "button" "select" "menu" "dialog");
+names!(is_chrome: "nav" "footer" "aside" "button" "select" "menu" "dialog");
 names!(is_container: "div" "section" "article" "main" "ul" "ol" "li" "table" "header" "form");
 names!(is_cell: "td" "th");
 
-const LINK: Name = Name::new("a");
-const ARTICLE: Name = Name::new("article");
-const MAIN: Name = Name::new("main");
+const LINK: TagName = TagName::new("a");
+const ARTICLE: TagName = TagName::new("article");
+const MAIN: TagName = TagName::new("main");
 
 /// Returns true if a start tag hides its element: `hidden`, `aria-hidden=true`,
 /// `style="display: none"`.
@@ -110,7 +110,7 @@ fn is_hidden(attributes: &str) -> bool {
     if memmem::find(bytes, b"hidden").is_none() && memmem::find(bytes, b"none").is_none() {
         return false;
     }
-    Attributes::new(attributes).any(|(name, value)| match name {
+    TagAttributes::new(attributes).any(|(name, value)| match name {
         "hidden" => true,
         "aria-hidden" => value == "true",
         "style" => value.contains("display:none") || value.contains("display: none"),
@@ -118,31 +118,31 @@ fn is_hidden(attributes: &str) -> bool {
     })
 }
 
-impl<'b> Blocks<'b> {
+impl<'b> TextBlocks<'b> {
     /// Collects into `text` and `blocks`, which are emptied.
-    pub(super) fn new(text: &'b mut String, blocks: &'b mut Vec<Block>) -> Blocks<'b> {
+    pub(super) fn new(text: &'b mut String, blocks: &'b mut Vec<TextBlock>) -> TextBlocks<'b> {
         text.clear();
         blocks.clear();
-        Blocks {
-            sink: Sink::new(text),
+        TextBlocks {
+            sink: TextSink::new(text),
             blocks,
             start: 0,
-            gap: Gap::None,
+            gap: TextGap::None,
             link: None,
             linked: Vec::new(),
-            furniture: Region::default(),
-            article: Region::default(),
-            main: Region::default(),
+            chrome: OpenRegion::default(),
+            article: OpenRegion::default(),
+            main: OpenRegion::default(),
         }
     }
 
     /// Ends the last block.
     pub(super) fn finish(mut self) {
-        self.end_block(Gap::None);
+        self.end_block(TextGap::None);
     }
 
     /// Ends the block at hand, if there is any text in it.
-    fn end_block(&mut self, gap: Gap) {
+    fn end_block(&mut self, gap: TextGap) {
         let end = self.sink.len();
         if end == self.start {
             self.gap = self.gap.max(gap);
@@ -158,14 +158,14 @@ impl<'b> Blocks<'b> {
             .drain(..)
             .map(|(from, to)| words(&text.as_bytes()[from..to]));
         let linked = linked.sum();
-        self.blocks.push(Block {
+        self.blocks.push(TextBlock {
             start: self.start,
             end,
             gap: self.gap,
             words: words(&text.as_bytes()[self.start..end]),
             linked,
-            place: Place {
-                furniture: self.furniture.open.is_some(),
+            place: BlockPlace {
+                chrome: self.chrome.open.is_some(),
                 article: self.article.open.is_some(),
                 main: self.main.open.is_some(),
             },
@@ -175,7 +175,7 @@ impl<'b> Blocks<'b> {
     }
 }
 
-impl Target for Blocks<'_> {
+impl PageTarget for TextBlocks<'_> {
     fn text(&mut self, text: &str) {
         self.sink.text(text);
     }
@@ -184,8 +184,8 @@ impl Target for Blocks<'_> {
         self.sink.verbatim(text);
     }
 
-    fn gap(&mut self, gap: Gap) {
-        if gap >= Gap::Line {
+    fn gap(&mut self, gap: TextGap) {
+        if gap >= TextGap::Line {
             self.end_block(gap);
         }
         self.sink.gap(gap);
@@ -199,34 +199,34 @@ impl Target for Blocks<'_> {
         self.sink.set_preformatted(preformatted);
     }
 
-    fn open(&mut self, name: Name, attributes: &str, self_closing: bool) {
+    fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
         if name == LINK {
             self.end_link();
             self.link = Some(self.sink.len());
         } else if is_cell(name) {
-            self.end_block(Gap::Space);
-        } else if !self_closing && (is_furniture(name) || is_container(name)) {
-            self.end_block(Gap::None);
-            let begins = || is_furniture(name) || is_hidden(attributes);
-            self.furniture.opened(name, begins);
+            self.end_block(TextGap::Space);
+        } else if !self_closing && (is_chrome(name) || is_container(name)) {
+            self.end_block(TextGap::None);
+            let begins = || is_chrome(name) || is_hidden(attributes);
+            self.chrome.opened(name, begins);
             self.article.opened(name, || name == ARTICLE);
             self.main.opened(name, || name == MAIN);
         }
     }
 
-    fn close(&mut self, name: Name) {
+    fn close(&mut self, name: TagName) {
         if name == LINK {
             self.end_link();
-        } else if is_furniture(name) || is_container(name) {
-            self.end_block(Gap::None);
-            self.furniture.closed(name);
+        } else if is_chrome(name) || is_container(name) {
+            self.end_block(TextGap::None);
+            self.chrome.closed(name);
             self.article.closed(name);
             self.main.closed(name);
         }
     }
 }
 
-impl Blocks<'_> {
+impl TextBlocks<'_> {
     fn end_link(&mut self) {
         if let Some(from) = self.link.take()
             && from < self.sink.len()

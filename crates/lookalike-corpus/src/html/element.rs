@@ -1,6 +1,6 @@
 //! The elements that the reading view tells apart, and what they have in common.
 
-use super::tag::{self, Kind, Name};
+use super::tag::{self, TagLayout, TagName};
 
 /// Properties of elements, one bit each.
 pub(super) mod group {
@@ -45,7 +45,7 @@ macro_rules! elements {
         /// An element by its name, or a piece of text.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
-        pub(super) enum Element {
+        pub(super) enum HtmlElement {
             $($variant,)+
             /// One of another name.
             Other,
@@ -55,17 +55,17 @@ macro_rules! elements {
 
         const GROUPS: &[u16] = &[$($groups,)+ 0, PHRASING];
 
-        const NAMES: &[Name] = &[$(Name::new($name),)+ Name::UNKNOWN, Name::UNKNOWN];
+        const NAMES: &[TagName] = &[$(TagName::new($name),)+ TagName::UNKNOWN, TagName::UNKNOWN];
 
-        const KINDS: &[Kind] = &[$(tag::kind_of($name),)+ Kind::Inline, Kind::Inline];
+        const KINDS: &[TagLayout] = &[$(tag::kind_of($name),)+ TagLayout::Inline, TagLayout::Inline];
 
-        impl Element {
+        impl HtmlElement {
             /// The element of this name.
-            pub(super) fn of(name: Name) -> Element {
-                $(if name == const { Name::new($name) } {
-                    return Element::$variant;
+            pub(super) fn of(name: TagName) -> HtmlElement {
+                $(if name == const { TagName::new($name) } {
+                    return HtmlElement::$variant;
                 })+
-                Element::Other
+                HtmlElement::Other
             }
         }
     };
@@ -191,50 +191,56 @@ elements! {
     Xmp "xmp" FLOW;
 }
 
-impl Element {
+impl HtmlElement {
     /// Returns true if it belongs to a group.
     pub(super) fn is(self, group: u16) -> bool {
         GROUPS[self as usize] & group != 0
     }
 
     /// Its name; one that equals that of no element where it is not told apart.
-    pub(super) fn name(self) -> Name {
+    pub(super) fn name(self) -> TagName {
         NAMES[self as usize]
     }
 
     /// Returns its effect on the layout of text.
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> TagLayout {
         KINDS[self as usize]
     }
 
     /// `h1` and `h2`, of which one may say what the title says.
     pub(super) fn is_title(self) -> bool {
-        matches!(self, Element::H1 | Element::H2)
+        matches!(self, HtmlElement::H1 | HtmlElement::H2)
     }
 
     /// A link, or text that was changed: parts of a paragraph if all in them is.
     pub(super) fn is_transparent(self) -> bool {
-        matches!(self, Element::A | Element::Del | Element::Ins)
+        matches!(self, HtmlElement::A | HtmlElement::Del | HtmlElement::Ins)
     }
 
     /// `ul` and `ol`.
     pub(super) fn is_list(self) -> bool {
-        matches!(self, Element::Ul | Element::Ol)
+        matches!(self, HtmlElement::Ul | HtmlElement::Ol)
     }
 
     /// `object`, `embed` and `iframe`.
     pub(super) fn is_embed(self) -> bool {
-        matches!(self, Element::Object | Element::Embed | Element::Iframe)
+        matches!(
+            self,
+            HtmlElement::Object | HtmlElement::Embed | HtmlElement::Iframe
+        )
     }
 
     /// `thead`, `tbody` and `tfoot`.
     pub(super) fn is_row_group(self) -> bool {
-        matches!(self, Element::Thead | Element::Tbody | Element::Tfoot)
+        matches!(
+            self,
+            HtmlElement::Thead | HtmlElement::Tbody | HtmlElement::Tfoot
+        )
     }
 
     /// `td` and `th`.
     pub(super) fn is_cell(self) -> bool {
-        matches!(self, Element::Td | Element::Th)
+        matches!(self, HtmlElement::Td | HtmlElement::Th)
     }
 }
 
@@ -244,14 +250,17 @@ mod tests {
 
     #[test]
     fn elements_are_known_by_their_names() {
-        assert_eq!(Element::of(Name::new("blockquote")), Element::Blockquote);
-        assert_eq!(Element::of(Name::new("custom")), Element::Other);
-        assert_eq!(Element::of(Name::UNKNOWN), Element::Other);
-        let known = NAMES.iter().filter(|name| **name != Name::UNKNOWN);
+        assert_eq!(
+            HtmlElement::of(TagName::new("blockquote")),
+            HtmlElement::Blockquote
+        );
+        assert_eq!(HtmlElement::of(TagName::new("custom")), HtmlElement::Other);
+        assert_eq!(HtmlElement::of(TagName::UNKNOWN), HtmlElement::Other);
+        let known = NAMES.iter().filter(|name| **name != TagName::UNKNOWN);
         for (at, name) in known.enumerate() {
-            assert_eq!(Element::of(*name) as usize, at);
+            assert_eq!(HtmlElement::of(*name) as usize, at);
         }
-        assert_eq!(Element::Td.kind(), Kind::Cell);
-        assert!(Element::H3.is(HEADING) && !Element::Div.is(HEADING));
+        assert_eq!(HtmlElement::Td.kind(), TagLayout::Cell);
+        assert!(HtmlElement::H3.is(HEADING) && !HtmlElement::Div.is(HEADING));
     }
 }

@@ -4,7 +4,7 @@ use htmlize::ENTITIES;
 
 /// The value of a character reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum EntityValue {
     Char(char),
     /// One or two characters.
     Text(&'static str),
@@ -17,7 +17,7 @@ const MAX_NAME: usize = 33;
 const MAX_LEGACY_NAME: usize = 7;
 
 /// Resolves the reference at the beginning of a text that begins with `&`; returns its length too.
-pub(super) fn decode(text: &str) -> Option<(Value, usize)> {
+pub(super) fn decode(text: &str) -> Option<(EntityValue, usize)> {
     let bytes = text.as_bytes();
     match bytes.get(1)? {
         b'#' => numeric(bytes),
@@ -26,7 +26,7 @@ pub(super) fn decode(text: &str) -> Option<(Value, usize)> {
     }
 }
 
-fn named(bytes: &[u8]) -> Option<(Value, usize)> {
+fn named(bytes: &[u8]) -> Option<(EntityValue, usize)> {
     let window = &bytes[1..bytes.len().min(MAX_NAME)];
     let letters = window
         .iter()
@@ -44,7 +44,7 @@ fn named(bytes: &[u8]) -> Option<(Value, usize)> {
         .find_map(|length| Some((lookup(&bytes[..length])?, length)))
 }
 
-fn lookup(name: &[u8]) -> Option<Value> {
+fn lookup(name: &[u8]) -> Option<EntityValue> {
     let value = match name {
         b"&amp;" => "&",
         b"&lt;" => "<",
@@ -53,10 +53,10 @@ fn lookup(name: &[u8]) -> Option<Value> {
         b"&nbsp;" => "\u{a0}",
         _ => std::str::from_utf8(ENTITIES.get(name)?).ok()?,
     };
-    Some(Value::Text(value))
+    Some(EntityValue::Text(value))
 }
 
-fn numeric(bytes: &[u8]) -> Option<(Value, usize)> {
+fn numeric(bytes: &[u8]) -> Option<(EntityValue, usize)> {
     let (radix, start) = match bytes.get(2)? {
         b'x' | b'X' => (16, 3),
         _ => (10, 2),
@@ -74,7 +74,7 @@ fn numeric(bytes: &[u8]) -> Option<(Value, usize)> {
         return None;
     }
     let end = end + usize::from(bytes.get(end) == Some(&b';'));
-    Some((Value::Char(character(code)), end))
+    Some((EntityValue::Char(character(code)), end))
 }
 
 /// The character of a number; those of windows-1252 where the standard has controls.
@@ -99,8 +99,8 @@ mod tests {
 
     fn text(reference: &str) -> Option<(String, usize)> {
         decode(reference).map(|(value, length)| match value {
-            Value::Char(c) => (c.to_string(), length),
-            Value::Text(text) => (text.to_owned(), length),
+            EntityValue::Char(c) => (c.to_string(), length),
+            EntityValue::Text(text) => (text.to_owned(), length),
         })
     }
 

@@ -3,47 +3,47 @@
 //!
 //! The rule for a block is that of Kohlschuetter, Fankhauser, Nejdl, "Boilerplate Detection using
 //! Shallow Text Features" (WSDM 2010), figure 8: number of words and link density of the block and
-//! those beside it, among blocks that are not furniture by their own account. What it keeps is then
+//! those beside it, among blocks that are not page chrome by their own account. What it keeps is then
 //! narrowed to `main` or `article` if most of it, or enough, stands there. A page of which the rule
-//! keeps next to nothing (a list, a shop) is taken whole, furniture left out.
+//! keeps next to nothing (a list, a shop) is taken whole without its chrome.
 
-use super::blocks::{Block, Blocks};
-use super::target::Gap;
+use super::blocks::{TextBlock, TextBlocks};
+use super::target::TextGap;
 
 /// The share of the words found so far that must be in `main` or `article` to narrow to it; and the
-/// share of the words outside of furniture below which the rule has failed.
+/// share of the words outside of page chrome below which the rule has failed.
 const ENOUGH: f64 = 0.3;
 
-/// The share of all words that must be outside of furniture for furniture to be believed in: an
+/// The share of all words that must be outside of page chrome for it to be believed in: an
 /// unclosed `nav` takes the rest of the page with it.
 const OUTSIDE: f64 = 0.1;
 
 /// Buffers of the fast mode, used again from page to page.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fast {
+pub(super) struct FastExtractor {
     text: String,
-    blocks: Vec<Block>,
+    blocks: Vec<TextBlock>,
 }
 
-impl Fast {
+impl FastExtractor {
     /// Appends the main text of the page that `walk` walks through. Linear in the page.
-    pub(super) fn extract(&mut self, walk: impl FnOnce(&mut Blocks<'_>), out: &mut String) {
+    pub(super) fn extract(&mut self, walk: impl FnOnce(&mut TextBlocks<'_>), out: &mut String) {
         self.cut(walk);
         let kept = judge(&self.blocks);
         self.write(&kept, out);
     }
 
-    /// Appends the text of the page outside of furniture; all of it if there is none. Linear in the page.
-    pub(super) fn outside_furniture(
+    /// Appends the text of the page outside of its chrome; all of it if there is none. Linear in the page.
+    pub(super) fn outside_chrome(
         &mut self,
-        walk: impl FnOnce(&mut Blocks<'_>),
+        walk: impl FnOnce(&mut TextBlocks<'_>),
         out: &mut String,
     ) {
         self.cut(walk);
         let own: Vec<bool> = self
             .blocks
             .iter()
-            .map(|block| !block.place.furniture)
+            .map(|block| !block.place.chrome)
             .collect();
         let kept = match words(&self.blocks, &own) {
             0 => vec![true; self.blocks.len()],
@@ -53,8 +53,8 @@ impl Fast {
     }
 
     /// Cuts the page that `walk` walks through into blocks.
-    fn cut(&mut self, walk: impl FnOnce(&mut Blocks<'_>)) {
-        let mut blocks = Blocks::new(&mut self.text, &mut self.blocks);
+    fn cut(&mut self, walk: impl FnOnce(&mut TextBlocks<'_>)) {
+        let mut blocks = TextBlocks::new(&mut self.text, &mut self.blocks);
         walk(&mut blocks);
         blocks.finish();
     }
@@ -63,13 +63,13 @@ impl Fast {
     /// least where something is left out.
     fn write(&self, kept: &[bool], out: &mut String) {
         let start = out.len();
-        let mut gap = Gap::None;
+        let mut gap = TextGap::None;
         for (block, kept) in self.blocks.iter().zip(kept) {
             let text = &self.text[block.start..block.end];
             let core = text.trim_matches(BLANK);
             gap = gap.max(block.gap);
             if !kept || core.is_empty() {
-                gap = gap.max(Gap::Space).max(white(text));
+                gap = gap.max(TextGap::Space).max(white(text));
                 continue;
             }
             let from = text.len() - text.trim_start_matches(BLANK).len();
@@ -83,26 +83,26 @@ impl Fast {
     }
 }
 
-/// The characters that a [`Gap`] is written with.
+/// The characters that a [`TextGap`] is written with.
 const BLANK: [char; 2] = [' ', '\n'];
 
 /// The gap that a piece of text stands for as far as it is white space, at its beginning if it is not all that.
-fn white(text: &str) -> Gap {
+fn white(text: &str) -> TextGap {
     let blank = text.bytes().take_while(|byte| matches!(byte, b' ' | b'\n'));
     let (blanks, lines) = blank.fold((0, 0), |(blanks, lines), byte| {
         (blanks + 1, lines + u32::from(byte == b'\n'))
     });
     match (blanks, lines) {
-        (0, _) => Gap::None,
-        (_, 0) => Gap::Space,
-        (_, 1) => Gap::Line,
-        _ => Gap::Paragraph,
+        (0, _) => TextGap::None,
+        (_, 0) => TextGap::Space,
+        (_, 1) => TextGap::Line,
+        _ => TextGap::Paragraph,
     }
 }
 
 /// Decides for each block whether it is kept.
-fn judge(blocks: &[Block]) -> Vec<bool> {
-    let own: Vec<bool> = blocks.iter().map(|block| !block.place.furniture).collect();
+fn judge(blocks: &[TextBlock]) -> Vec<bool> {
+    let own: Vec<bool> = blocks.iter().map(|block| !block.place.chrome).collect();
     let all = vec![true; blocks.len()];
     let enough = OUTSIDE * f64::from(words(blocks, &all));
     let own = if f64::from(words(blocks, &own)) < enough {
@@ -118,7 +118,7 @@ fn judge(blocks: &[Block]) -> Vec<bool> {
 }
 
 /// The words of all blocks that are kept.
-fn words(blocks: &[Block], kept: &[bool]) -> u32 {
+fn words(blocks: &[TextBlock], kept: &[bool]) -> u32 {
     let pairs = blocks.iter().zip(kept);
     pairs
         .map(|(block, kept)| u32::from(*kept) * block.words)
@@ -126,7 +126,7 @@ fn words(blocks: &[Block], kept: &[bool]) -> u32 {
 }
 
 /// The blocks that the rule keeps, of some.
-fn by_rule(blocks: &[Block], own: &[bool]) -> Vec<bool> {
+fn by_rule(blocks: &[TextBlock], own: &[bool]) -> Vec<bool> {
     let candidates: Vec<usize> = (0..blocks.len()).filter(|at| own[*at]).collect();
     let mut kept = vec![false; blocks.len()];
     for (k, &at) in candidates.iter().enumerate() {
@@ -141,11 +141,11 @@ fn by_rule(blocks: &[Block], own: &[bool]) -> Vec<bool> {
 }
 
 /// Of what is kept, what stands in `main`, else in `article`, if that is enough.
-fn narrowed(blocks: &[Block], kept: Vec<bool>) -> Vec<bool> {
+fn narrowed(blocks: &[TextBlock], kept: Vec<bool>) -> Vec<bool> {
     let enough = ENOUGH * f64::from(words(blocks, &kept));
     for inside in [
-        |block: &Block| block.place.main,
-        |block: &Block| block.place.article,
+        |block: &TextBlock| block.place.main,
+        |block: &TextBlock| block.place.article,
     ] {
         let pairs = blocks.iter().zip(&kept);
         let narrow: Vec<bool> = pairs.map(|(block, kept)| *kept && inside(block)).collect();
@@ -157,9 +157,9 @@ fn narrowed(blocks: &[Block], kept: Vec<bool>) -> Vec<bool> {
 }
 
 /// The rule of the paper.
-fn is_content(before: Option<&Block>, block: &Block, next: Option<&Block>) -> bool {
-    let words = |block: Option<&Block>| block.map_or(0, |block| block.words);
-    let density = |block: &Block| f64::from(block.linked) / f64::from(block.words.max(1));
+fn is_content(before: Option<&TextBlock>, block: &TextBlock, next: Option<&TextBlock>) -> bool {
+    let words = |block: Option<&TextBlock>| block.map_or(0, |block| block.words);
+    let density = |block: &TextBlock| f64::from(block.linked) / f64::from(block.words.max(1));
     if density(block) > 1.0 / 3.0 {
         return false;
     }

@@ -9,10 +9,10 @@ use std::collections::HashSet;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::blocks::Region;
-use super::sink::Sink;
-use super::tag::Name;
-use super::target::{Gap, Target};
+use super::blocks::OpenRegion;
+use super::sink::TextSink;
+use super::tag::TagName;
+use super::target::{PageTarget, TextGap};
 
 /// Headings beyond these are not looked at, and of each no more than so many bytes.
 const MAX_HEADINGS: usize = 64;
@@ -87,28 +87,28 @@ impl PageIdentity {
 
 /// A headline and where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Headline {
+pub(super) struct PageHeadline {
     pub(super) identity: PageIdentity,
     /// End of the heading on the page; none without one.
     pub(super) end: Option<usize>,
 }
 
 /// A target that looks for the headline, and tells another one all that it hears.
-pub(super) struct Headings<'t, T> {
+pub(super) struct HeadlineFinder<'t, T> {
     target: &'t mut T,
     /// Address of the page in memory: texts are parts of it.
     base: usize,
     title: Option<String>,
-    open: Option<Name>,
-    current: Heading,
-    found: Vec<Heading>,
-    furniture: Region,
-    header: Region,
-    content: Region,
+    open: Option<TagName>,
+    current: FoundHeading,
+    found: Vec<FoundHeading>,
+    chrome: OpenRegion,
+    header: OpenRegion,
+    content: OpenRegion,
 }
 
 #[derive(Debug, Default)]
-struct Heading {
+struct FoundHeading {
     level: u8,
     text: String,
     end: usize,
@@ -118,46 +118,50 @@ struct Heading {
     header: bool,
 }
 
-const LEVELS: [(Name, u8); 6] = [
-    (Name::new("h1"), 1),
-    (Name::new("h2"), 2),
-    (Name::new("h3"), 3),
-    (Name::new("h4"), 4),
-    (Name::new("h5"), 5),
-    (Name::new("h6"), 6),
+const LEVELS: [(TagName, u8); 6] = [
+    (TagName::new("h1"), 1),
+    (TagName::new("h2"), 2),
+    (TagName::new("h3"), 3),
+    (TagName::new("h4"), 4),
+    (TagName::new("h5"), 5),
+    (TagName::new("h6"), 6),
 ];
 
-const HEADER: Name = Name::new("header");
-const FURNITURE: [Name; 3] = [Name::new("nav"), Name::new("footer"), Name::new("aside")];
-const CONTENT: [Name; 2] = [Name::new("article"), Name::new("main")];
+const HEADER: TagName = TagName::new("header");
+const CHROME: [TagName; 3] = [
+    TagName::new("nav"),
+    TagName::new("footer"),
+    TagName::new("aside"),
+];
+const CONTENT: [TagName; 2] = [TagName::new("article"), TagName::new("main")];
 
-fn level(name: Name) -> Option<u8> {
+fn level(name: TagName) -> Option<u8> {
     let found = LEVELS.iter().find(|(known, _)| *known == name);
     found.map(|(_, level)| *level)
 }
 
-impl<'t, T: Target> Headings<'t, T> {
-    pub(super) fn new(html: &str, target: &'t mut T) -> Headings<'t, T> {
-        Headings {
+impl<'t, T: PageTarget> HeadlineFinder<'t, T> {
+    pub(super) fn new(html: &str, target: &'t mut T) -> HeadlineFinder<'t, T> {
+        HeadlineFinder {
             target,
             base: html.as_ptr().addr(),
             title: None,
             open: None,
-            current: Heading::default(),
+            current: FoundHeading::default(),
             found: Vec::new(),
-            furniture: Region::default(),
-            header: Region::default(),
-            content: Region::default(),
+            chrome: OpenRegion::default(),
+            header: OpenRegion::default(),
+            content: OpenRegion::default(),
         }
     }
 
     /// The headline of the page that was told.
-    pub(super) fn finish(mut self) -> Headline {
+    pub(super) fn finish(mut self) -> PageHeadline {
         self.end_heading();
         let title = self.title.unwrap_or_default();
         let known: HashSet<String> = words(&title).collect();
         // A header names the site, or the page.
-        let is_aside = |heading: &Heading| {
+        let is_aside = |heading: &FoundHeading| {
             heading.aside || heading.header && missing(&heading.text, &known) > 0.75
         };
         let aside = self.found.iter().all(is_aside);
@@ -174,13 +178,13 @@ impl<'t, T: Target> Headings<'t, T> {
             .or_else(|| candidates().find(|heading| heading.level == 1))
             .or_else(|| candidates().next());
         // "Documentation" or "Contents" stands on many pages, and says nothing of what they are about.
-        let says = |heading: &&Heading| {
+        let says = |heading: &&FoundHeading| {
             words(&heading.text).any(|word| word.len() >= LONG_WORD && known.contains(&word))
         };
         let telling = longest
             .or_else(|| chosen.filter(says))
             .or_else(|| candidates().find(says));
-        Headline {
+        PageHeadline {
             identity: PageIdentity {
                 headline: telling.map(|heading| hash(&heading.text)),
                 title: hash(first_part(&title)),
@@ -206,7 +210,7 @@ impl<'t, T: Target> Headings<'t, T> {
         if part.starts_with(char::is_whitespace) {
             self.current.text.push(' ');
         }
-        let mut sink = Sink::new(&mut self.current.text);
+        let mut sink = TextSink::new(&mut self.current.text);
         match verbatim {
             true => sink.verbatim(part),
             false => sink.text(part),
@@ -218,7 +222,7 @@ impl<'t, T: Target> Headings<'t, T> {
     }
 }
 
-impl<T: Target> Target for Headings<'_, T> {
+impl<T: PageTarget> PageTarget for HeadlineFinder<'_, T> {
     fn text(&mut self, text: &str) {
         self.add(text, false);
         self.target.text(text);
@@ -229,7 +233,7 @@ impl<T: Target> Target for Headings<'_, T> {
         self.target.verbatim(text);
     }
 
-    fn gap(&mut self, gap: Gap) {
+    fn gap(&mut self, gap: TextGap) {
         if self.open.is_some() {
             self.current.text.push(' ');
         }
@@ -250,7 +254,7 @@ impl<T: Target> Target for Headings<'_, T> {
     fn title(&mut self, text: &str) {
         if self.title.is_none() {
             let mut title = String::new();
-            let mut sink = Sink::new(&mut title);
+            let mut sink = TextSink::new(&mut title);
             sink.text(&text[..text.floor_char_boundary(MAX_BYTES)]);
             sink.finish();
             self.title = Some(title);
@@ -258,15 +262,15 @@ impl<T: Target> Target for Headings<'_, T> {
         self.target.title(text);
     }
 
-    fn open(&mut self, name: Name, attributes: &str, self_closing: bool) {
+    fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
         if let Some(level) = level(name) {
             self.end_heading();
             self.open = Some(name);
             self.current.level = level;
-            self.current.aside = self.furniture.is_open();
+            self.current.aside = self.chrome.is_open();
             self.current.header = self.header.is_open();
         } else if !self_closing {
-            self.furniture.opened(name, || FURNITURE.contains(&name));
+            self.chrome.opened(name, || CHROME.contains(&name));
             self.content.opened(name, || CONTENT.contains(&name));
             let of_page = !self.content.is_open();
             self.header.opened(name, || name == HEADER && of_page);
@@ -274,11 +278,11 @@ impl<T: Target> Target for Headings<'_, T> {
         self.target.open(name, attributes, self_closing);
     }
 
-    fn close(&mut self, name: Name) {
+    fn close(&mut self, name: TagName) {
         if level(name).is_some() {
             self.end_heading();
         } else {
-            self.furniture.closed(name);
+            self.chrome.closed(name);
             self.content.closed(name);
             self.header.closed(name);
         }
@@ -287,12 +291,12 @@ impl<T: Target> Target for Headings<'_, T> {
 }
 
 /// A target that forgets what it hears.
-pub(super) struct Nobody;
+pub(super) struct IgnoringTarget;
 
-impl Target for Nobody {
+impl PageTarget for IgnoringTarget {
     fn text(&mut self, _: &str) {}
     fn verbatim(&mut self, _: &str) {}
-    fn gap(&mut self, _: Gap) {}
+    fn gap(&mut self, _: TextGap) {}
     fn line_break(&mut self) {}
     fn set_preformatted(&mut self, _: bool) {}
 }
@@ -339,9 +343,9 @@ mod tests {
     use super::*;
     use crate::html::page;
 
-    fn headline(html: &str) -> Headline {
-        let mut nobody = Nobody;
-        let mut headings = Headings::new(html, &mut nobody);
+    fn headline(html: &str) -> PageHeadline {
+        let mut nobody = IgnoringTarget;
+        let mut headings = HeadlineFinder::new(html, &mut nobody);
         page::walk(html, &mut headings);
         headings.finish()
     }

@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use super::attribute::Attributes;
-use super::element::Element;
+use super::attribute::TagAttributes;
+use super::element::HtmlElement;
 
 /// Not to be seen: `hidden`, `aria-hidden=true`, `style="display: none"`.
 pub(super) const HIDDEN: u16 = 1;
-/// Its class, id or role is that of furniture.
+/// Its class, id or role is that of page chrome.
 pub(super) const UNLIKELY: u16 = 1 << 1;
 /// Lies over the page.
 pub(super) const DIALOG: u16 = 1 << 2;
@@ -30,12 +30,12 @@ pub(super) const SUMMARY: u16 = 1 << 7;
 pub(super) const SOURCE: u16 = 1 << 8;
 /// Says who wrote the page.
 pub(super) const BYLINE: u16 = 1 << 9;
-/// Its role is that of furniture.
+/// Its role is that of page chrome.
 pub(super) const UNLIKELY_ROLE: u16 = 1 << 10;
 
 /// Marks of one element.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Marks {
+pub(super) struct AttributeMarks {
     flags: u16,
     /// Columns of a table that a cell takes, less one.
     more_columns: u16,
@@ -43,7 +43,7 @@ pub(super) struct Marks {
     pub(super) weight: i8,
 }
 
-impl Marks {
+impl AttributeMarks {
     /// Returns true if it has one of these marks.
     pub(super) fn has(self, flags: u16) -> bool {
         self.flags & flags != 0
@@ -184,12 +184,12 @@ const WORDS: [(u8, &[&str]); 7] = [
 ];
 
 /// All words at once, and what each says.
-struct Words {
+struct KeywordTable {
     automaton: AhoCorasick,
     says: Vec<u8>,
 }
 
-static ALL_WORDS: LazyLock<Words> = LazyLock::new(|| {
+static ALL_WORDS: LazyLock<KeywordTable> = LazyLock::new(|| {
     let mut all: Vec<(&str, u8)> = Vec::new();
     for (says, words) in WORDS {
         for word in words {
@@ -203,13 +203,13 @@ static ALL_WORDS: LazyLock<Words> = LazyLock::new(|| {
         .ascii_case_insensitive(true)
         .kind(Some(AhoCorasickKind::DFA))
         .build(all.iter().map(|(word, _)| word));
-    Words {
+    KeywordTable {
         automaton: automaton.expect("a few short words"),
         says: all.into_iter().map(|(_, says)| says).collect(),
     }
 });
 
-impl Words {
+impl KeywordTable {
     /// Combines the words in a value.
     fn said(&self, value: &str) -> u8 {
         let found = self.automaton.find_overlapping_iter(value);
@@ -220,12 +220,12 @@ impl Words {
 }
 
 /// Reads the attributes of a start tag. O(their length).
-pub(super) fn read(element: Element, attributes: &str) -> Marks {
-    let mut marks = Marks::default();
+pub(super) fn read(element: HtmlElement, attributes: &str) -> AttributeMarks {
+    let mut marks = AttributeMarks::default();
     let (mut said, mut modal, mut dialog, mut fallback) = (0, false, false, false);
-    for (name, value) in Attributes::new(attributes) {
+    for (name, value) in TagAttributes::new(attributes) {
         match name.as_bytes() {
-            b"class" | b"id" if element != Element::Font => {
+            b"class" | b"id" if element != HtmlElement::Font => {
                 let says = ALL_WORDS.said(value);
                 said |= says;
                 marks.weight += weight(says, value);
@@ -243,27 +243,27 @@ pub(super) fn read(element: Element, attributes: &str) -> Marks {
             }
             b"rel" => marks.set(BYLINE, value == "author"),
             b"itemprop" => marks.set(BYLINE, value.contains("author")),
-            b"href" if element == Element::A => {
+            b"href" if element == HtmlElement::A => {
                 marks.set(FRAGMENT, value.len() > 1 && value.starts_with('#'));
             }
             b"datatable" => marks.set(LAYOUT, value == "0"),
             b"summary" => marks.set(SUMMARY, true),
             b"colspan" => marks.more_columns = columns(value) - 1,
-            b"src" | b"srcset" | b"data-src" | b"data-srcset" if element == Element::Img => {
+            b"src" | b"srcset" | b"data-src" | b"data-srcset" if element == HtmlElement::Img => {
                 marks.set(SOURCE, true);
             }
             _ => {}
         }
-        if element == Element::Img {
+        if element == HtmlElement::Img {
             marks.set(SOURCE, PICTURES.iter().any(|end| value.contains(end)));
         } else if element.is_embed() {
             marks.set(FILM, is_film(value));
         }
     }
     marks.set(BYLINE, said & says::BYLINE != 0);
-    marks.set(DIALOG, element == Element::Dialog || (modal && dialog));
+    marks.set(DIALOG, element == HtmlElement::Dialog || (modal && dialog));
     let unlikely = said & (says::UNLIKELY | says::MAYBE) == says::UNLIKELY;
-    marks.set(UNLIKELY, unlikely && element != Element::A);
+    marks.set(UNLIKELY, unlikely && element != HtmlElement::A);
     marks
 }
 
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn marks_are_what_attributes_say() {
         let has = |element, attributes: &str, flag| read(element, attributes).has(flag);
-        let div = |attributes: &str, flag| has(Element::Div, attributes, flag);
+        let div = |attributes: &str, flag| has(HtmlElement::Div, attributes, flag);
         assert!(div(" hidden", HIDDEN));
         assert!(div(
             " style='color: red; DISPLAY : none !important'",
@@ -334,19 +334,19 @@ mod tests {
         assert!(div(" aria-hidden=true", HIDDEN));
         assert!(div(" class='Site-Footer x'", UNLIKELY));
         assert!(!div(" class='footer main'", UNLIKELY));
-        assert!(!has(Element::A, " class=footer", UNLIKELY));
+        assert!(!has(HtmlElement::A, " class=footer", UNLIKELY));
         assert!(div(" role=navigation", UNLIKELY_ROLE));
         assert!(div(" role=dialog aria-modal=true", DIALOG));
         assert!(div(" class='a share_b'", SHARE) && !div(" class=shares", SHARE));
         assert!(div(" class=p-author", BYLINE) && div(" rel=author", BYLINE));
-        assert!(has(Element::A, " href='#top'", FRAGMENT));
-        assert!(!has(Element::A, " href='#'", FRAGMENT));
-        assert!(has(Element::Img, " data-x=a.png?1", SOURCE));
-        assert!(!has(Element::Img, " alt=x", SOURCE));
+        assert!(has(HtmlElement::A, " href='#top'", FRAGMENT));
+        assert!(!has(HtmlElement::A, " href='#'", FRAGMENT));
+        assert!(has(HtmlElement::Img, " data-x=a.png?1", SOURCE));
+        assert!(!has(HtmlElement::Img, " alt=x", SOURCE));
         let film = " src=https://www.youtube.com/embed/1";
-        assert!(has(Element::Iframe, film, FILM));
+        assert!(has(HtmlElement::Iframe, film, FILM));
         assert!(!has(
-            Element::Iframe,
+            HtmlElement::Iframe,
             " src=https://example.com/youtube.com",
             FILM
         ));
@@ -354,14 +354,14 @@ mod tests {
 
     #[test]
     fn classes_and_ids_weigh() {
-        let weight = |attributes: &str| read(Element::Div, attributes).weight;
+        let weight = |attributes: &str| read(HtmlElement::Div, attributes).weight;
         assert_eq!(weight(" class=post id=content"), 50);
         assert_eq!(weight(" class=sidebar id=promo"), -50);
         assert_eq!(weight(" class='post share'"), 0);
         assert_eq!(weight(" class='a hid'"), -25);
         assert_eq!(weight(" class=hide"), 0);
-        assert_eq!(read(Element::Td, " colspan=3").columns(), 3);
-        assert_eq!(read(Element::Td, " colspan=99999999").columns(), 1000);
-        assert_eq!(read(Element::Td, " colspan=x").columns(), 1);
+        assert_eq!(read(HtmlElement::Td, " colspan=3").columns(), 3);
+        assert_eq!(read(HtmlElement::Td, " colspan=99999999").columns(), 1000);
+        assert_eq!(read(HtmlElement::Td, " colspan=x").columns(), 1);
     }
 }

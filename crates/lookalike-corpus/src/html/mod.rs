@@ -2,15 +2,15 @@
 //!
 //! - *visible*: all that a reader of the page would see ([`sink`]);
 //! - *fast*: of that, the blocks that are text rather than links and labels ([`blocks`], [`fast`]);
-//! - *main*: the element that the browsers' reading views would choose ([`reading`], on a flat tree of the page,
+//! - *main*: the element that the browsers' reading views would choose ([`readability`], on a flat tree of the page,
 //!   [`tree`]);
 //! - *quality*: of the answers of *fast*, the reading view and a slower library the one that agrees best with the others, with
 //!   the Cargo feature `quality`.
 //!
-//! All come out of walks through the page ([`page`]). The last two build trees: a page that is made to hurt ([`shape`])
+//! All come out of walks through the page ([`page`]). The last two build trees: an adversarial page ([`shape`])
 //! gets the text of *fast*; with *main* so does one in which next to nothing is found or what is found stands apart from the
 //! headline ([`headline`]), and a page of reference, which has no one element that it is about; where that is next to nothing
-//! too, all of the page counts but its furniture. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
+//! too, all of the page counts but its chrome. What becomes of white space follows `innerText` in all modes: runs collapse to one space, block
 //! elements begin a line, paragraphs and the like are set off by a blank line, `pre` is kept.
 //!
 //! Not seen: `script`, `style`, `noscript`, `template`, `iframe`, comments; title and attributes unless asked for
@@ -27,7 +27,7 @@ mod notes;
 mod page;
 #[cfg(feature = "quality")]
 mod quality;
-mod reading;
+mod readability;
 mod shape;
 mod sink;
 mod tag;
@@ -37,13 +37,13 @@ mod tree;
 use lookalike::{Extraction, HtmlMode};
 
 use blocks::words;
-use fast::Fast;
+use fast::FastExtractor;
 pub use headline::PageIdentity;
-use headline::{Headings, Headline, Nobody};
-use notes::Notes;
-use reading::{Found, ReadingView};
-use sink::Sink;
-use target::Target;
+use headline::{HeadlineFinder, IgnoringTarget, PageHeadline};
+use notes::PageNotes;
+use readability::{ArticleSearch, ReadingView};
+use sink::TextSink;
+use target::PageTarget;
 
 /// Turns HTML into text. Keeps nothing but buffers from one page to the next.
 ///
@@ -60,10 +60,10 @@ use target::Target;
 #[derive(Debug, Clone)]
 pub struct HtmlText {
     extraction: Extraction,
-    fast: Fast,
+    fast: FastExtractor,
     reading: ReadingView,
     #[cfg(feature = "quality")]
-    answers: quality::Answers,
+    answers: quality::ExtractorAnswers,
     /// The text of the fast mode, where it may be needed.
     plain: String,
 }
@@ -118,10 +118,10 @@ impl HtmlText {
         check(extraction)?;
         Ok(HtmlText {
             extraction,
-            fast: Fast::default(),
+            fast: FastExtractor::default(),
             reading: ReadingView::default(),
             #[cfg(feature = "quality")]
-            answers: quality::Answers::default(),
+            answers: quality::ExtractorAnswers::default(),
             plain: String::new(),
         })
     }
@@ -132,7 +132,7 @@ impl HtmlText {
     }
 
     /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*, *fast* and
-    /// *main*, and for those made to hurt in the others.
+    /// *main*, and for adversarial pages in the others.
     pub fn extract(&mut self, html: &str, out: &mut String) {
         let headline = match self.extraction.mode {
             HtmlMode::Main => headline(html),
@@ -149,9 +149,9 @@ impl HtmlText {
         visible: &mut String,
     ) -> PageFacts {
         let start = visible.len();
-        let mut sink = Sink::new(visible);
-        let mut notes = Notes::new(&mut sink, self.extraction);
-        let mut headings = Headings::new(html, &mut notes);
+        let mut sink = TextSink::new(visible);
+        let mut notes = PageNotes::new(&mut sink, self.extraction);
+        let mut headings = HeadlineFinder::new(html, &mut notes);
         page::walk(html, &mut headings);
         let headline = headings.finish();
         let title = notes.title.take();
@@ -189,18 +189,18 @@ impl HtmlText {
     }
 
     /// Lets `walk` go through a page or a part of it; returns its title if that is asked for.
-    fn walk<T: Target>(&self, target: &mut T, walk: impl Walk) -> Option<String> {
+    fn walk<T: PageTarget>(&self, target: &mut T, walk: impl PageSource) -> Option<String> {
         if !self.has_notes() {
             walk.walk(target);
             return None;
         }
-        let mut notes = Notes::new(target, self.extraction);
+        let mut notes = PageNotes::new(target, self.extraction);
         walk.walk(&mut notes);
         notes.title
     }
 
-    fn visible(&self, walk: impl Walk, out: &mut String) -> Option<String> {
-        let mut sink = Sink::new(out);
+    fn visible(&self, walk: impl PageSource, out: &mut String) -> Option<String> {
+        let mut sink = TextSink::new(out);
         let title = self.walk(&mut sink, walk);
         sink.finish();
         title
@@ -215,7 +215,7 @@ impl HtmlText {
     }
 
     /// The text of the article. That of the fast mode if it is more, and next to nothing was found or it stands apart from the
-    /// headline, or if what was found is furniture; all but furniture if that is next to nothing too.
+    /// headline, or if what was found is page chrome; all but chrome if that is next to nothing too.
     fn main(
         &mut self,
         html: &str,
@@ -224,35 +224,35 @@ impl HtmlText {
     ) -> (Option<String>, Fallback) {
         let start = out.len();
         let found = self.article(html, out);
-        let stands_apart = found == Found::Article
+        let stands_apart = found == ArticleSearch::Article
             && headline.is_some_and(|headline| self.reading.is_apart(html, headline));
-        let is_furniture = found == Found::Article && self.reading.is_furniture(html);
+        let is_chrome = found == ArticleSearch::Article && self.reading.is_chrome(html);
         let mut fallback = Fallback::None;
         let article = words(&out.as_bytes()[start..]);
         let is_few = article < FEW_WORDS;
         let mut title = None;
-        if is_few || stands_apart || is_furniture || self.extraction.title {
+        if is_few || stands_apart || is_chrome || self.extraction.title {
             let mut plain = std::mem::take(&mut self.plain);
             plain.clear();
             title = self.fast(html, &mut plain);
             let more = words(plain.as_bytes());
             let is_better = stands_apart && more > article || is_few && more > MANY_TIMES * article;
-            if is_better || is_furniture {
+            if is_better || is_chrome {
                 out.truncate(start);
                 out.push_str(&plain);
                 fallback = match found {
-                    _ if stands_apart || is_furniture => Fallback::Apart,
-                    Found::Article => Fallback::Few,
-                    Found::Reference | Found::Nothing => Fallback::None,
+                    _ if stands_apart || is_chrome => Fallback::Apart,
+                    ArticleSearch::Article => Fallback::Few,
+                    ArticleSearch::Reference | ArticleSearch::Nothing => Fallback::None,
                 };
             }
             self.plain = plain;
         }
-        if is_furniture {
-            // *fast* believes in furniture only if a tenth of the page is outside of it.
+        if is_chrome {
+            // *fast* believes in page chrome only if a tenth of the page is outside of it.
             let mut own = std::mem::take(&mut self.plain);
             own.clear();
-            self.outside_furniture(html, &mut own);
+            self.outside_chrome(html, &mut own);
             if words(own.as_bytes()) < FEW_WORDS {
                 out.truncate(start);
                 out.push_str(&own);
@@ -263,7 +263,7 @@ impl HtmlText {
         if kept < FEW_WORDS {
             let mut whole = std::mem::take(&mut self.plain);
             whole.clear();
-            self.outside_furniture(html, &mut whole);
+            self.outside_chrome(html, &mut whole);
             if 2 * words(whole.as_bytes()) > 3 * kept {
                 out.truncate(start);
                 out.push_str(&whole);
@@ -277,19 +277,19 @@ impl HtmlText {
         (title, fallback)
     }
 
-    fn outside_furniture(&mut self, html: &str, out: &mut String) {
+    fn outside_chrome(&mut self, html: &str, out: &mut String) {
         let mut fast = std::mem::take(&mut self.fast);
-        fast.outside_furniture(|blocks| drop(self.walk(blocks, html)), out);
+        fast.outside_chrome(|blocks| drop(self.walk(blocks, html)), out);
         self.fast = fast;
     }
 
     /// Appends the text of the article, if the page has one.
-    fn article(&mut self, html: &str, out: &mut String) -> Found {
+    fn article(&mut self, html: &str, out: &mut String) -> ArticleSearch {
         let mut reading = std::mem::take(&mut self.reading);
         let found = reading.read(html);
         match found {
-            Found::Article => drop(self.visible((&reading, html), out)),
-            Found::Reference | Found::Nothing => {}
+            ArticleSearch::Article => drop(self.visible((&reading, html), out)),
+            ArticleSearch::Reference | ArticleSearch::Nothing => {}
         }
         self.reading = reading;
         found
@@ -299,7 +299,7 @@ impl HtmlText {
     /// too much for some.
     #[cfg(feature = "quality")]
     fn agreed(&mut self, html: &str, out: &mut String) -> Option<String> {
-        if !quality::bears(html) {
+        if !quality::within_limits(html) {
             return self.main(html, headline(html), out).0;
         }
         for focus in [quality::Focus::FavorPrecision, quality::Focus::FavorRecall] {
@@ -327,10 +327,10 @@ impl HtmlText {
 
 /// Finds the end of a page's headline.
 fn headline(html: &str) -> Option<usize> {
-    let mut nobody = Nobody;
-    let mut headings = Headings::new(html, &mut nobody);
+    let mut nobody = IgnoringTarget;
+    let mut headings = HeadlineFinder::new(html, &mut nobody);
     page::walk(html, &mut headings);
-    let Headline { end, .. } = headings.finish();
+    let PageHeadline { end, .. } = headings.finish();
     end
 }
 
@@ -343,20 +343,20 @@ fn put_first(title: Option<String>, start: usize, text: &mut String) {
 }
 
 /// Something that targets can hear of.
-trait Walk {
-    fn walk<T: Target>(self, target: &mut T);
+trait PageSource {
+    fn walk<T: PageTarget>(self, target: &mut T);
 }
 
 /// A page.
-impl Walk for &str {
-    fn walk<T: Target>(self, target: &mut T) {
+impl PageSource for &str {
+    fn walk<T: PageTarget>(self, target: &mut T) {
         page::walk(self, target);
     }
 }
 
 /// The article of a page.
-impl Walk for (&ReadingView, &str) {
-    fn walk<T: Target>(self, target: &mut T) {
+impl PageSource for (&ReadingView, &str) {
+    fn walk<T: PageTarget>(self, target: &mut T) {
         self.0.tell(self.1, target);
     }
 }

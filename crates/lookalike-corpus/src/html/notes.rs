@@ -4,25 +4,25 @@
 use lookalike::Extraction;
 
 use super::attribute;
-use super::sink::Sink;
-use super::tag::Name;
-use super::target::{Gap, Target};
+use super::sink::TextSink;
+use super::tag::TagName;
+use super::target::{PageTarget, TextGap};
 
-const IMAGE: Name = Name::new("img");
-const AREA: Name = Name::new("area");
-const LINK: Name = Name::new("a");
+const IMAGE: TagName = TagName::new("img");
+const AREA: TagName = TagName::new("area");
+const LINK: TagName = TagName::new("a");
 
 /// A target that hears of alternative texts and link targets as if they were text, each before
 /// what it belongs to, and keeps the first title.
-pub(super) struct Notes<'t, T> {
+pub(super) struct PageNotes<'t, T> {
     pub(super) target: &'t mut T,
     extraction: Extraction,
     pub(super) title: Option<String>,
 }
 
-impl<'t, T: Target> Notes<'t, T> {
-    pub(super) fn new(target: &'t mut T, extraction: Extraction) -> Notes<'t, T> {
-        Notes {
+impl<'t, T: PageTarget> PageNotes<'t, T> {
+    pub(super) fn new(target: &'t mut T, extraction: Extraction) -> PageNotes<'t, T> {
+        PageNotes {
             target,
             extraction,
             title: None,
@@ -31,14 +31,14 @@ impl<'t, T: Target> Notes<'t, T> {
 
     fn note(&mut self, attributes: &str, name: &str) {
         if let Some(value) = attribute::value(attributes, name) {
-            self.target.gap(Gap::Space);
+            self.target.gap(TextGap::Space);
             self.target.verbatim(&value);
-            self.target.gap(Gap::Space);
+            self.target.gap(TextGap::Space);
         }
     }
 }
 
-impl<T: Target> Target for Notes<'_, T> {
+impl<T: PageTarget> PageTarget for PageNotes<'_, T> {
     fn text(&mut self, text: &str) {
         self.target.text(text);
     }
@@ -47,7 +47,7 @@ impl<T: Target> Target for Notes<'_, T> {
         self.target.verbatim(text);
     }
 
-    fn gap(&mut self, gap: Gap) {
+    fn gap(&mut self, gap: TextGap) {
         self.target.gap(gap);
     }
 
@@ -62,14 +62,14 @@ impl<T: Target> Target for Notes<'_, T> {
     fn title(&mut self, text: &str) {
         if self.extraction.title && self.title.is_none() {
             let mut title = String::new();
-            let mut sink = Sink::new(&mut title);
+            let mut sink = TextSink::new(&mut title);
             sink.text(text);
             sink.finish();
             self.title = Some(title);
         }
     }
 
-    fn open(&mut self, name: Name, attributes: &str, self_closing: bool) {
+    fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
         self.target.open(name, attributes, self_closing);
         if self.extraction.alt && (name == IMAGE || name == AREA) {
             self.note(attributes, "alt");
@@ -79,7 +79,7 @@ impl<T: Target> Target for Notes<'_, T> {
         }
     }
 
-    fn close(&mut self, name: Name) {
+    fn close(&mut self, name: TagName) {
         self.target.close(name);
     }
 }

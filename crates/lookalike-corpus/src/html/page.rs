@@ -3,17 +3,17 @@
 //! No tree is built. The tokeniser follows the states of the HTML standard (13.2.5) that matter for
 //! where text begins and ends: comments, CDATA in foreign content, raw text elements, quoted
 //! attributes, character references. Time is linear in the page, whatever the nesting. What is found
-//! goes to a [`Target`]: the visible text ([`super::sink`]), the blocks of the fast mode, or a count.
+//! goes to a [`PageTarget`]: the visible text ([`super::sink`]), the blocks of the fast mode, or a count.
 
 use memchr::memchr;
 use memchr::memmem;
 
-use super::tag::{self, Kind, Raw};
-use super::target::{Gap, Target};
+use super::tag::{self, RawText, TagLayout};
+use super::target::{PageTarget, TextGap};
 
 /// Tells `target` what the page is made of. Never fails; O(length of the page).
-pub(super) fn walk<T: Target>(html: &str, target: &mut T) {
-    let mut page = Page {
+pub(super) fn walk<T: PageTarget>(html: &str, target: &mut T) {
+    let mut page = PageWalk {
         html,
         target,
         hidden: 0,
@@ -23,7 +23,7 @@ pub(super) fn walk<T: Target>(html: &str, target: &mut T) {
 }
 
 /// A page on its way.
-struct Page<'h, 't, T> {
+struct PageWalk<'h, 't, T> {
     html: &'h str,
     target: &'t mut T,
     /// Number of open `template` elements.
@@ -32,7 +32,7 @@ struct Page<'h, 't, T> {
     foreign: u32,
 }
 
-impl<T: Target> Page<'_, '_, T> {
+impl<T: PageTarget> PageWalk<'_, '_, T> {
     fn run(&mut self) {
         let bytes = self.html.as_bytes();
         let mut at = 0;
@@ -106,16 +106,16 @@ impl<T: Target> Page<'_, '_, T> {
             self.target.open(name, attributes, self_closing);
         }
         match kind {
-            Kind::Inline => end,
-            Kind::Foreign => {
+            TagLayout::Inline => end,
+            TagLayout::Foreign => {
                 self.foreign += u32::from(!self_closing);
                 end
             }
-            Kind::Template => {
+            TagLayout::Template => {
                 self.hidden += 1;
                 end
             }
-            Kind::Raw(raw) => self.raw(raw, &bytes[at + 1..name_end], end, self_closing),
+            TagLayout::Raw(raw) => self.raw(raw, &bytes[at + 1..name_end], end, self_closing),
             _ => self.layout(kind, true, end),
         }
     }
@@ -127,12 +127,12 @@ impl<T: Target> Page<'_, '_, T> {
             return bytes.len();
         };
         let end = match kind {
-            Kind::Inline | Kind::Raw(_) => end,
-            Kind::Foreign => {
+            TagLayout::Inline | TagLayout::Raw(_) => end,
+            TagLayout::Foreign => {
                 self.foreign = self.foreign.saturating_sub(1);
                 end
             }
-            Kind::Template => {
+            TagLayout::Template => {
                 self.hidden = self.hidden.saturating_sub(1);
                 end
             }
@@ -145,12 +145,12 @@ impl<T: Target> Page<'_, '_, T> {
     }
 
     /// A tag that moves what follows to another place on the page.
-    fn layout(&mut self, kind: Kind, opens: bool, end: usize) -> usize {
-        if kind == Kind::Pre {
+    fn layout(&mut self, kind: TagLayout, opens: bool, end: usize) -> usize {
+        if kind == TagLayout::Pre {
             return self.pre(opens, end);
         }
         lay_out(self.target, kind, opens);
-        if opens && kind != Kind::Break {
+        if opens && kind != TagLayout::Break {
             // Blocks are not allowed in SVG and MathML: they end it, closed or not.
             self.foreign = 0;
         }
@@ -159,7 +159,7 @@ impl<T: Target> Page<'_, '_, T> {
 
     /// `pre` keeps its white space, except for a line break at its very beginning.
     fn pre(&mut self, opens: bool, end: usize) -> usize {
-        lay_out(self.target, Kind::Pre, opens);
+        lay_out(self.target, TagLayout::Pre, opens);
         let rest = &self.html.as_bytes()[end..];
         match rest {
             [b'\r', b'\n', ..] if opens => end + 2,
@@ -169,9 +169,9 @@ impl<T: Target> Page<'_, '_, T> {
     }
 
     /// An element whose content is no markup; returns where its end tag begins.
-    fn raw(&mut self, raw: tag::Raw, name: &[u8], from: usize, self_closing: bool) -> usize {
+    fn raw(&mut self, raw: tag::RawText, name: &[u8], from: usize, self_closing: bool) -> usize {
         let bytes = self.html.as_bytes();
-        if self.foreign > 0 && raw != tag::Raw::Script {
+        if self.foreign > 0 && raw != tag::RawText::Script {
             return if self_closing {
                 from
             } else {
@@ -182,42 +182,44 @@ impl<T: Target> Page<'_, '_, T> {
             return from;
         }
         let to = match raw {
-            tag::Raw::Script => tag::script_end(bytes, from),
-            tag::Raw::Plaintext => bytes.len(),
+            tag::RawText::Script => tag::script_end(bytes, from),
+            tag::RawText::Plaintext => bytes.len(),
             _ => tag::raw_end(bytes, from, name),
         };
         match raw {
-            tag::Raw::Textarea => {
-                self.target.gap(Gap::Space);
+            tag::RawText::Textarea => {
+                self.target.gap(TextGap::Space);
                 self.text(from, to);
-                self.target.gap(Gap::Space);
+                self.target.gap(TextGap::Space);
             }
-            tag::Raw::Xmp | tag::Raw::Plaintext => {
-                self.target.gap(Gap::Paragraph);
+            tag::RawText::Xmp | tag::RawText::Plaintext => {
+                self.target.gap(TextGap::Paragraph);
                 self.verbatim(from, to);
-                self.target.gap(Gap::Paragraph);
+                self.target.gap(TextGap::Paragraph);
             }
-            tag::Raw::Title if self.hidden == 0 => {
+            tag::RawText::Title if self.hidden == 0 => {
                 self.target.title(&self.html[from..to]);
             }
-            tag::Raw::Script | tag::Raw::Skipped | tag::Raw::Title => {}
+            tag::RawText::Script | tag::RawText::Skipped | tag::RawText::Title => {}
         }
         to
     }
 }
 
 /// Tells `target` where an element of this kind, as it begins or ends, moves what follows.
-pub(super) fn lay_out<T: Target>(target: &mut T, kind: Kind, opens: bool) {
+pub(super) fn lay_out<T: PageTarget>(target: &mut T, kind: TagLayout, opens: bool) {
     match kind {
-        Kind::Cell => target.gap(Gap::Space),
-        Kind::Break => target.line_break(),
-        Kind::Line => target.gap(Gap::Line),
-        Kind::Paragraph | Kind::Raw(Raw::Xmp | Raw::Plaintext) => target.gap(Gap::Paragraph),
-        Kind::Pre => {
-            target.gap(Gap::Paragraph);
+        TagLayout::Cell => target.gap(TextGap::Space),
+        TagLayout::Break => target.line_break(),
+        TagLayout::Line => target.gap(TextGap::Line),
+        TagLayout::Paragraph | TagLayout::Raw(RawText::Xmp | RawText::Plaintext) => {
+            target.gap(TextGap::Paragraph)
+        }
+        TagLayout::Pre => {
+            target.gap(TextGap::Paragraph);
             target.set_preformatted(opens);
         }
-        Kind::Inline | Kind::Foreign | Kind::Template | Kind::Raw(_) => {}
+        TagLayout::Inline | TagLayout::Foreign | TagLayout::Template | TagLayout::Raw(_) => {}
     }
 }
 

@@ -10,7 +10,7 @@ use lookalike::{Extraction, FeatureExtractor, Scheme, Shingle};
 pub(super) use trafilatura::ExtractionFocus as Focus;
 use trafilatura::Options;
 
-use super::shape::{self, Kind};
+use super::shape::{self, PageShape};
 use crate::guard::caught;
 
 /// Pages that are longer, or with more markup, are not given to the library: it takes up to 20 microseconds for a tag or a
@@ -22,13 +22,13 @@ const MAX_MARKUP: usize = 50_000;
 const WORDS: u8 = 5;
 
 /// Returns true if a page is ordinary ([`super::shape`]) and within the limits of the library.
-pub(super) fn bears(html: &str) -> bool {
+pub(super) fn within_limits(html: &str) -> bool {
     html.len() <= MAX_BYTES
         && memchr::memchr_iter(b'<', html.as_bytes()).count() <= MAX_MARKUP
-        && shape::kind(html) != Kind::Wild
+        && shape::kind(html) != PageShape::Adversarial
 }
 
-/// The HTML of the main content by the library; none if it finds nothing, or fails. The page must be tame: see
+/// The HTML of the main content by the library; none if it finds nothing, or fails. The page must be ordinary: see
 /// [`super::shape`].
 pub(super) fn content(html: &str, extraction: Extraction, focus: Focus) -> Option<String> {
     let options = Options::default()
@@ -42,25 +42,25 @@ pub(super) fn content(html: &str, extraction: Extraction, focus: Focus) -> Optio
 
 /// The answers of extractors for one page after another.
 #[derive(Debug, Clone)]
-pub(super) struct Answers {
+pub(super) struct ExtractorAnswers {
     features: FeatureExtractor,
     texts: Vec<String>,
 }
 
-impl Default for Answers {
-    fn default() -> Answers {
+impl Default for ExtractorAnswers {
+    fn default() -> ExtractorAnswers {
         let scheme = Scheme {
             shingle: Shingle::words(WORDS).expect("a width of shingles"),
             ..Scheme::default()
         };
-        Answers {
+        ExtractorAnswers {
             features: FeatureExtractor::new(&scheme),
             texts: Vec::new(),
         }
     }
 }
 
-impl Answers {
+impl ExtractorAnswers {
     /// Adds an answer.
     pub(super) fn add(&mut self, text: String) {
         self.texts.push(text);
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn best(texts: &[String]) -> String {
-        let mut answers = Answers::default();
+        let mut answers = ExtractorAnswers::default();
         texts.iter().for_each(|text| answers.add(text.clone()));
         answers.take_best()
     }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_page_does_not_count_for_the_next_one() {
-        let mut answers = Answers::default();
+        let mut answers = ExtractorAnswers::default();
         answers.add("one two three".to_owned());
         answers.add("one two three".to_owned());
         assert_eq!(answers.take_best(), "one two three");

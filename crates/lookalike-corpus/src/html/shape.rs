@@ -1,6 +1,6 @@
 //! The shape of a page before its tree is built: whether that is safe, and whether it helps.
 //!
-//! Tree builders take quadratic time on pages made to hurt: 20,000 nested elements take the best of them
+//! Tree builders take quadratic time on adversarial pages: 20,000 nested elements take the best of them
 //! minutes, and 100,000 attributes of one tag seconds. One walk without a tree counts first.
 //!
 //! Reading views look for an article. The documentation of an interface has none: of such a page they take one table or
@@ -10,11 +10,11 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::attribute::Attributes;
+use super::attribute::TagAttributes;
 use super::blocks::words;
 use super::page;
-use super::tag::Name;
-use super::target::{Gap, Target};
+use super::tag::TagName;
+use super::target::{PageTarget, TextGap};
 
 /// Pages beyond these limits are left to the modes without a tree. Pages of the real web stay far
 /// below: the deepest of the 311 in the two benchmark sets has 43 levels.
@@ -32,29 +32,32 @@ const FEW_MARKS: u32 = 4;
 
 /// The shape of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PageShape {
     /// Its tree can be built in time that is about linear in its length, within the stack of a thread.
-    Tame,
-    /// As `Tame`, but there is no one element with its content.
+    Ordinary,
+    /// As `Ordinary`, but there is no one element with its content.
     Reference,
-    /// Made to hurt, or much too large.
-    Wild,
+    /// Made to take quadratic time, or much too large.
+    Adversarial,
 }
 
 /// Tells what a page is like. O(length of the page).
-pub(super) fn kind(html: &str) -> Kind {
+pub(super) fn kind(html: &str) -> PageShape {
     if html.len() > MAX_BYTES {
-        return Kind::Wild;
+        return PageShape::Adversarial;
     }
-    let mut shape = Shape::default();
+    let mut shape = ShapeCounter::default();
     page::walk(html, &mut shape);
-    let Shape {
-        wild, marks, words, ..
+    let ShapeCounter {
+        adversarial,
+        marks,
+        words,
+        ..
     } = shape;
-    match wild {
-        true => Kind::Wild,
-        false if has_marks(marks, words) => Kind::Reference,
-        false => Kind::Tame,
+    match adversarial {
+        true => PageShape::Adversarial,
+        false if has_marks(marks, words) => PageShape::Reference,
+        false => PageShape::Ordinary,
     }
 }
 
@@ -69,15 +72,15 @@ pub(super) fn is_reference(html: &str) -> bool {
         AhoCorasick::new(tags).expect("a few short tags")
     });
     let mut marks = MARKS.find_iter(html);
-    marks.nth(FEW_MARKS as usize - 1).is_some() && kind(html) == Kind::Reference
+    marks.nth(FEW_MARKS as usize - 1).is_some() && kind(html) == PageShape::Reference
 }
 
 /// The open elements, as far as they matter here.
 #[derive(Debug, Default)]
-struct Shape {
-    open: Vec<Name>,
+struct ShapeCounter {
+    open: Vec<TagName>,
     elements: usize,
-    wild: bool,
+    adversarial: bool,
     /// Elements that hold names and their meanings.
     marks: u32,
     words: u32,
@@ -86,8 +89,8 @@ struct Shape {
 /// Elements without content or whose end tags may be left out: those do not nest by mistake.
 macro_rules! names {
     ($function:ident: $($name:literal)+) => {
-        fn $function(name: Name) -> bool {
-            $(if name == const { Name::new($name) } {
+        fn $function(name: TagName) -> bool {
+            $(if name == const { TagName::new($name) } {
                 return true;
             })+
             false
@@ -101,7 +104,7 @@ names!(is_flat:
     "param" "source" "tbody" "td" "tfoot" "th" "thead" "tr" "track" "wbr"
 );
 
-impl Target for Shape {
+impl PageTarget for ShapeCounter {
     fn text(&mut self, text: &str) {
         self.words += words(text.as_bytes());
     }
@@ -110,26 +113,26 @@ impl Target for Shape {
         self.text(text);
     }
 
-    fn gap(&mut self, _: Gap) {}
+    fn gap(&mut self, _: TextGap) {}
 
     fn line_break(&mut self) {}
 
     fn set_preformatted(&mut self, _: bool) {}
 
-    fn open(&mut self, name: Name, attributes: &str, self_closing: bool) {
+    fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
         self.elements += 1;
         self.marks += u32::from(is_mark(name));
         // An attribute takes two bytes at least.
         let many = attributes.len() > 2 * MAX_ATTRIBUTES
-            && Attributes::new(attributes).nth(MAX_ATTRIBUTES).is_some();
-        self.wild |= many || self.elements > MAX_ELEMENTS || self.open.len() > MAX_DEPTH;
-        if !self.wild && !self_closing && !is_flat(name) {
+            && TagAttributes::new(attributes).nth(MAX_ATTRIBUTES).is_some();
+        self.adversarial |= many || self.elements > MAX_ELEMENTS || self.open.len() > MAX_DEPTH;
+        if !self.adversarial && !self_closing && !is_flat(name) {
             self.open.push(name);
         }
     }
 
-    fn close(&mut self, name: Name) {
-        if self.wild || is_flat(name) {
+    fn close(&mut self, name: TagName) {
+        if self.adversarial || is_flat(name) {
             return;
         }
         // As a tree builder does, but for its exceptions: what is inside is closed as well.
@@ -144,18 +147,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wild_pages_are_told_from_tame_ones() {
-        let tame = [
+    fn adversarial_pages_are_told_from_ordinary_ones() {
+        let ordinary = [
             "<div>".repeat(200),
             "<div></div>".repeat(10_000),
             "<p>a<li>b<td>c<br>".repeat(5_000),
             format!("<a {}>", "b=c ".repeat(200)),
             "<div></b>".repeat(200),
         ];
-        for page in tame {
-            assert!(kind(&page) != Kind::Wild, "{}...", &page[..20]);
+        for page in ordinary {
+            assert!(kind(&page) != PageShape::Adversarial, "{}...", &page[..20]);
         }
-        let wild = [
+        let adversarial = [
             "<div>".repeat(100_000),
             "<div></b>".repeat(300),
             "<b></i>".repeat(300),
@@ -166,8 +169,8 @@ mod tests {
             format!("<a {}>", "b ".repeat(300)),
             "a".repeat(MAX_BYTES + 1),
         ];
-        for page in wild {
-            assert!(kind(&page) == Kind::Wild, "{}...", &page[..20]);
+        for page in adversarial {
+            assert!(kind(&page) == PageShape::Adversarial, "{}...", &page[..20]);
         }
     }
     #[test]
@@ -175,7 +178,7 @@ mod tests {
         let words = "Returns the number of entries that are held here. ".repeat(5);
         let entries = |mark: &str, n: usize| format!("<{mark}>size</{mark}>{words}").repeat(n);
         for page in [entries("code", 4), entries("dt", 4), entries("dd", 30)] {
-            assert_eq!(kind(&page), Kind::Reference, "{page}");
+            assert_eq!(kind(&page), PageShape::Reference, "{page}");
             assert!(is_reference(&page), "{page}");
         }
         let story = format!("<p>{}</p>", words.repeat(10)).repeat(4);
@@ -184,7 +187,7 @@ mod tests {
             entries("b", 30),
             entries("code", 4) + &story,
         ] {
-            assert_eq!(kind(&page), Kind::Tame, "{page}");
+            assert_eq!(kind(&page), PageShape::Ordinary, "{page}");
             assert!(!is_reference(&page), "{page}");
         }
     }

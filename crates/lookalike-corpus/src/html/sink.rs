@@ -1,27 +1,27 @@
 //! The writer of text: white space collapsed, gaps between blocks, character references resolved.
 
 use super::entity;
-use super::target::{Gap, Target};
-use crate::block::{BLOCK, Block};
+use super::target::{PageTarget, TextGap};
+use crate::block::{BLOCK, ByteBlock};
 
 /// The output of one page. A gap is written only when text follows it.
-pub(super) struct Sink<'o> {
+pub(super) struct TextSink<'o> {
     out: &'o mut String,
     /// Length of `out` before the page.
     start: usize,
-    gap: Gap,
+    gap: TextGap,
     /// True if a `br` is part of the gap: a second one makes a blank line.
     broken: bool,
     preformatted: bool,
 }
 
-impl<'o> Sink<'o> {
-    pub(super) fn new(out: &'o mut String) -> Sink<'o> {
+impl<'o> TextSink<'o> {
+    pub(super) fn new(out: &'o mut String) -> TextSink<'o> {
         let start = out.len();
-        Sink {
+        TextSink {
             out,
             start,
-            gap: Gap::None,
+            gap: TextGap::None,
             broken: false,
             preformatted: false,
         }
@@ -64,11 +64,11 @@ impl<'o> Sink<'o> {
                 self.verbatim("&");
                 1
             }
-            Some((entity::Value::Char(c), length)) => {
+            Some((entity::EntityValue::Char(c), length)) => {
                 self.verbatim(c.encode_utf8(&mut [0; 4]));
                 length
             }
-            Some((entity::Value::Text(value), length)) => {
+            Some((entity::EntityValue::Text(value), length)) => {
                 self.verbatim(value);
                 length
             }
@@ -81,7 +81,7 @@ impl<'o> Sink<'o> {
         while at < bytes.len() {
             match bytes[at] {
                 byte if is_space(byte) => {
-                    self.gap(Gap::Space);
+                    self.gap(TextGap::Space);
                     at += 1;
                 }
                 // It means itself here, but ends a run.
@@ -110,37 +110,37 @@ impl<'o> Sink<'o> {
     }
 
     fn write_gap(&mut self) {
-        if self.gap == Gap::None {
+        if self.gap == TextGap::None {
             return;
         }
         let written = &self.out[self.start..];
         if !written.is_empty() {
             let missing = match self.gap {
-                Gap::None => "",
-                Gap::Space => " ",
+                TextGap::None => "",
+                TextGap::Space => " ",
                 _ if written.ends_with("\n\n") => "",
-                Gap::Line if written.ends_with('\n') => "",
-                Gap::Line => "\n",
-                Gap::Paragraph if written.ends_with('\n') => "\n",
-                Gap::Paragraph => "\n\n",
+                TextGap::Line if written.ends_with('\n') => "",
+                TextGap::Line => "\n",
+                TextGap::Paragraph if written.ends_with('\n') => "\n",
+                TextGap::Paragraph => "\n\n",
             };
             self.out.push_str(missing);
         }
-        self.gap = Gap::None;
+        self.gap = TextGap::None;
         self.broken = false;
     }
 }
 
-impl Target for Sink<'_> {
-    fn gap(&mut self, gap: Gap) {
+impl PageTarget for TextSink<'_> {
+    fn gap(&mut self, gap: TextGap) {
         self.gap = self.gap.max(gap);
     }
 
     fn line_break(&mut self) {
         self.gap(if self.broken {
-            Gap::Paragraph
+            TextGap::Paragraph
         } else {
-            Gap::Line
+            TextGap::Line
         });
         self.broken = true;
     }
@@ -156,7 +156,7 @@ impl Target for Sink<'_> {
             match bytes[at] {
                 b'&' => at += self.reference(&text[at..]),
                 byte if !self.preformatted && is_space(byte) => {
-                    self.gap(Gap::Space);
+                    self.gap(TextGap::Space);
                     at += 1;
                 }
                 _ => at += self.run(&text[at..]),
@@ -184,7 +184,7 @@ fn run_end(bytes: &[u8], mut at: usize) -> usize {
         let Some(block) = bytes[at..].first_chunk() else {
             break;
         };
-        let ends = ends_mask(Block::new(block), bytes[at + BLOCK]);
+        let ends = ends_mask(ByteBlock::new(block), bytes[at + BLOCK]);
         at += ends.trailing_zeros() as usize;
         if ends & FULL != 0 {
             return at;
@@ -203,7 +203,7 @@ fn run_end(bytes: &[u8], mut at: usize) -> usize {
 const FULL: u32 = (1 << BLOCK) - 1;
 
 /// Which bytes of a block end a run, before `next`; and the bit above the block.
-fn ends_mask(block: Block, next: u8) -> u32 {
+fn ends_mask(block: ByteBlock, next: u8) -> u32 {
     let amp = block.equal(b'&');
     let stops_space = block.at_most(b' ') | amp;
     let next = u32::from(next <= b' ' || next == b'&') << (BLOCK - 1);

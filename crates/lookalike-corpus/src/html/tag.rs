@@ -4,7 +4,7 @@ use memchr::{memchr, memchr2, memmem};
 
 /// The effect of an element on the layout of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TagLayout {
     /// Nothing.
     Inline,
     /// Stands beside its neighbours: a table cell.
@@ -22,12 +22,12 @@ pub(super) enum Kind {
     /// Is not shown, but its content is markup.
     Template,
     /// Its content is no markup.
-    Raw(Raw),
+    Raw(RawText),
 }
 
 /// Elements with content that is no markup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Raw {
+pub(super) enum RawText {
     Script,
     /// Not shown: `style`, `noscript`, ...
     Skipped,
@@ -47,20 +47,20 @@ const MAX_NAME: usize = 10;
 /// A tag's name in lower case, as a number, so that one comparison does; that of a longer name
 /// than any that means something equals no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Name(u128);
+pub(super) struct TagName(u128);
 
-impl Name {
+impl TagName {
     /// Of a name that means nothing.
-    pub(super) const UNKNOWN: Name = Name(0);
+    pub(super) const UNKNOWN: TagName = TagName(0);
 
     /// The name of at most ten letters.
-    pub(super) const fn new(name: &str) -> Name {
-        Name(key(name))
+    pub(super) const fn new(name: &str) -> TagName {
+        TagName(key(name))
     }
 }
 
 /// Reads the tag name at `from`; returns its meaning, itself and where it ends.
-pub(super) fn name(bytes: &[u8], from: usize) -> (Kind, Name, usize) {
+pub(super) fn name(bytes: &[u8], from: usize) -> (TagLayout, TagName, usize) {
     let mut key: u128 = 0;
     let mut end = from;
     while end < bytes.len() && !ends_name(bytes[end]) {
@@ -69,9 +69,9 @@ pub(super) fn name(bytes: &[u8], from: usize) -> (Kind, Name, usize) {
         end += 1;
     }
     if end - from > MAX_NAME {
-        return (Kind::Inline, Name::UNKNOWN, end);
+        return (TagLayout::Inline, TagName::UNKNOWN, end);
     }
-    (kind(key), Name(key), end)
+    (kind(key), TagName(key), end)
 }
 
 fn ends_name(byte: u8) -> bool {
@@ -95,40 +95,40 @@ const fn key(name: &str) -> u128 {
 }
 
 /// Returns the effect of the element of this name on the layout of text.
-pub(super) const fn kind_of(name: &str) -> Kind {
+pub(super) const fn kind_of(name: &str) -> TagLayout {
     kind(key(name))
 }
 
 /// A function from name to kind. The compiler makes a search tree of the comparisons.
 macro_rules! kinds {
     ($($($name:literal)+ => $kind:expr,)+) => {
-        const fn kind(name: u128) -> Kind {
+        const fn kind(name: u128) -> TagLayout {
             $($(if name == const { key($name) } {
                 return $kind;
             })+)+
-            Kind::Inline
+            TagLayout::Inline
         }
     };
 }
 
 kinds! {
-    "td" "th" => Kind::Cell,
-    "br" => Kind::Break,
+    "td" "th" => TagLayout::Cell,
+    "br" => TagLayout::Break,
     "div" "li" "tr" "dt" "dd" "address" "article" "aside" "body" "caption" "center" "details"
     "dialog" "fieldset" "figcaption" "footer" "form" "frameset" "head" "header" "hgroup" "html"
     "legend" "main" "menu" "nav" "optgroup" "option" "search" "section" "summary" "tbody" "tfoot"
-    "thead" => Kind::Line,
+    "thead" => TagLayout::Line,
     "p" "h1" "h2" "h3" "h4" "h5" "h6" "blockquote" "dir" "dl" "figure" "hr" "ol" "table" "ul"
-    => Kind::Paragraph,
-    "pre" "listing" => Kind::Pre,
-    "svg" "math" => Kind::Foreign,
-    "template" => Kind::Template,
-    "script" => Kind::Raw(Raw::Script),
-    "style" "noscript" "iframe" "noembed" "noframes" => Kind::Raw(Raw::Skipped),
-    "title" => Kind::Raw(Raw::Title),
-    "textarea" => Kind::Raw(Raw::Textarea),
-    "xmp" => Kind::Raw(Raw::Xmp),
-    "plaintext" => Kind::Raw(Raw::Plaintext),
+    => TagLayout::Paragraph,
+    "pre" "listing" => TagLayout::Pre,
+    "svg" "math" => TagLayout::Foreign,
+    "template" => TagLayout::Template,
+    "script" => TagLayout::Raw(RawText::Script),
+    "style" "noscript" "iframe" "noembed" "noframes" => TagLayout::Raw(RawText::Skipped),
+    "title" => TagLayout::Raw(RawText::Title),
+    "textarea" => TagLayout::Raw(RawText::Textarea),
+    "xmp" => TagLayout::Raw(RawText::Xmp),
+    "plaintext" => TagLayout::Raw(RawText::Plaintext),
 }
 
 /// From the end of a tag's name to just after its `>`, and whether a `/` stands before that. None
@@ -226,20 +226,20 @@ pub(super) fn script_end(bytes: &[u8], from: usize) -> usize {
             return end;
         };
         match escaped_script(bytes, at + found + 4) {
-            Escaped::Closed(end) => return end,
-            Escaped::Left(next) => at = next,
+            ScriptEscape::Closed(end) => return end,
+            ScriptEscape::Left(next) => at = next,
         }
     }
 }
 
-enum Escaped {
+enum ScriptEscape {
     /// The script's end tag begins here.
     Closed(usize),
     /// The escape ended here.
     Left(usize),
 }
 
-fn escaped_script(bytes: &[u8], from: usize) -> Escaped {
+fn escaped_script(bytes: &[u8], from: usize) -> ScriptEscape {
     let mut doubly = false;
     let mut at = from;
     while let Some(found) = memchr2(b'<', b'>', &bytes[at..]) {
@@ -247,17 +247,17 @@ fn escaped_script(bytes: &[u8], from: usize) -> Escaped {
         let rest = &bytes[at + 1..];
         if bytes[at] == b'>' {
             if bytes[from - 2..at].ends_with(b"--") {
-                return Escaped::Left(at + 1);
+                return ScriptEscape::Left(at + 1);
             }
         } else if is_tag(rest, b"script") {
             doubly = true;
         } else if rest.first() == Some(&b'/') && is_tag(&rest[1..], b"script") {
             if !doubly {
-                return Escaped::Closed(at);
+                return ScriptEscape::Closed(at);
             }
             doubly = false;
         }
         at += 1;
     }
-    Escaped::Closed(bytes.len())
+    ScriptEscape::Closed(bytes.len())
 }

@@ -1,16 +1,16 @@
 //! The receiver of what a walk through a page finds.
 
-use super::tag::Name;
+use super::tag::TagName;
 
 /// A receiver of the parts of a page. Calls come in page order; nothing inside a `template`, a
 /// script or a style sheet is told.
-pub(super) trait Target {
+pub(super) trait PageTarget {
     /// Text with character references.
     fn text(&mut self, text: &str);
     /// Text in which `&` means itself.
     fn verbatim(&mut self, text: &str);
     /// Separates the text that follows from the text before.
-    fn gap(&mut self, gap: Gap);
+    fn gap(&mut self, gap: TextGap);
     /// A `br`.
     fn line_break(&mut self);
     /// Keeps white space from here on, or collapses it.
@@ -18,28 +18,28 @@ pub(super) trait Target {
     /// The page's title, with character references.
     fn title(&mut self, _text: &str) {}
     /// A start tag, before its gap; `attributes` is what stands between its name and its end.
-    fn open(&mut self, _name: Name, _attributes: &str, _self_closing: bool) {}
+    fn open(&mut self, _name: TagName, _attributes: &str, _self_closing: bool) {}
     /// An end tag, after its gap.
-    fn close(&mut self, _name: Name) {}
+    fn close(&mut self, _name: TagName) {}
 }
 
 /// A gap between two pieces of text, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Gap {
+pub(super) enum TextGap {
     None,
     Space,
     Line,
     Paragraph,
 }
 
-impl Gap {
+impl TextGap {
     /// The white space that it is written as.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
-            Gap::None => "",
-            Gap::Space => " ",
-            Gap::Line => "\n",
-            Gap::Paragraph => "\n\n",
+            TextGap::None => "",
+            TextGap::Space => " ",
+            TextGap::Line => "\n",
+            TextGap::Paragraph => "\n\n",
         }
     }
 }

@@ -4,40 +4,40 @@
 //! over, and sums over all that is inside of each element take one loop from the end to the beginning. The builder
 //! follows the HTML standard (13.2.6) where it matters for real pages: end tags that may be left out, tables without
 //! `tbody` and `tr`, end tags that close what is not the innermost element. It knows no frame sets, moves nothing out of
-//! tables, and reconstructs no formatting. Time and memory are linear in the page, for pages that are not [`Facts::wild`].
+//! tables, and reconstructs no formatting. Time and memory are linear in the page, for pages that are not [`TreeFacts::adversarial`].
 
-use super::attribute::Attributes;
-use super::element::Element;
+use super::attribute::TagAttributes;
+use super::element::HtmlElement;
 use super::element::group::{ABSENT, ENDS_P, HEADING, SCOPE, SPECIAL, VOID};
 use super::entity;
-use super::marks::{self, Marks};
+use super::marks::{self, AttributeMarks};
 use super::page;
 use super::shape::{MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS};
-use super::tag::Name;
-use super::target::{Gap, Target};
+use super::tag::TagName;
+use super::target::{PageTarget, TextGap};
 
-/// Elements and texts of a page that is not made to hurt. Real pages have about as many of the one as of the other.
+/// Elements and texts of an ordinary page. Real pages have about as many of the one as of the other.
 const MAX_NODES: usize = 4 * MAX_ELEMENTS;
 
 /// Characters of a text, a run of white space counted as one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Chars {
+pub(super) struct CharCount {
     count: u32,
     /// True if the first is white space, and if the last is.
     leads: bool,
     trails: bool,
 }
 
-impl Chars {
+impl CharCount {
     /// The characters of this text and the next together.
-    pub(super) fn then(self, next: Chars) -> Chars {
+    pub(super) fn then(self, next: CharCount) -> CharCount {
         if self.count == 0 {
             return next;
         }
         if next.count == 0 {
             return self;
         }
-        Chars {
+        CharCount {
             count: self.count + next.count - u32::from(self.trails && next.leads),
             leads: self.leads,
             trails: next.trails,
@@ -58,8 +58,8 @@ impl Chars {
 
 /// An element or a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Node {
-    pub(super) element: Element,
+pub(super) struct PageNode {
+    pub(super) element: HtmlElement,
     /// Of a text: whether `&` means itself.
     pub(super) verbatim: bool,
     /// Number of its ancestors.
@@ -73,16 +73,16 @@ pub(super) struct Node {
     pub(super) from: u32,
     pub(super) to: u32,
     /// Of a text.
-    pub(super) chars: Chars,
+    pub(super) chars: CharCount,
     pub(super) commas: u32,
     /// Of an element.
-    pub(super) marks: Marks,
+    pub(super) marks: AttributeMarks,
 }
 
-impl Node {
+impl PageNode {
     /// An element that no tag on the page stands for.
-    pub(super) fn implied(element: Element) -> Node {
-        Node {
+    pub(super) fn implied(element: HtmlElement) -> PageNode {
+        PageNode {
             element,
             verbatim: false,
             depth: 0,
@@ -91,9 +91,9 @@ impl Node {
             children: 0,
             from: 0,
             to: 0,
-            chars: Chars::default(),
+            chars: CharCount::default(),
             commas: 0,
-            marks: Marks::default(),
+            marks: AttributeMarks::default(),
         }
     }
 
@@ -104,23 +104,23 @@ impl Node {
 
     /// Returns true if it is a text.
     pub(super) fn is_text(&self) -> bool {
-        self.element == Element::Text
+        self.element == HtmlElement::Text
     }
 }
 
 /// The nodes; the first is `body`, which all others are in.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tree {
-    pub(super) nodes: Vec<Node>,
+pub(super) struct PageTree {
+    pub(super) nodes: Vec<PageNode>,
 }
 
-impl Tree {
+impl PageTree {
     /// Takes everything out but an empty `body`.
-    pub(super) fn clear(&mut self, body: Node) {
+    pub(super) fn clear(&mut self, body: PageNode) {
         self.nodes.clear();
         let children = 0;
-        self.nodes.push(Node {
-            element: Element::Body,
+        self.nodes.push(PageNode {
+            element: HtmlElement::Body,
             end: 1,
             children,
             ..body
@@ -128,12 +128,12 @@ impl Tree {
     }
 
     /// Adds a node at the end, as the last child of one that is still open; returns its place.
-    pub(super) fn add(&mut self, node: Node, parent: u32) -> u32 {
+    pub(super) fn add(&mut self, node: PageNode, parent: u32) -> u32 {
         let at = self.nodes.len() as u32;
         let above = &mut self.nodes[parent as usize];
         above.children += u32::from(!node.is_text());
         let depth = above.depth + 1;
-        self.nodes.push(Node {
+        self.nodes.push(PageNode {
             parent,
             depth,
             end: at + 1,
@@ -154,7 +154,7 @@ impl Tree {
     }
 
     /// The node at a place.
-    pub(super) fn at(&self, at: u32) -> &Node {
+    pub(super) fn at(&self, at: u32) -> &PageNode {
         &self.nodes[at as usize]
     }
 
@@ -176,9 +176,9 @@ impl Tree {
 
 /// Facts about a page besides its tree.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Facts {
-    /// The page is made to hurt, or much too large; its tree is not finished.
-    pub(super) wild: bool,
+pub(super) struct TreeFacts {
+    /// The page is adversarial, or much too large; its tree is not finished.
+    pub(super) adversarial: bool,
     /// Its title, as a `meta` element says it, else that of the window; with character references.
     pub(super) title: String,
     /// True if a `br` follows another one.
@@ -186,21 +186,21 @@ pub(super) struct Facts {
 }
 
 /// Builds the tree of a page. O(length of the page).
-pub(super) fn build(html: &str, tree: &mut Tree) -> Facts {
-    let facts = Facts {
-        wild: html.len() > MAX_BYTES,
-        ..Facts::default()
+pub(super) fn build(html: &str, tree: &mut PageTree) -> TreeFacts {
+    let facts = TreeFacts {
+        adversarial: html.len() > MAX_BYTES,
+        ..TreeFacts::default()
     };
-    tree.clear(Node::implied(Element::Body));
-    let mut builder = Builder {
+    tree.clear(PageNode::implied(HtmlElement::Body));
+    let mut builder = TreeBuilder {
         base: html.as_ptr().addr(),
         tree,
         facts,
         open: Vec::new(),
-        counts: Counts::default(),
+        counts: TreeCounts::default(),
         named: false,
     };
-    if !builder.facts.wild {
+    if !builder.facts.adversarial {
         page::walk(html, &mut builder);
         builder.close_to(0);
         let len = builder.tree.len();
@@ -211,15 +211,15 @@ pub(super) fn build(html: &str, tree: &mut Tree) -> Facts {
 
 /// An element without its end tag so far.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenElement {
     at: u32,
-    element: Element,
-    name: Name,
+    element: HtmlElement,
+    name: TagName,
 }
 
 /// Counts so far.
 #[derive(Debug, Default)]
-struct Counts {
+struct TreeCounts {
     elements: usize,
     end_tags: usize,
     /// Open `p`, `table`, `svg` and `math`, and others.
@@ -229,18 +229,18 @@ struct Counts {
     others: u32,
 }
 
-struct Builder<'t> {
+struct TreeBuilder<'t> {
     /// Address of the page in memory: texts are parts of it.
     base: usize,
-    tree: &'t mut Tree,
-    facts: Facts,
-    open: Vec<Open>,
-    counts: Counts,
+    tree: &'t mut PageTree,
+    facts: TreeFacts,
+    open: Vec<OpenElement>,
+    counts: TreeCounts,
     /// True if the title is that of a `meta` element.
     named: bool,
 }
 
-impl Builder<'_> {
+impl TreeBuilder<'_> {
     /// Returns the range of a part of the page.
     fn place(&self, part: &str) -> (u32, u32) {
         let from = part.as_ptr().addr() - self.base;
@@ -254,8 +254,8 @@ impl Builder<'_> {
     /// The innermost open element that is `wanted`, unless an element that is a `barrier` is around us before it.
     fn find(
         &self,
-        wanted: impl Fn(&Open) -> bool,
-        barrier: impl Fn(Element) -> bool,
+        wanted: impl Fn(&OpenElement) -> bool,
+        barrier: impl Fn(HtmlElement) -> bool,
     ) -> Option<usize> {
         for (i, open) in self.open.iter().enumerate().rev() {
             if wanted(open) {
@@ -271,7 +271,7 @@ impl Builder<'_> {
     /// Closes elements until so many are open.
     fn close_to(&mut self, length: usize) {
         while self.open.len() > length {
-            let Some(Open { at, element, .. }) = self.open.pop() else {
+            let Some(OpenElement { at, element, .. }) = self.open.pop() else {
                 return;
             };
             *self.counter(element) -= 1;
@@ -287,54 +287,57 @@ impl Builder<'_> {
     }
 
     /// The number of open elements of this kind, where it counts.
-    fn counter(&mut self, element: Element) -> &mut u32 {
+    fn counter(&mut self, element: HtmlElement) -> &mut u32 {
         match element {
-            Element::P => &mut self.counts.paragraphs,
-            Element::Table => &mut self.counts.tables,
-            Element::Svg | Element::Math => &mut self.counts.foreign,
+            HtmlElement::P => &mut self.counts.paragraphs,
+            HtmlElement::Table => &mut self.counts.tables,
+            HtmlElement::Svg | HtmlElement::Math => &mut self.counts.foreign,
             _ => &mut self.counts.others,
         }
     }
 
-    fn push(&mut self, node: Node, name: Name) {
+    fn push(&mut self, node: PageNode, name: TagName) {
         let at = self.tree.add(node, self.innermost());
         self.counts.elements += 1;
-        self.facts.wild |= self.counts.elements > MAX_ELEMENTS || self.open.len() > MAX_DEPTH;
+        self.facts.adversarial |=
+            self.counts.elements > MAX_ELEMENTS || self.open.len() > MAX_DEPTH;
         let element = node.element;
-        self.open.push(Open { at, element, name });
+        self.open.push(OpenElement { at, element, name });
         *self.counter(element) += 1;
     }
 
-    fn imply(&mut self, element: Element) {
-        self.push(Node::implied(element), element.name());
+    fn imply(&mut self, element: HtmlElement) {
+        self.push(PageNode::implied(element), element.name());
     }
 
     /// Closes what the start of this element closes.
-    fn make_room(&mut self, element: Element) {
+    fn make_room(&mut self, element: HtmlElement) {
         match element {
-            Element::Li => self.close_if(self.find(|open| open.element == Element::Li, bars_item)),
-            Element::Dd | Element::Dt => self.close_if(self.find(
-                |open| matches!(open.element, Element::Dd | Element::Dt),
+            HtmlElement::Li => {
+                self.close_if(self.find(|open| open.element == HtmlElement::Li, bars_item))
+            }
+            HtmlElement::Dd | HtmlElement::Dt => self.close_if(self.find(
+                |open| matches!(open.element, HtmlElement::Dd | HtmlElement::Dt),
                 bars_item,
             )),
-            Element::A => {
-                if let Some(at) = self.find(|open| open.element == Element::A, bars_block) {
+            HtmlElement::A => {
+                if let Some(at) = self.find(|open| open.element == HtmlElement::A, bars_block) {
                     self.close_inline(at);
                 }
             }
-            Element::Button => {
-                self.close_if(self.find(|open| open.element == Element::Button, bars_block));
+            HtmlElement::Button => {
+                self.close_if(self.find(|open| open.element == HtmlElement::Button, bars_block));
             }
-            Element::Option | Element::Optgroup => {
-                self.close_if(self.find(|open| open.element == Element::Option, bars_inline));
+            HtmlElement::Option | HtmlElement::Optgroup => {
+                self.close_if(self.find(|open| open.element == HtmlElement::Option, bars_inline));
             }
-            _ if element == Element::Tr || element.is_row_group() || element.is_cell() => {
+            _ if element == HtmlElement::Tr || element.is_row_group() || element.is_cell() => {
                 self.make_row(element);
             }
             _ => {}
         }
         if element.is(ENDS_P) && self.counts.paragraphs > 0 {
-            self.close_if(self.find(|open| open.element == Element::P, bars_paragraph));
+            self.close_if(self.find(|open| open.element == HtmlElement::P, bars_paragraph));
         }
         if element.is(HEADING)
             && self
@@ -347,28 +350,28 @@ impl Builder<'_> {
     }
 
     /// Closes the parts of a table that end where another begins, and opens those that are not written.
-    fn make_row(&mut self, element: Element) {
-        let ends = |open: &Open| match element {
-            Element::Tr => open.element == Element::Tr,
+    fn make_row(&mut self, element: HtmlElement) {
+        let ends = |open: &OpenElement| match element {
+            HtmlElement::Tr => open.element == HtmlElement::Tr,
             _ if element.is_cell() => open.element.is_cell(),
             _ => open.element.is_row_group(),
         };
-        let bars = |around: Element| {
-            around == Element::Table || (element.is_cell() && around == Element::Tr)
+        let bars = |around: HtmlElement| {
+            around == HtmlElement::Table || (element.is_cell() && around == HtmlElement::Tr)
         };
         self.close_if(self.find(ends, bars));
         let innermost = |builder: &Self| builder.open.last().map(|open| open.element);
-        if !element.is_row_group() && innermost(self) == Some(Element::Table) {
-            self.imply(Element::Tbody);
+        if !element.is_row_group() && innermost(self) == Some(HtmlElement::Table) {
+            self.imply(HtmlElement::Tbody);
         }
-        if element.is_cell() && innermost(self).is_some_and(Element::is_row_group) {
-            self.imply(Element::Tr);
+        if element.is_cell() && innermost(self).is_some_and(HtmlElement::is_row_group) {
+            self.imply(HtmlElement::Tr);
         }
     }
 
     /// Closes an element; blocks that are open in it stay open, as others of the same kind outside of it.
     fn close_inline(&mut self, at: usize) {
-        let blocks: Vec<Open> = self.open[at + 1..]
+        let blocks: Vec<OpenElement> = self.open[at + 1..]
             .iter()
             .filter(|open| open.element.is(SPECIAL))
             .copied()
@@ -382,7 +385,7 @@ impl Builder<'_> {
     /// A title of the page that a `meta` element gives.
     fn meta(&mut self, attributes: &str) {
         let (mut is_title, mut content) = (false, "");
-        for (name, value) in Attributes::new(attributes) {
+        for (name, value) in TagAttributes::new(attributes) {
             match name {
                 "property" | "name" => {
                     is_title |= matches!(value, "og:title" | "twitter:title" | "title");
@@ -398,7 +401,7 @@ impl Builder<'_> {
     }
 
     fn add_text(&mut self, text: &str, verbatim: bool) {
-        if self.facts.wild || text.is_empty() {
+        if self.facts.adversarial || text.is_empty() {
             return;
         }
         let (from, to) = self.place(text);
@@ -413,14 +416,14 @@ impl Builder<'_> {
             before.commas += commas;
             return;
         }
-        self.facts.wild |= self.tree.nodes.len() > MAX_NODES;
-        let node = Node {
+        self.facts.adversarial |= self.tree.nodes.len() > MAX_NODES;
+        let node = PageNode {
             from,
             to,
             chars,
             commas,
             verbatim,
-            ..Node::implied(Element::Text)
+            ..PageNode::implied(HtmlElement::Text)
         };
         self.tree.add(node, inside);
     }
@@ -432,31 +435,35 @@ impl Builder<'_> {
         let mut before = nodes.take_while(|node| node.parent == inside);
         before
             .find(|node| !(node.is_text() && node.chars.is_blank()))
-            .is_some_and(|node| node.element == Element::Br)
+            .is_some_and(|node| node.element == HtmlElement::Br)
     }
 }
 
-fn bars_item(element: Element) -> bool {
-    element.is(SPECIAL) && !matches!(element, Element::Address | Element::Div | Element::P)
+fn bars_item(element: HtmlElement) -> bool {
+    element.is(SPECIAL)
+        && !matches!(
+            element,
+            HtmlElement::Address | HtmlElement::Div | HtmlElement::P
+        )
 }
 
-fn bars_block(element: Element) -> bool {
+fn bars_block(element: HtmlElement) -> bool {
     element.is(SCOPE)
 }
 
-fn bars_inline(element: Element) -> bool {
+fn bars_inline(element: HtmlElement) -> bool {
     element.is(SPECIAL)
 }
 
-fn bars_paragraph(element: Element) -> bool {
-    element.is(SCOPE) || element == Element::Button
+fn bars_paragraph(element: HtmlElement) -> bool {
+    element.is(SCOPE) || element == HtmlElement::Button
 }
 
-fn bars_table(element: Element) -> bool {
-    element == Element::Table
+fn bars_table(element: HtmlElement) -> bool {
+    element == HtmlElement::Table
 }
 
-impl Target for Builder<'_> {
+impl PageTarget for TreeBuilder<'_> {
     fn text(&mut self, text: &str) {
         self.add_text(text, false);
     }
@@ -465,7 +472,7 @@ impl Target for Builder<'_> {
         self.add_text(text, true);
     }
 
-    fn gap(&mut self, _: Gap) {}
+    fn gap(&mut self, _: TextGap) {}
 
     fn line_break(&mut self) {}
 
@@ -477,58 +484,58 @@ impl Target for Builder<'_> {
         }
     }
 
-    fn open(&mut self, name: Name, attributes: &str, self_closing: bool) {
-        if self.facts.wild {
+    fn open(&mut self, name: TagName, attributes: &str, self_closing: bool) {
+        if self.facts.adversarial {
             return;
         }
-        let element = Element::of(name);
-        let in_table = element == Element::Tr || element.is_row_group() || element.is_cell();
+        let element = HtmlElement::of(name);
+        let in_table = element == HtmlElement::Tr || element.is_row_group() || element.is_cell();
         if element.is(ABSENT) || (in_table && self.counts.tables == 0) {
             match element {
-                Element::Meta => self.meta(attributes),
-                Element::Body => self.tree.nodes[0].marks = marks::read(element, attributes),
+                HtmlElement::Meta => self.meta(attributes),
+                HtmlElement::Body => self.tree.nodes[0].marks = marks::read(element, attributes),
                 _ => {}
             }
             return;
         }
         let marks = marks::read(element, attributes);
-        if element == Element::Img && !marks.has(marks::SOURCE) {
+        if element == HtmlElement::Img && !marks.has(marks::SOURCE) {
             return;
         }
         self.make_room(element);
         let (from, to) = self.place(attributes);
-        let node = Node {
+        let node = PageNode {
             from,
             to,
             marks,
-            ..Node::implied(element)
+            ..PageNode::implied(element)
         };
         if element.is(VOID) || (self_closing && self.counts.foreign > 0) {
-            self.facts.breaks |= element == Element::Br && self.follows_break();
+            self.facts.breaks |= element == HtmlElement::Br && self.follows_break();
             self.counts.elements += 1;
-            self.facts.wild |= self.counts.elements > MAX_ELEMENTS;
+            self.facts.adversarial |= self.counts.elements > MAX_ELEMENTS;
             self.tree.add(node, self.innermost());
         } else {
             self.push(node, name);
         }
     }
 
-    fn close(&mut self, name: Name) {
-        let element = Element::of(name);
-        if self.facts.wild || element.is(VOID | ABSENT) {
+    fn close(&mut self, name: TagName) {
+        let element = HtmlElement::of(name);
+        if self.facts.adversarial || element.is(VOID | ABSENT) {
             return;
         }
         // Each takes a look at all open elements.
         self.counts.end_tags += 1;
-        self.facts.wild |= self.counts.end_tags > 2 * MAX_ELEMENTS;
-        let same = |open: &Open| open.element == element && open.name == name;
+        self.facts.adversarial |= self.counts.end_tags > 2 * MAX_ELEMENTS;
+        let same = |open: &OpenElement| open.element == element && open.name == name;
         match element {
-            Element::P => self.close_if(self.find(same, bars_paragraph)),
-            Element::Li => {
+            HtmlElement::P => self.close_if(self.find(same, bars_paragraph)),
+            HtmlElement::Li => {
                 self.close_if(self.find(same, |around| around.is_list() || around.is(SCOPE)))
             }
-            Element::Table => self.close_if(self.find(same, |_| false)),
-            Element::Tr | Element::Caption => self.close_if(self.find(same, bars_table)),
+            HtmlElement::Table => self.close_if(self.find(same, |_| false)),
+            HtmlElement::Tr | HtmlElement::Caption => self.close_if(self.find(same, bars_table)),
             _ if element.is_row_group() || element.is_cell() => {
                 self.close_if(self.find(same, bars_table));
             }
@@ -546,7 +553,7 @@ impl Target for Builder<'_> {
 }
 
 /// Characters and commas of a text.
-fn measure(text: &str, verbatim: bool) -> (Chars, u32) {
+fn measure(text: &str, verbatim: bool) -> (CharCount, u32) {
     let bytes = text.as_bytes();
     let (mut count, mut commas) = (0, 0);
     let (mut white, mut leads) = (false, false);
@@ -564,7 +571,7 @@ fn measure(text: &str, verbatim: bool) -> (Chars, u32) {
         white = blank;
         at += length;
     }
-    let chars = Chars {
+    let chars = CharCount {
         count,
         leads,
         trails: white,
@@ -576,8 +583,8 @@ fn measure(text: &str, verbatim: bool) -> (Chars, u32) {
 fn reference(text: &str) -> (bool, usize) {
     match entity::decode(text) {
         None => (false, 1),
-        Some((entity::Value::Char(c), length)) => (c.is_whitespace(), length),
-        Some((entity::Value::Text(text), length)) => {
+        Some((entity::EntityValue::Char(c), length)) => (c.is_whitespace(), length),
+        Some((entity::EntityValue::Text(text), length)) => {
             (text.chars().all(char::is_whitespace), length)
         }
     }
@@ -613,13 +620,13 @@ mod tests {
 
     /// The tree as elements with their contents in brackets.
     fn shape(html: &str) -> String {
-        let mut tree = Tree::default();
+        let mut tree = PageTree::default();
         let facts = build(html, &mut tree);
-        assert!(!facts.wild);
+        assert!(!facts.adversarial);
         inside(html, &tree, 0)
     }
 
-    fn inside(html: &str, tree: &Tree, of: u32) -> String {
+    fn inside(html: &str, tree: &PageTree, of: u32) -> String {
         let child = |at: u32| {
             let node = tree.at(at);
             if node.is_text() {
@@ -677,7 +684,7 @@ mod tests {
 
     #[test]
     fn facts_of_a_page() {
-        let facts = |html: &str| build(html, &mut Tree::default());
+        let facts = |html: &str| build(html, &mut PageTree::default());
         let page =
             "<title>Window</title><meta property=og:title content='The page'>a b<code>c</code>";
         assert_eq!(facts(page).title, "The page");
@@ -689,7 +696,7 @@ mod tests {
         assert!(!facts("<br><i>a</i><br><p><br></p>").breaks);
     }
 
-    fn chars(text: &str) -> Chars {
+    fn chars(text: &str) -> CharCount {
         measure(text, false).0
     }
 
@@ -721,7 +728,7 @@ mod tests {
         fn children_lie_in_their_parents(
             html in "(</?(a|p|div|li|ul|table|tr|td|b|h2|button|svg|x)/?>|a| |<br>|<!---->|<){0,60}"
         ) {
-            let mut tree = Tree::default();
+            let mut tree = PageTree::default();
             build(&html, &mut tree);
             prop_assert_eq!(tree.at(0).end, tree.len());
             for at in 1..tree.len() {

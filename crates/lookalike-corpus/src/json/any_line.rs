@@ -5,14 +5,14 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::found::{Capture, Found};
-use super::selection::{Node, Selection};
+use super::found::{FoundFields, TextCapture};
+use super::selection::{FieldNode, FieldSelection};
 
 /// Finds the wanted fields of any object.
 pub(super) fn walk<'de>(
     line: &'de str,
-    selection: &Selection,
-    found: &mut Found<'de, '_>,
+    selection: &FieldSelection,
+    found: &mut FoundFields<'de, '_>,
 ) -> Result<(), serde_json::Error> {
     found.clear(selection.root.below);
     let mut json = serde_json::Deserializer::from_str(line);
@@ -25,8 +25,8 @@ pub(super) fn walk<'de>(
 
 /// Takes one value for a node: as JSON text, as text, or as an object to descend into.
 struct Value<'n, 'f, 'de, 'b> {
-    node: &'n Node,
-    found: &'f mut Found<'de, 'b>,
+    node: &'n FieldNode,
+    found: &'f mut FoundFields<'de, 'b>,
 }
 
 impl<'de> DeserializeSeed<'de> for Value<'_, '_, 'de, '_> {
@@ -55,7 +55,8 @@ impl<'de> Visitor<'de> for Value<'_, '_, 'de, '_> {
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<(), E> {
-        self.found.set_text(self.node.text, Capture::Borrowed(text));
+        self.found
+            .set_text(self.node.text, TextCapture::Borrowed(text));
         Ok(())
     }
 
@@ -65,7 +66,7 @@ impl<'de> Visitor<'de> for Value<'_, '_, 'de, '_> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.found.set_text(self.node.text, Capture::Null);
+        self.found.set_text(self.node.text, TextCapture::Null);
         Ok(())
     }
 
@@ -91,7 +92,7 @@ impl<'de> Visitor<'de> for Value<'_, '_, 'de, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(child) = map.next_key_seed(Name(self.node))? {
+        while let Some(child) = map.next_key_seed(FieldNameSeed(self.node))? {
             match child {
                 Some(node) => map.next_value_seed(Value {
                     node,
@@ -108,24 +109,25 @@ impl<'de> Visitor<'de> for Value<'_, '_, 'de, '_> {
 
 impl Value<'_, '_, '_, '_> {
     fn wrong<E>(self, kind: &'static str) -> Result<(), E> {
-        self.found.set_text(self.node.text, Capture::Wrong(kind));
+        self.found
+            .set_text(self.node.text, TextCapture::Wrong(kind));
         Ok(())
     }
 }
 
 /// Looks a name up among the children of a node.
-struct Name<'n>(&'n Node);
+struct FieldNameSeed<'n>(&'n FieldNode);
 
-impl<'de, 'n> DeserializeSeed<'de> for Name<'n> {
-    type Value = Option<&'n Node>;
+impl<'de, 'n> DeserializeSeed<'de> for FieldNameSeed<'n> {
+    type Value = Option<&'n FieldNode>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
         json.deserialize_str(self)
     }
 }
 
-impl<'n> Visitor<'_> for Name<'n> {
-    type Value = Option<&'n Node>;
+impl<'n> Visitor<'_> for FieldNameSeed<'n> {
+    type Value = Option<&'n FieldNode>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")

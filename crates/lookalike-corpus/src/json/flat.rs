@@ -7,32 +7,32 @@
 
 use serde::de::IgnoredAny;
 
-use super::found::{Capture, Found};
-use super::selection::{Node, Selection, Slot};
+use super::found::{FoundFields, TextCapture};
+use super::selection::{FieldNode, FieldSelection, FieldSlot};
 use super::unescape::{next_special, string_end};
 
 /// Walks the line; none if it is not of the common kind, and then `found` says nothing.
 pub(super) fn pick<'de>(
     line: &'de str,
-    selection: &Selection,
-    found: &mut Found<'de, '_>,
+    selection: &FieldSelection,
+    found: &mut FoundFields<'de, '_>,
 ) -> Option<()> {
     // Without early exit, for the compiler to use vectors.
     if line.bytes().fold(false, |any, byte| any | (byte < b' ')) {
         return None;
     }
-    let mut walk = Walk { line, at: 0, found };
+    let mut walk = FlatWalk { line, at: 0, found };
     walk.object(&selection.root)
 }
 
-struct Walk<'de, 'f, 'b> {
+struct FlatWalk<'de, 'f, 'b> {
     line: &'de str,
     at: usize,
-    found: &'f mut Found<'de, 'b>,
+    found: &'f mut FoundFields<'de, 'b>,
 }
 
-impl<'de> Walk<'de, '_, '_> {
-    fn object(&mut self, root: &Node) -> Option<()> {
+impl<'de> FlatWalk<'de, '_, '_> {
+    fn object(&mut self, root: &FieldNode) -> Option<()> {
         self.expect(b'{')?;
         if self.peek()? == b'}' {
             return self.end();
@@ -87,7 +87,7 @@ impl<'de> Walk<'de, '_, '_> {
         }
     }
 
-    fn wanted(&mut self, node: &Node) -> Option<()> {
+    fn wanted(&mut self, node: &FieldNode) -> Option<()> {
         self.found.clear(node.below);
         let first = self.peek()?;
         let start = self.at;
@@ -107,7 +107,7 @@ impl<'de> Walk<'de, '_, '_> {
         Some(())
     }
 
-    fn wanted_other(&mut self, node: &Node, first: u8) -> Option<()> {
+    fn wanted_other(&mut self, node: &FieldNode, first: u8) -> Option<()> {
         if first == b'{' && !node.children.is_empty() {
             return None;
         }
@@ -117,11 +117,11 @@ impl<'de> Walk<'de, '_, '_> {
         self.found.set_text(
             node.text,
             match first {
-                b'n' => Capture::Null,
-                b't' | b'f' => Capture::Wrong("a boolean"),
-                b'[' => Capture::Wrong("an array"),
-                b'{' => Capture::Wrong("an object"),
-                _ => Capture::Wrong("a number"),
+                b'n' => TextCapture::Null,
+                b't' | b'f' => TextCapture::Wrong("a boolean"),
+                b'[' => TextCapture::Wrong("an array"),
+                b'{' => TextCapture::Wrong("an object"),
+                _ => TextCapture::Wrong("a number"),
             },
         );
         Some(())
@@ -148,23 +148,23 @@ impl<'de> Walk<'de, '_, '_> {
         let first = next_special(bytes, start)?;
         if bytes[first] == b'"' {
             self.at = first + 1;
-            let text = Capture::Borrowed(&self.line[start..first]);
+            let text = TextCapture::Borrowed(&self.line[start..first]);
             self.found.set_text(slots, text);
             return Some(());
         }
         // HTML beside a text is rarely asked for.
-        if slots == 1 << Slot::Html as u16 {
+        if slots == 1 << FieldSlot::Html as u16 {
             let end = string_end(bytes, first)?;
             self.at = end + 1;
-            let text = Capture::Escaped(&self.line[start..=end]);
+            let text = TextCapture::Escaped(&self.line[start..=end]);
             self.found.set_text(slots, text);
             return Some(());
         }
         let end = self.found.buffers.0[0].unescape(bytes, start)?;
         self.at = end + 1;
-        self.found.set_text(slots, Capture::Buffered);
+        self.found.set_text(slots, TextCapture::Buffered);
         // Two text fields at one path would be odd: there is one buffer for each.
-        (slots == 1 << Slot::Text as u16).then_some(())
+        (slots == 1 << FieldSlot::Text as u16).then_some(())
     }
 }
 
@@ -173,18 +173,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::any_line::walk;
-    use super::super::found::Buffers;
+    use super::super::found::TextBuffers;
     use super::*;
     use crate::options::InputOptions;
 
     /// Formats the fields so that they can be compared.
-    fn told(found: &mut Found<'_, '_>) -> Vec<String> {
-        let raw = [Slot::Id, Slot::Url, Slot::Rank, Slot::Category]
-            .map(|slot| format!("{:?}", found.raw(slot)));
-        found.settle(Slot::Html);
-        let text = [Slot::Text, Slot::Html].map(|slot| match found.text(slot) {
-            Capture::Borrowed(text) => text.to_owned(),
-            Capture::Buffered => found.buffered(slot).to_owned(),
+    fn told(found: &mut FoundFields<'_, '_>) -> Vec<String> {
+        let raw = [
+            FieldSlot::Id,
+            FieldSlot::Url,
+            FieldSlot::OrderKey,
+            FieldSlot::Category,
+        ]
+        .map(|slot| format!("{:?}", found.raw(slot)));
+        found.settle(FieldSlot::Html);
+        let text = [FieldSlot::Text, FieldSlot::Html].map(|slot| match found.text(slot) {
+            TextCapture::Borrowed(text) => text.to_owned(),
+            TextCapture::Buffered => found.buffered(slot).to_owned(),
             other => format!("{other:?}"),
         });
         raw.into_iter().chain(text).collect()
@@ -193,13 +198,13 @@ mod tests {
     /// Both walks over one line: the quick one may give up, but not differ. Says if it answered.
     fn compare(line: &str) -> bool {
         let options = InputOptions {
-            rank_field: Some("max:meta.n".parse().unwrap()),
+            order_field: Some("max:meta.n".parse().unwrap()),
             category: Some("url".parse().unwrap()),
             ..InputOptions::default()
         };
-        let selection = Selection::new(&options);
-        let mut buffers = [Buffers::default(), Buffers::default()];
-        let [mut quick, mut slow] = buffers.each_mut().map(Found::new);
+        let selection = FieldSelection::new(&options);
+        let mut buffers = [TextBuffers::default(), TextBuffers::default()];
+        let [mut quick, mut slow] = buffers.each_mut().map(FoundFields::new);
         if pick(line, &selection, &mut quick).is_none() {
             return false;
         }

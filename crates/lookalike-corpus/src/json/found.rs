@@ -1,17 +1,17 @@
 //! The fields that were found in one object.
 
-use super::selection::{RAW_SLOTS, Slot, TEXT_SLOTS};
-use super::unescape::Buffer;
+use super::selection::{FieldSlot, RAW_SLOTS, TEXT_SLOTS};
+use super::unescape::UnescapeBuffer;
 
 /// The value of a text field, as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Capture<'de> {
+pub(crate) enum TextCapture<'de> {
     #[default]
     Absent,
     Null,
     /// Without escapes, in the line itself.
     Borrowed(&'de str),
-    /// With good escapes, in the line, up to and with the closing quote; see [`Found::settle`].
+    /// With good escapes, in the line, up to and with the closing quote; see [`FoundFields::settle`].
     Escaped(&'de str),
     /// Had escapes, and is now in the buffer of its slot.
     Buffered,
@@ -21,51 +21,51 @@ pub(crate) enum Capture<'de> {
 
 /// The fields of one object.
 #[derive(Debug)]
-pub(crate) struct Found<'de, 'b> {
+pub(crate) struct FoundFields<'de, 'b> {
     pub(super) raw: [Option<&'de str>; RAW_SLOTS],
-    pub(super) text: [Capture<'de>; TEXT_SLOTS],
-    pub(super) buffers: &'b mut Buffers,
+    pub(super) text: [TextCapture<'de>; TEXT_SLOTS],
+    pub(super) buffers: &'b mut TextBuffers,
 }
 
 /// Room for unescaped strings, one for each text slot.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers(pub(super) [Buffer; TEXT_SLOTS]);
+pub(crate) struct TextBuffers(pub(super) [UnescapeBuffer; TEXT_SLOTS]);
 
-impl<'de, 'b> Found<'de, 'b> {
-    pub(super) fn new(buffers: &'b mut Buffers) -> Found<'de, 'b> {
-        Found {
+impl<'de, 'b> FoundFields<'de, 'b> {
+    pub(super) fn new(buffers: &'b mut TextBuffers) -> FoundFields<'de, 'b> {
+        FoundFields {
             raw: [None; RAW_SLOTS],
-            text: [Capture::Absent; TEXT_SLOTS],
+            text: [TextCapture::Absent; TEXT_SLOTS],
             buffers,
         }
     }
 
     /// The JSON text of a value; none if absent.
-    pub(crate) fn raw(&self, slot: Slot) -> Option<&'de str> {
+    pub(crate) fn raw(&self, slot: FieldSlot) -> Option<&'de str> {
         self.raw[slot as usize]
     }
 
-    pub(crate) fn text(&self, slot: Slot) -> Capture<'de> {
+    pub(crate) fn text(&self, slot: FieldSlot) -> TextCapture<'de> {
         self.text[slot as usize - RAW_SLOTS]
     }
 
     /// Returns true if a text is absent or null.
-    pub(crate) fn is_missing(&self, slot: Slot) -> bool {
-        matches!(self.text(slot), Capture::Absent | Capture::Null)
+    pub(crate) fn is_missing(&self, slot: FieldSlot) -> bool {
+        matches!(self.text(slot), TextCapture::Absent | TextCapture::Null)
     }
 
     /// The content of a slot whose capture is `Buffered`.
-    pub(crate) fn buffered(&self, slot: Slot) -> &str {
+    pub(crate) fn buffered(&self, slot: FieldSlot) -> &str {
         self.buffers.0[slot as usize - RAW_SLOTS].text()
     }
 
     /// Unescapes the text of a slot if that was put off.
-    pub(crate) fn settle(&mut self, slot: Slot) {
-        if let Capture::Escaped(text) = self.text(slot) {
+    pub(crate) fn settle(&mut self, slot: FieldSlot) {
+        if let TextCapture::Escaped(text) = self.text(slot) {
             let at = slot as usize - RAW_SLOTS;
             let end = self.buffers.0[at].unescape(text.as_bytes(), 0);
             debug_assert_eq!(end, Some(text.len() - 1));
-            self.text[at] = Capture::Buffered;
+            self.text[at] = TextCapture::Buffered;
         }
     }
 
@@ -76,7 +76,7 @@ impl<'de, 'b> Found<'de, 'b> {
                 *raw = None;
             }
         }
-        self.set_text(slots, Capture::Absent);
+        self.set_text(slots, TextCapture::Absent);
     }
 
     pub(super) fn set_raw(&mut self, slots: u16, value: &'de str) {
@@ -87,7 +87,7 @@ impl<'de, 'b> Found<'de, 'b> {
         }
     }
 
-    pub(super) fn set_text(&mut self, slots: u16, value: Capture<'de>) {
+    pub(super) fn set_text(&mut self, slots: u16, value: TextCapture<'de>) {
         for (i, text) in self.text.iter_mut().enumerate() {
             if slots >> (RAW_SLOTS + i) & 1 == 1 {
                 *text = value;
@@ -99,7 +99,7 @@ impl<'de, 'b> Found<'de, 'b> {
         for (i, buffer) in self.buffers.0.iter_mut().enumerate() {
             if slots >> (RAW_SLOTS + i) & 1 == 1 {
                 buffer.set(value);
-                self.text[i] = Capture::Buffered;
+                self.text[i] = TextCapture::Buffered;
             }
         }
     }

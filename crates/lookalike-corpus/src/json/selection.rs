@@ -5,10 +5,10 @@ use crate::options::InputOptions;
 
 /// Values that a record may need, each from a path of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum FieldSlot {
     Id = 0,
     Url = 1,
-    Rank = 2,
+    OrderKey = 2,
     Category = 3,
     Anchors = 4,
     InLinks = 5,
@@ -22,13 +22,13 @@ pub(super) const TEXT_SLOTS: usize = 2;
 
 /// Which fields to pick, as a tree of names.
 #[derive(Debug, Default)]
-pub(crate) struct Selection {
-    pub(super) root: Node,
+pub(crate) struct FieldSelection {
+    pub(super) root: FieldNode,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Node {
-    pub(super) children: Vec<(String, Node)>,
+pub(super) struct FieldNode {
+    pub(super) children: Vec<(String, FieldNode)>,
     /// Values that are kept as JSON text: bit i is slot i.
     pub(super) raw: u16,
     /// Values that are decoded as text: bit i is slot `RAW_SLOTS + i`.
@@ -37,35 +37,35 @@ pub(super) struct Node {
     pub(super) below: u16,
 }
 
-impl Selection {
-    pub(crate) fn new(options: &InputOptions) -> Selection {
-        let mut selection = Selection::default();
+impl FieldSelection {
+    pub(crate) fn new(options: &InputOptions) -> FieldSelection {
+        let mut selection = FieldSelection::default();
         match &options.id_field {
-            Some(path) => selection.add(path, Slot::Id),
+            Some(path) => selection.add(path, FieldSlot::Id),
             None => {
-                selection.add(&FieldPath::name("id"), Slot::Id);
-                selection.add(&FieldPath::name("url"), Slot::Url);
+                selection.add(&FieldPath::name("id"), FieldSlot::Id);
+                selection.add(&FieldPath::name("url"), FieldSlot::Url);
             }
         }
         match &options.text_field {
-            Some(path) if path.ends_with("html") => selection.add(path, Slot::Html),
-            Some(path) => selection.add(path, Slot::Text),
+            Some(path) if path.ends_with("html") => selection.add(path, FieldSlot::Html),
+            Some(path) => selection.add(path, FieldSlot::Text),
             None => {
-                selection.add(&FieldPath::name("text"), Slot::Text);
-                selection.add(&FieldPath::name("html"), Slot::Html);
+                selection.add(&FieldPath::name("text"), FieldSlot::Text);
+                selection.add(&FieldPath::name("html"), FieldSlot::Html);
             }
         }
-        if let Some(rank) = &options.rank_field {
-            selection.add(rank.path(), Slot::Rank);
+        if let Some(field) = &options.order_field {
+            selection.add(field.path(), FieldSlot::OrderKey);
         }
         if let Some(category) = &options.category {
-            selection.add(&category.path(), Slot::Category);
+            selection.add(&category.path(), FieldSlot::Category);
         }
         let fields = options.fields;
         for (name, weight, slot) in [
-            ("anchors", fields.anchors, Slot::Anchors),
-            ("in_links", fields.in_links, Slot::InLinks),
-            ("out_links", fields.out_links, Slot::OutLinks),
+            ("anchors", fields.anchors, FieldSlot::Anchors),
+            ("in_links", fields.in_links, FieldSlot::InLinks),
+            ("out_links", fields.out_links, FieldSlot::OutLinks),
         ] {
             if weight > 0 {
                 selection.add(&FieldPath::name(name), slot);
@@ -74,7 +74,7 @@ impl Selection {
         selection
     }
 
-    fn add(&mut self, path: &FieldPath, slot: Slot) {
+    fn add(&mut self, path: &FieldPath, slot: FieldSlot) {
         let bit = 1 << slot as u16;
         let mut node = &mut self.root;
         node.below |= bit;
@@ -90,19 +90,19 @@ impl Selection {
     }
 }
 
-impl Node {
-    pub(super) fn child(&mut self, name: &str) -> &mut Node {
+impl FieldNode {
+    pub(super) fn child(&mut self, name: &str) -> &mut FieldNode {
         let at = match self.children.iter().position(|(known, _)| known == name) {
             Some(at) => at,
             None => {
-                self.children.push((name.to_owned(), Node::default()));
+                self.children.push((name.to_owned(), FieldNode::default()));
                 self.children.len() - 1
             }
         };
         &mut self.children[at].1
     }
 
-    pub(super) fn find(&self, name: &[u8]) -> Option<&Node> {
+    pub(super) fn find(&self, name: &[u8]) -> Option<&FieldNode> {
         let found = self
             .children
             .iter()

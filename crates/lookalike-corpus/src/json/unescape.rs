@@ -5,17 +5,17 @@
 
 use memchr::memchr2;
 
-use crate::block::{BLOCK, Block};
+use crate::block::{BLOCK, ByteBlock};
 use crate::surrogate::unit;
 
 /// Room for one unescaped string. It only grows.
 #[derive(Debug, Default)]
-pub(crate) struct Buffer {
+pub(crate) struct UnescapeBuffer {
     bytes: Vec<u8>,
     length: usize,
 }
 
-impl Buffer {
+impl UnescapeBuffer {
     /// Returns the last string.
     pub(crate) fn text(&self) -> &str {
         let text = simdutf8::basic::from_utf8(&self.bytes[..self.length]);
@@ -107,7 +107,7 @@ fn is_special(byte: u8) -> bool {
 
 /// Counts the bytes before the first quote or backslash.
 fn plain_bytes(block: &[u8; BLOCK]) -> usize {
-    let block = Block::new(block);
+    let block = ByteBlock::new(block);
     let special = block.equal(b'"') | block.equal(b'\\');
     (special | 1 << BLOCK).trailing_zeros() as usize
 }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn check(content: &str) {
-        let mut buffer = Buffer::default();
+        let mut buffer = UnescapeBuffer::default();
         let end = buffer.unescape(content.as_bytes(), 0);
         let expected = oracle(content);
         assert_eq!(end.is_some(), expected.is_some(), "{content}");

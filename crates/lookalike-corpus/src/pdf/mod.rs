@@ -2,7 +2,7 @@
 //!
 //! What a file may do to the one who reads it, and what stands against it:
 //!
-//! - it swells to gigabytes when unpacked: all its streams are measured first ([`swell`]);
+//! - it swells to gigabytes when unpacked: all its streams are measured first ([`decompression_guard`]);
 //! - it makes the library panic or recurse: each file is read on a thread of its own, with a stack of its own;
 //! - it never ends: the thread is told to stop after some seconds, more for a larger file, and left behind if it does not
 //!   hear;
@@ -10,8 +10,8 @@
 //!
 //! Each costs this one document, with the reason.
 
+mod decompression_guard;
 mod page;
-mod swell;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,9 +25,9 @@ use hayro_interpret::{
     Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page,
 };
 
-use crate::guard::Guard;
+use crate::guard::PanicGuard;
 use crate::record::BadKind;
-use page::Writer;
+use page::PageTextWriter;
 
 /// The library recurses into what is nested, up to limits of its own.
 const STACK_BYTES: usize = 16 << 20;
@@ -77,7 +77,7 @@ type Outcome = Result<PdfText, PdfError>;
 /// It takes `time` at most, or what its size allows when nobody says.
 pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> Outcome {
     let limit = time.unwrap_or_else(|| limit(bytes.len()));
-    swell::measure(bytes).map_err(|reason| PdfError {
+    decompression_guard::measure(bytes).map_err(|reason| PdfError {
         kind: BadKind::Bomb,
         reason,
     })?;
@@ -103,7 +103,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> Outcome
         Err(RecvTimeoutError::Disconnected) => {
             // It panicked: of its own accord, or because there was too much to draw.
             match reader.join() {
-                Err(panic) if panic.is::<page::Full>() => Ok(PdfText::TooLong),
+                Err(panic) if panic.is::<page::TextFull>() => Ok(PdfText::TooLong),
                 _ => Err(PdfError::new(
                     "the PDF is damaged in a way that its reader does not bear",
                 )),
@@ -113,7 +113,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> Outcome
 }
 
 fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<Outcome>) {
-    let _guard = Guard::new();
+    let _guard = PanicGuard::new();
     let outcome = match Pdf::new(bytes) {
         Ok(pdf) => Ok(PdfText::Whole(draw(&pdf, most, stop))),
         Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)) => {
@@ -131,7 +131,7 @@ fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<Outcome>) 
 /// Draws all pages into text.
 fn draw(pdf: &Pdf, most: usize, stop: &AtomicBool) -> String {
     let cache = InterpreterCache::new();
-    let mut writer = Writer::new(most, stop);
+    let mut writer = PageTextWriter::new(most, stop);
     for page in pdf.pages().iter() {
         let (width, height) = page.render_dimensions();
         let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));

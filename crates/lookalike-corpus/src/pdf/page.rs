@@ -12,10 +12,10 @@ use hayro_interpret::{
 };
 
 /// There is more text than a document may have.
-pub(super) struct Full;
+pub(super) struct TextFull;
 
 /// Nobody waits for the text any more.
-pub(super) struct Stopped;
+pub(super) struct DrawingStopped;
 
 /// Units of a glyph's own measures in its height.
 const UNITS: f64 = 1000.0;
@@ -30,27 +30,27 @@ const LINE_GAP: f64 = 0.6;
 const PARAGRAPH_GAP: f64 = 1.9;
 
 /// Collects the text of pages.
-pub(super) struct Writer<'s> {
+pub(super) struct PageTextWriter<'s> {
     text: String,
     most: usize,
     stop: &'s AtomicBool,
     /// Place of the next glyph if it continues the word.
-    last: Option<Place>,
+    last: Option<GlyphPlace>,
     /// Beginning and text of the run drawn last: bold print draws twice in one place.
     run: Option<(Point, String)>,
 }
 
 /// End of a glyph, and the direction of writing.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct GlyphPlace {
     end: Point,
     /// Along the line, of the length of a glyph's height.
     along: Vec2,
 }
 
-impl<'s> Writer<'s> {
-    pub(super) fn new(most: usize, stop: &'s AtomicBool) -> Writer<'s> {
-        Writer {
+impl<'s> PageTextWriter<'s> {
+    pub(super) fn new(most: usize, stop: &'s AtomicBool) -> PageTextWriter<'s> {
+        PageTextWriter {
             text: String::new(),
             most,
             stop,
@@ -74,10 +74,10 @@ impl<'s> Writer<'s> {
     /// Looks whether the work is still wanted, and not too much.
     fn check(&self) {
         if self.text.len() > self.most {
-            leave(Full);
+            leave(TextFull);
         }
         if self.stop.load(Ordering::Relaxed) {
-            leave(Stopped);
+            leave(DrawingStopped);
         }
     }
 
@@ -130,7 +130,7 @@ impl<'s> Writer<'s> {
             }
         }
         let end = origin + vector(place, advance);
-        self.last = Some(Place { end, along });
+        self.last = Some(GlyphPlace { end, along });
     }
 }
 
@@ -155,7 +155,7 @@ fn unicode(glyph: &Glyph<'_>) -> String {
     }
 }
 
-impl Device<'_> for Writer<'_> {
+impl Device<'_> for PageTextWriter<'_> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, '_>, props: DrawProps<'_>, _: &DrawMode) {
         self.check();
         let glyphs = run.glyphs();

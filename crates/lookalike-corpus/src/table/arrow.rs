@@ -7,8 +7,8 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::column;
-use super::messages::Messages;
+use super::batch_cursor::{self, BatchCursor, BatchSource};
+use super::messages::ArrowMessages;
 use crate::decode;
 use crate::error::ReadError;
 use crate::guard::guarded;
@@ -25,11 +25,8 @@ type Batches = Box<dyn RecordBatchReader<Item = Result<RecordBatch, ArrowError>>
 /// An Arrow file or stream that is being read.
 pub(crate) struct ArrowTable<'a> {
     source: &'a Source,
-    limit: usize,
     batches: Result<(Batches, Option<String>), String>,
-    batch: Option<RecordBatch>,
-    at: usize,
-    number: u64,
+    cursor: BatchCursor,
     ended: bool,
 }
 
@@ -38,15 +35,12 @@ impl<'a> ArrowTable<'a> {
         source: &'a Source,
         options: &InputOptions,
     ) -> Result<ArrowTable<'a>, ReadError> {
-        decode::Decoder::open(source)?;
+        decode::SourceDecoder::open(source)?;
         let file = File::open(source.file()).map_err(|error| decode::io_error(source, error))?;
         Ok(ArrowTable {
             source,
-            limit: limits::max_document_bytes(options),
             batches: batches(file, source.bytes, options.max_batch_bytes),
-            batch: None,
-            at: 0,
-            number: 0,
+            cursor: BatchCursor::new(limits::max_document_bytes(options)),
             ended: false,
         })
     }
@@ -58,9 +52,10 @@ impl ArrowTable<'_> {
         let (batches, _) = self.batches.as_ref().ok()?;
         Some(batches.schema())
     }
+}
 
-    /// The next batch that can be read; none at the end.
-    pub(super) fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch> {
+impl BatchSource for ArrowTable<'_> {
+    fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch> {
         if self.ended {
             return None;
         }
@@ -74,30 +69,19 @@ impl ArrowTable<'_> {
             Err(reason) => Some(reason),
         };
         self.ended = true;
-        skips.extend(lost.map(|reason| Skip::lost(self.source, self.number, reason)));
+        let row = self.cursor.number();
+        skips.extend(lost.map(|reason| Skip::lost(self.source, row, reason)));
         None
+    }
+
+    fn cursor(&mut self) -> &mut BatchCursor {
+        &mut self.cursor
     }
 }
 
 impl RowReader for ArrowTable<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
-        while !sink.is_full() {
-            match self.batch.take() {
-                None => match self.next_batch(sink.skips) {
-                    None => return Ok(true),
-                    batch => (self.batch, self.at) = (batch, 0),
-                },
-                Some(batch) => {
-                    self.at = column::add_rows(&batch, self.at, self.number, self.limit, sink);
-                    if self.at < batch.num_rows() {
-                        self.batch = Some(batch);
-                    } else {
-                        self.number += batch.num_rows() as u64;
-                    }
-                }
-            }
-        }
-        Ok(false)
+        Ok(batch_cursor::fill(self, sink))
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -111,7 +95,7 @@ fn batches(mut file: File, bytes: u64, most: u64) -> Result<(Batches, Option<Str
     let is_file = file.read_exact(&mut magic).is_ok() && magic == FILE_MAGIC;
     // A file is a stream between two marks. Its footer is not needed, and not believed.
     let start = if is_file { first_message(&mut file) } else { 0 };
-    let (end, wrong) = Messages::new(&mut file, bytes, most).sound(start, is_file);
+    let (end, wrong) = ArrowMessages::new(&mut file, bytes, most).sound(start, is_file);
     let failed = |error: std::io::Error| error.to_string();
     file.seek(SeekFrom::Start(start)).map_err(failed)?;
     let stream = BufReader::new(file).take(end - start);

@@ -67,10 +67,10 @@ impl CodeTable {
             )));
         }
         let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
-        let part = pages::Part {
+        let part = pages::ParquetPart {
             groups: (0..metadata.metadata().num_row_groups()).collect(),
             columns: mask,
-            texts: pages::Texts::Views,
+            texts: pages::TextTypes::Views,
         };
         let rows = guarded(|| pages::record_batches(file, &metadata, part, ROWS));
         let rows = rows.map_err(invalid)?;

@@ -14,7 +14,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use jiff::Timestamp;
 
-use crate::row::{Object, RowSink, RowState, string};
+use crate::row::{JsonObject, RowSink, RowState, string};
 
 /// Nested deeper than this is not read.
 const MAX_DEPTH: usize = 32;
@@ -41,7 +41,7 @@ pub(super) fn add_rows(
 /// A row as the JSON object of its columns.
 pub(super) fn row_line(batch: &RecordBatch, row: usize) -> Vec<u8> {
     let mut line = Vec::new();
-    let mut object = Object::begin(&mut line);
+    let mut object = JsonObject::begin(&mut line);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         value(object.name(field.name()), column, row, 0, &mut false);
     }
@@ -53,7 +53,7 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
     let start = sink.bytes.len();
     let mut replaced = false;
     let mut too_long = false;
-    let mut object = Object::begin(sink.bytes);
+    let mut object = JsonObject::begin(sink.bytes);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let bytes = object.name(field.name());
         let before = bytes.len();
@@ -223,7 +223,7 @@ fn nested(out: &mut Vec<u8>, array: &ArrayRef, row: usize, depth: usize, replace
         }
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns();
-            let mut object = Object::begin(out);
+            let mut object = JsonObject::begin(out);
             for (field, column) in fields.iter().zip(columns) {
                 value(object.name(field.name()), column, row, depth + 1, replaced);
             }

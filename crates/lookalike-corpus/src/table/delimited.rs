@@ -3,14 +3,14 @@
 use csv_core::{ReadRecordResult, Reader};
 
 use super::dialect;
-use crate::decode::{Decoder, Step};
+use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::field_path::FieldPath;
 use crate::format::Format;
 use crate::limits;
 use crate::options::{Category, InputOptions};
 use crate::record::BadKind;
-use crate::row::{Object, RowReader, RowSink, RowState};
+use crate::row::{JsonObject, RowReader, RowSink, RowState};
 use crate::source::{Skip, Source};
 
 /// Decompressed bytes that are read at once.
@@ -20,9 +20,9 @@ const STEP_BYTES: usize = 256 << 10;
 const MAX_COLUMNS: usize = 1 << 16;
 
 /// A table of delimited values that is being read.
-pub(crate) struct Delimited<'a> {
+pub(crate) struct DelimitedTable<'a> {
     source: &'a Source,
-    decoder: Decoder<'a>,
+    decoder: SourceDecoder<'a>,
     /// The delimiter, if the user names it.
     delimiter: Option<u8>,
     has_header: bool,
@@ -44,26 +44,26 @@ pub(crate) struct Delimited<'a> {
 }
 
 /// A row as it was read.
-struct Row {
+struct DelimitedRow {
     columns: usize,
     too_long: bool,
 }
 
-impl<'a> Delimited<'a> {
+impl<'a> DelimitedTable<'a> {
     pub(crate) fn open(
         source: &'a Source,
         options: &InputOptions,
-    ) -> Result<Delimited<'a>, ReadError> {
+    ) -> Result<DelimitedTable<'a>, ReadError> {
         let paths = [&options.id_field, &options.text_field];
-        let rank = options.rank_field.as_ref().map(|rank| rank.path());
+        let order = options.order_field.as_ref().map(|field| field.path());
         let category = match &options.category {
             Some(Category::Field(path)) => Some(path),
             _ => None,
         };
-        let paths = paths.into_iter().flatten().chain(rank).chain(category);
-        Ok(Delimited {
+        let paths = paths.into_iter().flatten().chain(order).chain(category);
+        Ok(DelimitedTable {
             source,
-            decoder: Decoder::open(source)?,
+            decoder: SourceDecoder::open(source)?,
             delimiter: options.delimiter,
             has_header: !options.no_header,
             reader: dialect::reader(b','),
@@ -81,7 +81,7 @@ impl<'a> Delimited<'a> {
     }
 
     /// Reads the next row into `fields` and `ends`; none at the end.
-    fn row(&mut self, sink: &mut RowSink<'_>) -> Result<Option<Row>, ReadError> {
+    fn row(&mut self, sink: &mut RowSink<'_>) -> Result<Option<DelimitedRow>, ReadError> {
         let (mut filled, mut columns, mut too_long) = (0, 0, false);
         loop {
             if self.at == self.input.len() && !self.ended {
@@ -110,7 +110,7 @@ impl<'a> Delimited<'a> {
                     too_long = true;
                     (filled, columns) = (0, 0);
                 }
-                ReadRecordResult::Record => return Ok(Some(Row { columns, too_long })),
+                ReadRecordResult::Record => return Ok(Some(DelimitedRow { columns, too_long })),
                 ReadRecordResult::End => return Ok(None),
             }
         }
@@ -121,9 +121,9 @@ impl<'a> Delimited<'a> {
         self.input.clear();
         self.at = 0;
         match self.decoder.append(&mut self.input, STEP_BYTES)? {
-            Step::More => {}
-            Step::End => self.ended = true,
-            Step::Damaged(reason) => {
+            DecodeStep::More => {}
+            DecodeStep::End => self.ended = true,
+            DecodeStep::Damaged(reason) => {
                 let offset = self.offset + self.input.len() as u64;
                 sink.skips.push(Skip::damaged(self.source, offset, &reason));
                 self.ended = true;
@@ -170,9 +170,9 @@ impl<'a> Delimited<'a> {
         self.names = Some(names);
     }
 
-    fn add(&self, names: &[String], row: &Row, offset: u64, sink: &mut RowSink<'_>) {
+    fn add(&self, names: &[String], row: &DelimitedRow, offset: u64, sink: &mut RowSink<'_>) {
         if row.too_long {
-            Object::begin(sink.bytes).end();
+            JsonObject::begin(sink.bytes).end();
             return sink.push(offset, RowState::TooLong, false);
         }
         if row.columns != names.len() {
@@ -184,7 +184,7 @@ impl<'a> Delimited<'a> {
             return sink.bad(offset, BadKind::Fields, reason);
         }
         let mut replaced = false;
-        let mut object = Object::begin(sink.bytes);
+        let mut object = JsonObject::begin(sink.bytes);
         for (name, value) in names.iter().zip(self.fields(row.columns)) {
             replaced |= matches!(value, std::borrow::Cow::Owned(_));
             object.text(name, &value);
@@ -194,7 +194,7 @@ impl<'a> Delimited<'a> {
     }
 }
 
-impl RowReader for Delimited<'_> {
+impl RowReader for DelimitedTable<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
         while !sink.is_full() {
             let offset = self.offset;

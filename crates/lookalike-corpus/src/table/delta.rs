@@ -6,7 +6,7 @@
 use super::thrift::CompactWalk;
 
 /// A run of lengths.
-pub(super) struct Lengths {
+pub(super) struct DeltaLengths {
     /// Number of values.
     pub(super) count: u64,
     /// All of them together.
@@ -16,7 +16,7 @@ pub(super) struct Lengths {
 }
 
 /// Reads the lengths at the beginning of `bytes`, at most `most` of them; none where they contradict themselves.
-pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<Lengths> {
+pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<DeltaLengths> {
     let mut walk = CompactWalk::new(bytes.iter().copied());
     let block = walk.number()?;
     let minis = walk.number()?;
@@ -29,13 +29,13 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<Lengths> {
     }
     let mut at = usize::try_from(walk.passed()).ok()?;
     if count == 0 {
-        return Some(Lengths {
+        return Some(DeltaLengths {
             count,
             sum: 0,
             bytes: at,
         });
     }
-    let mut total = Sum {
+    let mut total = DeltaSum {
         last: first,
         sum: 0,
     };
@@ -65,19 +65,19 @@ pub(super) fn lengths(bytes: &[u8], most: u64) -> Option<Lengths> {
             at = at.checked_add(usize::try_from(whole).ok()?)?;
         }
     }
-    Some(Lengths {
+    Some(DeltaLengths {
         count,
         sum: total.sum,
         bytes: at.min(bytes.len()),
     })
 }
 
-struct Sum {
+struct DeltaSum {
     last: i32,
     sum: u64,
 }
 
-impl Sum {
+impl DeltaSum {
     /// Adds the last length, which is none if it is negative.
     fn add(&mut self) -> Option<()> {
         self.sum += u64::try_from(self.last).ok()?;

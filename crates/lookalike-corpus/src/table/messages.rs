@@ -27,7 +27,7 @@ const ROWS_A_BYTE: u64 = 8000;
 const MOST_HEAD: u64 = 256 << 20;
 
 /// A file whose messages are walked over.
-pub(super) struct Messages<'f> {
+pub(super) struct ArrowMessages<'f> {
     file: &'f mut File,
     /// Length of the file.
     bytes: u64,
@@ -38,7 +38,7 @@ pub(super) struct Messages<'f> {
 }
 
 /// The buffers of a batch as the library would unpack them.
-struct Packed<'m> {
+struct PackedMessage<'m> {
     /// Offset of the body in the file.
     body: u64,
     /// Length of the body.
@@ -46,10 +46,10 @@ struct Packed<'m> {
     batch: RecordBatch<'m>,
 }
 
-impl<'f> Messages<'f> {
+impl<'f> ArrowMessages<'f> {
     /// The messages of a file of so many bytes, of which none may come to more than `most`.
-    pub(super) fn new(file: &'f mut File, bytes: u64, most: u64) -> Messages<'f> {
-        Messages {
+    pub(super) fn new(file: &'f mut File, bytes: u64, most: u64) -> ArrowMessages<'f> {
+        ArrowMessages {
             file,
             bytes,
             most,
@@ -122,7 +122,7 @@ impl<'f> Messages<'f> {
         let unpacked = match batch.compression() {
             None => bytes,
             Some(packing) => {
-                let packed = Packed { body, bytes, batch };
+                let packed = PackedMessage { body, bytes, batch };
                 self.unpacked(&packed, packing.codec())?
             }
         };
@@ -169,7 +169,11 @@ impl<'f> Messages<'f> {
     }
 
     /// Computes the unpacked size of a batch's buffers.
-    fn unpacked(&mut self, packed: &Packed<'_>, codec: CompressionType) -> Result<u64, String> {
+    fn unpacked(
+        &mut self,
+        packed: &PackedMessage<'_>,
+        codec: CompressionType,
+    ) -> Result<u64, String> {
         let mut all = 0_u64;
         for buffer in packed.batch.buffers().into_iter().flatten() {
             all = all.saturating_add(self.unpacked_buffer(packed, buffer, codec)?);
@@ -190,7 +194,7 @@ impl<'f> Messages<'f> {
     /// Reads the unpacked size of a buffer: it begins with its length, or with -1 where it is not packed.
     fn unpacked_buffer(
         &mut self,
-        packed: &Packed<'_>,
+        packed: &PackedMessage<'_>,
         buffer: &Buffer,
         codec: CompressionType,
     ) -> Result<u64, String> {

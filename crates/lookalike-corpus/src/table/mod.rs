@@ -6,6 +6,8 @@
 
 #[cfg(feature = "parquet")]
 mod arrow;
+#[cfg(feature = "parquet")]
+mod batch_cursor;
 mod code_cell;
 #[cfg(feature = "parquet")]
 mod codes;
@@ -14,22 +16,22 @@ mod codes;
 mod codes;
 #[cfg(feature = "parquet")]
 mod column;
+#[cfg(feature = "parquet")]
+mod column_builders;
 mod delimited;
 #[cfg(feature = "parquet")]
 mod delta;
 mod dialect;
 #[cfg(feature = "parquet")]
-mod fill;
-#[cfg(feature = "parquet")]
 mod footer;
-#[cfg(feature = "parquet")]
-pub(crate) mod kind;
 #[cfg(feature = "parquet")]
 mod messages;
 #[cfg(feature = "parquet")]
 mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+pub(crate) mod schema_inference;
 #[cfg(feature = "parquet")]
 mod split;
 #[cfg(not(feature = "parquet"))]
@@ -44,7 +46,7 @@ pub(crate) mod writer;
 pub(crate) use arrow::ArrowTable;
 pub use code_cell::CodeCell;
 pub use codes::{CodeTable, CodeTableWriter};
-pub(crate) use delimited::Delimited;
+pub(crate) use delimited::DelimitedTable;
 pub(crate) use dialect::is_table;
 #[cfg(feature = "parquet")]
 pub(crate) use parquet::ParquetTable;

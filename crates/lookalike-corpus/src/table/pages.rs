@@ -68,7 +68,7 @@ pub(super) fn existing_bytes(file: &File, start: u64, length: usize) -> Result<B
 
 /// The Arrow types of texts and bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Texts {
+pub(super) enum TextTypes {
     /// Views into their pages.
     Views,
     /// The types of the schema.
@@ -76,17 +76,17 @@ pub(super) enum Texts {
 }
 
 /// A part of a table.
-pub(super) struct Part {
+pub(super) struct ParquetPart {
     pub(super) groups: Vec<usize>,
     pub(super) columns: ProjectionMask,
-    pub(super) texts: Texts,
+    pub(super) texts: TextTypes,
 }
 
 /// A reader of a part of a file, in batches of at most `rows` rows.
 pub(super) fn record_batches(
     file: File,
     metadata: &ArrowReaderMetadata,
-    part: Part,
+    part: ParquetPart,
     rows: usize,
 ) -> Result<ParquetRecordBatchReader> {
     let schema = metadata.parquet_schema();
@@ -101,8 +101,8 @@ pub(super) fn record_batches(
     let rows = rows.min((FIXED_BYTES / longest).max(1) as usize);
     let fields = metadata.schema().fields();
     let hint = match part.texts {
-        Texts::Views => fields.iter().map(as_view).collect(),
-        Texts::AsWritten => fields.clone(),
+        TextTypes::Views => fields.iter().map(as_view).collect(),
+        TextTypes::AsWritten => fields.clone(),
     };
     let levels = parquet_to_arrow_field_levels(schema, part.columns, Some(&hint))?;
     let groups = CheckedGroups {
@@ -193,14 +193,14 @@ impl PageIterator for CheckedChunks {}
 struct CheckedPages {
     pages: SerializedPageReader<CheckedFile>,
     physical: Type,
-    levels: Levels,
+    levels: PageLevels,
     /// Values that the pages behind this one may have.
     left: i64,
 }
 
 /// The highest levels of a column: where they are not 0, levels stand before the values of a page.
 #[derive(Clone, Copy)]
-struct Levels {
+struct PageLevels {
     repetition: i16,
     definition: i16,
 }
@@ -217,7 +217,7 @@ impl CheckedPages {
         Ok(CheckedPages {
             pages: SerializedPageReader::new(Arc::new(file), chunk, rows, None)?,
             physical: description.physical_type(),
-            levels: Levels {
+            levels: PageLevels {
                 repetition: description.max_rep_level(),
                 definition: description.max_def_level(),
             },
@@ -273,7 +273,7 @@ fn bytes_behind_prefixes(values: &[u8]) -> Option<u64> {
 }
 
 /// The values of a data page, behind its levels.
-fn values_of(page: &Page, levels: Levels) -> Option<&[u8]> {
+fn values_of(page: &Page, levels: PageLevels) -> Option<&[u8]> {
     match page {
         Page::DataPageV2 {
             buf,
@@ -376,7 +376,7 @@ type Unpacker = fn(std::io::Take<File>) -> Box<dyn Read>;
 
 impl CheckedFile {
     /// Unpacks what the library would unpack without end, and keeps none of it.
-    fn check_packed(&self, start: u64, head: &Head) -> Result<()> {
+    fn check_packed(&self, start: u64, head: &PageHead) -> Result<()> {
         let (times, unpack): (_, Unpacker) = match self.compression {
             Compression::GZIP(_) => (GZIP_TIMES, |packed| Box::new(MultiGzDecoder::new(packed))),
             Compression::LZ4 => (LZ4_TIMES, |packed| Box::new(FrameDecoder::new(packed))),
@@ -404,7 +404,7 @@ impl CheckedFile {
 
 /// The head of a page.
 #[derive(Debug, PartialEq, Eq)]
-struct Head {
+struct PageHead {
     /// Bytes of the head itself.
     bytes: u64,
     unpacked: i64,
@@ -414,11 +414,11 @@ struct Head {
 }
 
 /// The head of a page, or why the page is not read.
-fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<Head, String> {
-    let Some(head) = Head::read(&mut CompactWalk::new(bytes)) else {
+fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<PageHead, String> {
+    let Some(head) = PageHead::read(&mut CompactWalk::new(bytes)) else {
         return Err("the head of a page is not one".to_owned());
     };
-    let Head {
+    let PageHead {
         packed, unpacked, ..
     } = head;
     let allowed = MOST.min(EASY.max(packed.saturating_mul(TIMES)));
@@ -430,8 +430,8 @@ fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<Head, Stri
     }
 }
 
-impl Head {
-    fn read(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<Head> {
+impl PageHead {
+    fn read(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<PageHead> {
         /// The kind of the page, both sizes, a checksum, and what belongs to the one or the other kind.
         const FIELDS: u8 = 8;
         let mut first = [0_i64; 3];
@@ -444,7 +444,7 @@ impl Head {
         loop {
             let (step, kind) = walk.field()?;
             if kind == 0 {
-                return Some(Head {
+                return Some(PageHead {
                     bytes: walk.passed(),
                     unpacked: first[1],
                     packed: first[2],
@@ -508,7 +508,7 @@ mod tests {
     }
 
     fn sizes(head: &[u8]) -> Option<(i64, i64)> {
-        let head = Head::read(&mut CompactWalk::new(head.iter().copied()))?;
+        let head = PageHead::read(&mut CompactWalk::new(head.iter().copied()))?;
         Some((head.unpacked, head.packed))
     }
 

@@ -9,8 +9,9 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader};
 use parquet::file::metadata::ParquetMetaData;
 
-use super::pages::{Part, Texts};
-use super::{column, footer, pages};
+use super::batch_cursor::{self, BatchCursor, BatchSource};
+use super::pages::{ParquetPart, TextTypes};
+use super::{footer, pages};
 use crate::decode;
 use crate::error::ReadError;
 use crate::guard::guarded;
@@ -28,19 +29,14 @@ const BATCH_ROWS: i64 = 4096;
 /// A Parquet file that is being read.
 pub(crate) struct ParquetTable<'a> {
     source: &'a Source,
-    limit: usize,
     /// The file and what its footer says, or what is wrong with them.
     file: Result<(File, ArrowReaderMetadata), String>,
     /// The Arrow types of texts.
-    texts: Texts,
+    texts: TextTypes,
     /// The row group that is read next.
     next_group: usize,
     rows: Option<ParquetRecordBatchReader>,
-    batch: Option<RecordBatch>,
-    /// First row of the batch that is still to be added.
-    at: usize,
-    /// Number of the first row of the batch in the file.
-    number: u64,
+    cursor: BatchCursor,
 }
 
 impl<'a> ParquetTable<'a> {
@@ -48,46 +44,24 @@ impl<'a> ParquetTable<'a> {
         source: &'a Source,
         options: &InputOptions,
     ) -> Result<ParquetTable<'a>, ReadError> {
-        decode::Decoder::open(source)?;
+        decode::SourceDecoder::open(source)?;
         let file = File::open(source.file()).map_err(|error| decode::io_error(source, error))?;
         let metadata = footer::load(&file);
         Ok(ParquetTable {
             source,
-            limit: limits::max_document_bytes(options),
             file: metadata.map(|metadata| (file, metadata)),
-            texts: Texts::Views,
+            texts: TextTypes::Views,
             next_group: 0,
             rows: None,
-            batch: None,
-            at: 0,
-            number: 0,
+            cursor: BatchCursor::new(limits::max_document_bytes(options)),
         })
     }
 
     /// The same table, whose batches have the types of its schema.
     pub(super) fn with_own_types(self) -> Self {
         ParquetTable {
-            texts: Texts::AsWritten,
+            texts: TextTypes::AsWritten,
             ..self
-        }
-    }
-
-    /// The next batch that can be read; none at the end.
-    pub(super) fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch> {
-        loop {
-            if let Some(rows) = &mut self.rows {
-                match guarded(|| rows.next().transpose()) {
-                    Ok(Some(batch)) => return Some(batch),
-                    Ok(None) => self.rows = None,
-                    Err(reason) => self.lose(&reason, skips),
-                }
-            } else {
-                match self.open_group() {
-                    Ok(false) => return None,
-                    Ok(true) => {}
-                    Err(reason) => self.lose(&reason, skips),
-                }
-            }
         }
     }
 
@@ -112,7 +86,7 @@ impl<'a> ParquetTable<'a> {
         let per_row = group.total_byte_size() / group.num_rows().max(1);
         let rows = (BATCH_BYTES / per_row.max(1)).clamp(1, BATCH_ROWS) as usize;
         let file = file.try_clone().map_err(|error| error.to_string())?;
-        let part = Part {
+        let part = ParquetPart {
             groups: vec![number],
             columns: ProjectionMask::all(),
             texts: self.texts,
@@ -126,7 +100,31 @@ impl<'a> ParquetTable<'a> {
     fn lose(&mut self, reason: &str, skips: &mut Vec<Skip>) {
         self.rows = None;
         let reason = format!("row group {}: {reason}", self.next_group);
-        skips.push(Skip::lost(self.source, self.number, reason));
+        skips.push(Skip::lost(self.source, self.cursor.number(), reason));
+    }
+}
+
+impl BatchSource for ParquetTable<'_> {
+    fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch> {
+        loop {
+            if let Some(rows) = &mut self.rows {
+                match guarded(|| rows.next().transpose()) {
+                    Ok(Some(batch)) => return Some(batch),
+                    Ok(None) => self.rows = None,
+                    Err(reason) => self.lose(&reason, skips),
+                }
+            } else {
+                match self.open_group() {
+                    Ok(false) => return None,
+                    Ok(true) => {}
+                    Err(reason) => self.lose(&reason, skips),
+                }
+            }
+        }
+    }
+
+    fn cursor(&mut self) -> &mut BatchCursor {
+        &mut self.cursor
     }
 }
 
@@ -136,23 +134,7 @@ impl RowReader for ParquetTable<'_> {
             sink.skips.push(Skip::lost(self.source, 0, reason.clone()));
             return Ok(true);
         }
-        while !sink.is_full() {
-            match self.batch.take() {
-                None => match self.next_batch(sink.skips) {
-                    None => return Ok(true),
-                    batch => (self.batch, self.at) = (batch, 0),
-                },
-                Some(batch) => {
-                    self.at = column::add_rows(&batch, self.at, self.number, self.limit, sink);
-                    if self.at < batch.num_rows() {
-                        self.batch = Some(batch);
-                    } else {
-                        self.number += batch.num_rows() as u64;
-                    }
-                }
-            }
-        }
-        Ok(false)
+        Ok(batch_cursor::fill(self, sink))
     }
 
     fn disk_bytes(&self) -> u64 {

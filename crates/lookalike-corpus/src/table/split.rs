@@ -21,6 +21,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::arrow::ArrowTable;
+use super::batch_cursor::BatchSource;
 use super::column;
 use super::parquet::ParquetTable;
 use crate::atomic::AtomicFile;
@@ -59,27 +60,27 @@ pub struct SplitTable {
 }
 
 /// An open table of whichever format.
-enum Table<'a> {
+enum TypedTable<'a> {
     Parquet(ParquetTable<'a>),
     Arrow(ArrowTable<'a>),
 }
 
-impl<'a> Table<'a> {
-    fn open(source: &'a Source, options: &InputOptions) -> Result<Table<'a>, ReadError> {
+impl<'a> TypedTable<'a> {
+    fn open(source: &'a Source, options: &InputOptions) -> Result<TypedTable<'a>, ReadError> {
         Ok(match source.format {
-            Format::Arrow => Table::Arrow(ArrowTable::open(source, options)?),
-            _ => Table::Parquet(ParquetTable::open(source, options)?.with_own_types()),
+            Format::Arrow => TypedTable::Arrow(ArrowTable::open(source, options)?),
+            _ => TypedTable::Parquet(ParquetTable::open(source, options)?.with_own_types()),
         })
     }
 
     /// The writer's view of the table; none when nothing of it can be read.
-    fn shape(&self) -> Option<Shape> {
+    fn shape(&self) -> Option<TableShape> {
         match self {
-            Table::Parquet(table) => table.metadata().map(|(schema, parquet)| Shape {
+            TypedTable::Parquet(table) => table.metadata().map(|(schema, parquet)| TableShape {
                 schema: schema.clone(),
                 parquet: Some(parquet.clone()),
             }),
-            Table::Arrow(table) => table.schema().map(|schema| Shape {
+            TypedTable::Arrow(table) => table.schema().map(|schema| TableShape {
                 schema,
                 parquet: None,
             }),
@@ -90,20 +91,20 @@ impl<'a> Table<'a> {
         // What is damaged was told of when the records were read.
         let mut told: Vec<Skip> = Vec::new();
         match self {
-            Table::Parquet(table) => table.next_batch(&mut told),
-            Table::Arrow(table) => table.next_batch(&mut told),
+            TypedTable::Parquet(table) => table.next_batch(&mut told),
+            TypedTable::Arrow(table) => table.next_batch(&mut told),
         }
     }
 }
 
 /// The schema and metadata of a table.
-struct Shape {
+struct TableShape {
     schema: SchemaRef,
     /// Metadata of the footer, if it is Parquet.
     parquet: Option<Arc<ParquetMetaData>>,
 }
 
-impl Shape {
+impl TableShape {
     fn writer<W: io::Write + Send>(&self, out: W) -> Result<ArrowWriter<W>, String> {
         let options = self.options()?;
         guarded(|| ArrowWriter::try_new_with_options(out, self.schema.clone(), options))
@@ -165,18 +166,18 @@ fn are_written_alike(file: &SchemaDescriptor, made: &SchemaDescriptor) -> bool {
 }
 
 /// One of the tables that rows go to.
-struct Part {
+struct SplitPart {
     writer: ArrowWriter<AtomicFile>,
 }
 
-impl Part {
-    fn create(shape: &Shape, path: &Path) -> io::Result<Part> {
+impl SplitPart {
+    fn create(shape: &TableShape, path: &Path) -> io::Result<SplitPart> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
         let file = AtomicFile::create(path, Compression::None)?;
         let writer = shape.writer(file).map_err(io::Error::other)?;
-        Ok(Part { writer })
+        Ok(SplitPart { writer })
     }
 
     fn add(&mut self, batch: &RecordBatch, rows: &[bool]) -> io::Result<()> {
@@ -217,7 +218,7 @@ impl Inputs {
         source: u32,
         options: &InputOptions,
     ) -> Result<Option<String>, ReadError> {
-        let table = Table::open(&self.sources[source as usize], options)?;
+        let table = TypedTable::open(&self.sources[source as usize], options)?;
         let writer = table.shape().map(|shape| shape.writer(io::sink()));
         Ok(writer.and_then(Result::err))
     }
@@ -237,13 +238,13 @@ impl Inputs {
         choose: &mut dyn FnMut(&TableRow<'_>) -> Option<usize>,
     ) -> io::Result<Option<SplitTable>> {
         let source = &self.sources[source as usize];
-        let mut table = Table::open(source, options).map_err(io::Error::other)?;
+        let mut table = TypedTable::open(source, options).map_err(io::Error::other)?;
         let Some(shape) = table.shape() else {
             return Ok(None);
         };
         let mut parts = [
-            Part::create(&shape, paths[0])?,
-            Part::create(&shape, paths[1])?,
+            SplitPart::create(&shape, paths[0])?,
+            SplitPart::create(&shape, paths[1])?,
         ];
         let mut number = 0;
         while let Some(batch) = table.next_batch() {

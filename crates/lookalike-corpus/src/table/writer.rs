@@ -14,8 +14,8 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::fill::{Group, arrow_fields};
-use super::kind::Columns;
+use super::column_builders::{StructBuilder, arrow_fields};
+use super::schema_inference::InferredColumns;
 use crate::surrogate;
 
 /// Rows are handed on when this many bytes of lines are in them, or this many rows.
@@ -33,7 +33,7 @@ const LONGEST_LINE: u64 = 256 << 20;
 ///
 /// # Errors
 /// When reading fails, or the lines are no table: not objects, over 1,000 columns, a line over 256 MiB.
-pub(crate) fn learn(columns: &mut Columns, lines: &mut impl Read) -> io::Result<()> {
+pub(crate) fn learn(columns: &mut InferredColumns, lines: &mut impl Read) -> io::Result<()> {
     each_line(lines, |line| columns.learn(line).map_err(no_table))
 }
 
@@ -43,11 +43,11 @@ pub(crate) fn learn(columns: &mut Columns, lines: &mut impl Read) -> io::Result<
 /// # Errors
 /// When reading or writing fails.
 pub(crate) fn write_parquet<W: Write + Send>(
-    columns: &Columns,
+    columns: &InferredColumns,
     lines: &mut impl Read,
     out: W,
 ) -> io::Result<W> {
-    let mut rows = Rows::new(columns, out)?;
+    let mut rows = RowWriter::new(columns, out)?;
     each_line(lines, |line| {
         let line = if columns.repeats {
             let value: serde_json::Value = serde_json::from_str(line)?;
@@ -99,15 +99,15 @@ fn no_table(error: serde_json::Error) -> io::Error {
 }
 
 /// Rows on their way into the file.
-struct Rows<W: Write + Send> {
+struct RowWriter<W: Write + Send> {
     schema: SchemaRef,
-    group: Group,
+    group: StructBuilder,
     bytes: usize,
     writer: ArrowWriter<W>,
 }
 
-impl<W: Write + Send> Rows<W> {
-    fn new(columns: &Columns, out: W) -> io::Result<Rows<W>> {
+impl<W: Write + Send> RowWriter<W> {
+    fn new(columns: &InferredColumns, out: W) -> io::Result<RowWriter<W>> {
         let schema: SchemaRef = Arc::new(Schema::new(arrow_fields(&columns.fields)));
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -115,9 +115,9 @@ impl<W: Write + Send> Rows<W> {
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             .build();
         let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(failed)?;
-        Ok(Rows {
+        Ok(RowWriter {
             schema,
-            group: Group::new(&columns.fields),
+            group: StructBuilder::new(&columns.fields),
             bytes: 0,
             writer,
         })

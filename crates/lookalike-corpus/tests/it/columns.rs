@@ -123,7 +123,7 @@ fn other_columns_are_fields_and_nested_ones_are_reached() {
     ]);
     let options = InputOptions {
         text_field: Some("page.body".parse().unwrap()),
-        rank_field: Some("newest:when".parse().unwrap()),
+        order_field: Some("newest:when".parse().unwrap()),
         ..InputOptions::default()
     };
     for (name, write) in KINDS {

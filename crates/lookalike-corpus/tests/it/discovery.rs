@@ -198,7 +198,6 @@ fn the_fingerprint_tells_inputs_apart() {
     assert_eq!(before.len(), 32);
 }
 
-#[cfg(unix)]
 mod unix {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;

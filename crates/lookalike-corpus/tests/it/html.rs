@@ -1,4 +1,4 @@
-//! What a reader of a page sees, and pages made to hurt.
+//! What a reader of a page sees, and adversarial pages.
 
 use std::time::Instant;
 

@@ -29,7 +29,7 @@ fn page() -> String {
 }
 
 #[test]
-fn fast_and_main_leave_furniture_out_and_keep_paragraphs() {
+fn fast_and_main_leave_page_chrome_out_and_keep_paragraphs() {
     for mode in ["fast/1", "main/1"] {
         let text = text(mode, &page());
         for absent in ["Home", "Older story", "Imprint", "Ferry & harbour"] {
@@ -192,7 +192,7 @@ proptest! {
 fn hostile_pages_fall_back_to_the_fast_mode() {
     let check = || {
         let story = page();
-        for (hostile, wild) in [
+        for (hostile, is_adversarial) in [
             ("<div>".repeat(100_000), true),
             ("<ul><li>".repeat(100_000), true),
             ("<table><tr><td>".repeat(50_000), true),
@@ -226,7 +226,7 @@ fn hostile_pages_fall_back_to_the_fast_mode() {
             let start = &hostile[..20];
             let main = text("main/1", &page);
             assert!(main.contains("The ferry left the harbour"), "main: {start}");
-            assert!(!wild || main == text("fast/1", &page), "{start}");
+            assert!(!is_adversarial || main == text("fast/1", &page), "{start}");
             if cfg!(feature = "quality") {
                 let quality = text("quality/1", &page);
                 assert!(

@@ -80,7 +80,6 @@ fn leftovers_of_a_killed_job_are_swept() {
     );
 }
 
-#[cfg(unix)]
 #[test]
 fn others_may_read_results() {
     use std::os::unix::fs::PermissionsExt;

@@ -133,7 +133,7 @@ fn fields_are_found_by_path() {
     let options = InputOptions {
         id_field: Some("meta.key".parse().unwrap()),
         text_field: Some("meta.body.en".parse().unwrap()),
-        rank_field: Some("newest:meta".parse().unwrap()),
+        order_field: Some("newest:meta".parse().unwrap()),
         ..InputOptions::default()
     };
     let line = br#"{"x":{"body":{"en":"no"}},"meta":{"key":"k","body":{"de":"nein","en":"yes \"\u00e9\""}},"text":"no"}"#;
@@ -182,7 +182,7 @@ fn html_is_extracted_when_there_is_no_text() {
 #[test]
 fn ranks_come_with_the_record() {
     let options = InputOptions {
-        rank_field: Some("newest:id".parse().unwrap()),
+        order_field: Some("newest:id".parse().unwrap()),
         ..InputOptions::default()
     };
     let lines = b"{\"id\":5,\"text\":\"\"}\n{\"id\":\"1970-01-01T00:01:00Z\",\"text\":\"\"}\n{\"text\":\"\"}\n";

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
-    BadRecord, InputOptions, Inputs, Parser, Part, ReadError, Skip, TextState, raw_records,
+    BadRecord, InputOptions, Inputs, Parser, ReadError, RecordPart, Skip, TextState, raw_records,
 };
 
 /// A directory of files that goes away with the test.
@@ -121,7 +121,7 @@ pub(crate) fn read(inputs: &Inputs, options: &InputOptions) -> Reading {
                 id: record.id.into_owned(),
                 text: record.text.into_owned(),
                 state: record.text_state,
-                rank: record.rank.number(),
+                rank: record.order_key.number(),
                 replaced: record.replaced,
             }));
         });
@@ -151,7 +151,7 @@ pub(crate) fn read_raw(inputs: &Inputs, options: &InputOptions) -> Vec<Raw> {
                 number: raw.number,
                 bytes: raw.bytes.to_vec(),
                 end: raw.end,
-                is_file: raw.part == Part::File,
+                is_file: raw.part == RecordPart::File,
             });
         } else {
             let last = records.last_mut().unwrap();

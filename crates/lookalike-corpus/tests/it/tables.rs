@@ -43,7 +43,7 @@ fn columns_by_name_and_by_number() {
     let options = |id: &str, text: &str| InputOptions {
         id_field: Some(id.parse().unwrap()),
         text_field: Some(text.parse().unwrap()),
-        rank_field: Some("max:1".parse().unwrap()),
+        order_field: Some("max:1".parse().unwrap()),
         ..InputOptions::default()
     };
     let reading = read_with("a.csv", table, &options("key", "body"));

@@ -1,7 +1,7 @@
 //! The main content of a page, by the rules of the browsers' reading views.
 //!
-//! They are those of Mozilla's Readability.js (Apache License 2.0), on flat trees ([`super::tree`]): furniture is taken
-//! out and paragraphs are made ([`paragraphs`]), every paragraph gives points to what is around it and the best element
+//! They are those of Mozilla's Readability.js (Apache License 2.0), on flat trees ([`super::tree`]): page chrome is
+//! removed and paragraphs are made ([`paragraphs`]), every paragraph gives points to what is around it and the best element
 //! and its neighbours are the article ([`score`]), boxes in it are taken out ([`clean`]). If little is left, that is done
 //! again with fewer rules. Every step is a loop over the nodes with sums, so the whole takes time that is linear in the
 //! page. Left out of the original: what makes no difference to the text (pictures that load late, addresses, metadata),
@@ -15,15 +15,15 @@ mod score;
 mod tests;
 
 use super::blocks::words;
-use super::element::Element;
-use super::marks::{self, Marks};
+use super::element::HtmlElement;
+use super::marks::{self, AttributeMarks};
 use super::page::lay_out;
 use super::shape;
-use super::target::Target;
-use super::tree::{self, Node, Tree};
-use clean::{Cleaner, Rules};
-use paragraphs::{Inside, Strip};
-use score::{Article, Scores};
+use super::target::PageTarget;
+use super::tree::{self, PageNode, PageTree};
+use clean::{ArticleCleaner, CleaningRules};
+use paragraphs::{InnerContent, StripRules};
+use score::{ArticleParts, ArticleScores};
 
 /// An article of so many characters is enough.
 const ENOUGH: u32 = 500;
@@ -31,59 +31,80 @@ const ENOUGH: u32 = 500;
 /// Buffers for more nodes are not kept from page to page.
 const KEPT_NODES: usize = 1 << 16;
 
-/// Each with fewer rules than the one before: what looks like furniture is taken out at once, classes and ids weigh,
-/// boxes are taken out of the article.
-const ATTEMPTS: [(bool, bool, bool); 4] = [
-    (true, true, true),
-    (false, true, true),
-    (false, false, true),
-    (false, false, false),
+/// The rules of one attempt to find the article.
+#[derive(Debug, Clone, Copy)]
+struct AttemptRules {
+    /// Elements that look like page chrome are removed before anything is scored.
+    without_unlikely: bool,
+    /// Rules for the rest.
+    cleaning: CleaningRules,
+}
+
+impl AttemptRules {
+    const fn new(without_unlikely: bool, weigh: bool, conditionally: bool) -> Self {
+        let cleaning = CleaningRules {
+            weigh,
+            conditionally,
+        };
+        Self {
+            without_unlikely,
+            cleaning,
+        }
+    }
+}
+
+/// Attempts, each with one rule fewer than the one before.
+const ATTEMPTS: [AttemptRules; 4] = [
+    AttemptRules::new(true, true, true),
+    AttemptRules::new(false, true, true),
+    AttemptRules::new(false, false, true),
+    AttemptRules::new(false, false, false),
 ];
 
 /// The result of looking for an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ArticleSearch {
     /// A page with an article.
     Article,
     /// A page of reference, which has none.
     Reference,
-    /// Nothing, or a page that is made to hurt.
+    /// Nothing, or an adversarial page.
     Nothing,
 }
 
 /// Finds articles, again and again in the same buffers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReadingView {
-    page: Tree,
-    lines: Tree,
-    insides: Vec<Inside>,
-    scores: Scores,
-    cleaner: Cleaner,
+    page: PageTree,
+    lines: PageTree,
+    insides: Vec<InnerContent>,
+    scores: ArticleScores,
+    cleaner: ArticleCleaner,
     /// The attempt at hand, and the best one so far.
-    tree: Tree,
-    best: Best,
+    tree: PageTree,
+    best: BestArticle,
 }
 
 /// An article.
 #[derive(Debug, Clone, Default)]
-struct Best {
+struct BestArticle {
     chars: u32,
-    article: Article,
-    tree: Tree,
+    article: ArticleParts,
+    tree: PageTree,
     removed: Vec<bool>,
     /// Of each part, whether it stands in a footer, a menu, or what is aside.
-    furniture: Vec<bool>,
+    chrome: Vec<bool>,
 }
 
 impl ReadingView {
     /// Looks for the article of a page. O(length of the page).
-    pub(super) fn read(&mut self, html: &str) -> Found {
+    pub(super) fn read(&mut self, html: &str) -> ArticleSearch {
         if shape::is_reference(html) {
-            return Found::Reference;
+            return ArticleSearch::Reference;
         }
         let facts = tree::build(html, &mut self.page);
-        if facts.wild {
-            return Found::Nothing;
+        if facts.adversarial {
+            return ArticleSearch::Nothing;
         }
         paragraphs::insides(&self.page, &mut self.insides);
         if facts.breaks {
@@ -99,36 +120,30 @@ impl ReadingView {
             }
         }
         match self.best.article.parts.is_empty() {
-            true => Found::Nothing,
-            false => Found::Article,
+            true => ArticleSearch::Nothing,
+            false => ArticleSearch::Article,
         }
     }
 
     /// Keeps the article by these rules if it is the best so far; whether it is good enough.
-    fn attempt(
-        &mut self,
-        html: &str,
-        title: &str,
-        (unlikely, weigh, conditionally): (bool, bool, bool),
-    ) -> bool {
-        let strip = Strip {
+    fn attempt(&mut self, html: &str, title: &str, rules: AttemptRules) -> bool {
+        let strip = StripRules {
             html,
-            unlikely,
+            unlikely: rules.without_unlikely,
             title,
         };
         strip.copy(&self.page, &self.insides, &mut self.tree);
+        let weigh = rules.cleaning.weigh;
         let article = self.scores.article(html, &self.tree, weigh);
-        let furniture = furniture(&self.tree, &article);
+        let chrome = parts_in_chrome(&self.tree, &article);
         unframe(&mut self.tree, &article);
-        let rules = Rules {
-            weigh,
-            conditionally,
-        };
-        let chars = self.cleaner.clean(html, &self.tree, &article, rules);
+        let chars = self
+            .cleaner
+            .clean(html, &self.tree, &article, rules.cleaning);
         if chars > self.best.chars {
             self.best.chars = chars;
             self.best.article = article;
-            self.best.furniture = furniture;
+            self.best.chrome = chrome;
             std::mem::swap(&mut self.best.tree, &mut self.tree);
             self.best.removed.clear();
             self.best.removed.extend_from_slice(self.cleaner.removed());
@@ -169,27 +184,27 @@ impl ReadingView {
     }
 
     /// Returns true if most of the article stands in a footer, a menu or an aside.
-    pub(super) fn is_furniture(&self, html: &str) -> bool {
-        let (mut furniture, mut all) = (0, 0);
-        for (&part, &is_furniture) in self.best.article.parts.iter().zip(&self.best.furniture) {
+    pub(super) fn is_chrome(&self, html: &str) -> bool {
+        let (mut chrome, mut all) = (0, 0);
+        for (&part, &is_chrome) in self.best.article.parts.iter().zip(&self.best.chrome) {
             self.each_text_of(part, |node| {
                 let count = words(node.written(html).as_bytes());
                 all += count;
-                furniture += count * u32::from(is_furniture);
+                chrome += count * u32::from(is_chrome);
             });
         }
-        2 * furniture > all
+        2 * chrome > all
     }
 
     /// Visits the texts of the article.
-    fn each_text(&self, mut visit: impl FnMut(&Node)) {
+    fn each_text(&self, mut visit: impl FnMut(&PageNode)) {
         for &part in &self.best.article.parts {
             self.each_text_of(part, &mut visit);
         }
     }
 
     /// Visits the texts of a part of the article.
-    fn each_text_of(&self, part: u32, mut visit: impl FnMut(&Node)) {
+    fn each_text_of(&self, part: u32, mut visit: impl FnMut(&PageNode)) {
         let tree = &self.best.tree;
         let (mut at, end) = (part, tree.at(part).end);
         while at < end {
@@ -213,16 +228,16 @@ impl ReadingView {
     }
 
     /// Tells `target` what the article is made of.
-    pub(super) fn tell<T: Target>(&self, html: &str, target: &mut T) {
+    pub(super) fn tell<T: PageTarget>(&self, html: &str, target: &mut T) {
         for &part in &self.best.article.parts {
             self.tell_part(html, part, target);
         }
     }
 
-    fn tell_part<T: Target>(&self, html: &str, part: u32, target: &mut T) {
+    fn tell_part<T: PageTarget>(&self, html: &str, part: u32, target: &mut T) {
         let tree = &self.best.tree;
         let end = tree.at(part).end;
-        let mut open: Vec<(u32, Element)> = Vec::new();
+        let mut open: Vec<(u32, HtmlElement)> = Vec::new();
         let mut at = part;
         loop {
             while let Some(&(_, element)) = open.last().filter(|(end, _)| *end <= at) {
@@ -240,8 +255,8 @@ impl ReadingView {
             }
             let written = node.written(html);
             match node.element {
-                Element::Text if node.verbatim => target.verbatim(written),
-                Element::Text => target.text(written),
+                HtmlElement::Text if node.verbatim => target.verbatim(written),
+                HtmlElement::Text => target.text(written),
                 element => {
                     target.open(element.name(), written, false);
                     lay_out(target, element.kind(), true);
@@ -256,29 +271,36 @@ impl ReadingView {
 }
 
 /// Of each part of an article, whether it stands in an element that holds none.
-fn furniture(tree: &Tree, article: &Article) -> Vec<bool> {
+fn parts_in_chrome(tree: &PageTree, article: &ArticleParts) -> Vec<bool> {
     let holds_none = |at: u32| {
         let element = tree.at(at).element;
-        matches!(element, Element::Footer | Element::Nav | Element::Aside)
+        matches!(
+            element,
+            HtmlElement::Footer | HtmlElement::Nav | HtmlElement::Aside
+        )
     };
     let within = |&part: &u32| holds_none(part) || tree.ancestors(part).any(holds_none);
     article.parts.iter().map(within).collect()
 }
 
 /// Makes blocks of the parts of an article, whatever they were on the page: cells, forms and the like are no more.
-fn unframe(tree: &mut Tree, article: &Article) {
+fn unframe(tree: &mut PageTree, article: &ArticleParts) {
     for &part in &article.parts {
         let node = &mut tree.nodes[part as usize];
         match node.element {
-            Element::Article | Element::Section | Element::P | Element::Ol | Element::Ul => {}
-            Element::Body => {
-                *node = Node {
-                    element: Element::Div,
-                    marks: Marks::default(),
+            HtmlElement::Article
+            | HtmlElement::Section
+            | HtmlElement::P
+            | HtmlElement::Ol
+            | HtmlElement::Ul => {}
+            HtmlElement::Body => {
+                *node = PageNode {
+                    element: HtmlElement::Div,
+                    marks: AttributeMarks::default(),
                     ..*node
                 }
             }
-            _ => node.element = Element::Div,
+            _ => node.element = HtmlElement::Div,
         }
     }
 }

@@ -14,31 +14,31 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::kind::{Fields, Kind};
+use super::schema_inference::{InferredFields, InferredType};
 
 /// One column.
-pub(super) enum Column {
+pub(super) enum ColumnBuilder {
     Bool(BooleanBuilder),
     Int(Int64Builder),
     UInt(UInt64Builder),
     Float(Float64Builder),
     Text(StringBuilder),
     Json(StringBuilder),
-    List(List),
-    Struct(Group),
+    List(ListBuilder),
+    Struct(StructBuilder),
 }
 
-pub(super) struct List {
+pub(super) struct ListBuilder {
     ends: Vec<i32>,
     valid: NullBufferBuilder,
-    items: Box<Column>,
-    kind: Kind,
+    items: Box<ColumnBuilder>,
+    kind: InferredType,
 }
 
 /// Columns of the fields of an object; at the top, of the record.
-pub(super) struct Group {
-    fields: Fields,
-    columns: Vec<Column>,
+pub(super) struct StructBuilder {
+    fields: InferredFields,
+    columns: Vec<ColumnBuilder>,
     valid: NullBufferBuilder,
     rows: usize,
     /// Which fields the row at hand has had.
@@ -46,57 +46,57 @@ pub(super) struct Group {
 }
 
 /// The Arrow type of a kind that is settled.
-fn data_type(kind: &Kind) -> DataType {
+fn data_type(kind: &InferredType) -> DataType {
     match kind {
-        Kind::Bool => DataType::Boolean,
-        Kind::Int { .. } => DataType::Int64,
-        Kind::UInt => DataType::UInt64,
-        Kind::Float => DataType::Float64,
-        Kind::Null | Kind::Text | Kind::Json => DataType::Utf8,
-        Kind::List(item) => DataType::List(field("item", item)),
-        Kind::Struct(fields) => DataType::Struct(arrow_fields(fields).into()),
+        InferredType::Bool => DataType::Boolean,
+        InferredType::Int { .. } => DataType::Int64,
+        InferredType::UInt => DataType::UInt64,
+        InferredType::Float => DataType::Float64,
+        InferredType::Null | InferredType::Text | InferredType::Json => DataType::Utf8,
+        InferredType::List(item) => DataType::List(field("item", item)),
+        InferredType::Struct(fields) => DataType::Struct(arrow_fields(fields).into()),
     }
 }
 
-fn field(name: &str, kind: &Kind) -> FieldRef {
+fn field(name: &str, kind: &InferredType) -> FieldRef {
     Arc::new(Field::new(name, data_type(kind), true))
 }
 
 /// Fields of a schema, all of them nullable.
-pub(super) fn arrow_fields(fields: &Fields) -> Vec<FieldRef> {
+pub(super) fn arrow_fields(fields: &InferredFields) -> Vec<FieldRef> {
     let fields = fields.0.iter();
     fields.map(|(name, kind)| field(name, kind)).collect()
 }
 
-impl Column {
-    fn new(kind: &Kind) -> Column {
+impl ColumnBuilder {
+    fn new(kind: &InferredType) -> ColumnBuilder {
         match kind {
-            Kind::Bool => Column::Bool(BooleanBuilder::new()),
-            Kind::Int { .. } => Column::Int(Int64Builder::new()),
-            Kind::UInt => Column::UInt(UInt64Builder::new()),
-            Kind::Float => Column::Float(Float64Builder::new()),
-            Kind::Null | Kind::Text => Column::Text(StringBuilder::new()),
-            Kind::Json => Column::Json(StringBuilder::new()),
-            Kind::List(item) => Column::List(List {
+            InferredType::Bool => ColumnBuilder::Bool(BooleanBuilder::new()),
+            InferredType::Int { .. } => ColumnBuilder::Int(Int64Builder::new()),
+            InferredType::UInt => ColumnBuilder::UInt(UInt64Builder::new()),
+            InferredType::Float => ColumnBuilder::Float(Float64Builder::new()),
+            InferredType::Null | InferredType::Text => ColumnBuilder::Text(StringBuilder::new()),
+            InferredType::Json => ColumnBuilder::Json(StringBuilder::new()),
+            InferredType::List(item) => ColumnBuilder::List(ListBuilder {
                 ends: vec![0],
                 valid: NullBufferBuilder::new(0),
-                items: Box::new(Column::new(item)),
+                items: Box::new(ColumnBuilder::new(item)),
                 kind: (**item).clone(),
             }),
-            Kind::Struct(fields) => Column::Struct(Group::new(fields)),
+            InferredType::Struct(fields) => ColumnBuilder::Struct(StructBuilder::new(fields)),
         }
     }
 
     fn add_null(&mut self) {
         match self {
-            Column::Bool(column) => column.append_null(),
-            Column::Int(column) => column.append_null(),
-            Column::UInt(column) => column.append_null(),
-            Column::Float(column) => column.append_null(),
-            Column::Text(column) | Column::Json(column) => column.append_null(),
-            Column::List(list) => list.close(false),
-            Column::Struct(group) => {
-                group.columns.iter_mut().for_each(Column::add_null);
+            ColumnBuilder::Bool(column) => column.append_null(),
+            ColumnBuilder::Int(column) => column.append_null(),
+            ColumnBuilder::UInt(column) => column.append_null(),
+            ColumnBuilder::Float(column) => column.append_null(),
+            ColumnBuilder::Text(column) | ColumnBuilder::Json(column) => column.append_null(),
+            ColumnBuilder::List(list) => list.close(false),
+            ColumnBuilder::Struct(group) => {
+                group.columns.iter_mut().for_each(ColumnBuilder::add_null);
                 group.close(false);
             }
         }
@@ -105,12 +105,12 @@ impl Column {
     /// Takes what was added since the last call.
     fn finish(&mut self) -> ArrayRef {
         match self {
-            Column::Bool(column) => Arc::new(column.finish()),
-            Column::Int(column) => Arc::new(column.finish()),
-            Column::UInt(column) => Arc::new(column.finish()),
-            Column::Float(column) => Arc::new(column.finish()),
-            Column::Text(column) | Column::Json(column) => Arc::new(column.finish()),
-            Column::List(list) => {
+            ColumnBuilder::Bool(column) => Arc::new(column.finish()),
+            ColumnBuilder::Int(column) => Arc::new(column.finish()),
+            ColumnBuilder::UInt(column) => Arc::new(column.finish()),
+            ColumnBuilder::Float(column) => Arc::new(column.finish()),
+            ColumnBuilder::Text(column) | ColumnBuilder::Json(column) => Arc::new(column.finish()),
+            ColumnBuilder::List(list) => {
                 let ends = std::mem::replace(&mut list.ends, vec![0]);
                 Arc::new(ListArray::new(
                     field("item", &list.kind),
@@ -119,7 +119,7 @@ impl Column {
                     list.valid.finish(),
                 ))
             }
-            Column::Struct(group) => {
+            ColumnBuilder::Struct(group) => {
                 let valid = group.valid.finish();
                 let columns = group.finish();
                 let fields = arrow_fields(&group.fields).into();
@@ -129,7 +129,7 @@ impl Column {
     }
 }
 
-impl List {
+impl ListBuilder {
     fn close(&mut self, valid: bool) {
         self.valid.append(valid);
         let length = self.items.len();
@@ -138,26 +138,30 @@ impl List {
     }
 }
 
-impl Column {
+impl ColumnBuilder {
     fn len(&self) -> usize {
         use arrow_array::builder::ArrayBuilder;
         match self {
-            Column::Bool(column) => column.len(),
-            Column::Int(column) => column.len(),
-            Column::UInt(column) => column.len(),
-            Column::Float(column) => column.len(),
-            Column::Text(column) | Column::Json(column) => column.len(),
-            Column::List(list) => list.ends.len() - 1,
-            Column::Struct(group) => group.rows,
+            ColumnBuilder::Bool(column) => column.len(),
+            ColumnBuilder::Int(column) => column.len(),
+            ColumnBuilder::UInt(column) => column.len(),
+            ColumnBuilder::Float(column) => column.len(),
+            ColumnBuilder::Text(column) | ColumnBuilder::Json(column) => column.len(),
+            ColumnBuilder::List(list) => list.ends.len() - 1,
+            ColumnBuilder::Struct(group) => group.rows,
         }
     }
 }
 
-impl Group {
+impl StructBuilder {
     /// Empty columns.
-    pub(super) fn new(fields: &Fields) -> Group {
-        let columns: Vec<Column> = fields.0.iter().map(|field| Column::new(&field.1)).collect();
-        Group {
+    pub(super) fn new(fields: &InferredFields) -> StructBuilder {
+        let columns: Vec<ColumnBuilder> = fields
+            .0
+            .iter()
+            .map(|field| ColumnBuilder::new(&field.1))
+            .collect();
+        StructBuilder {
             fields: fields.clone(),
             seen: vec![false; columns.len()],
             columns,
@@ -184,7 +188,7 @@ impl Group {
     /// The columns of what was added since the last time.
     pub(super) fn finish(&mut self) -> Vec<ArrayRef> {
         self.rows = 0;
-        self.columns.iter_mut().map(Column::finish).collect()
+        self.columns.iter_mut().map(ColumnBuilder::finish).collect()
     }
 
     fn close(&mut self, valid: bool) {
@@ -193,7 +197,7 @@ impl Group {
     }
 }
 
-struct AddObject<'a>(&'a mut Group);
+struct AddObject<'a>(&'a mut StructBuilder);
 
 impl<'de> DeserializeSeed<'de> for AddObject<'_> {
     type Value = ();
@@ -232,13 +236,13 @@ impl<'de> Visitor<'de> for AddObject<'_> {
     }
 }
 
-struct Add<'a>(&'a mut Column);
+struct Add<'a>(&'a mut ColumnBuilder);
 
 impl<'de> DeserializeSeed<'de> for Add<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        if let Column::Json(column) = self.0 {
+        if let ColumnBuilder::Json(column) = self.0 {
             let text = <&RawValue>::deserialize(deserializer)?.get();
             match text {
                 "null" => column.append_null(),
@@ -264,7 +268,7 @@ impl<'de> Visitor<'de> for Add<'_> {
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
         match self.0 {
-            Column::Bool(column) => column.append_value(value),
+            ColumnBuilder::Bool(column) => column.append_value(value),
             _ => return Err(E::invalid_type(serde::de::Unexpected::Bool(value), &self)),
         }
         Ok(())
@@ -272,8 +276,8 @@ impl<'de> Visitor<'de> for Add<'_> {
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
         match self.0 {
-            Column::Int(column) => column.append_value(value),
-            Column::Float(column) => column.append_value(value as f64),
+            ColumnBuilder::Int(column) => column.append_value(value),
+            ColumnBuilder::Float(column) => column.append_value(value as f64),
             _ => return Err(E::invalid_type(serde::de::Unexpected::Signed(value), &self)),
         }
         Ok(())
@@ -281,9 +285,9 @@ impl<'de> Visitor<'de> for Add<'_> {
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
         match self.0 {
-            Column::Int(column) => column.append_value(value.cast_signed()),
-            Column::UInt(column) => column.append_value(value),
-            Column::Float(column) => column.append_value(value as f64),
+            ColumnBuilder::Int(column) => column.append_value(value.cast_signed()),
+            ColumnBuilder::UInt(column) => column.append_value(value),
+            ColumnBuilder::Float(column) => column.append_value(value as f64),
             _ => {
                 return Err(E::invalid_type(
                     serde::de::Unexpected::Unsigned(value),
@@ -296,7 +300,7 @@ impl<'de> Visitor<'de> for Add<'_> {
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
         match self.0 {
-            Column::Float(column) => column.append_value(value),
+            ColumnBuilder::Float(column) => column.append_value(value),
             _ => return Err(E::invalid_type(serde::de::Unexpected::Float(value), &self)),
         }
         Ok(())
@@ -304,14 +308,14 @@ impl<'de> Visitor<'de> for Add<'_> {
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
         match self.0 {
-            Column::Text(column) => column.append_value(value),
+            ColumnBuilder::Text(column) => column.append_value(value),
             _ => return Err(E::invalid_type(serde::de::Unexpected::Str(value), &self)),
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Column::List(list) = self.0 else {
+        let ColumnBuilder::List(list) = self.0 else {
             return Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self));
         };
         while items.next_element_seed(Add(&mut list.items))?.is_some() {}
@@ -321,7 +325,7 @@ impl<'de> Visitor<'de> for Add<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
         match self.0 {
-            Column::Struct(group) => AddObject(group).visit_map(entries),
+            ColumnBuilder::Struct(group) => AddObject(group).visit_map(entries),
             _ => Err(A::Error::invalid_type(serde::de::Unexpected::Map, &self)),
         }
     }

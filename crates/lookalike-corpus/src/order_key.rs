@@ -12,9 +12,9 @@ use jiff::tz::TimeZone;
 use crate::error::OptionError;
 use crate::field_path::FieldPath;
 
-/// The field by which survivors are ranked: `max:FIELD`, `min:FIELD`, `newest:FIELD` or `latest:FIELD`.
+/// The field by which survivors are chosen: `max:FIELD`, `min:FIELD`, `newest:FIELD` or `latest:FIELD`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum RankField {
+pub enum OrderField {
     /// The largest number wins.
     Max(FieldPath),
     /// The smallest number wins.
@@ -26,19 +26,19 @@ pub enum RankField {
     Latest(FieldPath),
 }
 
-impl RankField {
+impl OrderField {
     /// The field that is read.
     pub fn path(&self) -> &FieldPath {
         match self {
-            RankField::Max(path)
-            | RankField::Min(path)
-            | RankField::Newest(path)
-            | RankField::Latest(path) => path,
+            OrderField::Max(path)
+            | OrderField::Min(path)
+            | OrderField::Newest(path)
+            | OrderField::Latest(path) => path,
         }
     }
 }
 
-impl FromStr for RankField {
+impl FromStr for OrderField {
     type Err = OptionError;
 
     fn from_str(s: &str) -> Result<Self, OptionError> {
@@ -50,50 +50,50 @@ impl FromStr for RankField {
         let (kind, path) = s.split_once(':').ok_or_else(wrong)?;
         let path = path.parse()?;
         match kind {
-            "max" => Ok(RankField::Max(path)),
-            "min" => Ok(RankField::Min(path)),
-            "newest" => Ok(RankField::Newest(path)),
-            "latest" => Ok(RankField::Latest(path)),
+            "max" => Ok(OrderField::Max(path)),
+            "min" => Ok(OrderField::Min(path)),
+            "newest" => Ok(OrderField::Newest(path)),
+            "latest" => Ok(OrderField::Latest(path)),
             _ => Err(wrong()),
         }
     }
 }
 
-impl fmt::Display for RankField {
+impl fmt::Display for OrderField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RankField::Max(path) => write!(f, "max:{path}"),
-            RankField::Min(path) => write!(f, "min:{path}"),
-            RankField::Newest(path) => write!(f, "newest:{path}"),
-            RankField::Latest(path) => write!(f, "latest:{path}"),
+            OrderField::Max(path) => write!(f, "max:{path}"),
+            OrderField::Min(path) => write!(f, "min:{path}"),
+            OrderField::Newest(path) => write!(f, "newest:{path}"),
+            OrderField::Latest(path) => write!(f, "latest:{path}"),
         }
     }
 }
 
 /// The key by which survivors are chosen.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum RankValue<'a> {
-    /// No rank is asked for, or the record has no such field, or it is null or empty.
+pub enum OrderKey<'a> {
+    /// No order is asked for, or the record has no such field, or it is null or empty.
     #[default]
     Missing,
-    /// The field holds something else than the rank asks for.
-    Unusable(Unusable<'a>),
+    /// The field holds something else than the order needs.
+    Unusable(UnusableOrderKey<'a>),
     /// A number, or a time in seconds since 1970; finite.
     Number(f64),
-    /// A text, for [`RankField::Latest`].
+    /// A text, for [`OrderField::Latest`].
     Text(Cow<'a, str>),
 }
 
-/// A value that no rank can be made of.
+/// A value that gives no order key.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unusable<'a> {
+pub struct UnusableOrderKey<'a> {
     /// The value, as JSON.
     pub json: Cow<'a, str>,
     /// The reason.
     pub reason: &'static str,
 }
 
-impl RankValue<'_> {
+impl OrderKey<'_> {
     /// The number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
@@ -103,16 +103,16 @@ impl RankValue<'_> {
     }
 }
 
-/// Reads a raw JSON value as the rank asks.
-pub(crate) fn parse<'a>(field: &RankField, json: &'a str) -> RankValue<'a> {
+/// Reads a raw JSON value as the order needs.
+pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
     let unusable = |reason| {
-        RankValue::Unusable(Unusable {
+        OrderKey::Unusable(UnusableOrderKey {
             json: Cow::Borrowed(json),
             reason,
         })
     };
     let text = match json.as_bytes().first() {
-        None | Some(b'n') => return RankValue::Missing,
+        None | Some(b'n') => return OrderKey::Missing,
         Some(b'"') => match serde_json::from_str::<String>(json) {
             Ok(text) => Cow::Owned(text.trim().to_owned()),
             Err(_) => return unusable("no text"),
@@ -122,17 +122,17 @@ pub(crate) fn parse<'a>(field: &RankField, json: &'a str) -> RankValue<'a> {
         Some(_) => Cow::Borrowed(json),
     };
     if text.is_empty() {
-        return RankValue::Missing;
+        return OrderKey::Missing;
     }
     match field {
-        RankField::Latest(_) => RankValue::Text(text),
-        RankField::Max(_) | RankField::Min(_) => match number(&text) {
-            Some(number) => RankValue::Number(number),
+        OrderField::Latest(_) => OrderKey::Text(text),
+        OrderField::Max(_) | OrderField::Min(_) => match number(&text) {
+            Some(number) => OrderKey::Number(number),
             None if time(&text).is_some() => unusable("a date, not a number"),
             None => unusable("not a number"),
         },
-        RankField::Newest(_) => match time(&text) {
-            Some(seconds) => RankValue::Number(seconds),
+        OrderField::Newest(_) => match time(&text) {
+            Some(seconds) => OrderKey::Number(seconds),
             None if has_year_last(&text) => unusable(
                 "a date whose day and month cannot be told apart: the year has to stand first",
             ),
@@ -245,8 +245,8 @@ mod tests {
 
     fn reason(field: &str, json: &str) -> &'static str {
         match parse(&field.parse().unwrap(), json) {
-            RankValue::Unusable(unusable) => unusable.reason,
-            RankValue::Missing => "missing",
+            OrderKey::Unusable(unusable) => unusable.reason,
+            OrderKey::Missing => "missing",
             _ => "usable",
         }
     }
@@ -326,7 +326,7 @@ mod tests {
             assert_eq!(reason("max:n", missing), "missing");
         }
         let text = parse(&"latest:n".parse().unwrap(), "\"v 2\"");
-        assert_eq!(text, RankValue::Text("v 2".into()));
+        assert_eq!(text, OrderKey::Text("v 2".into()));
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::error::ReadError;
-use crate::member::{Members, Output};
+use crate::member::{MemberDecoder, MemberOutput};
 use crate::source::Source;
 
 /// Bytes that are asked for at once.
@@ -13,8 +13,8 @@ const STEP_BYTES: usize = 32 << 10;
 const SLACK_BYTES: usize = 1 << 20;
 
 /// The bytes from the reading position on, as far as they were read.
-pub(super) struct Feed<'a> {
-    members: Members<'a>,
+pub(super) struct MemberReader<'a> {
+    members: MemberDecoder<'a>,
     window: Vec<u8>,
     at: usize,
     /// Offset of the window in the decompressed source.
@@ -27,10 +27,10 @@ pub(super) struct Feed<'a> {
     ended: bool,
 }
 
-impl<'a> Feed<'a> {
-    pub(super) fn open(source: &'a Source) -> Result<Feed<'a>, ReadError> {
-        Ok(Feed {
-            members: Members::open(source)?,
+impl<'a> MemberReader<'a> {
+    pub(super) fn open(source: &'a Source) -> Result<MemberReader<'a>, ReadError> {
+        Ok(MemberReader {
+            members: MemberDecoder::open(source)?,
             window: Vec::new(),
             at: 0,
             base: 0,
@@ -81,10 +81,10 @@ impl<'a> Feed<'a> {
         }
         let before = self.window.len();
         match self.members.append(&mut self.window, STEP_BYTES)? {
-            Output::More => {}
-            Output::Member(at) => self.borders.push_back((before, at)),
-            Output::Gap(reason) => self.gap = Some(reason),
-            Output::End => self.ended = true,
+            MemberOutput::More => {}
+            MemberOutput::Member(at) => self.borders.push_back((before, at)),
+            MemberOutput::Gap(reason) => self.gap = Some(reason),
+            MemberOutput::End => self.ended = true,
         }
         self.settle();
         Ok(self.window.len() > before)

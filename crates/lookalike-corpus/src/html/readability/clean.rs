@@ -1,11 +1,11 @@
 //! Removal of what is no part of an article though it stands in it: forms, lists of links, boxes, buttons.
 
 use super::measure::{density, link, text};
-use super::score::{Article, weight};
-use crate::html::element::Element;
+use super::score::{ArticleParts, weight};
+use crate::html::element::HtmlElement;
 use crate::html::element::group::{HEADING, JUNK, MEMBER, TEXTISH};
 use crate::html::marks::{FILM, LAYOUT, SHARE, SUMMARY};
-use crate::html::tree::{Chars, Tree};
+use crate::html::tree::{CharCount, PageTree};
 
 /// Boxes to share a page are shorter.
 const SHARE_CHARS: u32 = 500;
@@ -36,8 +36,8 @@ const LOADING: [&str; 5] = [
 
 /// Sums over the content of an element, as far as it is still there.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    chars: Chars,
+struct ContentSums {
+    chars: CharCount,
     linked: f32,
     commas: u32,
     /// Characters in lists, in headings, in what is no label; those in two of a kind count twice.
@@ -64,10 +64,10 @@ struct Sums {
     branching: bool,
 }
 
-impl Sums {
+impl ContentSums {
     /// Adds the sums of what stands after it.
-    fn then(self, next: Sums) -> Sums {
-        Sums {
+    fn then(self, next: ContentSums) -> ContentSums {
+        ContentSums {
             chars: self.chars.then(next.chars),
             linked: self.linked + next.linked,
             commas: self.commas + next.commas,
@@ -95,33 +95,33 @@ impl Sums {
 
 /// Takes the junk out of articles, again and again in the same buffers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cleaner {
+pub(super) struct ArticleCleaner {
     /// For each node, true if it has been removed.
     removed: Vec<bool>,
     /// For each element, true if it is, or is in, a table of data; a figure.
     in_data: Vec<bool>,
     in_figure: Vec<bool>,
     /// Sums of what has been seen of the elements that a loop is in, by depth.
-    pending: Vec<Sums>,
+    pending: Vec<ContentSums>,
 }
 
 /// Rules of cleaning.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
+pub(super) struct CleaningRules {
     /// Classes and ids count.
     pub(super) weigh: bool,
     /// Elements that look like boxes are removed.
     pub(super) conditionally: bool,
 }
 
-impl Cleaner {
+impl ArticleCleaner {
     /// Takes out what is no part of the article; returns how many characters are left. O(nodes), for a bounded depth.
     pub(super) fn clean(
         &mut self,
         html: &str,
-        tree: &Tree,
-        article: &Article,
-        rules: Rules,
+        tree: &PageTree,
+        article: &ArticleParts,
+        rules: CleaningRules,
     ) -> u32 {
         let len = tree.nodes.len();
         for flags in [&mut self.removed, &mut self.in_data, &mut self.in_figure] {
@@ -132,16 +132,21 @@ impl Cleaner {
         self.mark(tree, article);
         self.sweep(tree, article, |cleaner, at, sums| {
             rules.conditionally
-                && matches!(tree.at(at).element, Element::Form | Element::Fieldset)
+                && matches!(
+                    tree.at(at).element,
+                    HtmlElement::Form | HtmlElement::Fieldset
+                )
                 && cleaner.is_box(html, tree, at, sums, rules)
         });
         let left = self.sweep(tree, article, |cleaner, at, sums| {
             let node = tree.at(at);
             match node.element {
-                Element::Object | Element::Embed | Element::Iframe => !node.marks.has(FILM),
+                HtmlElement::Object | HtmlElement::Embed | HtmlElement::Iframe => {
+                    !node.marks.has(FILM)
+                }
                 element if element.is(JUNK) => true,
-                Element::H1 | Element::H2 => weight(node.marks, rules.weigh) < 0.0,
-                Element::Table | Element::Ul | Element::Div => {
+                HtmlElement::H1 | HtmlElement::H2 => weight(node.marks, rules.weigh) < 0.0,
+                HtmlElement::Table | HtmlElement::Ul | HtmlElement::Div => {
                     rules.conditionally && cleaner.is_box(html, tree, at, sums, rules)
                 }
                 _ => false,
@@ -149,7 +154,7 @@ impl Cleaner {
         });
         self.sweep(tree, article, |_, at, sums| {
             let empty = sums.chars.is_blank() && sums.pictures == 0 && sums.embeds == 0;
-            tree.at(at).element == Element::P && empty
+            tree.at(at).element == HtmlElement::P && empty
         });
         left.chars.trimmed()
     }
@@ -160,7 +165,7 @@ impl Cleaner {
     }
 
     /// Takes out boxes to share the page, each judged with all that is in it.
-    fn remove_shares(&mut self, tree: &Tree, article: &Article) {
+    fn remove_shares(&mut self, tree: &PageTree, article: &ArticleParts) {
         let shares = |at: u32| tree.at(at).marks.has(SHARE);
         let mut nodes = article
             .parts
@@ -181,14 +186,14 @@ impl Cleaner {
         }
     }
 
-    fn remove(&mut self, tree: &Tree, at: u32) {
+    fn remove(&mut self, tree: &PageTree, at: u32) {
         self.removed[at as usize..tree.at(at).end as usize].fill(true);
     }
 
     /// Tells what is in tables of data and in figures.
-    fn mark(&mut self, tree: &Tree, article: &Article) {
+    fn mark(&mut self, tree: &PageTree, article: &ArticleParts) {
         self.sweep(tree, article, |cleaner, at, sums| {
-            cleaner.in_data[at as usize] = tree.at(at).element == Element::Table && sums.data;
+            cleaner.in_data[at as usize] = tree.at(at).element == HtmlElement::Table && sums.data;
             false
         });
         for &part in &article.parts {
@@ -197,7 +202,7 @@ impl Cleaner {
                 let above = node.parent as usize;
                 if at > part {
                     self.in_data[at as usize] |= self.in_data[above];
-                    let figure = tree.at(node.parent).element == Element::Figure;
+                    let figure = tree.at(node.parent).element == HtmlElement::Figure;
                     self.in_figure[at as usize] = self.in_figure[above] || figure;
                 }
             }
@@ -208,11 +213,11 @@ impl Cleaner {
     /// `removes` says so, given what is inside of them; returns what is inside of all that is left.
     fn sweep(
         &mut self,
-        tree: &Tree,
-        article: &Article,
-        mut removes: impl FnMut(&mut Self, u32, &Sums) -> bool,
-    ) -> Sums {
-        let mut left = Sums::default();
+        tree: &PageTree,
+        article: &ArticleParts,
+        mut removes: impl FnMut(&mut Self, u32, &ContentSums) -> bool,
+    ) -> ContentSums {
+        let mut left = ContentSums::default();
         for &part in article.parts.iter().rev() {
             let outer = usize::from(tree.at(part).depth);
             for at in (part..tree.at(part).end).rev() {
@@ -221,7 +226,7 @@ impl Cleaner {
                 }
                 let depth = usize::from(tree.at(at).depth) - outer;
                 if self.pending.len() < depth + 2 {
-                    self.pending.resize(depth + 2, Sums::default());
+                    self.pending.resize(depth + 2, ContentSums::default());
                 }
                 let mut inside = std::mem::take(&mut self.pending[depth + 1]);
                 if !tree.at(at).is_text() {
@@ -240,7 +245,14 @@ impl Cleaner {
     }
 
     /// Returns true if an element is a box beside the article: too many links, pictures or inputs for its text.
-    fn is_box(&self, html: &str, tree: &Tree, at: u32, sums: &Sums, rules: Rules) -> bool {
+    fn is_box(
+        &self,
+        html: &str,
+        tree: &PageTree,
+        at: u32,
+        sums: &ContentSums,
+        rules: CleaningRules,
+    ) -> bool {
         let node = tree.at(at);
         if sums.data || self.in_data[at as usize] {
             return false;
@@ -266,7 +278,7 @@ impl Cleaner {
     }
 
     /// Returns true if there is too little text in an element for what else is in it.
-    fn is_poor(&self, at: u32, sums: &Sums, weight: f32, is_list: bool) -> bool {
+    fn is_poor(&self, at: u32, sums: &ContentSums, weight: f32, is_list: bool) -> bool {
         let chars = sums.chars.trimmed();
         let in_figure = self.in_figure[at as usize];
         let linked = density(sums.linked, chars);
@@ -290,40 +302,40 @@ impl Cleaner {
 }
 
 /// An element or a text with what is inside of it.
-fn with(tree: &Tree, at: u32, inside: Sums) -> Sums {
+fn with(tree: &PageTree, at: u32, inside: ContentSums) -> ContentSums {
     let node = tree.at(at);
     if node.is_text() {
-        return Sums {
+        return ContentSums {
             chars: node.chars,
             commas: node.commas,
-            ..Sums::default()
+            ..ContentSums::default()
         };
     }
     let element = node.element;
     let chars = inside.chars.trimmed();
     let only = |on: bool| if on { chars } else { 0 };
     let one = |on: bool| u32::from(on);
-    let is_row = element == Element::Tr;
-    Sums {
+    let is_row = element == HtmlElement::Tr;
+    ContentSums {
         linked: inside.linked + link(node, inside.chars),
         in_lists: inside.in_lists + only(element.is_list()),
         in_headings: inside.in_headings + only(element.is(HEADING)),
         textish: inside.textish + only(element.is(TEXTISH)),
-        paragraphs: inside.paragraphs + one(element == Element::P),
-        pictures: inside.pictures + one(element == Element::Img),
-        items: inside.items + one(element == Element::Li),
-        inputs: inside.inputs + one(element == Element::Input),
+        paragraphs: inside.paragraphs + one(element == HtmlElement::P),
+        pictures: inside.pictures + one(element == HtmlElement::Img),
+        items: inside.items + one(element == HtmlElement::Li),
+        inputs: inside.inputs + one(element == HtmlElement::Input),
         embeds: inside.embeds + one(element.is_embed()),
         rows: inside.rows + one(is_row),
         widest: inside.widest.max(if is_row { inside.columns } else { 0 }),
         columns: match element {
-            Element::Td => inside.columns.saturating_add(node.marks.columns()),
-            Element::Table => 0,
+            HtmlElement::Td => inside.columns.saturating_add(node.marks.columns()),
+            HtmlElement::Table => 0,
             _ => inside.columns,
         },
         film: inside.film || node.marks.has(FILM),
-        code: inside.code || element == Element::Pre,
-        table: inside.table || element == Element::Table,
+        code: inside.code || element == HtmlElement::Pre,
+        table: inside.table || element == HtmlElement::Table,
         member: inside.member || element.is(MEMBER),
         children: 1,
         branching: inside.children > 1,
@@ -332,9 +344,9 @@ fn with(tree: &Tree, at: u32, inside: Sums) -> Sums {
 }
 
 /// Returns true if a table holds data rather than the layout of the page.
-fn is_data(tree: &Tree, at: u32, inside: &Sums) -> bool {
+fn is_data(tree: &PageTree, at: u32, inside: &ContentSums) -> bool {
     let node = tree.at(at);
-    if node.element != Element::Table || node.marks.has(LAYOUT) {
+    if node.element != HtmlElement::Table || node.marks.has(LAYOUT) {
         return false;
     }
     if node.marks.has(SUMMARY) || inside.member {

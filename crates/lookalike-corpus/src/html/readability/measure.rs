@@ -1,14 +1,14 @@
 //! Measures of a node and of its text.
 
-use crate::html::element::Element;
+use crate::html::element::HtmlElement;
 use crate::html::marks;
-use crate::html::tree::{Chars, Node, Tree};
+use crate::html::tree::{CharCount, PageNode, PageTree};
 
 /// The characters of a link; those to places on the page count less.
-pub(super) fn link(node: &Node, chars: Chars) -> f32 {
+pub(super) fn link(node: &PageNode, chars: CharCount) -> f32 {
     match node.element {
-        Element::A if node.marks.has(marks::FRAGMENT) => 0.3 * chars.trimmed() as f32,
-        Element::A => chars.trimmed() as f32,
+        HtmlElement::A if node.marks.has(marks::FRAGMENT) => 0.3 * chars.trimmed() as f32,
+        HtmlElement::A => chars.trimmed() as f32,
         _ => 0.0,
     }
 }
@@ -23,7 +23,7 @@ pub(super) fn density(linked: f32, chars: u32) -> f32 {
 }
 
 /// The text of a node as it is written, without what has been taken out.
-pub(super) fn text(html: &str, tree: &Tree, of: u32, removed: &[bool]) -> String {
+pub(super) fn text(html: &str, tree: &PageTree, of: u32, removed: &[bool]) -> String {
     let mut text = String::new();
     let mut at = of;
     while at < tree.at(of).end {

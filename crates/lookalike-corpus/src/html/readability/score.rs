@@ -2,10 +2,10 @@
 
 use super::measure;
 use crate::html::attribute;
-use crate::html::element::Element;
+use crate::html::element::HtmlElement;
 use crate::html::element::group::SCORED;
-use crate::html::marks::Marks;
-use crate::html::tree::{Chars, Node, Tree};
+use crate::html::marks::AttributeMarks;
+use crate::html::tree::{CharCount, PageNode, PageTree};
 
 /// Shorter texts say nothing.
 const SHORT: u32 = 25;
@@ -22,16 +22,16 @@ const NEARLY: f32 = 0.75;
 
 /// Sums over the content of an element.
 #[derive(Debug, Clone, Copy, Default)]
-struct Text {
-    chars: Chars,
+struct ScoredText {
+    chars: CharCount,
     linked: f32,
     commas: u32,
 }
 
 /// Buffers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Scores {
-    texts: Vec<Text>,
+pub(super) struct ArticleScores {
+    texts: Vec<ScoredText>,
     /// Of every node; not a number where there is none.
     scores: Vec<f32>,
     /// The nodes that have one, in the order in which they got it.
@@ -40,19 +40,19 @@ pub(super) struct Scores {
 
 /// The parts of an article, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Article {
+pub(super) struct ArticleParts {
     /// Their positions in the tree.
     pub(super) parts: Vec<u32>,
 }
 
-impl Scores {
+impl ArticleScores {
     /// Finds the article. `weigh` says whether classes and ids count. O(nodes), for a bounded depth.
-    pub(super) fn article(&mut self, html: &str, tree: &Tree, weigh: bool) -> Article {
+    pub(super) fn article(&mut self, html: &str, tree: &PageTree, weigh: bool) -> ArticleParts {
         self.read(tree);
         self.score(tree, weigh);
         let candidates = self.candidates();
         let Some(best) = candidates.first().copied().filter(|best| *best != 0) else {
-            return Article { parts: vec![0] };
+            return ArticleParts { parts: vec![0] };
         };
         let best = self.common(tree, best, &candidates, weigh);
         let best = only_children(tree, best);
@@ -63,10 +63,10 @@ impl Scores {
     }
 
     /// Sums up what is inside of each element.
-    fn read(&mut self, tree: &Tree) {
+    fn read(&mut self, tree: &PageTree) {
         let len = tree.nodes.len();
         self.texts.clear();
-        self.texts.resize(len, Text::default());
+        self.texts.resize(len, ScoredText::default());
         self.scores.clear();
         self.scores.resize(len, f32::NAN);
         self.scored.clear();
@@ -99,7 +99,7 @@ impl Scores {
     }
 
     /// Every text of some length gives points to what is around it.
-    fn score(&mut self, tree: &Tree, weigh: bool) {
+    fn score(&mut self, tree: &PageTree, weigh: bool) {
         for at in 1..tree.len() {
             let length = self.length(at);
             if !tree.at(at).element.is(SCORED) || length < SHORT {
@@ -139,7 +139,7 @@ impl Scores {
     }
 
     /// Finds an ancestor of enough of the candidates that are nearly as good; else an ancestor with a better score.
-    fn common(&mut self, tree: &Tree, best: u32, candidates: &[u32], weigh: bool) -> u32 {
+    fn common(&mut self, tree: &PageTree, best: u32, candidates: &[u32], weigh: bool) -> u32 {
         let near = candidates[1..]
             .iter()
             .filter(|at| self.of(**at) / self.of(best) >= NEARLY);
@@ -158,7 +158,7 @@ impl Scores {
     }
 
     /// Moves outwards while the score rises: there is more of the article.
-    fn better(&mut self, tree: &Tree, best: u32, weigh: bool) -> u32 {
+    fn better(&mut self, tree: &PageTree, best: u32, weigh: bool) -> u32 {
         if self.scores[best as usize].is_nan() {
             self.scores[best as usize] = base(tree.at(best), weigh);
         }
@@ -181,7 +181,7 @@ impl Scores {
     }
 
     /// The best element and those beside it that belong to it.
-    fn with_siblings(&self, html: &str, tree: &Tree, best: u32) -> Article {
+    fn with_siblings(&self, html: &str, tree: &PageTree, best: u32) -> ArticleParts {
         let class = class(html, tree.at(best));
         let least = (self.of(best) * 0.2).max(10.0);
         let belongs = |at: &u32| {
@@ -195,16 +195,16 @@ impl Scores {
                 let bonus = if same { self.of(best) * 0.2 } else { 0.0 };
                 return score + bonus >= least;
             }
-            node.element == Element::P && self.is_prose(html, tree, *at)
+            node.element == HtmlElement::P && self.is_prose(html, tree, *at)
         };
         let parent = tree.at(best).parent;
-        Article {
+        ArticleParts {
             parts: tree.children(parent).filter(belongs).collect(),
         }
     }
 
     /// Returns true if a paragraph is long, or a sentence, and no list of links.
-    fn is_prose(&self, html: &str, tree: &Tree, at: u32) -> bool {
+    fn is_prose(&self, html: &str, tree: &PageTree, at: u32) -> bool {
         let (length, density) = (self.length(at), self.density(at));
         let is_sentence = || {
             let text = measure::text(html, tree, at, &[]);
@@ -220,7 +220,7 @@ impl Scores {
 }
 
 /// The outermost element that is all there is in what is around it.
-fn only_children(tree: &Tree, best: u32) -> u32 {
+fn only_children(tree: &PageTree, best: u32) -> u32 {
     let alone = |at: &u32| *at != 0 && tree.at(*at).children == 1;
     tree.ancestors(best)
         .take_while(alone)
@@ -229,36 +229,36 @@ fn only_children(tree: &Tree, best: u32) -> u32 {
 }
 
 /// The class of an element, if it has one.
-fn class<'h>(html: &'h str, node: &Node) -> Option<std::borrow::Cow<'h, str>> {
+fn class<'h>(html: &'h str, node: &PageNode) -> Option<std::borrow::Cow<'h, str>> {
     attribute::value(node.written(html), "class").filter(|class| !class.is_empty())
 }
 
 /// The score of an element before its content is read.
-fn base(node: &Node, weigh: bool) -> f32 {
+fn base(node: &PageNode, weigh: bool) -> f32 {
     let score = match node.element {
-        Element::Div => 5.0,
-        Element::Pre | Element::Td | Element::Blockquote => 3.0,
-        Element::Address
-        | Element::Ol
-        | Element::Ul
-        | Element::Dl
-        | Element::Dd
-        | Element::Dt
-        | Element::Li
-        | Element::Form => -3.0,
-        Element::H1
-        | Element::H2
-        | Element::H3
-        | Element::H4
-        | Element::H5
-        | Element::H6
-        | Element::Th => -5.0,
+        HtmlElement::Div => 5.0,
+        HtmlElement::Pre | HtmlElement::Td | HtmlElement::Blockquote => 3.0,
+        HtmlElement::Address
+        | HtmlElement::Ol
+        | HtmlElement::Ul
+        | HtmlElement::Dl
+        | HtmlElement::Dd
+        | HtmlElement::Dt
+        | HtmlElement::Li
+        | HtmlElement::Form => -3.0,
+        HtmlElement::H1
+        | HtmlElement::H2
+        | HtmlElement::H3
+        | HtmlElement::H4
+        | HtmlElement::H5
+        | HtmlElement::H6
+        | HtmlElement::Th => -5.0,
         _ => 0.0,
     };
     score + weight(node.marks, weigh)
 }
 
 /// The weight of class and id, if they count.
-pub(super) fn weight(marks: Marks, weigh: bool) -> f32 {
+pub(super) fn weight(marks: AttributeMarks, weigh: bool) -> f32 {
     if weigh { f32::from(marks.weight) } else { 0.0 }
 }

@@ -1,14 +1,14 @@
-//! The tree as the reading view scores it: furniture taken out, paragraphs where pages only have `div` and `br`.
+//! The tree as the reading view scores it: page chrome removed, paragraphs where pages only have `div` and `br`.
 //!
 //! Both are copies of a tree, from its beginning to its end in one loop.
 
 use super::measure;
 use std::collections::HashSet;
 
-use crate::html::element::Element;
+use crate::html::element::HtmlElement;
 use crate::html::element::group::{BLOCK, HOLDER, PHRASING};
 use crate::html::marks::{BYLINE, DIALOG, HIDDEN, UNLIKELY, UNLIKELY_ROLE};
-use crate::html::tree::{Chars, Node, Tree};
+use crate::html::tree::{CharCount, PageNode, PageTree};
 
 /// Links take no more than this of a `div` that is a paragraph.
 const LINKED: f32 = 0.25;
@@ -18,8 +18,8 @@ const BYLINE_CHARS: u32 = 100;
 
 /// Sums over the content of a node.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Inside {
-    chars: Chars,
+pub(super) struct InnerContent {
+    chars: CharCount,
     /// Of these, in links; those to places on the page count a third or so.
     linked: f32,
     /// `br` and `hr` at any depth.
@@ -33,9 +33,9 @@ pub(super) struct Inside {
 }
 
 /// Tells for every node what is inside of it. O(nodes).
-pub(super) fn insides(tree: &Tree, insides: &mut Vec<Inside>) {
+pub(super) fn insides(tree: &PageTree, insides: &mut Vec<InnerContent>) {
     insides.clear();
-    insides.resize(tree.nodes.len(), Inside::default());
+    insides.resize(tree.nodes.len(), InnerContent::default());
     for (at, node) in tree.nodes.iter().enumerate().skip(1).rev() {
         let element = node.element;
         let inside = &mut insides[at];
@@ -49,23 +49,24 @@ pub(super) fn insides(tree: &Tree, insides: &mut Vec<Inside>) {
         let above = &mut insides[node.parent as usize];
         above.chars = child.chars.then(above.chars);
         above.linked += child.linked + measure::link(node, child.chars);
-        above.breaks += child.breaks + u32::from(matches!(element, Element::Br | Element::Hr));
+        above.breaks +=
+            child.breaks + u32::from(matches!(element, HtmlElement::Br | HtmlElement::Hr));
         above.blocks |= child.blocks || element.is(BLOCK);
         above.breaking |= !child.phrasing;
     }
 }
 
 /// Puts what stands after two or more `br` into a paragraph. O(nodes).
-pub(super) fn break_lines(tree: &Tree, insides: &[Inside], out: &mut Tree) {
+pub(super) fn break_lines(tree: &PageTree, insides: &[InnerContent], out: &mut PageTree) {
     out.clear(*tree.at(0));
-    let mut copy = Copy::new(tree, out);
+    let mut copy = TreeCopy::new(tree, out);
     let mut at = 1;
     while at < tree.len() {
         copy.close_before(at);
         let node = tree.at(at);
-        if node.element == Element::Br && is_break_before(tree, node.end, copy.end()) {
+        if node.element == HtmlElement::Br && is_break_before(tree, node.end, copy.end()) {
             copy.end_wrap();
-            copy.wrap(Element::P);
+            copy.wrap(HtmlElement::P);
             copy.rename_paragraph();
             at = after_breaks(tree, at, copy.end());
             continue;
@@ -80,17 +81,17 @@ pub(super) fn break_lines(tree: &Tree, insides: &[Inside], out: &mut Tree) {
 }
 
 /// Returns true if the next thing from here, but for white space, is a `br`.
-fn is_break_before(tree: &Tree, mut at: u32, end: u32) -> bool {
+fn is_break_before(tree: &PageTree, mut at: u32, end: u32) -> bool {
     while at < end && tree.at(at).is_text() && tree.at(at).chars.is_blank() {
         at += 1;
     }
-    at < end && tree.at(at).element == Element::Br
+    at < end && tree.at(at).element == HtmlElement::Br
 }
 
 /// Just after a row of `br` and the white space between them.
-fn after_breaks(tree: &Tree, mut at: u32, end: u32) -> u32 {
+fn after_breaks(tree: &PageTree, mut at: u32, end: u32) -> u32 {
     while is_break_before(tree, at, end) {
-        while tree.at(at).element != Element::Br {
+        while tree.at(at).element != HtmlElement::Br {
             at += 1;
         }
         at += 1;
@@ -99,14 +100,14 @@ fn after_breaks(tree: &Tree, mut at: u32, end: u32) -> u32 {
 }
 
 /// A copy of a tree on its way.
-struct Copy<'t> {
-    from: &'t Tree,
-    to: &'t mut Tree,
-    open: Vec<Open>,
+struct TreeCopy<'t> {
+    from: &'t PageTree,
+    to: &'t mut PageTree,
+    open: Vec<OpenCopy>,
 }
 
 /// An element that the copy is in.
-struct Open {
+struct OpenCopy {
     /// Its end in the tree that is copied.
     end: u32,
     /// Its position in the copy.
@@ -117,15 +118,15 @@ struct Open {
     wraps: bool,
 }
 
-impl<'t> Copy<'t> {
-    fn new(from: &'t Tree, to: &'t mut Tree) -> Copy<'t> {
-        let body = Open {
+impl<'t> TreeCopy<'t> {
+    fn new(from: &'t PageTree, to: &'t mut PageTree) -> TreeCopy<'t> {
+        let body = OpenCopy {
             end: from.len(),
             at: 0,
             wrap: None,
             wraps: false,
         };
-        Copy {
+        TreeCopy {
             from,
             to,
             open: vec![body],
@@ -133,7 +134,7 @@ impl<'t> Copy<'t> {
     }
 
     /// The element that the next node goes into.
-    fn inside(&mut self) -> &mut Open {
+    fn inside(&mut self) -> &mut OpenCopy {
         self.open.last_mut().expect("the body is open to the end")
     }
 
@@ -159,9 +160,9 @@ impl<'t> Copy<'t> {
     }
 
     /// Opens an element around the children that follow.
-    fn wrap(&mut self, element: Element) {
+    fn wrap(&mut self, element: HtmlElement) {
         let parent = self.inside().at;
-        let wrap = self.to.add(Node::implied(element), parent);
+        let wrap = self.to.add(PageNode::implied(element), parent);
         self.inside().wrap = Some(wrap);
     }
 
@@ -175,19 +176,19 @@ impl<'t> Copy<'t> {
     fn rename_paragraph(&mut self) {
         let at = self.inside().at;
         let element = &mut self.to.nodes[at as usize].element;
-        if *element == Element::P {
-            *element = Element::Div;
+        if *element == HtmlElement::P {
+            *element = HtmlElement::Div;
         }
     }
 
     /// Copies the node at a place, perhaps changed; if there is something in it, that comes next.
-    fn node(&mut self, at: u32, node: Node, wraps: bool) {
+    fn node(&mut self, at: u32, node: PageNode, wraps: bool) {
         let inside = self.inside();
         let parent = inside.wrap.unwrap_or(inside.at);
         let end = self.from.at(at).end;
         let copied = self.to.add(node, parent);
         if end > at + 1 {
-            self.open.push(Open {
+            self.open.push(OpenCopy {
                 end,
                 at: copied,
                 wrap: None,
@@ -198,7 +199,7 @@ impl<'t> Copy<'t> {
 }
 
 /// The treatment of a `div`.
-enum Division {
+enum DivTreatment {
     /// A paragraph, with all that is in it; what its attributes say is forgotten.
     Paragraph,
     /// The same, but for the attributes.
@@ -210,7 +211,7 @@ enum Division {
 }
 
 /// Rules for removing parts of a page.
-pub(super) struct Strip<'p> {
+pub(super) struct StripRules<'p> {
     pub(super) html: &'p str,
     /// Elements that look like page chrome are removed, too.
     pub(super) unlikely: bool,
@@ -218,14 +219,14 @@ pub(super) struct Strip<'p> {
     pub(super) title: &'p str,
 }
 
-impl Strip<'_> {
-    /// Copies a tree without furniture. O(nodes and text of headings).
-    pub(super) fn copy(&self, tree: &Tree, insides: &[Inside], out: &mut Tree) {
+impl StripRules<'_> {
+    /// Copies a tree without page chrome. O(nodes and text of headings).
+    pub(super) fn copy(&self, tree: &PageTree, insides: &[InnerContent], out: &mut PageTree) {
         out.clear(*tree.at(0));
         let title = words(self.title);
         let mut titled = title.is_empty();
         let mut signed = false;
-        let mut copy = Copy::new(tree, out);
+        let mut copy = TreeCopy::new(tree, out);
         // Nothing is judged before this place.
         let mut fixed = 0;
         let mut at = 1;
@@ -251,17 +252,17 @@ impl Strip<'_> {
                     continue;
                 }
             }
-            if node.element == Element::Svg {
+            if node.element == HtmlElement::Svg {
                 fixed = fixed.max(node.end);
             }
             let mut node = *node;
             let mut wraps = false;
-            if node.element == Element::Div && at >= fixed {
+            if node.element == HtmlElement::Div && at >= fixed {
                 match division(tree, insides, at) {
-                    Division::Paragraph => node = Node::implied(Element::P),
-                    Division::Renamed => node.element = Element::P,
-                    Division::Block => wraps = true,
-                    Division::Its(paragraph) => {
+                    DivTreatment::Paragraph => node = PageNode::implied(HtmlElement::P),
+                    DivTreatment::Renamed => node.element = HtmlElement::P,
+                    DivTreatment::Block => wraps = true,
+                    DivTreatment::Its(paragraph) => {
                         at = paragraph;
                         fixed = fixed.max(paragraph + 1);
                         copy.close_before(at);
@@ -276,7 +277,7 @@ impl Strip<'_> {
     }
 
     /// Returns true if an element is removed.
-    fn takes_out(&self, copy: &mut Copy<'_>, node: &Node, inside: &Inside) -> bool {
+    fn takes_out(&self, copy: &mut TreeCopy<'_>, node: &PageNode, inside: &InnerContent) -> bool {
         let marks = node.marks;
         marks.has(HIDDEN | DIALOG)
             || (self.unlikely && marks.has(UNLIKELY_ROLE))
@@ -288,7 +289,7 @@ impl Strip<'_> {
 }
 
 /// Opens and ends the paragraphs around the children of a `div`.
-fn place(copy: &mut Copy<'_>, node: &Node, inside: &Inside) {
+fn place(copy: &mut TreeCopy<'_>, node: &PageNode, inside: &InnerContent) {
     let around = copy.inside();
     if !around.wraps {
         return;
@@ -296,26 +297,26 @@ fn place(copy: &mut Copy<'_>, node: &Node, inside: &Inside) {
     if !inside.phrasing {
         copy.end_wrap();
     } else if around.wrap.is_none() && !is_white(node) {
-        copy.wrap(Element::P);
+        copy.wrap(HtmlElement::P);
     }
 }
 
 /// Nothing to be read: white space, `br`.
-fn is_white(node: &Node) -> bool {
-    (node.is_text() && node.chars.is_blank()) || node.element == Element::Br
+fn is_white(node: &PageNode) -> bool {
+    (node.is_text() && node.chars.is_blank()) || node.element == HtmlElement::Br
 }
 
 /// Returns true if one of the three innermost open elements is a table or code.
-fn is_in_code(copy: &mut Copy<'_>) -> bool {
+fn is_in_code(copy: &mut TreeCopy<'_>) -> bool {
     let inside = copy.inside();
     let at = inside.wrap.unwrap_or(inside.at);
     let around = std::iter::once(at).chain(copy.to.ancestors(at)).take(3);
     let mut elements = around.map(|at| copy.to.at(at).element);
-    elements.any(|element| matches!(element, Element::Table | Element::Code))
+    elements.any(|element| matches!(element, HtmlElement::Table | HtmlElement::Code))
 }
 
 /// Decides the treatment of the `div` at a place.
-fn division(tree: &Tree, insides: &[Inside], of: u32) -> Division {
+fn division(tree: &PageTree, insides: &[InnerContent], of: u32) -> DivTreatment {
     let (mut rows, mut others, mut paragraph) = (0, 0, None);
     let mut in_row = false;
     for at in tree.children(of) {
@@ -325,25 +326,25 @@ fn division(tree: &Tree, insides: &[Inside], of: u32) -> Division {
                 in_row = true;
                 rows += 1;
             }
-            others += u32::from(!in_row && node.element == Element::Br);
+            others += u32::from(!in_row && node.element == HtmlElement::Br);
         } else {
             in_row = false;
             others += 1;
-            paragraph = Some(at).filter(|_| node.element == Element::P);
+            paragraph = Some(at).filter(|_| node.element == HtmlElement::P);
         }
     }
     let inside = &insides[of as usize];
     let linked = measure::density(inside.linked, inside.chars.trimmed());
     match (rows, others, paragraph) {
-        (1, 0, _) if linked < LINKED => Division::Paragraph,
-        (0, 1, Some(paragraph)) if linked < LINKED => Division::Its(paragraph),
-        (0, _, _) if !inside.blocks => Division::Renamed,
-        _ => Division::Block,
+        (1, 0, _) if linked < LINKED => DivTreatment::Paragraph,
+        (0, 1, Some(paragraph)) if linked < LINKED => DivTreatment::Its(paragraph),
+        (0, _, _) if !inside.blocks => DivTreatment::Renamed,
+        _ => DivTreatment::Block,
     }
 }
 
 /// Returns true if a heading repeats the title: three quarters of its letters are in words of the title.
-fn is_title(html: &str, tree: &Tree, at: u32, title: &HashSet<String>) -> bool {
+fn is_title(html: &str, tree: &PageTree, at: u32, title: &HashSet<String>) -> bool {
     let heading = measure::text(html, tree, at, &[]).to_lowercase();
     let (mut all, mut missing) = (0, 0);
     for word in split(&heading) {

@@ -27,13 +27,13 @@ const EXACT: u64 = 1 << 53;
 
 /// The columns of records.
 #[derive(Debug, Default)]
-pub(crate) struct Columns {
-    pub(super) fields: Fields,
+pub(crate) struct InferredColumns {
+    pub(super) fields: InferredFields,
     /// True if some object has a name twice; the last value counts then.
     pub(super) repeats: bool,
 }
 
-impl Columns {
+impl InferredColumns {
     /// Takes a record into account.
     ///
     /// # Errors
@@ -48,13 +48,13 @@ impl Columns {
     pub(crate) fn settle(&mut self) {
         // Many readers refuse a table without any column.
         if self.fields.0.is_empty() {
-            self.fields.0.push(("id".to_owned(), Kind::Text));
+            self.fields.0.push(("id".to_owned(), InferredType::Text));
         }
         self.fields.0.iter_mut().for_each(|field| field.1.settle());
     }
 }
 
-struct LearnRecord<'a>(&'a mut Columns);
+struct LearnRecord<'a>(&'a mut InferredColumns);
 
 impl<'de> Visitor<'de> for LearnRecord<'_> {
     type Value = ();
@@ -64,7 +64,7 @@ impl<'de> Visitor<'de> for LearnRecord<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let Columns { fields, repeats } = self.0;
+        let InferredColumns { fields, repeats } = self.0;
         let mut seen = Vec::new();
         let mut expected = 0;
         while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
@@ -78,14 +78,14 @@ impl<'de> Visitor<'de> for LearnRecord<'_> {
             let value: &'de RawValue = entries.next_value()?;
             let kind = &mut fields.0[at].1;
             let mut json = serde_json::Deserializer::from_str(value.get());
-            let learn = Learn {
+            let learn = TypeLearner {
                 kind: &mut *kind,
                 repeats: &mut *repeats,
                 depth: 1,
             };
             // A number that nothing can hold, say.
             if learn.deserialize(&mut json).is_err() {
-                *kind = Kind::Json;
+                *kind = InferredType::Json;
             }
         }
         Ok(())
@@ -94,7 +94,7 @@ impl<'de> Visitor<'de> for LearnRecord<'_> {
 
 /// See the module's header. The order of fields is that of first appearance.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum InferredType {
     /// Nothing but null was seen.
     #[default]
     Null,
@@ -108,16 +108,16 @@ pub(super) enum Kind {
     UInt,
     Float,
     Text,
-    List(Box<Kind>),
-    Struct(Fields),
+    List(Box<InferredType>),
+    Struct(InferredFields),
     Json,
 }
 
 /// Named kinds, in order of first appearance.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Fields(pub(super) Vec<(String, Kind)>);
+pub(super) struct InferredFields(pub(super) Vec<(String, InferredType)>);
 
-impl Fields {
+impl InferredFields {
     /// Finds a field; `expected` is looked at first, for records mostly have the same fields in the same order.
     pub(super) fn find(&self, name: &str, expected: usize) -> Option<usize> {
         let here = self.0.get(expected).filter(|field| field.0 == name);
@@ -125,7 +125,7 @@ impl Fields {
             .or_else(|| self.0.iter().position(|field| field.0 == name))
     }
 
-    /// As [`Fields::find`], adding a field that is new, and noting when it was `seen` in this object before.
+    /// As [`InferredFields::find`], adding a field that is new, and noting when it was `seen` in this object before.
     fn meet(
         &mut self,
         name: &str,
@@ -134,7 +134,7 @@ impl Fields {
         repeats: &mut bool,
     ) -> usize {
         let at = self.find(name, expected).unwrap_or_else(|| {
-            self.0.push((name.to_owned(), Kind::Null));
+            self.0.push((name.to_owned(), InferredType::Null));
             self.0.len() - 1
         });
         // Fields mostly come in their order.
@@ -145,59 +145,59 @@ impl Fields {
     }
 }
 
-impl Kind {
-    fn meet(&mut self, other: Kind) {
+impl InferredType {
+    fn meet(&mut self, other: InferredType) {
         *self = match (std::mem::take(self), other) {
-            (Kind::Null, other) => other,
+            (InferredType::Null, other) => other,
             (
-                Kind::Int { wide, negative },
-                Kind::Int {
+                InferredType::Int { wide, negative },
+                InferredType::Int {
                     wide: w,
                     negative: n,
                 },
-            ) => Kind::Int {
+            ) => InferredType::Int {
                 wide: wide || w,
                 negative: negative || n,
             },
             (
-                Kind::Int {
+                InferredType::Int {
                     negative: false, ..
                 },
-                Kind::UInt,
+                InferredType::UInt,
             )
             | (
-                Kind::UInt,
-                Kind::Int {
+                InferredType::UInt,
+                InferredType::Int {
                     negative: false, ..
                 },
-            ) => Kind::UInt,
-            (Kind::Int { wide: false, .. }, Kind::Float)
-            | (Kind::Float, Kind::Int { wide: false, .. }) => Kind::Float,
+            ) => InferredType::UInt,
+            (InferredType::Int { wide: false, .. }, InferredType::Float)
+            | (InferredType::Float, InferredType::Int { wide: false, .. }) => InferredType::Float,
             (mine, other) if mine == other => mine,
-            _ => Kind::Json,
+            _ => InferredType::Json,
         };
     }
 }
 
 /// Takes one value into account; `depth` counts the brackets around it.
-struct Learn<'a> {
-    kind: &'a mut Kind,
+struct TypeLearner<'a> {
+    kind: &'a mut InferredType,
     repeats: &'a mut bool,
     depth: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Learn<'_> {
+impl<'de> DeserializeSeed<'de> for TypeLearner<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        if *self.kind == Kind::Json {
+        if *self.kind == InferredType::Json {
             return IgnoredAny::deserialize(deserializer).map(drop);
         }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Learn<'_> {
+impl<'de> Visitor<'de> for TypeLearner<'_> {
     type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,12 +209,12 @@ impl<'de> Visitor<'de> for Learn<'_> {
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        self.kind.meet(Kind::Bool);
+        self.kind.meet(InferredType::Bool);
         Ok(())
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.kind.meet(Kind::Int {
+        self.kind.meet(InferredType::Int {
             wide: value.unsigned_abs() > EXACT,
             negative: value < 0,
         });
@@ -223,11 +223,11 @@ impl<'de> Visitor<'de> for Learn<'_> {
 
     fn visit_u64<E>(self, value: u64) -> Result<(), E> {
         self.kind.meet(match i64::try_from(value) {
-            Ok(_) => Kind::Int {
+            Ok(_) => InferredType::Int {
                 wide: value > EXACT,
                 negative: false,
             },
-            Err(_) => Kind::UInt,
+            Err(_) => InferredType::UInt,
         });
         Ok(())
     }
@@ -235,28 +235,31 @@ impl<'de> Visitor<'de> for Learn<'_> {
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
         // May have been an integer of more digits than a float has.
         let is_safe = value.abs() <= EXACT as f64;
-        self.kind
-            .meet(if is_safe { Kind::Float } else { Kind::Json });
+        self.kind.meet(if is_safe {
+            InferredType::Float
+        } else {
+            InferredType::Json
+        });
         Ok(())
     }
 
     fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        self.kind.meet(Kind::Text);
+        self.kind.meet(InferredType::Text);
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        if matches!(self.kind, Kind::Null) && self.depth < MAX_DEPTH {
-            *self.kind = Kind::List(Box::default());
+        if matches!(self.kind, InferredType::Null) && self.depth < MAX_DEPTH {
+            *self.kind = InferredType::List(Box::default());
         }
-        let Kind::List(item) = self.kind else {
-            *self.kind = Kind::Json;
+        let InferredType::List(item) = self.kind else {
+            *self.kind = InferredType::Json;
             while items.next_element::<IgnoredAny>()?.is_some() {}
             return Ok(());
         };
         let (repeats, depth) = (self.repeats, self.depth + 1);
         while items
-            .next_element_seed(Learn {
+            .next_element_seed(TypeLearner {
                 kind: &mut *item,
                 repeats: &mut *repeats,
                 depth,
@@ -267,44 +270,44 @@ impl<'de> Visitor<'de> for Learn<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        if matches!(self.kind, Kind::Null) && self.depth < MAX_DEPTH {
-            *self.kind = Kind::Struct(Fields::default());
+        if matches!(self.kind, InferredType::Null) && self.depth < MAX_DEPTH {
+            *self.kind = InferredType::Struct(InferredFields::default());
         }
         let mut seen = Vec::new();
         let mut expected = 0;
         while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
-            let Kind::Struct(fields) = &mut *self.kind else {
+            let InferredType::Struct(fields) = &mut *self.kind else {
                 entries.next_value::<IgnoredAny>()?;
                 continue;
             };
             let at = fields.meet(&name, expected, &mut seen, self.repeats);
             if at == MAX_FIELDS {
-                *self.kind = Kind::Json;
+                *self.kind = InferredType::Json;
                 entries.next_value::<IgnoredAny>()?;
                 continue;
             }
             expected = at + 1;
-            entries.next_value_seed(Learn {
+            entries.next_value_seed(TypeLearner {
                 kind: &mut fields.0[at].1,
                 repeats: &mut *self.repeats,
                 depth: self.depth + 1,
             })?;
         }
-        if !matches!(self.kind, Kind::Struct(_)) {
-            *self.kind = Kind::Json;
+        if !matches!(self.kind, InferredType::Struct(_)) {
+            *self.kind = InferredType::Json;
         }
         Ok(())
     }
 }
 
-impl Kind {
-    /// See [`Columns::settle`]; an object without any field is no group of Parquet's.
+impl InferredType {
+    /// See [`InferredColumns::settle`]; an object without any field is no group of Parquet's.
     fn settle(&mut self) {
         match self {
-            Kind::Null => *self = Kind::Text,
-            Kind::List(item) => item.settle(),
-            Kind::Struct(fields) if fields.0.is_empty() => *self = Kind::Json,
-            Kind::Struct(fields) => fields.0.iter_mut().for_each(|field| field.1.settle()),
+            InferredType::Null => *self = InferredType::Text,
+            InferredType::List(item) => item.settle(),
+            InferredType::Struct(fields) if fields.0.is_empty() => *self = InferredType::Json,
+            InferredType::Struct(fields) => fields.0.iter_mut().for_each(|field| field.1.settle()),
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::guard::caught;
-use crate::html::shape::{self, Kind};
+use crate::html::shape::{self, PageShape};
 use crate::html::{FEW_WORDS, HtmlText, MANY_TIMES};
 
 /// The words of the article by our reading view.
@@ -29,7 +29,7 @@ fn theirs(html: &str) -> Vec<String> {
         let article = Readability::new(html, None, None).ok()?.parse().ok()?;
         Some(article.content.to_string())
     };
-    if shape::kind(html) == Kind::Tame
+    if shape::kind(html) == PageShape::Ordinary
         && let Some(content) = caught(parse).flatten()
     {
         extractor.visible(content.as_str(), &mut article);

@@ -1,0 +1,68 @@
+//! The rows of record batches, one batch after another.
+
+use arrow_array::RecordBatch;
+
+use super::column;
+use crate::row::RowSink;
+use crate::source::Skip;
+
+/// The position in the batches of a table.
+pub(super) struct BatchCursor {
+    /// Largest row in bytes.
+    limit: usize,
+    batch: Option<RecordBatch>,
+    /// Number of the next row in the batch.
+    at: usize,
+    /// Number of the batch's first row in the table.
+    number: u64,
+}
+
+/// A table that is read batch by batch.
+pub(super) trait BatchSource {
+    /// The next batch that can be read; none at the end.
+    fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch>;
+
+    /// The position in the batches.
+    fn cursor(&mut self) -> &mut BatchCursor;
+}
+
+impl BatchCursor {
+    pub(super) fn new(limit: usize) -> BatchCursor {
+        BatchCursor {
+            limit,
+            batch: None,
+            at: 0,
+            number: 0,
+        }
+    }
+
+    /// Number of rows before the current batch.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn add_rows(&mut self, batch: RecordBatch, sink: &mut RowSink<'_>) {
+        self.at = column::add_rows(&batch, self.at, self.number, self.limit, sink);
+        if self.at < batch.num_rows() {
+            self.batch = Some(batch);
+        } else {
+            self.number += batch.num_rows() as u64;
+        }
+    }
+}
+
+/// Adds rows until the sink is full; true at the end of the table.
+pub(super) fn fill(table: &mut impl BatchSource, sink: &mut RowSink<'_>) -> bool {
+    while !sink.is_full() {
+        if let Some(batch) = table.cursor().batch.take() {
+            table.cursor().add_rows(batch, sink);
+            continue;
+        }
+        let Some(batch) = table.next_batch(sink.skips) else {
+            return true;
+        };
+        let cursor = table.cursor();
+        (cursor.batch, cursor.at) = (Some(batch), 0);
+    }
+    false
+}
