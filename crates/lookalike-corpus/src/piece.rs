@@ -21,7 +21,7 @@ pub struct Chunk {
     /// Blank lines among them, which are no records.
     pub blank_lines: u64,
     /// Bytes on disk that were consumed since the chunk before; they add up to
-    /// [`Inputs::total_bytes`] unless something is damaged or too long.
+    /// [`crate::Inputs::total_bytes`] unless something is damaged or too long.
     pub disk_bytes: u64,
     /// Losses met while reading it.
     pub skips: Vec<Skip>,
