@@ -130,7 +130,7 @@ pub enum BatchError {
     /// The memory limit does not hold the longest documents that are to be compared.
     #[error(
         "a document of {} may take {} while it is compared, and --memory {} leaves {} for that: raise --memory to at least {}, \
-         or lower --max-document to {} (longer documents are kept, not compared)",
+         or lower --max-document to {} (longer documents are compared for equal bytes only)",
         mebibytes(*document), mebibytes(*needed), mebibytes(*limit), mebibytes(*left), mebibytes(*least), format!("{}M", *fitting >> 20)
     )]
     LongDocuments {

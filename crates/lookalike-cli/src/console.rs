@@ -780,7 +780,7 @@ pub(crate) fn noteworthy(counts: &Counts) {
         ),
         (
             counts.too_long,
-            "longer than --max-document: kept, not compared",
+            "longer than --max-document: compared for equal bytes only",
         ),
         (
             counts.without_features,

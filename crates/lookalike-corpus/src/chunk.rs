@@ -1,7 +1,7 @@
 //! The ordered stream of chunks: sources decompressed and cut between records, in bounded memory.
 //!
 //! A chunk is made of pieces: lines of one JSONL source, rows of an archive or table, or one whole file. Small files share a
-//! chunk. A line longer than the limit is never held: the parser's reader drops its bytes, the raw
+//! chunk. A line longer than the limit is never held: the parser's reader hashes its bytes and drops them, the raw
 //! reader passes them on part by part; both count it as one record.
 
 mod array;
@@ -12,6 +12,7 @@ use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
 use crate::limits::ReadLimits;
+use crate::long_hash::LongHasher;
 use crate::options::InputOptions;
 use crate::piece::{Chunk, ChunkPiece, FileState, MAX_RECORDS, PieceContent, ReadMode};
 use crate::record::BadKind;
@@ -27,7 +28,7 @@ const MAX_PIECES: usize = 4096;
 const FILE_STEP_BYTES: usize = 1 << 20;
 
 /// Below this output no ratio is held against a file.
-const BOMB_FLOOR_BYTES: usize = 16 << 20;
+const BOMB_FLOOR_BYTES: u64 = 16 << 20;
 
 impl Inputs {
     /// Reads all sources once, in order. The reader may be moved to a thread of its own.
@@ -179,19 +180,20 @@ fn try_read_file(
     let state = loop {
         let outcome = decoder.append(&mut chunk.bytes, step)?;
         let length = chunk.bytes.len() - start;
-        if source.compression != Compression::None
-            && length > BOMB_FLOOR_BYTES
-            && length as u64 > source.bytes.saturating_mul(limits.decoded_ratio)
-        {
+        if is_bomb(source, length as u64, limits) {
             break bomb(source, length, limits);
         }
         if length > limits.document_bytes {
-            break FileState::TooLong;
+            let begun = &chunk.bytes[start..];
+            break match limits.read_long {
+                true => hash_long_file(source, limits, &mut decoder, begun, outcome)?,
+                false => FileState::TooLong(None),
+            };
         }
         match outcome {
             DecodeStep::More => {}
             DecodeStep::End => break FileState::Whole,
-            DecodeStep::Damaged(reason) => break damaged(length, &reason),
+            DecodeStep::Damaged(reason) => break damaged(length as u64, &reason),
         }
     };
     if !matches!(state, FileState::Whole) {
@@ -199,6 +201,41 @@ fn try_read_file(
     }
     chunk.disk_bytes += decoder.disk_bytes();
     Ok(state)
+}
+
+/// Reads on to the end of a file that is too long and has `begun` so. One that grows beyond the ratio on the way has no hash.
+fn hash_long_file(
+    source: &Source,
+    limits: ReadLimits,
+    decoder: &mut SourceDecoder<'_>,
+    begun: &[u8],
+    mut outcome: DecodeStep,
+) -> Result<FileState, ReadError> {
+    let mut hasher = LongHasher::of_text();
+    hasher.update(begun);
+    let mut length = begun.len() as u64;
+    let mut piece = Vec::new();
+    loop {
+        match outcome {
+            DecodeStep::More => {}
+            DecodeStep::End => return Ok(FileState::TooLong(Some(hasher.finish()))),
+            DecodeStep::Damaged(reason) => return Ok(damaged(length, &reason)),
+        }
+        if is_bomb(source, length, limits) {
+            return Ok(FileState::TooLong(None));
+        }
+        piece.clear();
+        outcome = decoder.append(&mut piece, FILE_STEP_BYTES)?;
+        hasher.update(&piece);
+        length += piece.len() as u64;
+    }
+}
+
+/// Returns true if a compressed file grows beyond all reason.
+fn is_bomb(source: &Source, length: u64, limits: ReadLimits) -> bool {
+    source.compression != Compression::None
+        && length > BOMB_FLOOR_BYTES
+        && length > source.bytes.saturating_mul(limits.decoded_ratio)
 }
 
 /// Bytes to request at once: a plain file whole, with one byte more to see its end.
@@ -223,7 +260,7 @@ fn bomb(source: &Source, length: usize, limits: ReadLimits) -> FileState {
     )
 }
 
-fn damaged(length: usize, reason: &str) -> FileState {
+fn damaged(length: u64, reason: &str) -> FileState {
     let reason = format!("compressed data ends early or is corrupt after {length} bytes: {reason}");
     FileState::Bad(BadKind::Damaged, reason)
 }

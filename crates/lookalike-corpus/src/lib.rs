@@ -58,6 +58,7 @@ mod html;
 mod json;
 mod limits;
 mod lines;
+mod long_hash;
 mod member;
 mod mojibake;
 mod name;

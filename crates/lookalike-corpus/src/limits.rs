@@ -16,6 +16,8 @@ pub(crate) struct ReadLimits {
     pub(crate) chunk_bytes: usize,
     pub(crate) document_bytes: usize,
     pub(crate) decoded_ratio: u64,
+    /// True if longer files are read to their end, for their hash.
+    pub(crate) read_long: bool,
 }
 
 impl ReadLimits {
@@ -24,6 +26,7 @@ impl ReadLimits {
             chunk_bytes: options.chunk_bytes.max(1),
             document_bytes: max_document_bytes(options),
             decoded_ratio: options.max_decoded_ratio,
+            read_long: options.read_long,
         }
     }
 }

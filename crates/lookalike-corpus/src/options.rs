@@ -53,6 +53,8 @@ pub struct InputOptions {
     /// Largest document in bytes after decompression: a JSONL line without its terminator, or a
     /// whole file. Longer ones become records without text, see [`crate::TextState::TooLong`].
     pub max_document_bytes: u64,
+    /// True if longer files are read to their end, so that they too have a [`crate::Record::long_hash`].
+    pub read_long: bool,
     /// Largest ratio of decompressed to compressed bytes of a whole-file document, applied above
     /// 16 MiB of output. Beyond it the document is [`crate::BadKind::Bomb`].
     pub max_decoded_ratio: u64,
@@ -81,6 +83,7 @@ impl Default for InputOptions {
             store: StoreSettings::default(),
             boilerplate: None,
             max_document_bytes: 64 << 20,
+            read_long: false,
             max_decoded_ratio: 1000,
             max_batch_bytes: 4 << 30,
             chunk_bytes: 1 << 20,
@@ -108,6 +111,8 @@ impl InputOptions {
             pdf_limit,
             // Which files are found says the list of inputs.
             follow_links: _,
+            // Jobs that compare always do.
+            read_long: _,
             // Where the bytes come from and how many are held at once decide nothing.
             store: _,
             boilerplate,

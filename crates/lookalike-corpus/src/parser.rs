@@ -17,6 +17,7 @@ use crate::html::{Fallback, HtmlText, PageFacts};
 use crate::json::{self, FieldSelection, FieldSlot, FoundFields, TextBuffers, TextCapture};
 use crate::limits::max_document_bytes;
 use crate::lines::TextLines;
+use crate::long_hash::{record_hash, text_hash};
 use crate::mojibake::is_mojibake;
 use crate::options::{Category, InputOptions};
 use crate::order_key::OrderField;
@@ -93,6 +94,7 @@ impl RecordPlace {
             id_generated: false,
             text: Cow::Borrowed(""),
             text_state: state,
+            long_hash: None,
             id_named: false,
             order_key: OrderKey::Missing,
             category: None,
@@ -170,7 +172,8 @@ impl<'i> Parser<'i> {
         for piece in &chunk.pieces {
             match &piece.span {
                 PieceContent::Lines => self.lines(chunk, piece, visit),
-                PieceContent::Long(_) => visit(Ok(self.too_long(&line_place(piece)))),
+                PieceContent::TooLong(hash) => visit(Ok(self.too_long(&line_place(piece), *hash))),
+                PieceContent::Long(_) => unreachable!("for the raw reader only"),
                 PieceContent::Rows(rows) => self.rows(chunk, piece, rows, visit),
                 PieceContent::File(state) => self.file(chunk, piece, state, visit),
             }
@@ -187,7 +190,7 @@ impl<'i> Parser<'i> {
             place.offset = piece.offset + start as u64;
             place.raw = piece.range.start + start..piece.range.start + end;
             if line.content.len() > self.max_bytes {
-                visit(Ok(self.too_long(&place)));
+                visit(Ok(self.too_long(&place, record_hash(line.content))));
             } else if line.is_record(self.max_bytes) {
                 let lossy;
                 let text = match whole {
@@ -224,20 +227,20 @@ impl<'i> Parser<'i> {
                 // The line is valid UTF-8 where it was written from text; elements of an array are as they came.
                 state => {
                     let line = &*String::from_utf8_lossy(raw);
-                    let too_long = *state == RowState::TooLong;
                     let (most, time) = (self.max_bytes, self.pdf_limit);
                     self.line(raw, line, &place, &mut |record| {
                         visit(record.and_then(|mut record| {
                             record.replaced |= row.replaced;
                             record.charset = row.charset;
                             record.charset_wrong = row.charset_wrong;
-                            if too_long {
-                                record.text_state = TextState::TooLong;
-                            }
-                            match &row.pdf {
-                                Some(pdf) if record.text_state == TextState::Missing => {
-                                    with_pdf(record, pdf, &place, most, time)
-                                }
+                            match (&row.pdf, state) {
+                                _ if record.text_state != TextState::Missing => Ok(record),
+                                (Some(pdf), _) => with_pdf(record, pdf, &place, most, time),
+                                (_, &RowState::TooLong(long_hash)) => Ok(Record {
+                                    text_state: TextState::TooLong,
+                                    long_hash,
+                                    ..record
+                                }),
                                 _ => Ok(record),
                             }
                         }));
@@ -248,8 +251,9 @@ impl<'i> Parser<'i> {
         }
     }
 
-    fn too_long(&self, place: &RecordPlace) -> Record<'static> {
+    fn too_long(&self, place: &RecordPlace, hash: u128) -> Record<'static> {
         let mut record = place.record(b"", Cow::Borrowed(""), TextState::TooLong);
+        record.long_hash = Some(hash);
         record.id = Cow::Owned(self.made_id(place));
         record.id_generated = true;
         record
@@ -386,16 +390,22 @@ impl<'i> Parser<'i> {
         let raw = &chunk.bytes[piece.range.clone()];
         match state {
             FileState::Bad(kind, reason) => visit(Err(place.bad(*kind, reason.clone()))),
-            FileState::TooLong | FileState::Unread => {
-                visit(Ok(place.record(b"", source.name(), TextState::TooLong)));
-            }
+            FileState::TooLong(long_hash) => visit(Ok(Record {
+                long_hash: *long_hash,
+                ..place.record(b"", source.name(), TextState::TooLong)
+            })),
+            FileState::Unread => unreachable!("for the raw reader only"),
             FileState::Whole if source.format == Format::Converted => {
                 let record = place.record(raw, source.name(), TextState::TooLong);
                 match self.convert(source, raw) {
                     Ok(ConvertedText::Whole(bytes)) => {
                         self.decoded(&bytes, sniff::is_html(&bytes), record, visit);
                     }
-                    Ok(ConvertedText::TooLong) => visit(Ok(Record { raw: b"", ..record })),
+                    Ok(ConvertedText::TooLong) => visit(Ok(Record {
+                        raw: b"",
+                        long_hash: Some(text_hash(raw)),
+                        ..record
+                    })),
                     Err(reason) => visit(Err(place.bad(BadKind::Conversion, reason))),
                 }
             }
@@ -465,6 +475,7 @@ fn with_pdf<'r>(
         }),
         Ok(PdfText::TooLong) => Ok(Record {
             text_state: TextState::TooLong,
+            long_hash: Some(text_hash(bytes)),
             ..record
         }),
         Err(error) => Err(place.bad(error.kind, error.reason)),

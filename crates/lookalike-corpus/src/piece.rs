@@ -56,8 +56,10 @@ pub(crate) struct ChunkPiece {
 pub(crate) enum PieceContent {
     /// Whole lines.
     Lines,
-    /// A part of an over-long line; for the parser only the first, without bytes.
+    /// A part of an over-long line, for the raw reader.
     Long(RecordPart),
+    /// An over-long line, whose bytes are not here, by its hash.
+    TooLong(u128),
     /// Records of an archive or table, each a line of JSON or the reason why there is none.
     Rows(Vec<JsonRow>),
     /// A whole file.
@@ -68,8 +70,8 @@ pub(crate) enum PieceContent {
 pub(crate) enum FileState {
     /// All its bytes are here.
     Whole,
-    /// Larger than the limit; its bytes are not here.
-    TooLong,
+    /// Larger than the limit; its bytes are not here, but their hash if it was read to its end.
+    TooLong(Option<u128>),
     /// Not to be decompressed; its bytes are not here.
     Bad(BadKind, String),
     /// Left unopened, for the raw reader.

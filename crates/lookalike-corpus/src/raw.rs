@@ -95,6 +95,7 @@ fn visit_piece<E>(
             visit(record(piece.first_record, RecordPart::Last, content, end))
         }
         PieceContent::Long(part) => visit(record(piece.first_record, *part, bytes, b"")),
+        PieceContent::TooLong(_) => unreachable!("for parsers only"),
         PieceContent::Rows(rows) => {
             let mut start = piece.range.start;
             for (number, row) in (piece.first_record..).zip(rows) {

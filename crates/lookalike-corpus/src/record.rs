@@ -29,6 +29,9 @@ pub struct Record<'a> {
     pub text: Cow<'a, str>,
     /// The presence of a text.
     pub text_state: TextState,
+    /// Of a document that is too long: a hash of its bytes, 128 bits of BLAKE3. Of records of one line those of the line; of a file
+    /// only where [`crate::InputOptions::read_long`] asks for it, and it does not grow beyond all reason.
+    pub long_hash: Option<u128>,
     /// True if the id stands in the field that [`crate::InputOptions::id_field`] names.
     pub id_named: bool,
     /// The value of the order field, if the job asks for one.

@@ -51,8 +51,8 @@ impl JsonRow {
 pub(crate) enum RowState {
     /// The line holds the record.
     Good,
-    /// The line holds all but the text, which is longer than the limit.
-    TooLong,
+    /// The line holds all but the text, which is longer than the limit, and of which this is the hash once it is seen whole.
+    TooLong(Option<u128>),
     /// There is no line.
     Bad(BadKind, String),
 }
@@ -90,6 +90,13 @@ impl RowSink<'_> {
         }
         let row = JsonRow::new(self.bytes.len(), offset, state);
         self.rows.push(JsonRow { replaced, ..row });
+    }
+
+    /// Sets the hash of the text of the row that was pushed last, which is too long.
+    pub(crate) fn set_long_hash(&mut self, hash: u128) {
+        if let Some(row) = self.rows.last_mut() {
+            row.state = RowState::TooLong(Some(hash));
+        }
     }
 
     /// Hangs a PDF on the row that was pushed last.

@@ -100,9 +100,13 @@ impl Job<'_> {
         )?;
         let mut budget = Budget::new(self.limits, &self.settings.scheme, self.options);
         let sink = KeySink::new(self.folder, budget.keys()).map_err(&temporary)?;
+        let options = InputOptions {
+            read_long: true,
+            ..self.options.clone()
+        };
         let plan = ScanPlan {
             inputs: self.inputs,
-            options: self.options,
+            options: &options,
             scheme: &self.settings.scheme,
             method: self.settings.method,
             banding: self.settings.banding()?,

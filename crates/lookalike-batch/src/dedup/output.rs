@@ -142,7 +142,7 @@ pub struct DedupSummary {
     pub scheme_id: String,
     /// Which document of a cluster survives.
     pub keep: String,
-    /// Longer documents, in bytes, were kept and not compared.
+    /// Longer documents, in bytes, were compared for equal bytes only.
     pub max_document: u64,
     /// Every near-duplicate was verified by exact resemblance.
     pub verified: bool,

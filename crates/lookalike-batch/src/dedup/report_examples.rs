@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Record, Source};
+use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Record, Source, TextState};
 
 use crate::dedup::checkpoint::Verdicts;
 use crate::dedup::decision::{Clusters, Outcome};
@@ -157,7 +157,7 @@ impl Examples {
                         },
                         options,
                     );
-                    texts.extend(found.into_iter().map(|text| (document, text)));
+                    texts.extend(found.into_iter().flatten().map(|text| (document, text)));
                 }
             }
         }
@@ -167,14 +167,14 @@ impl Examples {
                 ..options.clone()
             };
             let inputs = Inputs::discover(&[lines.into_os_string()], &options, folder)?;
-            texts.extend(documents.into_iter().zip(extract(&inputs, &options)));
+            let found = documents.into_iter().zip(extract(&inputs, &options));
+            texts.extend(found.filter_map(|(document, text)| Some((document, text?))));
         }
         Ok(texts)
     }
 }
 
 /// The texts of a document.
-#[derive(Default)]
 struct Texts {
     compared: String,
     /// What a reader sees, where that is something else.
@@ -182,11 +182,11 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(record: Record<'_>) -> Self {
-        Self {
+    fn of(record: Record<'_>) -> Option<Self> {
+        (record.text_state == TextState::Present).then(|| Self {
             compared: record.text.into_owned(),
             visible: record.visible.map(|visible| visible.whole.into_owned()),
-        }
+        })
     }
 
     /// What was compared, or all that a reader sees.
@@ -196,13 +196,13 @@ impl Texts {
     }
 }
 
-/// Texts of all records; nothing after an error, for the report can do without.
-fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<Texts> {
+/// Texts of all records that have one; nothing after an error, for the report can do without.
+fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<Option<Texts>> {
     let mut parser = Parser::new(inputs, options).with_visible();
     let mut texts = Vec::new();
     for chunk in inputs.chunks(options).map_while(Result::ok) {
         parser.parse(&chunk, &mut |record| {
-            texts.push(record.map_or_else(|_| Texts::default(), Texts::of));
+            texts.push(record.ok().and_then(Texts::of));
         });
     }
     texts

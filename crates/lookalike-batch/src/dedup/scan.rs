@@ -1,6 +1,7 @@
 //! The first pass: read every record once, keep its id, the class of its text, and once a class its feature set.
 //!
-//! A text that was seen before costs its hash and nothing more.
+//! A text that was seen before costs its hash and nothing more. One that is too long to be compared has a class by the hash of
+//! its bytes, with an empty feature set: it equals others, and resembles none.
 
 use std::io;
 use std::path::Path;
@@ -93,6 +94,8 @@ pub(crate) struct Tally {
     pub(crate) missing: u64,
     /// Records longer than the limit.
     pub(crate) too_long: u64,
+    /// Different ones among those of which a hash is known.
+    pub(crate) long_classes: u64,
     /// Records without a category, where one is asked for; and those with one.
     pub(crate) uncategorised: u64,
     pub(crate) categorised: u64,
@@ -128,6 +131,7 @@ impl Tally {
         self.empty += other.empty;
         self.missing += other.missing;
         self.too_long += other.too_long;
+        self.long_classes += other.long_classes;
         self.uncategorised += other.uncategorised;
         self.categorised += other.categorised;
         self.named_ids += other.named_ids;
@@ -199,6 +203,8 @@ struct Placed<'t> {
     text: &'t str,
     /// Anchors and links, where the scheme looks at them.
     fields: Option<&'t DocumentFields>,
+    /// True if the text is longer than the limit and not there: then only equal bytes count.
+    is_too_long: bool,
     /// Hash of the text, and of the fields where the scheme looks at them.
     hash: u128,
     /// What a reader sees, where that is more than the text.
@@ -462,7 +468,7 @@ fn add_record(
     tally.linked += u64::from(!record.fields.is_empty());
     tally.removed.count(&record.removed);
     tally.pages.count(record);
-    let class = if text.trim().is_empty() {
+    let class = if text.trim().is_empty() && record.long_hash.is_none() {
         tally.empty += u64::from(record.text_state != TextState::TooLong);
         None
     } else {
@@ -474,8 +480,9 @@ fn add_record(
         };
         if is_new {
             let new = tools.add_class(shared.plan, placed, class, hash)?;
-            let compared = shared.plan.method != Method::Copies;
+            let compared = shared.plan.method != Method::Copies && !placed.is_too_long;
             tally.featureless += u64::from(compared && new.size == 0);
+            tally.long_classes += u64::from(placed.is_too_long);
             batch.classes.push(new);
         }
         Some(class)
@@ -542,6 +549,7 @@ impl Tools<'_> {
         self.words.push(0);
         let features = match (method, placed.fields) {
             (Method::Copies, _) => Features::of_set(&[]),
+            _ if placed.is_too_long => Features::of_set(&[]),
             (_, Some(fields)) => self.extractor.extract_with(text, fields),
             _ if self.sketches.needs_set_only() => {
                 Features::of_set(self.extractor.feature_set(text))
@@ -586,6 +594,7 @@ impl Tools<'_> {
     fn add_test_sets(&mut self, placed: Placed<'_>, class: u32) -> Vec<(u32, u32)> {
         let add = |(extractor, words): &mut (FeatureExtractor, Vec<u64>)| {
             let set = match placed.fields {
+                _ if placed.is_too_long => &[],
                 Some(fields) => extractor.extract_with(placed.text, fields).set,
                 None => extractor.feature_set(placed.text),
             };
@@ -629,7 +638,8 @@ fn placed<'t>(plan: &ScanPlan<'_>, record: &'t Record<'_>, tally: &mut Tally) ->
     let category = match (plan.by_category, &record.category) {
         (false, _) => 0,
         (_, None) => {
-            tally.uncategorised += 1;
+            // That of a line too long to be parsed is unknown; of equal bytes it is the same.
+            tally.uncategorised += u64::from(record.long_hash.is_none());
             0
         }
         (_, Some(category)) => {
@@ -643,12 +653,16 @@ fn placed<'t>(plan: &ScanPlan<'_>, record: &'t Record<'_>, tally: &mut Tally) ->
         Some(fields) => hash_with(text, fields),
         None => content_hash(text),
     };
-    let of_text = hash(text);
+    let of_text = match record.long_hash {
+        Some(of_bytes) => long_hash(of_bytes, fields),
+        None => hash(text),
+    };
     let visible = record.visible.as_ref();
     let whole = visible.filter(|visible| visible.whole != record.text);
     Placed {
         text,
         fields,
+        is_too_long: record.long_hash.is_some(),
         hash: of_text,
         visible,
         visible_hash: whole.map_or(of_text, |visible| hash(&visible.whole)),
@@ -674,6 +688,17 @@ fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
         part(name);
         links.iter().for_each(|link| part(link));
     }
+    first_128(&hasher.finalize())
+}
+
+/// The hash of a text that is not there, by that of its bytes, and of its fields.
+fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128 {
+    let Some(fields) = fields else {
+        return of_bytes;
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&of_bytes.to_le_bytes());
+    hasher.update(&hash_with("", fields).to_le_bytes());
     first_128(&hasher.finalize())
 }
 

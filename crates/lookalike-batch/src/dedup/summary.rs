@@ -28,7 +28,7 @@ pub struct Counts {
     pub empty: u64,
     /// Of these, records whose text field is absent or null.
     pub missing_text: u64,
-    /// Records longer than the limit: kept, but not compared.
+    /// Records longer than the limit: compared for equal bytes only.
     pub too_long: u64,
     /// Different texts without a feature: compared as exact copies only.
     pub without_features: u64,
@@ -79,13 +79,15 @@ impl Counts {
         repeated_ids: u64,
     ) -> Self {
         let tally = &scanned.tally;
-        let (documents, distinct) = (&scanned.documents, scanned.classes.len() as u64);
+        let documents = &scanned.documents;
+        let distinct = scanned.classes.len() as u64 - tally.long_classes;
+        let others = distinct + tally.empty + tally.too_long;
         let against = inputs.sources[..against_sources].iter();
         Self {
             documents: documents.len() as u64,
             against: documents.against as u64,
             distinct_texts: distinct,
-            repeated_texts: documents.repeated_texts(distinct),
+            repeated_texts: documents.len() as u64 - others,
             empty: tally.empty,
             missing_text: tally.missing,
             too_long: tally.too_long,

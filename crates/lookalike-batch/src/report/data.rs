@@ -90,7 +90,7 @@ pub struct Counts {
     pub notes: Vec<String>,
     /// Records with an empty text: they equal nothing.
     pub empty: u64,
-    /// Records longer than the limit, which were not compared.
+    /// Records longer than the limit, which were compared for equal bytes only.
     pub too_long: u64,
     /// Different texts without a feature under the scheme, compared only for exact equality.
     pub without_features: u64,

@@ -103,7 +103,7 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     }
     if counts.too_long > 0 {
         caveats.push(format!(
-            "{}: kept, not compared.",
+            "{}: compared for equal bytes only, never called near copies.",
             are(counts.too_long, "record", "longer than --max-document")
         ));
     }

@@ -46,6 +46,7 @@ mod invisible;
 mod join;
 mod label;
 mod languages;
+mod long_documents;
 mod losses;
 mod main_text;
 mod methods;

@@ -11,6 +11,7 @@ use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 use super::head;
 use crate::decode;
+use crate::long_hash::LongHasher;
 
 /// A response, with its body as stored.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,6 +69,18 @@ pub(super) fn parse(block: &[u8]) -> Option<HttpResponse<'_>> {
 }
 
 impl<'a> HttpResponse<'a> {
+    /// The hash of the body as stored, of which more may follow, and of what its head says of its encodings.
+    pub(super) fn stored_hash(&self) -> LongHasher {
+        let mut hasher = LongHasher::of_text();
+        if self.chunked || !self.encodings.is_empty() {
+            hasher.update_delimited(&[u8::from(self.chunked)]);
+            let encodings = self.encodings.iter();
+            encodings.for_each(|encoding| hasher.update_delimited(encoding.as_bytes()));
+        }
+        hasher.update(self.stored);
+        hasher
+    }
+
     /// The body without chunks and compression, of which up to `limit` bytes and a few more are
     /// made. Linear in the stored length and the limit.
     pub(super) fn body(&self, limit: usize) -> HttpBody<'a> {

@@ -18,6 +18,7 @@ mod wat;
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
 use crate::limits;
+use crate::long_hash::LongHasher;
 use crate::options::InputOptions;
 use crate::record::BadKind;
 use crate::row::{RowReader, RowSink, SkipNotes};
@@ -210,10 +211,15 @@ impl<'a> ArchiveReader<'a> {
             ArchiveBlock::Sound(held, unheld) => {
                 let place = page::ArchivePlace { offset, member };
                 let body = &self.feed.rest()[..held];
-                self.pages
-                    .add(head, body, unheld > 0, place, &mut self.notes, sink);
+                let mut hasher =
+                    self.pages
+                        .add(head, body, unheld > 0, place, &mut self.notes, sink);
                 self.feed.pass(held);
-                self.pass_unheld(unheld)
+                self.pass_unheld(unheld, hasher.as_mut())?;
+                if let Some(hasher) = hasher {
+                    sink.set_long_hash(hasher.finish());
+                }
+                Ok(())
             }
             ArchiveBlock::Wrong(reason, next) => {
                 sink.bad(offset, BadKind::Broken, reason);
@@ -315,8 +321,12 @@ impl<'a> ArchiveReader<'a> {
         }
     }
 
-    /// Passes the part of a block that is not held.
-    fn pass_unheld(&mut self, mut bytes: u64) -> Result<(), ReadError> {
+    /// Passes the part of a block that is not held, and adds it to the hash of its text.
+    fn pass_unheld(
+        &mut self,
+        mut bytes: u64,
+        mut hasher: Option<&mut LongHasher>,
+    ) -> Result<(), ReadError> {
         while bytes > 0 {
             if self.feed.rest().is_empty() && !self.feed.more()? {
                 return Ok(());
@@ -324,6 +334,9 @@ impl<'a> ArchiveReader<'a> {
             let here = self.feed.borders().find(|&border| border > 0);
             let most = here.unwrap_or(usize::MAX).min(self.feed.rest().len());
             let passed = usize::try_from(bytes).unwrap_or(usize::MAX).min(most);
+            if let Some(hasher) = &mut hasher {
+                hasher.update(&self.feed.rest()[..passed]);
+            }
             self.feed.pass(passed);
             bytes -= passed as u64;
             if Some(passed) == here && self.begins(self.feed.rest()) {

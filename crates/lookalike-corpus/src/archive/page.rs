@@ -2,6 +2,7 @@
 
 use crate::charset::{self, DecodedText};
 use crate::format::Format;
+use crate::long_hash::LongHasher;
 use crate::record::BadKind;
 use crate::row::{JsonObject, RowSink, RowState, SkipNotes};
 use crate::sniff;
@@ -41,6 +42,30 @@ struct RecordPayload<'a> {
     status: Option<u16>,
     mime: Option<String>,
     body: http::HttpBody<'a>,
+    /// The response that the body is of, or the block that it is.
+    stored: Stored<'a>,
+}
+
+/// A body as it is stored.
+enum Stored<'a> {
+    Response(http::HttpResponse<'a>),
+    Block(&'a [u8]),
+}
+
+impl Stored<'_> {
+    fn hash(&self) -> LongHasher {
+        match self {
+            Self::Response(response) => response.stored_hash(),
+            Self::Block(block) => block_hash(block),
+        }
+    }
+}
+
+/// The hash of a block, of which more may follow.
+fn block_hash(block: &[u8]) -> LongHasher {
+    let mut hasher = LongHasher::of_text();
+    hasher.update(block);
+    hasher
 }
 
 /// Which kind of text a payload is.
@@ -61,7 +86,8 @@ impl ArchivePages {
         }
     }
 
-    /// Adds the record as a row, or counts it. `is_cut`: there is more of the block than is held.
+    /// Adds the record as a row, or counts it. `is_cut`: there is more of the block than is held. Of a row that is too long it
+    /// returns the hash of what is held, to which the rest of the block is to be added.
     pub(super) fn add(
         &mut self,
         head: &ArchiveHead,
@@ -70,22 +96,23 @@ impl ArchivePages {
         place: ArchivePlace,
         notes: &mut SkipNotes,
         sink: &mut RowSink<'_>,
-    ) {
+    ) -> Option<LongHasher> {
         let named = |what: &str| match &head.url {
             Some(url) => format!("{what} of {url:.200}"),
             None => what.to_owned(),
         };
-        if self.is_wat
-            && head.kind == ArchiveRecordType::Metadata
-            && self.add_wat(head, block, is_cut, place, sink)
-        {
-            return;
+        if self.is_wat && head.kind == ArchiveRecordType::Metadata && is_json(head) {
+            match self.add_wat(head, block, is_cut, place, sink) {
+                AddedWat::Page => return None,
+                AddedWat::TooLong(hasher) => return Some(hasher),
+                AddedWat::NoPage => {}
+            }
         }
         if let Some(kind) = not_a_document(head.kind) {
             notes.add(kind, place.offset, || {
                 named(&format!("{:.40} record", head.type_name))
             });
-            return;
+            return None;
         }
         let mut payload = payload(head, block, self.limit);
         payload.body.too_long |= is_cut;
@@ -93,13 +120,13 @@ impl ArchivePages {
             notes.add(SkipKind::HttpStatus, place.offset, || {
                 named(&format!("response with status {status}"))
             });
-            return;
+            return None;
         }
         let Some(text) = text_of(payload.mime.as_deref(), &payload.body.bytes) else {
             notes.add(SkipKind::NotText, place.offset, || {
                 named(payload.mime.as_deref().unwrap_or("binary data"))
             });
-            return;
+            return None;
         };
         if let Some(reason) = &payload.body.raw {
             notes.add(SkipKind::RawBody, place.offset, || {
@@ -107,6 +134,7 @@ impl ArchivePages {
             });
         }
         self.write(head, &payload, text, place, sink);
+        payload.body.too_long.then(|| payload.stored.hash())
     }
 
     fn write(
@@ -136,7 +164,7 @@ impl ArchivePages {
         line.end();
         let state = match payload.body.too_long {
             false => RowState::Good,
-            true => RowState::TooLong,
+            true => RowState::TooLong(None),
         };
         let replaced = decoded.as_ref().is_some_and(|decoded| decoded.replaced);
         sink.push(place.offset, state, replaced);
@@ -149,7 +177,7 @@ impl ArchivePages {
         }
     }
 
-    /// Adds what a WAT record tells of a page; false if it tells of something else.
+    /// Adds what a WAT record tells of a page.
     fn add_wat(
         &self,
         head: &ArchiveHead,
@@ -157,24 +185,17 @@ impl ArchivePages {
         is_cut: bool,
         place: ArchivePlace,
         sink: &mut RowSink<'_>,
-    ) -> bool {
-        let is_json = head
-            .mime
-            .as_deref()
-            .is_some_and(|mime| mime.contains("json"));
-        if !is_json {
-            return false;
-        }
+    ) -> AddedWat {
         let too_long = is_cut || block.len() > self.limit;
         let wat = match too_long {
             true => WatRecord::default(),
             false => match WatRecord::parse(block) {
                 Ok(Some(wat)) => wat,
-                Ok(None) => return false,
+                Ok(None) => return AddedWat::NoPage,
                 Err(error) => {
                     let reason = format!("its metadata is no JSON: {error}");
                     sink.bad(place.offset, BadKind::Broken, reason);
-                    return true;
+                    return AddedWat::Page;
                 }
             },
         };
@@ -186,19 +207,18 @@ impl ArchivePages {
             mime: wat.mime.as_deref(),
         };
         self.write_fields(&mut line, head, &known, place);
-        if !too_long {
-            line.text("title", &wat.title);
-            line.texts("anchors", &wat.anchors);
-            line.texts("out_links", &wat.out_links);
-            line.text("text", &wat.text());
+        if too_long {
+            line.end();
+            sink.push(place.offset, RowState::TooLong(None), false);
+            return AddedWat::TooLong(block_hash(block));
         }
+        line.text("title", &wat.title);
+        line.texts("anchors", &wat.anchors);
+        line.texts("out_links", &wat.out_links);
+        line.text("text", &wat.text());
         line.end();
-        let state = match too_long {
-            false => RowState::Good,
-            true => RowState::TooLong,
-        };
-        sink.push(place.offset, state, false);
-        true
+        sink.push(place.offset, RowState::Good, false);
+        AddedWat::Page
     }
 
     /// Writes what every document of an archive has.
@@ -233,6 +253,22 @@ impl ArchivePages {
     }
 }
 
+/// The fate of a WAT record.
+enum AddedWat {
+    /// It is a row, good or bad.
+    Page,
+    /// It is a row without a text; the hash of what is held of its block.
+    TooLong(LongHasher),
+    /// It tells of something else than a page.
+    NoPage,
+}
+
+fn is_json(head: &ArchiveHead) -> bool {
+    head.mime
+        .as_deref()
+        .is_some_and(|mime| mime.contains("json"))
+}
+
 /// The counter of records that are never documents.
 fn not_a_document(kind: ArchiveRecordType) -> Option<SkipKind> {
     match kind {
@@ -257,7 +293,8 @@ fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPaylo
         Some(response) => RecordPayload {
             status: response.status,
             body: response.body(limit),
-            mime: response.mime,
+            mime: response.mime.clone(),
+            stored: Stored::Response(response),
         },
         None => RecordPayload {
             status: None,
@@ -267,6 +304,7 @@ fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPaylo
                 raw: None,
                 too_long: block.len() > limit,
             },
+            stored: Stored::Block(block),
         },
     }
 }

@@ -10,6 +10,7 @@
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::limits::ReadLimits;
+use crate::long_hash::LongHasher;
 use crate::piece::{Chunk, ChunkPiece, PieceContent, ReadMode};
 use crate::record::{BadKind, RecordPart};
 use crate::row::{JsonRow, MAX_ROWS, RowState};
@@ -77,6 +78,8 @@ struct ArrayElement {
     is_dropped: bool,
     /// The part that comes next of one that is too long to be held.
     long: Option<RecordPart>,
+    /// The hash of the parts before.
+    hasher: Option<LongHasher>,
 }
 
 /// The state at the end of the bytes in memory.
@@ -384,12 +387,11 @@ impl<'a> ArrayCutter<'a> {
         chunk.records += count;
     }
 
-    /// Hands on what is there of an element that is too long to be held, or drops it.
+    /// Hands on what is there of an element that is too long to be held, or hashes and drops it.
     fn add_long(&mut self, chunk: &mut Chunk, end: ElementEnd, mode: ReadMode) {
         let is_first = self.element.long.replace(RecordPart::Middle).is_none();
         if is_first {
             self.push_long(chunk, RecordPart::First, mode);
-            chunk.records += 1;
         }
         let next = match end {
             ElementEnd::Open if is_first => return,
@@ -397,28 +399,41 @@ impl<'a> ArrayCutter<'a> {
             ElementEnd::Whole => ArrayState::Behind,
             ElementEnd::Broken(_) => self.behind_broken(chunk),
         };
-        self.element.line.push(b'\n');
         self.push_long(chunk, RecordPart::Last, mode);
+        chunk.records += 1;
         self.record += 1;
         self.state = next;
     }
 
     fn push_long(&mut self, chunk: &mut Chunk, part: RecordPart, mode: ReadMode) {
         let start = chunk.bytes.len();
-        if mode != ReadMode::Parse {
-            chunk.bytes.append(&mut self.element.line);
-        }
-        self.element.line.clear();
-        if mode != ReadMode::Parse || part == RecordPart::First {
-            chunk.pieces.push(ChunkPiece {
-                source: self.number,
-                first_record: self.record,
-                first_line: 0,
-                offset: self.element.offset,
-                range: start..chunk.bytes.len(),
-                span: PieceContent::Long(part),
-            });
-        }
+        let element = &mut self.element;
+        let span = match mode {
+            ReadMode::Parse => {
+                let hasher = element.hasher.get_or_insert_with(LongHasher::of_record);
+                hasher.update(&element.line);
+                element.line.clear();
+                if part != RecordPart::Last {
+                    return;
+                }
+                PieceContent::TooLong(hasher.finish())
+            }
+            ReadMode::Copy | ReadMode::CopyBesideTables => {
+                chunk.bytes.append(&mut element.line);
+                if part == RecordPart::Last {
+                    chunk.bytes.push(b'\n');
+                }
+                PieceContent::Long(part)
+            }
+        };
+        chunk.pieces.push(ChunkPiece {
+            source: self.number,
+            first_record: self.record,
+            first_line: 0,
+            offset: self.element.offset,
+            range: start..chunk.bytes.len(),
+            span,
+        });
     }
 
     /// The end of the input: an array that is not closed is told of, unless it was for another reason.

@@ -7,7 +7,8 @@ use memchr::{memchr, memchr_iter, memrchr};
 use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::limits::ReadLimits;
-use crate::lines;
+use crate::lines::{self, split_terminator};
+use crate::long_hash::LongHasher;
 use crate::piece::{Chunk, ChunkPiece, MAX_RECORDS, PieceContent, ReadMode};
 use crate::record::RecordPart;
 use crate::source::{Skip, Source};
@@ -30,6 +31,10 @@ pub(super) struct LineCutter<'a> {
     line: u64,
     /// True if `carry` continues an over-long line.
     in_long: bool,
+    /// Hash of what was read of that line.
+    long_hasher: LongHasher,
+    /// Offset of that line in the decompressed source.
+    long_offset: u64,
     /// True if `carry` holds whole lines, for which the chunk before had no room.
     has_lines: bool,
     /// True if the source has been read to its end.
@@ -48,6 +53,8 @@ impl<'a> LineCutter<'a> {
             record: 0,
             line: 0,
             in_long: false,
+            long_hasher: LongHasher::of_record(),
+            long_offset: 0,
             has_lines: false,
             ended: false,
             counted_disk_bytes: 0,
@@ -161,10 +168,10 @@ impl<'a> LineCutter<'a> {
     /// The bytes from `from` on begin a line that is too long, whatever follows.
     fn begin_long(&mut self, chunk: &mut Chunk, from: usize, mode: ReadMode) {
         self.in_long = true;
-        chunk.records += 1;
+        self.long_offset = self.offset;
+        self.long_hasher = LongHasher::of_record();
         let end = self.hold_back_return(chunk);
         self.push_long(chunk, from..end, RecordPart::First, mode);
-        self.record += 1;
     }
 
     /// Takes the next part of an over-long line; says where other lines begin.
@@ -181,11 +188,13 @@ impl<'a> LineCutter<'a> {
             None if ended => (RecordPart::Last, chunk.bytes.len()),
             None => (RecordPart::Middle, self.hold_back_return(chunk)),
         };
-        self.in_long = part == RecordPart::Middle;
-        self.line += u64::from(!self.in_long);
-        self.record -= 1;
         let next = self.push_long(chunk, start..end, part, mode);
-        self.record += 1;
+        if part == RecordPart::Last {
+            self.in_long = false;
+            self.line += 1;
+            self.record += 1;
+            chunk.records += 1;
+        }
         next
     }
 
@@ -198,7 +207,8 @@ impl<'a> LineCutter<'a> {
         chunk.bytes.len()
     }
 
-    /// Makes a piece of a part, or drops its bytes; says where the bytes after it now begin.
+    /// Makes a piece of a part, or drops its bytes: then the line is one piece, once it is seen to its end. Says where the
+    /// bytes after the part now begin.
     fn push_long(
         &mut self,
         chunk: &mut Chunk,
@@ -206,20 +216,28 @@ impl<'a> LineCutter<'a> {
         part: RecordPart,
         mode: ReadMode,
     ) -> usize {
-        let length = range.len();
-        let kept = if mode != ReadMode::Parse {
-            range
-        } else {
-            chunk.bytes.drain(range.clone());
-            range.start..range.start
-        };
-        let next = kept.end;
-        if mode != ReadMode::Parse || part == RecordPart::First {
-            self.push(chunk, kept.clone(), PieceContent::Long(part));
-            self.offset -= kept.len() as u64;
+        if mode != ReadMode::Parse {
+            self.push(chunk, range.clone(), PieceContent::Long(part));
+            return range.end;
         }
-        self.offset += length as u64;
-        next
+        let bytes = &chunk.bytes[range.clone()];
+        self.long_hasher.update(match part {
+            RecordPart::Last => split_terminator(bytes).0,
+            _ => bytes,
+        });
+        chunk.bytes.drain(range.clone());
+        self.offset += range.len() as u64;
+        if part == RecordPart::Last {
+            chunk.pieces.push(ChunkPiece {
+                source: self.number,
+                first_record: self.record,
+                first_line: self.line,
+                offset: self.long_offset,
+                range: range.start..range.start,
+                span: PieceContent::TooLong(self.long_hasher.finish()),
+            });
+        }
+        range.start
     }
 
     fn push(&mut self, chunk: &mut Chunk, range: Range<usize>, span: PieceContent) {

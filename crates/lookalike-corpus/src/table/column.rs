@@ -14,6 +14,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use jiff::Timestamp;
 
+use crate::long_hash::LongHasher;
 use crate::row::{JsonObject, RowSink, RowState, string};
 
 /// Nested deeper than this is not read.
@@ -52,7 +53,7 @@ pub(super) fn row_line(batch: &RecordBatch, row: usize) -> Vec<u8> {
 fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mut RowSink<'_>) {
     let start = sink.bytes.len();
     let mut replaced = false;
-    let mut too_long = false;
+    let mut long: Option<LongHasher> = None;
     let mut object = JsonObject::begin(sink.bytes);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let bytes = object.name(field.name());
@@ -60,34 +61,33 @@ fn add_row(batch: &RecordBatch, row: usize, number: u64, limit: usize, sink: &mu
         value(bytes, column, row, 0, &mut replaced);
         // Quotes and escapes are not counted exactly: a value twice the limit is too long for sure,
         // one below it never is.
-        if text_bytes(column, row).unwrap_or(0) > limit {
+        if let Some(text) = text_bytes(column, row).filter(|text| text.len() > limit) {
             bytes.truncate(before);
             bytes.extend_from_slice(b"null");
-            too_long = true;
+            long.get_or_insert_with(LongHasher::of_text).update(text);
         }
     }
     object.end();
     debug_assert!(sink.bytes.len() > start);
-    let state = if too_long {
-        RowState::TooLong
-    } else {
-        RowState::Good
+    let state = match long {
+        Some(hasher) => RowState::TooLong(Some(hasher.finish())),
+        None => RowState::Good,
     };
     sink.push(number, state, replaced);
 }
 
-/// Length of a text, if the value is one.
-fn text_bytes(column: &ArrayRef, row: usize) -> Option<usize> {
+/// The bytes of a text, if the value is one.
+fn text_bytes(column: &ArrayRef, row: usize) -> Option<&[u8]> {
     if column.is_null(row) {
         return None;
     }
     Some(match column.data_type() {
-        DataType::Utf8 => column.as_string::<i32>().value(row).len(),
-        DataType::LargeUtf8 => column.as_string::<i64>().value(row).len(),
-        DataType::Utf8View => column.as_string_view().value(row).len(),
-        DataType::Binary => column.as_binary::<i32>().value(row).len(),
-        DataType::LargeBinary => column.as_binary::<i64>().value(row).len(),
-        DataType::BinaryView => column.as_binary_view().value(row).len(),
+        DataType::Utf8 => column.as_string::<i32>().value(row).as_bytes(),
+        DataType::LargeUtf8 => column.as_string::<i64>().value(row).as_bytes(),
+        DataType::Utf8View => column.as_string_view().value(row).as_bytes(),
+        DataType::Binary => column.as_binary::<i32>().value(row),
+        DataType::LargeBinary => column.as_binary::<i64>().value(row),
+        DataType::BinaryView => column.as_binary_view().value(row),
         _ => return None,
     })
 }

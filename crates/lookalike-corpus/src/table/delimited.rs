@@ -8,6 +8,7 @@ use crate::error::ReadError;
 use crate::field_path::FieldPath;
 use crate::format::Format;
 use crate::limits;
+use crate::long_hash::LongHasher;
 use crate::options::{Category, InputOptions};
 use crate::record::BadKind;
 use crate::row::{JsonObject, RowReader, RowSink, RowState};
@@ -46,7 +47,36 @@ pub(crate) struct DelimitedTable<'a> {
 /// A row as it was read.
 struct DelimitedRow {
     columns: usize,
-    too_long: bool,
+    /// The hash of one that is too long, whose fields are not there.
+    long_hash: Option<u128>,
+}
+
+/// The hash of the fields of a row that is too long: of their bytes, and of where each ends.
+struct LongRow {
+    bytes: LongHasher,
+    ends: LongHasher,
+}
+
+impl LongRow {
+    fn new() -> LongRow {
+        LongRow {
+            bytes: LongHasher::of_record(),
+            ends: LongHasher::of_record(),
+        }
+    }
+
+    /// Adds what was read since; ends count from the beginning of the row.
+    fn add(&mut self, bytes: &[u8], ends: &[usize]) {
+        self.bytes.update(bytes);
+        for &end in ends {
+            self.ends.update(&(end as u64).to_le_bytes());
+        }
+    }
+
+    fn finish(mut self) -> u128 {
+        self.bytes.update(&self.ends.finish().to_le_bytes());
+        self.bytes.finish()
+    }
 }
 
 impl<'a> DelimitedTable<'a> {
@@ -82,7 +112,8 @@ impl<'a> DelimitedTable<'a> {
 
     /// Reads the next row into `fields` and `ends`; none at the end.
     fn row(&mut self, sink: &mut RowSink<'_>) -> Result<Option<DelimitedRow>, ReadError> {
-        let (mut filled, mut columns, mut too_long) = (0, 0, false);
+        let (mut filled, mut columns) = (0, 0);
+        let mut long: Option<LongRow> = None;
         loop {
             if self.at == self.input.len() && !self.ended {
                 self.read(sink)?;
@@ -106,11 +137,18 @@ impl<'a> DelimitedTable<'a> {
                     self.ends.resize(columns * 2, 0);
                 }
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
-                    // What is too long is read to its end and forgotten.
-                    too_long = true;
+                    // What is too long is read to its end and forgotten, but for its hash.
+                    let long = long.get_or_insert_with(LongRow::new);
+                    long.add(&self.fields[..filled], &self.ends[..columns]);
                     (filled, columns) = (0, 0);
                 }
-                ReadRecordResult::Record => return Ok(Some(DelimitedRow { columns, too_long })),
+                ReadRecordResult::Record => {
+                    let long_hash = long.map(|mut long| {
+                        long.add(&self.fields[..filled], &self.ends[..columns]);
+                        long.finish()
+                    });
+                    return Ok(Some(DelimitedRow { columns, long_hash }));
+                }
                 ReadRecordResult::End => return Ok(None),
             }
         }
@@ -171,9 +209,9 @@ impl<'a> DelimitedTable<'a> {
     }
 
     fn add(&self, names: &[String], row: &DelimitedRow, offset: u64, sink: &mut RowSink<'_>) {
-        if row.too_long {
+        if row.long_hash.is_some() {
             JsonObject::begin(sink.bytes).end();
-            return sink.push(offset, RowState::TooLong, false);
+            return sink.push(offset, RowState::TooLong(row.long_hash), false);
         }
         if row.columns != names.len() {
             let reason = format!(
@@ -208,7 +246,7 @@ impl RowReader for DelimitedTable<'_> {
                 None => {
                     let names: Vec<String> = (1..=row.columns).map(|n| n.to_string()).collect();
                     self.add(&names, &row, offset, sink);
-                    self.names = (!row.too_long).then_some(names);
+                    self.names = row.long_hash.is_none().then_some(names);
                 }
                 Some(names) => {
                     self.add(&names, &row, offset, sink);

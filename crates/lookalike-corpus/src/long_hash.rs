@@ -1,0 +1,69 @@
+//! Hashes of documents that are too long to be held: of equal bytes one is enough, whatever they say.
+
+/// Hashes a document piece by piece.
+///
+/// Whole records and mere texts never have a hash in common, nor does either with the plain BLAKE3 hash of its bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct LongHasher(Box<blake3::Hasher>);
+
+impl LongHasher {
+    /// Of a record with all its fields.
+    pub(crate) fn of_record() -> LongHasher {
+        Self::new("lookalike: record longer than the limit")
+    }
+
+    /// Of a file, the body of a page, or the value of a column.
+    pub(crate) fn of_text() -> LongHasher {
+        Self::new("lookalike: text longer than the limit")
+    }
+
+    fn new(context: &str) -> LongHasher {
+        LongHasher(Box::new(blake3::Hasher::new_derive_key(context)))
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Adds bytes with their length, so that they are told from those before and behind them.
+    pub(crate) fn update_delimited(&mut self, bytes: &[u8]) {
+        self.update(&(bytes.len() as u64).to_le_bytes());
+        self.update(bytes);
+    }
+
+    /// First 128 bits of the hash.
+    pub(crate) fn finish(&self) -> u128 {
+        let mut first = [0; 16];
+        self.0.finalize_xof().fill(&mut first);
+        u128::from_le_bytes(first)
+    }
+}
+
+/// The hash of a record that is at hand.
+pub(crate) fn record_hash(bytes: &[u8]) -> u128 {
+    let mut hasher = LongHasher::of_record();
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+/// The hash of a text that is at hand.
+pub(crate) fn text_hash(bytes: &[u8]) -> u128 {
+    let mut hasher = LongHasher::of_text();
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_make_no_difference_but_what_they_are_does() {
+        let bytes = b"many words".repeat(1000);
+        let mut pieces = LongHasher::of_record();
+        bytes.chunks(777).for_each(|piece| pieces.update(piece));
+        assert_eq!(pieces.finish(), record_hash(&bytes));
+        assert_ne!(pieces.finish(), text_hash(&bytes));
+        assert_ne!(pieces.finish(), record_hash(&bytes[1..]));
+    }
+}
