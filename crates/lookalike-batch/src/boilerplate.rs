@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
 use crate::dedup::documents::ClassId;
+use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 use crate::dedup::scan::{Seen, content_hash};
 use crate::error::BatchError;
 use crate::observer::{Observer, Stage};
@@ -222,6 +223,7 @@ impl Learning<'_> {
                 self.share
             )));
         }
+        ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
         self.observer.stage(Stage::Learn, self.inputs.total_bytes());
         let temporary = BatchError::temporary(self.folder);
         let sink = KeySink::new(self.folder, self.limits.memory / 6).map_err(&temporary)?;

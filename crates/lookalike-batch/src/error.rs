@@ -127,10 +127,10 @@ pub enum BatchError {
         /// Least limit that would do.
         least: u64,
     },
-    /// The memory limit does not hold the longest documents that are to be compared.
+    /// The memory limit does not hold the longest documents that are to be read.
     #[error(
-        "a document of {} may take {} while it is compared, and --memory {} leaves {} for that: raise --memory to at least {}, \
-         or lower --max-document to {} (longer documents are compared for equal bytes only)",
+        "a document of {} may take {} of memory, and --memory {} leaves {} for that: raise --memory to at least {}, \
+         or lower --max-document to {} (longer documents are counted, and compared for equal bytes only)",
         mebibytes(*document), mebibytes(*needed), mebibytes(*limit), mebibytes(*left), mebibytes(*least), format!("{}M", *fitting >> 20)
     )]
     LongDocuments {

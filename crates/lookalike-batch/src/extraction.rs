@@ -11,6 +11,7 @@ use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser, Record, TextState};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
+use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 use crate::dedup::result_lines::write_line;
 use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
 use crate::error::BatchError;
@@ -18,6 +19,7 @@ use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
 use crate::observer::{Observer, Stage};
 use crate::pipeline::{Worker, run_in_order};
+use crate::settings::Limits;
 
 /// How texts are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,8 +51,8 @@ pub struct TextExtraction<'a> {
     pub options: &'a InputOptions,
     /// How texts are written.
     pub format: TextFormat,
-    /// Worker threads, at least 1.
-    pub threads: usize,
+    /// Limits on threads and memory; they change no result.
+    pub limits: &'a Limits,
     /// Tells the language of a text, where that is wished.
     pub language: Option<fn(&str) -> Option<Language>>,
     /// What to do about records that cannot be read.
@@ -191,6 +193,7 @@ impl TextExtraction<'_> {
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> Result<ExtractionSummary, BatchError> {
+        ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
         self.losses.refuse_undiscovered(self.inputs)?;
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
         let mut summary = ExtractionSummary::default();
@@ -204,7 +207,7 @@ impl TextExtraction<'_> {
             job: self,
             parser: Parser::new(self.inputs, self.options),
         };
-        let workers = (0..self.threads).map(|_| writer()).collect();
+        let workers = (0..self.limits.threads).map(|_| writer()).collect();
         run_in_order(self.inputs, self.options, workers, |texts: Texts| {
             for skipped in texts.skipped {
                 self.losses.refuse_first(&skipped)?;

@@ -37,7 +37,7 @@ mod terms;
 
 pub use boilerplate::{BoilerplateCounts, Learning};
 pub use dedup::job::{Job, PairsSummary};
-pub use dedup::memory_budget::ensure_documents_fit;
+pub use dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 pub use dedup::output::{
     DEDUP_RESULTS, DedupSummary, Folder, OutputOptions, Progress, SPOOL, remove_unfinished,
 };

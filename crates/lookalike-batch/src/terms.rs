@@ -7,7 +7,7 @@ use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::dedup::memory_budget::ensure_documents_fit;
+use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
@@ -105,7 +105,8 @@ impl TermTable<'_> {
     /// # Errors
     /// [`BatchError`]: the input cannot be read, or the counts do not fit the memory.
     pub fn count(&self) -> Result<(Terms, TermsSummary), BatchError> {
-        ensure_documents_fit(self.limits, &self.scheme, self.inputs, self.options)?;
+        let documents = DocumentUse::Features(&self.scheme);
+        ensure_documents_fit(self.limits, documents, self.inputs, self.options)?;
         self.losses.refuse_undiscovered(self.inputs)?;
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
         let counter = || Counter {

@@ -11,7 +11,9 @@ use std::path::Path;
 
 use clap::Subcommand;
 use lookalike::DocumentFields;
-use lookalike_batch::{FieldTally, Observer, SkippedRow, SkippedRows, Stage};
+use lookalike_batch::{
+    DocumentUse, FieldTally, Observer, SkippedRow, SkippedRows, Stage, ensure_documents_fit,
+};
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
 use lookalike_eval::{DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate};
 
@@ -108,6 +110,17 @@ impl<'a> Reading<'a> {
         boilerplate.learn(inputs, options, &run.limits(), spool.path(), &console)?;
         console.clear();
         Ok(())
+    }
+
+    /// Refuses documents that are too long for the memory where this is made of them.
+    fn ensure_documents_fit(&self, documents: DocumentUse<'_>) -> Result<(), Failure> {
+        let limits = self.run.limits();
+        Ok(ensure_documents_fit(
+            &limits,
+            documents,
+            &self.inputs,
+            &self.options,
+        )?)
     }
 
     /// Shows `visit` every readable record; the others are counted, see [`Self::end`], unless they are too many.

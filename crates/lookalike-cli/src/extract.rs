@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         inputs: &inputs,
         options: &options,
         format: arguments.output_format,
-        threads: limits.threads,
+        limits: &limits,
         language,
         losses: arguments.input.losses.policy(),
         observer: &console,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
 use lookalike_batch::fingerprints::files::{CodeImport, Scratch};
-use lookalike_batch::{Fingerprints, Observer, ensure_documents_fit};
+use lookalike_batch::{DocumentUse, Fingerprints, Observer, ensure_documents_fit};
 use lookalike_corpus::InputOptions;
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
@@ -106,7 +106,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         losses: arguments.input.losses.policy(),
         observer: &console,
     };
-    ensure_documents_fit(&limits, &job.scheme, &inputs, &options)?;
+    let documents = DocumentUse::Features(&job.scheme);
+    ensure_documents_fit(&limits, documents, &inputs, &options)?;
     let done = match &arguments.output {
         Some(path) => job.write_file(path, arguments.scratch()),
         None => to_standard_output(|out| job.write(out)),

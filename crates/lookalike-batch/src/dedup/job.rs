@@ -15,7 +15,7 @@ use crate::dedup::candidate_groups::{GroupError, GroupResources, Groups, KeySink
 use crate::dedup::decision::{Outcome, outcomes};
 use crate::dedup::documents::Ranking;
 use crate::dedup::just_below::{JustBelow, Margin};
-use crate::dedup::memory_budget::{Budget, ensure_documents_fit};
+use crate::dedup::memory_budget::{Budget, DocumentUse, ensure_documents_fit};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::pairs::{Copies, PairSpool, join};
@@ -94,7 +94,7 @@ impl Job<'_> {
         let temporary = BatchError::temporary(self.folder);
         ensure_documents_fit(
             self.limits,
-            &self.settings.scheme,
+            DocumentUse::Features(&self.settings.scheme),
             self.inputs,
             self.options,
         )?;

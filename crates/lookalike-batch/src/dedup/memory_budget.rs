@@ -24,13 +24,36 @@ pub(crate) struct Budget {
     used: u64,
 }
 
-/// Bytes that comparing a long document takes for each of its own: its text, words and features. Measured: 6 to 7 for runs of words of
-/// one size, 13 for two sizes, 30 for characters.
-fn long_factor(scheme: &Scheme) -> u64 {
-    match scheme.shingle {
-        Shingle::Chars(_) => 32,
-        Shingle::Words(..) => 8,
-        _ => 16,
+/// The product that a job makes of each document.
+#[derive(Clone, Copy, Debug)]
+pub enum DocumentUse<'a> {
+    /// Its text.
+    Text,
+    /// Chunks of its text.
+    Chunks,
+    /// Features of its text by this scheme.
+    Features(&'a Scheme),
+}
+
+impl DocumentUse<'_> {
+    /// Bytes that a long document takes for each of its own: its text, words and features. Measured: 6 to 7 for runs of words
+    /// of one size, 13 for two sizes, 30 for characters.
+    fn factor(self) -> u64 {
+        match self {
+            Self::Text | Self::Chunks => 8,
+            Self::Features(scheme) => match scheme.shingle {
+                Shingle::Chars(_) => 32,
+                Shingle::Words(..) => 8,
+                _ => 16,
+            },
+        }
+    }
+
+    fn dictionary_bytes(self) -> u64 {
+        match self {
+            Self::Text | Self::Chunks => 0,
+            Self::Features(scheme) => scheme.dictionary_bytes(),
+        }
     }
 }
 
@@ -41,7 +64,7 @@ fn long_factor(scheme: &Scheme) -> u64 {
 /// [`BatchError::LongDocuments`], which says what would do.
 pub fn ensure_documents_fit(
     limits: &Limits,
-    scheme: &Scheme,
+    documents: DocumentUse<'_>,
     inputs: &Inputs,
     options: &InputOptions,
 ) -> Result<(), BatchError> {
@@ -56,8 +79,8 @@ pub fn ensure_documents_fit(
     if document <= LONG_BYTES as u64 {
         return Ok(());
     }
-    let factor = long_factor(scheme);
-    let fixed = Budget::new(limits, scheme, options).fixed;
+    let factor = documents.factor();
+    let fixed = fixed_bytes(limits, documents, options);
     let (limit, left) = (limits.memory, limits.memory.saturating_sub(fixed));
     let needed = document.saturating_mul(factor);
     match needed <= left {
@@ -73,15 +96,19 @@ pub fn ensure_documents_fit(
     }
 }
 
+/// Bytes of code, chunks in flight and each thread's tools; dictionaries and learned lines are resident all the while.
+fn fixed_bytes(limits: &Limits, documents: DocumentUse<'_>, options: &InputOptions) -> u64 {
+    let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
+    let data = documents.dictionary_bytes() + 26 * lines as u64;
+    16 * MIB + limits.threads as u64 * 10 * MIB + data
+}
+
 impl Budget {
-    /// The budget of a job whose texts are read so: dictionaries and learned lines are resident all the while.
+    /// The budget of a job whose texts are read so.
     pub(crate) fn new(limits: &Limits, scheme: &Scheme, options: &InputOptions) -> Self {
-        let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
-        let data = scheme.dictionary_bytes() + 26 * lines as u64;
-        let fixed = 16 * MIB + limits.threads as u64 * 10 * MIB + data;
         Self {
             limit: limits.memory,
-            fixed,
+            fixed: fixed_bytes(limits, DocumentUse::Features(scheme), options),
             used: 0,
         }
     }

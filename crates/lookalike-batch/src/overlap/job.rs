@@ -21,7 +21,7 @@ use super::rows::RowWriter;
 use super::settings::{By, OverlapSettings};
 use super::sort::{Failure, Sorted};
 use crate::contents;
-use crate::dedup::memory_budget::ReadingBudget;
+use crate::dedup::memory_budget::{DocumentUse, ReadingBudget, ensure_documents_fit};
 use crate::dedup::summary::{Counts, SkippedRow};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
@@ -173,6 +173,7 @@ impl Overlap<'_> {
         kept: Option<Kept<'_>>,
     ) -> Result<Prepared, BatchError> {
         self.settings.check()?;
+        ensure_documents_fit(self.limits, DocumentUse::Chunks, self.inputs, self.options)?;
         let left = self.left();
         self.observer.stage(Stage::Scan, self.inputs.total_bytes());
         let plan = ReadPlan {

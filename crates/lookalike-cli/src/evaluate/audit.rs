@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use lookalike::{Banding, FeatureExtractor, Sketch, Sketcher};
-use lookalike_batch::{DistanceFor, Method};
+use lookalike_batch::{DistanceFor, DocumentUse, Method};
 use lookalike_corpus::InputOptions;
 use lookalike_eval::audit::ProposalRule;
 use lookalike_eval::{AuditReport, DocumentSampler, RecallAudit};
@@ -116,6 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (scheme, terms) = arguments
         .scheme
         .scheme(method.weight, sketch, &reading.options)?;
+    reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
     let refused = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let sketcher = Sketcher::new(&scheme, terms.as_ref()).map_err(|error| refused(&error))?;
     let extractor = match &terms {

@@ -12,6 +12,7 @@ use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 
 use ::console::{Key, Term};
+use lookalike_batch::DocumentUse;
 use lookalike_batch::report::diff;
 use lookalike_eval::DrawnPair;
 use serde::Serialize;
@@ -169,6 +170,7 @@ fn texts(arguments: &Arguments, pairs: &[DrawnPair]) -> Result<HashMap<String, S
     let mut texts = HashMap::new();
     let options = arguments.input.options(None);
     let reading = Reading::new(&arguments.input, &arguments.run, options)?;
+    reading.ensure_documents_fit(DocumentUse::Text)?;
     reading.visit(|record| {
         if wanted.contains(&*record.id) {
             texts

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
+use lookalike_batch::DocumentUse;
 use lookalike_eval::cluster::{adjusted_rand, components};
 use lookalike_eval::label::{LabelSet, judged, stratified_labels};
 use lookalike_eval::stratified_labels::{BandPoint, StratifiedLabels};
@@ -166,6 +167,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scheme = arguments
         .scheme
         .measured(arguments.weight, arguments.sketch, &reading.options)?;
+    reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
     let collection = reading.collection()?;
     let labels = read_labels(&arguments.labels, &collection)?;
     if arguments.measure != SetMeasure::Resemblance

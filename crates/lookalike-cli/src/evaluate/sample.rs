@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lookalike::scheme::{Sketch, Weight};
+use lookalike_batch::DocumentUse;
 use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_eval::scored_pairs;
 use lookalike_eval::stratified_sample::{self as sampling, SampledBand, StratifiedSample};
@@ -99,6 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scheme = arguments
         .scheme
         .measured(arguments.weight, arguments.sketch, &reading.options)?;
+    reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
     let collection = reading.collection()?;
     let sketches = sketches_of(&collection, &scheme);
     let least = bands.last().map_or(1.0, |band| band.low);

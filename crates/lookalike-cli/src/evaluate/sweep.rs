@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use lookalike::Scheme;
 use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
-use lookalike_batch::{Observer, Stage};
+use lookalike_batch::{DocumentUse, Observer, Stage};
 use lookalike_corpus::{AtomicFile, Compression, HtmlText, InputOptions};
 use lookalike_eval::label::{LabelSet, judged};
 use lookalike_eval::page::{self, PageHead};
@@ -407,6 +407,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let base = arguments
         .scheme
         .measured(Weight::Set, Sketch::None, &reading.options)?;
+    for shingle in each_once(base.shingle, &arguments.shingles) {
+        let scheme = Scheme { shingle, ..base };
+        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
+    }
     let collection = reading.collection()?;
     let console = Console::new(arguments.run.quiet);
     console.stage(Stage::Truth, 0);

@@ -355,6 +355,58 @@ fn documents_that_are_too_long_for_the_memory_are_refused_before_the_job() {
     assert!(peak <= least, "{peak} of {least}");
 }
 
+/// They took such a limit, and then whatever the documents needed.
+#[test]
+fn every_command_that_reads_documents_refuses_those_that_its_memory_cannot_hold() {
+    let folder = Folder::new();
+    let input = folder.add("long.txt", STORY.repeat((40 << 20) / STORY.len()));
+    let labels = folder.add("labels.jsonl", "{\"a\":\"x\",\"b\":\"y\",\"label\":1}\n");
+    let (labels, out) = (labels.to_str().unwrap(), folder.path("out"));
+    let out = out.to_str().unwrap();
+    let drawn = folder.add("drawn.jsonl", "{\"a\":\"x\",\"b\":\"y\",\"score\":1,\"stratum\":{\"number\":1,\"of\":1,\"name\":\"0\",\"pairs\":1,\"drawn\":1}}\n");
+    let drawn = drawn.to_str().unwrap();
+    let run = |command: &[&str], limits: [&str; 4]| {
+        let (name, more) = command.split_first().unwrap();
+        let mut run = lookalike(name);
+        run.args(more).arg(&input).args(limits);
+        run
+    };
+    let commands: [&[&str]; 11] = [
+        &["dedup", "-o", out],
+        &["pairs"],
+        &["fingerprint"],
+        &["terms", "-o", out],
+        &["extract"],
+        &["extract", "--boilerplate", "collection"],
+        &["overlap"],
+        &["overlap", "-o", out, "--chunk", "lines:1,words:3"],
+        &["evaluate", "audit", "--method", "simhash"],
+        &["evaluate", "sample", "-o", out],
+        &["evaluate", "labels", "--labels", labels],
+    ];
+    let evaluations: [&[&str]; 2] = [
+        &["evaluate", "sweep"],
+        &["evaluate", "label", "--pairs", drawn, "-o", out],
+    ];
+    for command in commands.into_iter().chain(evaluations) {
+        let refused = run(command, ["--memory", "128M", "--max-document", "200M"]).fail(1);
+        refused.says(&[
+            "a document of 40M may take",
+            "--max-document to 16M",
+            "--memory to at least",
+        ]);
+        let is_there = folder.path("out").exists();
+        assert!(!is_there || command[0] == "overlap", "{command:?}");
+    }
+    // One that holds them does.
+    for command in &commands[4..8] {
+        let limits = ["--memory", "512M", "--max-document", "200M"];
+        let done = run(command, limits).arg("--quiet").succeed();
+        assert!(done.err.is_empty(), "{}", done.err);
+        assert!(command[0] != "extract" || done.out.len() > 40 << 20);
+    }
+}
+
 /// `pairs` has no `--resume`, and a write that fails is no place for one.
 #[cfg(target_os = "linux")]
 #[test]
