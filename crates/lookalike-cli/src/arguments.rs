@@ -133,6 +133,11 @@ impl InputArguments {
         options
     }
 
+    /// Says which options had nothing to act on, once everything was read.
+    pub(crate) fn warn_of_unused(&self, inputs: &Inputs, quiet: bool) {
+        self.html.warn_of_unused(inputs.have_html(), quiet);
+    }
+
     /// Finds what the arguments name. Results of earlier jobs that are met are left out, and told of unless `quiet`.
     pub(crate) fn discover(
         &self,
@@ -321,6 +326,16 @@ impl BoilerplateArguments {
             observer: console,
         };
         let learned = learning.learn().inspect_err(|_| console.clear())?;
+        if learned.is_empty() {
+            let pages = match scope {
+                BoilerplateScope::Site => "the pages of a site",
+                BoilerplateScope::Collection => "all pages",
+            };
+            console.warn(&format!(
+                "--boilerplate {scope} does nothing: no line stands on {} of {pages}, and on five at least",
+                self.boilerplate_share
+            ));
+        }
         options.boilerplate = Some(Arc::new(learned));
         Ok(())
     }
@@ -330,9 +345,9 @@ impl BoilerplateArguments {
 #[derive(Args)]
 pub(crate) struct HtmlArguments {
     /// Text of HTML: visible (all of it), fast (blocks of text, no menus), main (the main content; of pages of reference
-    /// as fast), quality (the same, much slower and better; in builds with `--features quality` only)
-    #[arg(long, value_name = "MODE", default_value_t, help_heading = "Features")]
-    html: HtmlMode,
+    /// as fast), quality (the same, much slower and better; in builds with `--features quality` only) [default: main]
+    #[arg(long, value_name = "MODE", help_heading = "Features")]
+    html: Option<HtmlMode>,
 
     /// The title of a page counts as text
     #[arg(long, help_heading = "Features")]
@@ -348,9 +363,27 @@ pub(crate) struct HtmlArguments {
 }
 
 impl HtmlArguments {
+    /// Says which of these options had no HTML to act on, once everything was read.
+    pub(crate) fn warn_of_unused(&self, has_html: bool, quiet: bool) {
+        let given = [
+            (self.html.is_some(), "--html"),
+            (self.html_title, "--html-title"),
+            (self.html_alt, "--html-alt"),
+            (self.html_links, "--html-links"),
+        ];
+        let given = given.into_iter().filter(|&(is_given, _)| is_given);
+        let names: Vec<&str> = given.map(|(_, name)| name).collect();
+        if !names.is_empty() && !has_html && !quiet {
+            console::warning(&format!(
+                "{} did nothing: none of the documents that were read is HTML",
+                names.join(", ")
+            ));
+        }
+    }
+
     pub(crate) fn extraction(&self) -> Extraction {
         Extraction {
-            mode: self.html,
+            mode: self.html.unwrap_or_default(),
             title: self.html_title,
             alt: self.html_alt,
             links: self.html_links,

@@ -79,6 +79,7 @@ pub(crate) fn losses(text: &str) {
 /// Shows progress on a terminal, and measures each stage.
 pub(crate) struct Console {
     bar: ProgressBar,
+    quiet: bool,
     /// Width of the terminal.
     columns: u16,
     state: Mutex<State>,
@@ -102,12 +103,20 @@ impl Console {
         };
         Self {
             bar,
+            quiet,
             columns: Term::stderr().size().1,
             state: Mutex::new(State {
                 stages: Vec::new(),
                 first: 0,
                 running: None,
             }),
+        }
+    }
+
+    /// Says what to know while a job is at work, unless nothing is to be said.
+    pub(crate) fn warn(&self, text: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| warning(text));
         }
     }
 

@@ -336,6 +336,9 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
             .scope
             .warn(summary.counts.without_category, &arguments.method);
     }
+    if !summary.resumed {
+        arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
+    }
     if arguments.run.json {
         console::json(&summary)?;
     } else if !arguments.run.quiet {

@@ -164,6 +164,7 @@ impl<'a> Reading<'a> {
 
     /// The end of a command that has printed its answer: a failure if something could not be read.
     fn end(&self) -> Result<(), Failure> {
+        self.input.warn_of_unused(&self.inputs, self.run.quiet);
         self.input.losses.end(&*self.skipped.borrow())
     }
 

@@ -125,23 +125,27 @@ impl Arguments {
         self.convert.apply(&mut options);
         if self.inputs.is_empty() {
             let file = |path| file(path, &options, spool.path());
-            return Ok([file(&self.a)?, file(&self.b)?]);
+            let ((a, a_is_html), (b, b_is_html)) = (file(&self.a)?, file(&self.b)?);
+            self.html
+                .warn_of_unused(a_is_html || b_is_html, self.run.quiet);
+            return Ok([a, b]);
         }
         let wanted = [
             self.a.to_string_lossy().into_owned(),
             self.b.to_string_lossy().into_owned(),
         ];
         let mut found = [None, None];
-        let first = visit(&self.inputs, &options, spool.path(), |record| {
+        let visited = visit(&self.inputs, &options, spool.path(), |record| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
                 if *wanted == record.id && found.is_none() {
                     *found = Some(Document::new(record));
                 }
             }
         })?;
+        self.html.warn_of_unused(visited.has_html, self.run.quiet);
         let [a, b] = found;
         let missing = |id: &String| {
-            let unread = first.as_ref().map_or(String::new(), |first| {
+            let unread = visited.lost.as_ref().map_or(String::new(), |first| {
                 format!("; some records could not be read, for example {first}")
             });
             Failure::Failed(format!(
@@ -155,18 +159,22 @@ impl Arguments {
     }
 }
 
-/// The one document in a file.
-fn file(path: &OsString, options: &InputOptions, spool: &Path) -> Result<Document, Failure> {
+/// The one document in a file, and whether it is HTML.
+fn file(
+    path: &OsString,
+    options: &InputOptions,
+    spool: &Path,
+) -> Result<(Document, bool), Failure> {
     let mut documents = Vec::new();
-    let bad = visit(std::slice::from_ref(path), options, spool, |record| {
+    let Visited { lost, has_html } = visit(std::slice::from_ref(path), options, spool, |record| {
         documents.push(Document::new(record))
     })?;
     let count = documents.len();
-    if let (0, Some(bad)) = (count, bad) {
-        return Err(Failure::Failed(bad));
+    if let (0, Some(lost)) = (count, lost) {
+        return Err(Failure::Failed(lost));
     }
     match documents.pop() {
-        Some(document) if count == 1 => Ok(document),
+        Some(document) if count == 1 => Ok((document, has_html)),
         _ => Err(Failure::Usage(format!(
             "{}: holds {count} documents: name two of them by id, as in `lookalike explain ID ID --in FILE`",
             path.to_string_lossy()
@@ -174,13 +182,20 @@ fn file(path: &OsString, options: &InputOptions, spool: &Path) -> Result<Documen
     }
 }
 
-/// Shows `visit` every record that can be read; returns one that cannot, and why.
+/// The findings of a reading besides its records.
+struct Visited {
+    /// A record that cannot be read, and why.
+    lost: Option<String>,
+    has_html: bool,
+}
+
+/// Shows `visit` every record that can be read.
 fn visit(
     inputs: &[OsString],
     options: &InputOptions,
     spool: &Path,
     mut visit: impl FnMut(&Record<'_>),
-) -> Result<Option<String>, Failure> {
+) -> Result<Visited, Failure> {
     let inputs = Inputs::discover(inputs, options, spool)?;
     let mut parser = Parser::new(&inputs, options).with_visible();
     let mut skipped = SkippedRows::default();
@@ -194,7 +209,10 @@ fn visit(
         });
     }
     let mut lost = skipped.finish().into_iter().filter(SkippedRow::is_loss);
-    Ok(lost.next().map(|row| row.first))
+    Ok(Visited {
+        lost: lost.next().map(|row| row.first),
+        has_html: inputs.have_html(),
+    })
 }
 
 /// ECMA-48 codes around marked bits, and their end.

@@ -114,6 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     console.clear();
     let summary = done?;
+    arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
     if arguments.run.json {
         console::json_summary(&summary, arguments.output.as_deref())?;
     } else if !arguments.run.quiet {

@@ -10,6 +10,8 @@ use lookalike_batch::Method::{
     Winnow,
 };
 
+use lookalike_corpus::Format;
+
 use crate::failure::Failure;
 
 /// Every method that compares features.
@@ -139,7 +141,20 @@ fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
     if is_given(read, "limit") && !is_given(read, "converters") {
         return refused("limit", "it is for the commands of --convert");
     }
-    Ok(())
+    of_html(read)
+}
+
+/// Refuses options for HTML beside a format that never holds any; of all others only reading tells.
+fn of_html(read: &ArgMatches) -> Result<(), Failure> {
+    let format = value::<Format>(read, "format").copied();
+    let Some(format @ (Format::Text | Format::Pdf)) = format else {
+        return Ok(());
+    };
+    let mut ids = ["html", "html_title", "html_alt", "html_links"].iter();
+    match ids.find(|id| is_given(read, id)) {
+        Some(id) => refused(id, &format!("--format {format} reads no HTML")),
+        None => Ok(()),
+    }
 }
 
 fn of_method(read: &ArgMatches) -> Result<(), Failure> {

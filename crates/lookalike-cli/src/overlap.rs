@@ -306,6 +306,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     console.clear();
     let summary = done?;
     out.flush()?;
+    arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
     if arguments.run.json {
         console::json_beside(&summary);
     } else if !arguments.run.quiet {
@@ -329,6 +330,11 @@ fn atlas(
     let done = job.atlas(folder, &options);
     console.clear();
     let summary = done?;
+    if !arguments.resume {
+        arguments
+            .input
+            .warn_of_unused(job.inputs, arguments.run.quiet);
+    }
     if arguments.run.json {
         console::json(&summary)?;
     } else if !arguments.run.quiet {

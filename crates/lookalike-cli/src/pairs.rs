@@ -112,6 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .scope
             .warn(summary.counts.without_category, &arguments.method);
     }
+    arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
     if arguments.run.json {
         console::json_beside(&summary);
     } else if !arguments.run.quiet {

@@ -11,8 +11,8 @@ use lookalike_batch::fingerprints::files::{CodeFile, Codes, Name};
 use lookalike_server::default_scheme;
 use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
-    CollectionSettings, Store, StoreError, StoreOptions, StoreTuning, StoredDocument, UnixMillis,
-    WriteOp, info, restore, salvage, verify,
+    Collection, CollectionSettings, Store, StoreError, StoreOptions, StoreTuning, StoredDocument,
+    StoredScheme, UnixMillis, WriteOp, info, restore, salvage, verify,
 };
 use serde_json::json;
 
@@ -87,9 +87,9 @@ struct LoadArguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Largest distance of queries, if the collection is created
-    #[arg(long, value_name = "BITS", default_value_t = 3)]
-    radius: u32,
+    /// Largest distance of queries, if the collection is created [default: 3]
+    #[arg(long, value_name = "BITS")]
+    radius: Option<u32>,
 
     /// Full text of the scheme of the fingerprints, if the collection is created [default: that of `lookalike fingerprint`]
     #[arg(long, value_name = "TEXT")]
@@ -195,9 +195,34 @@ fn ensure_width(scheme: &Scheme) -> Result<(), Failure> {
     }
     let sketch = scheme.sketch;
     Err(Failure::Usage(format!(
-        "--scheme: collections hold 64-bit fingerprints (sketch=simhash), not {sketch}; the low half of simhash:128 equals \
-         sketch=simhash of the same text"
+        "--scheme: collections hold 64-bit fingerprints (sketch=simhash:64), not {sketch}; the low half of simhash:128 equals \
+         simhash:64 of the same text"
     )))
+}
+
+impl LoadArguments {
+    /// Refuses settings that the collection, which is there already, does not have.
+    fn check_settings(&self, collection: &Collection) -> Result<(), Failure> {
+        let own = collection.settings();
+        let refused = |option: &str, why: String| {
+            Err(Failure::Usage(format!(
+                "{option} would do nothing here: the collection {} is there already, {why}; leave it out, or load into a new \
+                 collection",
+                self.collection
+            )))
+        };
+        if self.radius.is_some_and(|radius| radius != own.radius) {
+            return refused("--radius", format!("with radius {}", own.radius));
+        }
+        let scheme = self.scheme.as_ref().map(StoredScheme::from);
+        match scheme.filter(|scheme| *scheme != own.scheme) {
+            Some(scheme) => refused(
+                "--scheme",
+                format!("with another scheme: {}", own.scheme.differences(&scheme)),
+            ),
+            None => Ok(()),
+        }
+    }
 }
 
 fn load(arguments: &LoadArguments) -> Result<(), Failure> {
@@ -214,10 +239,14 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
             let scheme = default_scheme();
             let mut settings =
                 CollectionSettings::new(arguments.scheme.as_ref().unwrap_or(&scheme));
-            settings.radius = arguments.radius;
+            settings.radius = arguments.radius.unwrap_or(settings.radius);
             store.create_collection(name, &settings).map_err(failed)?
         }
-        found => found.map_err(failed)?,
+        found => {
+            let collection = found.map_err(failed)?;
+            arguments.check_settings(&collection)?;
+            collection
+        }
     };
     let started = Instant::now();
     let (mut loaded, mut replaced, mut skipped) = (0_u64, 0_u64, Vec::new());

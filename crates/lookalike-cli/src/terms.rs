@@ -65,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let done = job.count();
     console.clear();
     let (terms, summary) = done?;
+    arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
     let failed = |error: std::io::Error| {
         let path = arguments.output.display();
         Failure::Failed(format!("{path}: {error}: choose another file with -o"))

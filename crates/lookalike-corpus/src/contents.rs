@@ -16,7 +16,7 @@ impl Inputs {
     /// # Errors
     /// When a source cannot be read.
     pub fn content_sums(&self) -> Result<Vec<u64>, ReadError> {
-        let sum = |source: &Source| match source.content.get() {
+        let sum = |source: &Source| match source.learned.sum.get() {
             Some(sum) => Ok(*sum),
             None => content_sum(source),
         };

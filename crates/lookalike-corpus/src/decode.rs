@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::sync::Arc;
 
 use bzip2::bufread::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
@@ -10,7 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::ReadError;
 use crate::format::Compression;
-use crate::source::{ContentSum, Source, SourceOrigin};
+use crate::source::{LearnedFacts, Source, SourceOrigin};
 
 /// Compressed bytes that are read at once.
 const READ_BYTES: usize = 128 << 10;
@@ -214,17 +215,17 @@ pub(crate) struct CountedFile {
     file: File,
     /// Offset of the next byte to read.
     pub(crate) at: u64,
-    summing: Option<Box<(Xxh3, ContentSum)>>,
+    summing: Option<Box<(Xxh3, Arc<LearnedFacts>)>>,
 }
 
 impl CountedFile {
     /// Of the file of a source.
     pub(crate) fn of(file: File, source: &Source) -> CountedFile {
-        let unknown = source.content.get().is_none();
+        let unknown = source.learned.sum.get().is_none();
         CountedFile {
             file,
             at: 0,
-            summing: unknown.then(|| Box::new((Xxh3::new(), source.content.clone()))),
+            summing: unknown.then(|| Box::new((Xxh3::new(), Arc::clone(&source.learned)))),
         }
     }
 }
@@ -241,7 +242,7 @@ impl Read for CountedFile {
             && let Some(summing) = self.summing.take()
         {
             // Another reader may have been the first.
-            let _ = summing.1.set(summing.0.digest());
+            let _ = summing.1.sum.set(summing.0.digest());
         }
         Ok(n)
     }

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -17,7 +18,7 @@ use crate::options::InputOptions;
 use crate::remote;
 use crate::results::{self, OutputFolder};
 use crate::sniff::{self, FormatRefusal, SniffedFormat};
-use crate::source::{ContentSum, Inputs, Skip, SkipKind, Source, SourceOrigin};
+use crate::source::{Inputs, Skip, SkipKind, Source, SourceOrigin};
 
 /// Name of the copy of standard input in the spool directory.
 const SPOOL_NAME: &str = "standard-input";
@@ -389,7 +390,7 @@ impl<'o> Discovery<'o> {
             compression,
             bytes: meta.len(),
             modified: meta.modified().ok(),
-            content: ContentSum::default(),
+            learned: Arc::default(),
         }))
     }
 
@@ -419,7 +420,7 @@ impl<'o> Discovery<'o> {
                     compression,
                     bytes,
                     modified: None,
-                    content: ContentSum::default(),
+                    learned: Arc::default(),
                 });
                 Ok(())
             }
@@ -504,7 +505,7 @@ impl<'o> Discovery<'o> {
                     compression,
                     bytes,
                     modified: None,
-                    content: ContentSum::default(),
+                    learned: Arc::default(),
                 });
                 Ok(None)
             }

@@ -316,7 +316,7 @@ impl<'i> Parser<'i> {
             false => DocumentFields::default(),
         };
         let text = self
-            .text_of(found)
+            .text_of(place.source, found)
             .map_err(|reason| place.bad(BadKind::WrongType, reason))?;
         let state = match text {
             Some(_) => TextState::Present,
@@ -340,6 +340,7 @@ impl<'i> Parser<'i> {
     /// The text, or else that of the HTML; none when both are absent or null.
     fn text_of<'r>(
         &'r mut self,
+        source: u32,
         found: &'r mut FoundFields<'_, '_>,
     ) -> Result<Option<ChosenText<'r>>, String> {
         if !found.is_missing(FieldSlot::Text) {
@@ -350,11 +351,12 @@ impl<'i> Parser<'i> {
         let Some(html) = captured(found, FieldSlot::Html)? else {
             return Ok(None);
         };
-        Ok(Some(self.extract(html)))
+        Ok(Some(self.extract(source, html)))
     }
 
     /// The text of a page, and what a reader sees of it if that is asked for.
-    fn extract(&mut self, html: &str) -> ChosenText<'_> {
+    fn extract(&mut self, source: u32, html: &str) -> ChosenText<'_> {
+        self.inputs.sources[source as usize].learned.note_html();
         self.html_text.clear();
         if !self.reads_visible {
             self.html.extract(html, &mut self.html_text);
@@ -442,7 +444,7 @@ impl<'i> Parser<'i> {
     ) {
         let decoded = charset::decode(bytes, html);
         let (text, visible, fallback) = match html {
-            true => self.extract(&decoded.text),
+            true => self.extract(record.source, &decoded.text),
             false => (&*decoded.text, None, Fallback::None),
         };
         visit(Ok(Record {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -32,12 +34,27 @@ pub struct Source {
     pub bytes: u64,
     /// Its modification time, where the file system keeps one; none for standard input.
     pub modified: Option<SystemTime>,
-    /// The sum of its bytes, once they were read from the first to the last.
-    pub(crate) content: ContentSum,
+    /// What is learned of it while it is read.
+    pub(crate) learned: Arc<LearnedFacts>,
 }
 
-/// XXH3-64 of the bytes of a source on disk; whoever reads all of them first sets it.
-pub(crate) type ContentSum = Arc<OnceLock<u64>>;
+/// What is known of a source once it was read, to whoever holds a copy of it.
+#[derive(Debug, Default)]
+pub(crate) struct LearnedFacts {
+    /// XXH3-64 of its bytes on disk; whoever reads all of them first sets it.
+    pub(crate) sum: OnceLock<u64>,
+    has_html: AtomicBool,
+}
+
+impl LearnedFacts {
+    /// Notes that a text of the source was made of HTML.
+    pub(crate) fn note_html(&self) {
+        // Readers share the flag: most find it set and need not write.
+        if !self.has_html.load(Relaxed) {
+            self.has_html.store(true, Relaxed);
+        }
+    }
+}
 
 /// The place of a source's bytes.
 #[derive(Debug, Clone)]
@@ -247,6 +264,12 @@ impl Inputs {
             source.feed(&mut hasher);
         }
         format!("{:032x}", hasher.digest128())
+    }
+
+    /// True if any text was made of HTML, once all sources were read.
+    pub fn have_html(&self) -> bool {
+        let mut sources = self.sources.iter();
+        sources.any(|source| source.learned.has_html.load(Relaxed))
     }
 }
 

@@ -37,9 +37,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     labels: PathBuf,
 
-    /// Grades from here on are near-duplicates
-    #[arg(long, value_name = "GRADE", default_value_t = 1.0)]
-    positive: f64,
+    /// Labelled pairs: grades from here on are near-duplicates [default: 1]
+    #[arg(long, value_name = "GRADE")]
+    positive: Option<f64>,
 
     /// none (the exact resemblance), simhash:64, minhash:128, super-shingle:6x14, oph:128, winnow:16, ...
     #[arg(long, value_name = "SKETCH", default_value = "none")]
@@ -53,9 +53,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MEASURE", default_value = "resemblance")]
     measure: SetMeasure,
 
-    /// Least score of a pair, for clusters: a resemblance, bits that agree, hashes that agree
-    #[arg(long, value_name = "SCORE", default_value_t = 0.8)]
-    cut: f64,
+    /// Clusters and CORE: least score of a pair, a resemblance, bits that agree, or hashes that agree [default: 0.8]
+    #[arg(long, value_name = "SCORE")]
+    cut: Option<f64>,
 
     #[command(flatten)]
     scheme: SchemeArguments,
@@ -65,6 +65,38 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     run: RunArguments,
+}
+
+impl Arguments {
+    fn positive(&self) -> f64 {
+        self.positive.unwrap_or(1.0)
+    }
+
+    fn cut(&self) -> f64 {
+        self.cut.unwrap_or(0.8)
+    }
+
+    /// Says which options are for labels of another kind.
+    fn warn_of_unused(&self, labels: &LabelSet) {
+        let (kind, unused) = match labels {
+            LabelSet::Pairs(_) => (
+                "labelled pairs, of which every cut is shown",
+                self.cut.map(|_| "--cut"),
+            ),
+            LabelSet::Clusters(_) => (
+                "clusters, which have no grades",
+                self.positive.map(|_| "--positive"),
+            ),
+            LabelSet::Duplicates(_) => (
+                "labels of CORE, which have no grades",
+                self.positive.map(|_| "--positive"),
+            ),
+        };
+        if let Some(option) = unused.filter(|_| !self.run.quiet) {
+            let file = self.labels.display();
+            console::warning(&format!("{option} does nothing: {file} holds {kind}"));
+        }
+    }
 }
 
 /// What is printed.
@@ -178,10 +210,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             arguments.measure
         )));
     }
+    arguments.warn_of_unused(&labels);
     let failed = |error: lookalike_eval::LabelError| unusable_labels(&arguments.labels, &error);
     let answer = match labels {
         LabelSet::Pairs(pairs) => {
-            let (known, unknown) = judged(&pairs, arguments.positive).map_err(failed)?;
+            let (known, unknown) = judged(&pairs, arguments.positive()).map_err(failed)?;
             let labelled = known.len() as u64;
             let setting = SweepSetting {
                 measure: arguments.measure,
@@ -200,7 +233,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 labelled,
                 unknown,
                 row,
-                bands: Banded::read(&arguments.labels, arguments.positive)?,
+                bands: Banded::read(&arguments.labels, arguments.positive())?,
             }
         }
         LabelSet::Clusters(truth) => clusters(arguments, &collection, &scheme, &truth),
@@ -216,7 +249,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 })
                 .collect();
             Answer::Core {
-                cut: cut_name(scheme.sketch, arguments.cut),
+                cut: cut_name(scheme.sketch, arguments.cut()),
                 figures: text_dedup_figures(&documents),
             }
         }
@@ -232,7 +265,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// The cluster of each document when pairs at or above the cut are merged.
 fn found(arguments: &Arguments, collection: &DocumentSet, scheme: &lookalike::Scheme) -> Vec<u32> {
     let sketches = sketches_of(collection, scheme);
-    let pairs = scored_pairs(&sketches, arguments.cut);
+    let pairs = scored_pairs(&sketches, arguments.cut());
     components(collection.len(), pairs.iter().map(|pair| (pair.a, pair.b)))
 }
 
@@ -264,7 +297,7 @@ fn clusters(
     let name = |_| "in one cluster".to_owned();
     let mut curve = lookalike_eval::ScoreCurve::new(scores, true_pairs.len() as u64, &[1.0], name);
     Answer::Clusters {
-        cut: cut_name(scheme.sketch, arguments.cut),
+        cut: cut_name(scheme.sketch, arguments.cut()),
         adjusted_rand_index: adjusted_rand(truth, &found),
         pairs: Box::new(curve.points.remove(0)),
     }

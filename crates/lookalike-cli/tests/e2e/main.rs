@@ -40,6 +40,7 @@ mod hostile_service;
 #[cfg(feature = "parquet")]
 mod hostile_tables;
 mod html_modes;
+mod idle_options;
 mod index;
 mod invariance;
 mod invisible;
