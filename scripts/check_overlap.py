@@ -8,7 +8,7 @@ chunking and T the rows of all engines, with 32 MiB, 64 MiB and 1 GiB, one and t
 same bytes; shared and sizes must be those of the matrices. A T at which there would be more rows than --most-pairs is named and left
 out. Needs numpy and scipy.
 """
-import argparse, gzip, hashlib, json, os, subprocess, sys, tempfile
+import argparse, gzip, hashlib, json, os, subprocess, sys, tempfile, unicodedata
 
 import numpy as np
 from scipy.sparse import csr_matrix, triu
@@ -49,8 +49,25 @@ def paragraphs(text):
     return found
 
 
+def is_ignorable(c):
+    """Default_Ignorable_Code_Point, as docs/vectors/check.py derives it."""
+    code, others = ord(c), (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x3164, 0xFFA0)
+    if code in others or 0xFFF0 <= code <= 0xFFF8 or 0xE0000 <= code <= 0xE0FFF or 0x180B <= code <= 0x180F:
+        return True
+    prepended = (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD)
+    is_format = unicodedata.category(c) == "Cf" and code not in prepended
+    return 0xFE00 <= code <= 0xFE0F or is_format and not (0xFFF9 <= code <= 0xFFFB or 0x13430 <= code <= 0x1345F)
+
+
+def visible(text):
+    if text.isascii():
+        return text
+    return "".join(c for c in text if c.isascii() or not is_ignorable(c))
+
+
 def chunks(text, chunking):
     """The distinct chunks of a text, None where this program has no definition."""
+    text = visible(text)
     kind, size, *rest = [*chunking.split(":"), "0"]
     if kind == "doc":
         return {text} if text.strip() else set()

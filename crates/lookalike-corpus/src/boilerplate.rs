@@ -3,13 +3,14 @@
 //! Menus, footers and notices of a template make different pages look alike and the same page on two
 //! sites look different. Which lines are a template's is learned from the collection: `learn` in
 //! `lookalike-batch` counts on how many pages each stands. Here is what a line is, and how learned
-//! lines leave a text. A line is one of the text as extracted, without white space at its ends.
+//! lines leave a text. A line is one of the text as extracted, without characters that nobody sees and white space at its ends.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
 use lookalike::scheme::{Boilerplate, BoilerplateScope};
+use lookalike::text::without_ignorable;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 use crate::format::Format;
@@ -75,6 +76,7 @@ pub fn line_keys(site: u64, text: &str, keys: &mut Vec<u64>) {
 }
 
 fn line_key(site: u64, line: &str) -> Option<u64> {
+    let line = without_ignorable(line);
     let line = line.trim();
     (!line.is_empty()).then(|| xxh3_64_with_seed(line.as_bytes(), site))
 }
@@ -219,6 +221,18 @@ mod tests {
             (left, removed),
             (Cow::Borrowed(&*text), RemovedBoilerplate::default())
         );
+    }
+
+    #[test]
+    fn a_line_is_known_by_what_is_seen_of_it() {
+        let own = "What this page says by itself is long enough to be compared. ".repeat(2);
+        let text = format!("Ho\u{ad}me\n\u{200b}Menu\u{feff}\n{own}\n\u{200b}\n");
+        let (left, removed) = learned(&["Home", "Menu"]).split(7, &text);
+        assert!(left.starts_with(own.trim_end()), "{left:?}");
+        assert_eq!(removed.lines, 2);
+        let mut keys = Vec::new();
+        line_keys(7, "Home\nHo\u{200d}me\n\u{2060}\n", &mut keys);
+        assert_eq!(keys.len(), 1, "blank lines have none");
     }
 
     #[test]

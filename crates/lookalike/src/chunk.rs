@@ -5,15 +5,16 @@
 //!
 //! | chunking | a chunk is |
 //! |---|---|
-//! | `doc` | the whole text, byte for byte |
+//! | `doc` | the whole text |
 //! | `lines:N` | the next N lines; the last chunk may be shorter |
 //! | `lines:N:sliding` | any N lines in a row; a shorter text is one chunk |
 //! | `paragraphs` | lines up to a blank one |
 //! | `sentences` | a sentence by UAX #29, trimmed |
 //! | `words:N`, `words:N:sliding` | as for lines |
 //!
+//! Characters that nobody sees (default-ignorable code points) are left out first; nothing else is normalised.
 //! A line ends at `\n`; ASCII white space at both ends of it does not count, and neither do lines without anything
-//! else. Words are what ASCII white space separates, punctuation and case included. Nothing is normalised.
+//! else. Words are what ASCII white space separates, punctuation and case included.
 //!
 //! A fingerprint is XXH3-64 of the bytes for a whole text and a sentence; of several lines or words it is their XXH3-64
 //! values folded in order, with their number. Two chunks collide with probability 2^-64, or 2^-32 when asked for
@@ -26,6 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::feature::sort_dedup;
 use crate::hash::{GOLDEN, avalanche};
+use crate::text::without_ignorable;
 
 pub use name::ChunkingError;
 
@@ -137,6 +139,7 @@ impl Chunker {
 
     /// Chunks a text. [`Chunker::set`] has what came out until the next call.
     pub fn chunk(&mut self, text: &str) {
+        let text = &*without_ignorable(text);
         self.look(text);
         for (chunking, set) in self.chunkings.iter().zip(&mut self.sets) {
             set.clear();

@@ -49,7 +49,7 @@ pub(crate) use batch::{Batch, Room};
 pub(crate) use chars::CharBatch;
 #[cfg(not(feature = "languages"))]
 use filter::WordFilter;
-use ignorable::without_ignorable;
+pub use ignorable::without_ignorable;
 use mask::mask;
 use piece::PieceReader;
 

@@ -374,6 +374,7 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
             fallen_back: counts.html.map_or(0, |html| html.fallen_back()),
             skipped: summary.skipped.iter().map(|row| row.count).sum(),
             too_long: counts.too_long,
+            homoglyphs: counts.homoglyphs,
             input_bytes: counts.input_bytes - counts.against_bytes,
             text_bytes: counts.text_bytes - counts.against_text_bytes,
             removed_text_bytes: decisions.removed_text_bytes,

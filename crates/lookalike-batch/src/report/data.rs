@@ -94,6 +94,8 @@ pub struct Counts {
     pub too_long: u64,
     /// Different texts without a feature under the scheme, compared only for exact equality.
     pub without_features: u64,
+    /// Records with words that mix look-alike letters of scripts.
+    pub homoglyphs: u64,
     /// Records that could not be used; not among `records`.
     pub skipped: u64,
     /// Files among them, which stand in `skipped/`.

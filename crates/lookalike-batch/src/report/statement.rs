@@ -114,6 +114,16 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
             are(counts.without_features, "text", "without words to compare")
         ));
     }
+    if counts.homoglyphs > 0 {
+        let verb = match counts.homoglyphs {
+            1 => "record has",
+            _ => "records have",
+        };
+        caveats.push(format!(
+            "{} {verb} words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are, so what they were copied from may not be found.",
+            count(counts.homoglyphs)
+        ));
+    }
     if counts.boilerplate_lines > 0 {
         caveats.push(format!(
             "Lines that recur on many pages are no text: {} were taken out of {} records before anything was compared, and the texts below are without them.",

@@ -48,6 +48,76 @@ fn a_text_that_is_not_normalised_keeps_what_nobody_sees() {
     assert!(done.out.is_empty(), "{}", done.text());
 }
 
+/// Each chunk of a text with characters that nobody sees was another chunk.
+#[test]
+fn overlap_counts_what_is_seen_of_a_chunk() {
+    let folder = Folder::new();
+    let lines = |text: &str| text.replacen(" forty", "\n\u{200b}\nforty", 1);
+    let (plain, hidden) = (STORY.replacen(" forty", "\n\nforty", 1), lines(&hidden()));
+    assert_ne!(plain, hidden.replace('\u{200b}', ""));
+    let input = folder.records("a.jsonl", &[("plain", &*plain), ("hidden", &*hidden)]);
+    for chunking in [
+        "doc",
+        "lines:1",
+        "sentences",
+        "paragraphs",
+        "words:3:sliding",
+    ] {
+        let mut overlap = lookalike("overlap");
+        let rows = overlap
+            .arg(&input)
+            .args(["--chunk", chunking])
+            .succeed()
+            .lines();
+        assert_eq!(rows.len(), 1, "{chunking}");
+        assert_eq!(rows[0]["resemblance"], 1.0, "{chunking}");
+    }
+}
+
+/// A template whose lines have a soft hyphen on every other page was none.
+#[test]
+fn boilerplate_is_known_by_what_is_seen_of_its_lines() {
+    let folder = Folder::new();
+    let page = |number: usize| {
+        let mark = if number.is_multiple_of(2) {
+            "\u{ad}"
+        } else {
+            ""
+        };
+        let own = format!("page number {number} says something else ");
+        let text = format!(
+            "Ho{mark}me and menu of the site\n{}\nall rights re{mark}served",
+            own.repeat(9)
+        );
+        (number.to_string(), text)
+    };
+    let pages: Vec<_> = (0..8).map(page).collect();
+    let input = folder.records("a.jsonl", &pages);
+    let mut extract = lookalike("extract");
+    extract
+        .arg(&input)
+        .args(["--boilerplate", "collection", "--boilerplate-share", "1"]);
+    let done = extract.succeed();
+    for line in done.lines() {
+        let text = line["text"].as_str().unwrap();
+        assert!(
+            text.starts_with("page number") && !text.contains("rights"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn the_report_counts_documents_with_look_alike_letters() {
+    let folder = Folder::new();
+    let mixed = STORY.replace('a', "\u{430}");
+    let input = folder.records("a.jsonl", &[("plain", STORY), ("mixed", &mixed)]);
+    let results = folder.dedup(&input, &[]);
+    assert_eq!(results.count("counts", "homoglyphs"), 1);
+    let page = std::fs::read_to_string(results.folder.join("report.html")).unwrap();
+    assert!(page.contains("1 record has words that mix look-alike letters"));
+}
+
 #[cfg(unix)]
 #[test]
 fn the_service_sees_through_invisible_characters() {

@@ -33,8 +33,13 @@ pub(super) const fn is_ignorable(c: char) -> bool {
     }
 }
 
-/// `text` without its ignorable characters; copied only if it has any.
-pub(super) fn without_ignorable(text: &str) -> Cow<'_, str> {
+/// `text` without the characters that a reader does not see, as schemes that normalise leave them out: default-ignorable
+/// code points. It is copied only if it has any.
+///
+/// ```
+/// assert_eq!(lookalike::text::without_ignorable("co\u{ad}op\u{200b}"), "coop");
+/// ```
+pub fn without_ignorable(text: &str) -> Cow<'_, str> {
     // Most texts are ASCII, and that is told at many bytes a cycle.
     match text.is_ascii() || !text.contains(is_ignorable) {
         true => Cow::Borrowed(text),
