@@ -332,7 +332,17 @@ impl Measured {
             let ids = |of: &DocumentSet| -> Vec<String> {
                 of.documents().iter().map(|one| one.id.clone()).collect()
             };
-            if other.texts().eq(collection.texts()) || ids(&other) != ids(collection) {
+            if ids(&other) != ids(collection) {
+                console.warn(&format!(
+                    "--html-modes {} is not tried: read so, the input gives {} documents and not the same {} as with --html {}",
+                    html.mode,
+                    other.len(),
+                    collection.len(),
+                    base.html.mode
+                ));
+                continue;
+            }
+            if other.texts().eq(collection.texts()) {
                 continue;
             }
             let more = arguments.masked_settings(&Scheme { html, ..*base });
