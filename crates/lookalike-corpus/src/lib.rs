@@ -92,7 +92,7 @@ pub use format::{Compression, Format};
 pub use guard::panic_is_handled;
 pub use html::{Fallback, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
 pub use options::{Category, InputOptions};
-pub use order_key::{OrderField, OrderKey, UnusableOrderKey};
+pub use order_key::{OrderField, OrderKey, OrderNumber, UnusableOrderKey};
 pub use parser::Parser;
 pub use piece::Chunk;
 pub use raw::{RawRecord, raw_records, raw_records_beside_tables};

@@ -78,10 +78,40 @@ pub enum OrderKey<'a> {
     Missing,
     /// The field holds something else than the order needs.
     Unusable(UnusableOrderKey<'a>),
-    /// A number, or a time in seconds since 1970; finite.
-    Number(f64),
+    /// A number, or a time in seconds since 1970.
+    Number(OrderNumber),
     /// A text, for [`OrderField::Latest`].
     Text(Cow<'a, str>),
+}
+
+impl OrderKey<'_> {
+    /// The number, or the double that is nearest to it, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(number.nearest),
+            _ => None,
+        }
+    }
+}
+
+/// A finite number. Of integers no digit is lost: those beyond 2^53 are the nearest double and what it lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct OrderNumber {
+    /// The nearest double.
+    pub nearest: f64,
+    /// The difference of an integer to that.
+    pub rest: i64,
+}
+
+impl OrderNumber {
+    fn parse(text: &str) -> Option<OrderNumber> {
+        let nearest = number(text)?;
+        let rest = integer(text).map_or(0, |integer| integer - nearest as i128);
+        Some(OrderNumber {
+            nearest,
+            rest: i64::try_from(rest).unwrap_or(0),
+        })
+    }
 }
 
 /// A value that gives no order key.
@@ -91,16 +121,6 @@ pub struct UnusableOrderKey<'a> {
     pub json: Cow<'a, str>,
     /// The reason.
     pub reason: &'static str,
-}
-
-impl OrderKey<'_> {
-    /// The number, if it is one.
-    pub fn number(&self) -> Option<f64> {
-        match self {
-            Self::Number(number) => Some(*number),
-            _ => None,
-        }
-    }
 }
 
 /// Reads a raw JSON value as the order needs.
@@ -126,13 +146,16 @@ pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
     }
     match field {
         OrderField::Latest(_) => OrderKey::Text(text),
-        OrderField::Max(_) | OrderField::Min(_) => match number(&text) {
+        OrderField::Max(_) | OrderField::Min(_) => match OrderNumber::parse(&text) {
             Some(number) => OrderKey::Number(number),
             None if time(&text).is_some() => unusable("a date, not a number"),
             None => unusable("not a number"),
         },
         OrderField::Newest(_) => match time(&text) {
-            Some(seconds) => OrderKey::Number(seconds),
+            Some(seconds) => OrderKey::Number(OrderNumber {
+                nearest: seconds,
+                rest: 0,
+            }),
             None if has_year_last(&text) => unusable(
                 "a date whose day and month cannot be told apart: the year has to stand first",
             ),
@@ -144,6 +167,22 @@ pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
 fn number(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     number.is_finite().then_some(number)
+}
+
+/// Digits of which the nearest double lacks less than an `i64` holds.
+const MOST_DIGITS: usize = 34;
+
+/// The value of an integer, if the text is one: `12`, `-12` or `12.0`.
+fn integer(text: &str) -> Option<i128> {
+    let text = match text.split_once('.') {
+        Some((whole, zeros)) => zeros.bytes().all(|byte| byte == b'0').then_some(whole)?,
+        None => text,
+    };
+    let digits = text.trim_start_matches(['+', '-']);
+    match digits.len() <= MOST_DIGITS {
+        true => text.parse().ok(),
+        false => None,
+    }
 }
 
 /// Seconds since 1970 of a date or time; without an offset it is UTC, without a day the first of the month, without a month of the year.
@@ -329,7 +368,41 @@ mod tests {
         assert_eq!(text, OrderKey::Text("v 2".into()));
     }
 
+    #[test]
+    fn integers_beyond_2_to_the_53rd_keep_their_digits() {
+        let parts = |json: &str| match parse(&"max:n".parse().unwrap(), json) {
+            OrderKey::Number(number) => (number.nearest, number.rest),
+            _ => panic!("{json} is a number"),
+        };
+        let border = 9_007_199_254_740_992.0;
+        assert_eq!(parts("9007199254740991"), (border - 1.0, 0));
+        for odd in [
+            "9007199254740993",
+            "\"9007199254740993\"",
+            "9007199254740993.00",
+        ] {
+            assert_eq!(parts(odd), (border, 1), "{odd}");
+        }
+        assert_eq!(parts("-9007199254740993"), (-border, -1));
+        assert_eq!(parts("1e16"), (1e16, 0));
+        assert_eq!(parts("9007199254740993.5"), (9_007_199_254_740_994.0, 0));
+        assert_eq!(parts(&format!("1{}", "0".repeat(300))), (1e300, 0));
+    }
+
     proptest! {
+        #[test]
+        fn integers_are_in_their_order(a in any::<i128>(), b in any::<i128>(), near in -3_i128..=3, digits in 1_u32..=34) {
+            let bound = 10_i128.pow(digits);
+            let key = |number: i128| match parse(&"max:n".parse().unwrap(), &number.to_string()) {
+                OrderKey::Number(number) => (number.nearest, number.rest),
+                _ => panic!("{number} is a number"),
+            };
+            let a = a % bound;
+            for b in [b % bound, (a + near).clamp(1 - bound, bound - 1)] {
+                prop_assert_eq!(key(a).partial_cmp(&key(b)), Some(a.cmp(&b)), "{} and {}", a, b);
+            }
+        }
+
         #[test]
         fn later_days_have_larger_values(
             a in (1900_i16..2100, 1_i8..=12, 1_i8..=28),

@@ -8,6 +8,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use lookalike_corpus::OrderNumber;
+
 use crate::dedup::pages::PageColumns;
 use crate::error::BatchError;
 use crate::settings::{Keep, KeepRule, RepeatedIds};
@@ -29,6 +31,8 @@ pub(crate) struct Documents {
     pub(crate) record_hashes: Vec<u64>,
     /// Value of the field that decides who survives; empty when none does.
     pub(crate) values: Vec<f64>,
+    /// Differences of integers beyond 2^53 to those; empty while there are none.
+    value_rests: Vec<i64>,
     /// The texts of that field, where their order decides; then `values` is NaN for documents that have none, and 0 for the others.
     pub(crate) value_texts: ValueTexts,
     /// Documents before this position were given with `--against`: they are never removed.
@@ -108,6 +112,7 @@ impl Documents {
             lengths,
             record_hashes: Vec::new(),
             values: Vec::new(),
+            value_rests: Vec::new(),
             value_texts: ValueTexts::default(),
             against,
             given: BTreeMap::new(),
@@ -119,6 +124,39 @@ impl Documents {
         match self.given.get(&document) {
             Some(&place) => self.id_at(place),
             None => self.id(document as usize),
+        }
+    }
+
+    /// Adds the value of the next document.
+    pub(crate) fn push_value(&mut self, value: OrderNumber) {
+        if value.rest != 0 || !self.value_rests.is_empty() {
+            self.value_rests.resize(self.values.len(), 0);
+            self.value_rests.push(value.rest);
+        }
+        self.values.push(value.nearest);
+    }
+
+    /// Puts small numbers in the same order in the place of integers that no double holds.
+    fn rank_large_integers(&mut self) {
+        let rests = std::mem::take(&mut self.value_rests);
+        if rests.is_empty() {
+            return;
+        }
+        let values = &mut self.values;
+        let key = |values: &[f64], at: u32| {
+            let at = at as usize;
+            (ordered_bits(values[at]), rests[at])
+        };
+        let mut order: Vec<u32> = (0..values.len() as u32)
+            .filter(|&at| !values[at as usize].is_nan())
+            .collect();
+        order.sort_unstable_by_key(|&at| key(values, at));
+        let (mut rank, mut last) = (0, None);
+        for &document in &order {
+            let own = key(values, document);
+            rank += u32::from(last.is_some_and(|last| last != own));
+            last = Some(own);
+            values[document as usize] = f64::from(rank);
         }
     }
 
@@ -154,7 +192,7 @@ impl Documents {
             + (self.classes.capacity() * 4
                 + self.lengths.capacity() * 8
                 + self.record_hashes.capacity() * 8
-                + self.values.capacity() * 8
+                + (self.values.capacity() + self.value_rests.capacity()) * 8
                 + self.value_texts.bytes.capacity()
                 + self.value_texts.ends.capacity() * 8
                 + self.given.len() * GIVEN_BYTES) as u64
@@ -333,6 +371,7 @@ impl Ranking {
         repeated: RepeatedIds,
     ) -> Result<(Self, u64), BatchError> {
         documents.rank_value_texts();
+        documents.rank_large_integers();
         let (by_id, renamed) = sort_ids(documents, classes, repeated)?;
         documents.record_hashes = Vec::new();
         let mut id_ranks = vec![0; documents.len()];
@@ -709,6 +748,31 @@ mod tests {
                 .collect();
             assert_eq!(ids(&documents, &best), expected);
         }
+    }
+
+    #[test]
+    fn integers_that_no_double_holds_keep_their_order() {
+        let (mut documents, classes) = table(&[
+            ("a", 0, 1),
+            ("b", 1, 1),
+            ("c", 2, 1),
+            ("d", 3, 1),
+            ("e", 4, 1),
+        ]);
+        let number = |nearest, rest| OrderNumber { nearest, rest };
+        let border = 9_007_199_254_740_992.0;
+        for value in [
+            number(f64::NAN, 0),
+            number(border, 0),
+            number(border, 1),
+            number(-border, -1),
+            number(border, 1),
+        ] {
+            documents.push_value(value);
+        }
+        let keep = KeepRule::Max("f".into()).into();
+        let ranked = Ranking::new(&mut documents, &classes, &keep, RepeatedIds::Number);
+        assert_eq!(ranked.unwrap().0.classes, [2, 4, 1, 3, 0]);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash};
 use lookalike::{DocumentFields, Features, Sketcher, Terms};
 use lookalike_corpus::{
-    BadRecord, Chunk, InputOptions, Inputs, OrderKey, PageIdentity, Parser, Record, Skip,
-    TextState, VisibleText,
+    BadRecord, Chunk, InputOptions, Inputs, OrderKey, OrderNumber, PageIdentity, Parser, Record,
+    Skip, TextState, VisibleText,
 };
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -174,7 +174,7 @@ struct Row {
     class: Option<ClassId>,
     length: u64,
     record_hash: u64,
-    value: f64,
+    value: OrderNumber,
 }
 
 struct NewClass {
@@ -502,13 +502,17 @@ fn add_record(
 
 impl Batch {
     /// The value by which survivors are chosen, NaN where there is none; texts go to those of the batch.
-    fn value(&mut self, plan: &ScanPlan<'_>, record: &Record<'_>) -> f64 {
+    fn value(&mut self, plan: &ScanPlan<'_>, record: &Record<'_>) -> OrderNumber {
+        let none = OrderNumber {
+            nearest: f64::NAN,
+            rest: 0,
+        };
         let is_new = u64::from(record.source as usize >= plan.against_sources);
         let tally = &mut self.tally;
         match &record.order_key {
             OrderKey::Missing => {
                 tally.unranked += is_new * u64::from(plan.field_rule.is_some());
-                f64::NAN
+                none
             }
             OrderKey::Unusable(value) => {
                 tally.rank_unusable += is_new;
@@ -518,7 +522,7 @@ impl Batch {
                     let (number, reason) = (record.number + 1, value.reason);
                     self.unusable = Some(format!("{name}, record {number}: {shown} is {reason}"));
                 }
-                f64::NAN
+                none
             }
             OrderKey::Number(number) => {
                 tally.ranked += is_new;
@@ -527,7 +531,7 @@ impl Batch {
             OrderKey::Text(text) => {
                 tally.ranked += is_new;
                 self.value_texts.push(text);
-                0.0
+                OrderNumber::default()
             }
         }
     }
@@ -829,7 +833,7 @@ impl Collector<'_> {
             documents.lengths.push(row.length);
             documents.record_hashes.push(row.record_hash);
             if self.plan.field_rule.is_some() {
-                documents.values.push(row.value);
+                documents.push_value(row.value);
             }
             if (row.source as usize) < self.plan.against_sources {
                 documents.against += 1;

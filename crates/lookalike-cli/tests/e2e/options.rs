@@ -43,6 +43,24 @@ fn the_newest_version_survives_however_its_date_is_written() {
     }
 }
 
+/// Doubles have 53 bits: versions that differ in the last digit were equal, and the smaller id survived.
+#[test]
+fn large_integers_differ_in_their_last_digit() {
+    let digits = |last: u64| json!(9_007_199_254_740_990 + last);
+    let versions = [digits(2), digits(3), digits(1)];
+    assert_eq!(survivor(&versions, "max:v"), "1");
+    assert_eq!(survivor(&versions, "min:v"), "2");
+    let ids = [
+        "18446744073709551614",
+        "18446744073709551615",
+        "-18446744073709551615",
+    ];
+    assert_eq!(survivor(&ids.map(|id| json!(id)), "max:v"), "1");
+    assert_eq!(survivor(&ids.map(|id| json!(id)), "min:v"), "2");
+    // Equal ones leave the decision to the next rule.
+    assert_eq!(survivor(&[digits(3), digits(3), digits(2)], "max:v"), "0");
+}
+
 #[test]
 fn the_order_of_texts_and_lists_of_rules_decide() {
     let versions = [json!("r2"), json!("r3"), json!("r1")];
