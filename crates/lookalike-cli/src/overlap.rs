@@ -265,6 +265,22 @@ fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let output = arguments.output.as_ref();
+    let is_ours = output.filter(|output| !output.exists());
+    let done = overlap(arguments);
+    if let Some(output) = is_ours.filter(|_| failed(&done)) {
+        // A job that failed leaves no empty folder. One with results in it stays, for they can be resumed.
+        let _ = std::fs::remove_dir(output);
+    }
+    done
+}
+
+/// Returns true if a job ended without its results.
+fn failed(done: &Result<(), Failure>) -> bool {
+    !matches!(done, Ok(()) | Err(Failure::Losses { .. }))
+}
+
+fn overlap(arguments: &Arguments) -> Result<(), Failure> {
     let task = arguments.task()?;
     let settings = arguments.settings();
     let limits = arguments.run.limits();

@@ -367,7 +367,7 @@ impl Workplace<'_> {
     }
 
     /// After a failure: removes the state of a job that has decided nothing, with which nobody could go on.
-    fn forget_undecided(&self, checkpoint: &Path) {
+    pub(crate) fn forget_undecided(&self, checkpoint: &Path) {
         if !checkpoint.exists() {
             // The failure at hand is what the user should hear of.
             let _ = std::fs::remove_dir_all(self.folder.join(STATE));

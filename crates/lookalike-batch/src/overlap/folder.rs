@@ -149,12 +149,15 @@ impl Overlap<'_> {
         let settings = identity.settings.clone();
         place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
+        let read = place.state("read.bin");
         let kept = Kept {
-            path: &place.state("read.bin"),
+            path: &read,
             contents: &place.state(CONTENTS),
             identity: &identity,
         };
-        let mut prepared = self.prepare(true, Some(kept))?;
+        let mut prepared = self
+            .prepare(true, Some(kept))
+            .inspect_err(|_| place.forget_undecided(&read))?;
         let resumed = prepared.resumed;
         let (levels, best) = self.pairs(&mut prepared, &place, options)?;
         let (server_rows, map) = self.servers(&prepared, &place, options.format)?;

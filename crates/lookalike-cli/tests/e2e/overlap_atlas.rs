@@ -28,6 +28,32 @@ fn page(seed: usize, changed: bool) -> String {
     lines.join("\n")
 }
 
+/// The folder stayed, with nothing in it but `.lookalike`.
+#[test]
+fn a_job_that_fails_before_it_has_read_leaves_no_folder_and_old_results_as_they_were() {
+    let folder = Folder::new();
+    let input = folder.records(
+        "in.jsonl",
+        &[("a", &*page(1, false)), ("b", &page(1, true))],
+    );
+    let out = folder.path("atlas");
+    let overlap = |flags: &[&str]| {
+        let mut overlap = lookalike("overlap");
+        overlap.arg(&input).arg("-o").arg(&out).args(flags);
+        overlap
+    };
+    let broken = folder.add("broken.jsonl", "no json\n");
+    overlap(&["--id", "name"]).fail(1).says(&["--id name"]);
+    assert!(!out.exists());
+    overlap(&["--strict"]).arg(&broken).fail(1);
+    assert!(!out.exists());
+    overlap(&[]).succeed();
+    let run = contents(&out.join("run.json"));
+    overlap(&["--id", "name", "--overwrite"]).fail(1);
+    assert_eq!(contents(&out.join("run.json")), run);
+    assert!(!out.join(".lookalike").exists());
+}
+
 /// A manual on three servers, one of them with a new version of half of its pages; an alias; a page under two URLs; pages
 /// of their own; one without a server.
 fn crawl(folder: &Folder) -> PathBuf {
