@@ -22,7 +22,7 @@ pub(crate) enum UnusableScheme {
     Malformed(#[from] ParseSchemeError),
     /// The sketch is not a 64-bit fingerprint.
     #[error(
-        "collections hold 64-bit fingerprints (sketch=simhash), not {0}; the low half of simhash:128 equals sketch=simhash of the \
+        "collections hold 64-bit fingerprints (sketch=simhash:64), not {0}; the low half of simhash:128 equals simhash:64 of the \
          same text"
     )]
     OtherSketch(Sketch),

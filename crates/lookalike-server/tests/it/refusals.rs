@@ -133,7 +133,7 @@ async fn other_paths_methods_types_and_names_are_refused() {
 async fn schemes_that_make_no_64_bit_fingerprints_are_refused() {
     let service = Service::new();
     let minhash = lookalike::Scheme::default().to_string();
-    let simhash = minhash.replace("sketch=none", "sketch=simhash");
+    let simhash = minhash.replace("sketch=none", "sketch=simhash:64");
     let learned = format!("{simhash} boilerplate=site/1:0123456789abcdef");
     for scheme in [&*minhash, &*learned, "lookalike/2", ""] {
         service
