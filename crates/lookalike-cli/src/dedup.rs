@@ -220,6 +220,34 @@ impl Arguments {
         }
     }
 
+    /// Leaves out of the input what is given with `--against` too: it would be read twice, and be a copy of itself.
+    fn leave_out_against(&self, new: &mut Inputs, against: &Inputs) -> Result<(), Failure> {
+        if against.sources.is_empty() {
+            return Ok(());
+        }
+        let again = new.leave_out(
+            against,
+            "given with --against too: compared with, and not written",
+        );
+        if again > 0 && new.sources.is_empty() {
+            return Err(Failure::Usage(
+                "all of the input is given with --against too, so nothing is left to be compared: name new documents".to_owned(),
+            ));
+        }
+        if again > 0 && !self.run.quiet {
+            let (files, are) = if again == 1 {
+                ("file", "is")
+            } else {
+                ("files", "are")
+            };
+            console::warning(&format!(
+                "{} {files} of the input {are} given with --against too: compared with, and not written to the results",
+                console::grouped(again as u64)
+            ));
+        }
+        Ok(())
+    }
+
     /// All inputs, those of `--against` first, and the number of the latter.
     fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
         self.refuse_losing_against()?;
@@ -232,15 +260,16 @@ impl Arguments {
             false => Inputs::discover(&against, options, spool)?,
         };
         let count = all.sources.len();
-        // Nothing of them is written.
-        all.skips.iter_mut().for_each(|skip| skip.file = None);
         let output = OutputFolder {
             path: &self.output,
             results: &DEDUP_RESULTS,
         };
-        let new = self
+        let mut new = self
             .input
             .discover(options, spool, Some(output), self.run.quiet)?;
+        self.leave_out_against(&mut new, &all)?;
+        // Nothing of them is written.
+        all.skips.iter_mut().for_each(|skip| skip.file = None);
         all.sources.extend(new.sources);
         all.skips.extend(new.skips);
         Ok((all, count))

@@ -1,6 +1,7 @@
 //! The ordered list of what will be read, and of what will not.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,11 +35,11 @@ pub struct Source {
     pub bytes: u64,
     /// Its modification time, where the file system keeps one; none for standard input.
     pub modified: Option<SystemTime>,
-    /// What is learned of it while it is read.
+    /// Facts that are learned while it is read.
     pub(crate) learned: Arc<LearnedFacts>,
 }
 
-/// What is known of a source once it was read, to whoever holds a copy of it.
+/// Facts about a source that was read, shared by all its copies.
 #[derive(Debug, Default)]
 pub(crate) struct LearnedFacts {
     /// XXH3-64 of its bytes on disk; whoever reads all of them first sets it.
@@ -120,6 +121,14 @@ impl Source {
     /// Returns true for a table whose columns have types: Parquet or Arrow.
     pub fn is_typed_table(&self) -> bool {
         matches!(self.format, Format::Parquet | Format::Arrow)
+    }
+
+    /// Path or URL that tells it from all others; none for standard input and files that are gone.
+    fn identity(&self) -> Option<PathBuf> {
+        match &self.origin {
+            SourceOrigin::File(path) => path.canonicalize().ok(),
+            SourceOrigin::Spool { url, .. } => url.as_ref().map(PathBuf::from),
+        }
     }
 
     /// The file that is opened: the source's own, or the copy of standard input.
@@ -251,6 +260,31 @@ impl SkipKind {
 }
 
 impl Inputs {
+    /// Leaves out what `others` hold too: such files are told as [`SkipKind::Duplicate`], with this reason. Returns how many.
+    pub fn leave_out(&mut self, others: &Inputs, reason: &str) -> usize {
+        let known: HashSet<PathBuf> = others.sources.iter().filter_map(Source::identity).collect();
+        let passed_over = others.skips.iter().filter_map(|skip| skip.file.as_ref());
+        let passed_over: HashSet<PathBuf> = passed_over
+            .filter_map(|file| file.canonicalize().ok())
+            .collect();
+        let is_known =
+            |source: &mut Source| source.identity().is_some_and(|it| known.contains(&it));
+        let again: Vec<Source> = self.sources.extract_if(.., is_known).collect();
+        self.skips.retain(|skip| {
+            let file = skip.file.as_ref().and_then(|file| file.canonicalize().ok());
+            file.is_none_or(|file| !passed_over.contains(&file))
+        });
+        self.skips.extend(again.iter().map(|source| Skip {
+            name: source.name().into_owned(),
+            reason: reason.to_owned(),
+            kind: SkipKind::Duplicate,
+            offset: None,
+            count: 1,
+            file: None,
+        }));
+        again.len()
+    }
+
     /// Sum of [`Source::bytes`]: what will be read from disk in one pass.
     pub fn total_bytes(&self) -> u64 {
         self.sources.iter().map(|source| source.bytes).sum()

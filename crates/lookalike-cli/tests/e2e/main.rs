@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod advice;
+mod against;
 mod archives;
 mod arrays;
 mod boilerplate;

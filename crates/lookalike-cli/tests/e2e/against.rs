@@ -1,0 +1,74 @@
+//! `--against` where old and new documents lie in one folder.
+
+use std::fs;
+use std::path::Path;
+
+use crate::results::Results;
+use crate::support::{Finish, Folder, STORY, json_lines, lookalike};
+
+const FAR: &str =
+    "the council met on tuesday and talked about the new bridge over the river for hours";
+
+fn dedup(folder: &Folder, input: &Path, against: &Path) -> std::process::Command {
+    let mut command = lookalike("dedup");
+    command.arg(input).arg("--against").arg(against);
+    command.arg("-o").arg(folder.path("out")).arg("--overwrite");
+    command
+}
+
+/// Every file of the old folder was read twice, once as a new document that is a copy of itself.
+#[test]
+fn what_is_compared_with_is_left_out_of_the_input_that_holds_it() {
+    let folder = Folder::new();
+    folder.add("all/old/a.txt", STORY);
+    folder.add("all/old/b.txt", FAR);
+    folder.add("all/old/report.docx", b"PK\x03\x04 no text");
+    folder.add("all/new/c.txt", STORY);
+    folder.add(
+        "all/new/d.txt",
+        "something else that nobody has said before in so many words",
+    );
+    let done = dedup(&folder, &folder.path("all"), &folder.path("all/old")).succeed();
+    done.says(&[
+        "2 files of the input are given with --against too",
+        "not written",
+    ]);
+    let results = Results::read(&folder.path("out"));
+    assert_eq!(results.count("counts", "documents"), 4);
+    assert_eq!(results.count("counts", "against"), 2);
+    assert_eq!(results.count("decisions", "kept"), 1);
+    assert_eq!(results.count("decisions", "removed_exact"), 1);
+    let told: Vec<&str> = results
+        .skipped
+        .iter()
+        .filter(|row| row["kind"] == "duplicate")
+        .map(|row| row["reason"].as_str().unwrap())
+        .collect();
+    let reason = "given with --against too: compared with, and not written";
+    assert_eq!(told, [reason, reason]);
+    assert!(!folder.path("out/skipped").exists());
+    let removed = json_lines(&fs::read(folder.path("out/removed.jsonl")).unwrap());
+    assert!(removed[0]["id"].as_str().unwrap().ends_with("new/c.txt"));
+}
+
+#[test]
+fn a_file_is_known_by_every_path_that_leads_to_it() {
+    let folder = Folder::new();
+    let old = folder.records("old.jsonl", &[("a", STORY)]);
+    let new = folder.records("new.jsonl", &[("b", STORY), ("c", FAR)]);
+    let other_path = folder.path("./x/../old.jsonl");
+    fs::create_dir(folder.path("x")).unwrap();
+    let mut command = dedup(&folder, &new, &other_path);
+    command
+        .arg(&old)
+        .succeed()
+        .says(&["1 file of the input is given"]);
+    let results = Results::read(&folder.path("out"));
+    assert_eq!(results.removed_ids(), ["b"]);
+    assert_eq!(results.kept_ids(), ["c"]);
+    let refused = dedup(&folder, &old, &folder.path("old.jsonl")).fail(2);
+    refused.says(&["all of the input is given with --against too"]);
+    // Nothing in common, nothing to tell.
+    let done = dedup(&folder, &new, &old).succeed();
+    assert!(!done.err.contains("of the input"), "{}", done.err);
+}
