@@ -29,7 +29,7 @@ impl FileChecksum {
 
     /// Checksum of a block at an offset with a number of its own.
     pub(crate) fn of_numbered_block(self, bytes: &[u8], offset: u64, number: u64) -> u64 {
-        #[cfg(test)]
+        #[cfg(any(test, feature = "fuzzing"))]
         if CHECKS_DISABLED.get() {
             return 0;
         }
@@ -44,16 +44,20 @@ impl FileChecksum {
 
 /// Checksum of a small file that is read whole.
 pub(crate) fn whole_file(bytes: &[u8]) -> u64 {
+    #[cfg(any(test, feature = "fuzzing"))]
+    if CHECKS_DISABLED.get() {
+        return 0;
+    }
     xxh3_64(bytes)
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 thread_local! {
     static CHECKS_DISABLED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Makes all checksums of this thread equal, as if the store had none.
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn disable_checks(disable_checks: bool) {
     CHECKS_DISABLED.set(disable_checks);
 }

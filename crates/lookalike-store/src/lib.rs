@@ -38,6 +38,9 @@ mod engine;
 mod error;
 mod file_copy;
 pub mod fs;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod id_hash;
 mod log;
 mod maintenance;

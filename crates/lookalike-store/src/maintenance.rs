@@ -74,20 +74,29 @@ impl Store {
             opened?.engine().snapshot(&folder)?;
         }
         fs.sync_dir(&parent).map_err(failed)?;
-        catalog.write(&**fs, target)?;
-        let files = list_files(&**fs, target, &catalog)?;
-        let summary = SnapshotSummary {
-            collections: catalog.collections.len(),
-            files: files.len(),
-            bytes: files.values().map(|(length, _)| length).sum(),
-        };
-        let list = SnapshotList {
-            version: VERSION,
-            files,
-        };
-        replace_checked(&**fs, target, SNAPSHOT, NEW_SNAPSHOT, &list).map_err(StoreError::from)?;
-        Ok(summary)
+        list_snapshot(&**fs, target, &catalog)
     }
+}
+
+/// Ends a snapshot whose files are there: writes its catalogue, and the list of all files.
+pub(crate) fn list_snapshot(
+    fs: &dyn FileSystem,
+    target: &Path,
+    catalog: &StoreCatalog,
+) -> Result<SnapshotSummary> {
+    catalog.write(fs, target)?;
+    let files = list_files(fs, target, catalog)?;
+    let summary = SnapshotSummary {
+        collections: catalog.collections.len(),
+        files: files.len(),
+        bytes: files.values().map(|(length, _)| length).sum(),
+    };
+    let list = SnapshotList {
+        version: VERSION,
+        files,
+    };
+    replace_checked(fs, target, SNAPSHOT, NEW_SNAPSHOT, &list).map_err(StoreError::from)?;
+    Ok(summary)
 }
 
 /// Refuses a directory that has files already.

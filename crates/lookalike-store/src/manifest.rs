@@ -15,6 +15,8 @@ use crate::settings::{CollectionSettings, RetainedParts, StoredScheme};
 pub(crate) const MANIFEST: &str = "MANIFEST";
 const NEW: &str = "MANIFEST.new";
 const VERSION: u32 = 1;
+/// Largest number of a file or frame. They are counted from one on: no collection gets there.
+pub(crate) const LARGEST_NUMBER: u64 = 1 << 62;
 
 /// The manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -118,11 +120,11 @@ impl CollectionManifest {
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Self> {
         read_checked(fs, folder, MANIFEST, "the catalog").and_then(|manifest: Self| {
             let path = folder.join(MANIFEST);
-            if manifest.logs.is_empty() {
-                return Err(StoreError::damaged(&path, 0, "the manifest names no log"));
-            }
             if manifest.version == VERSION {
-                return Ok(manifest);
+                return match manifest.contradiction() {
+                    Some(what) => Err(StoreError::damaged(&path, 0, what)),
+                    None => Ok(manifest),
+                };
             }
             let found = manifest.version;
             Err(StoreError::Version {
@@ -131,6 +133,27 @@ impl CollectionManifest {
                 known: VERSION,
             })
         })
+    }
+
+    /// A statement that no store makes in its manifest.
+    fn contradiction(&self) -> Option<&'static str> {
+        let runs = self.runs.iter();
+        let files = runs
+            .flat_map(|run| [Some(run.file), run.tombstones])
+            .flatten();
+        let mut files: Vec<u64> = files.chain(self.logs.iter().copied()).collect();
+        files.sort_unstable();
+        if self.logs.is_empty() {
+            return Some("the manifest names no log");
+        }
+        if !files.is_sorted_by(|a, b| a < b) || files.last() >= Some(&self.next_file) {
+            return Some("the manifest names a file twice, or one that is yet to be made");
+        }
+        if self.next_file.max(self.frame) > LARGEST_NUMBER {
+            return Some("the manifest has a larger number than was ever given");
+        }
+        let is_too_large = self.settings().check().is_err();
+        is_too_large.then_some("the radius in the manifest is larger than any that is allowed")
     }
 
     /// Makes this the manifest; all files that it names are durable by then.

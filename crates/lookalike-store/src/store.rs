@@ -195,6 +195,16 @@ fn lock_failed(folder: &Path, error: LockError) -> StoreError {
 }
 
 impl StoreCatalog {
+    /// Catalog of a store without collections.
+    pub(crate) fn new(store: StoreId) -> Self {
+        Self {
+            version: VERSION,
+            store: store.to_string(),
+            collections: BTreeMap::new(),
+            removing: BTreeMap::new(),
+        }
+    }
+
     pub(crate) fn read(fs: &dyn FileSystem, folder: &Path) -> Result<Option<Self>> {
         match read_checked::<Self>(fs, folder, CATALOG, "the store") {
             Ok(catalog) if catalog.version == VERSION => {
@@ -272,12 +282,7 @@ impl Store {
                 let path = folder.join("collections");
                 fs.create_dir(&path)
                     .map_err(StoreError::io(&path, "creating the store"))?;
-                let catalog = StoreCatalog {
-                    version: VERSION,
-                    store: StoreId(random_number("", options.seed, 3)).to_string(),
-                    collections: BTreeMap::new(),
-                    removing: BTreeMap::new(),
-                };
+                let catalog = StoreCatalog::new(StoreId(random_number("", options.seed, 3)));
                 catalog.write(&*fs, folder)?;
                 catalog
             }

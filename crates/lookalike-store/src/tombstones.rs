@@ -66,7 +66,9 @@ pub(crate) fn read(
     for (at, word) in content[HEADER..].chunks_exact(8).map(fixed).enumerate() {
         (0..64)
             .filter(|bit| word >> bit & 1 == 1)
-            .for_each(|bit| tombstones.set(at * 64 + bit));
+            .map(|bit| at * 64 + bit)
+            .take_while(|&document| document < tombstones.len())
+            .for_each(|document| tombstones.set(document));
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! An allocator that knows the largest piece of memory that each thread asked for.
 //!
 //! A reader that believes a length in a damaged file asks for terabytes, and the process ends. One that asks for a gigabyte is
-//! as wrong, but goes on: so that the tests see it too, they run under this allocator.
+//! as wrong, but goes on: so that the tests see it too, they run under this allocator. Decoders in C ask elsewhere: they have limits of
+//! their own.
 
 #![allow(
     unsafe_code,
@@ -10,6 +11,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The largest piece that reading a small file may ask for: pages and batches of 64 MiB are believed, and a vector that grows
 /// asks for twice as much.
@@ -19,10 +21,16 @@ thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
+/// The largest piece beyond [`MOST`] that any thread asked for: some readers work on threads of their own.
+static BEYOND: AtomicUsize = AtomicUsize::new(0);
+
 /// The system's allocator, watched.
 pub(crate) struct Watched;
 
 fn watch(bytes: usize) {
+    if bytes > MOST {
+        BEYOND.fetch_max(bytes, Relaxed);
+    }
     // While a thread ends it has no cell.
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
@@ -56,4 +64,10 @@ unsafe impl GlobalAlloc for Watched {
 /// The largest piece that this thread asked for since it was asked last.
 pub(crate) fn largest() -> usize {
     LARGEST.replace(0)
+}
+
+/// The largest piece beyond [`MOST`] that any thread ever asked for; zero when there was none.
+#[allow(dead_code, reason = "not all formats are read by threads")]
+pub(crate) fn beyond() -> usize {
+    BEYOND.load(Relaxed)
 }

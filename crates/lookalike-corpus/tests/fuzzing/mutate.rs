@@ -1,5 +1,7 @@
 //! Inputs near to valid ones, the same in every run.
 
+use std::time::{Duration, Instant};
+
 /// Words that readers look for.
 const WORDS: &[&[u8]] = &[
     b"<",
@@ -62,6 +64,40 @@ impl Numbers {
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((mixed ^ (mixed >> 31)) % bound.max(1) as u64) as usize
+    }
+}
+
+/// What a test draws its inputs from, as often as it does: `count` times, or what the environment says.
+///
+/// `LOOKALIKE_FUZZ_EXECUTIONS` is another count, `LOOKALIKE_FUZZ_MILLIS` a time for each target instead, and
+/// `LOOKALIKE_FUZZ_SEED` the first number of other inputs.
+pub(crate) fn draws(count: u64) -> impl Iterator<Item = Numbers> {
+    let wanted = |name: &str| {
+        let value = std::env::var(name).ok()?;
+        Some(value.parse::<u64>().expect("a number"))
+    };
+    let seed = wanted("LOOKALIKE_FUZZ_SEED").unwrap_or(0) << 32;
+    let count = wanted("LOOKALIKE_FUZZ_EXECUTIONS").unwrap_or(count);
+    let end = wanted("LOOKALIKE_FUZZ_MILLIS")
+        .map(|millis| Instant::now() + Duration::from_millis(millis));
+    let count = end.map_or(count, |_| u64::MAX - seed);
+    (0..count)
+        .take_while(move |_| end.is_none_or(|end| Instant::now() < end))
+        .map(move |number| Numbers(seed + number))
+}
+
+/// Names the target and the input when a test panics on it.
+pub(crate) struct Trying<'a> {
+    pub(crate) target: &'a str,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl Drop for Trying<'_> {
+    #[allow(clippy::print_stderr, reason = "whoever mends it needs the input")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}: {}", self.target, self.bytes.escape_ascii());
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
         "wat" => vec![wat(), warc()],
         "arc" => vec![arc()],
         "packed" => packed(),
+        "bzip2" => lines().iter().map(|lines| bzip2(lines)).collect(),
+        "xz" => xz_files(),
         #[cfg(feature = "pdf")]
         "pdf" => pdf(),
         #[cfg(feature = "parquet")]
@@ -115,6 +117,10 @@ fn warc() -> Vec<u8> {
             "response",
             &response("Content-Encoding: gzip\r\n", &gzip(page)),
         ),
+        record(
+            "response",
+            &response("Content-Encoding: br\r\n", b"\x0b\x02\x80hello\x03"),
+        ),
         record("conversion", b"plain text of a page"),
     ]
     .concat()
@@ -210,6 +216,32 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).expect("memory");
     encoder.finish().expect("memory")
+}
+
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+/// Whole ones, two in one file, and one whose head asks for a window of 4 GiB.
+fn xz_files() -> Vec<Vec<u8>> {
+    let mut files: Vec<Vec<u8>> = lines().iter().map(|lines| xz(lines)).collect();
+    files.push(files.concat());
+    let mut greedy = files[0].clone();
+    // The head of the first block: length, flags, filter, length and value of its property, padding, sum.
+    greedy[16] = 40;
+    let mut sum = flate2::Crc::new();
+    sum.update(&greedy[12..20]);
+    greedy[20..24].copy_from_slice(&sum.sum().to_le_bytes());
+    files.push(greedy);
+    files
 }
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {

@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::fuzzing::mutate::{Numbers, mutated};
+use crate::fuzzing::mutate::{Trying, draws, mutated};
 use crate::fuzzing::{TARGETS, Target, run, seeds::seeds};
 
-/// Mutations of each target; more with `LOOKALIKE_FUZZ_EXECUTIONS`.
+/// Mutations of each target.
 const EXECUTIONS: u64 = 300;
 
 /// What no input may take, in a build that is hardly optimised, on a machine that does other things.
@@ -17,24 +17,25 @@ const LONG: Duration = Duration::from_secs(10);
 
 fn timed(target: Target, bytes: &[u8], folder: &Path) {
     let clock = Instant::now();
+    let _trying = Trying {
+        target: target.name,
+        bytes,
+    };
     run(target, bytes, folder);
     let taken = clock.elapsed();
-    assert!(taken < LONG, "{}: {taken:?} for {bytes:?}", target.name);
+    assert!(taken < LONG, "{taken:?}");
 }
 
 #[test]
 fn mutations_break_no_promise() {
-    let wanted = std::env::var("LOOKALIKE_FUZZ_EXECUTIONS");
-    let executions = wanted.map_or(EXECUTIONS, |wanted| wanted.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     for &target in TARGETS {
         let seeds = seeds(target.name);
         for seed in &seeds {
             timed(target, seed, folder.path());
         }
-        for number in 0..executions {
-            let bytes = mutated(&seeds, &mut Numbers(number));
-            timed(target, &bytes, folder.path());
+        for mut numbers in draws(EXECUTIONS) {
+            timed(target, &mutated(&seeds, &mut numbers), folder.path());
         }
     }
 }
@@ -43,9 +44,10 @@ fn mutations_break_no_promise() {
 #[test]
 fn no_wrong_byte_asks_for_much_memory() {
     const FLIPS: [u8; 4] = [0x01, 0x40, 0x80, 0xff];
+    const BINARY: [&str; 6] = ["packed", "bzip2", "xz", "pdf", "parquet", "arrow"];
     let folder = tempfile::tempdir().unwrap();
-    let binary = |target: &&Target| ["packed", "parquet", "arrow"].contains(&target.name);
-    for &target in TARGETS.iter().filter(binary) {
+    let is_binary = |target: &&Target| BINARY.contains(&target.name);
+    for &target in TARGETS.iter().filter(is_binary) {
         for (number, seed) in seeds(target.name).iter().enumerate() {
             let places = (number % 3..seed.len()).step_by(3);
             for (at, flip) in places.zip(FLIPS.into_iter().cycle()) {
@@ -57,6 +59,34 @@ fn no_wrong_byte_asks_for_much_memory() {
             for at in (0..seed.len().saturating_sub(8)).step_by(16) {
                 let mut bytes = seed.clone();
                 bytes[at..at + 8].copy_from_slice(&(1_u64 << 45).to_le_bytes());
+                timed(target, &bytes, folder.path());
+            }
+        }
+    }
+}
+
+/// Where lengths and counts are written in digits, any may be another.
+#[test]
+fn no_wrong_number_asks_for_much_memory() {
+    const NUMBERS: [u64; 4] = [0, u32::MAX as u64, 1 << 45, u64::MAX];
+    const WRITTEN: [&str; 5] = ["csv", "warc", "wat", "arc", "pdf"];
+    let folder = tempfile::tempdir().unwrap();
+    let is_written = |target: &&Target| WRITTEN.contains(&target.name);
+    for &target in TARGETS.iter().filter(is_written) {
+        for seed in seeds(target.name) {
+            let begins = |at: &usize| {
+                seed[*at].is_ascii_digit()
+                    && !at
+                        .checked_sub(1)
+                        .is_some_and(|at| seed[at].is_ascii_digit())
+            };
+            for (at, number) in (0..seed.len())
+                .filter(begins)
+                .zip(NUMBERS.into_iter().cycle())
+            {
+                let digits = seed[at..].iter().take_while(|byte| byte.is_ascii_digit());
+                let (head, tail) = (&seed[..at], &seed[at + digits.count()..]);
+                let bytes = [head, number.to_string().as_bytes(), tail].concat();
                 timed(target, &bytes, folder.path());
             }
         }

@@ -5,21 +5,24 @@
 use std::fs;
 use std::path::Path;
 
-use crate::fuzzing::{TARGETS, run, seeds};
-use crate::mutate::{Numbers, mutated};
+use crate::fuzzing::{self, TARGETS, seeds};
+use crate::mutate::{Trying, draws, mutated};
 
-/// Mutations of each target; more with `LOOKALIKE_FUZZ_EXECUTIONS`.
+/// Mutations of each target.
 const EXECUTIONS: u64 = 2000;
+
+fn run(target: &str, bytes: &[u8]) {
+    let _trying = Trying { target, bytes };
+    fuzzing::run(target, bytes);
+}
 
 #[test]
 fn mutations_break_no_promise() {
-    let wanted = std::env::var("LOOKALIKE_FUZZ_EXECUTIONS");
-    let executions = wanted.map_or(EXECUTIONS, |wanted| wanted.parse().unwrap());
     for target in TARGETS {
         let seeds = seeds(target);
         seeds.iter().for_each(|seed| run(target, seed));
-        for number in 0..executions {
-            run(target, &mutated(&seeds, &mut Numbers(number)));
+        for mut numbers in draws(EXECUTIONS) {
+            run(target, &mutated(&seeds, &mut numbers));
         }
     }
 }

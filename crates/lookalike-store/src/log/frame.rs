@@ -23,6 +23,7 @@ use std::path::Path;
 use crate::checksum::{FileChecksum, FileIdentity, whole_file};
 use crate::codec::fixed;
 use crate::error::{Result, StoreError};
+use crate::manifest::LARGEST_NUMBER;
 
 /// Bytes that a medium writes as one; what it writes when the power fails may be anything.
 pub(crate) const SECTOR: usize = 512;
@@ -123,6 +124,10 @@ impl LogHeader {
                 path: path.to_owned(),
                 what,
             });
+        }
+        if header.first > LARGEST_NUMBER {
+            let what = "the number of the first frame is larger than any that was given";
+            return Err(StoreError::damaged(path, 24, what));
         }
         Ok(header)
     }

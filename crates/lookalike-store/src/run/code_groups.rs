@@ -78,6 +78,7 @@ impl CodeGroups {
     pub(crate) fn of(&self, rank: usize) -> impl Iterator<Item = u32> + '_ {
         let start = self.starts.select(rank as u32).unwrap_or(self.listed);
         let end = self.starts.next_one(start).unwrap_or(self.listed);
-        (start..end).map(|at| self.documents.get(at))
+        // Bits behind the last document are none.
+        (start..end.min(self.listed)).map(|at| self.documents.get(at))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use super::id_filter::FILTER_BLOCK;
 use super::pages::{BlockReader, BlockWriter, RunSection};
+use super::sorted;
 use super::{END, HEADER, MAGIC, TRAILER, VERSION};
 use crate::checksum::{FileChecksum, FileIdentity, whole_file};
 use crate::codec::{ByteDecoder, fixed, put_number};
@@ -123,7 +125,7 @@ impl RunFooter {
             offset: fixed(&trailer[..8]),
             length: fixed(&trailer[8..16]),
         };
-        if section.offset + section.stored() != at {
+        if section.end() != Some(at) {
             return Err(StoreError::damaged(
                 path,
                 at,
@@ -142,15 +144,46 @@ impl RunFooter {
             Some(number) => *slot = number,
             None => whole = false,
         });
-        if whole && decoder.rest().is_empty() {
-            Ok(footer)
-        } else {
-            Err(StoreError::damaged(
-                path,
-                section.offset,
-                "the footer has another length",
-            ))
+        let damaged = |what| Err(StoreError::damaged(path, section.offset, what));
+        if !whole || !decoder.rest().is_empty() {
+            return damaged("the footer has another length");
         }
+        if !footer.fits(at) {
+            return damaged("the parts that the footer names do not fit each other");
+        }
+        Ok(footer)
+    }
+
+    /// Tells whether all parts lie before `end` and are as long as the others say: memory is allocated by these numbers.
+    fn fits(&self, end: u64) -> bool {
+        let is_inside = |section: &RunSection| section.end().is_some_and(|at| at <= end);
+        let sections = [
+            &self.firsts,
+            &self.offsets,
+            &self.codes,
+            &self.absent,
+            &self.tables,
+            &self.starts,
+            &self.order,
+            &self.expires,
+            &self.filter,
+            &self.ids.first_keys,
+            &self.paragraphs.first_keys,
+        ];
+        let blocks = self.firsts.length / 4;
+        // No document takes less than a byte.
+        self.documents <= end.min(u32::MAX.into())
+            && self.coded <= self.documents
+            && sections.into_iter().all(is_inside)
+            && self.firsts.length == blocks * 4
+            && self.offsets.length == (blocks + 1) * 8
+            && (blocks == 0) == (self.documents == 0)
+            && self.codes.length == self.coded * 8
+            && self.absent.length == (self.documents - self.coded) * 4
+            && [0, self.documents * 8].contains(&self.expires.length)
+            && self.filter.length.is_multiple_of(FILTER_BLOCK)
+            && sorted::fits(&self.ids, end)
+            && sorted::fits(&self.paragraphs, end)
     }
 }
 

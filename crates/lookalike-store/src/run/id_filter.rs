@@ -4,6 +4,8 @@
 //! About one absent id in fifty passes.
 
 const WORDS: usize = 8;
+/// Bytes of a block.
+pub(super) const FILTER_BLOCK: u64 = WORDS as u64 * 8;
 const BITS_A_DOCUMENT: usize = 10;
 const PROBES: u32 = 6;
 

@@ -31,9 +31,11 @@ pub(crate) struct RunSection {
 }
 
 impl RunSection {
-    /// Bytes in the file.
-    pub(crate) fn stored(&self) -> u64 {
-        self.length + CHECK as u64 * self.length.div_ceil(PAGE_CONTENT as u64)
+    /// End in the file; `None` beyond the end of any.
+    pub(crate) fn end(&self) -> Option<u64> {
+        let pages = self.length.div_ceil(PAGE_CONTENT as u64);
+        let stored = pages.checked_mul(CHECK as u64)?.checked_add(self.length)?;
+        self.offset.checked_add(stored)
     }
 }
 

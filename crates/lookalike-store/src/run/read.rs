@@ -78,6 +78,30 @@ impl ExpirySample {
     }
 }
 
+/// Places of the documents of a run, and those without a fingerprint.
+struct DocumentLists {
+    firsts: Vec<u32>,
+    offsets: Vec<u64>,
+    absent: Vec<u32>,
+}
+
+impl DocumentLists {
+    /// Tells whether each block follows the one before, and all documents are below their number.
+    fn fit(&self, footer: &RunFooter) -> bool {
+        let is_below =
+            |last: Option<&u32>| last.is_none_or(|&last| u64::from(last) < footer.documents);
+        let ascend = |list: &[u32]| list.is_sorted_by(|a, b| a < b);
+        let end = self.offsets.last().copied().unwrap_or_default();
+        self.firsts.first().is_none_or(|&first| first == 0)
+            && ascend(&self.firsts)
+            && is_below(self.firsts.last())
+            && ascend(&self.absent)
+            && is_below(self.absent.last())
+            && self.offsets.is_sorted()
+            && end <= footer.firsts.offset
+    }
+}
+
 impl std::fmt::Debug for StoredRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("StoredRun");
@@ -132,6 +156,15 @@ impl StoredRun {
             ));
         }
         let expires = reader.words(footer.expires)?;
+        let lists = DocumentLists {
+            firsts: small(footer.firsts)?,
+            offsets: reader.words(footer.offsets)?,
+            absent: small(footer.absent)?,
+        };
+        if !lists.fit(&footer) {
+            let what = "the lists of documents contradict each other";
+            return Err(StoreError::damaged(path, footer.firsts.offset, what));
+        }
         Ok(Self {
             number: identity.number,
             path: path.to_owned(),
@@ -139,9 +172,9 @@ impl StoredRun {
             groups,
             expired: ExpirySample::of(&expires),
             expires,
-            firsts: small(footer.firsts)?,
-            offsets: reader.words(footer.offsets)?,
-            absent: small(footer.absent)?,
+            firsts: lists.firsts,
+            offsets: lists.offsets,
+            absent: lists.absent,
             ids: index(footer.ids)?,
             filter: IdFilter::from_words(reader.words(footer.filter)?),
             paragraphs: index(footer.paragraphs)?,
@@ -203,7 +236,12 @@ impl StoredRun {
     /// Tells whether a document is live at a time.
     pub(crate) fn is_alive(&self, document: u32, now: UnixMillis) -> bool {
         let expired = self.any_expires() && self.expires(document) <= now.0;
-        !expired && !self.tombstones.get(document as usize)
+        !expired && self.is_there(document)
+    }
+
+    /// Tells whether there is such a document, and it has no tombstone.
+    fn is_there(&self, document: u32) -> bool {
+        (document as usize) < self.len() && !self.tombstones.get(document as usize)
     }
 
     /// Tells whether any document of a fingerprint is live at a time. Skips the documents if none of
@@ -301,7 +339,7 @@ impl StoredRun {
         }
         let mut candidates = Vec::new();
         self.ids.find(&self.reader(), hash, &mut |document| {
-            if !self.tombstones.get(document as usize) {
+            if self.is_there(document) {
                 candidates.push(document);
             }
             true
@@ -401,12 +439,31 @@ impl StoredRun {
 
     /// Hashes of ids with their documents, ascending.
     pub(crate) fn ids(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
-        self.ids.iter(self.reader())
+        self.known(self.ids.iter(self.reader()))
+    }
+
+    /// Entries whose documents exist; others are damage.
+    fn known<'a>(
+        &'a self,
+        entries: impl Iterator<Item = Result<IndexEntry>> + 'a,
+    ) -> impl Iterator<Item = Result<IndexEntry>> + 'a {
+        entries.map(|entry| {
+            let (key, document) = entry?;
+            if (document as usize) < self.len() {
+                return Ok((key, document));
+            }
+            let what = format!("an index names document {document} of {}", self.len());
+            Err(StoreError::damaged(
+                &self.path,
+                self.footer.ids.offset,
+                what,
+            ))
+        })
     }
 
     /// Paragraphs with their documents, ascending.
     pub(crate) fn paragraph_entries(&self) -> impl Iterator<Item = Result<IndexEntry>> + '_ {
-        self.paragraphs.iter(self.reader())
+        self.known(self.paragraphs.iter(self.reader()))
     }
 
     /// Reads and checks everything that opening did not, and how the parts fit each other.
@@ -417,7 +474,8 @@ impl StoredRun {
         let damaged = |what: &str| Err(StoreError::damaged(&self.path, 0, what));
         let mut ids: Vec<IndexEntry> = Vec::with_capacity(self.len());
         let mut codes = Vec::with_capacity(self.len());
-        let (mut paragraphs, mut fits): (Vec<IndexEntry>, bool) = (Vec::new(), true);
+        let mut paragraphs: Vec<IndexEntry> = Vec::new();
+        let (mut fits, mut is_filtered) = (true, false);
         self.for_each(&mut |document, bytes| {
             let outline = DocumentOutline::read(ByteDecoder::new(bytes));
             let whole = StoredDocument::decode(&mut ByteDecoder::new(bytes)).is_some();
@@ -428,7 +486,9 @@ impl StoredRun {
                     format!("document {document} cannot be read"),
                 ));
             };
-            ids.push((hash(outline.id), document));
+            let id = hash(outline.id);
+            is_filtered |= !self.filter.may_have(id);
+            ids.push((id, document));
             codes.push(outline.fingerprint);
             fits &= outline.expires.map_or(NEVER, |end| end.0) == self.expires(document);
             paragraphs.extend(
@@ -440,6 +500,9 @@ impl StoredRun {
             );
             Ok(())
         })?;
+        if is_filtered {
+            return damaged("the filter over ids leaves out the id of a document");
+        }
         if !fits {
             return damaged("the times of expiry are not those of the documents");
         }
@@ -478,7 +541,8 @@ impl StoredRun {
             entries.dedup();
             let mut at = 0;
             for entry in stored.iter(self.reader()) {
-                if entries.get(at) != Some(&entry?) {
+                let entry = entry?;
+                if entries.get(at) != Some(&entry) || !stored.leads_to(at, entry.0) {
                     return damaged(what);
                 }
                 at += 1;

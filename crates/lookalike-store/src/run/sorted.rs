@@ -23,6 +23,15 @@ pub(crate) struct SortedIndex {
     pub(crate) firsts: Vec<u64>,
 }
 
+/// Tells whether an index ends before `end` and has a first key for each of its blocks.
+pub(super) fn fits(index: &IndexLocation, end: u64) -> bool {
+    let blocks = index.count.div_ceil(ENTRIES as u64);
+    let entries = index.count.checked_mul(ENTRY as u64);
+    let stored = entries.and_then(|bytes| bytes.checked_add(blocks * CHECK as u64));
+    let ends = stored.and_then(|stored| stored.checked_add(index.offset));
+    ends.is_some_and(|at| at <= end) && index.first_keys.length == blocks * 8
+}
+
 /// Writes entries that ascend.
 pub(crate) fn write(
     out: &mut BlockWriter<'_>,
@@ -85,6 +94,11 @@ impl SortedIndex {
         let entries = (self.count as usize - block * ENTRIES).min(ENTRIES);
         let offset = self.offset + (block * STORED) as u64;
         reader.block(offset, entries * ENTRY + CHECK, into)
+    }
+
+    /// Tells whether a lookup finds the block of the entry in this place: if it is the first of one, its key is listed.
+    pub(crate) fn leads_to(&self, at: usize, key: u64) -> bool {
+        !at.is_multiple_of(ENTRIES) || self.firsts.get(at / ENTRIES) == Some(&key)
     }
 
     /// All entries, ascending.

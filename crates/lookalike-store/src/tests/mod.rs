@@ -1,10 +1,18 @@
 //! The store against a slow and obvious model of itself: in peace, in crashes, on failing and on damaged media.
 
+#[path = "../../../lookalike-corpus/tests/fuzzing/allocation.rs"]
+mod allocation;
 mod crash;
 mod damage;
 mod faults;
+mod fuzzed;
 mod model;
 mod model_runs;
+#[path = "../../../lookalike-corpus/tests/fuzzing/mutate.rs"]
+mod mutate;
 mod random_writes;
 mod removal;
 mod rng;
+
+#[global_allocator]
+static ALLOCATOR: allocation::Watched = allocation::Watched;

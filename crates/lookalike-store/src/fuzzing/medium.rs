@@ -1,0 +1,154 @@
+//! A small store on a simulated medium, with files of every kind.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lookalike::{Fingerprint, Scheme};
+
+use crate::document::StoredDocument;
+use crate::engine::{CollectionEngine, CollectionSecrets, WriteRequest};
+use crate::fs::{FileSystem, SimulatedFs, write_all};
+use crate::maintenance::list_snapshot;
+use crate::operations::WriteOp;
+use crate::settings::{CollectionSettings, StoreTuning};
+use crate::store::{StoreCatalog, collection_folder};
+use crate::time::UnixMillis;
+
+pub(super) const STORE: &str = "/store";
+pub(super) const SNAPSHOT: &str = "/snapshot";
+/// Nothing in here may ever change.
+pub(super) const ELSEWHERE: &str = "/elsewhere";
+pub(super) const IDENTITY: u64 = 42;
+const NAME: &str = "pages";
+
+/// When everything happens.
+pub(super) const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
+
+pub(super) const TUNING: StoreTuning = StoreTuning {
+    memory_bytes: 1 << 20,
+    memory_documents: 400,
+    log_step: 512,
+    fan_out: 4,
+    // The first run makes its tables when it is opened, the second holds them.
+    small_run: 16,
+    scratch_bytes: 1 << 16,
+};
+
+/// The folder of the collection.
+pub(super) fn folder() -> PathBuf {
+    collection_folder(Path::new(STORE), NAME)
+}
+
+fn settings() -> CollectionSettings {
+    let mut settings = CollectionSettings::new(&Scheme::default());
+    settings.keep.paragraphs = true;
+    settings.keep.signatures = true;
+    settings.keep.texts = true;
+    settings
+}
+
+fn document(number: u64) -> StoredDocument {
+    let code = (number / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (number % 2);
+    let has_parts = number.is_multiple_of(5);
+    StoredDocument {
+        fingerprint: (!number.is_multiple_of(7)).then_some(Fingerprint(code)),
+        expires: number
+            .is_multiple_of(3)
+            .then_some(UnixMillis(NOW.0 + 1 + number)),
+        signature: has_parts.then(|| vec![number as u32; 2]),
+        paragraphs: if has_parts {
+            vec![1, number]
+        } else {
+            Vec::new()
+        },
+        metadata: if has_parts {
+            b"{}".to_vec()
+        } else {
+            Vec::new()
+        },
+        text: has_parts.then(|| "a text".to_owned()),
+        ..StoredDocument::new(format!("{number}"), Fingerprint(code))
+    }
+}
+
+/// Carries out some writes; whether all were done.
+pub(super) fn commit(engine: &CollectionEngine, writes: Vec<WriteOp>) -> bool {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let done = Box::new(move |result: crate::error::Result<_>| {
+        let _ = sender.send(result.is_ok());
+    });
+    engine.commit(vec![WriteRequest {
+        writes,
+        now: NOW,
+        limit: 2,
+        done,
+    }]);
+    receiver.recv().unwrap_or_default()
+}
+
+fn insert(engine: &CollectionEngine, numbers: std::ops::Range<u64>) {
+    let writes = numbers.map(|number| WriteOp::Insert(document(number)));
+    assert!(commit(engine, writes.collect()), "a simulated medium");
+}
+
+/// Makes a run of what is in memory.
+fn flush(engine: &CollectionEngine) {
+    engine.rotate_log().expect("a new log");
+    while engine.flush().expect("a run") {}
+}
+
+/// A store as a killed process leaves it, a snapshot of it, and a file that belongs to neither.
+pub(super) fn medium() -> SimulatedFs {
+    let fs = SimulatedFs::new();
+    let parent = Path::new(STORE).join("collections");
+    for folder in [Path::new(STORE), Path::new(ELSEWHERE), &parent, &folder()] {
+        fs.create_dir(folder).expect("a simulated medium");
+    }
+    let file = fs.create(&Path::new(ELSEWHERE).join("file"));
+    write_all(&*file.expect("a file"), b"precious", 0).expect("a file");
+    CollectionEngine::create(
+        &fs,
+        &folder(),
+        &settings(),
+        CollectionSecrets {
+            identity: IDENTITY,
+            key: 4711,
+        },
+        &TUNING,
+    )
+    .expect("a collection");
+    let catalog = catalog();
+    catalog.write(&fs, Path::new(STORE)).expect("a catalogue");
+    let engine = open(&fs).expect("a collection");
+    insert(&engine, 0..12);
+    flush(&engine);
+    // Some in both are deleted or replaced: by the next run, and by the newest log.
+    insert(&engine, 10..30);
+    flush(&engine);
+    insert(&engine, 28..33);
+    assert!(commit(&engine, vec![WriteOp::Delete("1".to_owned())]));
+    snapshot(&fs, &engine, &catalog);
+    fs
+}
+
+fn catalog() -> StoreCatalog {
+    let mut catalog = StoreCatalog::new("00000000000000aa".parse().expect("an identity"));
+    catalog.collections.insert(NAME.to_owned(), IDENTITY);
+    catalog
+}
+
+fn snapshot(fs: &SimulatedFs, engine: &CollectionEngine, catalog: &StoreCatalog) {
+    let target = Path::new(SNAPSHOT);
+    let folder = collection_folder(target, NAME);
+    for folder in [target, &target.join("collections"), &folder] {
+        fs.create_dir(folder).expect("a simulated medium");
+    }
+    engine.snapshot(&folder).expect("a snapshot");
+    list_snapshot(fs, target, catalog).expect("a snapshot");
+}
+
+/// Opens the collection.
+pub(super) fn open(fs: &SimulatedFs) -> crate::error::Result<CollectionEngine> {
+    let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    CollectionEngine::open(fs, &folder(), IDENTITY, TUNING).map(|(engine, _)| engine)
+}

@@ -1,0 +1,215 @@
+//! What the readers of a store must bear: any bytes in the place of any of its files.
+//!
+//! [`run`] puts bytes in the place of one file of a small store and demands what holds whatever they are: no panic, nothing
+//! outside the store changes, and what is called whole can be read, searched, written to and closed. While it runs all checks of files are
+//! zero, so that no change is stopped by one: every input is one of somebody who recomputed them.
+
+mod medium;
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lookalike::Fingerprint;
+
+use crate::checksum::disable_checks;
+use crate::clean_shutdown::CLEAN_SHUTDOWN;
+use crate::document::StoredDocument;
+use crate::engine::{CollectionEngine, salvage, verify};
+use crate::fs::SimulatedFs;
+use crate::maintenance;
+use crate::manifest::MANIFEST;
+use crate::operations::{InsertWhen, WriteOp};
+use crate::store::{CATALOG, Store, StoreOptions};
+use medium::{ELSEWHERE, IDENTITY, NOW, SNAPSHOT, STORE, TUNING, commit, folder, medium, open};
+
+/// All targets.
+pub const TARGETS: &[&str] = &[
+    "store-log",
+    "store-run",
+    "store-run-tables",
+    "store-tombstones",
+    "store-manifest",
+    "store-clean",
+    "store-catalogue",
+    "store-snapshot",
+];
+
+/// Turns checks off on this thread as long as it lives.
+struct WithoutChecks;
+
+impl WithoutChecks {
+    fn new() -> Self {
+        disable_checks(true);
+        Self
+    }
+}
+
+impl Drop for WithoutChecks {
+    fn drop(&mut self) {
+        disable_checks(false);
+    }
+}
+
+thread_local! {
+    static KILLED: OnceCell<SimulatedFs> = const { OnceCell::new() };
+    static CLOSED: OnceCell<SimulatedFs> = const { OnceCell::new() };
+}
+
+/// The medium that a target damages.
+fn undamaged(target: &str) -> SimulatedFs {
+    let closed = || {
+        let fs = medium();
+        open(&fs).and_then(|engine| engine.close()).expect("an end");
+        fs
+    };
+    match target {
+        "store-clean" => CLOSED.with(|fs| fs.get_or_init(closed).copy()),
+        _ => KILLED.with(|fs| fs.get_or_init(medium).copy()),
+    }
+}
+
+/// The file that a target damages.
+fn path(target: &str, fs: &SimulatedFs) -> PathBuf {
+    let numbered = |kind: &str| -> Vec<PathBuf> {
+        let files = fs.files().into_keys();
+        let ours = files.filter(|path| path.starts_with(folder()));
+        ours.filter(|path| path.extension().is_some_and(|found| found == kind))
+            .collect()
+    };
+    let named = match target {
+        "store-log" => numbered("log").pop(),
+        "store-run" => numbered("run").first().cloned(),
+        "store-run-tables" => numbered("run").get(1).cloned(),
+        "store-tombstones" => numbered("tombstones").pop(),
+        "store-manifest" => Some(folder().join(MANIFEST)),
+        "store-clean" => Some(folder().join(CLEAN_SHUTDOWN)),
+        "store-catalogue" => Some(Path::new(STORE).join(CATALOG)),
+        _ => Some(Path::new(SNAPSHOT).join("SNAPSHOT")),
+    };
+    named.expect("a file of every kind")
+}
+
+/// The inputs that a target begins with.
+pub fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let _without = WithoutChecks::new();
+    let fs = undamaged(target);
+    let mut bytes = fs.files().remove(&path(target, &fs)).expect("a file");
+    // The room at the end of a log says nothing.
+    let end = bytes.iter().rposition(|&byte| byte != 0).unwrap_or(0) + 1;
+    bytes.truncate(end.next_multiple_of(512).min(bytes.len()));
+    vec![bytes]
+}
+
+/// Gives the bytes to a target.
+///
+/// # Panics
+/// If a promise is broken: that is what it is for.
+pub fn run(target: &str, bytes: &[u8]) {
+    let _without = WithoutChecks::new();
+    let fs = undamaged(target);
+    fs.damage(&path(target, &fs), Some(bytes.to_vec()));
+    match target {
+        "store-catalogue" => catalogue(&fs),
+        "store-snapshot" => snapshot(&fs),
+        _ => collection(&fs),
+    }
+}
+
+fn collection(fs: &SimulatedFs) {
+    let whole = verify(fs, &folder(), IDENTITY).is_ok();
+    let _ = salvage(fs, &folder(), &mut |_, _| Ok(()));
+    let opened = open(fs);
+    assert!(!whole || opened.is_ok(), "what is whole opens");
+    let Ok(engine) = opened else {
+        return;
+    };
+    let documents = read(&engine, whole);
+    let changed = change(&engine, documents.first());
+    drop(engine);
+    assert!(!whole || changed, "what is whole can be written");
+    if whole {
+        verify(fs, &folder(), IDENTITY).expect("what is whole stays whole");
+    }
+}
+
+/// Asks everything that can be asked; the documents that live.
+fn read(engine: &CollectionEngine, whole: bool) -> Vec<StoredDocument> {
+    let mut documents = Vec::new();
+    let read = engine.for_each(NOW, &mut |document| {
+        documents.push(document);
+        Ok(())
+    });
+    assert!(!whole || read.is_ok());
+    for document in documents.iter().step_by(7) {
+        let found = engine.get(&document.id, NOW);
+        assert!(!whole || found.is_ok_and(|found| found.as_deref() == Some(document)));
+    }
+    let codes = [1, 2, 0x9e37_79b9_7f4a_7c15].map(Fingerprint);
+    let radius = engine.settings().radius;
+    let checked = engine.check_many(&codes, radius, NOW);
+    assert!(!whole || checked.is_ok());
+    for code in codes {
+        let found = engine.query(code, radius, NOW, 3);
+        assert!(!whole || found.is_ok());
+    }
+    let _ = engine.paragraphs(&[1, 5], NOW, 3);
+    let _ = engine.stats();
+    documents
+}
+
+/// Writes, makes runs, merges and closes; whether all of it was done.
+fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
+    let document = StoredDocument::new("new", Fingerprint(3));
+    let mut writes = vec![
+        WriteOp::CheckAndInsert {
+            document,
+            radius: 0,
+            insert: InsertWhen::Always,
+        },
+        WriteOp::Delete("2".to_owned()),
+    ];
+    writes.extend(known.map(|known| WriteOp::Insert(known.clone())));
+    let written = commit(engine, writes);
+    let made = || -> crate::error::Result<()> {
+        engine.rotate_log()?;
+        while engine.flush()? {}
+        engine.compact()?;
+        engine.close()
+    };
+    made().is_ok() && written
+}
+
+/// What lies outside of a folder.
+fn beside(fs: &SimulatedFs, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = fs.files();
+    files.retain(|path, _| !path.starts_with(folder));
+    files
+}
+
+fn catalogue(fs: &SimulatedFs) {
+    let before = beside(fs, STORE);
+    let _ = maintenance::info(fs, Path::new(STORE));
+    if maintenance::verify(fs, Path::new(STORE)).is_err() {
+        return;
+    }
+    let options = StoreOptions {
+        tuning: TUNING,
+        ..StoreOptions::default()
+    };
+    let store = Store::open_on(Arc::new(fs.clone()), Path::new(STORE), options);
+    let _ = store.expect("a catalogue that was read").close();
+    assert_eq!(beside(fs, STORE), before, "nothing outside of it changes");
+}
+
+fn snapshot(fs: &SimulatedFs) {
+    const TARGET: &str = "/restored";
+    let before = beside(fs, TARGET);
+    assert!(before.contains_key(&Path::new(ELSEWHERE).join("file")));
+    let restored = maintenance::restore(fs, Path::new(SNAPSHOT), Path::new(TARGET));
+    assert_eq!(beside(fs, TARGET), before, "nothing outside of it changes");
+    if restored.is_ok() {
+        maintenance::verify(fs, Path::new(TARGET)).expect("a store");
+    }
+}
