@@ -19,6 +19,9 @@ mod description;
 mod endpoint;
 mod event_log;
 mod export_slots;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod listen;
 mod load_shedding;

@@ -363,6 +363,33 @@ impl ClientConnection {
     }
 }
 
+/// Serves one connection that needs no socket.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) async fn serve_stream(
+    app: &Arc<AppState>,
+    router: Router,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
+    let slots = ConnectionSlots::new(ConnectionLimits {
+        all: 1,
+        per_address: 1,
+    });
+    let peer = PeerAddress::of(std::net::SocketAddr::from(([127, 0, 0, 1], 1)));
+    let Ok(slot) = slots.take(peer) else {
+        return;
+    };
+    let (_closing, closed) = watch::channel(false);
+    let stream = TimedStream::new(stream);
+    let arrival = stream.arrival();
+    let connection = ClientConnection {
+        app: Arc::clone(app),
+        router,
+        closed,
+        slot,
+    };
+    connection.serve(stream, arrival).await;
+}
+
 /// The body of a request, shared with whoever answers it. What he leaves of it is read, within bounds, and thrown away: a client that
 /// is still sending when the connection is closed never sees the answer.
 #[derive(Clone)]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
+mod clocks;
 mod kept;
 mod keys;
 mod operators;

@@ -18,8 +18,18 @@ use tower::ServiceExt as _;
 /// When tests begin, in milliseconds since 1970.
 pub(crate) const BEGIN: u64 = 1_800_000_000_000;
 
+/// How a service is started.
+pub(crate) struct Started {
+    pub(crate) limits: ServiceLimits,
+    pub(crate) keys: ApiKeys,
+    /// What its clock says then.
+    pub(crate) at: u64,
+    pub(crate) trust_clock: bool,
+}
+
 pub(crate) struct Service {
     router: Router,
+    service: Arc<AppState>,
     clock: Arc<AtomicU64>,
     /// What was logged at any level.
     pub(crate) log: Arc<Mutex<String>>,
@@ -71,11 +81,41 @@ impl Service {
 
     pub(crate) fn with(limits: ServiceLimits, keys: ApiKeys) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let setup = Started {
+            limits,
+            keys,
+            at: BEGIN,
+            trust_clock: false,
+        };
+        Self::on(folder, setup)
+    }
+
+    /// Ends it in order; the folder of its store.
+    pub(crate) async fn stop(self) -> TempDir {
+        let Self {
+            router,
+            service,
+            folder,
+            ..
+        } = self;
+        drop(router);
+        service.close().await.unwrap();
+        folder
+    }
+
+    /// On the store of a folder.
+    pub(crate) fn on(folder: TempDir, started: Started) -> Self {
+        let Started {
+            limits,
+            keys,
+            at,
+            trust_clock,
+        } = started;
         let snapshots = folder.path().join("snapshots");
-        std::fs::create_dir(&snapshots).unwrap();
+        std::fs::create_dir_all(&snapshots).unwrap();
         let options = StoreOptions::default().create(true);
         let store = Store::open(&folder.path().join("data"), options).unwrap();
-        let clock = Arc::new(AtomicU64::new(BEGIN));
+        let clock = Arc::new(AtomicU64::new(at));
         let log = Arc::new(Mutex::new(String::new()));
         let (told, said) = (Arc::clone(&clock), Arc::clone(&log));
         let log_sink = EventLog::new(LogLevel::Debug, move |entry| {
@@ -86,10 +126,12 @@ impl Service {
         let config = ServiceConfig::new(Arc::new(now), log_sink)
             .keys(keys)
             .limits(limits)
+            .trust_clock(trust_clock)
             .snapshots(snapshots);
-        let service = AppState::new(store, config).unwrap();
+        let service = Arc::new(AppState::new(store, config).unwrap());
         Self {
-            router: router(&Arc::new(service)),
+            router: router(&service),
+            service,
             clock,
             log,
             folder,

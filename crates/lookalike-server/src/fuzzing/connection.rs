@@ -1,0 +1,201 @@
+//! Any bytes as a connection: heads, bodies, frames, in one piece, and then its end.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use lookalike::{Fingerprint, Scheme};
+use lookalike_store::fs::{FileSystem as _, SimulatedFs};
+use lookalike_store::{
+    CollectionSettings, RetainedParts, Store, StoreOptions, StoredDocument, UnixMillis, WriteOp,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::runtime::Runtime;
+
+use crate::app_state::AppState;
+use crate::config::{ServiceConfig, ServiceLimits};
+use crate::event_log::{EventLog, LogLevel};
+use crate::listen::serve_stream;
+
+const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
+const COLLECTION: &str = "pages";
+
+/// Turns of the runtime that a connection stays open after its last byte: until nothing is being answered, between these.
+const FEWEST_TURNS: usize = 8;
+const MOST_TURNS: usize = 2000;
+
+pub(super) fn seeds() -> Vec<Vec<u8>> {
+    let post = |operation: &str, kind: &str, body: &str| {
+        format!(
+            "POST /v1/collections/pages/{operation} HTTP/1.1\r\nHost: localhost:7280\r\nContent-Type: {kind}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let json = |operation: &str, body: &str| post(operation, "application/json", body);
+    let probe = r#"{"fingerprint":"0000000000000007"}"#;
+    let one = json("check?radius=1&scheme=0000000000000000", probe);
+    let chunked = "POST /v1/collections/pages/check HTTP/1.1\r\nHost: [::1]\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[1,2]\r\n0\r\n\r\n";
+    let others = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /metrics HTTP/1.0\r\n\r\n";
+    let odd = "GET http://evil.example:80/v1/%63ollections?a=b&a=c HTTP/1.1\r\nhost: a\r\nHost: b\r\nAuthorization: Bearer x\r\n\
+               Origin: http://localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nX-Long: 0123456789\r\n\r\n";
+    let waits = "PUT /v1/collections/pages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json; charset=utf-8\r\n\
+                 Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}";
+    let packed = post("check", "application/vnd.lookalike.packed", "12345678");
+    let written = json(
+        "check-and-insert?insert=always",
+        r#"[{"id":"b","text":"a text"}]"#,
+    );
+    // Settings, the head of `GET /healthz`, a ping.
+    let frames = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x16\x01\x05\0\0\0\x01\x82\x86\x04\x08/healthz\
+                   \x41\x09localhost\0\0\x08\x06\0\0\0\0\0abcdefgh";
+    let texts = [
+        others.to_owned(),
+        one,
+        chunked.to_owned(),
+        odd.to_owned(),
+        waits.to_owned(),
+        packed,
+        written,
+        json("query?limit=3&verify=true", r#"[{"text":"a"}]"#),
+        "GET /v1/collections/pages/export HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+    ];
+    let texts = texts.into_iter().map(String::into_bytes);
+    texts.chain([frames.to_vec()]).collect()
+}
+
+/// A service, and what it runs on.
+struct Harness {
+    runtime: Runtime,
+    app: Arc<AppState>,
+    router: Router,
+    /// Requests that are being answered.
+    in_progress: Arc<AtomicUsize>,
+    has_failed: Arc<AtomicBool>,
+    /// Bytes of the log of its collection when it began.
+    begun: Vec<(String, u64)>,
+}
+
+thread_local! {
+    static HARNESS: RefCell<Option<Harness>> = const { RefCell::new(None) };
+}
+
+/// Sends the bytes over one connection and demands that what comes back is an answer, and nobody's failure.
+pub(super) fn run(bytes: &[u8]) -> Vec<u8> {
+    let harness = HARNESS.take().unwrap_or_else(Harness::new);
+    let answer = harness.send(bytes);
+    assert!(
+        !harness.has_failed.load(Ordering::Relaxed),
+        "an error of the program"
+    );
+    let is_answer = answer.starts_with(b"HTTP/1.");
+    let is_second = bytes.starts_with(b"PRI * HTTP/2.0") || !answer.is_empty() && answer[0] == 0;
+    assert!(answer.is_empty() || is_answer || is_second);
+    // Each input finds the same service.
+    if harness.state() == harness.begun {
+        HARNESS.set(Some(harness));
+    }
+    answer
+}
+
+fn store() -> Store {
+    let fs = SimulatedFs::new();
+    let folder = Path::new("/store");
+    fs.create_dir(folder).expect("a simulated medium");
+    let options = StoreOptions::default().create(true).seed(7);
+    let store = Store::open_on(Arc::new(fs), folder, options).expect("a store");
+    let settings = CollectionSettings::new(&Scheme::default());
+    let settings = settings.keep(RetainedParts::default().texts(true));
+    let pages = store.create_collection(COLLECTION, &settings);
+    let document = StoredDocument {
+        text: Some("a text".to_owned()),
+        ..StoredDocument::new("a", Fingerprint(7))
+    };
+    let written = pages
+        .expect("a collection")
+        .write(vec![WriteOp::Insert(document)], NOW, 0);
+    written.expect("a document");
+    store
+}
+
+impl Harness {
+    fn new() -> Self {
+        let has_failed = Arc::new(AtomicBool::new(false));
+        let failed = Arc::clone(&has_failed);
+        let limits = ServiceLimits::default().body_bytes(1 << 16).batch(8);
+        let limits = limits.collections(4).workers(1);
+        let log = EventLog::new(LogLevel::Error, move |_| {
+            failed.store(true, Ordering::Relaxed)
+        });
+        let config = ServiceConfig::new(Arc::new(|| NOW), log);
+        let config = config.limits(limits).trust_clock(true);
+        let in_progress = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&in_progress);
+        let count = from_fn(move |request: Request, next: Next| {
+            let counted = Arc::clone(&counted);
+            async move {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let response = next.run(request).await;
+                counted.fetch_sub(1, Ordering::Relaxed);
+                response
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        let app = Arc::new(AppState::new(store(), config).expect("a service"));
+        let mut harness = Self {
+            runtime: runtime.expect("a runtime"),
+            router: crate::route::router(&app).layer(count),
+            in_progress,
+            app,
+            has_failed,
+            begun: Vec::new(),
+        };
+        harness.begun = harness.state();
+        harness
+    }
+
+    /// Changes with every write.
+    fn state(&self) -> Vec<(String, u64)> {
+        let open = self.app.store.collections().into_iter();
+        open.map(|(name, opened)| {
+            let collection = opened.expect("a simulated medium");
+            let life = collection.settings().time_to_live.unwrap_or_default();
+            (name, collection.stats().log_bytes + life.as_secs())
+        })
+        .collect()
+    }
+
+    /// All that comes back.
+    fn send(&self, bytes: &[u8]) -> Vec<u8> {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (mut reader, mut writer) = tokio::io::split(ours);
+        let mut answer = Vec::new();
+        let speak = async {
+            // The service may close before it has heard all.
+            let _ = writer.write_all(bytes).await;
+            // A client that has hung up gets no answer. Whether more is to come nobody knows: a body may not be whole.
+            for turn in 0..MOST_TURNS {
+                tokio::task::yield_now().await;
+                if turn > FEWEST_TURNS && self.in_progress.load(Ordering::Relaxed) == 0 {
+                    break;
+                }
+            }
+            let _ = writer.shutdown().await;
+        };
+        let hear = async {
+            let _ = reader.read_to_end(&mut answer).await;
+        };
+        // Those of a connection that was given up did not end.
+        self.in_progress.store(0, Ordering::Relaxed);
+        let served = serve_stream(&self.app, self.router.clone(), theirs);
+        self.runtime
+            .block_on(async { tokio::join!(served, speak, hear) });
+        answer
+    }
+}

@@ -1,0 +1,88 @@
+//! Services that are started when the clock is wrong.
+
+use lookalike_server::{ApiKeys, ServiceLimits};
+use serde_json::json;
+
+use crate::service::{BEGIN, Service, Started};
+
+const HOUR: u64 = 3_600_000;
+const DAY: u64 = 24 * HOUR;
+
+fn at(at: u64) -> Started {
+    Started {
+        limits: ServiceLimits::default(),
+        keys: ApiKeys::default(),
+        at,
+        trust_clock: false,
+    }
+}
+
+/// A store with a document that lives for an hour and one that lives for ever, last open at [`BEGIN`].
+async fn store() -> tempfile::TempDir {
+    let service = Service::with_pages().await;
+    let documents = json!([
+        {"id": "hour", "fingerprint": "00000000000000a1", "ttl_seconds": 3600},
+        {"id": "ever", "fingerprint": "ffffffffffffffff"},
+    ]);
+    service.ask("insert", documents).await.is(200);
+    service.stop().await
+}
+
+async fn lives(service: &Service, id: &str) -> bool {
+    service.ask("get", json!({"id": id})).await.status == 200
+}
+
+async fn metric(service: &Service, name: &str) -> f64 {
+    let metrics = service.get("/metrics").await;
+    let mut lines = metrics.text.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn started_with_a_clock_that_is_weeks_ahead_nothing_expires_and_the_store_is_not_taken_along()
+{
+    let service = Service::on(store().await, at(BEGIN + 20 * DAY));
+    assert!(lives(&service, "hour").await && lives(&service, "ever").await);
+    let ready = service.get("/readyz").await.json();
+    assert_eq!(ready["clock_held"], true);
+    assert!(metric(&service, "lookalike_clock_held").await > 0.0);
+    assert!(service.log.lock().unwrap().contains("clock-held"));
+    service
+        .ask(
+            "insert",
+            json!({"id": "new", "fingerprint": "00000000000000a1", "ttl_seconds": 60}),
+        )
+        .await
+        .is(200);
+    // The right clock finds everything as it was.
+    let service = Service::on(service.stop().await, at(BEGIN + HOUR / 2));
+    assert!(lives(&service, "hour").await && !lives(&service, "new").await);
+    assert!(metric(&service, "lookalike_clock_held").await < 1.0);
+    assert!(metric(&service, "lookalike_time_ahead_seconds").await < 1.0);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_said_to_be_right_is_believed() {
+    let started = Started {
+        trust_clock: true,
+        ..at(BEGIN + 20 * DAY)
+    };
+    let service = Service::on(store().await, started);
+    assert!(!lives(&service, "hour").await && lives(&service, "ever").await);
+    assert_eq!(service.get("/readyz").await.json()["clock_held"], false);
+}
+
+#[tokio::test]
+async fn data_that_are_ahead_of_the_clock_are_told_and_live_that_much_longer() {
+    let service = Service::on(store().await, at(BEGIN - 5 * HOUR));
+    let ahead = metric(&service, "lookalike_time_ahead_seconds").await;
+    assert!((ahead - 5.0 * 3600.0).abs() < 60.0, "{ahead}");
+    assert!(service.log.lock().unwrap().contains("clock-behind"));
+    // What an hour is counted from is when the data are, not what the clock says.
+    service.pass(5 * 3600 + 1800);
+    assert!(lives(&service, "hour").await);
+    assert!(metric(&service, "lookalike_time_ahead_seconds").await < 60.0);
+    service.pass(1801);
+    assert!(!lives(&service, "hour").await && lives(&service, "ever").await);
+}
