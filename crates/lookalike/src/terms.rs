@@ -130,7 +130,7 @@ impl Terms {
     /// machine, for it is computed in integers.
     #[must_use]
     pub fn idf(&self, feature: u64) -> u32 {
-        let all = log2_256(self.documents + 1);
+        let all = log2_256(self.documents.saturating_add(1));
         (all - log2_256(u64::from(self.count(feature))).min(all)).max(1)
     }
 
