@@ -102,17 +102,53 @@ impl<'a> ChunkReader<'a> {
         Ok(())
     }
 
+    /// Opens a source of records. One that is gone, or another than was found, before any of its records was read is lost with all of
+    /// them, and nothing else is; what some records were read of must stay.
+    fn begin(
+        &self,
+        number: u32,
+        source: &'a Source,
+        chunk: &mut Chunk,
+    ) -> Result<Option<OpenSource<'a>>, ReadError> {
+        let opened = self.open(number, source);
+        if self.mode != ReadMode::Parse {
+            return opened.map(Some);
+        }
+        let beginning = source.learned.beginning.get_or_init(|| match &opened {
+            Err(error) if error.is_of_file() => Err(error.reason()),
+            _ => Ok(()),
+        });
+        match beginning {
+            Ok(()) => opened.map(Some),
+            Err(reason) => {
+                chunk.skips.push(Skip {
+                    kind: SkipKind::Unreadable,
+                    offset: None,
+                    ..Skip::lost(source, 0, reason.clone())
+                });
+                Ok(None)
+            }
+        }
+    }
+
+    fn open(&self, number: u32, source: &'a Source) -> Result<OpenSource<'a>, ReadError> {
+        Ok(match source.format {
+            Format::Jsonl => OpenSource::Lines(LineCutter::new(number, source)?),
+            Format::Json => OpenSource::Array(Box::new(ArrayCutter::new(number, source)?)),
+            _ => OpenSource::Rows(RowCutter::new(number, source, &self.options)?),
+        })
+    }
+
     fn start_source(&mut self, chunk: &mut Chunk) -> Result<(), ReadError> {
         let number = self.next_source as u32;
         let source = &self.inputs.sources[self.next_source];
         self.next_source += 1;
         let is_apart = self.mode == ReadMode::CopyBesideTables && source.is_typed_table();
+        if !source.is_document() && self.mode != ReadMode::Parse && source.is_lost() {
+            return Ok(());
+        }
         if !source.is_document() && !is_apart {
-            self.open = Some(match source.format {
-                Format::Jsonl => OpenSource::Lines(LineCutter::new(number, source)?),
-                Format::Json => OpenSource::Array(Box::new(ArrayCutter::new(number, source)?)),
-                _ => OpenSource::Rows(RowCutter::new(number, source, &self.options)?),
-            });
+            self.open = self.begin(number, source, chunk)?;
             return Ok(());
         }
         let start = chunk.bytes.len();

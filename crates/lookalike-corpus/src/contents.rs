@@ -10,7 +10,7 @@ use crate::error::ReadError;
 use crate::source::{Inputs, Source};
 
 impl Inputs {
-    /// A sum of the bytes of each source, as they lie on disk. Free for those that were read from the first byte to the
+    /// A sum of the bytes of each source, as they lie on disk; zero for one that was gone before it could be read. Free for those that were read from the first byte to the
     /// last; tables, of which parts are read, are read once more.
     ///
     /// # Errors
@@ -18,6 +18,7 @@ impl Inputs {
     pub fn content_sums(&self) -> Result<Vec<u64>, ReadError> {
         let sum = |source: &Source| match source.learned.sum.get() {
             Some(sum) => Ok(*sum),
+            None if source.is_lost() => Ok(0),
             None => content_sum(source),
         };
         self.sources.iter().map(sum).collect()

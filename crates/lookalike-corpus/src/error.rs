@@ -102,6 +102,20 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// Tells whether the cause is this one file, not the machine that reads it.
+    pub(crate) fn is_of_file(&self) -> bool {
+        match self {
+            ReadError::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::IsADirectory
+                    | io::ErrorKind::NotADirectory
+            ),
+            ReadError::Changed { .. } => true,
+        }
+    }
+
     /// The reason, to be read after the name of the file.
     pub(crate) fn reason(&self) -> String {
         match self {

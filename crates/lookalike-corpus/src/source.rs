@@ -45,6 +45,8 @@ pub(crate) struct LearnedFacts {
     /// XXH3-64 of its bytes on disk; whoever reads all of them first sets it.
     pub(crate) sum: OnceLock<u64>,
     has_html: AtomicBool,
+    /// The state of the source when its records were first to be read; later readings must find the same.
+    pub(crate) beginning: OnceLock<Result<(), String>>,
 }
 
 impl LearnedFacts {
@@ -100,6 +102,11 @@ impl Source {
                 Some(PathBuf::from(url.as_ref()?.replace("://", "/")))
             }
         }
+    }
+
+    /// Whether its records were not there when they were first to be read.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.learned.beginning.get().is_some_and(Result::is_err)
     }
 
     /// The file itself; none for standard input and objects of stores.
@@ -195,7 +202,7 @@ pub enum SkipKind {
     Hidden,
     /// A symbolic link in a walked directory that leads out of it.
     Outside,
-    /// The system refused to open or list it, or the link leads nowhere.
+    /// The system refused to open or list it, the link leads nowhere, or it changed between being found and being read.
     Unreadable,
     /// Compressed data that ends early or is corrupt. What came before it is used.
     Damaged,

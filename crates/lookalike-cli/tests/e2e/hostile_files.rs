@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -33,10 +33,9 @@ pub(crate) fn wait_for(file: &Path, child: &mut Child) {
     }
 }
 
-/// Changes the second file at the moment when `sign` appears in the output folder; the error message.
-fn change_when(sign: &str, change: impl Fn(&Path)) -> String {
-    let folder = Folder::new();
-    let [long, short] = long_and_short(&folder);
+/// Changes the second file at the moment when `sign` appears in the output folder; how the job ended.
+fn change_when(folder: &Folder, sign: &str, change: impl Fn(&Path)) -> Output {
+    let [long, short] = long_and_short(folder);
     let out = folder.path("out");
     let mut command = lookalike("dedup");
     command
@@ -47,18 +46,11 @@ fn change_when(sign: &str, change: impl Fn(&Path)) -> String {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&out.join(sign), &mut child);
     change(&short);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{:?}", output.status);
-    assert!(
-        !out.join("run.json").exists()
-            && !out.join("kept.jsonl").exists()
-            && !out.join("removed.jsonl").exists()
-    );
-    String::from_utf8(output.stderr).unwrap()
+    child.wait_with_output().unwrap()
 }
 
 #[test]
-fn row_20_a_file_that_changes_while_it_is_read() {
+fn row_20_a_file_that_changes_while_the_job_runs() {
     let truncate = |path: &Path| fs::write(path, "").unwrap();
     let extend = |path: &Path| {
         fs::write(
@@ -68,16 +60,39 @@ fn row_20_a_file_that_changes_while_it_is_read() {
         .unwrap()
     };
     let remove = |path: &Path| fs::remove_file(path).unwrap();
-    for sign in [".lookalike/job.json", ".lookalike/decided.bin"] {
-        for change in [truncate as fn(&Path), extend] {
-            let message = change_when(sign, change);
-            assert!(
-                message.contains("short.jsonl") && message.contains("changed"),
-                "{sign}: {message}"
-            );
+    for (change, reason) in [
+        (truncate as fn(&Path), "changed"),
+        (extend, "changed"),
+        (remove, "No such file"),
+    ] {
+        // Before it is read it is lost alone, and told.
+        let folder = Folder::new();
+        let output = change_when(&folder, ".lookalike/job.json", change);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{message}");
+        let results = Results::read(&folder.path("out"));
+        assert_eq!(results.kept.len() + results.removed.len(), 16_000);
+        let [skip] = &results.skipped[..] else {
+            panic!("{:?}", results.skipped);
+        };
+        assert_eq!(skip["kind"], "unreadable", "{skip}");
+        assert!(
+            skip["source"].as_str().unwrap().ends_with("short.jsonl"),
+            "{skip}"
+        );
+        assert!(skip["reason"].as_str().unwrap().contains(reason), "{skip}");
+        // Once documents were read of it, what is kept of them can no longer be copied.
+        let folder = Folder::new();
+        let output = change_when(&folder, ".lookalike/decided.bin", change);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(
+            message.contains("short.jsonl") && message.contains(reason),
+            "{message}"
+        );
+        for name in ["run.json", "kept.jsonl", "removed.jsonl"] {
+            assert!(!folder.path("out").join(name).exists(), "{name}");
         }
-        let message = change_when(sign, remove);
-        assert!(message.contains("short.jsonl"), "{sign}: {message}");
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use lookalike_corpus::{BadKind, Compression, InputOptions, ReadError, SkipKind, TextState};
+use lookalike_corpus::{
+    BadKind, Compression, InputOptions, ReadError, SkipKind, TextState, raw_records,
+};
 
 use crate::support::{Corpus, gzip, read, read_raw, zstd};
 
@@ -194,13 +196,48 @@ struct Reading {
     bad: Vec<lookalike_corpus::BadRecord>,
 }
 
+const LINE: &[u8] = b"{\"text\":\"a\"}\n";
+
 #[test]
-fn a_file_of_records_that_changes_stops_the_reading() {
+fn a_file_of_records_that_changes_before_it_is_read_is_lost_alone() {
     let options = InputOptions::default();
-    let bytes = b"{\"text\":\"a\"}\n";
-    let corpus = Corpus::with("a.jsonl", bytes);
+    for is_gone in [false, true] {
+        let corpus = Corpus::with("a.jsonl", LINE);
+        corpus.add("b.jsonl", LINE);
+        let inputs = corpus.inputs("*.jsonl", &options);
+        let path = corpus.add("a.jsonl", &LINE.repeat(2));
+        if is_gone {
+            fs::remove_file(&path).unwrap();
+        }
+        let read = || -> Vec<_> { inputs.chunks(&options).map(Result::unwrap).collect() };
+        let chunks = read();
+        assert_eq!(chunks.iter().map(|chunk| chunk.records).sum::<u64>(), 1);
+        let skips: Vec<_> = chunks.iter().flat_map(|chunk| &chunk.skips).collect();
+        let [skip] = skips[..] else {
+            panic!("{skips:?}");
+        };
+        assert_eq!(skip.kind, SkipKind::Unreadable);
+        assert!(skip.name.ends_with("a.jsonl"), "{skip:?}");
+        // Every later reading leaves it out, though it may stand as it was by then.
+        corpus.add("a.jsonl", LINE);
+        assert_eq!(read().iter().map(|chunk| chunk.records).sum::<u64>(), 1);
+        let mut sources = Vec::new();
+        raw_records::<ReadError>(&inputs, &options, &mut |record| {
+            sources.push(record.source);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(sources, [1]);
+    }
+}
+
+#[test]
+fn a_file_of_records_that_changes_once_it_was_read_stops_the_reading() {
+    let options = InputOptions::default();
+    let corpus = Corpus::with("a.jsonl", LINE);
     let inputs = corpus.inputs("a.jsonl", &options);
-    let path = corpus.add("a.jsonl", &bytes.repeat(2));
+    assert!(inputs.chunks(&options).all(|chunk| chunk.is_ok()));
+    let path = corpus.add("a.jsonl", &LINE.repeat(2));
     let error = || inputs.chunks(&options).find_map(Result::err).unwrap();
     assert!(matches!(error(), ReadError::Changed { .. }));
     assert!(error().to_string().contains("a.jsonl"));
