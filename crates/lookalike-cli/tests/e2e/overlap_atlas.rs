@@ -443,6 +443,29 @@ fn what_was_read_is_taken_over_and_never_believed_when_damaged() {
 }
 
 #[test]
+fn an_input_that_changed_under_its_size_and_time_is_not_resumed() {
+    let folder = Folder::new();
+    let input = many(&folder);
+    let out = killed_after_reading(&folder, &input, "changed");
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&input)
+        .unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    let mut bytes = contents(&input);
+    let digit = bytes.iter().rposition(u8::is_ascii_digit).unwrap();
+    bytes[digit] = if bytes[digit] == b'7' { b'8' } else { b'7' };
+    std::fs::write(&input, &bytes).unwrap();
+    file.set_modified(time).unwrap();
+    let mut command = lookalike("overlap");
+    command.arg(&input).arg("-o").arg(&out).arg("--resume");
+    command.args(["--quiet", "--engine", "sort", "--min-shared", "1"]);
+    let refused = command.args(["--chunk", "lines:1"]).fail(1);
+    refused.says(&["many.jsonl has changed since"]);
+    assert!(!out.join("run.json").exists());
+}
+
+#[test]
 fn a_killed_job_leaves_nothing_half_and_resumes_to_the_same_bytes() {
     let folder = Folder::new();
     let (input, out) = (many(&folder), folder.path("undisturbed"));

@@ -320,6 +320,54 @@ fn verify_writes_nothing() {
     assert_eq!(everything(&data), before);
 }
 
+/// A command whose folder is mounted so that nobody may write to it, root neither; none where nobody may mount.
+#[cfg(target_os = "linux")]
+#[expect(clippy::print_stderr, reason = "a test that was skipped says so")]
+fn mounted_to_read(data: &Path) -> Option<Command> {
+    let mounted = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\"";
+    let in_it = |line: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", line]).arg(data);
+        command
+    };
+    let refused = format!("{mounted} && ! touch \"$0/anything\"");
+    if !in_it(&refused)
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        eprintln!("skipped: nobody may mount a folder here");
+        return None;
+    }
+    let mut command = in_it(&format!("{mounted} && exec \"$@\""));
+    command.arg(lookalike("store").get_program());
+    Some(command)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_on_a_medium_that_cannot_be_written_is_verified() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    crashed(&data);
+    for is_locked in [true, false] {
+        if !is_locked {
+            fs::remove_file(data.join("LOCK")).unwrap();
+        }
+        let Some(mut command) = mounted_to_read(&data) else {
+            return;
+        };
+        let verified = command.args(["store", "verify"]).arg(&data).succeed();
+        let said = String::from_utf8_lossy(&verified.out);
+        assert!(said.contains("pages"), "{said}");
+    }
+    let (log, bytes) = newest(&data, "log");
+    overwrite(&log, find(&bytes, b"g1-050"), b"G");
+    let Some(mut command) = mounted_to_read(&data) else {
+        return;
+    };
+    command.args(["store", "verify"]).arg(&data).fail(1);
+}
+
 fn limited(files: u32, data: &Path, words: &str) -> Command {
     let binary = lookalike("serve").get_program().to_owned();
     let line = format!(
