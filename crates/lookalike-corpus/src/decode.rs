@@ -22,6 +22,10 @@ const ZSTD_WINDOW_LOG: u32 = 27;
 /// Memory that an xz decoder may take: the dictionary of `xz -9` needs half of it.
 const XZ_MEMORY_BYTES: u64 = 128 << 20;
 
+/// Decompressed bytes of one call of a library. If it meets damage, it drops what it decompressed in that call: how much that is must not
+/// depend on how much the caller asked for.
+const STEP_BYTES: usize = 32 << 10;
+
 /// The result of one read. Bytes may have been appended in any case.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DecodeStep {
@@ -36,7 +40,49 @@ pub(crate) enum DecodeStep {
 /// An open source.
 pub(crate) struct SourceDecoder<'a> {
     source: &'a Source,
+    stream: SteppedStream,
+}
+
+/// A stream that is decompressed in steps of one length.
+struct SteppedStream {
     stream: DecodedStream,
+    /// A step of which the caller took a part.
+    step: Vec<u8>,
+    /// Offset of the rest of it.
+    at: usize,
+}
+
+impl SteppedStream {
+    fn new(stream: DecodedStream) -> SteppedStream {
+        SteppedStream {
+            stream,
+            step: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+impl Read for SteppedStream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if matches!(self.stream, DecodedStream::Plain(_)) {
+            return self.stream.read(out);
+        }
+        if self.at == self.step.len() {
+            if let Some(out) = out.get_mut(..STEP_BYTES) {
+                return self.stream.read(out);
+            }
+            self.at = 0;
+            self.step.resize(STEP_BYTES, 0);
+            let read = self.stream.read(&mut self.step);
+            self.step.truncate(*read.as_ref().unwrap_or(&0));
+            read?;
+        }
+        let rest = &self.step[self.at..];
+        let count = rest.len().min(out.len());
+        out[..count].copy_from_slice(&rest[..count]);
+        self.at += count;
+        Ok(count)
+    }
 }
 
 enum DecodedStream {
@@ -53,7 +99,10 @@ impl<'a> SourceDecoder<'a> {
         let stream = File::open(source.file())
             .and_then(|file| DecodedStream::new(CountedFile::of(file, source), source.compression))
             .map_err(|error| io_error(source, error))?;
-        let decoder = SourceDecoder { source, stream };
+        let decoder = Decoder {
+            source,
+            stream: SteppedStream::new(stream),
+        };
         decoder.check_unchanged()?;
         Ok(decoder)
     }
@@ -84,11 +133,12 @@ impl<'a> SourceDecoder<'a> {
 
     /// Bytes of the file that were consumed so far, before decompression.
     pub(crate) fn disk_bytes(&self) -> u64 {
-        self.stream.counted().at - self.stream.waiting() as u64
+        let stream = &self.stream.stream;
+        stream.counted().at - stream.waiting() as u64
     }
 
     fn check_unchanged(&self) -> Result<(), ReadError> {
-        check_unchanged(self.source, self.stream.counted())
+        check_unchanged(self.source, self.stream.stream.counted())
     }
 }
 

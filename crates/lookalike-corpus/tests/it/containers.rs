@@ -1,6 +1,7 @@
 //! Compressed, truncated, swollen and changing files.
 
 use std::fs;
+use std::io::Write as _;
 use std::time::{Duration, SystemTime};
 
 use lookalike_corpus::{
@@ -196,6 +197,46 @@ struct Reading {
     bad: Vec<lookalike_corpus::BadRecord>,
 }
 
+/// A library that met damage kept what it had unpacked in the same step, and steps were as long as chunks.
+#[test]
+fn damage_is_met_at_the_same_record_wherever_chunks_are_cut() {
+    let mut numbers = 0_u64..;
+    let line = |number: u64| {
+        let word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        format!("{{\"id\":{number},\"text\":\"{word:x}\"}}\n")
+    };
+    let lines: String = numbers.by_ref().take(20_000).map(line).collect();
+    let bzip2 = |bytes: &[u8]| {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let xz = |bytes: &[u8]| {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    for (name, mut packed) in [
+        ("a.jsonl.gz", gzip(lines.as_bytes())),
+        ("a.jsonl.zst", zstd(lines.as_bytes())),
+        ("a.jsonl.bz2", bzip2(lines.as_bytes())),
+        ("a.jsonl.xz", xz(lines.as_bytes())),
+    ] {
+        let middle = packed.len() / 2;
+        packed[middle] ^= 0x55;
+        let corpus = Corpus::with(name, &packed);
+        let counts = [1 << 8, 1 << 14, 1 << 17, 1 << 22].map(|chunk_bytes| {
+            let options = InputOptions {
+                chunk_bytes,
+                ..InputOptions::default()
+            };
+            read(&corpus.inputs(name, &options), &options).records.len()
+        });
+        assert!(counts[0] > 0, "{name}");
+        assert_eq!(counts, [counts[0]; 4], "{name}");
+    }
+}
+
 const LINE: &[u8] = b"{\"text\":\"a\"}\n";
 
 #[test]
@@ -263,6 +304,7 @@ fn after_an_error_the_reader_is_at_its_end() {
     let corpus = Corpus::with("a.jsonl", b"{}\n");
     corpus.add("b.txt", b"b");
     let inputs = corpus.inputs("", &options);
+    assert!(inputs.chunks(&options).all(|chunk| chunk.is_ok()));
     fs::remove_file(corpus.path("a.jsonl")).unwrap();
     let mut chunks = inputs.chunks(&options);
     assert!(chunks.next().unwrap().is_err());
