@@ -16,7 +16,7 @@ use crate::long_hash::LongHasher;
 use crate::options::InputOptions;
 use crate::piece::{Chunk, ChunkPiece, FileState, MAX_RECORDS, PieceContent, ReadMode};
 use crate::record::BadKind;
-use crate::source::{Inputs, Source};
+use crate::source::{Inputs, Skip, SkipKind, Source};
 use array::ArrayCutter;
 use cutter::LineCutter;
 use rows::RowCutter;

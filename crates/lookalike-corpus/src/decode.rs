@@ -99,7 +99,7 @@ impl<'a> SourceDecoder<'a> {
         let stream = File::open(source.file())
             .and_then(|file| DecodedStream::new(CountedFile::of(file, source), source.compression))
             .map_err(|error| io_error(source, error))?;
-        let decoder = Decoder {
+        let decoder = SourceDecoder {
             source,
             stream: SteppedStream::new(stream),
         };
