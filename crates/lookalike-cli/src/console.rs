@@ -703,6 +703,7 @@ pub(crate) fn json_beside(object: &impl serde::Serialize) {
 }
 
 /// A line on standard error as it is.
+#[cfg(feature = "service")]
 pub(crate) fn line_beside(line: &str) {
     say(line);
 }

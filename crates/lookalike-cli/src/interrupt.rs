@@ -11,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lookalike_batch::Progress;
 use lookalike_batch::fingerprints::index::can_resume;
 use lookalike_corpus::begin_no_more_files;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 /// What is to be removed.
 static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
@@ -96,7 +98,7 @@ fn watch(watched: Watched) {
         // Without a thread to wait for signals they do what they always did.
         let _ = std::thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(|| wait(ready));
+            .spawn(move || wait(&ready));
         // Nothing is made that a signal would leave behind before signals are heard; if they cannot be, the channel is closed.
         let _ = listening.recv();
     }
@@ -113,12 +115,15 @@ pub(crate) fn give_way() {
     drop(watched_so_far());
 }
 
-/// Says that it is `ready`, waits for a signal, removes what is watched and ends the process.
-fn wait(ready: Sender<()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let Ok(Some(status)) = runtime.map(|runtime| runtime.block_on(signal(ready))) else {
+/// Says that it is `ready`, waits for a signal, removes what is watched and ends the process with 128 and the number of the signal.
+fn wait(ready: &Sender<()>) {
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
+        return;
+    };
+    if ready.send(()).is_err() {
+        return;
+    }
+    let Some(signal) = signals.forever().next() else {
         return;
     };
     let watched = watched_so_far();
@@ -128,7 +133,7 @@ fn wait(ready: Sender<()>) {
         clippy::exit,
         reason = "the other threads are at work and would not hear of it"
     )]
-    std::process::exit(status);
+    std::process::exit(128 + signal);
 }
 
 /// Removes what is watched, and tells what is left.
@@ -142,16 +147,4 @@ fn end(watched: &[Watched]) -> String {
         Some(told) => format!("interrupted: {told}"),
         None => "interrupted".to_owned(),
     }
-}
-
-/// The exit status for the signal that came; `None` when signals cannot be waited for.
-async fn signal(ready: Sender<()>) -> Option<i32> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt()).ok()?;
-    let mut terminate = signal(SignalKind::terminate()).ok()?;
-    ready.send(()).ok()?;
-    Some(tokio::select! {
-        _ = interrupt.recv() => 130,
-        _ = terminate.recv() => 143,
-    })
 }

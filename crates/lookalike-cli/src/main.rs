@@ -5,8 +5,10 @@
 
 mod arguments;
 mod bus_error;
+#[cfg(feature = "service")]
 mod client;
 mod completions;
+#[cfg(feature = "service")]
 mod config;
 mod console;
 mod dedup;
@@ -20,13 +22,18 @@ mod index;
 mod interrupt;
 mod join;
 mod machine;
+#[cfg(not(feature = "service"))]
+mod missing;
+#[cfg(feature = "service")]
 mod open_files;
 mod option_uses;
 mod overlap;
 mod pairs;
+#[cfg(feature = "service")]
 mod serve;
 mod size;
 mod spool;
+#[cfg(feature = "service")]
 mod store;
 mod terms;
 
@@ -35,6 +42,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use failure::Failure;
+#[cfg(not(feature = "service"))]
+use missing::{client, serve, store};
 
 /// Finds exact and near-duplicate documents: what to keep, what to drop, and why.
 #[derive(Parser)]
@@ -107,7 +116,10 @@ fn mute_handled_panics() {
 /// The command line, with what a configuration file says where it says nothing.
 fn read_arguments() -> Result<Cli, Failure> {
     let words: Vec<_> = std::env::args_os().collect();
+    #[cfg(feature = "service")]
     let command = config::with_defaults(Cli::command(), &words)?;
+    #[cfg(not(feature = "service"))]
+    let command = Cli::command();
     let read = command.get_matches_from(words);
     option_uses::check(&read)?;
     Cli::from_arg_matches(&read).map_err(|error| error.exit())

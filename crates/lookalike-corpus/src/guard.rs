@@ -1,6 +1,7 @@
 //! Libraries on hostile bytes: where they panic, one document or file is lost, not the job.
 
 use std::cell::Cell;
+#[cfg(any(test, feature = "parquet", feature = "quality"))]
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
@@ -13,11 +14,13 @@ pub fn panic_is_handled() -> bool {
     HANDLED.get()
 }
 
+#[cfg(any(test, feature = "parquet", feature = "pdf", feature = "quality"))]
 /// Marks this thread as one whose panics are handled, until the value is dropped.
 pub(crate) struct PanicGuard {
     before: bool,
 }
 
+#[cfg(any(test, feature = "parquet", feature = "pdf", feature = "quality"))]
 impl PanicGuard {
     pub(crate) fn new() -> PanicGuard {
         PanicGuard {
@@ -26,12 +29,14 @@ impl PanicGuard {
     }
 }
 
+#[cfg(any(test, feature = "parquet", feature = "pdf", feature = "quality"))]
 impl Drop for PanicGuard {
     fn drop(&mut self) {
         HANDLED.set(self.before);
     }
 }
 
+#[cfg(any(test, feature = "parquet", feature = "quality"))]
 /// Runs foreign code on hostile bytes: none when it panics.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     let _guard = PanicGuard::new();

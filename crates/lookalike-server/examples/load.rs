@@ -190,7 +190,6 @@ impl Plan {
                 taken.push((n, due.elapsed().as_micros() as u32));
             }
             if status.is_none() || status == Some(503) {
-                stream = None;
                 // Whoever is told to come again comes when he was told, and not all at the same moment.
                 let told = answer.and_then(|(_, seconds)| seconds).unwrap_or(0.1);
                 let wait = self.retry.unwrap_or(Duration::from_secs_f64(told));
@@ -278,7 +277,7 @@ async fn ask(
     let answer = async {
         open.write_all(request).await.ok()?;
         let (mut have, mut wanted) = (0, usize::MAX);
-        let mut retry = None;
+        let (mut retry, mut closes) = (None, false);
         while have < wanted {
             let count = open.read(&mut buffer[have..]).await.ok()?;
             if count == 0 {
@@ -294,19 +293,21 @@ async fn ask(
                     .ok()?
                     .to_ascii_lowercase();
                 let length = head.split("content-length:").nth(1)?;
+                closes = head.contains("\r\nconnection: close");
                 let after = head.split("retry-after:").nth(1);
                 retry = after.and_then(|after| after.split("\r\n").next()?.trim().parse().ok());
                 wanted = end + 4 + length.split("\r\n").next()?.trim().parse::<usize>().ok()?;
             }
         }
         let status = std::str::from_utf8(&buffer[9..12]).ok()?.parse().ok()?;
-        Some((status, retry))
+        Some((status, retry, closes))
     };
     let answer = answer.await;
-    if answer.is_none() {
+    // A refused request leaves its connection open, a refused connection does not.
+    if answer.is_none_or(|(.., closes)| closes) {
         *stream = None;
     }
-    answer
+    answer.map(|(status, retry, _)| (status, retry))
 }
 
 /// Processor seconds and resident bytes of a process.

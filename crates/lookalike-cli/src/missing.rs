@@ -1,0 +1,34 @@
+//! Commands that this build lacks: each says which Cargo feature brings it.
+
+use crate::failure::Failure;
+
+/// Any arguments: none of them is looked at.
+#[derive(clap::Args)]
+#[command(
+    disable_help_flag = true,
+    about = "(not in this build: needs the Cargo feature `service`)"
+)]
+pub(crate) struct MissingArguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _rest: Vec<std::ffi::OsString>,
+}
+
+fn refuse(command: &str) -> Result<(), Failure> {
+    Err(Failure::Failed(format!(
+        "`lookalike {command}` is not in this build: install it with `cargo install --path crates/lookalike-cli --features full`"
+    )))
+}
+
+macro_rules! missing {
+    ($($command:ident),*) => {
+        $(pub(crate) mod $command {
+            pub(crate) use super::MissingArguments as Arguments;
+
+            pub(crate) fn run(_: &Arguments) -> Result<(), crate::failure::Failure> {
+                super::refuse(stringify!($command))
+            }
+        })*
+    };
+}
+
+missing!(client, serve, store);
