@@ -73,7 +73,7 @@ pub(crate) struct BestCuts {
     pub(crate) cuts: (f64, f64),
 }
 
-/// The best combinations of two of the settings: [`JudgedScores::two_tests`].
+/// The best combinations of two of the settings: [`JudgedScores::conjunctive_rules`].
 #[must_use]
 pub fn conjunctive_rules(
     collection: &DocumentSet,

@@ -54,7 +54,7 @@ impl BitBalance {
             .fold(0.0, f64::max)
     }
 
-    /// An order for [`Design::permuted`](super::Design::renamed) that deals the good bits out evenly
+    /// An order for [`Design::permuted`](super::Design::permuted) that deals the good bits out evenly
     /// over any runs of neighbouring positions: the best bit goes to the first position, the next to
     /// the middle, and so on at bit-reversed places. The identity when no bit is biased.
     pub fn order(&self) -> Vec<u32> {

@@ -76,7 +76,7 @@ pub struct ServiceListeners {
 /// Serves connections, secured if `tls` says with what, until `stop` is done, then lets requests in progress end for as long as [`ServiceLimits::drain`] says, or until
 /// `force_shutdown` is done.
 ///
-/// [`ServiceLimits::drain`]: crate::Limits::drain
+/// [`ServiceLimits::drain`]: crate::ServiceLimits::drain
 pub async fn serve(
     listeners: ServiceListeners,
     app: &Arc<AppState>,
