@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use lookalike::{Fingerprint, Scheme};
+use lookalike::Fingerprint;
 use lookalike_store::fs::{FileSystem as _, SimulatedFs};
 use lookalike_store::{
     CollectionSettings, RetainedParts, Store, StoreOptions, StoredDocument, UnixMillis, WriteOp,
@@ -20,6 +20,7 @@ use crate::app_state::AppState;
 use crate::config::{ServiceConfig, ServiceLimits};
 use crate::event_log::{EventLog, LogLevel};
 use crate::listen::serve_stream;
+use crate::scheme::default_scheme;
 
 const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 const COLLECTION: &str = "pages";
@@ -108,7 +109,7 @@ fn store() -> Store {
     fs.create_dir(folder).expect("a simulated medium");
     let options = StoreOptions::default().create(true).seed(7);
     let store = Store::open_on(Arc::new(fs), folder, options).expect("a store");
-    let settings = CollectionSettings::new(&Scheme::default());
+    let settings = CollectionSettings::new(&default_scheme());
     let settings = settings.keep(RetainedParts::default().texts(true));
     let pages = store.create_collection(COLLECTION, &settings);
     let document = StoredDocument {
