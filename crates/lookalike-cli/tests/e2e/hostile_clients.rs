@@ -367,7 +367,7 @@ fn metric(service: &Service, line: &str) -> u64 {
 }
 
 #[test]
-#[ignore = "answers that come in two pieces are not put together: run alone until they are"]
+#[ignore = "some of its connections are closed unanswered after ten seconds, why is not known yet"]
 fn a_crowd_of_connections_is_shed_by_what_it_waits() {
     const SENDERS: usize = 4;
     const EACH: usize = 500;
