@@ -16,7 +16,7 @@ use lookalike_server::{
     ServiceListeners, TlsError, WallClock, check_address,
 };
 use lookalike_store::{Store, StoreError, StoreId, StoreOptions};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
 
 use self::io_failure::failed;
@@ -276,6 +276,9 @@ fn private_folder(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).mode(0o700).create(folder)
 }
 
+/// Connections that the system completes before they are accepted, where its own limit allows as many. A client beyond them believes that
+/// it is connected and sends again and again, for ten seconds and more.
+const ACCEPT_BACKLOG: u32 = 4096;
 /// Interval at which the collections record the time.
 const TIME_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -296,9 +299,9 @@ fn serve(
     let LogOutput { log, queue } = output;
     runtime.block_on(async {
         let address = arguments.listen;
-        let main = listen(address, "--listen").await?;
+        let main = listen(address, "--listen")?;
         let health = match arguments.health_listen {
-            Some(address) => Some(listen(address, "--health-listen").await?),
+            Some(address) => Some(listen(address, "--health-listen")?),
             None => None,
         };
         let address = main.local_addr().map_err(failed(address))?;
@@ -361,9 +364,19 @@ fn serve(
     })
 }
 
-async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(failed(format!(
+fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
+    let listener = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A restarted service gets its port back at once. On Windows the flag would let another process take it.
+        #[cfg(unix)]
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(ACCEPT_BACKLOG)
+    };
+    listener().map_err(failed(format!(
         "{address}: cannot listen on this address; choose another with {flag}"
     )))
 }

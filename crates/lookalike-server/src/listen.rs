@@ -347,6 +347,8 @@ impl ClientConnection {
         let mut draining = false;
         loop {
             tokio::select! {
+                // A request that has come is read before its connection is taken for an idle one, however late the runtime is.
+                biased;
                 // How a connection ended is its own affair.
                 _ = connection.as_mut() => return,
                 _ = self.closed.changed(), if !draining => {

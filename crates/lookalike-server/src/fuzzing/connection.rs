@@ -2,12 +2,17 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
+use hyper::body::{Frame, SizeHint};
 use lookalike::Fingerprint;
 use lookalike_store::fs::{FileSystem as _, SimulatedFs};
 use lookalike_store::{
@@ -25,9 +30,10 @@ use crate::scheme::default_scheme;
 const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 const COLLECTION: &str = "pages";
 
-/// Turns of the runtime that a connection stays open after its last byte: until nothing is being answered, between these.
-const FEWEST_TURNS: usize = 8;
-const MOST_TURNS: usize = 2000;
+/// Turns of the runtime in which nothing may be in progress, or only wait for bytes that never come, before a connection is closed.
+const QUIET_TURNS: usize = 8;
+/// Time limit on the answer to one connection.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let post = |operation: &str, kind: &str, body: &str| {
@@ -74,11 +80,74 @@ struct Harness {
     runtime: Runtime,
     app: Arc<AppState>,
     router: Router,
-    /// Requests that are being answered.
-    in_progress: Arc<AtomicUsize>,
+    progress: Arc<RequestProgress>,
     has_failed: Arc<AtomicBool>,
     /// Bytes of the log of its collection when it began.
     begun: Vec<(String, u64)>,
+}
+
+/// Requests that are being answered, and how many of them wait for more of their body.
+#[derive(Default)]
+struct RequestProgress {
+    in_progress: AtomicUsize,
+    starved: AtomicUsize,
+}
+
+impl RequestProgress {
+    fn reset(&self) {
+        self.in_progress.store(0, Ordering::Relaxed);
+        self.starved.store(0, Ordering::Relaxed);
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.in_progress.load(Ordering::Relaxed) == self.starved.load(Ordering::Relaxed)
+    }
+}
+
+/// A request body that tells when it has to wait.
+struct WatchedBody {
+    body: Body,
+    progress: Arc<RequestProgress>,
+    is_starved: bool,
+}
+
+impl WatchedBody {
+    fn set_starved(&mut self, is_starved: bool) {
+        match (self.is_starved, is_starved) {
+            (false, true) => self.progress.starved.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.progress.starved.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+        self.is_starved = is_starved;
+    }
+}
+
+impl hyper::body::Body for WatchedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        self.set_starved(frame.is_pending());
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for WatchedBody {
+    fn drop(&mut self) {
+        self.set_starved(false);
+    }
 }
 
 thread_local! {
@@ -134,14 +203,21 @@ impl Harness {
         });
         let config = ServiceConfig::new(Arc::new(|| NOW), log);
         let config = config.limits(limits).trust_clock(true);
-        let in_progress = Arc::<AtomicUsize>::default();
-        let counted = Arc::clone(&in_progress);
+        let progress = Arc::<RequestProgress>::default();
+        let counted = Arc::clone(&progress);
         let count = from_fn(move |request: Request, next: Next| {
-            let counted = Arc::clone(&counted);
+            let progress = Arc::clone(&counted);
+            let request = request.map(|body| {
+                Body::new(WatchedBody {
+                    body,
+                    progress: Arc::clone(&progress),
+                    is_starved: false,
+                })
+            });
             async move {
-                counted.fetch_add(1, Ordering::Relaxed);
+                progress.in_progress.fetch_add(1, Ordering::Relaxed);
                 let response = next.run(request).await;
-                counted.fetch_sub(1, Ordering::Relaxed);
+                progress.in_progress.fetch_sub(1, Ordering::Relaxed);
                 response
             }
         });
@@ -152,7 +228,7 @@ impl Harness {
         let mut harness = Self {
             runtime: runtime.expect("a runtime"),
             router: crate::route::router(&app).layer(count),
-            in_progress,
+            progress,
             app,
             has_failed,
             begun: Vec::new(),
@@ -180,12 +256,16 @@ impl Harness {
         let speak = async {
             // The service may close before it has heard all.
             let _ = writer.write_all(bytes).await;
-            // A client that has hung up gets no answer. Whether more is to come nobody knows: a body may not be whole.
-            for turn in 0..MOST_TURNS {
+            // A client that has hung up gets no answer. However long a worker takes is waited for; a body that is not whole is not.
+            let (begun, mut quiet) = (Instant::now(), 0);
+            while quiet < QUIET_TURNS {
                 tokio::task::yield_now().await;
-                if turn > FEWEST_TURNS && self.in_progress.load(Ordering::Relaxed) == 0 {
-                    break;
-                }
+                quiet = if self.progress.is_quiet() {
+                    quiet + 1
+                } else {
+                    0
+                };
+                assert!(begun.elapsed() < ANSWER_TIMEOUT, "no answer");
             }
             let _ = writer.shutdown().await;
         };
@@ -193,7 +273,7 @@ impl Harness {
             let _ = reader.read_to_end(&mut answer).await;
         };
         // Those of a connection that was given up did not end.
-        self.in_progress.store(0, Ordering::Relaxed);
+        self.progress.reset();
         let served = serve_stream(&self.app, self.router.clone(), theirs);
         self.runtime
             .block_on(async { tokio::join!(served, speak, hear) });
