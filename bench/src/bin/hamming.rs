@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use lookalike_bench::measure::Stopwatch;
-use lookalike_hamming::{Constants, Layout, Limits, SelfJoinLimits, TableIndex, plan, self_join};
+use lookalike_hamming::{CostConstants, Layout, PlanLimits, SelfJoinLimits, TableIndex, plan, self_join};
 
 const RADIUS: u32 = 3;
 
@@ -97,8 +97,8 @@ fn ours(records: &[u64], queries: &[u64], tables: usize, layout: Layout) -> Resu
         records.len() as u64,
         64,
         RADIUS,
-        &Limits::default(),
-        &Constants::default(),
+        &PlanLimits::default(),
+        &CostConstants::default(),
     );
     let fitting = plans
         .iter()

@@ -11,26 +11,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike::scheme::BoilerplateScope;
 use lookalike_corpus::{
-    BoilerplateLines, Chunk, InputOptions, Inputs, Parser, Record, RemovedBoilerplate, line_keys,
-    site_key,
+    BoilerplateLines, InputOptions, Inputs, Parser, Record, RecordChunk, RemovedBoilerplate,
+    line_keys, site_key,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
 use crate::dedup::documents::ClassId;
 use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
-use crate::dedup::scan::{Seen, content_hash};
+use crate::dedup::scan::{SeenTexts, content_hash};
 use crate::error::BatchError;
-use crate::observer::{Observer, Stage};
-use crate::pipeline::{Worker, run_in_order};
-use crate::settings::Limits;
+use crate::observer::{JobObserver, JobStage};
+use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::settings::JobLimits;
 use crate::spill::partitions::PARTS;
 
 /// Fewer pages than this are no evidence of a template.
 const FEWEST_PAGES: u64 = 5;
 
 /// What to learn from.
-pub struct Learning<'a> {
+pub struct BoilerplateLearner<'a> {
     /// What to read.
     pub inputs: &'a Inputs,
     /// How to read it; their own `boilerplate` is not applied.
@@ -40,11 +40,11 @@ pub struct Learning<'a> {
     /// On which share of these, in (0, 1]; but never on fewer than five.
     pub share: f64,
     /// What to use of the machine; changes no result.
-    pub limits: &'a Limits,
+    pub limits: &'a JobLimits,
     /// Where temporary files go.
     pub folder: &'a Path,
     /// Who hears of progress.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn JobObserver,
 }
 
 /// What became of the lines that were learned.
@@ -110,33 +110,33 @@ impl RemovedTally {
 }
 
 /// A text of a site that was not seen before.
-struct Page {
+struct SitePage {
     class: ClassId,
     site: u64,
 }
 
-struct Reader<'a> {
-    learning: &'a Learning<'a>,
+struct LineReader<'a> {
+    learning: &'a BoilerplateLearner<'a>,
     parser: Parser<'a>,
-    seen: &'a Seen,
+    seen: &'a SeenTexts,
     too_many: &'a AtomicBool,
     lines: KeyWriter<'a>,
     keys: Vec<u64>,
 }
 
 #[derive(Default)]
-struct Pages {
-    new: Vec<Page>,
+struct PageBatch {
+    new: Vec<SitePage>,
     disk_bytes: u64,
 }
 
-impl Worker for Reader<'_> {
-    type Output = Pages;
+impl ChunkWorker for LineReader<'_> {
+    type Output = PageBatch;
 
-    fn run(&mut self, chunk: &Chunk) -> Result<Pages, BatchError> {
-        let mut pages = Pages {
+    fn run(&mut self, chunk: &RecordChunk) -> Result<PageBatch, BatchError> {
+        let mut pages = PageBatch {
             disk_bytes: chunk.disk_bytes,
-            ..Pages::default()
+            ..PageBatch::default()
         };
         let mut failed = Ok(());
         let Self {
@@ -163,7 +163,7 @@ impl Worker for Reader<'_> {
                     if failed.is_ok() {
                         failed = pushed;
                     }
-                    pages.new.push(Page { class, site });
+                    pages.new.push(SitePage { class, site });
                 }
             }
         });
@@ -174,13 +174,13 @@ impl Worker for Reader<'_> {
 
 /// Sites of the pages, and how many pages each has.
 #[derive(Default)]
-struct Sites {
+struct SiteTable {
     of: Vec<u64>,
     pages: HashMap<u64, u64>,
 }
 
-impl Sites {
-    fn add(&mut self, page: &Page) {
+impl SiteTable {
+    fn add(&mut self, page: &SitePage) {
         let position = page.class.position();
         if self.of.len() <= position {
             self.of.resize(position + 1, 0);
@@ -199,7 +199,7 @@ fn learned_from<'r>(record: &'r Record<'_>) -> &'r str {
     }
 }
 
-impl Learning<'_> {
+impl BoilerplateLearner<'_> {
     /// Site and identity of a page; none if it has no text or no site.
     fn page(&self, record: &Record<'_>) -> Option<(u64, u128)> {
         if learned_from(record).trim().is_empty() {
@@ -224,7 +224,8 @@ impl Learning<'_> {
             )));
         }
         ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
-        self.observer.stage(Stage::Learn, self.inputs.total_bytes());
+        self.observer
+            .stage(JobStage::Learn, self.inputs.total_bytes());
         let temporary = BatchError::temporary(self.folder);
         let sink = KeySink::new(self.folder, self.limits.memory / 6).map_err(&temporary)?;
         let sites = self.read(&sink)?;
@@ -239,13 +240,13 @@ impl Learning<'_> {
         Ok(BoilerplateLines::new(self.scope, keys))
     }
 
-    fn read(&self, sink: &KeySink) -> Result<Sites, BatchError> {
-        let (seen, too_many) = (Seen::new(), AtomicBool::new(false));
+    fn read(&self, sink: &KeySink) -> Result<SiteTable, BatchError> {
+        let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
         let options = InputOptions {
             boilerplate: None,
             ..self.options.clone()
         };
-        let reader = || Reader {
+        let reader = || LineReader {
             learning: self,
             parser: Parser::new(self.inputs, &options).with_visible(),
             seen: &seen,
@@ -253,9 +254,9 @@ impl Learning<'_> {
             lines: sink.writer(),
             keys: Vec::new(),
         };
-        let (mut sites, mut read) = (Sites::default(), 0);
+        let (mut sites, mut read) = (SiteTable::default(), 0);
         let readers = (0..self.limits.threads).map(|_| reader()).collect();
-        let readers = run_in_order(self.inputs, &options, readers, |pages: Pages| {
+        let readers = run_in_order(self.inputs, &options, readers, |pages: PageBatch| {
             pages.new.iter().for_each(|page| sites.add(page));
             read += pages.disk_bytes;
             self.observer.advance(read);
@@ -276,7 +277,7 @@ impl Learning<'_> {
         FEWEST_PAGES.max((self.share * pages as f64).ceil() as u64)
     }
 
-    fn recurring(&self, sink: &KeySink, sites: &Sites) -> Result<Vec<u64>, BatchError> {
+    fn recurring(&self, sink: &KeySink, sites: &SiteTable) -> Result<Vec<u64>, BatchError> {
         let mut learned = Vec::new();
         for part in 0..PARTS {
             let mut records = sink

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{InputError, ReadError, STATE_FOLDER};
 
-use crate::dedup::output::NEW;
+use crate::output_dir::NEW;
 
 /// The name of an output that only the caller knows: standard output, or a file that is whole or not there.
 pub(crate) const OUTPUT: &str = "the output";

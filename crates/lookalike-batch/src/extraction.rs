@@ -7,19 +7,19 @@ use std::io::Write;
 use std::path::Path;
 
 use lookalike::Language;
-use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser, Record, TextState};
+use lookalike_corpus::{InputOptions, Inputs, Parser, Record, RecordChunk, TextState};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 use crate::dedup::result_lines::write_line;
-use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
+use crate::dedup::summary::{SkippedInput, SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
-use crate::observer::{Observer, Stage};
-use crate::pipeline::{Worker, run_in_order};
-use crate::settings::Limits;
+use crate::observer::{JobObserver, JobStage};
+use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::settings::JobLimits;
 
 /// How texts are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,13 +52,13 @@ pub struct TextExtraction<'a> {
     /// How texts are written.
     pub format: TextFormat,
     /// Limits on threads and memory; they change no result.
-    pub limits: &'a Limits,
+    pub limits: &'a JobLimits,
     /// Tells the language of a text, where that is wished.
     pub language: Option<fn(&str) -> Option<Language>>,
     /// What to do about records that cannot be read.
     pub losses: LossPolicy,
     /// Who hears of progress.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn JobObserver,
 }
 
 /// What the job tells when it is done.
@@ -152,26 +152,26 @@ struct TextLine<'a> {
 
 /// What one worker made of one chunk.
 #[derive(Default)]
-struct Texts {
+struct TextBatch {
     bytes: Vec<u8>,
     summary: ExtractionSummary,
     removed: RemovedTally,
     fields: FieldTally,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedInput>,
 }
 
-struct Writer<'a> {
+struct TextWriter<'a> {
     job: &'a TextExtraction<'a>,
     parser: Parser<'a>,
 }
 
-impl Worker for Writer<'_> {
-    type Output = Texts;
+impl ChunkWorker for TextWriter<'_> {
+    type Output = TextBatch;
 
-    fn run(&mut self, chunk: &Chunk) -> Result<Texts, BatchError> {
-        let mut texts = Texts::default();
+    fn run(&mut self, chunk: &RecordChunk) -> Result<TextBatch, BatchError> {
+        let mut texts = TextBatch::default();
         texts.summary.input_bytes = chunk.disk_bytes;
-        texts.skipped = chunk.skips.iter().map(Skipped::part).collect();
+        texts.skipped = chunk.skips.iter().map(SkippedInput::part).collect();
         let job = self.job;
         self.parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
@@ -181,7 +181,7 @@ impl Worker for Writer<'_> {
                 let language = job.language_of(&record, &mut texts.summary);
                 job.write_record(&record, language, &mut texts.bytes);
             }
-            Err(bad) => texts.skipped.push(Skipped::record(job.inputs, &bad)),
+            Err(bad) => texts.skipped.push(SkippedInput::record(job.inputs, &bad)),
         });
         Ok(texts)
     }
@@ -195,20 +195,21 @@ impl TextExtraction<'_> {
     pub fn write(&self, out: &mut dyn Write) -> Result<ExtractionSummary, BatchError> {
         ensure_documents_fit(self.limits, DocumentUse::Text, self.inputs, self.options)?;
         self.losses.refuse_undiscovered(self.inputs)?;
-        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        self.observer
+            .stage(JobStage::Scan, self.inputs.total_bytes());
         let mut summary = ExtractionSummary::default();
         let mut removed = RemovedTally::default();
         let mut fields = FieldTally::default();
         let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
-            rows.take(Skipped::part(skip));
+            rows.take(SkippedInput::part(skip));
         }
-        let writer = || Writer {
+        let writer = || TextWriter {
             job: self,
             parser: Parser::new(self.inputs, self.options),
         };
         let workers = (0..self.limits.threads).map(|_| writer()).collect();
-        run_in_order(self.inputs, self.options, workers, |texts: Texts| {
+        run_in_order(self.inputs, self.options, workers, |texts: TextBatch| {
             for skipped in texts.skipped {
                 self.losses.refuse_first(&skipped)?;
                 rows.take(skipped);

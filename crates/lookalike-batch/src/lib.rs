@@ -1,8 +1,8 @@
 //! Deduplication of whole collections in bounded memory.
 //!
-//! A [`Job`] reads documents through `lookalike-corpus`, turns them into feature sets with `lookalike`, proposes
+//! A [`DedupJob`] reads documents through `lookalike-corpus`, turns them into feature sets with `lookalike`, proposes
 //! candidates by one of the [`Method`]s, verifies each by exact resemblance, and either chooses survivors
-//! ([`Job::dedup`]) or lists all pairs ([`Job::write_pairs`]). The way of the data, module by module:
+//! ([`DedupJob::dedup`]) or lists all pairs ([`DedupJob::write_pairs`]). The way of the data, module by module:
 //!
 //! ```text
 //! scan       read once; id, class of equal texts, feature set once a class      documents, sets, frequency
@@ -10,12 +10,12 @@
 //! keys       prefixes, bands, super-shingles or blocks of each class            frequency, job
 //! groups     classes that share a key                                           groups, spool
 //! compare    candidates verified; survivors, or pairs                           verify, survivors, pairs
-//! write      records read again and written under their final names             output, arrange, lines, report
+//! write      records read again and written under their final names             run, result_writer, output_dir, report
 //! ```
 //!
-//! The result depends on the documents and the [`Settings`] only: not on the order of the input, the threads, the
+//! The result depends on the documents and the [`JobSettings`] only: not on the order of the input, the threads, the
 //! memory or whether the job was interrupted. Text never stays in memory; feature sets and keys go to unnamed
-//! temporary files when the [`Limits`] are reached.
+//! temporary files when the [`JobLimits`] are reached.
 
 mod boilerplate;
 mod contents;
@@ -27,6 +27,7 @@ mod fields;
 pub mod fingerprints;
 mod losses;
 mod observer;
+mod output_dir;
 pub mod overlap;
 mod pipeline;
 pub mod report;
@@ -35,26 +36,26 @@ mod skipped;
 mod spill;
 mod terms;
 
-pub use boilerplate::{BoilerplateCounts, Learning};
-pub use dedup::job::{Job, PairsSummary};
+pub use boilerplate::{BoilerplateCounts, BoilerplateLearner};
+pub use dedup::job::{DedupJob, PairsSummary};
 pub use dedup::memory_budget::{DocumentUse, ensure_documents_fit};
-pub use dedup::output::{
-    DEDUP_RESULTS, DedupSummary, Folder, OutputOptions, Progress, SPOOL, remove_unfinished,
-};
 pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
+pub use dedup::run::{DEDUP_RESULTS, OutputOptions};
 pub use dedup::summary::{
-    BelowPair, BelowThreshold, Counts, Decisions, LargestCluster, SkippedRow, SkippedRows,
-    WrittenBytes,
+    BelowPair, BelowThreshold, DecisionCounts, DedupSummary, InputCounts, LargestCluster,
+    SkippedRow, SkippedRows, WrittenBytes,
 };
 pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::FieldTally;
-pub use fingerprints::job::{FingerprintSummary, Fingerprints};
+pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
 pub use fingerprints::join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
 pub use losses::{LossExtent, LossLimit, LossPolicy};
-pub use observer::{Measured, Observer, Quiet, Stage};
+pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
+pub use output_dir::{IfExists, JobProgress, SPOOL, remove_unfinished};
 pub use settings::{
-    DistanceFor, Keep, KeepRule, Limits, Method, Order, PairList, RepeatedIds, Scope, Settings,
+    DistanceFor, JobLimits, JobSettings, KeepRule, KeepRules, Method, PairList, PairScope,
+    RecordOrder, RepeatedIds,
 };
 pub use terms::{TermTable, TermsSummary};

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use lookalike_corpus::Inputs;
 use serde::{Deserialize, Serialize};
 
-use crate::dedup::summary::{Skipped, SkippedRow};
+use crate::dedup::summary::{SkippedInput, SkippedRow};
 use crate::error::BatchError;
 
 /// What a job does about losses.
@@ -82,7 +82,7 @@ impl LossPolicy {
     }
 
     /// Refuses what the job cannot go on with: anything lost, where the first loss ends it.
-    pub(crate) fn refuse_first(self, skipped: &Skipped) -> Result<(), BatchError> {
+    pub(crate) fn refuse_first(self, skipped: &SkippedInput) -> Result<(), BatchError> {
         match self.is_strict() && skipped.extent > LossExtent::None {
             true => Err(BatchError::Strict(skipped.first.clone())),
             false => Ok(()),
@@ -91,7 +91,7 @@ impl LossPolicy {
 
     /// Refuses what was lost before reading began: files of a folder that cannot be opened.
     pub(crate) fn refuse_undiscovered(self, inputs: &Inputs) -> Result<(), BatchError> {
-        let mut skips = inputs.skips.iter().map(Skipped::part);
+        let mut skips = inputs.skips.iter().map(SkippedInput::part);
         skips.try_for_each(|skipped| self.refuse_first(&skipped))
     }
 

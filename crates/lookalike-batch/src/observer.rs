@@ -2,7 +2,7 @@
 
 /// A part of a job, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum JobStage {
     /// Reading all records to learn which lines recur; progress in bytes of input.
     Learn,
     /// Reading all records; progress in bytes of input.
@@ -29,7 +29,7 @@ pub enum Stage {
     Write,
 }
 
-impl Stage {
+impl JobStage {
     /// A word for progress lines and tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Stage {
 
 /// What a job cost, as far as whoever runs it measures that.
 #[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct Measured {
+pub struct MeasuredCost {
     /// Stages in the order they ran: name, wall seconds, CPU seconds of all threads.
     pub stages: Vec<(&'static str, f64, f64)>,
     /// Largest resident size of the process, in bytes.
@@ -64,13 +64,13 @@ pub struct Measured {
 }
 
 /// Hears of a job's progress, from any of its threads.
-pub trait Observer: Sync {
+pub trait JobObserver: Sync {
     /// What the job cost so far.
-    fn measured(&self) -> Measured {
-        Measured::default()
+    fn measured(&self) -> MeasuredCost {
+        MeasuredCost::default()
     }
     /// A stage begins; `total` units of work are ahead, 0 when nobody can say.
-    fn stage(&self, stage: Stage, total: u64);
+    fn stage(&self, stage: JobStage, total: u64);
     /// `done` units of the stage's work are behind.
     fn advance(&self, done: u64);
     /// What comes, within the stage, is writing results (`true`), or the stage's own work again.
@@ -78,9 +78,9 @@ pub trait Observer: Sync {
 }
 
 /// An observer that does not care.
-pub struct Quiet;
+pub struct NoProgress;
 
-impl Observer for Quiet {
-    fn stage(&self, _: Stage, _: u64) {}
+impl JobObserver for NoProgress {
+    fn stage(&self, _: JobStage, _: u64) {}
     fn advance(&self, _: u64) {}
 }

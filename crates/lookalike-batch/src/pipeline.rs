@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, mpsc};
 
-use lookalike_corpus::{Chunk, InputOptions, Inputs, ReadError};
+use lookalike_corpus::{InputOptions, Inputs, ReadError, RecordChunk};
 
 use crate::error::BatchError;
 use crate::spill::partitions::lock;
@@ -16,14 +16,14 @@ use crate::spill::partitions::lock;
 pub(crate) const LONG_BYTES: usize = 16 << 20;
 
 /// A worker: makes something of each chunk.
-pub(crate) trait Worker: Send {
+pub(crate) trait ChunkWorker: Send {
     type Output: Send;
-    fn run(&mut self, chunk: &Chunk) -> Result<Self::Output, BatchError>;
+    fn run(&mut self, chunk: &RecordChunk) -> Result<Self::Output, BatchError>;
 }
 
 /// Runs all chunks of `inputs` through `workers` and gives what they make to `collect`, in the order of the input.
 /// Returns the workers.
-pub(crate) fn run_in_order<W: Worker>(
+pub(crate) fn run_in_order<W: ChunkWorker>(
     inputs: &Inputs,
     options: &InputOptions,
     mut workers: Vec<W>,
@@ -36,7 +36,7 @@ pub(crate) fn run_in_order<W: Worker>(
         return Ok(workers);
     }
     let window = workers.len() as u64 * 2 + 2;
-    let line = Line {
+    let line = PipelineState {
         collected: Mutex::new(0),
         moved: Condvar::new(),
         stop: AtomicBool::new(false),
@@ -74,12 +74,12 @@ pub(crate) fn run_in_order<W: Worker>(
     })
 }
 
-fn receive(chunks: &Mutex<mpsc::Receiver<(u64, Chunk)>>) -> Option<(u64, Chunk)> {
+fn receive(chunks: &Mutex<mpsc::Receiver<(u64, RecordChunk)>>) -> Option<(u64, RecordChunk)> {
     lock(chunks).recv().ok()
 }
 
 /// What reader and collector share: how far the one may be ahead of the other, and whether to stop.
-struct Line {
+struct PipelineState {
     collected: Mutex<u64>,
     moved: Condvar,
     stop: AtomicBool,
@@ -87,7 +87,7 @@ struct Line {
     window: u64,
 }
 
-impl Line {
+impl PipelineState {
     /// Waits until so many chunks are collected, or nothing more is wanted.
     fn wait_for(&self, count: u64) {
         let mut collected = lock(&self.collected);
@@ -103,7 +103,7 @@ impl Line {
         &self,
         inputs: &Inputs,
         options: &InputOptions,
-        sender: &mpsc::SyncSender<(u64, Chunk)>,
+        sender: &mpsc::SyncSender<(u64, RecordChunk)>,
     ) -> Result<(), ReadError> {
         let number = AtomicU64::new(0);
         for chunk in inputs.chunks(options) {

@@ -1,6 +1,6 @@
 //! What a job is asked to do: method, threshold, survivor rule, limits.
 //!
-//! Everything here decides *what* comes out, except [`Limits`], which decides only how much of the machine is used:
+//! Everything here decides *what* comes out, except [`JobLimits`], which decides only how much of the machine is used:
 //! the same settings give the same bytes under any limits (promise 6 of the design).
 
 use std::fmt;
@@ -207,9 +207,9 @@ impl FromStr for KeepRule {
 /// ties go to the smaller id, so that the answer never depends on the order of the input (but for [`KeepRule::First`], which asks
 /// for it).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keep(Vec<KeepRule>);
+pub struct KeepRules(Vec<KeepRule>);
 
-impl Keep {
+impl KeepRules {
     /// The rules, the most important first; at least one.
     pub fn rules(&self) -> &[KeepRule] {
         &self.0
@@ -221,19 +221,19 @@ impl Keep {
     }
 }
 
-impl Default for Keep {
+impl Default for KeepRules {
     fn default() -> Self {
         KeepRule::Longest.into()
     }
 }
 
-impl From<KeepRule> for Keep {
+impl From<KeepRule> for KeepRules {
     fn from(rule: KeepRule) -> Self {
         Self(vec![rule])
     }
 }
 
-impl fmt::Display for Keep {
+impl fmt::Display for KeepRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, rule) in self.0.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
@@ -243,7 +243,7 @@ impl fmt::Display for Keep {
     }
 }
 
-impl FromStr for Keep {
+impl FromStr for KeepRules {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -279,7 +279,7 @@ fn split_at_commas(text: &str) -> Vec<&str> {
 /// Documents without a category form one of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum PairScope {
     /// All pairs.
     #[default]
     Everything,
@@ -289,7 +289,7 @@ pub enum Scope {
     Across,
 }
 
-impl Scope {
+impl PairScope {
     /// Whether a pair of two categories, or of one, counts.
     pub fn allows(self, same_category: bool) -> bool {
         match self {
@@ -336,7 +336,7 @@ impl FromStr for DistanceFor {
 /// The order of the records in `kept.jsonl` and `removed.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum RecordOrder {
     /// By id, byte by byte: the same file for any order of the input.
     #[default]
     Id,
@@ -344,7 +344,7 @@ pub enum Order {
     Input,
 }
 
-impl FromStr for Order {
+impl FromStr for RecordOrder {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
@@ -410,7 +410,7 @@ impl FromStr for RepeatedIds {
 
 /// How much of the machine a job may use. Never changes a result.
 #[derive(Clone, Debug, Serialize)]
-pub struct Limits {
+pub struct JobLimits {
     /// Worker threads, at least 1.
     pub threads: usize,
     /// Bytes of resident memory for the whole process.
@@ -419,7 +419,7 @@ pub struct Limits {
 
 /// What decides the result of a job.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct JobSettings {
     /// How texts become features and sketches.
     pub scheme: Scheme,
     /// How candidates are proposed.
@@ -438,16 +438,16 @@ pub struct Settings {
     /// Recall at the threshold that the bands of [`Method::MinHash`] must reach, in (0, 1).
     pub recall: f64,
     /// Which pairs count at all.
-    pub scope: Scope,
+    pub scope: PairScope,
     /// Least share of the longer text's bytes that the shorter one has (M13A), in (0, 1]; `None` for
     /// no such test.
     pub lengths: Option<f64>,
     /// Further tests that a pair must pass, all of them.
     pub tests: Vec<PairTest>,
     /// Which document of a cluster survives.
-    pub keep: Keep,
+    pub keep: KeepRules,
     /// Order of the records in the output.
-    pub order: Order,
+    pub order: RecordOrder,
     /// Which pairs `dedup` lists.
     pub pairs: PairList,
     /// What happens to repeated ids.
@@ -456,7 +456,7 @@ pub struct Settings {
     pub losses: LossPolicy,
 }
 
-impl Default for Settings {
+impl Default for JobSettings {
     fn default() -> Self {
         Self {
             scheme: Scheme::default(),
@@ -467,11 +467,11 @@ impl Default for Settings {
             agree: None,
             terms: None,
             recall: 0.999,
-            scope: Scope::default(),
+            scope: PairScope::default(),
             lengths: None,
             tests: Vec::new(),
-            keep: Keep::default(),
-            order: Order::default(),
+            keep: KeepRules::default(),
+            order: RecordOrder::default(),
             pairs: PairList::default(),
             repeated_ids: RepeatedIds::default(),
             losses: LossPolicy::default(),
@@ -479,7 +479,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl JobSettings {
     /// Super-shingles, checksums or selected shingles that candidates share.
     pub fn agree(&self) -> u32 {
         self.agree.unwrap_or(self.method.default_agree())
@@ -496,7 +496,7 @@ impl Settings {
     /// Whether equal texts of different categories are told apart, so that each pair can be judged by where its
     /// documents stand.
     pub fn by_category(&self) -> bool {
-        self.scope != Scope::Everything || self.distance_for == DistanceFor::Site
+        self.scope != PairScope::Everything || self.distance_for == DistanceFor::Site
     }
 
     /// Refuses numbers that mean nothing, and a scheme without its table of terms.
@@ -560,7 +560,7 @@ impl Settings {
     fn check_sites(&self) -> Result<(), BatchError> {
         let refused = |reason: &str| Err(BatchError::Settings(reason.to_owned()));
         match (self.method, self.scope) {
-            (Method::Henzinger, Scope::Everything) => Ok(()),
+            (Method::Henzinger, PairScope::Everything) => Ok(()),
             (Method::Henzinger, _) => refused(
                 "--distance-for site tells pairs of one site from the others, and --within and --across leave one kind \
                  out: within a site the distance counts for all pairs, across sites --method supershingle is the same rule",
@@ -637,15 +637,15 @@ mod tests {
             "max:score,longest",
             "shortest,min:a\\,b,first",
         ] {
-            assert_eq!(keep.parse::<Keep>().unwrap().to_string(), keep);
+            assert_eq!(keep.parse::<KeepRules>().unwrap().to_string(), keep);
         }
     }
 
     #[test]
     fn a_resumed_job_must_have_the_same_tests() {
-        let with = |tests: &[&str]| Settings {
+        let with = |tests: &[&str]| JobSettings {
             tests: tests.iter().map(|test| test.parse().unwrap()).collect(),
-            ..Settings::default()
+            ..JobSettings::default()
         };
         let one = with(&["coverage:stops:5:0.4"]).canonical();
         assert!(one.ends_with(" and=[coverage:stops:5:0.4]"), "{one}");
@@ -663,7 +663,7 @@ mod tests {
         );
         assert!(
             "max:"
-                .parse::<Keep>()
+                .parse::<KeepRules>()
                 .unwrap_err()
                 .contains("names no field")
         );
@@ -673,7 +673,7 @@ mod tests {
             ("max:q,", "\"\""),
             ("max:q,min:r", "two fields"),
         ] {
-            let refused = wrong.parse::<Keep>().unwrap_err();
+            let refused = wrong.parse::<KeepRules>().unwrap_err();
             assert!(refused.contains(said), "{refused}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use lookalike_corpus::{BadRecord, Inputs, Skip};
+use lookalike_corpus::{BadRecord, Inputs, SkippedPart};
 use serde::{Deserialize, Serialize};
 
 /// A line with every field, for tables without rows.
@@ -52,7 +52,7 @@ impl SkippedLine {
     }
 
     /// A file or a part of one that was passed over.
-    pub(crate) fn of_part(skip: &Skip) -> Self {
+    pub(crate) fn of_part(skip: &SkippedPart) -> Self {
         Self {
             source: skip.name.clone(),
             line: None,

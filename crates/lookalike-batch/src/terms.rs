@@ -3,18 +3,18 @@
 use lookalike::feature::FeatureExtractor;
 use lookalike::scheme::Scheme;
 use lookalike::{Terms, TermsBuilder};
-use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
+use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
-use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
+use crate::dedup::summary::{SkippedInput, SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
-use crate::observer::{Observer, Stage};
-use crate::pipeline::{Worker, run_in_order};
-use crate::settings::Limits;
+use crate::observer::{JobObserver, JobStage};
+use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::settings::JobLimits;
 
 /// The job: what to read and how texts become features.
 pub struct TermTable<'a> {
@@ -25,11 +25,11 @@ pub struct TermTable<'a> {
     /// Whose features are counted.
     pub scheme: Scheme,
     /// Threads, and the memory that the counts must fit into.
-    pub limits: &'a Limits,
+    pub limits: &'a JobLimits,
     /// What to do about records that cannot be read.
     pub losses: LossPolicy,
     /// Who hears of progress.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn JobObserver,
 }
 
 /// What the job tells when it is done.
@@ -50,7 +50,7 @@ pub struct TermsSummary {
     pub skipped: Vec<SkippedRow>,
 }
 
-struct Counter<'a> {
+struct TermCounter<'a> {
     job: &'a TermTable<'a>,
     parser: Parser<'a>,
     extractor: FeatureExtractor,
@@ -58,22 +58,22 @@ struct Counter<'a> {
 
 /// The sets of one chunk, one after another.
 #[derive(Default)]
-struct Sets {
+struct TermSets {
     features: Vec<u64>,
     ends: Vec<usize>,
     removed: RemovedTally,
     fields: FieldTally,
     disk_bytes: u64,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedInput>,
 }
 
-impl Worker for Counter<'_> {
-    type Output = Sets;
+impl ChunkWorker for TermCounter<'_> {
+    type Output = TermSets;
 
-    fn run(&mut self, chunk: &Chunk) -> Result<Sets, BatchError> {
-        let mut sets = Sets {
+    fn run(&mut self, chunk: &RecordChunk) -> Result<TermSets, BatchError> {
+        let mut sets = TermSets {
             disk_bytes: chunk.disk_bytes,
-            ..Sets::default()
+            ..TermSets::default()
         };
         let Self {
             job,
@@ -81,7 +81,7 @@ impl Worker for Counter<'_> {
             extractor,
         } = self;
         for skip in &chunk.skips {
-            sets.skipped.push(Skipped::part(skip));
+            sets.skipped.push(SkippedInput::part(skip));
         }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
@@ -92,7 +92,7 @@ impl Worker for Counter<'_> {
                 sets.fields.count(&record);
             }
             Err(bad) => {
-                sets.skipped.push(Skipped::record(job.inputs, &bad));
+                sets.skipped.push(SkippedInput::record(job.inputs, &bad));
             }
         });
         Ok(sets)
@@ -108,8 +108,9 @@ impl TermTable<'_> {
         let documents = DocumentUse::Features(&self.scheme);
         ensure_documents_fit(self.limits, documents, self.inputs, self.options)?;
         self.losses.refuse_undiscovered(self.inputs)?;
-        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
-        let counter = || Counter {
+        self.observer
+            .stage(JobStage::Scan, self.inputs.total_bytes());
+        let counter = || TermCounter {
             job: self,
             parser: Parser::new(self.inputs, self.options),
             extractor: FeatureExtractor::new(&self.scheme),
@@ -117,7 +118,7 @@ impl TermTable<'_> {
         let mut builder = TermsBuilder::new(&self.scheme);
         let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
-            rows.take(Skipped::part(skip));
+            rows.take(SkippedInput::part(skip));
         }
         let (mut read, mut removed) = (0, RemovedTally::default());
         let mut fields = FieldTally::default();

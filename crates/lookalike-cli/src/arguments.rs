@@ -14,11 +14,12 @@ use lookalike::scheme::{
     Weight,
 };
 use lookalike_batch::{
-    DistanceFor, Learning, Limits, LossLimit, LossPolicy, Method, PairTest, Scope, SkippedRow,
+    BoilerplateLearner, DistanceFor, JobLimits, LossLimit, LossPolicy, Method, PairScope, PairTest,
+    SkippedRow,
 };
 use lookalike_corpus::{
     Category, Converter, FieldPath, Format, InputOptions, Inputs, OptionError, OrderField,
-    OutputFolder, OutputFormat, Skip, SkipKind, Source, StoreSettings,
+    OutputFolder, OutputFormat, SkipKind, SkippedPart, Source, StoreSettings,
 };
 
 use crate::console::Console;
@@ -159,7 +160,7 @@ impl InputArguments {
                     .to_owned(),
             ));
         }
-        let is_results = |skip: &&Skip| skip.kind == SkipKind::ResultsFolder;
+        let is_results = |skip: &&SkippedPart| skip.kind == SkipKind::ResultsFolder;
         for skip in inputs
             .skips
             .iter()
@@ -276,7 +277,7 @@ pub(crate) struct BoilerplateArguments {
         default_value = "off",
         help_heading = "Features"
     )]
-    boilerplate: BoilerplateWhere,
+    boilerplate: BoilerplateScopeOption,
 
     /// A line is boilerplate on this share of the pages or more, and on five at least
     #[arg(
@@ -290,7 +291,7 @@ pub(crate) struct BoilerplateArguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum BoilerplateWhere {
+enum BoilerplateScopeOption {
     Site,
     Collection,
     Off,
@@ -299,7 +300,7 @@ enum BoilerplateWhere {
 impl BoilerplateArguments {
     /// Whether texts stay as they are.
     pub(crate) fn is_off(&self) -> bool {
-        self.boilerplate == BoilerplateWhere::Off
+        self.boilerplate == BoilerplateScopeOption::Off
     }
 
     /// Learns the lines from everything that is to be read, and puts them into the options.
@@ -307,16 +308,16 @@ impl BoilerplateArguments {
         &self,
         inputs: &Inputs,
         options: &mut InputOptions,
-        limits: &Limits,
+        limits: &JobLimits,
         folder: &Path,
         console: &Console,
     ) -> Result<(), Failure> {
         let scope = match self.boilerplate {
-            BoilerplateWhere::Off => return Ok(()),
-            BoilerplateWhere::Site => BoilerplateScope::Site,
-            BoilerplateWhere::Collection => BoilerplateScope::Collection,
+            BoilerplateScopeOption::Off => return Ok(()),
+            BoilerplateScopeOption::Site => BoilerplateScope::Site,
+            BoilerplateScopeOption::Collection => BoilerplateScope::Collection,
         };
-        let learning = Learning {
+        let learning = BoilerplateLearner {
             inputs,
             options,
             scope,
@@ -865,11 +866,11 @@ pub(crate) struct ScopeArguments {
 }
 
 impl ScopeArguments {
-    pub(crate) fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> PairScope {
         match (&self.within, &self.across) {
-            (Some(_), _) => Scope::Within,
-            (_, Some(_)) => Scope::Across,
-            _ => Scope::Everything,
+            (Some(_), _) => PairScope::Within,
+            (_, Some(_)) => PairScope::Across,
+            _ => PairScope::Everything,
         }
     }
 
@@ -882,7 +883,7 @@ impl ScopeArguments {
     /// Says how many records have no category.
     pub(crate) fn warn(&self, without: u64, method: &MethodArguments) {
         let meaning = match self.scope() {
-            Scope::Everything => "the distance counts for all their pairs",
+            PairScope::Everything => "the distance counts for all their pairs",
             _ => "they form a category of their own",
         };
         if let (Some(category), 1..) = (self.category(method), without) {
@@ -942,8 +943,8 @@ impl RunArguments {
         })
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
+    pub(crate) fn limits(&self) -> JobLimits {
+        JobLimits {
             threads: self.threads.unwrap_or_else(machine::default_threads),
             memory: self.memory.unwrap_or_else(machine::default_memory),
         }
@@ -960,7 +961,7 @@ fn threads(text: &str) -> Result<usize, String> {
 
 /// When output is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Color {
+pub(crate) enum ColorOption {
     /// On a terminal, unless the environment variable NO_COLOR is set
     #[default]
     Auto,
@@ -968,7 +969,7 @@ pub(crate) enum Color {
     Never,
 }
 
-impl Color {
+impl ColorOption {
     /// Whether to colour what goes to a terminal, or to something else.
     pub(crate) fn wanted(self, is_terminal: bool) -> bool {
         match self {

@@ -10,7 +10,7 @@ use crate::Cli;
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CompletionsArguments {
     /// Which shell
     shell: Shell,
 }
@@ -22,7 +22,7 @@ pub(crate) struct ManArguments {
     directory: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &CompletionsArguments) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,

@@ -12,15 +12,16 @@ use console::Term;
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
-    BoilerplateCounts, Counts, DedupSummary, ExtractionSummary, FingerprintSummary, JoinSummary,
-    Measured, Observer, PageCounts, PairsSummary, SkippedRow, Stage, TermsSummary, WrittenBytes,
+    BoilerplateCounts, DedupSummary, ExtractionSummary, FingerprintSummary, InputCounts,
+    JobObserver, JobStage, JoinSummary, MeasuredCost, PageCounts, PairsSummary, SkippedRow,
+    TermsSummary, WrittenBytes,
 };
 
 use lookalike_batch::fingerprints::files::ImportSummary;
 use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, OverlapSummary};
 use lookalike_batch::report::diff;
 
-use crate::arguments::Color;
+use crate::arguments::ColorOption;
 use crate::machine;
 use crate::size::show;
 
@@ -49,7 +50,7 @@ pub(crate) fn harmless(line: &str) -> Cow<'_, str> {
 
 /// A word that stands out on a terminal.
 fn coloured(word: &str, color: &str) -> String {
-    match Color::Auto.wanted(stderr().is_terminal()) {
+    match ColorOption::Auto.wanted(stderr().is_terminal()) {
         true => format!("\x1b[1;{color}m{word}\x1b[0m"),
         false => word.to_owned(),
     }
@@ -82,15 +83,15 @@ pub(crate) struct Console {
     quiet: bool,
     /// Width of the terminal.
     columns: u16,
-    state: Mutex<State>,
+    state: Mutex<ConsoleState>,
 }
 
-struct State {
+struct ConsoleState {
     stages: Vec<(&'static str, f64, f64)>,
     /// Entries from here on are of the stage that runs: its own, and what it wrote.
     first: usize,
     /// The stage, and what its time goes to since when.
-    running: Option<(Stage, Stage, Instant, ProcessTime)>,
+    running: Option<(JobStage, JobStage, Instant, ProcessTime)>,
 }
 
 impl Console {
@@ -105,7 +106,7 @@ impl Console {
             bar,
             quiet,
             columns: Term::stderr().size().1,
-            state: Mutex::new(State {
+            state: Mutex::new(ConsoleState {
                 stages: Vec::new(),
                 first: 0,
                 running: None,
@@ -125,14 +126,14 @@ impl Console {
         self.bar.finish_and_clear();
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ConsoleState> {
         self.state
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ConsoleState {
     /// Stages with the running one up to now.
     fn stages(&self) -> Vec<(&'static str, f64, f64)> {
         let mut stages = self.stages.clone();
@@ -150,8 +151,8 @@ impl State {
     }
 }
 
-impl Observer for Console {
-    fn stage(&self, stage: Stage, total: u64) {
+impl JobObserver for Console {
+    fn stage(&self, stage: JobStage, total: u64) {
         let mut state = self.state();
         state.stages = state.stages();
         state.first = state.stages.len();
@@ -178,13 +179,13 @@ impl Observer for Console {
         let Some((stage, ..)) = state.running else {
             return;
         };
-        let what = if is_writing { Stage::Write } else { stage };
+        let what = if is_writing { JobStage::Write } else { stage };
         state.stages = state.stages();
         state.running = Some((stage, what, Instant::now(), ProcessTime::now()));
     }
 
-    fn measured(&self) -> Measured {
-        Measured {
+    fn measured(&self) -> MeasuredCost {
+        MeasuredCost {
             stages: self.state().stages(),
             peak_memory: machine::peak_memory(),
         }
@@ -199,7 +200,7 @@ const WIDE: u16 = 80;
 const NARROW: u16 = 54;
 
 /// The line of a stage. It never has more columns than the terminal, for a line that wraps cannot be drawn over.
-fn template(stage: Stage, total: u64, columns: u16) -> String {
+fn template(stage: JobStage, total: u64, columns: u16) -> String {
     let name = stage.name();
     // The library may use the last column, where some terminals wrap.
     let bar = |rest: u16| columns.saturating_sub(rest).clamp(4, 40);
@@ -361,7 +362,7 @@ fn share(part: u64, whole: u64) -> String {
 }
 
 /// How many texts there are, and how many records repeat one: the same count for every job over the same input.
-fn texts(counts: &Counts, shared: Option<u64>) {
+fn texts(counts: &InputCounts, shared: Option<u64>) {
     let shared = match shared {
         Some(shared) if shared > 0 => format!(", in {} sets of equal text", grouped(shared)),
         _ => String::new(),
@@ -377,7 +378,7 @@ fn texts(counts: &Counts, shared: Option<u64>) {
 }
 
 /// What a person wants to know after `pairs`.
-pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &Measured) {
+pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &MeasuredCost) {
     line(
         "input",
         &format!(
@@ -400,7 +401,7 @@ const HOMOGLYPHS: &str =
     "with words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are";
 
 /// What a person wants to know after `extract`.
-pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measured) {
+pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &MeasuredCost) {
     line(
         "input",
         &format!(
@@ -457,7 +458,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
 }
 
 /// What a person wants to know after `fingerprint`.
-pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measured) {
+pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &MeasuredCost) {
     line(
         "input",
         &format!(
@@ -480,7 +481,7 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
 }
 
 /// What a person wants to know after `fingerprint --import`.
-pub(crate) fn import_summary(summary: &ImportSummary, measured: &Measured) {
+pub(crate) fn import_summary(summary: &ImportSummary, measured: &MeasuredCost) {
     for input in &summary.inputs {
         let (count, none) = (grouped(input.fingerprints), grouped(input.without_features));
         line(
@@ -499,7 +500,7 @@ pub(crate) fn import_summary(summary: &ImportSummary, measured: &Measured) {
 }
 
 /// What a person wants to know after `join`.
-pub(crate) fn join_summary(summary: &JoinSummary, measured: &Measured) {
+pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
     let sides = [("f", Some(&summary.f)), ("q", summary.q.as_ref())];
     for (label, side) in sides
         .into_iter()
@@ -529,7 +530,7 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &Measured) {
 }
 
 /// What a person wants to know after `terms`.
-pub(crate) fn terms_summary(summary: &TermsSummary, measured: &Measured) {
+pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
     line("input", &format!("{} records", grouped(summary.documents)));
     line(
         "terms",
@@ -545,7 +546,7 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &Measured) {
 /// What a person wants to know after `index build`.
 pub(crate) fn index_summary(
     summary: &lookalike_batch::fingerprints::index::IndexBuildSummary,
-    measured: &Measured,
+    measured: &MeasuredCost,
 ) {
     line(
         "input",
@@ -579,7 +580,7 @@ pub(crate) fn index_summary(
 }
 
 /// What a person wants to know after `overlap`.
-pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &Measured) {
+pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost) {
     let counts = &summary.counts;
     line(
         "input",
@@ -780,7 +781,7 @@ fn pages(counts: Option<&PageCounts>) {
 }
 
 /// Counts that are usually zero.
-pub(crate) fn noteworthy(counts: &Counts) {
+pub(crate) fn noteworthy(counts: &InputCounts) {
     boilerplate(counts.boilerplate.as_ref());
     pages(counts.html.as_ref());
     let notes = [
@@ -844,7 +845,7 @@ pub(crate) fn skipped(rows: &[SkippedRow]) {
     }
 }
 
-pub(crate) fn cost(measured: &Measured) {
+pub(crate) fn cost(measured: &MeasuredCost) {
     let wall: f64 = measured.stages.iter().map(|stage| stage.1).sum();
     let cpu: f64 = measured.stages.iter().map(|stage| stage.2).sum();
     line("time", &format!("{wall:.2} s ({cpu:.2} s of processor)"));
@@ -873,7 +874,11 @@ mod tests {
             ("{percent}", 3),
         ];
         for columns in [20, 40, 53, 54, 60, 79, 80, 81, 100, 200] {
-            for (stage, total) in [(Stage::Scan, 9), (Stage::Compare, 9), (Stage::Truth, 0)] {
+            for (stage, total) in [
+                (JobStage::Scan, 9),
+                (JobStage::Compare, 9),
+                (JobStage::Truth, 0),
+            ] {
                 let mut line = template(stage, total, columns);
                 for (part, width) in parts {
                     line = line.replace(part, &"x".repeat(width));

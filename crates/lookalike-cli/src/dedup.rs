@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::{
-    DEDUP_RESULTS, Folder, Job, Keep, Method, Order, OutputOptions, PairList, RepeatedIds, Settings,
+    DEDUP_RESULTS, DedupJob, IfExists, JobSettings, KeepRules, Method, OutputOptions, PairList,
+    RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
     Compression, InputOptions, Inputs, OrderField, OutputFolder, OutputFormat, PROGRAM,
@@ -29,7 +30,7 @@ and Arrow keep their types, in kept.parquet and removed.parquet, or, of several 
 kept/ and removed/.
 
 Each removed document resembles one that is kept by at least the threshold, or equals it.")]
-pub(crate) struct Arguments {
+pub(crate) struct DedupArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -66,12 +67,12 @@ pub(crate) struct Arguments {
         default_value = "longest",
         help_heading = "Output"
     )]
-    keep: Keep,
+    keep: KeepRules,
 
     /// Order of records in kept.jsonl and removed.jsonl: id, or input [default: id; rows of Parquet and Arrow that leave as
     /// Parquet keep the order of their file]
     #[arg(long, value_name = "ORDER", help_heading = "Output")]
-    order: Option<Order>,
+    order: Option<RecordOrder>,
 
     /// pairs.jsonl lists each removed document with its survivor (deciding), or all pairs
     #[arg(
@@ -128,17 +129,17 @@ fn compression(text: &str) -> Result<Compression, String> {
 }
 
 /// The field that a survivor rule reads.
-fn order_field(keep: &Keep) -> Result<Option<OrderField>, Failure> {
+fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failure> {
     let rule = keep.field_rule().map(|rule| rule.to_string().parse());
     Ok(rule.transpose()?)
 }
 
-impl Arguments {
-    fn settings(&self, read: &InputOptions) -> Result<Settings, Failure> {
+impl DedupArguments {
+    fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
         let (scheme, terms) = self
             .scheme
             .scheme(self.method.weight, self.method.sketch(), read)?;
-        Ok(Settings {
+        Ok(JobSettings {
             scheme,
             terms,
             agree: self.method.agree,
@@ -158,11 +159,11 @@ impl Arguments {
         })
     }
 
-    fn folder(&self) -> Folder {
+    fn folder(&self) -> IfExists {
         match (self.resume, self.overwrite) {
-            (true, _) => Folder::Resume,
-            (_, true) => Folder::Overwrite,
-            _ => Folder::New,
+            (true, _) => IfExists::Resume,
+            (_, true) => IfExists::Overwrite,
+            _ => IfExists::New,
         }
     }
 
@@ -184,7 +185,7 @@ impl Arguments {
         if self.compress.is_some() {
             return refused("--compress is for JSON lines: Parquet is compressed by itself");
         }
-        if self.order == Some(Order::Id) && sources.iter().any(Source::is_typed_table) {
+        if self.order == Some(RecordOrder::Id) && sources.iter().any(Source::is_typed_table) {
             return refused(
                 "--order id is for JSON lines: rows of Parquet keep the order of their file",
             );
@@ -278,7 +279,7 @@ impl Arguments {
 
 /// What of a folder of results is read where its kept documents are asked for.
 #[derive(serde::Deserialize)]
-struct Kept {
+struct KeptView {
     program: String,
     kept_in: Vec<String>,
 }
@@ -287,7 +288,7 @@ struct Kept {
 fn results_of(path: &OsString) -> Vec<OsString> {
     let folder = Path::new(path);
     let summary = std::fs::read(folder.join(SUMMARY_FILE)).ok();
-    let kept = summary.and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
+    let kept = summary.and_then(|text| serde_json::from_slice::<KeptView>(&text).ok());
     match kept.filter(|kept| kept.program == PROGRAM) {
         Some(kept) => {
             let paths = kept.kept_in.iter().map(|name| folder.join(name));
@@ -299,7 +300,7 @@ fn results_of(path: &OsString) -> Vec<OsString> {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
     let is_ours = !arguments.output.exists();
     let done = dedup(arguments);
     if is_ours && !matches!(done, Ok(()) | Err(Failure::Losses { .. })) {
@@ -309,7 +310,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     done
 }
 
-fn dedup(arguments: &Arguments) -> Result<(), Failure> {
+fn dedup(arguments: &DedupArguments) -> Result<(), Failure> {
     arguments.method.check()?;
     let mut options = InputOptions {
         category: arguments.scope.category(&arguments.method),
@@ -338,7 +339,7 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
         Some(settings) => settings,
         None => arguments.settings(&options)?,
     };
-    let job = Job {
+    let job = DedupJob {
         settings: &settings,
         limits: &limits,
         inputs: &inputs,
@@ -376,7 +377,7 @@ fn dedup(arguments: &Arguments) -> Result<(), Failure> {
     arguments.input.losses.end(&summary.skipped)
 }
 
-impl Arguments {
+impl DedupArguments {
     /// Where temporary files go. The output directory is made when it is that.
     fn temporary(&self) -> Result<PathBuf, Failure> {
         let shown = self.output.display();

@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lookalike_hamming::{Constants, Costed, Kind, Limits, calibrate, plan};
+use lookalike_hamming::{CostConstants, CostedDesign, FamilyKind, PlanLimits, calibrate, plan};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ Examples:
   lookalike design --fingerprints 17179869184 --distance 3     the paper's own example
   lookalike design --fingerprints 1e9 --memory 12G
   lookalike design --fingerprints 2^27 --calibrate --constants here.json")]
-pub(crate) struct Arguments {
+pub(crate) struct DesignArguments {
     /// How many distinct fingerprints: 1000000, 8e9 or 2^34
     #[arg(long, value_name = "N", value_parser = size::parse_count)]
     fingerprints: u64,
@@ -75,14 +75,14 @@ fn width(text: &str) -> Result<u32, String> {
     }
 }
 
-/// [`Constants`] as they stand in a file, nanoseconds of one core.
+/// [`CostConstants`] as they stand in a file, nanoseconds of one core.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
-struct ConstantsFile(#[serde(with = "Fields")] Constants);
+struct ConstantsFile(#[serde(with = "ConstantFields")] CostConstants);
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Constants", deny_unknown_fields)]
-struct Fields {
+#[serde(remote = "CostConstants", deny_unknown_fields)]
+struct ConstantFields {
     query_ns: f64,
     table_ns: f64,
     bucket_table_ns: f64,
@@ -100,9 +100,9 @@ struct Fields {
     line_ns: Vec<(f64, f64)>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &DesignArguments) -> Result<(), Failure> {
     let (constants, origin) = constants(arguments)?;
-    let limits = Limits {
+    let limits = PlanLimits {
         tables: arguments.tables,
         memory_bytes: arguments.memory,
         min_prefix_bits: arguments.min_prefix,
@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The constants that were asked for, and where they come from.
-fn constants(arguments: &Arguments) -> Result<(Constants, String), Failure> {
+fn constants(arguments: &DesignArguments) -> Result<(CostConstants, String), Failure> {
     match (&arguments.constants, arguments.calibrate) {
         (file, true) => {
             let measured = measured();
@@ -142,25 +142,25 @@ fn constants(arguments: &Arguments) -> Result<(Constants, String), Failure> {
         (Some(path), false) => Ok((load(path)?, path.display().to_string())),
         (None, false) => {
             let origin = "a 2.5 GHz Xeon; --calibrate measures this machine";
-            Ok((Constants::default(), origin.to_owned()))
+            Ok((CostConstants::default(), origin.to_owned()))
         }
     }
 }
 
-fn measured() -> Constants {
+fn measured() -> CostConstants {
     let started = Instant::now();
     // From the nearest cache to a gibibyte, where every probe misses.
     let working_sets: Vec<u64> = (20..=30).step_by(2).map(|log| 1 << log).collect();
     calibrate(&mut || started.elapsed().as_secs_f64(), &working_sets)
 }
 
-fn save(path: &Path, constants: &Constants) -> Result<(), Failure> {
+fn save(path: &Path, constants: &CostConstants) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(&ConstantsFile(constants.clone()));
     let text = text.map_err(|error| Failure::Failed(error.to_string()))?;
     std::fs::write(path, text + "\n").map_err(|error| wrong(path, &error))
 }
 
-fn load(path: &Path) -> Result<Constants, Failure> {
+fn load(path: &Path) -> Result<CostConstants, Failure> {
     let text = std::fs::read(path).map_err(|error| wrong(path, &error))?;
     let file: ConstantsFile = serde_json::from_slice(&text).map_err(|error| wrong(path, &error))?;
     Ok(file.0)
@@ -173,7 +173,7 @@ fn wrong(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     ))
 }
 
-fn object(costed: &Costed, fingerprints: u64) -> serde_json::Value {
+fn object(costed: &CostedDesign, fingerprints: u64) -> serde_json::Value {
     let (design, costs) = (&costed.design, &costed.costs);
     let (shortest, longest) = design.prefix_range();
     json!({
@@ -195,7 +195,12 @@ fn object(costed: &Costed, fingerprints: u64) -> serde_json::Value {
     })
 }
 
-fn table(designs: &[Costed], arguments: &Arguments, constants: &Constants, origin: &str) -> String {
+fn table(
+    designs: &[CostedDesign],
+    arguments: &DesignArguments,
+    constants: &CostConstants,
+    origin: &str,
+) -> String {
     let mut text = format!(
         "{} fingerprints of {} bits, distance {}; times: {origin}\n\n  tables  {:26} {:7} layout  key      probes    a probe   compared  bytes/fp      memory      query\n",
         grouped(arguments.fingerprints),
@@ -217,7 +222,7 @@ fn table(designs: &[Costed], arguments: &Arguments, constants: &Constants, origi
     text
 }
 
-fn row(costed: &Costed, fingerprints: u64) -> String {
+fn row(costed: &CostedDesign, fingerprints: u64) -> String {
     let (design, costs) = (&costed.design, &costed.costs);
     let mark = match (costed.cheapest, costed.fits) {
         (true, _) => '*',
@@ -228,7 +233,7 @@ fn row(costed: &Costed, fingerprints: u64) -> String {
         (shortest, longest) if shortest == longest => shortest.to_string(),
         (shortest, longest) => format!("{shortest}-{longest}"),
     };
-    let scan = design.family().kind() == Kind::Scan;
+    let scan = design.family().kind() == FamilyKind::Scan;
     format!(
         "{mark} {:6}  {:26} {:7} {:6}  {key:6} {:>8} {:>10} {:>10}  {:8.1} {:>11} {:>10}\n",
         design.tables().len(),
@@ -279,7 +284,7 @@ mod tests {
 
     #[test]
     fn constants_read_back() {
-        let constants = Constants::default();
+        let constants = CostConstants::default();
         let text = serde_json::to_string(&ConstantsFile(constants.clone())).unwrap_or_default();
         let back = serde_json::from_str::<ConstantsFile>(&text).map(|file| file.0);
         assert_eq!(back.ok(), Some(constants));

@@ -12,7 +12,7 @@ use std::path::Path;
 use clap::Subcommand;
 use lookalike::DocumentFields;
 use lookalike_batch::{
-    DocumentUse, FieldTally, Observer, SkippedRow, SkippedRows, Stage, ensure_documents_fit,
+    DocumentUse, FieldTally, JobObserver, JobStage, SkippedRow, SkippedRows, ensure_documents_fit,
 };
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
 use lookalike_eval::{DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate};
@@ -23,37 +23,37 @@ use crate::failure::Failure;
 use crate::spool::Spool;
 
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct EvaluateArguments {
     #[command(subcommand)]
-    what: What,
+    what: EvaluateCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum EvaluateCommand {
     /// What a method would miss, without labels: a sample of documents against all, exactly and by the method
-    Audit(audit::Arguments),
+    Audit(audit::AuditArguments),
     /// Precision, recall and F1 of one scheme against labelled pairs or known clusters
-    Labels(labels::Arguments),
+    Labels(labels::LabelFileArguments),
     /// Pairs for a person to judge, equally many from each band of distance or similarity
-    Sample(sample::Arguments),
+    Sample(sample::SampleArguments),
     /// Shows the pairs of a sample one by one and writes down what you say: true, false or unknown
-    Label(label::Arguments),
+    Label(label::LabelArguments),
     /// Many settings at once: curves, and advice which is the cheapest that reaches what you want
-    Sweep(sweep::Arguments),
+    Sweep(sweep::SweepArguments),
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
     match &arguments.what {
-        What::Audit(arguments) => audit::run(arguments),
-        What::Labels(arguments) => labels::run(arguments),
-        What::Sample(arguments) => sample::run(arguments),
-        What::Label(arguments) => label::run(arguments),
-        What::Sweep(arguments) => sweep::run(arguments),
+        EvaluateCommand::Audit(arguments) => audit::run(arguments),
+        EvaluateCommand::Labels(arguments) => labels::run(arguments),
+        EvaluateCommand::Sample(arguments) => sample::run(arguments),
+        EvaluateCommand::Label(arguments) => label::run(arguments),
+        EvaluateCommand::Sweep(arguments) => sweep::run(arguments),
     }
 }
 
 /// What an evaluation reads, and how: it can be read again and again.
-struct Reading<'a> {
+struct EvaluationInput<'a> {
     input: &'a InputArguments,
     run: &'a RunArguments,
     options: InputOptions,
@@ -64,7 +64,7 @@ struct Reading<'a> {
     _spool: Spool,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> EvaluationInput<'a> {
     fn new(
         input: &'a InputArguments,
         run: &'a RunArguments,
@@ -139,7 +139,7 @@ impl<'a> Reading<'a> {
         let (mut skipped, mut fields) = (SkippedRows::default(), FieldTally::default());
         inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
         let console = Console::new(self.run.quiet);
-        console.stage(Stage::Scan, inputs.total_bytes());
+        console.stage(JobStage::Scan, inputs.total_bytes());
         let mut bytes = 0;
         for chunk in inputs.chunks(options) {
             let chunk = chunk.map_err(|error| Failure::Failed(error.to_string()))?;

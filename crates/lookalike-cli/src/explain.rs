@@ -6,15 +6,17 @@ use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::DocumentFields;
-use lookalike_batch::explain::{self, Explanation, Fingerprints, LISTED, Listing, explain};
+use lookalike_batch::explain::{
+    self, Explanation, FeatureListing, FingerprintComparison, LISTED, explain,
+};
 use lookalike_batch::report::{diff, render_explanation};
-use lookalike_batch::{Settings, SkippedRow, SkippedRows};
+use lookalike_batch::{JobSettings, SkippedRow, SkippedRows};
 use lookalike_corpus::{
     AtomicFile, Compression, InputOptions, Inputs, Parser, Record, VisibleText,
 };
 
 use crate::arguments::{
-    Color, ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments,
+    ColorOption, ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments,
     TestArguments, command_line,
 };
 use crate::failure::Failure;
@@ -29,7 +31,7 @@ bands and super-shingles agree, and where the texts differ.
 Examples:
   lookalike explain a.html b.html --method simhash --distance 6
   lookalike explain r230 r240 --in news.jsonl -o why.html")]
-pub(crate) struct Arguments {
+pub(crate) struct ExplainArguments {
     /// A file, or with --in the id of a record
     a: OsString,
 
@@ -55,7 +57,7 @@ pub(crate) struct Arguments {
         default_value = "auto",
         help_heading = "Running"
     )]
-    color: Color,
+    color: ColorOption,
 
     #[command(flatten)]
     convert: ConvertArguments,
@@ -76,7 +78,7 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
-struct Document {
+struct ExplainedPair {
     name: String,
     text: String,
     visible: Option<VisibleText<'static>>,
@@ -84,7 +86,7 @@ struct Document {
     site: Option<String>,
 }
 
-impl Document {
+impl ExplainedPair {
     fn new(record: &Record<'_>) -> Self {
         Self {
             name: record.id.clone().into_owned(),
@@ -102,8 +104,8 @@ impl Document {
             .map_or(&self.text, |visible| &visible.whole)
     }
 
-    fn view(&self) -> explain::Document<'_> {
-        explain::Document {
+    fn view(&self) -> explain::ExplainedDocument<'_> {
+        explain::ExplainedDocument {
             name: &self.name,
             text: &self.text,
             visible: self.visible.as_ref(),
@@ -113,8 +115,8 @@ impl Document {
     }
 }
 
-impl Arguments {
-    fn documents(&self) -> Result<[Document; 2], Failure> {
+impl ExplainArguments {
+    fn documents(&self) -> Result<[ExplainedPair; 2], Failure> {
         let spool = self.run.spool(std::env::temp_dir())?;
         let mut options = InputOptions {
             html: self.html.extraction(),
@@ -138,7 +140,7 @@ impl Arguments {
         let visited = visit(&self.inputs, &options, spool.path(), |record| {
             for (wanted, found) in wanted.iter().zip(&mut found) {
                 if *wanted == record.id && found.is_none() {
-                    *found = Some(Document::new(record));
+                    *found = Some(ExplainedPair::new(record));
                 }
             }
         })?;
@@ -164,11 +166,12 @@ fn file(
     path: &OsString,
     options: &InputOptions,
     spool: &Path,
-) -> Result<(Document, bool), Failure> {
+) -> Result<(ExplainedPair, bool), Failure> {
     let mut documents = Vec::new();
-    let Visited { lost, has_html } = visit(std::slice::from_ref(path), options, spool, |record| {
-        documents.push(Document::new(record))
-    })?;
+    let VisitSummary { lost, has_html } =
+        visit(std::slice::from_ref(path), options, spool, |record| {
+            documents.push(ExplainedPair::new(record))
+        })?;
     let count = documents.len();
     if let (0, Some(lost)) = (count, lost) {
         return Err(Failure::Failed(lost));
@@ -183,7 +186,7 @@ fn file(
 }
 
 /// The findings of a reading besides its records.
-struct Visited {
+struct VisitSummary {
     /// A record that cannot be read, and why.
     lost: Option<String>,
     has_html: bool,
@@ -195,7 +198,7 @@ fn visit(
     options: &InputOptions,
     spool: &Path,
     mut visit: impl FnMut(&Record<'_>),
-) -> Result<Visited, Failure> {
+) -> Result<VisitSummary, Failure> {
     let inputs = Inputs::discover(inputs, options, spool)?;
     let mut parser = Parser::new(&inputs, options).with_visible();
     let mut skipped = SkippedRows::default();
@@ -209,7 +212,7 @@ fn visit(
         });
     }
     let mut lost = skipped.finish().into_iter().filter(SkippedRow::is_loss);
-    Ok(Visited {
+    Ok(VisitSummary {
         lost: lost.next().map(|row| row.first),
         has_html: inputs.have_html(),
     })
@@ -316,7 +319,7 @@ fn first_of(bands: &[usize], most: usize) -> String {
     }
 }
 
-fn describe_bits(text: &mut String, both: &Fingerprints, color: bool) {
+fn describe_bits(text: &mut String, both: &FingerprintComparison, color: bool) {
     let _ = writeln!(
         text,
         "  simhash                  {} of {} bits differ",
@@ -346,7 +349,7 @@ fn describe_bits(text: &mut String, both: &Fingerprints, color: bool) {
     }
 }
 
-fn describe_listing(text: &mut String, name: &str, listing: &Listing) {
+fn describe_listing(text: &mut String, name: &str, listing: &FeatureListing) {
     let more = listing.count - listing.listed.len();
     let _ = match (listing.listed.is_empty(), more) {
         (true, _) | (_, 0) => writeln!(text, "  {name:24} {}", listing.count),
@@ -376,7 +379,7 @@ fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
     file.commit().map_err(failed)
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let method = &arguments.method;
     method.check()?;
     let read = InputOptions {
@@ -386,7 +389,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (scheme, terms) = arguments
         .scheme
         .scheme(method.weight, method.sketch(), &read)?;
-    let settings = Settings {
+    let settings = JobSettings {
         scheme,
         terms,
         agree: method.agree,
@@ -396,7 +399,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         distance_for: method.distance_for,
         recall: method.recall,
         tests: arguments.tests.tests.clone(),
-        ..Settings::default()
+        ..JobSettings::default()
     };
     settings.check()?;
     let [a, b] = arguments.documents()?;

@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::Language;
-use lookalike_batch::{BatchError, ExtractionSummary, Observer, TextExtraction, TextFormat};
+use lookalike_batch::{BatchError, ExtractionSummary, JobObserver, TextExtraction, TextFormat};
 use lookalike_corpus::{AtomicFile, Compression, OutputFormat};
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, output_format};
@@ -18,7 +18,7 @@ Example: lookalike extract crawl.warc.gz -o texts.jsonl.zst
 Prints {\"id\":..,\"source\":..,\"record\":..,\"offset\":..,\"charset\":..,\"language\":..,\"text\":..} for each document, in input order; where
 there is no text, null and the reason in \"without\". With --output-format text only texts, each ended by a line with
 a form feed.")]
-pub(crate) struct Arguments {
+pub(crate) struct ExtractArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -47,16 +47,16 @@ pub(crate) struct Arguments {
 }
 
 /// Tells the language of a text.
-type Detect = fn(&str) -> Option<Language>;
+type LanguageDetector = fn(&str) -> Option<Language>;
 
 /// What tells the language of a text, if that is wished.
 #[cfg(feature = "languages")]
-fn language_of(wished: bool) -> Result<Option<Detect>, Failure> {
+fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
     Ok(wished.then_some(lookalike::language::detect))
 }
 
 #[cfg(not(feature = "languages"))]
-fn language_of(wished: bool) -> Result<Option<Detect>, Failure> {
+fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
     match wished {
         true => Err(Failure::Usage(
             "this build cannot tell languages: build with the Cargo feature `languages`, or leave --language out"
@@ -88,7 +88,7 @@ fn table() -> Result<OutputFormat, Failure> {
     output_format("parquet").map_err(Failure::Usage)
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ExtractArguments) -> Result<(), Failure> {
     if arguments.output.as_deref().is_some_and(is_table)
         && arguments.output_format == TextFormat::Text
     {

@@ -4,8 +4,8 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::{Sketch, Weight};
-use lookalike_batch::fingerprints::files::{CodeImport, Scratch};
-use lookalike_batch::{DocumentUse, Fingerprints, Observer, ensure_documents_fit};
+use lookalike_batch::fingerprints::files::{ArchiveScratch, CodeImport};
+use lookalike_batch::{DocumentUse, FingerprintJob, JobObserver, ensure_documents_fit};
 use lookalike_corpus::InputOptions;
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints {\"id\":..,\"fingerprint\":\"16 hex digits\"} for each document, in input order; null for a text without features.
-Fingerprints are comparable only under one scheme, which the summary names.
+FingerprintJob are comparable only under one scheme, which the summary names.
 
 The name of the output chooses its format: .jsonl; .lkfp, a fingerprint file, which keeps the scheme and checks itself;
 .u64, little-endian numbers of 64 bits without ids (each also .gz or .zst); .parquet, with the columns id and fingerprint;
@@ -26,7 +26,7 @@ Example:
   lookalike fingerprint crawl.jsonl -o crawl.lkfp
   lookalike fingerprint --import crawl.lkfp -o crawl.parquet
   lookalike index build crawl.parquet -o crawl.lkix")]
-pub(crate) struct Arguments {
+pub(crate) struct FingerprintJobArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -57,20 +57,20 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
-impl Arguments {
+impl FingerprintJobArguments {
     /// Where fingerprints are put into order: beside the output, which is about as large, unless told otherwise.
-    fn scratch(&self) -> Scratch<'_> {
+    fn scratch(&self) -> ArchiveScratch<'_> {
         let beside = self.output.as_deref().and_then(Path::parent);
         let beside = beside.filter(|folder| !folder.as_os_str().is_empty());
         let told = self.run.tmp.as_deref();
-        Scratch {
+        ArchiveScratch {
             folder: told.or(beside).unwrap_or(Path::new(".")),
             memory: self.run.limits().memory,
         }
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     if arguments.import {
         return import(arguments);
     }
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(scheme) => scheme,
         None => scheme(&options)?,
     };
-    let job = Fingerprints {
+    let job = FingerprintJob {
         inputs: &inputs,
         options: &options,
         scheme,
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Fingerprints from one format to another.
-fn import(arguments: &Arguments) -> Result<(), Failure> {
+fn import(arguments: &FingerprintJobArguments) -> Result<(), Failure> {
     let inputs: Vec<PathBuf> = arguments.input.inputs.iter().map(PathBuf::from).collect();
     let console = Console::new(arguments.run.quiet);
     let job = CodeImport {

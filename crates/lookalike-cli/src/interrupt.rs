@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lookalike_batch::Progress;
+use lookalike_batch::JobProgress;
 use lookalike_batch::fingerprints::index::can_resume;
 use lookalike_corpus::begin_no_more_files;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// What is to be removed.
-static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
+static WATCHED: Mutex<Vec<TemporaryPath>> = Mutex::new(Vec::new());
 
-enum Watched {
+enum TemporaryPath {
     /// A folder with all that is in it.
     Folder(PathBuf),
     /// Unfinished files in a folder of results.
@@ -26,7 +26,7 @@ enum Watched {
     Begun(PathBuf),
 }
 
-impl Watched {
+impl TemporaryPath {
     fn remove(&self) {
         // Whoever still writes there finds out by itself, or is gone in a moment, and begins nothing new.
         let _ = match self {
@@ -45,10 +45,10 @@ impl Watched {
         };
         match self {
             Self::Folder(_) => None,
-            Self::Unfinished(folder) => match Progress::of(folder)? {
-                Progress::Begun => Some(anew()),
-                Progress::Resumable => Some(resumable(folder)),
-                Progress::Finished => {
+            Self::Unfinished(folder) => match JobProgress::of(folder)? {
+                JobProgress::Begun => Some(anew()),
+                JobProgress::Resumable => Some(resumable(folder)),
+                JobProgress::Finished => {
                     Some(format!("the results in {} are complete", folder.display()))
                 }
             },
@@ -60,25 +60,25 @@ impl Watched {
 
 /// Has `folder` removed when the command is interrupted.
 pub(crate) fn remove_folder(folder: &Path) {
-    watch(Watched::Folder(folder.to_owned()));
+    watch(TemporaryPath::Folder(folder.to_owned()));
 }
 
 /// Has unfinished results in `folder` removed when the command is interrupted.
 pub(crate) fn remove_unfinished(folder: &Path) {
-    watch(Watched::Unfinished(folder.to_owned()));
+    watch(TemporaryPath::Unfinished(folder.to_owned()));
 }
 
 /// Has the command say, when it is interrupted, whether `--resume` goes on with the build of an index in `folder`.
 pub(crate) fn tell_of(folder: &Path) {
-    watch(Watched::Begun(folder.to_owned()));
+    watch(TemporaryPath::Begun(folder.to_owned()));
 }
 
 /// Says before a job that is to be resumed when there is nothing to go on from.
 pub(crate) fn warn_of_nothing_in(folder: &Path) {
-    let progress = Progress::of(folder);
+    let progress = JobProgress::of(folder);
     warn_of_nothing_to_resume(matches!(
         progress,
-        Some(Progress::Resumable | Progress::Finished)
+        Some(JobProgress::Resumable | JobProgress::Finished)
     ));
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn warn_of_nothing_to_resume(is_resumable: bool) {
     }
 }
 
-fn watch(watched: Watched) {
+fn watch(watched: TemporaryPath) {
     let mut all = watched_so_far();
     if all.is_empty() {
         let (ready, listening) = channel();
@@ -105,7 +105,7 @@ fn watch(watched: Watched) {
     all.push(watched);
 }
 
-fn watched_so_far() -> MutexGuard<'static, Vec<Watched>> {
+fn watched_so_far() -> MutexGuard<'static, Vec<TemporaryPath>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -137,11 +137,11 @@ fn wait(ready: &Sender<()>) {
 }
 
 /// Removes what is watched, and tells what is left.
-fn end(watched: &[Watched]) -> String {
-    let told = || watched.iter().find_map(Watched::told);
+fn end(watched: &[TemporaryPath]) -> String {
+    let told = || watched.iter().find_map(TemporaryPath::told);
     let before = told();
     begin_no_more_files();
-    watched.iter().for_each(Watched::remove);
+    watched.iter().for_each(TemporaryPath::remove);
     // A job may have got its last file into place meanwhile; or it failed for want of its files, and forgot what it began.
     match told().or(before) {
         Some(told) => format!("interrupted: {told}"),

@@ -3,7 +3,7 @@
 use std::io::{BufWriter, stdout};
 use std::path::PathBuf;
 
-use lookalike_batch::{FingerprintJoin, Observer};
+use lookalike_batch::{FingerprintJoin, JobObserver};
 use lookalike_corpus::{AtomicFile, Compression};
 
 use crate::arguments::{LossArguments, RunArguments};
@@ -27,7 +27,7 @@ Example:
   lookalike join crawl.u64 new.fp.jsonl --distance 3 -o pairs.jsonl
   lookalike join crawl.lkix new.fp.jsonl        the same against an index
   lookalike join new.fp.jsonl                   all pairs in one file")]
-pub(crate) struct Arguments {
+pub(crate) struct JoinArguments {
     /// The large collection, which streams by
     #[arg(value_name = "F")]
     f: PathBuf,
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &JoinArguments) -> Result<(), Failure> {
     // F may be an index, which is searched where it lies.
     crate::bus_error::name_file(&arguments.f);
     let limits = arguments.run.limits();

@@ -50,7 +50,7 @@ use missing::{client, serve, store};
 #[command(name = "lookalike", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -68,37 +68,37 @@ Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but records or files that 
 --max-skipped); 130 or 143 ended by a signal.";
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     /// Remove duplicates: writes what is kept, what is removed and why, and a report
-    Dedup(dedup::Arguments),
+    Dedup(dedup::DedupArguments),
     /// List all pairs of documents that resemble each other
-    Pairs(pairs::Arguments),
+    Pairs(pairs::PairsArguments),
     /// Print the texts that the other commands see
-    Extract(extract::Arguments),
+    Extract(extract::ExtractArguments),
     /// Print the 64-bit simhash fingerprint of every document
-    Fingerprint(fingerprint::Arguments),
+    Fingerprint(fingerprint::FingerprintJobArguments),
     /// List all pairs of fingerprints within a distance, of two collections or of one
-    Join(join::Arguments),
+    Join(join::JoinArguments),
     /// List the table designs of a Hamming index and what each costs
-    Design(design::Arguments),
+    Design(design::DesignArguments),
     /// Count in how many documents each feature occurs, for weights by rarity
-    Terms(terms::Arguments),
+    Terms(terms::TermsArguments),
     /// Build, search and examine a Hamming index on disk
-    Index(index::Arguments),
+    Index(index::IndexArguments),
     /// Measure precision and recall: against labels, against the exact answer, over many settings
-    Evaluate(evaluate::Arguments),
+    Evaluate(evaluate::EvaluateArguments),
     /// Count the chunks that every two documents, or servers, share
-    Overlap(overlap::Arguments),
+    Overlap(overlap::OverlapArguments),
     /// Serve verdicts on documents over HTTP: seen before, or new?
-    Serve(serve::Arguments),
+    Serve(serve::ServeArguments),
     /// Ask a service: check, insert, load, export
-    Client(client::Arguments),
+    Client(client::ClientArguments),
     /// Check, copy, restore, save or fill the data of a service that is stopped
-    Store(store::Arguments),
+    Store(store::StoreArguments),
     /// Show why two documents match or do not
-    Explain(explain::Arguments),
+    Explain(explain::ExplainArguments),
     /// Print the completion script of a shell
-    Completions(completions::Arguments),
+    Completions(completions::CompletionsArguments),
     /// Write the manual pages into a directory
     Man(completions::ManArguments),
 }
@@ -132,22 +132,22 @@ fn main() -> ExitCode {
         Err(failure) => return failure::exit_code(Err(failure)),
     };
     let done = match cli.command {
-        Command::Dedup(arguments) => dedup::run(&arguments),
-        Command::Pairs(arguments) => pairs::run(&arguments),
-        Command::Extract(arguments) => extract::run(&arguments),
-        Command::Fingerprint(arguments) => fingerprint::run(&arguments),
-        Command::Join(arguments) => join::run(&arguments),
-        Command::Design(arguments) => design::run(&arguments),
-        Command::Terms(arguments) => terms::run(&arguments),
-        Command::Index(arguments) => index::run(&arguments),
-        Command::Evaluate(arguments) => evaluate::run(&arguments),
-        Command::Overlap(arguments) => overlap::run(&arguments),
-        Command::Serve(arguments) => serve::run(&arguments),
-        Command::Client(arguments) => client::run(&arguments),
-        Command::Store(arguments) => store::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments),
-        Command::Man(arguments) => completions::manual(&arguments),
+        CliCommand::Dedup(arguments) => dedup::run(&arguments),
+        CliCommand::Pairs(arguments) => pairs::run(&arguments),
+        CliCommand::Extract(arguments) => extract::run(&arguments),
+        CliCommand::Fingerprint(arguments) => fingerprint::run(&arguments),
+        CliCommand::Join(arguments) => join::run(&arguments),
+        CliCommand::Design(arguments) => design::run(&arguments),
+        CliCommand::Terms(arguments) => terms::run(&arguments),
+        CliCommand::Index(arguments) => index::run(&arguments),
+        CliCommand::Evaluate(arguments) => evaluate::run(&arguments),
+        CliCommand::Overlap(arguments) => overlap::run(&arguments),
+        CliCommand::Serve(arguments) => serve::run(&arguments),
+        CliCommand::Client(arguments) => client::run(&arguments),
+        CliCommand::Store(arguments) => store::run(&arguments),
+        CliCommand::Explain(arguments) => explain::run(&arguments),
+        CliCommand::Completions(arguments) => completions::run(&arguments),
+        CliCommand::Man(arguments) => completions::manual(&arguments),
     };
     interrupt::give_way();
     failure::exit_code(done)

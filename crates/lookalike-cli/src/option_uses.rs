@@ -203,14 +203,14 @@ fn of_texts(read: &ArgMatches) -> Result<(), Failure> {
 }
 
 fn of_overlap(read: &ArgMatches) -> Result<(), Failure> {
-    use lookalike_batch::overlap::By;
+    use lookalike_batch::overlap::OverlapUnit;
 
     let to_folder = is_given(read, "output");
     if is_given(read, "copy_containment") && !to_folder {
         return refused("copy_containment", "it is for skip.jsonl, which -o DIR has");
     }
     let has_servers = to_folder || is_given(read, "copies_of") || is_given(read, "rerank");
-    if is_given(read, "server") && !has_servers && value(read, "by") != Some(&By::Server) {
+    if is_given(read, "server") && !has_servers && value(read, "by") != Some(&OverlapUnit::Server) {
         return refused(
             "server",
             "rows of documents name no servers; add --by server or -o DIR",

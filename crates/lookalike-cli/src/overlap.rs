@@ -3,12 +3,12 @@
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use lookalike::chunk::{Bits, Chunking};
+use lookalike::chunk::{ChunkBits, Chunking};
 use lookalike_batch::overlap::{
-    ATLAS_RESULTS, AtlasOptions, By, Engine, ExactCopies, Least, Overlap, OverlapSettings,
-    ServerName,
+    ATLAS_RESULTS, AtlasOptions, ExactCopies, MinShared, OverlapEngine, OverlapJob,
+    OverlapSettings, OverlapUnit, ServerName,
 };
-use lookalike_batch::{Folder, Observer, RepeatedIds};
+use lookalike_batch::{IfExists, JobObserver, RepeatedIds};
 use lookalike_corpus::{OutputFolder, OutputFormat};
 
 use crate::arguments::{
@@ -32,7 +32,7 @@ Examples:
 
 With -o DIR: pairs.jsonl (the rows), copies.jsonl, servers.jsonl, mirrors.jsonl, aliases.jsonl, skip.jsonl, skipped.jsonl
 (--output-format parquet: pairs.parquet, ...), atlas.html and run.json, which is written last.")]
-pub(crate) struct Arguments {
+pub(crate) struct OverlapArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
         default_value = "1",
         help_heading = "Overlap"
     )]
-    min_shared: Vec<Least>,
+    min_shared: Vec<MinShared>,
 
     /// List pairs of which one holds at least this share of the chunks of the other
     #[arg(
@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
         default_value = "auto",
         help_heading = "Overlap"
     )]
-    engine: Engine,
+    engine: OverlapEngine,
 
     /// Compare documents, or servers: each the union of its documents
     #[arg(
@@ -82,7 +82,7 @@ pub(crate) struct Arguments {
         default_value = "document",
         help_heading = "Overlap"
     )]
-    by: By,
+    by: OverlapUnit,
 
     /// Where a document's server stands: url (the host), field:NAME, or path:N (N leading components of the id)
     #[arg(
@@ -140,7 +140,7 @@ pub(crate) struct Arguments {
 
     /// Bits of a chunk's fingerprint: 64, or 32 as in the source
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = bits, help_heading = "Overlap")]
-    bits: Bits,
+    bits: ChunkBits,
 
     /// Records that repeat an id: number (ID#2, ID#3, ...) or refuse
     #[arg(
@@ -158,10 +158,10 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
-fn bits(text: &str) -> Result<Bits, String> {
+fn bits(text: &str) -> Result<ChunkBits, String> {
     match text {
-        "32" => Ok(Bits::Short),
-        "64" => Ok(Bits::Long),
+        "32" => Ok(ChunkBits::Short),
+        "64" => Ok(ChunkBits::Long),
         _ => Err(format!(
             "{text:?} is not a width of fingerprints: use 64 or 32"
         )),
@@ -176,7 +176,7 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("{text:?} is not a share above 0 and at most 1"))
 }
 
-impl Arguments {
+impl OverlapArguments {
     fn settings(&self) -> OverlapSettings {
         OverlapSettings {
             chunkings: self.chunk.clone(),
@@ -197,28 +197,28 @@ impl Arguments {
 }
 
 /// What a run is for.
-enum Task {
+enum OverlapTask {
     Rows,
     Atlas(PathBuf),
     Rerank(Vec<String>),
     CopiesOf(String),
 }
 
-impl Arguments {
-    fn task(&self) -> Result<Task, Failure> {
+impl OverlapArguments {
+    fn task(&self) -> Result<OverlapTask, Failure> {
         Ok(match (&self.output, &self.rerank, &self.copies_of) {
-            (Some(folder), _, _) => Task::Atlas(folder.clone()),
-            (_, Some(file), _) => Task::Rerank(result_list(file)?),
-            (_, _, Some(url)) => Task::CopiesOf(url.clone()),
-            _ => Task::Rows,
+            (Some(folder), _, _) => OverlapTask::Atlas(folder.clone()),
+            (_, Some(file), _) => OverlapTask::Rerank(result_list(file)?),
+            (_, _, Some(url)) => OverlapTask::CopiesOf(url.clone()),
+            _ => OverlapTask::Rows,
         })
     }
 
-    fn folder(&self) -> Folder {
+    fn folder(&self) -> IfExists {
         match (self.resume, self.overwrite) {
-            (true, _) => Folder::Resume,
-            (_, true) => Folder::Overwrite,
-            _ => Folder::New,
+            (true, _) => IfExists::Resume,
+            (_, true) => IfExists::Overwrite,
+            _ => IfExists::New,
         }
     }
 
@@ -264,7 +264,7 @@ fn result_list(path: &Path) -> Result<Vec<String>, Failure> {
         .collect()
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &OverlapArguments) -> Result<(), Failure> {
     let output = arguments.output.as_ref();
     let is_ours = output.filter(|output| !output.exists());
     let done = overlap(arguments);
@@ -280,7 +280,7 @@ fn failed(done: &Result<(), Failure>) -> bool {
     !matches!(done, Ok(()) | Err(Failure::Losses { .. }))
 }
 
-fn overlap(arguments: &Arguments) -> Result<(), Failure> {
+fn overlap(arguments: &OverlapArguments) -> Result<(), Failure> {
     let task = arguments.task()?;
     let settings = arguments.settings();
     let limits = arguments.run.limits();
@@ -302,7 +302,7 @@ fn overlap(arguments: &Arguments) -> Result<(), Failure> {
     let console = Console::new(arguments.run.quiet);
     let boilerplate = &arguments.boilerplate;
     boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
-    let job = Overlap {
+    let job = OverlapJob {
         settings: &settings,
         limits: &limits,
         inputs: &inputs,
@@ -310,14 +310,14 @@ fn overlap(arguments: &Arguments) -> Result<(), Failure> {
         folder: spool.path(),
         observer: &console,
     };
-    if let Task::Atlas(folder) = task {
+    if let OverlapTask::Atlas(folder) = task {
         return atlas(arguments, &job, &folder, &console);
     }
     let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
     let done = match task {
-        Task::Rerank(ids) => job.rerank(&ids, &mut out),
-        Task::CopiesOf(url) => job.copies_of(&url, &mut out),
-        Task::Rows | Task::Atlas(_) => job.write_rows(&mut out),
+        OverlapTask::Rerank(ids) => job.rerank(&ids, &mut out),
+        OverlapTask::CopiesOf(url) => job.copies_of(&url, &mut out),
+        OverlapTask::Rows | OverlapTask::Atlas(_) => job.write_rows(&mut out),
     };
     console.clear();
     let summary = done?;
@@ -332,8 +332,8 @@ fn overlap(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn atlas(
-    arguments: &Arguments,
-    job: &Overlap<'_>,
+    arguments: &OverlapArguments,
+    job: &OverlapJob<'_>,
     folder: &Path,
     console: &Console,
 ) -> Result<(), Failure> {

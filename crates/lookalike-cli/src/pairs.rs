@@ -2,7 +2,7 @@
 
 use std::io::{BufWriter, stdout};
 
-use lookalike_batch::{Job, Observer, RepeatedIds, Settings};
+use lookalike_batch::{DedupJob, JobObserver, JobSettings, RepeatedIds};
 use lookalike_corpus::InputOptions;
 
 use crate::arguments::{
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Prints one JSON object a line, {\"a\":..,\"b\":..,\"similarity\":..}, a < b, sorted by a and b; with --method simhash
 also the distance of the fingerprints. Equal texts are pairs of similarity 1.")]
-pub(crate) struct Arguments {
+pub(crate) struct PairsArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -48,11 +48,11 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
-impl Arguments {
-    fn settings(&self, read: &InputOptions) -> Result<Settings, Failure> {
+impl PairsArguments {
+    fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
         let method = &self.method;
         let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
-        Ok(Settings {
+        Ok(JobSettings {
             scheme,
             terms,
             agree: method.agree,
@@ -66,12 +66,12 @@ impl Arguments {
             tests: self.tests.tests.clone(),
             repeated_ids: self.repeated_ids,
             losses: self.input.losses.policy(),
-            ..Settings::default()
+            ..JobSettings::default()
         })
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
     arguments.method.check()?;
     let mut options = InputOptions {
         category: arguments.scope.category(&arguments.method),
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(settings) => settings,
         None => arguments.settings(&options)?,
     };
-    let job = Job {
+    let job = DedupJob {
         settings: &settings,
         limits: &limits,
         inputs: &inputs,

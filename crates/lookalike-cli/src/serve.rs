@@ -50,7 +50,7 @@ SIGHUP reloads the files of keys and of TLS. docs/how-to/operations.md describes
 
 #[derive(clap::Args)]
 #[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct ServeArguments {
     /// TOML file with these flags, without the dashes: max-body = "8M". The environment overrides it, flags override both
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_CONFIG")]
     config: Option<PathBuf>,
@@ -190,7 +190,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let (Some(wanted), Some(file)) = (&arguments.make_key, &arguments.keys) {
         return keys::make(wanted, file);
     }
@@ -291,7 +291,7 @@ struct LogOutput {
 /// Serves until a signal, then closes the store.
 fn serve(
     runtime: &Runtime,
-    arguments: &Arguments,
+    arguments: &ServeArguments,
     app: Arc<AppState>,
     tls: Option<Arc<ServerTls>>,
     output: &LogOutput,
@@ -435,7 +435,7 @@ fn tell_of_panics(log: &EventLog) {
 }
 
 /// Certificates and the key of the first.
-struct Pem {
+struct PemFiles {
     chain: Vec<u8>,
     key: Vec<u8>,
 }
@@ -445,13 +445,13 @@ fn unusable(error: TlsError) -> Failure {
 }
 
 /// What connections are secured with.
-fn tls(pem: Pem) -> Result<ServerTls, Failure> {
+fn tls(pem: PemFiles) -> Result<ServerTls, Failure> {
     ServerTls::new(&pem.chain, &pem.key).map_err(unusable)
 }
 
-impl Arguments {
+impl ServeArguments {
     /// Certificates and their key, as they are in their files. One of the two alone is a mistake, wherever it is set.
-    fn pem(&self) -> Result<Option<Pem>, Failure> {
+    fn pem(&self) -> Result<Option<PemFiles>, Failure> {
         let half = |set: &str, missing: &str, what: &str| {
             Err(Failure::Usage(format!(
                 "{set} is set without {missing}, so there would be no TLS: give {what} with --{missing}, LOOKALIKE_{} or {missing} in the file of --config, or leave out both",
@@ -466,7 +466,7 @@ impl Arguments {
         };
         let read = |path: &Path| std::fs::read(path).map_err(failed(path.display()));
         let (chain, key) = (read(chain)?, read(key)?);
-        Ok(Some(Pem { chain, key }))
+        Ok(Some(PemFiles { chain, key }))
     }
 
     /// Reads the files of keys and TLS again. What is wrong with one of them leaves that one as it is, and keeps no change of the
@@ -503,7 +503,7 @@ impl Arguments {
 
     fn reload_tls(&self, tls: &ServerTls) -> Result<(), Failure> {
         match self.pem()? {
-            Some(Pem { chain, key }) => tls.replace(&chain, &key).map_err(unusable),
+            Some(PemFiles { chain, key }) => tls.replace(&chain, &key).map_err(unusable),
             None => Ok(()),
         }
     }
@@ -547,7 +547,11 @@ impl Arguments {
     }
 }
 
-fn print_config(arguments: &Arguments, limits: &ServiceLimits, keys: usize) -> Result<(), Failure> {
+fn print_config(
+    arguments: &ServeArguments,
+    limits: &ServiceLimits,
+    keys: usize,
+) -> Result<(), Failure> {
     let config = serde_json::json!({
         "config": arguments.config,
         "data": arguments.data,

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use clap::Subcommand;
 use lookalike::{Fingerprint, Scheme, Sketch};
-use lookalike_batch::fingerprints::files::{CodeFile, Codes, Name};
+use lookalike_batch::fingerprints::files::{CodeFile, FingerprintFile, FingerprintName};
 use lookalike_server::default_scheme;
 use lookalike_store::fs::{FileSystem, RealFs};
 use lookalike_store::{
@@ -32,7 +32,7 @@ Examples:
   lookalike store restore monday new-store            check the snapshot, then make a store of it
   lookalike store salvage broken-store new-store      copy everything that can still be read
   lookalike store load store pages crawl.lkfp         insert fingerprints of `lookalike fingerprint -o`")]
-pub(crate) struct Arguments {
+pub(crate) struct StoreArguments {
     #[command(subcommand)]
     command: StoreCommand,
 }
@@ -117,7 +117,7 @@ fn failed(error: StoreError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &StoreArguments) -> Result<(), Failure> {
     match &arguments.command {
         StoreCommand::Verify { data } => verify_all(data),
         StoreCommand::Info { data } => {
@@ -257,7 +257,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
         if let Some(scheme) = file.scheme() {
             collection.ensure_scheme_id(scheme).map_err(refused)?;
         }
-        let mut codes = Codes::default();
+        let mut codes = FingerprintFile::default();
         let mut more = true;
         while more {
             codes.clear();
@@ -298,7 +298,7 @@ fn load(arguments: &LoadArguments) -> Result<(), Failure> {
 }
 
 /// Inserts of some fingerprints, by batches.
-fn batches(codes: &Codes) -> impl Iterator<Item = Vec<WriteOp>> + '_ {
+fn batches(codes: &FingerprintFile) -> impl Iterator<Item = Vec<WriteOp>> + '_ {
     let all = codes.codes.chunks(BATCH).enumerate();
     all.map(|(batch, chunk)| {
         let one = |(at, &code): (usize, &u64)| {
@@ -310,11 +310,11 @@ fn batches(codes: &Codes) -> impl Iterator<Item = Vec<WriteOp>> + '_ {
 }
 
 /// What a fingerprint is called in a collection.
-pub(crate) fn id_of(name: Name<'_>) -> String {
+pub(crate) fn id_of(name: FingerprintName<'_>) -> String {
     match name {
-        Name::Fingerprint(code) => code.to_string(),
-        Name::Number(number) => number.to_string(),
-        Name::Text(text) => text.to_owned(),
+        FingerprintName::Fingerprint(code) => code.to_string(),
+        FingerprintName::Number(number) => number.to_string(),
+        FingerprintName::Text(text) => text.to_owned(),
     }
 }
 

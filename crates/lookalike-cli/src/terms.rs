@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use lookalike_batch::{Observer, TermTable};
+use lookalike_batch::{JobObserver, TermTable};
 use lookalike_corpus::{AtomicFile, Compression, InputOptions};
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
@@ -19,7 +19,7 @@ every scheme that uses it.
 Example:
   lookalike terms crawl/ --shingle words:1 -o words.terms
   lookalike fingerprint crawl/ --shingle words:1 --weight idf --terms words.terms")]
-pub(crate) struct Arguments {
+pub(crate) struct TermsArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &TermsArguments) -> Result<(), Failure> {
     let mut options = arguments.input.options(None);
     let boilerplate = &arguments.boilerplate;
     let scheme = |options: &InputOptions| arguments.scheme.counted(options);

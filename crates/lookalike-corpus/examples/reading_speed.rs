@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use lookalike::HtmlMode;
-use lookalike_corpus::{Chunk, HtmlText, InputOptions, Inputs, Parser};
+use lookalike_corpus::{HtmlText, InputOptions, Inputs, Parser, RecordChunk};
 
 const ROUNDS: usize = 20;
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn read(inputs: &Inputs, options: &InputOptions) -> Result<Vec<Chunk>, Box<dyn Error>> {
+fn read(inputs: &Inputs, options: &InputOptions) -> Result<Vec<RecordChunk>, Box<dyn Error>> {
     let clock = Clock::start();
     let mut bytes = 0;
     for _ in 0..2 {
@@ -46,7 +46,7 @@ fn read(inputs: &Inputs, options: &InputOptions) -> Result<Vec<Chunk>, Box<dyn E
     Ok(inputs.chunks(options).collect::<Result<_, _>>()?)
 }
 
-fn parse(inputs: &Inputs, options: &InputOptions, chunks: &[Chunk]) {
+fn parse(inputs: &Inputs, options: &InputOptions, chunks: &[RecordChunk]) {
     let mut parser = Parser::new(inputs, options);
     let (mut records, mut text_bytes) = (0, 0);
     let clock = Clock::start();

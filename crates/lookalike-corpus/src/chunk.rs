@@ -14,9 +14,9 @@ use crate::format::{Compression, Format};
 use crate::limits::ReadLimits;
 use crate::long_hash::LongHasher;
 use crate::options::InputOptions;
-use crate::piece::{Chunk, ChunkPiece, FileState, MAX_RECORDS, PieceContent, ReadMode};
+use crate::piece::{ChunkPiece, FileState, MAX_RECORDS, PieceContent, ReadMode, RecordChunk};
 use crate::record::BadKind;
-use crate::source::{Inputs, Skip, SkipKind, Source};
+use crate::source::{Inputs, SkipKind, SkippedPart, Source};
 use array::ArrayCutter;
 use cutter::LineCutter;
 use rows::RowCutter;
@@ -79,7 +79,7 @@ impl<'a> ChunkReader<'a> {
     }
 
     /// Adds to the chunk until it is large enough or the inputs end.
-    fn fill(&mut self, chunk: &mut Chunk) -> Result<(), ReadError> {
+    fn fill(&mut self, chunk: &mut RecordChunk) -> Result<(), ReadError> {
         while chunk.held() < self.limits.chunk_bytes
             && chunk.pieces.len() < MAX_PIECES
             && chunk.records < MAX_RECORDS
@@ -108,7 +108,7 @@ impl<'a> ChunkReader<'a> {
         &self,
         number: u32,
         source: &'a Source,
-        chunk: &mut Chunk,
+        chunk: &mut RecordChunk,
     ) -> Result<Option<OpenSource<'a>>, ReadError> {
         let opened = self.open(number, source);
         if self.mode != ReadMode::Parse {
@@ -121,10 +121,10 @@ impl<'a> ChunkReader<'a> {
         match beginning {
             Ok(()) => opened.map(Some),
             Err(reason) => {
-                chunk.skips.push(Skip {
+                chunk.skips.push(SkippedPart {
                     kind: SkipKind::Unreadable,
                     offset: None,
-                    ..Skip::lost(source, 0, reason.clone())
+                    ..SkippedPart::lost(source, 0, reason.clone())
                 });
                 Ok(None)
             }
@@ -139,7 +139,7 @@ impl<'a> ChunkReader<'a> {
         })
     }
 
-    fn start_source(&mut self, chunk: &mut Chunk) -> Result<(), ReadError> {
+    fn start_source(&mut self, chunk: &mut RecordChunk) -> Result<(), ReadError> {
         let number = self.next_source as u32;
         let source = &self.inputs.sources[self.next_source];
         self.next_source += 1;
@@ -170,15 +170,15 @@ impl<'a> ChunkReader<'a> {
 }
 
 impl Iterator for ChunkReader<'_> {
-    type Item = Result<Chunk, ReadError>;
+    type Item = Result<RecordChunk, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
             return None;
         }
-        let mut chunk = Chunk {
+        let mut chunk = RecordChunk {
             number: self.next_number,
-            ..Chunk::default()
+            ..RecordChunk::default()
         };
         if let Err(error) = self.fill(&mut chunk) {
             self.failed = true;
@@ -194,7 +194,7 @@ impl Iterator for ChunkReader<'_> {
 
 /// Appends a whole file to the chunk, or says why its bytes are not there. A file that cannot be read, or changed since it
 /// was found, is one document that is lost; the others are unharmed.
-fn read_file(source: &Source, limits: ReadLimits, chunk: &mut Chunk) -> FileState {
+fn read_file(source: &Source, limits: ReadLimits, chunk: &mut RecordChunk) -> FileState {
     let start = chunk.bytes.len();
     match try_read_file(source, limits, chunk) {
         Ok(state) => state,
@@ -208,7 +208,7 @@ fn read_file(source: &Source, limits: ReadLimits, chunk: &mut Chunk) -> FileStat
 fn try_read_file(
     source: &Source,
     limits: ReadLimits,
-    chunk: &mut Chunk,
+    chunk: &mut RecordChunk,
 ) -> Result<FileState, ReadError> {
     let start = chunk.bytes.len();
     let mut decoder = SourceDecoder::open(source)?;

@@ -18,7 +18,7 @@ use crate::options::InputOptions;
 use crate::remote;
 use crate::results::{self, OutputFolder};
 use crate::sniff::{self, FormatRefusal, SniffedFormat};
-use crate::source::{Inputs, Skip, SkipKind, Source, SourceOrigin};
+use crate::source::{Inputs, SkipKind, SkippedPart, Source, SourceOrigin};
 
 /// Name of the copy of standard input in the spool directory.
 const SPOOL_NAME: &str = "standard-input";
@@ -34,7 +34,7 @@ impl Inputs {
     /// Standard input is copied to `spool_dir`, for it is read twice; the caller removes the copy
     /// with the directory.
     ///
-    /// Within directories and globs, what cannot be read becomes a [`Skip`]; entries that begin
+    /// Within directories and globs, what cannot be read becomes a [`SkippedPart`]; entries that begin
     /// with a dot are skipped too, and folders with results of a job. One that is an argument
     /// itself is read.
     ///
@@ -46,7 +46,7 @@ impl Inputs {
         spool_dir: &Path,
     ) -> Result<Inputs, InputError> {
         let input = &mut io::stdin().lock();
-        Discovery::new(options, spool_dir, None).run(arguments, input)
+        InputDiscovery::new(options, spool_dir, None).run(arguments, input)
     }
 
     /// As [`Inputs::discover`], for a job that writes results: its own folder is left out of every
@@ -61,7 +61,7 @@ impl Inputs {
         output: OutputFolder<'_>,
     ) -> Result<Inputs, InputError> {
         let input = &mut io::stdin().lock();
-        Discovery::new(options, spool_dir, Some(output)).run(arguments, input)
+        InputDiscovery::new(options, spool_dir, Some(output)).run(arguments, input)
     }
 
     /// As [`Inputs::discover`], with something else in place of standard input.
@@ -74,29 +74,29 @@ impl Inputs {
         spool_dir: &Path,
         standard_input: &mut dyn Read,
     ) -> Result<Inputs, InputError> {
-        Discovery::new(options, spool_dir, None).run(arguments, standard_input)
+        InputDiscovery::new(options, spool_dir, None).run(arguments, standard_input)
     }
 }
 
-struct Discovery<'o> {
+struct InputDiscovery<'o> {
     options: &'o InputOptions,
     spool_dir: &'o Path,
     output: Option<OutputFolder<'o>>,
     sources: Vec<Source>,
-    skips: Vec<Skip>,
+    skips: Vec<SkippedPart>,
     /// Canonical paths of what was taken.
     seen: BTreeSet<PathBuf>,
     /// Canonical paths of the spool directory and of folders of results that were told of.
     left_out: BTreeSet<PathBuf>,
 }
 
-impl<'o> Discovery<'o> {
+impl<'o> InputDiscovery<'o> {
     fn new(
         options: &'o InputOptions,
         spool_dir: &'o Path,
         output: Option<OutputFolder<'o>>,
     ) -> Self {
-        Discovery {
+        InputDiscovery {
             options,
             spool_dir,
             output,
@@ -232,7 +232,7 @@ impl<'o> Discovery<'o> {
     }
 
     /// One path: a file is taken or skipped, a directory's entries are returned.
-    fn entry(&mut self, path: &Path, above: &[PathBuf]) -> Option<Below> {
+    fn entry(&mut self, path: &Path, above: &[PathBuf]) -> Option<PendingDirectory> {
         let meta = match fs::metadata(path) {
             Ok(meta) => meta,
             Err(error) => {
@@ -286,7 +286,7 @@ impl<'o> Discovery<'o> {
             && fs::canonicalize(path).is_ok_and(|target| !target.starts_with(root))
     }
 
-    fn directory(&mut self, path: &Path, above: &[PathBuf]) -> Option<Below> {
+    fn directory(&mut self, path: &Path, above: &[PathBuf]) -> Option<PendingDirectory> {
         let listed = fs::canonicalize(path).and_then(|directory| {
             if above.contains(&directory) {
                 return Ok(None);
@@ -319,7 +319,7 @@ impl<'o> Discovery<'o> {
             let reason = "its name begins with a dot".to_owned();
             self.skip(&path.join(name), SkipKind::Hidden, reason);
         }
-        Some(Below {
+        Some(PendingDirectory {
             directory,
             entries: names.into_iter().map(|name| path.join(name)).collect(),
         })
@@ -513,7 +513,7 @@ impl<'o> Discovery<'o> {
     }
 
     fn skip(&mut self, path: &Path, kind: SkipKind, reason: String) {
-        self.skips.push(Skip {
+        self.skips.push(SkippedPart {
             name: name::display(path).into_owned(),
             reason,
             kind,
@@ -535,7 +535,7 @@ enum EntryKind {
 }
 
 /// A directory to be entered.
-struct Below {
+struct PendingDirectory {
     /// Its canonical path.
     directory: PathBuf,
     entries: Vec<PathBuf>,

@@ -3,8 +3,8 @@
 //! The way of the data, and the module that stands at each step:
 //!
 //! 1. [`Inputs::discover`] turns arguments (files, directories, globs, `-`) into an ordered list of
-//!    [`Source`]s and an honest list of [`Skip`]s;
-//! 2. [`Inputs::chunks`] reads them in that order, decompressed, in [`Chunk`]s of about a mebibyte
+//!    [`Source`]s and an honest list of [`SkippedPart`]s;
+//! 2. [`Inputs::chunks`] reads them in that order, decompressed, in [`RecordChunk`]s of about a mebibyte
 //!    (one thread);
 //! 3. a [`Parser`] (one a worker) turns a chunk into [`Record`]s: id, text, order key, raw bytes;
 //! 4. [`raw_records`] reads the same records again, numbered alike, without looking inside, for
@@ -94,7 +94,7 @@ pub use html::{Fallback, HtmlText, PageFacts, PageIdentity, UnsupportedHtml};
 pub use options::{Category, InputOptions};
 pub use order_key::{OrderField, OrderKey, OrderNumber, UnusableOrderKey};
 pub use parser::Parser;
-pub use piece::Chunk;
+pub use piece::RecordChunk;
 pub use raw::{RawRecord, raw_records, raw_records_beside_tables};
 pub use record::{
     BadKind, BadRecord, Record, RecordPart, RemovedBoilerplate, TextState, VisibleText,
@@ -102,6 +102,6 @@ pub use record::{
 pub use remote::StoreSettings;
 pub use results::{OutputFolder, PROGRAM, STATE_FOLDER, SUMMARY_FILE, holds_results};
 pub use site::{field_of, host, server_of};
-pub use source::{Inputs, Skip, SkipKind, Source};
+pub use source::{Inputs, SkipKind, SkippedPart, Source};
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow};
 pub use tree::{FileTree, Transfer, transfer_file};

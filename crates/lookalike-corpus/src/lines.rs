@@ -5,7 +5,7 @@ use memchr::memchr;
 
 /// A line and its terminator: `\n`, `\r\n`, or nothing for a last line without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TextLine<'a> {
+pub(crate) struct DecodedLine<'a> {
     /// Offset of the line in the bytes that are walked.
     pub(crate) start: usize,
     /// Without the terminator.
@@ -14,7 +14,7 @@ pub(crate) struct TextLine<'a> {
     pub(crate) end: &'static [u8],
 }
 
-impl TextLine<'_> {
+impl DecodedLine<'_> {
     /// Returns true if the line counts as a record. Blank ones do not, unless they are too long, for an
     /// over-long line is recognised before it is seen whole.
     pub(crate) fn is_record(&self, max_bytes: usize) -> bool {
@@ -35,9 +35,9 @@ impl<'a> TextLines<'a> {
 }
 
 impl<'a> Iterator for TextLines<'a> {
-    type Item = TextLine<'a>;
+    type Item = DecodedLine<'a>;
 
-    fn next(&mut self) -> Option<TextLine<'a>> {
+    fn next(&mut self) -> Option<DecodedLine<'a>> {
         let rest = &self.bytes[self.at..];
         if rest.is_empty() {
             return None;
@@ -46,7 +46,7 @@ impl<'a> Iterator for TextLines<'a> {
         let length = memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
         self.at += length;
         let (content, end) = split_terminator(&rest[..length]);
-        Some(TextLine {
+        Some(DecodedLine {
             start,
             content,
             end,

@@ -20,7 +20,7 @@ const READ_BYTES: usize = 128 << 10;
 /// it, the search goes on where they broke. So a hostile file costs linear time.
 const AGAIN_BYTES: u64 = 64 << 20;
 
-type Input = BufReader<CountedFile>;
+type MemberInput = BufReader<CountedFile>;
 
 /// The result of one read.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,9 +46,9 @@ pub(crate) struct MemberDecoder<'a> {
 
 enum MemberState<'a> {
     /// Between members.
-    Between(Input),
-    Gzip(u64, Box<GzDecoder<Input>>),
-    Zstd(u64, Box<zstd::stream::read::Decoder<'static, Input>>),
+    Between(MemberInput),
+    Gzip(u64, Box<GzDecoder<MemberInput>>),
+    Zstd(u64, Box<zstd::stream::read::Decoder<'static, MemberInput>>),
     /// Not made of members: told whether it has begun.
     Whole(SourceDecoder<'a>, bool),
     Over(u64),
@@ -170,7 +170,7 @@ impl<'a> MemberDecoder<'a> {
     /// Begins the next member and reads its first bytes.
     fn next_member(
         &mut self,
-        mut input: Input,
+        mut input: MemberInput,
         out: &mut Vec<u8>,
         want: usize,
     ) -> io::Result<Option<MemberOutput>> {
@@ -228,7 +228,7 @@ impl<'a> MemberDecoder<'a> {
     fn broken(
         &mut self,
         start: u64,
-        mut input: Input,
+        mut input: MemberInput,
         error: io::Error,
     ) -> io::Result<Option<MemberOutput>> {
         if error.raw_os_error().is_some() {
@@ -252,7 +252,7 @@ impl<'a> MemberDecoder<'a> {
 }
 
 /// Returns the offset in the file of the next byte of the input.
-fn position(input: &Input) -> u64 {
+fn position(input: &MemberInput) -> u64 {
     input.get_ref().at - input.buffer().len() as u64
 }
 
@@ -264,7 +264,7 @@ fn magic(compression: Compression) -> &'static [u8] {
 }
 
 /// Moves the input to the next magic number, if there is one.
-fn find_magic(input: &mut Input, magic: &[u8]) -> io::Result<bool> {
+fn find_magic(input: &mut MemberInput, magic: &[u8]) -> io::Result<bool> {
     loop {
         let buffer = input.fill_buf()?;
         if let Some(found) = memchr::memmem::find(buffer, magic) {

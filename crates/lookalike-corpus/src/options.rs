@@ -60,7 +60,7 @@ pub struct InputOptions {
     pub max_decoded_ratio: u64,
     /// Largest batch of an Arrow file in bytes, unpacked: a batch is read whole.
     pub max_batch_bytes: u64,
-    /// Size that a [`crate::Chunk`] aims at, in bytes.
+    /// Size that a [`crate::RecordChunk`] aims at, in bytes.
     pub chunk_bytes: usize,
 }
 

@@ -24,7 +24,7 @@ use crate::order_key::OrderField;
 use crate::order_key::{self, OrderKey};
 #[cfg(feature = "pdf")]
 use crate::pdf::{self, PdfText};
-use crate::piece::{Chunk, ChunkPiece, FileState, PieceContent};
+use crate::piece::{ChunkPiece, FileState, PieceContent, RecordChunk};
 use crate::record::{BadKind, BadRecord, Record, RemovedBoilerplate, TextState, VisibleText};
 use crate::row::{JsonRow, RowState};
 use crate::site::host;
@@ -146,8 +146,8 @@ impl<'i> Parser<'i> {
         self
     }
 
-    /// Visits the chunk's records in order: exactly [`Chunk::records`] of them.
-    pub fn parse(&mut self, chunk: &Chunk, visit: &mut RecordVisitor<'_>) {
+    /// Visits the chunk's records in order: exactly [`RecordChunk::records`] of them.
+    pub fn parse(&mut self, chunk: &RecordChunk, visit: &mut RecordVisitor<'_>) {
         let visit: &mut RecordVisitor<'_> = &mut |record| {
             visit(record.map(|record| Record {
                 mojibake: is_mojibake(&record.text),
@@ -168,7 +168,7 @@ impl<'i> Parser<'i> {
         });
     }
 
-    fn pieces(&mut self, chunk: &Chunk, visit: &mut RecordVisitor<'_>) {
+    fn pieces(&mut self, chunk: &RecordChunk, visit: &mut RecordVisitor<'_>) {
         for piece in &chunk.pieces {
             match &piece.span {
                 PieceContent::Lines => self.lines(chunk, piece, visit),
@@ -180,7 +180,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    fn lines(&mut self, chunk: &Chunk, piece: &ChunkPiece, visit: &mut RecordVisitor<'_>) {
+    fn lines(&mut self, chunk: &RecordChunk, piece: &ChunkPiece, visit: &mut RecordVisitor<'_>) {
         let bytes = &chunk.bytes[piece.range.clone()];
         let mut place = line_place(piece);
         // Checked once for all lines; after a failure each line is looked at by itself.
@@ -209,7 +209,7 @@ impl<'i> Parser<'i> {
 
     fn rows(
         &mut self,
-        chunk: &Chunk,
+        chunk: &RecordChunk,
         piece: &ChunkPiece,
         rows: &[JsonRow],
         visit: &mut RecordVisitor<'_>,
@@ -381,7 +381,7 @@ impl<'i> Parser<'i> {
     /// A source that is one document.
     fn file(
         &mut self,
-        chunk: &Chunk,
+        chunk: &RecordChunk,
         piece: &ChunkPiece,
         state: &FileState,
         visit: &mut RecordVisitor<'_>,

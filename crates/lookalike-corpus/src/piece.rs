@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use crate::record::{BadKind, RecordPart};
 use crate::row::JsonRow;
-use crate::source::Skip;
+use crate::source::SkippedPart;
 
 /// Records in a chunk: it takes no more when it has as many, so that what is made of it is bounded, too.
 pub(crate) const MAX_RECORDS: u64 = 1 << 13;
 
 /// A run of whole records, to be given to a [`crate::Parser`].
 #[derive(Debug, Default)]
-pub struct Chunk {
+pub struct RecordChunk {
     /// Number of the chunk in its stream, from 0.
     pub number: u64,
     /// The decompressed bytes.
@@ -24,13 +24,13 @@ pub struct Chunk {
     /// [`crate::Inputs::total_bytes`] unless something is damaged or too long.
     pub disk_bytes: u64,
     /// Losses met while reading it.
-    pub skips: Vec<Skip>,
+    pub skips: Vec<SkippedPart>,
     pub(crate) pieces: Vec<ChunkPiece>,
     /// Bytes that hang on rows, beside `bytes`.
     pub(crate) attached: usize,
 }
 
-impl Chunk {
+impl RecordChunk {
     /// Bytes that it holds.
     pub(crate) fn held(&self) -> usize {
         self.bytes.len() + self.attached

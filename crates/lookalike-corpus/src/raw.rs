@@ -5,7 +5,7 @@ use crate::error::ReadError;
 use crate::limits::max_document_bytes;
 use crate::lines::{TextLines, split_terminator};
 use crate::options::InputOptions;
-use crate::piece::{Chunk, ChunkPiece, FileState, PieceContent, ReadMode};
+use crate::piece::{ChunkPiece, FileState, PieceContent, ReadMode, RecordChunk};
 use crate::record::RecordPart;
 use crate::source::Inputs;
 
@@ -69,7 +69,7 @@ fn visit_all<E: From<ReadError>>(
 }
 
 fn visit_piece<E>(
-    chunk: &Chunk,
+    chunk: &RecordChunk,
     piece: &ChunkPiece,
     max_bytes: usize,
     visit: &mut dyn FnMut(RawRecord<'_>) -> Result<(), E>,

@@ -10,7 +10,7 @@ use std::fmt::Display;
 use crate::block::{BLOCK, ByteBlock};
 use crate::error::ReadError;
 use crate::record::BadKind;
-use crate::source::{Skip, SkipKind};
+use crate::source::{SkipKind, SkippedPart};
 
 /// Rows that one call of a reader adds at most.
 pub(crate) const MAX_ROWS: usize = 1 << 14;
@@ -71,7 +71,7 @@ pub(crate) struct RowSink<'c> {
     /// The bytes of the chunk: lines are appended.
     pub(crate) bytes: &'c mut Vec<u8>,
     pub(crate) rows: Vec<JsonRow>,
-    pub(crate) skips: &'c mut Vec<Skip>,
+    pub(crate) skips: &'c mut Vec<SkippedPart>,
     /// Bytes that hang on the rows of the chunk.
     pub(crate) attached: &'c mut usize,
     /// Length of `bytes` beyond which the chunk has enough.
@@ -217,12 +217,12 @@ impl SkipNotes {
         note.or_insert_with(|| (0, offset, reason())).0 += 1;
     }
 
-    /// One [`Skip`] a kind.
-    pub(crate) fn drain(&mut self, name: &str) -> impl Iterator<Item = Skip> {
+    /// One [`SkippedPart`] a kind.
+    pub(crate) fn drain(&mut self, name: &str) -> impl Iterator<Item = SkippedPart> {
         let notes = std::mem::take(&mut self.0);
         notes
             .into_iter()
-            .map(move |(kind, (count, offset, reason))| Skip {
+            .map(move |(kind, (count, offset, reason))| SkippedPart {
                 name: name.to_owned(),
                 reason,
                 kind,

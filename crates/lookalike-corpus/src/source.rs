@@ -19,8 +19,8 @@ use crate::remote;
 pub struct Inputs {
     /// Read in this order; an index into it is a `source` number elsewhere.
     pub sources: Vec<Source>,
-    /// Files that discovery skipped, and why. Reading adds to this in [`crate::Chunk::skips`].
-    pub skips: Vec<Skip>,
+    /// Files that discovery skipped, and why. Reading adds to this in [`crate::RecordChunk::skips`].
+    pub skips: Vec<SkippedPart>,
 }
 
 /// One file, or standard input.
@@ -148,7 +148,7 @@ impl Source {
 
 /// Something that was not read, or not to its end, which the job must tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skip {
+pub struct SkippedPart {
     /// The file or directory, named as [`Source::name`] does.
     pub name: String,
     /// Why, as the system or the decoder says it.
@@ -164,16 +164,16 @@ pub struct Skip {
     pub file: Option<PathBuf>,
 }
 
-impl Skip {
+impl SkippedPart {
     /// Compressed data of a source that cannot be unpacked from `offset` on.
-    pub(crate) fn damaged(source: &Source, offset: u64, reason: &str) -> Skip {
+    pub(crate) fn damaged(source: &Source, offset: u64, reason: &str) -> SkippedPart {
         let reason = format!("compressed data ends early or is corrupt: {reason}");
-        Skip::lost(source, offset, reason)
+        SkippedPart::lost(source, offset, reason)
     }
 
     /// Something of a source that cannot be read.
-    pub(crate) fn lost(source: &Source, offset: u64, reason: String) -> Skip {
-        Skip {
+    pub(crate) fn lost(source: &Source, offset: u64, reason: String) -> SkippedPart {
+        SkippedPart {
             name: source.name().into_owned(),
             reason,
             kind: SkipKind::Damaged,
@@ -184,7 +184,7 @@ impl Skip {
     }
 }
 
-/// The kinds of [`Skip`].
+/// The kinds of [`SkippedPart`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SkipKind {
@@ -281,7 +281,7 @@ impl Inputs {
             let file = skip.file.as_ref().and_then(|file| file.canonicalize().ok());
             file.is_none_or(|file| !passed_over.contains(&file))
         });
-        self.skips.extend(again.iter().map(|source| Skip {
+        self.skips.extend(again.iter().map(|source| SkippedPart {
             name: source.name().into_owned(),
             reason: reason.to_owned(),
             kind: SkipKind::Duplicate,

@@ -19,8 +19,8 @@
 mod measuring;
 
 use lookalike_hamming::{
-    BuildLimits, CodeSource, Constants, Costs, Design, Family, Group, IndexFile, IndexFileWriter,
-    Layout, SharedBytes, TableIndex, huge_page_buffer, share,
+    BlockGroup, BuildLimits, CodeSource, CostConstants, Design, DesignCosts, Family, IndexFile,
+    IndexFileWriter, Layout, SharedBytes, TableIndex, huge_page_buffer, share,
 };
 use measuring::{argument, calibrated, seconds, speed, word};
 use std::fmt::Write;
@@ -67,7 +67,7 @@ impl CodeSource<u64> for Random {
 
 fn designs() -> Result<Vec<(Design, Layout)>, Box<dyn std::error::Error>> {
     let group = |errors, blocks, chosen| {
-        let group = Group {
+        let group = BlockGroup {
             errors,
             blocks,
             chosen,
@@ -100,7 +100,7 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
             if !chosen.is_empty() && !chosen.contains(&name) {
                 continue;
             }
-            let costs = Costs::of(&design, layout, count, &constants);
+            let costs = DesignCosts::of(&design, layout, count, &constants);
             if costs.bytes_per_fingerprint * count as f64 <= memory as f64 * 0.9 {
                 row(log, &design, layout, &constants, memory)?;
             }
@@ -176,7 +176,7 @@ fn replan(text: &str) -> Result<(), Box<dyn std::error::Error>> {
             design.tables().len().to_string() == fields[1] && layout.name() == fields[2]
         });
         let (design, layout) = own.ok_or("a row of no known design")?;
-        let costs = Costs::of(&design, layout, 1 << log, &constants);
+        let costs = DesignCosts::of(&design, layout, 1 << log, &constants);
         fields[5] = format!("{:.0}", 1e6 / costs.query_ns);
         if let Some(floor) = fields.get_mut(9) {
             *floor = format!("{:.0}", 1e6 / costs.memory_ns);
@@ -190,11 +190,11 @@ fn row(
     log: usize,
     design: &Design,
     layout: Layout,
-    constants: &Constants,
+    constants: &CostConstants,
     memory: u64,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let count = 1_u64 << log;
-    let costs = Costs::of(design, layout, count, constants);
+    let costs = DesignCosts::of(design, layout, count, constants);
     let tables = design.tables().len();
     let left = memory as f64 - costs.bytes_per_fingerprint * count as f64;
     let limits = BuildLimits {

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "an example talks to a person")]
 
 use lookalike_hamming::{
-    Constants, HammingIndex, Limits, SelfJoinLimits, TableIndex, plan, self_join,
+    CostConstants, HammingIndex, PlanLimits, SelfJoinLimits, TableIndex, plan, self_join,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,8 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .collect();
     codes.extend(near);
 
-    let (count, limits) = (codes.len() as u64, Limits::default());
-    let plans = plan(count, 64, DISTANCE, &limits, &Constants::default());
+    let (count, limits) = (codes.len() as u64, PlanLimits::default());
+    let plans = plan(count, 64, DISTANCE, &limits, &CostConstants::default());
     let best = plans.iter().find(|costed| costed.cheapest);
     let best = best.ok_or("a scan always fits")?;
     let index = TableIndex::build(&codes, &best.design, best.layout)?;

@@ -7,7 +7,9 @@
 
 mod measuring;
 
-use lookalike_hamming::{Costed, Kind, Limits, SelfJoinLimits, TableIndex, plan, self_join};
+use lookalike_hamming::{
+    CostedDesign, FamilyKind, PlanLimits, SelfJoinLimits, TableIndex, plan, self_join,
+};
 use measuring::{argument, calibrated, seconds, speed, word};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -37,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "tables family                    layout  B/fp  planned | build M/s  k q/s   planned  p50 us  p99 us  found"
     );
-    for costed in plan(count as u64, 64, radius, &Limits::default(), &constants) {
+    for costed in plan(count as u64, 64, radius, &PlanLimits::default(), &constants) {
         let tables = argument(5, 1)..=argument(4, 64);
         if worth_a_look(&costed) && tables.contains(&costed.design.tables().len()) {
             measure(&costed, &codes, &queries, radius)?;
@@ -59,15 +61,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn worth_a_look(costed: &Costed) -> bool {
+fn worth_a_look(costed: &CostedDesign) -> bool {
     let tables = costed.design.tables().len();
     let small = costed.design.budget() <= 1 && tables <= 11;
-    let shown = matches!(costed.design.family().kind(), Kind::Budgets | Kind::Covers);
+    let shown = matches!(
+        costed.design.family().kind(),
+        FamilyKind::Budgets | FamilyKind::Covers
+    );
     small && shown && costed.costs.bytes_per_fingerprint < 90.0 && costed.costs.query_ns < 2e4
 }
 
 fn measure(
-    costed: &Costed,
+    costed: &CostedDesign,
     codes: &[u64],
     queries: &[u64],
     radius: u32,

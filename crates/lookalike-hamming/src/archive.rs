@@ -25,13 +25,13 @@
 //! | | 8 | check of everything from the keys on |
 
 use super::file_error::FileError;
-use super::huffman::{Encoder, code_lengths};
+use super::huffman::{HuffmanEncoder, code_lengths};
 use std::io::Write;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 mod read;
 
-pub use read::{Archive, ArchiveReader};
+pub use read::{Archive, FingerprintArchiveReader};
 
 const MAGIC: [u8; 4] = *b"LKAR";
 const VERSION: u32 = 1;
@@ -52,12 +52,12 @@ fn symbol(before: u64, code: u64) -> usize {
 
 /// Counts of the gaps between sorted neighbours: the statistics of a code.
 #[derive(Clone, Debug)]
-pub struct Gaps {
+pub struct GapCounts {
     counts: [u64; SYMBOLS],
     last: Option<u64>,
 }
 
-impl Default for Gaps {
+impl Default for GapCounts {
     /// Every gap once: a code of the counts so far can express gaps that come later.
     fn default() -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Default for Gaps {
     }
 }
 
-impl Gaps {
+impl GapCounts {
     /// Counts one fingerprint more, in the order in which they will be written.
     pub fn observe(&mut self, fingerprint: u64) {
         if let Some(last) = self.last.replace(fingerprint) {
@@ -79,10 +79,10 @@ impl Gaps {
 /// Writes an archive of ascending fingerprints.
 ///
 /// ```
-/// use lookalike_hamming::{Archive, ArchiveWriter, Gaps};
+/// use lookalike_hamming::{Archive, ArchiveWriter, GapCounts};
 ///
 /// let sorted: Vec<_> = (0..1_000).map(|i| i * 0x1234_5678_9abc).collect();
-/// let mut gaps = Gaps::default();
+/// let mut gaps = GapCounts::default();
 /// sorted.iter().for_each(|&fingerprint| gaps.observe(fingerprint));
 /// let mut writer = ArchiveWriter::new(Vec::new(), 7, &gaps, 1024)?;
 /// for &fingerprint in &sorted {
@@ -98,7 +98,7 @@ impl Gaps {
 #[derive(Debug)]
 pub struct ArchiveWriter<W: Write> {
     out: W,
-    encoder: Encoder,
+    encoder: HuffmanEncoder,
     block_bytes: usize,
     block: Vec<u8>,
     /// Bits not yet in the block, from the highest down.
@@ -116,7 +116,12 @@ impl<W: Write> ArchiveWriter<W> {
     /// # Errors
     ///
     /// [`FileError::BlockSize`] unless `block_bytes` is 64 to 65536, and those of `out`.
-    pub fn new(mut out: W, scheme: u64, gaps: &Gaps, block_bytes: u32) -> Result<Self, FileError> {
+    pub fn new(
+        mut out: W,
+        scheme: u64,
+        gaps: &GapCounts,
+        block_bytes: u32,
+    ) -> Result<Self, FileError> {
         if !BLOCK_BYTES.contains(&block_bytes) {
             return Err(FileError::BlockSize(block_bytes));
         }
@@ -132,7 +137,7 @@ impl<W: Write> ArchiveWriter<W> {
         out.write_all(&header)?;
         Ok(Self {
             out,
-            encoder: Encoder::new(&lengths),
+            encoder: HuffmanEncoder::new(&lengths),
             block_bytes: block_bytes as usize,
             block: Vec::with_capacity(block_bytes as usize),
             pending: 0,

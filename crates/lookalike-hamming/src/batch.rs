@@ -7,13 +7,13 @@
 
 use super::build::BuildError;
 use super::code::{Code, Word};
-use super::cost::Constants;
+use super::cost::CostConstants;
 use super::entropy::BitBalance;
 use super::index::TableIndex;
-use super::plan::{Costed, Limits, plan};
+use super::plan::{CostedDesign, PlanLimits, plan};
 use super::{Design, HammingIndex, Layout, kernel};
-use buckets::Buckets;
-use filter::{Filter, Shape, half_budgets};
+use buckets::QueryBuckets;
+use filter::{FilterShape, QueryFilter, half_budgets};
 
 mod buckets;
 mod filter;
@@ -24,7 +24,7 @@ pub struct BatchJoin<C: Code> {
     index: TableIndex<C>,
     radius: u32,
     /// Empty when the filter would let most codes through.
-    filters: Vec<Filter<C::Word>>,
+    filters: Vec<QueryFilter<C::Word>>,
 }
 
 /// Memory and threads that a batch join may take.
@@ -54,7 +54,7 @@ impl Default for BatchLimits {
 /// to 2^24 codes.
 #[derive(Debug, Default)]
 pub struct JoinScratch {
-    buckets: Buckets,
+    buckets: QueryBuckets,
     passed: Vec<u32>,
 }
 
@@ -74,14 +74,14 @@ impl<C: Code> BatchJoin<C> {
     pub fn new(queries: &[C], radius: u32, limits: BatchLimits) -> Result<Self, BuildError> {
         let bits = C::Word::BITS;
         let radius = radius.min(bits);
-        let within = Limits {
+        let within = PlanLimits {
             // Building needs every query once more.
             memory_bytes: Some(
                 limits
                     .memory_bytes
                     .saturating_sub(size_of_val(queries) as u64),
             ),
-            ..Limits::default()
+            ..PlanLimits::default()
         };
         let plans = plans(queries.len() as u64, bits, radius, &within);
         let best = plans.iter().find(|costed| costed.cheapest);
@@ -96,11 +96,12 @@ impl<C: Code> BatchJoin<C> {
         let balance = BitBalance::sample(queries, 1 << 16);
         let shapes = half_budgets(bits, radius).into_iter();
         let shapes = shapes.map(|(half, budget)| {
-            let shape = Shape::cheapest(distinct, budget, bits / 2, left, (BLOCK, stream))?;
+            let shape = FilterShape::cheapest(distinct, budget, bits / 2, left, (BLOCK, stream))?;
             Some((half, budget, shape))
         });
         let shapes: Vec<_> = shapes.collect::<Option<_>>().unwrap_or_default();
-        let made = |(half, budget, shape)| Filter::new(queries, &balance, (half, budget), shape);
+        let made =
+            |(half, budget, shape)| QueryFilter::new(queries, &balance, (half, budget), shape);
         let filters = if limits.threads > 1 {
             std::thread::scope(|scope| {
                 let made = &made;
@@ -126,7 +127,7 @@ impl<C: Code> BatchJoin<C> {
     /// building included.
     pub fn least_bytes(queries: u64, radius: u32) -> u64 {
         let bits = C::Word::BITS;
-        let plans = plans(queries, bits, radius.min(bits), &Limits::default());
+        let plans = plans(queries, bits, radius.min(bits), &PlanLimits::default());
         let tables = least(&plans).map_or(0.0, |costed| costed.costs.bytes_per_fingerprint);
         (queries as f64 * (tables + f64::from(bits / 8))) as u64
     }
@@ -138,7 +139,7 @@ impl<C: Code> BatchJoin<C> {
 
     /// Memory of tables and filters, in bytes.
     pub fn bytes(&self) -> usize {
-        self.index.bytes() + self.filters.iter().map(Filter::bytes).sum::<usize>()
+        self.index.bytes() + self.filters.iter().map(QueryFilter::bytes).sum::<usize>()
     }
 
     /// Visits every pair of a code of `chunk`, by its position, and a distinct query within the
@@ -184,19 +185,19 @@ impl<C: Code> BatchJoin<C> {
     }
 }
 
-fn plans(queries: u64, bits: u32, radius: u32, limits: &Limits) -> Vec<Costed> {
-    plan(queries, bits, radius, limits, &Constants::default())
+fn plans(queries: u64, bits: u32, radius: u32, limits: &PlanLimits) -> Vec<CostedDesign> {
+    plan(queries, bits, radius, limits, &CostConstants::default())
 }
 
 /// The design with the least memory among those that are fast enough.
-fn least(plans: &[Costed]) -> Option<&Costed> {
+fn least(plans: &[CostedDesign]) -> Option<&CostedDesign> {
     let fastest = plans.iter().map(|costed| costed.costs.query_ns);
     let slowest = fastest.fold(f64::INFINITY, f64::min) * SLOWER;
     let fast = plans
         .iter()
         .filter(|costed| costed.costs.query_ns <= slowest);
     fast.min_by(|a, b| {
-        let bytes = |costed: &Costed| costed.costs.bytes_per_fingerprint;
+        let bytes = |costed: &CostedDesign| costed.costs.bytes_per_fingerprint;
         bytes(a).total_cmp(&bytes(b))
     })
 }

@@ -6,7 +6,7 @@
 //! slice of the address space that it does hold.
 
 use super::code::{Code, Word};
-use super::scatter::Scatter;
+use super::scatter::ScatterBuffers;
 use std::io;
 use std::ops::Range;
 
@@ -72,7 +72,7 @@ pub enum BuildError {
 
 /// Which bits of a code number its bucket, and which are stored.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Addressing<W> {
+pub(super) struct BuildAddressing<W> {
     /// Bits that number the bucket.
     pub(super) address: W,
     /// All other bits.
@@ -81,7 +81,7 @@ pub(super) struct Addressing<W> {
     pub(super) rest_bits: u32,
 }
 
-impl<W: Word> Addressing<W> {
+impl<W: Word> BuildAddressing<W> {
     pub(super) fn new(mask: u128) -> Self {
         let address = W::from_u128(mask);
         let address_bits = address.ones();
@@ -108,7 +108,7 @@ impl<W: Word> Addressing<W> {
 }
 
 /// Division of the work into parts.
-struct Parts {
+struct PartDivision {
     /// Leading address bits that number a part.
     bits: u32,
     /// Address bits below them.
@@ -117,8 +117,8 @@ struct Parts {
     counts: Vec<usize>,
 }
 
-impl Parts {
-    fn of<W: Word>(&self, permuted: W, addressing: &Addressing<W>) -> usize {
+impl PartDivision {
+    fn of<W: Word>(&self, permuted: W, addressing: &BuildAddressing<W>) -> usize {
         permuted.above(addressing.rest_bits + self.below) as usize
     }
 
@@ -143,7 +143,7 @@ impl Parts {
 }
 
 /// Receiver of buckets.
-pub(super) type Sink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
+pub(super) type EntrySink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
 
 /// Hands every bucket, from the first to the last and empty ones too, to `sink`, some at a time: the stored bits of
 /// their distinct codes, ascending within each bucket, and how many each of them has.
@@ -153,9 +153,9 @@ pub(super) type Sink<'a, W> = &'a mut dyn FnMut(&[W], &[u32]);
 pub(super) fn buckets<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,
-    addressing: &Addressing<C::Word>,
+    addressing: &BuildAddressing<C::Word>,
     (scratch_bytes, threads): (usize, usize),
-    sink: Sink<'_, C::Word>,
+    sink: EntrySink<'_, C::Word>,
 ) -> Result<(), BuildError> {
     let parts = count_parts(source, count, addressing)?;
     if parts.counts.iter().sum::<usize>() != count {
@@ -163,7 +163,7 @@ pub(super) fn buckets<C: Code>(
     }
     let most = scratch_bytes / size_of::<C::Word>();
     let mut scratch = Vec::new();
-    let mut runs = Runs::new(threads);
+    let mut runs = PartRuns::new(threads);
     for slice in parts.slices(most) {
         gather(source, addressing, &parts, slice.clone(), &mut scratch)?;
         let mut rest = scratch.as_slice();
@@ -181,7 +181,7 @@ pub(super) fn buckets<C: Code>(
 /// Hands on the permuted words of some codes.
 pub(super) fn permuted<C: Code>(
     codes: &[C],
-    addressing: &Addressing<C::Word>,
+    addressing: &BuildAddressing<C::Word>,
     each: &mut impl FnMut(C::Word),
 ) {
     const BLOCK: usize = 256;
@@ -199,12 +199,12 @@ pub(super) fn permuted<C: Code>(
 fn count_parts<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
     count: usize,
-    addressing: &Addressing<C::Word>,
-) -> Result<Parts, BuildError> {
+    addressing: &BuildAddressing<C::Word>,
+) -> Result<PartDivision, BuildError> {
     // A part of 2^15 codes fits the second-level cache, with room for what it is sorted into.
     let wanted = count.max(1).ilog2().saturating_sub(15).min(13);
     let bits = wanted.min(addressing.address_bits);
-    let mut parts = Parts {
+    let mut parts = PartDivision {
         bits,
         below: addressing.address_bits - bits,
         counts: Vec::new(),
@@ -222,12 +222,12 @@ fn count_parts<C: Code>(
 /// Fills `out` with the permuted codes of a slice of parts, part by part.
 fn gather<C: Code>(
     source: &(impl CodeSource<C> + ?Sized),
-    addressing: &Addressing<C::Word>,
-    parts: &Parts,
+    addressing: &BuildAddressing<C::Word>,
+    parts: &PartDivision,
     slice: Range<usize>,
     out: &mut Vec<C::Word>,
 ) -> Result<(), BuildError> {
-    let mut scatter = Scatter::new(&parts.counts[slice.clone()], out);
+    let mut scatter = ScatterBuffers::new(&parts.counts[slice.clone()], out);
     let mut fits = true;
     source.replay(&mut |codes| {
         permuted(codes, addressing, &mut |permuted| {
@@ -246,10 +246,10 @@ fn gather<C: Code>(
 }
 
 /// Sorts parts, several at a time while those before are handed on.
-struct Runs<W> {
+struct PartRuns<W> {
     /// Those that are handed on, and those that are sorted meanwhile.
-    ready: Vec<Run<W>>,
-    busy: Vec<Run<W>>,
+    ready: Vec<PartRun<W>>,
+    busy: Vec<PartRun<W>>,
 }
 
 /// Parts that a thread sorts at a time.
@@ -257,15 +257,15 @@ const PARTS_AT_ONCE: usize = 8;
 
 /// A few parts, sorted.
 #[derive(Default)]
-struct Run<W> {
+struct PartRun<W> {
     sorter: PartSorter<W>,
     rests: Vec<W>,
     /// Codes of each bucket.
     sizes: Vec<u32>,
 }
 
-impl<W: Word> Run<W> {
-    fn sort(&mut self, parts: &[&[W]], addressing: &Addressing<W>, below: u32) {
+impl<W: Word> PartRun<W> {
+    fn sort(&mut self, parts: &[&[W]], addressing: &BuildAddressing<W>, below: u32) {
         self.rests.clear();
         self.sizes.clear();
         for codes in parts {
@@ -276,7 +276,7 @@ impl<W: Word> Run<W> {
     }
 
     /// Hands the buckets on, and forgets them.
-    fn hand_on(&mut self, sink: Sink<'_, W>) {
+    fn hand_on(&mut self, sink: EntrySink<'_, W>) {
         if !self.sizes.is_empty() {
             sink(&self.rests, &self.sizes);
             self.sizes.clear();
@@ -284,9 +284,9 @@ impl<W: Word> Run<W> {
     }
 }
 
-impl<W: Word> Runs<W> {
+impl<W: Word> PartRuns<W> {
     fn new(threads: usize) -> Self {
-        let runs = || (1..threads.max(2)).map(|_| Run::default()).collect();
+        let runs = || (1..threads.max(2)).map(|_| PartRun::default()).collect();
         let (ready, busy) = (runs(), runs());
         let alone = threads <= 1;
         Self {
@@ -298,9 +298,9 @@ impl<W: Word> Runs<W> {
     fn buckets(
         &mut self,
         parts: &[&[W]],
-        addressing: &Addressing<W>,
+        addressing: &BuildAddressing<W>,
         below: u32,
-        sink: Sink<'_, W>,
+        sink: EntrySink<'_, W>,
     ) {
         if self.busy.is_empty() {
             let sorter = &mut self.ready[0].sorter;

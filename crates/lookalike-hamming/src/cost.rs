@@ -1,12 +1,12 @@
 //! Costs of a design for so many fingerprints: memory, memory accesses, comparisons, time.
 //!
 //! Counts assume fingerprints spread evenly; how far real ones are from that is the business of
-//! `analysis`. Times come from [`Constants`], which are measured once on a machine ([`calibrate`]).
+//! `analysis`. Times come from [`CostConstants`], which are measured once on a machine ([`calibrate`]).
 
 use super::design::{Design, TableKey};
 use super::family::choose;
 use super::kernel::{DENSE_GROUP, MOST_TABLES};
-use super::layout::{Geometry, LINE_BYTES, Layout, bucket_capacity, overflow};
+use super::layout::{LINE_BYTES, Layout, TableGeometry, bucket_capacity, overflow};
 
 mod calibrate;
 
@@ -14,7 +14,7 @@ pub use calibrate::calibrate;
 
 /// Costs of the steps of a query on a machine, in nanoseconds of one core.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Constants {
+pub struct CostConstants {
     /// Fixed cost of a query.
     pub query_ns: f64,
     /// Cost of a packed table of a query, beside its probes.
@@ -47,7 +47,7 @@ pub struct Constants {
     pub line_ns: Vec<(f64, f64)>,
 }
 
-impl Default for Constants {
+impl Default for CostConstants {
     /// Measured on a 2.5 GHz Xeon of 2017 with AVX-512, huge pages granted.
     fn default() -> Self {
         const MIB: f64 = (1 << 20) as f64;
@@ -80,7 +80,7 @@ impl Default for Constants {
     }
 }
 
-impl Constants {
+impl CostConstants {
     /// Nanoseconds of a random line within so many bytes.
     pub fn line_ns(&self, working_set_bytes: f64) -> f64 {
         let above = self
@@ -101,7 +101,7 @@ impl Constants {
 
 /// The cost of one design in one layout.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Costs {
+pub struct DesignCosts {
     /// Address bits of each table; its buckets are 2 to this.
     pub address_bits: Vec<u32>,
     /// Probes a query, over all tables.
@@ -132,9 +132,14 @@ pub fn neighbours(bits: u32, budget: u32) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-impl Costs {
+impl DesignCosts {
     /// Costs of `design` over `fingerprints` distinct fingerprints. Takes time linear in its tables.
-    pub fn of(design: &Design, layout: Layout, fingerprints: u64, constants: &Constants) -> Self {
+    pub fn of(
+        design: &Design,
+        layout: Layout,
+        fingerprints: u64,
+        constants: &CostConstants,
+    ) -> Self {
         let (shortest, _) = design.prefix_range();
         let mut costs = Self {
             address_bits: Vec::new(),
@@ -148,12 +153,12 @@ impl Costs {
             memory_ns: 0.0,
             build_ns_per_fingerprint: 0.0,
         };
-        let mut reads = Reads::default();
+        let mut reads = QueryReads::default();
         // Keys of one length, which most are, have one geometry.
         let mut last = None;
         for key in design.tables() {
             let prefix = key.prefix_bits();
-            let choose = || Geometry::choose(layout, design.bits(), prefix, fingerprints);
+            let choose = || TableGeometry::choose(layout, design.bits(), prefix, fingerprints);
             let known = last
                 .filter(|&(bits, _)| bits == prefix)
                 .map(|(_, geometry)| geometry);
@@ -167,7 +172,7 @@ impl Costs {
         costs
     }
 
-    fn add(&mut self, key: &TableKey, geometry: Geometry, layout: Layout) {
+    fn add(&mut self, key: &TableKey, geometry: TableGeometry, layout: Layout) {
         let probes = neighbours(geometry.address_bits, key.budget) as f64;
         self.address_bits.push(geometry.address_bits);
         self.probes += probes;
@@ -179,7 +184,7 @@ impl Costs {
         self.bytes_per_fingerprint += geometry.bytes;
     }
 
-    fn price(&mut self, layout: Layout, reads: &Reads, constants: &Constants) {
+    fn price(&mut self, layout: Layout, reads: &QueryReads, constants: &CostConstants) {
         let tables = self.address_bits.len() as f64;
         self.build_ns_per_fingerprint = tables * constants.build_entry_ns;
         if self.address_bits.iter().all(|&bits| bits == 0) {
@@ -210,23 +215,23 @@ impl Costs {
 
 /// Cache lines that a query reads of one part of all tables, and the size of that part.
 #[derive(Clone, Copy, Debug, Default)]
-struct Read {
+struct PartRead {
     lines: f64,
     bytes: f64,
 }
 
-impl Read {
-    fn ns(&self, constants: &Constants) -> f64 {
+impl PartRead {
+    fn ns(&self, constants: &CostConstants) -> f64 {
         self.lines * constants.line_ns(self.bytes)
     }
 }
 
 /// Directory, unary directory, and entries.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reads([Read; 3]);
+struct QueryReads([PartRead; 3]);
 
-impl Reads {
-    fn add(&mut self, key: &TableKey, geometry: Geometry, layout: Layout) {
+impl QueryReads {
+    fn add(&mut self, key: &TableKey, geometry: TableGeometry, layout: Layout) {
         let Self([directory, unary, entries]) = self;
         let address_bits = geometry.address_bits;
         let buckets = 2_f64.powi(address_bits as i32);
@@ -289,15 +294,15 @@ mod tests {
     #[test]
     fn line_costs_are_interpolated_and_never_extrapolated() {
         let line_ns = vec![(1024.0, 1.0), (4096.0, 3.0)];
-        let constants = Constants {
+        let constants = CostConstants {
             line_ns,
-            ..Constants::default()
+            ..CostConstants::default()
         };
         assert_eq!(constants.line_ns(1.0), 1.0);
         assert!((constants.line_ns(2048.0) - 2.0).abs() < 1e-9);
         assert_eq!(constants.line_ns(1e9), 3.0);
         assert_eq!(
-            Constants {
+            CostConstants {
                 line_ns: Vec::new(),
                 ..constants
             }

@@ -20,8 +20,8 @@ use std::fmt;
 pub enum Family {
     /// One table without a key.
     Scan,
-    /// Groups of bits; see [`Group`]. One group is the block choice of the paper (M3).
-    Groups(Vec<Group>),
+    /// Groups of bits; see [`BlockGroup`]. One group is the block choice of the paper (M3).
+    Groups(Vec<BlockGroup>),
     /// Block choice in levels (M4): at each level the bits that are not in the key yet are cut into
     /// that many blocks, of which all but k join the key.
     Nested(Vec<u32>),
@@ -39,9 +39,9 @@ pub enum Family {
 ///
 /// By the pigeonhole principle k errors leave, in some group, no more than its `errors`, when the
 /// sum of `errors + 1` over the groups is k + 1. The group is cut into `blocks`, and every choice
-/// of `chosen` of them is the key of a table, probed at every key within [`Group::budget`].
+/// of `chosen` of them is the key of a table, probed at every key within [`BlockGroup::budget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Group {
+pub struct BlockGroup {
     /// Number of errors that the group may hold.
     pub errors: u32,
     /// Into how many blocks it is cut, at least one.
@@ -50,7 +50,7 @@ pub struct Group {
     pub chosen: u32,
 }
 
-impl Group {
+impl BlockGroup {
     /// Errors that the best choice of blocks can still hold: those of the `chosen` cleanest blocks
     /// when the errors are spread as evenly as they can be.
     pub fn budget(&self) -> u32 {
@@ -66,7 +66,7 @@ impl Group {
 
 /// The classes of families that the planner shows apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FamilyKind {
     /// No key at all.
     Scan,
     /// Constructions of the paper: block choice and nested block choice, exact probes.
@@ -77,7 +77,7 @@ pub enum Kind {
     Covers,
 }
 
-impl Kind {
+impl FamilyKind {
     /// Lower-case name.
     pub fn name(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FamilyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -99,7 +99,7 @@ impl Family {
     /// The block choice of the paper (M3): keys are all but `radius` of `blocks` blocks.
     pub fn block_choice(blocks: u32, radius: u32) -> Self {
         let chosen = blocks.saturating_sub(radius);
-        Self::Groups(vec![Group {
+        Self::Groups(vec![BlockGroup {
             errors: radius,
             blocks,
             chosen,
@@ -108,7 +108,7 @@ impl Family {
 
     /// One table for each group of bits, with these error budgets (the general pigeonhole).
     pub fn budgets(budgets: &[u32]) -> Self {
-        let group = |&errors| Group {
+        let group = |&errors| BlockGroup {
             errors,
             blocks: 1,
             chosen: 1,
@@ -118,7 +118,7 @@ impl Family {
 
     /// Groups that hold these numbers of errors, each with the block choice of `(errors, blocks)`.
     pub fn exact_groups(groups: &[(u32, u32)]) -> Self {
-        let group = |&(errors, blocks): &(u32, u32)| Group {
+        let group = |&(errors, blocks): &(u32, u32)| BlockGroup {
             errors,
             blocks,
             chosen: blocks.saturating_sub(errors),
@@ -127,14 +127,18 @@ impl Family {
     }
 
     /// The class the family is shown under.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FamilyKind {
         match self {
-            Self::Scan => Kind::Scan,
-            Self::Nested(_) => Kind::Blocks,
-            Self::Groups(groups) if groups.iter().any(|group| group.budget() > 0) => Kind::Budgets,
-            Self::Groups(groups) if groups.len() == 1 => Kind::Blocks,
-            Self::Groups(groups) if groups.iter().all(|group| group.errors == 0) => Kind::Blocks,
-            _ => Kind::Covers,
+            Self::Scan => FamilyKind::Scan,
+            Self::Nested(_) => FamilyKind::Blocks,
+            Self::Groups(groups) if groups.iter().any(|group| group.budget() > 0) => {
+                FamilyKind::Budgets
+            }
+            Self::Groups(groups) if groups.len() == 1 => FamilyKind::Blocks,
+            Self::Groups(groups) if groups.iter().all(|group| group.errors == 0) => {
+                FamilyKind::Blocks
+            }
+            _ => FamilyKind::Covers,
         }
     }
 
@@ -144,7 +148,7 @@ impl Family {
             Self::Scan => 1,
             Self::Groups(groups) => groups
                 .iter()
-                .map(Group::tables)
+                .map(BlockGroup::tables)
                 .fold(0, u64::saturating_add),
             Self::Nested(levels) => levels
                 .iter()
@@ -159,7 +163,7 @@ impl Family {
     /// The largest error budget of a table.
     pub(super) fn budget(&self) -> u32 {
         match self {
-            Self::Groups(groups) => groups.iter().map(Group::budget).max().unwrap_or(0),
+            Self::Groups(groups) => groups.iter().map(BlockGroup::budget).max().unwrap_or(0),
             _ => 0,
         }
     }
@@ -170,7 +174,7 @@ impl Family {
         match self {
             Self::Scan => 0.0,
             Self::Groups(groups) => {
-                let part = |group: &Group| f64::from(group.blocks) / f64::from(group.chosen);
+                let part = |group: &BlockGroup| f64::from(group.blocks) / f64::from(group.chosen);
                 1.0 / groups.iter().map(part).sum::<f64>()
             }
             Self::Nested(levels) => {
@@ -230,8 +234,8 @@ impl fmt::Display for Family {
     }
 }
 
-fn group_text(group: &Group) -> String {
-    let Group { blocks, chosen, .. } = group;
+fn group_text(group: &BlockGroup) -> String {
+    let BlockGroup { blocks, chosen, .. } = group;
     let key = match (blocks, chosen) {
         (1, _) => "whole".to_owned(),
         _ => format!("{chosen} of {blocks} blocks"),
@@ -304,8 +308,8 @@ fn unions(blocks: &[u128], chosen: u32) -> Vec<u128> {
     with.chain(unions(rest, chosen)).collect()
 }
 
-fn grouped(groups: &[Group], bits: u32, radius: u32) -> Option<Vec<TableKey>> {
-    let well_formed = |group: &Group| (1..=group.blocks).contains(&group.chosen);
+fn grouped(groups: &[BlockGroup], bits: u32, radius: u32) -> Option<Vec<TableKey>> {
+    let well_formed = |group: &BlockGroup| (1..=group.blocks).contains(&group.chosen);
     let errors: u32 = groups.iter().map(|group| group.errors + 1).sum();
     if errors != radius + 1 || !groups.iter().all(well_formed) {
         return None;
@@ -324,8 +328,8 @@ fn grouped(groups: &[Group], bits: u32, radius: u32) -> Option<Vec<TableKey>> {
 
 /// Deals the bits to the groups so that all keys are about equally long: a group that makes keys of
 /// a part of its blocks needs the more bits for it.
-fn shares(groups: &[Group], bits: u32) -> Option<Vec<u128>> {
-    let weight = |group: &Group| f64::from(group.blocks) / f64::from(group.chosen);
+fn shares(groups: &[BlockGroup], bits: u32) -> Option<Vec<u128>> {
+    let weight = |group: &BlockGroup| f64::from(group.blocks) / f64::from(group.chosen);
     let total: f64 = groups.iter().map(weight).sum();
     let mut upto = 0.0;
     let ends = groups.iter().map(|group| {
@@ -433,7 +437,7 @@ mod tests {
     #[test]
     fn budgets_of_groups() {
         let budget = |errors, blocks, chosen| {
-            Group {
+            BlockGroup {
                 errors,
                 blocks,
                 chosen,

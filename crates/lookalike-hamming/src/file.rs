@@ -214,7 +214,7 @@ pub struct FingerprintReader<R: Read> {
 
 /// Some fingerprints of a file.
 #[derive(Clone, Copy, Debug)]
-pub struct Chunk<'a> {
+pub struct FingerprintChunk<'a> {
     /// The fingerprints, in the order of the file.
     pub fingerprints: &'a [u64],
     /// Their ids where these are numbers, else empty.
@@ -302,7 +302,7 @@ impl<R: Read> FingerprintReader<R> {
     /// # Errors
     ///
     /// [`FileError`] when the chunk is damaged or cut off, or reading fails.
-    pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>, FileError> {
+    pub fn next_chunk(&mut self) -> Result<Option<FingerprintChunk<'_>>, FileError> {
         if self.finished {
             return Ok(None);
         }
@@ -370,7 +370,7 @@ impl<R: Read> FingerprintReader<R> {
         if !whole {
             return Err(damaged("an id ends where none can"));
         }
-        Ok(Some(Chunk {
+        Ok(Some(FingerprintChunk {
             fingerprints: &self.fingerprints,
             ids,
             texts,

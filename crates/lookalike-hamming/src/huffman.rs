@@ -65,11 +65,11 @@ fn is_prefix_code(lengths: &[u8]) -> bool {
 
 /// Codes for writing.
 #[derive(Clone, Debug)]
-pub(super) struct Encoder {
+pub(super) struct HuffmanEncoder {
     codes: Vec<(u32, u32)>,
 }
 
-impl Encoder {
+impl HuffmanEncoder {
     pub(super) fn new(lengths: &[u8]) -> Self {
         Self {
             codes: canonical(lengths),
@@ -84,11 +84,11 @@ impl Encoder {
 
 /// A table from the next [`LONGEST`] bits to symbol and length.
 #[derive(Clone, Debug)]
-pub(super) struct Decoder {
+pub(super) struct HuffmanDecoder {
     table: Vec<(u8, u8)>,
 }
 
-impl Decoder {
+impl HuffmanDecoder {
     /// `None` when the lengths are not those of a prefix code.
     pub(super) fn new(lengths: &[u8]) -> Option<Self> {
         if !is_prefix_code(lengths) {
@@ -142,8 +142,8 @@ mod tests {
         #[test]
         fn codes_decode(counts in proptest::collection::vec(0_u64..1000, 1..65)) {
             let lengths = code_lengths(&counts);
-            let encoder = Encoder::new(&lengths);
-            let decoder = Decoder::new(&lengths).expect("a prefix code");
+            let encoder = HuffmanEncoder::new(&lengths);
+            let decoder = HuffmanDecoder::new(&lengths).expect("a prefix code");
             for (symbol, &count) in counts.iter().enumerate() {
                 let (code, length) = encoder.code(symbol);
                 prop_assert_eq!(length > 0, count > 0);
@@ -157,8 +157,8 @@ mod tests {
 
     #[test]
     fn impossible_lengths_are_refused() {
-        assert!(Decoder::new(&[1, 1, 1]).is_none());
-        assert!(Decoder::new(&[13]).is_none());
-        assert!(Decoder::new(&[255, 1]).is_none());
+        assert!(HuffmanDecoder::new(&[1, 1, 1]).is_none());
+        assert!(HuffmanDecoder::new(&[13]).is_none());
+        assert!(HuffmanDecoder::new(&[255, 1]).is_none());
     }
 }

@@ -10,25 +10,25 @@ use super::design::Design;
 use super::ids::IdLists;
 use super::kernel::{BucketTable, MOST_TABLES, PackedTable};
 use super::layout::Layout;
-use super::table::Table;
+use super::table::ProbeTable;
 use super::{Effort, HammingIndex, RadiusTooLarge};
 pub use builder::BuildLimits;
 pub(super) use builder::Builder;
-use search::Search;
+use search::IndexSearch;
 
 mod builder;
 mod search;
 
 /// Distinct codes in the tables of a [`Design`], and optionally ids beside them.
 ///
-/// Immutable. Memory: see [`Costs::bytes_per_fingerprint`](super::Costs); a search costs the probes
+/// Immutable. Memory: see [`DesignCosts::bytes_per_fingerprint`](super::DesignCosts); a search costs the probes
 /// and candidates given there. Buckets hold any number of codes, so skewed collections are slower,
 /// never wrong; addresses are taken from the bits that a sample of the codes shows to be even.
 #[derive(Clone, Debug)]
 pub struct TableIndex<C: Code> {
     design: Design,
     layout: Layout,
-    tables: Vec<Table<C::Word>>,
+    tables: Vec<ProbeTable<C::Word>>,
     /// True if a query has one probe of each table.
     each_unit: bool,
     len: usize,
@@ -84,8 +84,8 @@ impl<C: Code> TableIndex<C> {
         }
         let builder = Builder::look_at(source, layout, limits)?;
         let tables = builder.tables(design.tables())?;
-        tables.iter().for_each(Table::settle);
-        let len = tables.first().map_or(0, Table::len);
+        tables.iter().for_each(ProbeTable::settle);
+        let len = tables.first().map_or(0, ProbeTable::len);
         Ok(Self::of_tables(design.clone(), layout, tables, len))
     }
 
@@ -119,14 +119,14 @@ impl<C: Code> TableIndex<C> {
     pub(super) fn of_tables(
         design: Design,
         layout: Layout,
-        tables: Vec<Table<C::Word>>,
+        tables: Vec<ProbeTable<C::Word>>,
         len: usize,
     ) -> Self {
         let few = (1..=MOST_TABLES).contains(&tables.len());
         Self {
             design,
             layout,
-            each_unit: few && tables.iter().all(Table::has_single_probe),
+            each_unit: few && tables.iter().all(ProbeTable::has_single_probe),
             tables,
             len,
             ids: None,
@@ -156,7 +156,7 @@ impl<C: Code> TableIndex<C> {
 
     /// Memory of tables and ids in bytes.
     pub fn bytes(&self) -> usize {
-        let tables: usize = self.tables.iter().map(Table::bytes).sum();
+        let tables: usize = self.tables.iter().map(ProbeTable::bytes).sum();
         tables + self.ids.as_ref().map_or(0, IdLists::bytes)
     }
 
@@ -184,7 +184,7 @@ impl<C: Code> TableIndex<C> {
     /// Loads of the buckets of each table. Linear in the number of buckets.
     pub fn loads(&self) -> Vec<BucketLoads> {
         let codes = self.len as f64;
-        let of = |table: &Table<C::Word>| {
+        let of = |table: &ProbeTable<C::Word>| {
             let (mut squares, mut largest) = (0.0, 0);
             for load in table.loads() {
                 squares += (load as f64).powi(2);
@@ -234,7 +234,7 @@ impl<C: Code> TableIndex<C> {
         if self.each_unit {
             return Ok(self.search_single_probes(queries, radius, visit));
         }
-        let mut search = Search {
+        let mut search = IndexSearch {
             index: self,
             queries,
             radius,
@@ -269,14 +269,18 @@ impl<C: Code> TableIndex<C> {
             candidates += match self.layout {
                 Layout::CacheLineBuckets => {
                     let mut views = [BucketTable::default(); MOST_TABLES];
-                    let tables =
-                        gathered(&mut views, tables.iter().filter_map(Table::bucket_table));
+                    let tables = gathered(
+                        &mut views,
+                        tables.iter().filter_map(ProbeTable::bucket_table),
+                    );
                     C::Word::search_buckets(tables, words, radius, found)
                 }
                 Layout::Packed | Layout::Dense => {
                     let mut views = [PackedTable::default(); MOST_TABLES];
-                    let tables =
-                        gathered(&mut views, tables.iter().filter_map(Table::packed_table));
+                    let tables = gathered(
+                        &mut views,
+                        tables.iter().filter_map(ProbeTable::packed_table),
+                    );
                     C::Word::search_packed(tables, words, radius, found)
                 }
             };
@@ -315,7 +319,7 @@ impl<C: Code> TableIndex<C> {
                 .map(|query| table.addressing.bucket(query.word()) as u32);
             order.extend(buckets.zip(0..));
             order.sort_unstable();
-            let mut search = Search {
+            let mut search = IndexSearch {
                 index: self,
                 queries,
                 radius,

@@ -1,13 +1,13 @@
 //! The machine-dependent kernels of the engine, each with a portable twin of equal results.
 //!
 //! Everything above calls the safe functions of the modules here; which instructions they use is decided once, at
-//! the first call, from what the processor offers ([`Level`]): those of `x86` or `arm`, or plain Rust.
+//! the first call, from what the processor offers ([`KernelLevel`]): those of `x86` or `arm`, or plain Rust.
 
 pub(super) use address_filter::{FilterKind, PAYLOAD_BITS, filter_item, insert, select_members};
 pub(super) use bits::{deposit, extract, low_ones, permute};
 pub use dense::Dense;
 pub(super) use dense::{BitWriter, GROUP as DENSE_GROUP, PADDING as DENSE_PADDING};
-pub use level::Level;
+pub use level::KernelLevel;
 pub(super) use memory::{end_streaming, prefetch, prefetch_overflow, prefetch_run, stream_line};
 pub(super) use pages::{ask_huge_pages, claim_huge_pages, gather_huge_pages};
 pub(super) use pairs::{WINDOW, close_pairs, each_group, near_windows};

@@ -58,7 +58,7 @@ pub(super) fn bucket_capacity(width: usize) -> usize {
 
 /// Addressing of a table of `fingerprints` distinct codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Geometry {
+pub(super) struct TableGeometry {
     /// Bits of the key that number the bucket.
     pub(super) address_bits: u32,
     /// Bytes of an entry.
@@ -71,7 +71,7 @@ pub(super) struct Geometry {
     pub(super) bytes: f64,
 }
 
-impl Geometry {
+impl TableGeometry {
     /// The cheapest geometry for keys of at most `prefix_bits` bits.
     pub(super) fn choose(
         layout: Layout,
@@ -164,16 +164,19 @@ mod tests {
 
     #[test]
     fn geometry_at_the_sizes_that_are_published() {
-        let packed = Geometry::choose(Layout::Packed, 64, 32, 1 << 27);
+        let packed = TableGeometry::choose(Layout::Packed, 64, 32, 1 << 27);
         assert_eq!((packed.address_bits, packed.width), (24, 5));
         assert!((packed.bytes - 5.5).abs() < 0.01, "{packed:?}");
-        let buckets = Geometry::choose(Layout::CacheLineBuckets, 64, 32, 1 << 27);
+        let buckets = TableGeometry::choose(Layout::CacheLineBuckets, 64, 32, 1 << 27);
         assert_eq!((buckets.address_bits, buckets.width), (24, 5));
         assert!(buckets.bytes < 8.6, "{buckets:?}");
-        let dense = Geometry::choose(Layout::Dense, 64, 32, 1 << 27);
+        let dense = TableGeometry::choose(Layout::Dense, 64, 32, 1 << 27);
         assert!(dense.bytes < 5.0, "{dense:?}");
-        let short_key = Geometry::choose(Layout::Packed, 64, 16, 1 << 27);
+        let short_key = TableGeometry::choose(Layout::Packed, 64, 16, 1 << 27);
         assert_eq!(short_key.address_bits, 16);
-        assert_eq!(Geometry::choose(Layout::Packed, 32, 32, 0).address_bits, 0);
+        assert_eq!(
+            TableGeometry::choose(Layout::Packed, 32, 32, 0).address_bits,
+            0
+        );
     }
 }

@@ -5,10 +5,10 @@
 //! designs for a collection with what each costs.
 //!
 //! ```
-//! use lookalike_hamming::{HammingIndex, Limits, TableIndex, plan};
+//! use lookalike_hamming::{HammingIndex, PlanLimits, TableIndex, plan};
 //!
 //! let codes: Vec<u64> = (0..10_000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-//! let plans = plan(codes.len() as u64, 64, 3, &Limits::default(), &Default::default());
+//! let plans = plan(codes.len() as u64, 64, 3, &PlanLimits::default(), &Default::default());
 //! let cheapest = plans.iter().find(|costed| costed.cheapest).expect("a scan always fits");
 //! let index = TableIndex::build(&codes, &cheapest.design, cheapest.layout)?;
 //!
@@ -62,18 +62,20 @@ mod stored;
 mod table;
 
 pub use analysis::{Analysis, Analyzer, RANGES, Spike, candidates};
-pub use archive::{Archive, ArchiveReader, ArchiveWriter, DEFAULT_BLOCK_BYTES, Gaps};
+pub use archive::{
+    Archive, ArchiveWriter, DEFAULT_BLOCK_BYTES, FingerprintArchiveReader, GapCounts,
+};
 pub use batch::{BatchJoin, BatchLimits, JoinScratch};
 pub use build::{BuildError, CodeSource};
 pub use code::{Code, Word};
-pub use cost::{Constants, Costs, calibrate, neighbours};
+pub use cost::{CostConstants, DesignCosts, calibrate, neighbours};
 pub use design::{Design, NoSuchDesign, TableKey};
 pub use entropy::BitBalance;
-pub use family::{Family, Group, Kind};
-pub use file::{Chunk, FingerprintReader, FingerprintWriter};
+pub use family::{BlockGroup, Family, FamilyKind};
+pub use file::{FingerprintChunk, FingerprintReader, FingerprintWriter};
 pub use file_error::FileError;
 pub use index::{BucketLoads, BuildLimits, TableIndex};
-pub use kernel::Level;
+pub use kernel::KernelLevel;
 #[doc(hidden)]
 pub use kernel::{
     AddressSplit, BucketTable, BucketVisitor, CacheLine, Dense, EntryRange, EntryRun, PackedTable,
@@ -81,11 +83,11 @@ pub use kernel::{
 };
 pub use layout::Layout;
 pub use nested::{Nesting, fewest_tables, longest_prefix};
-pub use plan::{Costed, Limits, designs, plan};
+pub use plan::{CostedDesign, PlanLimits, designs, plan};
 pub use scan::LinearScan;
 pub use self_join::{SelfJoinLimits, self_join};
 pub use shared_bytes::{SharedBytes, huge_page_buffer, share};
-pub use sorted::{Lookup, SortedTables};
+pub use sorted::{PrefixLookup, SortedTables};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter};
 
 /// Codes that can be searched by Hamming distance; sealed.

@@ -24,15 +24,19 @@ pub struct Nesting {
 }
 
 /// A search over ascending levels, whose order does not matter to either product.
-struct Search {
+struct NestingSearch {
     bits: u32,
     radius: u32,
     levels: Vec<u32>,
     best: Option<Nesting>,
 }
 
-impl Search {
-    fn run(bits: u32, radius: u32, step: impl Fn(&Option<Nesting>, &Nesting) -> Step) -> Nesting {
+impl NestingSearch {
+    fn run(
+        bits: u32,
+        radius: u32,
+        step: impl Fn(&Option<Nesting>, &Nesting) -> NestingStep,
+    ) -> Nesting {
         let mut search = Self {
             bits,
             radius,
@@ -54,8 +58,8 @@ impl Search {
         tables: u64,
         left: u128,
         of: u128,
-        step: &impl Fn(&Option<Nesting>, &Nesting) -> Step,
-    ) -> Step {
+        step: &impl Fn(&Option<Nesting>, &Nesting) -> NestingStep,
+    ) -> NestingStep {
         let bits = u128::from(self.bits);
         let prefix_bits = (bits * (of - left)) as f64 / of as f64;
         let here = Nesting {
@@ -64,10 +68,10 @@ impl Search {
             levels: self.levels.clone(),
         };
         let taken = step(&self.best, &here);
-        if matches!(taken, Step::Accept | Step::AcceptAndDeepen) {
+        if matches!(taken, NestingStep::Accept | NestingStep::AcceptAndDeepen) {
             self.best = Some(here);
         }
-        if matches!(taken, Step::Prune | Step::Accept) {
+        if matches!(taken, NestingStep::Prune | NestingStep::Accept) {
             return taken;
         }
         let least = self.levels.last().copied().unwrap_or(self.radius + 1);
@@ -86,16 +90,16 @@ impl Search {
             self.levels.push(blocks);
             let taken = self.visit(tables, left, of, step);
             self.levels.pop();
-            if matches!(taken, Step::Prune) {
+            if matches!(taken, NestingStep::Prune) {
                 break;
             }
         }
-        Step::AcceptAndDeepen
+        NestingStep::AcceptAndDeepen
     }
 }
 
 /// Next step at a node of the search. More blocks and more levels only ever take more tables.
-enum Step {
+enum NestingStep {
     /// Too many tables: neither this node nor those after it.
     Prune,
     /// The best so far; its descendants are worse.
@@ -115,13 +119,13 @@ pub fn fewest_tables(bits: u32, radius: u32, prefix_bits: u32) -> Option<Nesting
         return Some(exact_match(bits));
     }
     let wanted = f64::from(prefix_bits);
-    let found = Search::run(bits, radius, |best, here| match best {
-        Some(best) if here.tables > best.tables => Step::Prune,
+    let found = NestingSearch::run(bits, radius, |best, here| match best {
+        Some(best) if here.tables > best.tables => NestingStep::Prune,
         Some(best) if here.tables == best.tables && here.prefix_bits <= best.prefix_bits => {
-            Step::Deepen
+            NestingStep::Deepen
         }
-        _ if here.prefix_bits >= wanted => Step::Accept,
-        _ => Step::Deepen,
+        _ if here.prefix_bits >= wanted => NestingStep::Accept,
+        _ => NestingStep::Deepen,
     });
     (found.prefix_bits >= wanted).then_some(found)
 }
@@ -131,13 +135,13 @@ pub fn longest_prefix(bits: u32, radius: u32, tables: u64) -> Nesting {
     if radius == 0 {
         return exact_match(bits);
     }
-    Search::run(bits, radius, |best, here| match best {
-        _ if here.tables > tables => Step::Prune,
-        Some(best) if here.prefix_bits < best.prefix_bits => Step::Deepen,
+    NestingSearch::run(bits, radius, |best, here| match best {
+        _ if here.tables > tables => NestingStep::Prune,
+        Some(best) if here.prefix_bits < best.prefix_bits => NestingStep::Deepen,
         Some(best) if here.prefix_bits == best.prefix_bits && here.tables >= best.tables => {
-            Step::Deepen
+            NestingStep::Deepen
         }
-        _ => Step::AcceptAndDeepen,
+        _ => NestingStep::AcceptAndDeepen,
     })
 }
 

@@ -3,14 +3,14 @@
 //! `plan` makes the families of `family` for a width and radius, drops those that another of the
 //! same kind beats in both tables and key length, and prices the rest in every layout.
 
-use super::cost::{Constants, Costs};
+use super::cost::{CostConstants, DesignCosts};
 use super::design::Design;
-use super::family::{Family, Group, Kind, choose};
+use super::family::{BlockGroup, Family, FamilyKind, choose};
 use super::layout::Layout;
 
 /// Limits of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct PlanLimits {
     /// At most so many tables.
     pub tables: Option<u32>,
     /// At most so many bytes of tables.
@@ -21,13 +21,13 @@ pub struct Limits {
 
 /// A design in a layout, and what it costs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Costed {
+pub struct CostedDesign {
     /// The tables.
     pub design: Design,
     /// Their layout.
     pub layout: Layout,
     /// Their costs.
-    pub costs: Costs,
+    pub costs: DesignCosts,
     /// True if the design keeps to the limits.
     pub fits: bool,
     /// True if it is the fastest of those that fit; true for one entry at most.
@@ -49,21 +49,21 @@ pub fn plan(
     fingerprints: u64,
     bits: u32,
     radius: u32,
-    limits: &Limits,
-    constants: &Constants,
-) -> Vec<Costed> {
+    limits: &PlanLimits,
+    constants: &CostConstants,
+) -> Vec<CostedDesign> {
     let most_tables = limits.tables.unwrap_or(MOST_TABLES);
     let mut plan = Vec::new();
     for design in designs(bits, radius, most_tables.max(MOST_TABLES)) {
         for layout in Layout::ALL {
-            let costs = Costs::of(&design, layout, fingerprints, constants);
+            let costs = DesignCosts::of(&design, layout, fingerprints, constants);
             let is_scan = design.family() == &Family::Scan;
             if costs.probes > MOST_PROBES || (is_scan && layout != Layout::Packed) {
                 continue;
             }
             let fits = limits.allow(&design, &costs, fingerprints);
             let design = design.clone();
-            plan.push(Costed {
+            plan.push(CostedDesign {
                 design,
                 layout,
                 costs,
@@ -79,8 +79,8 @@ pub fn plan(
     plan
 }
 
-impl Limits {
-    fn allow(&self, design: &Design, costs: &Costs, fingerprints: u64) -> bool {
+impl PlanLimits {
+    fn allow(&self, design: &Design, costs: &DesignCosts, fingerprints: u64) -> bool {
         let bytes = costs.bytes_per_fingerprint * fingerprints as f64;
         let is_scan = design.family() == &Family::Scan;
         self.tables
@@ -131,7 +131,7 @@ fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
         )
     };
     let estimates: Vec<_> = families.iter().map(estimate).collect();
-    let beaten = |&(kind, tables, prefix, budget): &(Kind, u64, f64, u32)| {
+    let beaten = |&(kind, tables, prefix, budget): &(FamilyKind, u64, f64, u32)| {
         estimates.iter().any(|other| {
             other.0 == kind && other.1 <= tables && other.2 > prefix + 2.0 && other.3 <= budget
         })
@@ -145,9 +145,9 @@ fn promising(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
 /// Returns true if a design with no more tables than `other` makes it pointless.
 fn beats(design: &Design, other: &Design) -> bool {
     let comparable = match (design.family().kind(), other.family().kind()) {
-        (Kind::Budgets, Kind::Budgets) => design.budget() <= other.budget(),
+        (FamilyKind::Budgets, FamilyKind::Budgets) => design.budget() <= other.budget(),
         // The paper's designs stay, though covers beat them: they are what people know.
-        (Kind::Blocks, kind) => kind == Kind::Blocks || kind == Kind::Covers,
+        (FamilyKind::Blocks, kind) => kind == FamilyKind::Blocks || kind == FamilyKind::Covers,
         (a, b) => a == b,
     };
     comparable && design.prefix_range().0 >= other.prefix_range().0
@@ -191,7 +191,7 @@ fn families(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
 fn single_groups(bits: u32, radius: u32, most_tables: u32) -> Vec<Family> {
     let shapes =
         (1..=bits.min(16)).flat_map(|blocks| (1..=blocks).map(move |chosen| (blocks, chosen)));
-    let groups = shapes.map(|(blocks, chosen)| Group {
+    let groups = shapes.map(|(blocks, chosen)| BlockGroup {
         errors: radius,
         blocks,
         chosen,
@@ -255,13 +255,13 @@ fn groupings(parts: &[u32], most_tables: u32) -> Vec<Family> {
     let group = |part: u32, extra: u32| {
         let errors = part - 1;
         if extra == 0 || errors == 0 {
-            Group {
+            BlockGroup {
                 errors,
                 blocks: 1,
                 chosen: 1,
             }
         } else {
-            Group {
+            BlockGroup {
                 errors,
                 blocks: errors + extra,
                 chosen: extra,

@@ -10,12 +10,12 @@ const LINE: usize = 8;
 /// Eight items that wait for the memory; a cache line when they have 64 bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Line<W>([W; LINE]);
+struct ScatterLine<W>([W; LINE]);
 
 /// Items on their way to consecutive buckets of one list.
 #[derive(Debug)]
-pub(super) struct Scatter<W> {
-    lines: Vec<Line<W>>,
+pub(super) struct ScatterBuffers<W> {
+    lines: Vec<ScatterLine<W>>,
     /// Place of the next item of each bucket, counted from the line in which the list begins.
     next: Vec<usize>,
     /// Starts of each bucket and of the next, counted alike.
@@ -24,7 +24,7 @@ pub(super) struct Scatter<W> {
     beyond: usize,
 }
 
-impl<W: Word> Scatter<W> {
+impl<W: Word> ScatterBuffers<W> {
     /// Makes room for the items of all buckets in `out`.
     pub(super) fn new(counts: &[usize], out: &mut Vec<W>) -> Self {
         let total = counts.iter().sum();
@@ -42,7 +42,7 @@ impl<W: Word> Scatter<W> {
             end
         }));
         Self {
-            lines: vec![Line([W::ZERO; LINE]); counts.len()],
+            lines: vec![ScatterLine([W::ZERO; LINE]); counts.len()],
             next: starts[..counts.len()].to_vec(),
             starts,
             beyond,
@@ -94,7 +94,7 @@ mod tests {
         let mut counts = vec![0; buckets];
         items.iter().for_each(|&item| counts[bucket(item)] += 1);
         let mut out = Vec::new();
-        let mut scatter = Scatter::new(&counts, &mut out);
+        let mut scatter = ScatterBuffers::new(&counts, &mut out);
         assert!(
             items
                 .iter()
@@ -123,10 +123,10 @@ mod tests {
     #[test]
     fn a_bucket_takes_no_more_and_no_fewer_than_it_was_made_for() {
         let mut out = Vec::new();
-        let mut scatter = Scatter::new(&[3, 40], &mut out);
+        let mut scatter = ScatterBuffers::new(&[3, 40], &mut out);
         let pushed = (0..20_u32).map(|item| scatter.push(0, item, &mut out));
         assert!(!pushed.collect::<Vec<_>>().into_iter().all(|kept| kept));
-        let scatter = Scatter::new(&[3, 40], &mut out);
+        let scatter = ScatterBuffers::new(&[3, 40], &mut out);
         assert!(!scatter.finish(&mut out));
     }
 }

@@ -14,9 +14,9 @@
 
 use super::code::{Code, Word};
 use super::family::low_mask;
-use super::scatter::Scatter;
-use bucket::{Digit, Joiner, cheapest_masks, varying_bits};
-use error_tolerant::Tables;
+use super::scatter::ScatterBuffers;
+use bucket::{BucketDigit, BucketJoiner, cheapest_masks, varying_bits};
+use error_tolerant::TolerantTables;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -68,12 +68,12 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
     visitor: impl Fn() -> V,
 ) {
     let threads = limits.threads.clamp(1, (codes.len() / LEAST_SHARE).max(1));
-    if let Some(tables) = Tables::worth_while(codes, radius, limits) {
+    if let Some(tables) = TolerantTables::worth_while(codes, radius, limits) {
         let mut visitors: Vec<V> = (0..threads).map(|_| visitor()).collect();
         return tables.join(codes, &mut visitors);
     }
     let mut workers: Vec<_> = (0..threads)
-        .map(|_| Worker::new(radius, visitor()))
+        .map(|_| JoinWorker::new(radius, visitor()))
         .collect();
     let all = C::Word::from_u128(low_mask(C::Word::BITS));
     let varying = varying_bits(codes.iter().map(|code| code.word())) & all;
@@ -88,10 +88,10 @@ pub fn self_join<C: Code, V: FnMut(C, C, u32) + Send>(
     };
     for mask in masks {
         let key = C::Word::from_u128(mask).deposit(varying);
-        let pass = Pass {
+        let pass = JoinPass {
             codes,
             key,
-            digit: Digit::leading(key, codes.len()),
+            digit: BucketDigit::leading(key, codes.len()),
             free: varying & !key,
         };
         workers
@@ -108,8 +108,8 @@ const LEAST_SHARE: usize = 1 << 12;
 const STRIDE: usize = 4;
 
 /// One thread's share of the scattered codes, and what it joins with.
-struct Worker<W: Word, V> {
-    joiner: Joiner<W, V>,
+struct JoinWorker<W: Word, V> {
+    joiner: BucketJoiner<W, V>,
     /// Number of codes of the thread's share of the input in each bucket.
     counts: Vec<usize>,
     /// Those of the slice at work, by bucket.
@@ -118,10 +118,10 @@ struct Worker<W: Word, V> {
     ends: Vec<usize>,
 }
 
-impl<W: Word, V> Worker<W, V> {
+impl<W: Word, V> JoinWorker<W, V> {
     fn new(radius: u32, visit: V) -> Self {
         Self {
-            joiner: Joiner::new(radius, visit),
+            joiner: BucketJoiner::new(radius, visit),
             counts: Vec::new(),
             words: Vec::new(),
             ends: Vec::new(),
@@ -130,17 +130,17 @@ impl<W: Word, V> Worker<W, V> {
 }
 
 /// One table of the design.
-struct Pass<'a, C: Code> {
+struct JoinPass<'a, C: Code> {
     codes: &'a [C],
     key: C::Word,
-    digit: Digit<C::Word>,
+    digit: BucketDigit<C::Word>,
     free: C::Word,
 }
 
-impl<C: Code> Pass<'_, C> {
+impl<C: Code> JoinPass<'_, C> {
     fn run<V: FnMut(C, C, u32) + Send>(
         &self,
-        workers: &mut [Worker<C::Word, V>],
+        workers: &mut [JoinWorker<C::Word, V>],
         scratch_bytes: usize,
     ) {
         let share = self.codes.len().div_ceil(workers.len()).max(1);
@@ -168,7 +168,7 @@ impl<C: Code> Pass<'_, C> {
     }
 
     /// Runs of buckets of at most `most` codes, or of one bucket.
-    fn slices<V>(&self, workers: &[Worker<C::Word, V>], most: usize) -> Vec<Range<usize>> {
+    fn slices<V>(&self, workers: &[JoinWorker<C::Word, V>], most: usize) -> Vec<Range<usize>> {
         let mut slices = Vec::new();
         let (mut start, mut held) = (0, 0);
         for bucket in 0..self.digit.buckets() {
@@ -184,7 +184,7 @@ impl<C: Code> Pass<'_, C> {
     }
 
     /// The codes of a thread's share that fall into a slice, by bucket.
-    fn scatter<V>(&self, share: &[C], slice: &Range<usize>, worker: &mut Worker<C::Word, V>) {
+    fn scatter<V>(&self, share: &[C], slice: &Range<usize>, worker: &mut JoinWorker<C::Word, V>) {
         let counts = &worker.counts[slice.clone()];
         let mut end = 0;
         worker.ends.clear();
@@ -193,7 +193,7 @@ impl<C: Code> Pass<'_, C> {
             end
         }));
         let out = &mut worker.words;
-        let mut scatter = Scatter::new(counts, out);
+        let mut scatter = ScatterBuffers::new(counts, out);
         let words = share.iter().map(|code| code.word());
         if slice.len() == self.digit.buckets() {
             self.digit.each(words, |bucket, word| {
@@ -211,7 +211,11 @@ impl<C: Code> Pass<'_, C> {
     }
 
     /// Joins all buckets of a slice, each by whichever thread is free.
-    fn join<V: FnMut(C, C, u32) + Send>(&self, workers: &mut [Worker<C::Word, V>], buckets: usize) {
+    fn join<V: FnMut(C, C, u32) + Send>(
+        &self,
+        workers: &mut [JoinWorker<C::Word, V>],
+        buckets: usize,
+    ) {
         let next = AtomicUsize::new(0);
         let rest = self.key & !self.digit.mask;
         let (mut joiners, mut parts) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! The paper's tables as they stand in the paper (M5): sorted lists, searched by bisection or
 //! interpolation. A baseline to measure the engine against, and a second oracle.
 
-use super::build::{Addressing, BuildError};
+use super::build::{BuildAddressing, BuildError};
 use super::code::sealed::Sealed;
 use super::code::{Code, Word};
 use super::design::Design;
@@ -9,7 +9,7 @@ use super::{Effort, HammingIndex, RadiusTooLarge};
 
 /// Search for the first entry of a prefix in a sorted table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lookup {
+pub enum PrefixLookup {
     /// Halving: O(log n) steps always.
     Binary,
     /// Interpolation, as if entries were spread evenly: O(log log n) expected steps on
@@ -23,15 +23,15 @@ pub enum Lookup {
 /// share the whole key, for each table.
 #[derive(Clone, Debug)]
 pub struct SortedTables<C: Code> {
-    tables: Vec<Sorted<C::Word>>,
+    tables: Vec<SortedTable<C::Word>>,
     len: usize,
     radius: u32,
-    lookup: Lookup,
+    lookup: PrefixLookup,
 }
 
 #[derive(Clone, Debug)]
-struct Sorted<W> {
-    addressing: Addressing<W>,
+struct SortedTable<W> {
+    addressing: BuildAddressing<W>,
     permuted: Vec<W>,
 }
 
@@ -42,7 +42,7 @@ impl<C: Code> SortedTables<C> {
     ///
     /// [`BuildError::OtherWidth`], and [`BuildError::NotExact`] for a design with error budgets:
     /// the paper's search probes exact prefixes only.
-    pub fn build(codes: &[C], design: &Design, lookup: Lookup) -> Result<Self, BuildError> {
+    pub fn build(codes: &[C], design: &Design, lookup: PrefixLookup) -> Result<Self, BuildError> {
         if design.bits() != C::Word::BITS {
             return Err(BuildError::OtherWidth {
                 design: design.bits(),
@@ -55,7 +55,7 @@ impl<C: Code> SortedTables<C> {
         let tables = design
             .tables()
             .iter()
-            .map(|key| Sorted::new(codes, key.mask));
+            .map(|key| SortedTable::new(codes, key.mask));
         let tables: Vec<_> = tables.collect();
         let len = tables.first().map_or(0, |table| table.permuted.len());
         Ok(Self {
@@ -67,12 +67,12 @@ impl<C: Code> SortedTables<C> {
     }
 }
 
-impl<W: Word> Sorted<W> {
+impl<W: Word> SortedTable<W> {
     fn new<C: Code<Word = W>>(codes: &[C], mask: u128) -> Self {
         // A prefix of 64 bits identifies a code well enough.
         let dropped = mask.count_ones().saturating_sub(64);
         let address = (0..dropped).fold(mask, |mask, _| mask & mask.wrapping_sub(1));
-        let addressing = Addressing::new(address);
+        let addressing = BuildAddressing::new(address);
         let mut permuted: Vec<_> = codes
             .iter()
             .map(|code| addressing.permuted(code.word()))
@@ -86,7 +86,7 @@ impl<W: Word> Sorted<W> {
     }
 
     /// The entries that share the prefix of `word`.
-    fn matches(&self, word: W, lookup: Lookup) -> &[W] {
+    fn matches(&self, word: W, lookup: PrefixLookup) -> &[W] {
         let bits = self.addressing.rest_bits;
         let prefix = self.addressing.permuted(word).above(bits);
         let first = W::joined(prefix, W::ZERO, bits);
@@ -97,10 +97,10 @@ impl<W: Word> Sorted<W> {
 }
 
 /// Number of entries less than `target`.
-fn lower_bound<W: Word>(sorted: &[W], target: W, lookup: Lookup) -> usize {
+fn lower_bound<W: Word>(sorted: &[W], target: W, lookup: PrefixLookup) -> usize {
     match lookup {
-        Lookup::Binary => sorted.partition_point(|&entry| entry < target),
-        Lookup::Interpolation => interpolated(sorted, target),
+        PrefixLookup::Binary => sorted.partition_point(|&entry| entry < target),
+        PrefixLookup::Interpolation => interpolated(sorted, target),
     }
 }
 
@@ -191,9 +191,9 @@ mod tests {
             for &entry in sorted.iter().chain(&[0, 5, u64::MAX]) {
                 for target in [entry.saturating_sub(1), entry, entry.saturating_add(1)] {
                     let expected = sorted.iter().filter(|&&entry| entry < target).count();
-                    assert_eq!(lower_bound(&sorted, target, Lookup::Binary), expected);
+                    assert_eq!(lower_bound(&sorted, target, PrefixLookup::Binary), expected);
                     assert_eq!(
-                        lower_bound(&sorted, target, Lookup::Interpolation),
+                        lower_bound(&sorted, target, PrefixLookup::Interpolation),
                         expected
                     );
                 }

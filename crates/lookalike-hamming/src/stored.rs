@@ -53,7 +53,7 @@ use super::file_error::{FileError, number};
 use super::index::TableIndex;
 use super::layout::Layout;
 use super::shared_bytes::SharedBytes;
-use super::table::Table;
+use super::table::ProbeTable;
 use std::marker::PhantomData;
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -61,7 +61,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 mod directory;
 mod write;
 
-use directory::{Directory, StoredTable};
+use directory::{StoredDirectory, StoredTable};
 pub use write::{IdTexts, IndexFileWriter};
 
 const MAGIC: [u8; 4] = *b"LKIX";
@@ -117,7 +117,7 @@ fn check_head(bytes: &[u8]) -> Result<u32, FileError> {
 #[derive(Clone)]
 pub struct IndexFile<C: Code> {
     bytes: SharedBytes,
-    directory: Directory,
+    directory: StoredDirectory,
     index: TableIndex<C>,
     code: PhantomData<C>,
 }
@@ -145,7 +145,7 @@ impl<C: Code> IndexFile<C> {
             let wanted = C::Word::BITS;
             return Err(FileError::OtherWidth { found, wanted });
         }
-        let directory = Directory::read(whole)?;
+        let directory = StoredDirectory::read(whole)?;
         let inconsistent = FileError::Damaged {
             offset: directory.offset,
             what: "the tables do not fit what the directory says of them",
@@ -166,7 +166,7 @@ impl<C: Code> IndexFile<C> {
         }
         let layout = directory.layout;
         let tables = directory.tables.iter().map(|stored| {
-            let table = Table::shared(
+            let table = ProbeTable::shared(
                 &stored.key,
                 stored.address,
                 layout,
@@ -303,7 +303,7 @@ impl<C: Code> IndexFile<C> {
     }
 }
 
-impl Directory {
+impl StoredDirectory {
     /// Checks the pages that a range of the file touches.
     fn check(&self, whole: &[u8], range: &Range<usize>) -> Result<(), FileError> {
         for page in range.start / PAGE..range.end.div_ceil(PAGE) {

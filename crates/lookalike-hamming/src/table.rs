@@ -3,7 +3,7 @@
 //! The entries of a bucket are the stored bits of its codes, ascending. An entry's *rank* is the number of entries
 //! before it in the table.
 
-use super::build::Addressing;
+use super::build::BuildAddressing;
 use super::code::Word;
 use super::design::TableKey;
 use super::kernel::{
@@ -24,17 +24,17 @@ mod packed;
 
 /// A table of distinct codes.
 #[derive(Clone, Debug)]
-pub(super) struct Table<W> {
-    pub(super) addressing: Addressing<W>,
+pub(super) struct ProbeTable<W> {
+    pub(super) addressing: BuildAddressing<W>,
     /// Errors in the address that probes tolerate.
     pub(super) budget: u32,
     /// Bits that each probe flips in an address, ascending: neighbouring buckets share cache lines.
     pub(super) xor_masks: Vec<u32>,
-    store: Store,
+    store: TableStorage,
 }
 
 #[derive(Clone, Debug)]
-enum Store {
+enum TableStorage {
     Packed(PackedStore),
     Buckets(BucketStore),
     Dense(DenseStore),
@@ -81,14 +81,14 @@ pub(super) fn xor_masks(bits: u32, budget: u32) -> Vec<u32> {
     all
 }
 
-impl<W: Word> Table<W> {
+impl<W: Word> ProbeTable<W> {
     pub(super) fn new(key: &TableKey, address: u128, layout: Layout) -> Self {
-        let addressing = Addressing::new(address);
+        let addressing = BuildAddressing::new(address);
         let width = entry_bytes(W::BITS, addressing.address_bits);
         let store = match layout {
-            Layout::Packed => Store::Packed(PackedStore::new(width)),
-            Layout::CacheLineBuckets => Store::Buckets(BucketStore::new(width)),
-            Layout::Dense => Store::Dense(DenseStore::new(addressing.rest_bits)),
+            Layout::Packed => TableStorage::Packed(PackedStore::new(width)),
+            Layout::CacheLineBuckets => TableStorage::Buckets(BucketStore::new(width)),
+            Layout::Dense => TableStorage::Dense(DenseStore::new(addressing.rest_bits)),
         };
         Self {
             addressing,
@@ -102,27 +102,27 @@ impl<W: Word> Table<W> {
     pub(super) fn reserve(&mut self, entries: usize) {
         let buckets = self.buckets();
         match &mut self.store {
-            Store::Packed(packed) => packed.reserve(entries, buckets),
-            Store::Buckets(store) => store.reserve(buckets),
-            Store::Dense(dense) => dense.reserve(entries, buckets),
+            TableStorage::Packed(packed) => packed.reserve(entries, buckets),
+            TableStorage::Buckets(store) => store.reserve(buckets),
+            TableStorage::Dense(dense) => dense.reserve(entries, buckets),
         }
     }
 
     /// Adds the next buckets: their entries, and how many each of them has.
     pub(super) fn push(&mut self, rests: &[W], sizes: &[u32]) {
         match &mut self.store {
-            Store::Packed(packed) => packed.push(rests, sizes),
-            Store::Buckets(store) => store.push(rests, sizes),
-            Store::Dense(dense) => dense.push(rests, sizes),
+            TableStorage::Packed(packed) => packed.push(rests, sizes),
+            TableStorage::Buckets(store) => store.push(rests, sizes),
+            TableStorage::Dense(dense) => dense.push(rests, sizes),
         }
     }
 
     /// Ends the table.
     pub(super) fn finish(&mut self) {
         match &mut self.store {
-            Store::Packed(packed) => packed.finish(),
-            Store::Buckets(store) => store.finish(),
-            Store::Dense(dense) => dense.finish(),
+            TableStorage::Packed(packed) => packed.finish(),
+            TableStorage::Buckets(store) => store.finish(),
+            TableStorage::Dense(dense) => dense.finish(),
         }
     }
 
@@ -136,13 +136,13 @@ impl<W: Word> Table<W> {
     /// The table as it stands in a file: the parts that must be right for any search to end first.
     pub(super) fn sections(&self) -> [&[u8]; 3] {
         match &self.store {
-            Store::Packed(packed) => packed.sections(),
-            Store::Buckets(store) => store.sections(),
-            Store::Dense(dense) => dense.sections(),
+            TableStorage::Packed(packed) => packed.sections(),
+            TableStorage::Buckets(store) => store.sections(),
+            TableStorage::Dense(dense) => dense.sections(),
         }
     }
 
-    /// The table that [`Table::sections`] was written from; `None` when the sizes contradict each
+    /// The table that [`ProbeTable::sections`] was written from; `None` when the sizes contradict each
     /// other.
     pub(super) fn shared(
         key: &TableKey,
@@ -156,13 +156,15 @@ impl<W: Word> Table<W> {
         let width = entry_bytes(W::BITS, addressing.address_bits);
         let sections = sections.clone();
         table.store = match layout {
-            Layout::Packed => Store::Packed(PackedStore::shared(width, buckets, bytes, sections)?),
+            Layout::Packed => {
+                TableStorage::Packed(PackedStore::shared(width, buckets, bytes, sections)?)
+            }
             Layout::CacheLineBuckets => {
-                Store::Buckets(BucketStore::shared(width, buckets, bytes, sections)?)
+                TableStorage::Buckets(BucketStore::shared(width, buckets, bytes, sections)?)
             }
             Layout::Dense => {
                 let bits = addressing.rest_bits;
-                Store::Dense(DenseStore::shared(bits, buckets, bytes, sections)?)
+                TableStorage::Dense(DenseStore::shared(bits, buckets, bytes, sections)?)
             }
         };
         Some(table)
@@ -175,9 +177,9 @@ impl<W: Word> Table<W> {
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
         match &self.store {
-            Store::Packed(packed) => packed.len(),
-            Store::Buckets(store) => store.len(),
-            Store::Dense(dense) => dense.len(),
+            TableStorage::Packed(packed) => packed.len(),
+            TableStorage::Buckets(store) => store.len(),
+            TableStorage::Dense(dense) => dense.len(),
         }
     }
 
@@ -202,22 +204,22 @@ impl<W: Word> Table<W> {
     /// Returns true if there is a unary directory between the counts and the entries.
     #[inline(always)]
     pub(super) fn has_unary_directory(&self) -> bool {
-        matches!(self.store, Store::Dense(_))
+        matches!(self.store, TableStorage::Dense(_))
     }
 
     /// Asks for the memory that the probes at these xor masks from `bucket` read first.
     pub(super) fn prefetch_directory(&self, bucket: u32, xor_masks: &[u32]) {
         let buckets = xor_masks.iter().map(|mask| (bucket ^ mask) as usize);
         match &self.store {
-            Store::Packed(packed) => packed.prefetch_directory(buckets),
-            Store::Buckets(store) => store.prefetch_directory(buckets),
-            Store::Dense(dense) => dense.prefetch_directory(buckets),
+            TableStorage::Packed(packed) => packed.prefetch_directory(buckets),
+            TableStorage::Buckets(store) => store.prefetch_directory(buckets),
+            TableStorage::Dense(dense) => dense.prefetch_directory(buckets),
         }
     }
 
     /// Asks for the unary directory of a dense table, once the directory is there.
     pub(super) fn prefetch_unary(&self, bucket: u32, xor_masks: &[u32]) {
-        if let Store::Dense(dense) = &self.store {
+        if let TableStorage::Dense(dense) = &self.store {
             dense.prefetch_unary(xor_masks.iter().map(|mask| (bucket ^ mask) as usize));
         }
     }
@@ -226,14 +228,14 @@ impl<W: Word> Table<W> {
     pub(super) fn locate(&self, bucket: u32, xor_masks: &[u32], out: &mut [EntryRange]) {
         let buckets = xor_masks.iter().map(|mask| (bucket ^ mask) as usize);
         match &self.store {
-            Store::Packed(packed) => packed.locate(buckets, out),
-            Store::Buckets(store) => store.locate(buckets),
-            Store::Dense(dense) => dense.locate(bucket, xor_masks, out),
+            TableStorage::Packed(packed) => packed.locate(buckets, out),
+            TableStorage::Buckets(store) => store.locate(buckets),
+            TableStorage::Dense(dense) => dense.locate(bucket, xor_masks, out),
         }
     }
 
     /// Visits bucket and stored bits of each entry within the radius of `needle`, the bits flipped in
-    /// the number of its bucket included; how many were compared. `ranges` is what [`Table::locate`] found.
+    /// the number of its bucket included; how many were compared. `ranges` is what [`ProbeTable::locate`] found.
     pub(super) fn probe(
         &self,
         probes: ProbeSet<'_>,
@@ -243,9 +245,9 @@ impl<W: Word> Table<W> {
     ) -> u64 {
         let located = ProbeLocations { probes, ranges };
         match &self.store {
-            Store::Packed(packed) => packed.probe(located, needle, hit),
-            Store::Buckets(store) => store.probe(probes, needle, hit),
-            Store::Dense(dense) => W::probe_dense(dense.view(), located, needle, hit),
+            TableStorage::Packed(packed) => packed.probe(located, needle, hit),
+            TableStorage::Buckets(store) => store.probe(probes, needle, hit),
+            TableStorage::Dense(dense) => W::probe_dense(dense.view(), located, needle, hit),
         }
     }
 
@@ -255,57 +257,57 @@ impl<W: Word> Table<W> {
     }
 
     fn split(&self) -> AddressSplit<W> {
-        let Addressing { address, rest, .. } = self.addressing;
+        let BuildAddressing { address, rest, .. } = self.addressing;
         AddressSplit { address, rest }
     }
 
     /// The table for a search that probes it once, where it has cache-line buckets.
     pub(super) fn bucket_table(&self) -> Option<BucketTable<'_, W>> {
         match &self.store {
-            Store::Buckets(store) => Some(store.view(self.split())),
-            Store::Packed(_) | Store::Dense(_) => None,
+            TableStorage::Buckets(store) => Some(store.view(self.split())),
+            TableStorage::Packed(_) | TableStorage::Dense(_) => None,
         }
     }
 
     /// The same where it is packed.
     pub(super) fn packed_table(&self) -> Option<PackedTable<'_, W>> {
         match &self.store {
-            Store::Packed(packed) => Some(packed.view(self.split())),
-            Store::Buckets(_) | Store::Dense(_) => None,
+            TableStorage::Packed(packed) => Some(packed.view(self.split())),
+            TableStorage::Buckets(_) | TableStorage::Dense(_) => None,
         }
     }
 
     fn bucket(&self, bucket: usize) -> Bucket<'_> {
         match &self.store {
-            Store::Packed(packed) => Bucket::Bytes(packed.bucket(bucket)),
-            Store::Buckets(store) => Bucket::Bytes(store.bucket(bucket)),
-            Store::Dense(dense) => {
+            TableStorage::Packed(packed) => Bucket::Bytes(packed.bucket(bucket)),
+            TableStorage::Buckets(store) => Bucket::Bytes(store.bucket(bucket)),
+            TableStorage::Dense(dense) => {
                 let (start, count) = dense.view().range(bucket);
                 Bucket::Bits(dense.view(), start, count)
             }
         }
     }
 
-    /// Rank of the first entry of a bucket; [`Table::count_ranks`] comes before.
+    /// Rank of the first entry of a bucket; [`ProbeTable::count_ranks`] comes before.
     fn rank(&self, bucket: usize) -> usize {
         match &self.store {
-            Store::Packed(packed) => packed.range(bucket).0,
-            Store::Buckets(store) => store.rank(bucket),
-            Store::Dense(dense) => dense.view().range(bucket).0,
+            TableStorage::Packed(packed) => packed.range(bucket).0,
+            TableStorage::Buckets(store) => store.rank(bucket),
+            TableStorage::Dense(dense) => dense.view().range(bucket).0,
         }
     }
 
-    /// Returns true if [`Table::find`] can tell ranks.
+    /// Returns true if [`ProbeTable::find`] can tell ranks.
     pub(super) fn has_ranks(&self) -> bool {
         match &self.store {
-            Store::Packed(_) | Store::Dense(_) => true,
-            Store::Buckets(store) => store.has_ranks(),
+            TableStorage::Packed(_) | TableStorage::Dense(_) => true,
+            TableStorage::Buckets(store) => store.has_ranks(),
         }
     }
 
     /// Makes ranks available.
     pub(super) fn count_ranks(&mut self) {
-        if let Store::Buckets(store) = &mut self.store {
+        if let TableStorage::Buckets(store) = &mut self.store {
             store.count_ranks();
         }
     }
@@ -333,9 +335,9 @@ impl<W: Word> Table<W> {
     /// Number of entries of each bucket, from the first to the last.
     pub(super) fn loads(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.buckets()).map(|bucket| match &self.store {
-            Store::Packed(packed) => packed.range(bucket).1,
-            Store::Buckets(store) => store.count(bucket),
-            Store::Dense(dense) => dense.view().range(bucket).1,
+            TableStorage::Packed(packed) => packed.range(bucket).1,
+            TableStorage::Buckets(store) => store.count(bucket),
+            TableStorage::Dense(dense) => dense.view().range(bucket).1,
         })
     }
 

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::time::Instant;
 
-use lookalike::chunk::{Bits, Chunker, Chunking};
+use lookalike::chunk::{ChunkBits, Chunker, Chunking};
 
 const CHUNKINGS: [&str; 7] = [
     "doc",
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for names in CHUNKINGS.iter().copied().chain([paper.as_str()]) {
         let chunkings: Vec<Chunking> =
             names.split(',').map(str::parse).collect::<Result<_, _>>()?;
-        let mut chunker = Chunker::new(&chunkings, Bits::Long);
+        let mut chunker = Chunker::new(&chunkings, ChunkBits::Long);
         let mut times: Vec<f64> = (0..rounds).map(|_| time(&mut chunker, &texts)).collect();
         times.sort_by(f64::total_cmp);
         let median = times[rounds / 2];

@@ -18,7 +18,7 @@
 //!
 //! A fingerprint is XXH3-64 of the bytes for a whole text and a sentence; of several lines or words it is their XXH3-64
 //! values folded in order, with their number. Two chunks collide with probability 2^-64, or 2^-32 when asked for
-//! [`Bits::Short`], the width of the source; [`Bits::expected_collisions`] tells what that means.
+//! [`ChunkBits::Short`], the width of the source; [`ChunkBits::expected_collisions`] tells what that means.
 
 mod name;
 
@@ -38,32 +38,32 @@ pub enum Chunking {
     /// The whole text.
     Document,
     /// Runs of lines.
-    Lines(Run),
+    Lines(RunChunking),
     /// Sentences by UAX #29.
     Sentences,
     /// Lines up to a blank one.
     Paragraphs,
     /// Runs of words.
-    Words(Run),
+    Words(RunChunking),
 }
 
 /// Size and step of chunks of lines or words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Run {
-    /// Lines or words in a chunk, from 1 to [`Run::MOST`].
+pub struct RunChunking {
+    /// Lines or words in a chunk, from 1 to [`RunChunking::MOST`].
     pub length: u16,
     /// True if a chunk begins at every line or word, not only where the last one ended.
     pub sliding: bool,
 }
 
-impl Run {
+impl RunChunking {
     /// The longest run.
     pub const MOST: u16 = 1000;
 }
 
 /// Width of a fingerprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Bits {
+pub enum ChunkBits {
     /// 32, as in the source.
     Short,
     /// 64.
@@ -71,7 +71,7 @@ pub enum Bits {
     Long,
 }
 
-impl Bits {
+impl ChunkBits {
     /// The number of bits.
     #[must_use]
     pub fn count(self) -> u32 {
@@ -103,8 +103,8 @@ impl Bits {
 /// uses them.
 ///
 /// ```
-/// use lookalike::chunk::{Bits, Chunker};
-/// let mut chunker = Chunker::new(&["lines:2".parse()?, "words:1".parse()?], Bits::Long);
+/// use lookalike::chunk::{ChunkBits, Chunker};
+/// let mut chunker = Chunker::new(&["lines:2".parse()?, "words:1".parse()?], ChunkBits::Long);
 /// chunker.chunk("one two\ntwo three\n\none two\n  two three\n");
 /// assert_eq!(chunker.set(0).len(), 1, "the same two lines twice");
 /// assert_eq!(chunker.set(1).len(), 3);
@@ -112,7 +112,7 @@ impl Bits {
 /// ```
 pub struct Chunker {
     chunkings: Vec<Chunking>,
-    bits: Bits,
+    bits: ChunkBits,
     /// Hashes of the lines that are not blank.
     lines: Vec<u64>,
     /// Ends of paragraphs among these lines.
@@ -125,7 +125,7 @@ pub struct Chunker {
 impl Chunker {
     /// A chunker for these chunkings.
     #[must_use]
-    pub fn new(chunkings: &[Chunking], bits: Bits) -> Self {
+    pub fn new(chunkings: &[Chunking], bits: ChunkBits) -> Self {
         Self {
             chunkings: chunkings.to_vec(),
             bits,
@@ -217,7 +217,7 @@ fn paragraphs(lines: &[u64], ends: &[usize], set: &mut Vec<u64>) {
     }
 }
 
-fn runs(parts: &[u64], run: Run, set: &mut Vec<u64>) {
+fn runs(parts: &[u64], run: RunChunking, set: &mut Vec<u64>) {
     let length = usize::from(run.length);
     if run.sliding && parts.len() > length {
         set.extend(parts.windows(length).map(fold));

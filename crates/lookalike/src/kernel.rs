@@ -1,7 +1,7 @@
 //! The hot loops, each with vector versions that are chosen at run time and a portable twin.
 //!
 //! The only modules of this crate with `unsafe` in them. A kernel is written once, as an inlined
-//! body; [`versions!`](versions) compiles it for each [`Level`] of instructions, and the compiler
+//! body; [`versions!`](versions) compiles it for each [`CpuLevel`] of instructions, and the compiler
 //! or a few intrinsics do the rest. All levels give equal results; the tests compare all that the
 //! machine at hand can run.
 
@@ -17,5 +17,5 @@ pub(crate) mod simhash;
 pub(crate) mod token_hash;
 pub(crate) mod tokenise;
 
-pub(crate) use level::{Level, versions};
+pub(crate) use level::{CpuLevel, versions};
 pub use level::{force_level, level_name};

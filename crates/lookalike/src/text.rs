@@ -40,15 +40,15 @@ mod piece;
 
 use std::borrow::Cow;
 
-use crate::kernel::Level;
-use crate::kernel::tokenise::{self, Rules};
+use crate::kernel::CpuLevel;
+use crate::kernel::tokenise::{self, TokeniserRules};
 #[cfg(feature = "languages")]
-use crate::language::words::WordFilter;
+use crate::language::words::WordListFilter;
 use crate::scheme::{Case, Folding, Mask, Normalization, Scheme, Segmentation};
-pub(crate) use batch::{Batch, Room};
+pub(crate) use batch::{WordBatch, WordBatchRoom};
 pub(crate) use chars::CharBatch;
 #[cfg(not(feature = "languages"))]
-use filter::WordFilter;
+use filter::WordListFilter;
 pub use ignorable::without_ignorable;
 use mask::mask;
 use piece::PieceReader;
@@ -71,8 +71,8 @@ impl TextRules {
         self.normalization != Normalization::None
     }
 
-    fn ascii(self) -> Rules {
-        Rules {
+    fn ascii(self) -> TokeniserRules {
+        TokeniserRules {
             lower: self.case == Case::Lower,
             join: !self.segmentation.is_word_chars(),
         }
@@ -94,11 +94,11 @@ impl TextRules {
 #[derive(Debug, Clone)]
 pub struct Segmenter {
     rules: TextRules,
-    batch: Batch,
+    batch: WordBatch,
     reader: PieceReader,
     mask: Mask,
     masked: String,
-    filter: Option<WordFilter>,
+    filter: Option<WordListFilter>,
 }
 
 impl Segmenter {
@@ -113,11 +113,11 @@ impl Segmenter {
         };
         Self {
             rules,
-            batch: Batch::default(),
+            batch: WordBatch::default(),
             reader: PieceReader::new(rules),
             mask: scheme.mask,
             masked: String::new(),
-            filter: WordFilter::new(scheme),
+            filter: WordListFilter::new(scheme),
         }
     }
 
@@ -127,7 +127,7 @@ impl Segmenter {
     }
 
     /// Shows `full` the words of `text` in batches of some thousand.
-    pub(crate) fn batches(&mut self, text: &str, mut full: impl FnMut(&Batch)) {
+    pub(crate) fn batches(&mut self, text: &str, mut full: impl FnMut(&WordBatch)) {
         let Some(mut filter) = self.filter.take() else {
             return self.plain_batches(text, full);
         };
@@ -162,7 +162,7 @@ impl Segmenter {
     }
 
     /// Shows `full` the words of `text` before any is left out or reduced to its stem.
-    pub(crate) fn plain_batches(&mut self, text: &str, mut full: impl FnMut(&Batch)) {
+    pub(crate) fn plain_batches(&mut self, text: &str, mut full: impl FnMut(&WordBatch)) {
         self.masked(text, |segmenter, text| {
             let mut rest = text;
             segmenter.batch.clear();
@@ -186,7 +186,7 @@ impl Segmenter {
     }
 
     /// Hands the batch on when it holds so many bytes.
-    fn flush(&mut self, least: usize, full: &mut impl FnMut(&Batch)) {
+    fn flush(&mut self, least: usize, full: &mut impl FnMut(&WordBatch)) {
         if self.batch.len_bytes() >= least {
             full(&self.batch);
             self.batch.clear();
@@ -194,7 +194,7 @@ impl Segmenter {
     }
 
     /// Takes the next chunk off `text`, puts its words into the batch, returns what is left.
-    fn chunk<'a>(&mut self, text: &'a str, full: &mut impl FnMut(&Batch)) -> &'a str {
+    fn chunk<'a>(&mut self, text: &'a str, full: &mut impl FnMut(&WordBatch)) -> &'a str {
         let chunk = &text[..chunk_len(text.as_bytes())];
         if chunk.len() > CHUNK {
             // A piece too long for the kernel's buffers: its words are handed on bit by bit.
@@ -209,7 +209,12 @@ impl Segmenter {
     /// Words of the leading pieces of `text` that are ASCII; returns their length in bytes.
     fn ascii_words(&mut self, text: &[u8]) -> usize {
         let rules = self.rules.ascii();
-        let scan = tokenise::scan(Level::current(), text, rules, self.batch.room(text.len()));
+        let scan = tokenise::scan(
+            CpuLevel::current(),
+            text,
+            rules,
+            self.batch.room(text.len()),
+        );
         let whole = scan.len == text.len();
         let len = if whole {
             scan.len
@@ -221,7 +226,7 @@ impl Segmenter {
     }
 
     /// Words of the leading pieces of `text` that are not ASCII; returns their length in bytes.
-    fn unicode_words(&mut self, text: &str, full: &mut impl FnMut(&Batch)) -> usize {
+    fn unicode_words(&mut self, text: &str, full: &mut impl FnMut(&WordBatch)) -> usize {
         let mut done = 0;
         while done < text.len() {
             let piece = first_piece(&text[done..]);
@@ -235,7 +240,7 @@ impl Segmenter {
     }
 
     /// Words of one piece, by the Unicode tables.
-    fn piece_words(&mut self, piece: &str, full: &mut impl FnMut(&Batch)) {
+    fn piece_words(&mut self, piece: &str, full: &mut impl FnMut(&WordBatch)) {
         let Self { batch, reader, .. } = self;
         reader.words(piece, |word| {
             batch.push(word);

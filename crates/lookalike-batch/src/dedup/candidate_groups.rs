@@ -2,7 +2,7 @@
 //!
 //! Each method gives every class some keys such that two classes that the method must compare share one: the prefix
 //! of the feature set ([`Method::AllPairs`]), bands of a signature, super-shingles, blocks of a fingerprint. A
-//! [`KeySink`] collects (key, class); [`Groups`] sorts them by key, forgets the keys that one class alone has (nearly
+//! [`KeySink`] collects (key, class); [`CandidateGroups`] sorts them by key, forgets the keys that one class alone has (nearly
 //! all of them, in most collections) and keeps the rest as two compressed tables: classes of each group, and groups
 //! of each class. Classes are called by their rank here, the most wanted one first.
 //!
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::spill::partitions::{PARTS, Spool, SpoolWriter, lock};
+use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};
 use crate::spill::prefetch::prefetch;
 
 /// Key in the first two words, class in the third.
@@ -23,11 +23,11 @@ pub(crate) type KeyRecord = [u32; 3];
 /// Where candidate keys are collected; shared between threads, each with a [`KeyWriter`] of its own.
 ///
 /// Memory: the budget; beyond it keys go to a temporary file, 12 bytes each.
-pub(crate) struct KeySink(Spool<KeyRecord>);
+pub(crate) struct KeySink(PartitionedFile<KeyRecord>);
 
 impl KeySink {
     pub(crate) fn new(folder: &Path, budget: u64) -> io::Result<Self> {
-        Spool::new(folder, budget).map(Self)
+        PartitionedFile::new(folder, budget).map(Self)
     }
 
     pub(crate) fn writer(&self) -> KeyWriter<'_> {
@@ -63,7 +63,7 @@ impl KeyWriter<'_> {
 ///
 /// Memory: 8 bytes a posting (a class in a group), 8 a group, 8 a class.
 #[derive(Default)]
-pub(crate) struct Groups {
+pub(crate) struct CandidateGroups {
     /// Ranks of the members of all groups, ascending in each.
     pub(crate) members: Vec<u32>,
     /// Where each group begins in `members`; one more at the end.
@@ -74,7 +74,7 @@ pub(crate) struct Groups {
     pub(crate) list_starts: Vec<u64>,
 }
 
-/// How [`Groups::new`] may use the machine.
+/// How [`CandidateGroups::new`] may use the machine.
 pub(crate) struct GroupResources<'a> {
     pub(crate) threads: usize,
     /// Bytes that all groups may take.
@@ -100,12 +100,12 @@ impl From<io::Error> for GroupError {
 
 /// The groups of one partition: sizes, and members one group after another.
 #[derive(Default)]
-struct Part {
+struct GroupPartition {
     sizes: Vec<u32>,
     members: Vec<u32>,
 }
 
-impl Groups {
+impl CandidateGroups {
     /// Groups the collected keys. `rank_of` turns a class into its rank.
     pub(crate) fn new(
         sink: &KeySink,
@@ -175,7 +175,7 @@ impl Groups {
             [self.list_starts[rank as usize] as usize..self.list_starts[rank as usize + 1] as usize]
     }
 
-    /// Asks for what [`Groups::members`] will touch for the groups of these ranks.
+    /// Asks for what [`CandidateGroups::members`] will touch for the groups of these ranks.
     pub(crate) fn prefetch(&self, ranks: Range<u32>) {
         let (from, to) = (
             self.list_starts[ranks.start as usize],
@@ -209,10 +209,11 @@ fn partitions(
     sink: &KeySink,
     rank_of: &[u32],
     resources: &GroupResources<'_>,
-) -> Result<Vec<Part>, GroupError> {
+) -> Result<Vec<GroupPartition>, GroupError> {
     // Every rank has the start of its list; the rest comes as it is found.
     let needed = AtomicU64::new(bytes_needed(0, 0, rank_of.len()));
-    let parts: Mutex<Vec<Part>> = Mutex::new((0..PARTS).map(|_| Part::default()).collect());
+    let parts: Mutex<Vec<GroupPartition>> =
+        Mutex::new((0..PARTS).map(|_| GroupPartition::default()).collect());
     let next = AtomicUsize::new(0);
     let work = || -> io::Result<()> {
         let mut filter = SharedKeys::new();
@@ -248,13 +249,13 @@ fn partitions(
 }
 
 /// Sorts the records of one partition by key and keeps the groups of two and more.
-fn group(mut records: Vec<KeyRecord>, rank_of: &[u32]) -> Part {
+fn group(mut records: Vec<KeyRecord>, rank_of: &[u32]) -> GroupPartition {
     for record in &mut records {
         record[2] = rank_of[record[2] as usize];
     }
     records.sort_unstable();
     records.dedup();
-    let mut part = Part::default();
+    let mut part = GroupPartition::default();
     for group in records
         .chunk_by(|a, b| a[..2] == b[..2])
         .filter(|group| group.len() > 1)
@@ -334,7 +335,7 @@ mod tests {
             memory: 20_000,
             ..resources(2)
         };
-        let Err(GroupError::TooLarge(needed)) = Groups::new(&sink, &ranks, &few) else {
+        let Err(GroupError::TooLarge(needed)) = CandidateGroups::new(&sink, &ranks, &few) else {
             panic!("28,000 bytes fit 20,000");
         };
         assert_eq!(needed, 1000 * 16 + 1000 * 8 + 500 * 8);
@@ -355,7 +356,7 @@ mod tests {
             }
             writer.finish().unwrap();
             let rank_of: Vec<u32> = (0..50).map(|class| (class * 7 + 3) % 50).collect();
-            let groups = Groups::new(&sink, &rank_of, &resources(threads)).unwrap();
+            let groups = CandidateGroups::new(&sink, &rank_of, &resources(threads)).unwrap();
 
             let mut expected: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
             for &(key, class) in &keys {

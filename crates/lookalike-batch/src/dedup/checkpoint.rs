@@ -22,19 +22,19 @@ use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::dedup::decision::Outcome;
-use crate::dedup::documents::Documents;
+use crate::dedup::decision::DocumentDecision;
+use crate::dedup::documents::DocumentTable;
 use crate::dedup::just_below::JustBelow;
-use crate::dedup::summary::{Counts, Decisions, SkippedRow};
+use crate::dedup::summary::{DecisionCounts, InputCounts, SkippedRow};
 
 const MAGIC: [u8; 8] = *b"LOOKDEC1";
 
 /// All that is needed to write the results.
-pub(crate) struct Verdicts {
-    pub(crate) head: Head,
-    pub(crate) documents: Documents,
+pub(crate) struct DecisionCheckpoint {
+    pub(crate) head: CheckpointHead,
+    pub(crate) documents: DocumentTable,
     pub(crate) by_id: Vec<u32>,
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<DocumentDecision>,
     /// Source and number of unreadable records, ascending.
     pub(crate) bad: Vec<[u64; 2]>,
     /// Records of each source.
@@ -43,11 +43,11 @@ pub(crate) struct Verdicts {
 
 /// The small part of the decisions.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub(crate) struct Head {
+pub(crate) struct CheckpointHead {
     pub(crate) settings: String,
     pub(crate) input: String,
-    pub(crate) counts: Counts,
-    pub(crate) decisions: Decisions,
+    pub(crate) counts: InputCounts,
+    pub(crate) decisions: DecisionCounts,
     pub(crate) just_below: JustBelow,
     pub(crate) skipped: Vec<SkippedRow>,
     /// Sources of records of which nothing could be read.
@@ -55,12 +55,12 @@ pub(crate) struct Head {
 }
 
 /// A writer or reader that hashes what passes.
-pub(crate) struct Hashed<W> {
+pub(crate) struct HashingStream<W> {
     inner: W,
     hash: Xxh3,
 }
 
-impl<W> Hashed<W> {
+impl<W> HashingStream<W> {
     pub(crate) fn new(inner: W) -> Self {
         let hash = Xxh3::new();
         Self { inner, hash }
@@ -72,7 +72,7 @@ impl<W> Hashed<W> {
     }
 }
 
-impl<W: Write> Write for Hashed<W> {
+impl<W: Write> Write for HashingStream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.hash.update(&bytes[..written]);
@@ -83,7 +83,7 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-impl<R: Read> Hashed<R> {
+impl<R: Read> HashingStream<R> {
     pub(crate) fn take(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.inner.read_exact(bytes)?;
         self.hash.update(bytes);
@@ -127,11 +127,11 @@ pub(crate) fn damaged() -> io::Error {
 #[cfg(target_endian = "big")]
 compile_error!("checkpoints are written as they lie in memory, which must be little-endian");
 
-impl Verdicts {
+impl DecisionCheckpoint {
     /// Writes the checkpoint under its final name, all or nothing.
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
         let mut file = AtomicFile::create(path, Compression::None)?;
-        let mut out = Hashed::new(&mut file);
+        let mut out = HashingStream::new(&mut file);
         let head = serde_json::to_vec(&self.head)?;
         out.write_all(&MAGIC)?;
         out.write_all(&(head.len() as u64).to_le_bytes())?;
@@ -166,12 +166,12 @@ impl Verdicts {
     /// else, or it is damaged: the job then starts again.
     pub(crate) fn load(path: &Path, settings: &str, input: &str) -> Option<Self> {
         let file = std::fs::File::open(path).ok()?;
-        let mut file = Hashed::new(io::BufReader::new(file));
+        let mut file = HashingStream::new(io::BufReader::new(file));
         let verdicts = Self::read(&mut file).ok()?;
         (verdicts.head.settings == settings && verdicts.head.input == input).then_some(verdicts)
     }
 
-    fn read(file: &mut Hashed<impl Read>) -> io::Result<Self> {
+    fn read(file: &mut HashingStream<impl Read>) -> io::Result<Self> {
         let mut magic = [0; 8];
         file.take(&mut magic)?;
         if magic != MAGIC {
@@ -197,7 +197,7 @@ impl Verdicts {
         let bad = file.column(bad)?;
         let records = file.column(sources)?;
         file.end()?;
-        let documents = Documents::from_columns(id_columns, lengths, against as usize);
+        let documents = DocumentTable::from_columns(id_columns, lengths, against as usize);
         let outcomes = outcomes
             .into_iter()
             .map(unpack)
@@ -214,13 +214,13 @@ impl Verdicts {
     }
 }
 
-fn pack(outcome: Outcome) -> [u32; 6] {
+fn pack(outcome: DocumentDecision) -> [u32; 6] {
     let [low, high] = halves(outcome.similarity());
     let [visible_low, visible_high] = halves(outcome.visible_similarity().unwrap_or(f64::NAN));
     let kind = match outcome {
-        Outcome::Kept => 0,
-        Outcome::Exact { .. } => 1,
-        Outcome::Near { .. } => 2,
+        DocumentDecision::Kept => 0,
+        DocumentDecision::Exact { .. } => 1,
+        DocumentDecision::Near { .. } => 2,
     };
     let survivor = outcome.survivor().unwrap_or(0);
     [kind, survivor, low, high, visible_low, visible_high]
@@ -231,13 +231,15 @@ fn halves(value: f64) -> [u32; 2] {
     [bits as u32, (bits >> 32) as u32]
 }
 
-fn unpack([kind, survivor, low, high, visible_low, visible_high]: [u32; 6]) -> Option<Outcome> {
+fn unpack(
+    [kind, survivor, low, high, visible_low, visible_high]: [u32; 6],
+) -> Option<DocumentDecision> {
     let value = |low: u32, high: u32| f64::from_bits(u64::from(high) << 32 | u64::from(low));
     let visible = value(visible_low, visible_high);
     match kind {
-        0 => Some(Outcome::Kept),
-        1 => Some(Outcome::Exact { survivor }),
-        2 => Some(Outcome::Near {
+        0 => Some(DocumentDecision::Kept),
+        1 => Some(DocumentDecision::Exact { survivor }),
+        2 => Some(DocumentDecision::Near {
             survivor,
             similarity: value(low, high),
             visible: (!visible.is_nan()).then_some(visible),
@@ -250,21 +252,21 @@ fn unpack([kind, survivor, low, high, visible_low, visible_high]: [u32; 6]) -> O
 mod tests {
     use super::*;
 
-    fn verdicts() -> Verdicts {
-        let mut documents = Documents::default();
+    fn verdicts() -> DecisionCheckpoint {
+        let mut documents = DocumentTable::default();
         for (id, length) in [("a", 5), ("b", 700), ("c\u{e9}", 0)] {
             documents.push_id(id);
             documents.lengths.push(length);
         }
         documents.against = 1;
-        let head = Head {
+        let head = CheckpointHead {
             settings: "s".into(),
             input: "i".into(),
-            counts: Counts {
+            counts: InputCounts {
                 documents: 3,
-                ..Counts::default()
+                ..InputCounts::default()
             },
-            decisions: Decisions::default(),
+            decisions: DecisionCounts::default(),
             just_below: JustBelow::default(),
             skipped: vec![SkippedRow {
                 loss: crate::LossExtent::Records,
@@ -275,15 +277,15 @@ mod tests {
             unread: vec![3],
         };
         let outcomes = vec![
-            Outcome::Kept,
-            Outcome::Near {
+            DocumentDecision::Kept,
+            DocumentDecision::Near {
                 survivor: 0,
                 similarity: 0.875,
                 visible: Some(0.5),
             },
-            Outcome::Exact { survivor: 0 },
+            DocumentDecision::Exact { survivor: 0 },
         ];
-        Verdicts {
+        DecisionCheckpoint {
             head,
             documents,
             by_id: vec![0, 2, 1],
@@ -299,7 +301,7 @@ mod tests {
         let path = folder.path().join("decided.bin");
         let saved = verdicts();
         saved.save(&path).unwrap();
-        let loaded = Verdicts::load(&path, "s", "i").unwrap();
+        let loaded = DecisionCheckpoint::load(&path, "s", "i").unwrap();
         assert_eq!(loaded.head, saved.head);
         assert_eq!(loaded.outcomes, saved.outcomes);
         assert_eq!(
@@ -308,8 +310,8 @@ mod tests {
         );
         assert_eq!(loaded.documents.id(2), "c\u{e9}");
         assert_eq!(loaded.documents.against, 1);
-        assert!(Verdicts::load(&path, "other settings", "i").is_none());
-        assert!(Verdicts::load(&path, "s", "other input").is_none());
+        assert!(DecisionCheckpoint::load(&path, "other settings", "i").is_none());
+        assert!(DecisionCheckpoint::load(&path, "s", "other input").is_none());
     }
 
     #[test]
@@ -322,9 +324,15 @@ mod tests {
             let mut bad = good.clone();
             bad[at] ^= 1;
             std::fs::write(&path, &bad).unwrap();
-            assert!(Verdicts::load(&path, "s", "i").is_none(), "byte {at}");
+            assert!(
+                DecisionCheckpoint::load(&path, "s", "i").is_none(),
+                "byte {at}"
+            );
             std::fs::write(&path, &good[..at]).unwrap();
-            assert!(Verdicts::load(&path, "s", "i").is_none(), "cut at {at}");
+            assert!(
+                DecisionCheckpoint::load(&path, "s", "i").is_none(),
+                "cut at {at}"
+            );
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What became of every document, and the clusters that follow from it.
 
-use crate::dedup::documents::{Classes, Documents, Ranking};
-use crate::dedup::survivors::Fate;
-use crate::settings::Scope;
+use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
+use crate::dedup::survivors::ClassDecision;
+use crate::settings::PairScope;
 
 /// What became of a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum DocumentDecision {
     /// It is kept (or was given with `--against`).
     Kept,
     /// A reader sees the same text as of a kept document.
@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
     },
 }
 
-impl Outcome {
+impl DocumentDecision {
     /// The kept document that a removed one is like.
     pub(crate) fn survivor(self) -> Option<u32> {
         match self {
@@ -71,13 +71,13 @@ impl Outcome {
 /// Documents of one class are exact copies of its best one. Not so across categories: they share
 /// their category, so they are no pair, and all of them are kept when their class is.
 pub(crate) fn outcomes(
-    documents: &Documents,
-    classes: &Classes,
-    ranking: &Ranking,
+    documents: &DocumentTable,
+    classes: &TextClasses,
+    ranking: &DocumentRanking,
     rank_of: &[u32],
-    fates: &[Fate],
-    scope: Scope,
-) -> Vec<Outcome> {
+    fates: &[ClassDecision],
+    scope: PairScope,
+) -> Vec<DocumentDecision> {
     let same_text = |a: u32, b: u32| {
         let text = |rank: u32| classes.visible_text(ranking.classes[rank as usize] as usize);
         classes.has_visible_texts() && text(a) == text(b)
@@ -85,27 +85,31 @@ pub(crate) fn outcomes(
     let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
     let outcome = |document: usize| {
         let Some(class) = documents.classes[document] else {
-            return Outcome::Kept;
+            return DocumentDecision::Kept;
         };
         if document < documents.against {
-            return Outcome::Kept;
+            return DocumentDecision::Kept;
         }
         let rank = rank_of[class.position()];
         match fates[rank as usize] {
-            Fate::Survives if best(rank) as usize == document || scope == Scope::Across => {
-                Outcome::Kept
+            ClassDecision::Survives
+                if best(rank) as usize == document || scope == PairScope::Across =>
+            {
+                DocumentDecision::Kept
             }
-            Fate::Survives => Outcome::Exact {
+            ClassDecision::Survives => DocumentDecision::Exact {
                 survivor: best(rank),
             },
-            Fate::Joins { survivor, .. } if same_text(rank, survivor) => Outcome::Exact {
-                survivor: best(survivor),
-            },
-            Fate::Joins {
+            ClassDecision::Joins { survivor, .. } if same_text(rank, survivor) => {
+                DocumentDecision::Exact {
+                    survivor: best(survivor),
+                }
+            }
+            ClassDecision::Joins {
                 survivor,
                 similarity,
                 visible,
-            } => Outcome::Near {
+            } => DocumentDecision::Near {
                 survivor: best(survivor),
                 similarity,
                 visible,
@@ -116,14 +120,14 @@ pub(crate) fn outcomes(
 }
 
 /// Removed documents by survivor, both in the order of ids.
-pub(crate) struct Clusters {
+pub(crate) struct ClusterTable {
     survivors: Vec<u32>,
     starts: Vec<u32>,
     members: Vec<u32>,
 }
 
-impl Clusters {
-    pub(crate) fn new(by_id: &[u32], id_ranks: &[u32], outcomes: &[Outcome]) -> Self {
+impl ClusterTable {
+    pub(crate) fn new(by_id: &[u32], id_ranks: &[u32], outcomes: &[DocumentDecision]) -> Self {
         let mut removed: Vec<(u32, u32)> = by_id
             .iter()
             .enumerate()
@@ -181,10 +185,10 @@ mod tests {
             shuffled in any::<u64>(),
         ) {
             let kept: Vec<u32> = (0..choices.len() as u32).filter(|&document| document == 0 || choices[document as usize].0).collect();
-            let outcomes: Vec<Outcome> = choices.iter().enumerate().map(|(document, (_, choice))| {
+            let outcomes: Vec<DocumentDecision> = choices.iter().enumerate().map(|(document, (_, choice))| {
                 match kept.contains(&(document as u32)) {
-                    true => Outcome::Kept,
-                    false => Outcome::Exact { survivor: *choice.get(&kept) },
+                    true => DocumentDecision::Kept,
+                    false => DocumentDecision::Exact { survivor: *choice.get(&kept) },
                 }
             }).collect();
             let mut by_id: Vec<u32> = (0..choices.len() as u32).collect();
@@ -201,7 +205,7 @@ mod tests {
                 }
             }
             let expected: Vec<(u32, Vec<u32>)> = expected.into_iter().map(|(place, members)| (by_id[place as usize], members)).collect();
-            let clusters = Clusters::new(&by_id, &id_ranks, &outcomes);
+            let clusters = ClusterTable::new(&by_id, &id_ranks, &outcomes);
             let found: Vec<(u32, Vec<u32>)> = clusters.iter().map(|(survivor, members)| (survivor, members.to_vec())).collect();
             prop_assert_eq!(found, expected);
         }
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_main_text_that_is_equal_on_another_page_has_a_reason_of_its_own() {
-        let near = |similarity, visible| Outcome::Near {
+        let near = |similarity, visible| DocumentDecision::Near {
             survivor: 0,
             similarity,
             visible,
@@ -217,6 +221,6 @@ mod tests {
         assert_eq!(near(1.0, Some(0.9)).reason(), "same-main-text");
         assert_eq!(near(0.9, Some(0.9)).reason(), "near");
         assert_eq!(near(1.0, None).reason(), "near");
-        assert_eq!(Outcome::Exact { survivor: 0 }.reason(), "exact");
+        assert_eq!(DocumentDecision::Exact { survivor: 0 }.reason(), "exact");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A *class* is all documents with equal text (equal BLAKE3 hash, 128 bits kept); of pages also with equal visible text, of
 //! which the text is a part. Work is done once a class. The
-//! scan numbers documents in input order and classes as they turn up; [`Ranking`] then puts both into orders that
+//! scan numbers documents in input order and classes as they turn up; [`DocumentRanking`] then puts both into orders that
 //! depend only on ids and contents, and from there on the input's order is forgotten.
 
 use std::cmp::Ordering;
@@ -12,14 +12,14 @@ use lookalike_corpus::OrderNumber;
 
 use crate::dedup::pages::PageColumns;
 use crate::error::BatchError;
-use crate::settings::{Keep, KeepRule, RepeatedIds};
-use crate::spill::feature_sets::Place;
+use crate::settings::{KeepRule, KeepRules, RepeatedIds};
+use crate::spill::feature_sets::SetPlace;
 
 /// Columns of the document table, by position in the input.
 ///
 /// Memory: 32 bytes a document and its id, 8 more when a field decides who survives.
 #[derive(Default)]
-pub(crate) struct Documents {
+pub(crate) struct DocumentTable {
     id_bytes: Vec<u8>,
     id_starts: Vec<u64>,
     id_lengths: Vec<u32>,
@@ -61,7 +61,7 @@ impl ClassId {
     }
 }
 
-impl Documents {
+impl DocumentTable {
     pub(crate) fn len(&self) -> usize {
         self.lengths.len()
     }
@@ -245,11 +245,11 @@ impl ValueTexts {
 /// Memory: 28 bytes a class, 8 more for fingerprints or 16 for those of 128 bits, 24 more for categories, 36 more for pages of
 /// which a part was chosen.
 #[derive(Default)]
-pub(crate) struct Classes {
+pub(crate) struct TextClasses {
     /// First 128 bits of the BLAKE3 hash of the text, or of text, visible text and category.
     pub(crate) hashes: Vec<u128>,
     /// Where the feature set lies.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<SetPlace>,
     /// Number of distinct features; 0 for texts without features, which are never near anything.
     pub(crate) sizes: Vec<u32>,
     /// Simhash fingerprints, when the method wants them; 0 stands beside a size of 0.
@@ -258,19 +258,19 @@ pub(crate) struct Classes {
     pub(crate) high_fingerprints: Vec<u64>,
     /// Category of each class; empty unless categories matter.
     pub(crate) categories: Vec<u64>,
-    /// Hash of what a reader sees of each class, 0 or missing where `hashes` is just that; see [`Classes::visible_text`].
+    /// Hash of what a reader sees of each class, 0 or missing where `hashes` is just that; see [`TextClasses::visible_text`].
     texts: Vec<u128>,
     /// What is known of the pages that classes are.
     pub(crate) pages: PageColumns,
 }
 
-impl Classes {
+impl TextClasses {
     pub(crate) fn len(&self) -> usize {
         self.hashes.len()
     }
 
     /// Fills in a class; threads finish them in any order.
-    pub(crate) fn set(&mut self, class: ClassId, hash: u128, place: Place, size: u32) {
+    pub(crate) fn set(&mut self, class: ClassId, hash: u128, place: SetPlace, size: u32) {
         let position = class.position();
         if position >= self.hashes.len() {
             self.hashes.resize(position + 1, 0);
@@ -347,7 +347,7 @@ pub(crate) fn put<T: Copy + Default>(column: &mut Vec<T>, class: ClassId, value:
 }
 
 /// The orders in which everything after the scan happens.
-pub(crate) struct Ranking {
+pub(crate) struct DocumentRanking {
     /// Documents by id.
     pub(crate) by_id: Vec<u32>,
     /// Position of each document in `by_id`.
@@ -360,14 +360,14 @@ pub(crate) struct Ranking {
     pub(crate) fixed: usize,
 }
 
-impl Ranking {
+impl DocumentRanking {
     /// Ranks documents by id and classes by `keep`. Returns also how many ids were repeated and had to be numbered.
     ///
     /// O(n log n) comparisons; one pass when the input is in the order of its ids.
     pub(crate) fn new(
-        documents: &mut Documents,
-        classes: &Classes,
-        keep: &Keep,
+        documents: &mut DocumentTable,
+        classes: &TextClasses,
+        keep: &KeepRules,
         repeated: RepeatedIds,
     ) -> Result<(Self, u64), BatchError> {
         documents.rank_value_texts();
@@ -378,7 +378,7 @@ impl Ranking {
         for (rank, &document) in by_id.iter().enumerate() {
             id_ranks[document as usize] = rank as u32;
         }
-        let wanted = Wanted {
+        let wanted = SurvivorOrder {
             documents,
             id_ranks: &id_ranks,
             keep,
@@ -421,13 +421,13 @@ impl Ranking {
 }
 
 /// Compares documents by how much they are wanted: given with `--against` first, then by the rules, then by id.
-struct Wanted<'a> {
-    documents: &'a Documents,
+struct SurvivorOrder<'a> {
+    documents: &'a DocumentTable,
     id_ranks: &'a [u32],
-    keep: &'a Keep,
+    keep: &'a KeepRules,
 }
 
-impl Wanted<'_> {
+impl SurvivorOrder<'_> {
     /// An ascending key of what is looked at first.
     fn first_key(&self, document: usize) -> (bool, u64) {
         let rule = &self.keep.rules()[0];
@@ -473,8 +473,8 @@ fn ordered_bits(value: f64) -> u64 {
 
 /// Documents by (given with `--against`, id); repeated ids are made different first.
 fn sort_ids(
-    documents: &mut Documents,
-    classes: &Classes,
+    documents: &mut DocumentTable,
+    classes: &TextClasses,
     repeated: RepeatedIds,
 ) -> Result<(Vec<u32>, u64), BatchError> {
     let mut renamed = 0;
@@ -498,7 +498,7 @@ fn sort_ids(
     }
 }
 
-fn sorted_by_id(documents: &Documents, classes: &Classes) -> Vec<u32> {
+fn sorted_by_id(documents: &DocumentTable, classes: &TextClasses) -> Vec<u32> {
     let is_new = |document: u32| document as usize >= documents.against;
     let content = |document: u32| {
         let class = documents.classes[document as usize];
@@ -541,7 +541,7 @@ fn sorted_by_id(documents: &Documents, classes: &Classes) -> Vec<u32> {
 }
 
 /// Bytes with which all ids begin: made ids and URLs share long beginnings, which would make the keys of the sort equal.
-fn common_prefix(documents: &Documents) -> usize {
+fn common_prefix(documents: &DocumentTable) -> usize {
     let first = documents.raw_id(0);
     (1..documents.len()).fold(first.len(), |common, document| {
         let id = documents.raw_id(document);
@@ -563,7 +563,7 @@ fn leading_bytes(id: &[u8]) -> u64 {
 }
 
 /// Documents whose id equals that of their predecessor, with 2 for the second of a kind, 3 for the third.
-fn repeats(documents: &Documents, order: &[u32]) -> Vec<(u32, u32)> {
+fn repeats(documents: &DocumentTable, order: &[u32]) -> Vec<(u32, u32)> {
     let mut found = Vec::new();
     let mut number = 1;
     for pair in order.windows(2) {
@@ -640,8 +640,8 @@ mod tests {
         }
     }
 
-    fn table(rows: &[(&str, usize, u64)]) -> (Documents, Classes) {
-        let (mut documents, mut classes) = (Documents::default(), Classes::default());
+    fn table(rows: &[(&str, usize, u64)]) -> (DocumentTable, TextClasses) {
+        let (mut documents, mut classes) = (DocumentTable::default(), TextClasses::default());
         for &(id, class, length) in rows {
             documents.push_id(id);
             documents.classes.push(ClassId::new(class));
@@ -654,7 +654,7 @@ mod tests {
         (documents, classes)
     }
 
-    fn ids(documents: &Documents, order: &[u32]) -> Vec<String> {
+    fn ids(documents: &DocumentTable, order: &[u32]) -> Vec<String> {
         order
             .iter()
             .map(|&d| documents.id(d as usize).to_owned())
@@ -674,10 +674,10 @@ mod tests {
         for _ in 0..rows.len() {
             rows.rotate_left(1);
             let (mut documents, classes) = table(&rows);
-            let (ranking, renamed) = Ranking::new(
+            let (ranking, renamed) = DocumentRanking::new(
                 &mut documents,
                 &classes,
-                &Keep::default(),
+                &KeepRules::default(),
                 RepeatedIds::Number,
             )
             .unwrap();
@@ -698,10 +698,10 @@ mod tests {
     fn repeated_ids_are_numbered_even_when_the_number_is_taken() {
         let (mut documents, classes) =
             table(&[("x", 0, 1), ("x#2", 1, 1), ("x", 2, 1), ("x", 3, 1)]);
-        let (ranking, renamed) = Ranking::new(
+        let (ranking, renamed) = DocumentRanking::new(
             &mut documents,
             &classes,
-            &Keep::default(),
+            &KeepRules::default(),
             RepeatedIds::Number,
         )
         .unwrap();
@@ -713,10 +713,10 @@ mod tests {
     #[test]
     fn repeated_ids_can_be_refused() {
         let (mut documents, classes) = table(&[("x", 0, 1), ("y", 1, 1), ("x", 2, 1)]);
-        let error = Ranking::new(
+        let error = DocumentRanking::new(
             &mut documents,
             &classes,
-            &Keep::default(),
+            &KeepRules::default(),
             RepeatedIds::Refuse,
         )
         .err()
@@ -740,7 +740,8 @@ mod tests {
             let (mut documents, classes) = table(&[("a", 0, 1), ("b", 1, 1), ("c", 2, 1)]);
             documents.values = vec![-1.0, 4.0, f64::NAN];
             let (ranking, _) =
-                Ranking::new(&mut documents, &classes, &keep.into(), RepeatedIds::Number).unwrap();
+                DocumentRanking::new(&mut documents, &classes, &keep.into(), RepeatedIds::Number)
+                    .unwrap();
             let best: Vec<u32> = ranking
                 .classes
                 .iter()
@@ -771,7 +772,7 @@ mod tests {
             documents.push_value(value);
         }
         let keep = KeepRule::Max("f".into()).into();
-        let ranked = Ranking::new(&mut documents, &classes, &keep, RepeatedIds::Number);
+        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number);
         assert_eq!(ranked.unwrap().0.classes, [2, 4, 1, 3, 0]);
     }
 
@@ -783,7 +784,7 @@ mod tests {
             documents.value_texts.push(text);
         }
         let keep = "latest:version,shortest".parse().unwrap();
-        let ranked = Ranking::new(&mut documents, &classes, &keep, RepeatedIds::Number);
+        let ranked = DocumentRanking::new(&mut documents, &classes, &keep, RepeatedIds::Number);
         let best: Vec<u32> = ranked.unwrap().0.classes;
         assert_eq!(best, [0, 3, 1, 2]);
     }

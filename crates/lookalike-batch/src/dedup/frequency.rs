@@ -9,15 +9,15 @@
 
 /// Counters of one pass over the feature sets; see the module's header.
 ///
-/// Memory: 4 bytes a cell, [`Frequency::CELLS`] cells: 512 KiB.
+/// Memory: 4 bytes a cell, [`FeatureFrequency::CELLS`] cells: 512 KiB.
 #[derive(Clone)]
-pub(crate) struct Frequency {
+pub(crate) struct FeatureFrequency {
     cells: Vec<u32>,
     total: u64,
 }
 
 /// Level of every feature, fixed after counting: 1 byte a cell, 128 KiB.
-pub(crate) struct Levels {
+pub(crate) struct FrequencyLevels {
     cells: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ fn cell(feature: u64) -> usize {
     (feature & ((1 << BITS) - 1)) as usize
 }
 
-impl Frequency {
+impl FeatureFrequency {
     pub(crate) const CELLS: usize = 1 << BITS;
 
     pub(crate) fn new() -> Self {
@@ -58,7 +58,7 @@ impl Frequency {
     }
 
     /// Fixes the levels. A cell is level 0 unless it exceeds the mean by four standard deviations and eight.
-    pub(crate) fn levels(&self) -> Levels {
+    pub(crate) fn levels(&self) -> FrequencyLevels {
         let mean = self.total as f64 / Self::CELLS as f64;
         let chance = mean + 4.0 * mean.sqrt() + 8.0;
         let level = |&count: &u32| {
@@ -69,13 +69,13 @@ impl Frequency {
                 (count - mean).log2().max(1.0) as u8
             }
         };
-        Levels {
+        FrequencyLevels {
             cells: self.cells.iter().map(level).collect(),
         }
     }
 }
 
-impl Levels {
+impl FrequencyLevels {
     /// 0 for rare features, else about log2 of the number of documents that have it.
     #[inline]
     pub(crate) fn of(&self, feature: u64) -> u8 {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     /// The definition: sort by (level, value), take the first.
-    fn slow_prefix(levels: &Levels, set: &[u64], length: usize) -> Vec<u64> {
+    fn slow_prefix(levels: &FrequencyLevels, set: &[u64], length: usize) -> Vec<u64> {
         let mut sorted = set.to_vec();
         sorted.sort_by_key(|&f| (levels.of(f), f));
         sorted.truncate(length);
@@ -131,7 +131,7 @@ mod tests {
         ) {
             set.sort_unstable();
             set.dedup();
-            let mut frequency = Frequency::new();
+            let mut frequency = FeatureFrequency::new();
             for (i, &index) in hot.iter().enumerate() {
                 for _ in 0..(100 << i) {
                     if let Some(&f) = set.get(index) { frequency.add(&[f]) }
@@ -151,7 +151,7 @@ mod tests {
             split in 0..20_usize,
         ) {
             let counted = |sets: &[Vec<u64>]| {
-                let mut frequency = Frequency::new();
+                let mut frequency = FeatureFrequency::new();
                 sets.iter().for_each(|set| frequency.add(set));
                 frequency
             };
@@ -168,7 +168,7 @@ mod tests {
             sets in crate::dedup::testing::feature_sets(30),
             threshold in crate::dedup::testing::thresholds(),
         ) {
-            let mut frequency = Frequency::new();
+            let mut frequency = FeatureFrequency::new();
             // Some features are common, so that levels decide and not values alone.
             (0..200).for_each(|_| frequency.add(&[1, 2, 5]));
             sets.iter().for_each(|set| frequency.add(set));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_feature_of_every_document_is_common_and_a_rare_one_is_not() {
-        let mut frequency = Frequency::new();
+        let mut frequency = FeatureFrequency::new();
         for document in 0..10_000_u64 {
             frequency.add(&[42, document.wrapping_mul(0x9E37_79B9_7F4A_7C15)]);
         }

@@ -1,7 +1,7 @@
 //! A job from inputs to decisions: scan, rank, group, compare.
 //!
-//! [`Job::decide`] chooses survivors for `dedup`; [`Job::write_pairs`] lists all verified pairs for `pairs`. Both go
-//! through [`Job::prepare`], and neither depends on threads or memory in what it finds.
+//! [`DedupJob::decide`] chooses survivors for `dedup`; [`DedupJob::write_pairs`] lists all verified pairs for `pairs`. Both go
+//! through [`DedupJob::prepare`], and neither depends on threads or memory in what it finds.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,30 +11,30 @@ use lookalike::hash::avalanche;
 use lookalike::resemblance::prefix_len;
 use lookalike_corpus::{Category, InputOptions, Inputs};
 
-use crate::dedup::candidate_groups::{GroupError, GroupResources, Groups, KeySink};
-use crate::dedup::decision::{Outcome, outcomes};
-use crate::dedup::documents::Ranking;
-use crate::dedup::just_below::{JustBelow, Margin};
-use crate::dedup::memory_budget::{Budget, DocumentUse, ensure_documents_fit};
+use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources, KeySink};
+use crate::dedup::decision::{DocumentDecision, outcomes};
+use crate::dedup::documents::DocumentRanking;
+use crate::dedup::just_below::{BelowMargin, JustBelow};
+use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
-use crate::dedup::pairs::{Copies, PairSpool, join};
-use crate::dedup::scan::{ScanPlan, Scanned, salted, scan};
-use crate::dedup::survivors::{Settled, settle};
-use crate::dedup::verify::{Rule, Verifier};
+use crate::dedup::pairs::{ClassCopies, PairSpool, join};
+use crate::dedup::scan::{ScanPlan, ScannedCollection, salted, scan};
+use crate::dedup::survivors::{ClassDecisions, settle};
+use crate::dedup::verify::{CandidateRule, Verifier};
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::{FieldTally, first_names};
-use crate::observer::{Observer, Stage};
-use crate::settings::{KeepRule, Limits, Method, Scope, Settings};
-use crate::spill::feature_sets::Place;
+use crate::observer::{JobObserver, JobStage};
+use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairScope};
+use crate::spill::feature_sets::SetPlace;
 use crate::spill::partitions::PARTS;
 
 /// A job: what to read, what to look for, what to use.
-pub struct Job<'a> {
+pub struct DedupJob<'a> {
     /// What decides the result.
-    pub settings: &'a Settings,
+    pub settings: &'a JobSettings,
     /// What does not.
-    pub limits: &'a Limits,
+    pub limits: &'a JobLimits,
     /// All sources, those given with `--against` first.
     pub inputs: &'a Inputs,
     /// How sources are read.
@@ -44,23 +44,23 @@ pub struct Job<'a> {
     /// Where temporary files go.
     pub folder: &'a Path,
     /// Who hears of progress.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn JobObserver,
 }
 
 /// Everything known before the first comparison.
-pub(crate) struct Prepared {
-    pub(crate) scanned: Scanned,
-    pub(crate) ranking: Ranking,
+pub(crate) struct PreparedJob {
+    pub(crate) scanned: ScannedCollection,
+    pub(crate) ranking: DocumentRanking,
     /// Rank of each class.
     pub(crate) rank_of: Vec<u32>,
     pub(crate) repeated_ids: u64,
-    groups: Groups,
-    by_rank: Columns,
+    groups: CandidateGroups,
+    by_rank: ClassColumns,
 }
 
 /// Columns of the class table in the order of ranks.
-struct Columns {
-    places: Vec<Place>,
+struct ClassColumns {
+    places: Vec<SetPlace>,
     sizes: Vec<u32>,
     fingerprints: Vec<u64>,
     high_fingerprints: Vec<u64>,
@@ -72,10 +72,10 @@ struct Columns {
 }
 
 /// What a job decided about every document.
-pub(crate) struct Decided {
-    pub(crate) scanned: Scanned,
-    pub(crate) ranking: Ranking,
-    pub(crate) outcomes: Vec<Outcome>,
+pub(crate) struct JobDecisions {
+    pub(crate) scanned: ScannedCollection,
+    pub(crate) ranking: DocumentRanking,
+    pub(crate) outcomes: Vec<DocumentDecision>,
     /// Kept documents that nearly resemble another kept one enough.
     pub(crate) just_below: JustBelow,
     pub(crate) repeated_ids: u64,
@@ -87,9 +87,9 @@ pub(crate) struct Decided {
     pub(crate) fingerprints: bool,
 }
 
-impl Job<'_> {
+impl DedupJob<'_> {
     /// Reads everything and groups candidates.
-    fn prepare(&self) -> Result<Prepared, BatchError> {
+    fn prepare(&self) -> Result<PreparedJob, BatchError> {
         self.settings.check()?;
         let temporary = BatchError::temporary(self.folder);
         ensure_documents_fit(
@@ -98,7 +98,7 @@ impl Job<'_> {
             self.inputs,
             self.options,
         )?;
-        let mut budget = Budget::new(self.limits, &self.settings.scheme, self.options);
+        let mut budget = DedupMemory::new(self.limits, &self.settings.scheme, self.options);
         let sink = KeySink::new(self.folder, budget.keys()).map_err(&temporary)?;
         let options = InputOptions {
             read_long: true,
@@ -126,7 +126,8 @@ impl Job<'_> {
             reading: budget.reading(),
             folder: self.folder,
         };
-        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        self.observer
+            .stage(JobStage::Scan, self.inputs.total_bytes());
         let mut scanned = scan(&plan, &sink, self.observer)?;
         let skipped = crate::dedup::summary::skipped(self.inputs, &scanned);
         self.settings
@@ -134,9 +135,9 @@ impl Job<'_> {
             .check(&skipped, scanned.documents.len() as u64)?;
         self.refuse_no_text(&scanned)?;
         self.refuse_unknown_fields(&scanned)?;
-        self.observer.stage(Stage::Rank, 0);
+        self.observer.stage(JobStage::Rank, 0);
         let keep = &self.settings.keep;
-        let (ranking, repeated_ids) = Ranking::new(
+        let (ranking, repeated_ids) = DocumentRanking::new(
             &mut scanned.documents,
             &scanned.classes,
             keep,
@@ -148,20 +149,21 @@ impl Job<'_> {
         }
         budget.tables(&scanned)?;
         self.push_keys(&scanned, &sink).map_err(&temporary)?;
-        self.observer.stage(Stage::Group, PARTS as u64);
+        self.observer.stage(JobStage::Group, PARTS as u64);
         let advance = |done| self.observer.advance(done);
         let resources = GroupResources {
             threads: self.limits.threads,
             memory: budget.for_groups(),
             advance: &advance,
         };
-        let groups = Groups::new(&sink, &rank_of, &resources).map_err(|error| match error {
-            GroupError::Io(error) => temporary(error),
-            GroupError::TooLarge(needed) => budget.refuse_groups(needed),
-        })?;
+        let groups =
+            CandidateGroups::new(&sink, &rank_of, &resources).map_err(|error| match error {
+                GroupError::Io(error) => temporary(error),
+                GroupError::TooLarge(needed) => budget.refuse_groups(needed),
+            })?;
         budget.groups(&groups)?;
-        let by_rank = Columns::new(&scanned, &ranking, self.settings.lengths.is_some());
-        Ok(Prepared {
+        let by_rank = ClassColumns::new(&scanned, &ranking, self.settings.lengths.is_some());
+        Ok(PreparedJob {
             scanned,
             ranking,
             rank_of,
@@ -172,7 +174,7 @@ impl Job<'_> {
     }
 
     /// Refuses input in which nothing has a text: the field is misnamed.
-    fn refuse_no_text(&self, scanned: &Scanned) -> Result<(), BatchError> {
+    fn refuse_no_text(&self, scanned: &ScannedCollection) -> Result<(), BatchError> {
         let records = scanned.documents.len() as u64;
         if records == 0 || scanned.tally.missing < records {
             return Ok(());
@@ -182,7 +184,7 @@ impl Job<'_> {
     }
 
     /// Refuses fields that were named and that no record has.
-    fn refuse_unknown_fields(&self, scanned: &Scanned) -> Result<(), BatchError> {
+    fn refuse_unknown_fields(&self, scanned: &ScannedCollection) -> Result<(), BatchError> {
         let (tally, options) = (&scanned.tally, self.options);
         let named = FieldTally {
             records: scanned.documents.len() as u64,
@@ -203,9 +205,9 @@ impl Job<'_> {
         let with_text = tally.categorised + tally.uncategorised;
         if let (Some(category), 0, 1..) = (&options.category, tally.categorised, with_text) {
             let option = match self.settings.scope {
-                Scope::Within => format!("--within {category}"),
-                Scope::Across => format!("--across {category}"),
-                Scope::Everything => "--distance-for site".to_owned(),
+                PairScope::Within => format!("--within {category}"),
+                PairScope::Across => format!("--across {category}"),
+                PairScope::Everything => "--distance-for site".to_owned(),
             };
             let (field, remedy) = match category {
                 Category::Site => (
@@ -250,7 +252,7 @@ impl Job<'_> {
     }
 
     /// Collects the keys that need the whole collection: prefixes, and blocks of fingerprints.
-    fn push_keys(&self, scanned: &Scanned, sink: &KeySink) -> io::Result<()> {
+    fn push_keys(&self, scanned: &ScannedCollection, sink: &KeySink) -> io::Result<()> {
         match self.settings.method {
             Method::AllPairs => self.push_prefixes(scanned, sink),
             Method::Simhash => push_blocks(scanned, self.settings, sink),
@@ -259,16 +261,16 @@ impl Job<'_> {
     }
 
     /// What keeps the keys of a class apart from those of other categories.
-    fn salt(&self, scanned: &Scanned, class: u32) -> u64 {
+    fn salt(&self, scanned: &ScannedCollection, class: u32) -> u64 {
         match self.settings.scope {
-            Scope::Within => scanned.classes.categories[class as usize],
-            Scope::Everything | Scope::Across => 0,
+            PairScope::Within => scanned.classes.categories[class as usize],
+            PairScope::Everything | PairScope::Across => 0,
         }
     }
 
-    fn push_prefixes(&self, scanned: &Scanned, sink: &KeySink) -> io::Result<()> {
+    fn push_prefixes(&self, scanned: &ScannedCollection, sink: &KeySink) -> io::Result<()> {
         let segments = scanned.sets.segments();
-        self.observer.stage(Stage::Keys, segments as u64);
+        self.observer.stage(JobStage::Keys, segments as u64);
         let levels = scanned.frequency.levels();
         let next = AtomicUsize::new(0);
         let work = || -> io::Result<()> {
@@ -305,15 +307,15 @@ impl Job<'_> {
     }
 
     /// Chooses survivors.
-    pub(crate) fn decide(&self) -> Result<Decided, BatchError> {
+    pub(crate) fn decide(&self) -> Result<JobDecisions, BatchError> {
         let prepared = self.prepare()?;
         let temporary = BatchError::temporary(self.folder);
         self.observer
-            .stage(Stage::Compare, prepared.rank_of.len() as u64);
+            .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let verifier = self.verifier(&prepared);
         let fixed = prepared.ranking.fixed;
         let advance = |done: usize| self.observer.advance(done as u64);
-        let Settled {
+        let ClassDecisions {
             fates,
             just_below,
             kept_as_pages,
@@ -322,7 +324,7 @@ impl Job<'_> {
             crate::settings::PairList::All => Some(self.join(&prepared).map_err(&temporary)?),
             crate::settings::PairList::Deciding => None,
         };
-        let Prepared {
+        let PreparedJob {
             scanned,
             ranking,
             rank_of,
@@ -340,7 +342,7 @@ impl Job<'_> {
         let fingerprints = self.settings.method.has_fingerprints();
         let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
         let just_below = just_below.of_documents(best);
-        Ok(Decided {
+        Ok(JobDecisions {
             scanned,
             ranking,
             outcomes,
@@ -353,14 +355,14 @@ impl Job<'_> {
     }
 
     /// All pairs, spooled.
-    fn join(&self, prepared: &Prepared) -> io::Result<PairSpool> {
+    fn join(&self, prepared: &PreparedJob) -> io::Result<PairSpool> {
         let documents = &prepared.scanned.documents;
         let spool = PairSpool::new(
             self.folder,
-            Budget::new(self.limits, &self.settings.scheme, self.options).keys(),
+            DedupMemory::new(self.limits, &self.settings.scheme, self.options).keys(),
             documents.len(),
         )?;
-        let copies = Copies::new(documents, &prepared.ranking, &prepared.rank_of);
+        let copies = ClassCopies::new(documents, &prepared.ranking, &prepared.rank_of);
         let advance = |done: usize| self.observer.advance(done as u64);
         let against = documents.against as u32;
         join(
@@ -375,7 +377,7 @@ impl Job<'_> {
         Ok(spool)
     }
 
-    fn verifier<'p>(&self, prepared: &'p Prepared) -> Verifier<'p> {
+    fn verifier<'p>(&self, prepared: &'p PreparedJob) -> Verifier<'p> {
         Verifier {
             groups: &prepared.groups,
             sets: &prepared.scanned.sets,
@@ -403,21 +405,21 @@ impl Job<'_> {
                 .map(|(&test, sets)| LoadedTest { test, sets })
                 .collect(),
             threshold: self.settings.threshold,
-            margin_from: Margin::below(self.settings.threshold).from(),
+            margin_from: BelowMargin::below(self.settings.threshold).from(),
             rule: match self.settings.method {
-                Method::AllPairs | Method::Copies => Rule::Prefix,
-                Method::Simhash => Rule::Distance(self.settings.distance),
-                Method::Henzinger => Rule::SharedWithin(
+                Method::AllPairs | Method::Copies => CandidateRule::Prefix,
+                Method::Simhash => CandidateRule::Distance(self.settings.distance),
+                Method::Henzinger => CandidateRule::SharedWithin(
                     self.settings.agree(),
                     self.settings.distance,
                     self.settings.distance_for,
                 ),
-                Method::MinHash | Method::Oph | Method::BBit => Rule::Shared(1),
+                Method::MinHash | Method::Oph | Method::BBit => CandidateRule::Shared(1),
                 Method::SuperShingle
                 | Method::ModP
                 | Method::Winnow
                 | Method::IMatch
-                | Method::Buckets => Rule::Shared(self.settings.agree()),
+                | Method::Buckets => CandidateRule::Shared(self.settings.agree()),
             },
         }
     }
@@ -429,11 +431,11 @@ impl Job<'_> {
     pub fn write_pairs(&self, out: &mut dyn Write) -> Result<PairsSummary, BatchError> {
         let prepared = self.prepare()?;
         self.observer
-            .stage(Stage::Compare, prepared.rank_of.len() as u64);
+            .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let spool = self
             .join(&prepared)
             .map_err(BatchError::temporary(self.folder))?;
-        self.observer.stage(Stage::Write, 0);
+        self.observer.stage(JobStage::Write, 0);
         let scanned = &prepared.scanned;
         let fingerprints = self
             .settings
@@ -448,7 +450,7 @@ impl Job<'_> {
         written
             .and_then(|()| out.flush())
             .map_err(BatchError::result(Path::new(OUTPUT)))?;
-        let counts = crate::dedup::summary::Counts::of_scan(
+        let counts = crate::dedup::summary::InputCounts::of_scan(
             scanned,
             self.inputs,
             self.against_sources,
@@ -471,13 +473,13 @@ pub struct PairsSummary {
     pub pairs: u64,
     /// What was read.
     #[serde(flatten)]
-    pub counts: crate::dedup::summary::Counts,
+    pub counts: crate::dedup::summary::InputCounts,
     /// What was not read, by reason.
     pub skipped: Vec<crate::dedup::summary::SkippedRow>,
 }
 
-impl Columns {
-    fn new(scanned: &Scanned, ranking: &Ranking, wants_lengths: bool) -> Self {
+impl ClassColumns {
+    fn new(scanned: &ScannedCollection, ranking: &DocumentRanking, wants_lengths: bool) -> Self {
         let classes = &scanned.classes;
         let order = || ranking.classes.iter().map(|&class| class as usize);
         Self {
@@ -514,7 +516,11 @@ fn sorted<T: Copy>(column: &[T], classes: &[u32]) -> Vec<T> {
 
 /// Keys for fingerprints within `distance`: cut into `distance + 2` blocks (or one less for small collections), any two
 /// fingerprints agree on all but `distance` of them (M3).
-fn push_blocks(scanned: &Scanned, settings: &Settings, sink: &KeySink) -> io::Result<()> {
+fn push_blocks(
+    scanned: &ScannedCollection,
+    settings: &JobSettings,
+    sink: &KeySink,
+) -> io::Result<()> {
     let classes = &scanned.classes;
     let (bits, distance) = (settings.fingerprint_bits(), settings.distance);
     // One block each is enough while its bits tell most fingerprints apart; else two blocks, in more combinations.
@@ -529,8 +535,8 @@ fn push_blocks(scanned: &Scanned, settings: &Settings, sink: &KeySink) -> io::Re
         let low = classes.fingerprints[class];
         let high = classes.high_fingerprints.get(class).copied().unwrap_or(0);
         let salt = match settings.scope {
-            Scope::Within => classes.categories[class],
-            Scope::Everything | Scope::Across => 0,
+            PairScope::Within => classes.categories[class],
+            PairScope::Everything | PairScope::Across => 0,
         };
         for (number, &mask) in masks.iter().enumerate() {
             let number = avalanche(number as u64 + 1);

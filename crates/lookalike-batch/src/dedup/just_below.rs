@@ -14,13 +14,13 @@ const NAMED: usize = 10;
 
 /// Similarities from the threshold down, in bins of a twentieth of what is above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Margin {
+pub(crate) struct BelowMargin {
     threshold: f64,
     width: f64,
     bins: usize,
 }
 
-impl Margin {
+impl BelowMargin {
     /// The margin below a threshold.
     pub(crate) fn below(threshold: f64) -> Self {
         let width = (1.0 - threshold.min(0.999)) / BINS as f64;
@@ -64,14 +64,14 @@ impl ClosePair {
 /// Kept texts by their similarity to the most similar kept one, just below the threshold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JustBelow {
-    /// Kept texts by bins of [`Margin`].
+    /// Kept texts by bins of [`BelowMargin`].
     pub(crate) kept: Vec<u64>,
     /// The most similar pairs, most similar first.
     pub(crate) closest: Vec<ClosePair>,
 }
 
 impl JustBelow {
-    pub(crate) fn new(margin: Margin) -> Self {
+    pub(crate) fn new(margin: BelowMargin) -> Self {
         Self {
             kept: vec![0; margin.bins],
             closest: Vec::new(),
@@ -79,7 +79,7 @@ impl JustBelow {
     }
 
     /// One more kept text, with the rank of the most similar one before it.
-    pub(crate) fn add(&mut self, margin: Margin, a: u32, b: u32, similarity: f64) {
+    pub(crate) fn add(&mut self, margin: BelowMargin, a: u32, b: u32, similarity: f64) {
         let Some(bin) = margin.bin(similarity) else {
             return;
         };
@@ -112,7 +112,7 @@ mod tests {
             threshold in 0.3..0.99_f64,
             similarities in prop::collection::vec(0.0..1.0_f64, 0..60),
         ) {
-            let margin = Margin::below(threshold);
+            let margin = BelowMargin::below(threshold);
             let mut below = JustBelow::new(margin);
             let similarities: Vec<f64> = similarities.iter().map(|part| part * threshold).collect();
             for (at, &similarity) in (0..).zip(&similarities) {
@@ -134,17 +134,17 @@ mod tests {
     #[test]
     fn the_margin_is_ten_bins_where_there_is_room() {
         for (threshold, from) in [(0.8, 0.7), (0.5, 0.25), (0.95, 0.925), (1.0, 0.9995)] {
-            let margin = Margin::below(threshold);
+            let margin = BelowMargin::below(threshold);
             assert!((margin.from() - from).abs() < 1e-9, "{threshold}");
             assert_eq!(margin.bins, BINS_BELOW);
         }
-        assert!(Margin::below(0.1).from() >= 0.0);
-        assert_eq!(Margin::below(0.01).bins, 0, "nothing fits below");
+        assert!(BelowMargin::below(0.1).from() >= 0.0);
+        assert_eq!(BelowMargin::below(0.01).bins, 0, "nothing fits below");
     }
 
     #[test]
     fn the_closest_are_named_and_all_are_counted() {
-        let margin = Margin::below(0.8);
+        let margin = BelowMargin::below(0.8);
         let mut below = JustBelow::new(margin);
         for at in 0..30_u32 {
             below.add(margin, at, at + 100, 0.799 - f64::from(at) * 0.004);

@@ -8,17 +8,17 @@
 use lookalike::{Scheme, Shingle};
 use lookalike_corpus::{Compression, InputOptions, Inputs};
 
-use crate::dedup::candidate_groups::Groups;
+use crate::dedup::candidate_groups::CandidateGroups;
 use crate::dedup::pair_test::TestSets;
-use crate::dedup::scan::Scanned;
+use crate::dedup::scan::ScannedCollection;
 use crate::error::BatchError;
 use crate::pipeline::LONG_BYTES;
-use crate::settings::Limits;
+use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
 
 /// What is left of the limit as a job goes on; see the module's header.
-pub(crate) struct Budget {
+pub(crate) struct DedupMemory {
     limit: u64,
     fixed: u64,
     used: u64,
@@ -63,7 +63,7 @@ impl DocumentUse<'_> {
 /// # Errors
 /// [`BatchError::LongDocuments`], which says what would do.
 pub fn ensure_documents_fit(
-    limits: &Limits,
+    limits: &JobLimits,
     documents: DocumentUse<'_>,
     inputs: &Inputs,
     options: &InputOptions,
@@ -97,15 +97,15 @@ pub fn ensure_documents_fit(
 }
 
 /// Bytes of code, chunks in flight and each thread's tools; dictionaries and learned lines are resident all the while.
-fn fixed_bytes(limits: &Limits, documents: DocumentUse<'_>, options: &InputOptions) -> u64 {
+fn fixed_bytes(limits: &JobLimits, documents: DocumentUse<'_>, options: &InputOptions) -> u64 {
     let lines = options.boilerplate.as_ref().map_or(0, |lines| lines.len());
     let data = documents.dictionary_bytes() + 26 * lines as u64;
     16 * MIB + limits.threads as u64 * 10 * MIB + data
 }
 
-impl Budget {
+impl DedupMemory {
     /// The budget of a job whose texts are read so.
-    pub(crate) fn new(limits: &Limits, scheme: &Scheme, options: &InputOptions) -> Self {
+    pub(crate) fn new(limits: &JobLimits, scheme: &Scheme, options: &InputOptions) -> Self {
         Self {
             limit: limits.memory,
             fixed: fixed_bytes(limits, DocumentUse::Features(scheme), options),
@@ -157,7 +157,7 @@ impl Budget {
     }
 
     /// Takes the tables of the scan off.
-    pub(crate) fn tables(&mut self, scanned: &Scanned) -> Result<(), BatchError> {
+    pub(crate) fn tables(&mut self, scanned: &ScannedCollection) -> Result<(), BatchError> {
         // Ranks, orders and outcomes: 40 bytes a document and a class.
         let rows = (scanned.documents.len() + scanned.classes.len()) as u64;
         self.take(
@@ -170,7 +170,7 @@ impl Budget {
     }
 
     /// Takes the groups off.
-    pub(crate) fn groups(&mut self, groups: &Groups) -> Result<(), BatchError> {
+    pub(crate) fn groups(&mut self, groups: &CandidateGroups) -> Result<(), BatchError> {
         self.take("the index of shared features", groups.bytes())
     }
 
@@ -231,7 +231,7 @@ mod tests {
             room in 0..1_u64 << 40,
             taken in prop::collection::vec(0..1_u64 << 38, 1..8),
         ) {
-            let budget = |limit| Budget { limit, fixed, used: 0 };
+            let budget = |limit| DedupMemory { limit, fixed, used: 0 };
             let mut small = budget(fixed + room);
             let refused = taken.iter().find_map(|&bytes| small.take("tables", bytes).err());
             prop_assert!(small.used <= room);
@@ -253,7 +253,7 @@ mod tests {
             room in 0..1_u64 << 30,
             tables in 0..1_u64 << 40,
         ) {
-            let reading = |limit| Budget { limit, fixed, used: 0 }.reading();
+            let reading = |limit| DedupMemory { limit, fixed, used: 0 }.reading();
             if let Err(BatchError::Memory { least, needed, .. }) = reading(fixed + room).left_by(tables, 1, 1) {
                 prop_assert_eq!(needed, tables);
                 prop_assert!(reading(least).left_by(tables, 1, 1).is_ok());

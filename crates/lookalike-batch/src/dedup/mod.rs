@@ -1,6 +1,6 @@
 //! Deduplication and lists of pairs: one reading, candidates by shared keys, verification, survivors, results.
 //!
-//! `scan` fills `documents` and `spill`; `candidate_groups` proposes, `verify` decides, `survivors` or `pairs` collects; `output` writes the files.
+//! `scan` fills `documents` and `spill`; `candidate_groups` proposes, `verify` decides, `survivors` or `pairs` collects; `run` is the whole way, `result_writer` its last step.
 
 pub(crate) mod candidate_groups;
 pub(crate) mod checkpoint;
@@ -10,12 +10,13 @@ pub(crate) mod frequency;
 pub(crate) mod job;
 pub(crate) mod just_below;
 pub(crate) mod memory_budget;
-pub(crate) mod output;
 pub(crate) mod pages;
 pub(crate) mod pair_test;
 pub(crate) mod pairs;
 pub(crate) mod report_examples;
 pub(crate) mod result_lines;
+pub(crate) mod result_writer;
+pub(crate) mod run;
 pub(crate) mod scan;
 pub(crate) mod summary;
 pub(crate) mod survivors;

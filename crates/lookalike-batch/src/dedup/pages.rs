@@ -23,7 +23,7 @@ use lookalike_corpus::{Fallback, PageIdentity, Record};
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::documents::{ClassId, put};
-use crate::spill::feature_sets::{Place, SetStore};
+use crate::spill::feature_sets::{SetPlace, SetStore};
 
 /// The resemblance of visible texts that two pages under one headline have at least if they are in frames of one kind.
 const FLOOR: f64 = 0.5;
@@ -80,7 +80,7 @@ pub(crate) struct PageColumns {
     /// Bits of [`PageIdentity`]; 0 where a class is no page.
     identities: Vec<u64>,
     /// Place and size of the features of the visible text; size 0 where they are those of the text.
-    places: Vec<Place>,
+    places: Vec<SetPlace>,
     sizes: Vec<u32>,
 }
 
@@ -89,7 +89,7 @@ impl PageColumns {
         &mut self,
         class: ClassId,
         identity: PageIdentity,
-        set: Option<(Place, u32)>,
+        set: Option<(SetPlace, u32)>,
     ) {
         put(&mut self.identities, class, identity.to_bits());
         let (place, size) = set.unwrap_or_default();
@@ -148,7 +148,7 @@ pub(crate) struct PageScratch {
 
 /// One side of a comparison.
 #[derive(Clone, Copy)]
-pub(crate) struct Side<'s> {
+pub(crate) struct ComparedPage<'s> {
     pub(crate) rank: u32,
     /// Features of the text that was compared.
     pub(crate) text: &'s [u64],
@@ -158,8 +158,8 @@ impl PageVerifier<'_> {
     /// Whether two texts that share so many features, enough to be near-duplicates, are that as pages too.
     pub(crate) fn accepts(
         &self,
-        a: Side<'_>,
-        b: Side<'_>,
+        a: ComparedPage<'_>,
+        b: ComparedPage<'_>,
         shared: usize,
         scratch: &mut PageScratch,
     ) -> io::Result<bool> {
@@ -183,11 +183,11 @@ impl PageVerifier<'_> {
     /// Resemblance of the visible texts of two ranks; none where all that is visible was compared.
     pub(crate) fn resemblance(
         &self,
-        a: Side<'_>,
-        b: Side<'_>,
+        a: ComparedPage<'_>,
+        b: ComparedPage<'_>,
         scratch: &mut PageScratch,
     ) -> io::Result<Option<f64>> {
-        let is_page = |side: Side<'_>| self.columns.identity(side.rank).is_some();
+        let is_page = |side: ComparedPage<'_>| self.columns.identity(side.rank).is_some();
         if !is_page(a) && !is_page(b) {
             return Ok(None);
         }
@@ -198,7 +198,11 @@ impl PageVerifier<'_> {
     }
 
     /// Features of all that is visible.
-    fn visible<'b>(&'b self, side: Side<'b>, buffer: &'b mut Vec<u64>) -> io::Result<&'b [u64]> {
+    fn visible<'b>(
+        &'b self,
+        side: ComparedPage<'b>,
+        buffer: &'b mut Vec<u64>,
+    ) -> io::Result<&'b [u64]> {
         let rank = side.rank as usize;
         match self.columns.sizes.get(rank) {
             None | Some(0) => Ok(side.text),

@@ -12,7 +12,7 @@ use lookalike::scheme::{Nouns, Shingle, Sketch, Weight};
 use lookalike::{DocumentFields, FeatureExtractor, Scheme};
 
 use crate::error::BatchError;
-use crate::spill::feature_sets::{Place, SetStore};
+use crate::spill::feature_sets::{SetPlace, SetStore};
 
 /// A test in words: `coverage:stops:5:0.478` asks that of the larger set of runs of five function words the smaller
 /// one covers .478.
@@ -118,7 +118,7 @@ impl TestOutcome {
 /// Memory: 12 bytes a class, and the sets up to a budget; see [`SetStore`].
 pub(crate) struct TestSets {
     pub(crate) sets: SetStore,
-    places: Vec<Place>,
+    places: Vec<SetPlace>,
     sizes: Vec<u32>,
 }
 
@@ -131,7 +131,7 @@ impl TestSets {
         }
     }
 
-    pub(crate) fn set(&mut self, class: usize, place: Place, size: u32) {
+    pub(crate) fn set(&mut self, class: usize, place: SetPlace, size: u32) {
         if self.places.len() <= class {
             self.places.resize(class + 1, 0);
             self.sizes.resize(class + 1, 0);

@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::dedup::candidate_groups::Groups;
-use crate::dedup::documents::{Documents, Ranking};
-use crate::dedup::verify::{Members, Scratch, Verifier};
-use crate::settings::Scope;
-use crate::spill::partitions::{PARTS, Spool, SpoolWriter, lock};
+use crate::dedup::candidate_groups::CandidateGroups;
+use crate::dedup::documents::{DocumentRanking, DocumentTable};
+use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
+use crate::settings::PairScope;
+use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter, lock};
 
 /// Two documents by their place in the order of ids, their similarity as the two halves of its bits, and so that of what a
 /// reader sees, or NaN.
@@ -31,14 +31,18 @@ pub(crate) struct DocumentPair {
 }
 
 /// Documents of each class, by rank, in the order of ids.
-pub(crate) struct Copies {
+pub(crate) struct ClassCopies {
     starts: Vec<u32>,
     /// Places in the order of ids.
     places: Vec<u32>,
 }
 
-impl Copies {
-    pub(crate) fn new(documents: &Documents, ranking: &Ranking, rank_of: &[u32]) -> Self {
+impl ClassCopies {
+    pub(crate) fn new(
+        documents: &DocumentTable,
+        ranking: &DocumentRanking,
+        rank_of: &[u32],
+    ) -> Self {
         let rank = |document: u32| {
             documents.classes[document as usize].map(|class| rank_of[class.position()] as usize)
         };
@@ -67,14 +71,14 @@ impl Copies {
 
 /// Verified pairs on their way to the output.
 pub(crate) struct PairSpool {
-    spool: Spool<PairRecord>,
+    spool: PartitionedFile<PairRecord>,
     per_part: usize,
 }
 
 impl PairSpool {
     pub(crate) fn new(folder: &Path, budget: u64, documents: usize) -> io::Result<Self> {
         Ok(Self {
-            spool: Spool::new(folder, budget)?,
+            spool: PartitionedFile::new(folder, budget)?,
             per_part: documents.div_ceil(PARTS).max(1),
         })
     }
@@ -131,9 +135,9 @@ fn whole(high: u32, low: u32) -> f64 {
 /// given with `--against`. `advance` hears how many classes are done.
 pub(crate) fn join(
     verifier: &Verifier<'_>,
-    copies: &Copies,
+    copies: &ClassCopies,
     against: u32,
-    scope: Scope,
+    scope: PairScope,
     threads: usize,
     spool: &PairSpool,
     advance: &(dyn Fn(usize) + Sync),
@@ -143,8 +147,8 @@ pub(crate) fn join(
     let next = AtomicUsize::new(0);
     let done = Mutex::new(0);
     let work = || -> io::Result<()> {
-        let mut scratch = Scratch::new(ranks);
-        let mut whole_pages = Scratch::new(0);
+        let mut scratch = VerifyScratch::new(ranks);
+        let mut whole_pages = VerifyScratch::new(0);
         let mut writer = SpoolWriter::new(&spool.spool);
         loop {
             let from = next.fetch_add(STRIDE, Ordering::Relaxed);
@@ -159,7 +163,7 @@ pub(crate) fn join(
                 })?;
             }
             let mut outcome = Ok(());
-            let earlier = |than| Earlier {
+            let earlier = |than| EarlierMembers {
                 groups: verifier.groups,
                 than,
             };
@@ -197,7 +201,7 @@ pub(crate) fn join(
 
 /// The documents of each class are pairs of similarity 1.
 fn copies_of_one_text(
-    copies: &Copies,
+    copies: &ClassCopies,
     against: u32,
     ranks: Range<u32>,
     mut push: impl FnMut(u32, u32, f64) -> io::Result<()>,
@@ -219,12 +223,12 @@ fn product<'s>(a: &'s [u32], b: &'s [u32]) -> impl Iterator<Item = (u32, u32)> +
 }
 
 /// Members of smaller rank: each pair is met once.
-struct Earlier<'g> {
-    groups: &'g Groups,
+struct EarlierMembers<'g> {
+    groups: &'g CandidateGroups,
     than: u32,
 }
 
-impl Members for Earlier<'_> {
+impl CandidateMembers for EarlierMembers<'_> {
     fn each(&self, group: u32, visit: impl FnMut(u32)) {
         self.groups
             .members(group)
@@ -240,27 +244,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dedup::documents::{ClassId, Classes};
+    use crate::dedup::documents::{ClassId, TextClasses};
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
-    use crate::settings::{Keep, RepeatedIds};
+    use crate::settings::{KeepRules, RepeatedIds};
 
     /// Documents `a0`, `a1`, ..., each of one of so many classes, and no two of them longer than each other.
-    fn table(class_of: &[usize], classes: usize) -> (Documents, Ranking) {
-        let mut documents = Documents::default();
+    fn table(class_of: &[usize], classes: usize) -> (DocumentTable, DocumentRanking) {
+        let mut documents = DocumentTable::default();
         for (at, &class) in class_of.iter().enumerate() {
             documents.push_id(&format!("a{at}"));
             documents.classes.push(ClassId::new(class));
             documents.lengths.push(1);
             documents.record_hashes.push(0);
         }
-        let mut table = Classes::default();
+        let mut table = TextClasses::default();
         for class in 0..classes {
             table.set(ClassId::new(class).unwrap(), class as u128, 0, 1);
         }
-        let ranking = Ranking::new(
+        let ranking = DocumentRanking::new(
             &mut documents,
             &table,
-            &Keep::default(),
+            &KeepRules::default(),
             RepeatedIds::Number,
         );
         let ranking = ranking.unwrap().0;
@@ -307,10 +311,10 @@ mod tests {
             let collection = TestCollection::by_prefix(sets, threshold);
             // Ranks are classes here: what is compared does not depend on who is wanted most.
             let rank_of: Vec<u32> = (0..classes as u32).collect();
-            let copies = Copies::new(&documents, &ranking, &rank_of);
+            let copies = ClassCopies::new(&documents, &ranking, &rank_of);
             let spool = PairSpool::new(collection.folder.path(), budget, documents.len()).unwrap();
             let verifier = collection.verifier();
-            join(&verifier, &copies, against, Scope::Everything, threads, &spool, &|_| ()).unwrap();
+            join(&verifier, &copies, against, PairScope::Everything, threads, &spool, &|_| ()).unwrap();
 
             let mut found = Vec::new();
             spool.drain(&ranking.by_id, |pair| {

@@ -8,14 +8,16 @@ use std::path::Path;
 
 use lookalike_corpus::{Format, InputOptions, Inputs, Parser, Record, Source, TextState};
 
-use crate::dedup::checkpoint::Verdicts;
-use crate::dedup::decision::{Clusters, Outcome};
-use crate::dedup::job::Job;
-use crate::dedup::just_below::{BINS, ClosePair, Margin};
-use crate::dedup::output::DedupSummary;
+use crate::dedup::checkpoint::DecisionCheckpoint;
+use crate::dedup::decision::{ClusterTable, DocumentDecision};
+use crate::dedup::job::DedupJob;
+use crate::dedup::just_below::{BINS, BelowMargin, ClosePair};
+use crate::dedup::summary::DedupSummary;
 use crate::dedup::summary::WrittenBytes;
 use crate::error::BatchError;
-use crate::report::{BelowRow, ClusterRow, Counts, Example, InputRow, ReportData, SkipRow};
+use crate::report::{
+    BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, SkipRow,
+};
 
 /// Clusters that the report shows with an example.
 const SHOWN: usize = 30;
@@ -25,24 +27,24 @@ const TEXT_BYTES: usize = 20_000;
 const RECORD_BYTES: usize = 256 << 10;
 
 /// A document that the report may show: its record as it was met.
-enum Met {
+enum MetDocument {
     NotYet,
     Line(Vec<u8>),
     File(Source),
 }
 
 /// The largest clusters, the pairs just below the threshold, and the documents to show of them.
-pub(crate) struct Examples {
+pub(crate) struct ReportExamples {
     /// Cluster, and the member to show beside its survivor.
     shown: Vec<(usize, u32)>,
     below: Vec<ClosePair>,
-    wanted: BTreeMap<u32, Met>,
+    wanted: BTreeMap<u32, MetDocument>,
 }
 
-impl Examples {
+impl ReportExamples {
     /// Chooses the largest clusters, and of each the member least like its survivor; and the pairs just below the
     /// threshold.
-    pub(crate) fn choose(verdicts: &Verdicts, clusters: &Clusters) -> Self {
+    pub(crate) fn choose(verdicts: &DecisionCheckpoint, clusters: &ClusterTable) -> Self {
         let mut largest: Vec<usize> = (0..clusters.len()).collect();
         largest.sort_by_key(|&cluster| std::cmp::Reverse(clusters.get(cluster).1.len()));
         largest.truncate(SHOWN);
@@ -52,8 +54,8 @@ impl Examples {
             wanted: BTreeMap::new(),
         };
         for pair in &examples.below {
-            examples.wanted.insert(pair.a, Met::NotYet);
-            examples.wanted.insert(pair.b, Met::NotYet);
+            examples.wanted.insert(pair.a, MetDocument::NotYet);
+            examples.wanted.insert(pair.b, MetDocument::NotYet);
         }
         for cluster in largest {
             let (survivor, members) = clusters.get(cluster);
@@ -63,8 +65,8 @@ impl Examples {
                 .min_by(|a, b| similarity(a).total_cmp(&similarity(b)));
             let member = *least.expect("a cluster has members");
             examples.shown.push((cluster, member));
-            examples.wanted.insert(survivor, Met::NotYet);
-            examples.wanted.insert(member, Met::NotYet);
+            examples.wanted.insert(survivor, MetDocument::NotYet);
+            examples.wanted.insert(member, MetDocument::NotYet);
         }
         examples
     }
@@ -79,7 +81,7 @@ impl Examples {
         if let Some(met) = self.wanted.get_mut(&document)
             && bytes.len() <= RECORD_BYTES
         {
-            *met = Met::Line(bytes.to_vec());
+            *met = MetDocument::Line(bytes.to_vec());
         }
     }
 
@@ -88,16 +90,16 @@ impl Examples {
         if let Some(met) = self.wanted.get_mut(&document)
             && source.bytes <= RECORD_BYTES as u64
         {
-            *met = Met::File(source.clone());
+            *met = MetDocument::File(source.clone());
         }
     }
 
     /// What the report shows, but for what only the end of the job knows; see [`complete`].
     pub(crate) fn report(
         self,
-        job: &Job<'_>,
-        verdicts: &Verdicts,
-        clusters: &Clusters,
+        job: &DedupJob<'_>,
+        verdicts: &DecisionCheckpoint,
+        clusters: &ClusterTable,
         written: WrittenBytes,
         folder: &Path,
     ) -> Result<ReportData, BatchError> {
@@ -117,7 +119,7 @@ impl Examples {
             similarity_from: from,
             similarity_exact: verdicts.head.decisions.removed_exact,
             below: verdicts.head.just_below.kept.clone(),
-            below_from: Margin::below(threshold).from(),
+            below_from: BelowMargin::below(threshold).from(),
             closest: below
                 .iter()
                 .map(|pair| closest(verdicts, pair, &texts))
@@ -133,7 +135,7 @@ impl Examples {
         self,
         options: &InputOptions,
         folder: &Path,
-    ) -> Result<BTreeMap<u32, Texts>, BatchError> {
+    ) -> Result<BTreeMap<u32, DocumentTexts>, BatchError> {
         let failed = BatchError::result(folder);
         let mut texts = BTreeMap::new();
         std::fs::create_dir_all(folder).map_err(&failed)?;
@@ -142,14 +144,14 @@ impl Examples {
         let mut documents = Vec::new();
         for (document, met) in self.wanted {
             match met {
-                Met::NotYet => {}
-                Met::Line(bytes) => {
+                MetDocument::NotYet => {}
+                MetDocument::Line(bytes) => {
                     file.write_all(&bytes)
                         .and_then(|()| file.write_all(b"\n"))
                         .map_err(&failed)?;
                     documents.push(document);
                 }
-                Met::File(source) => {
+                MetDocument::File(source) => {
                     let found = extract(
                         &Inputs {
                             sources: vec![source],
@@ -175,13 +177,13 @@ impl Examples {
 }
 
 /// The texts of a document.
-struct Texts {
+struct DocumentTexts {
     compared: String,
     /// What a reader sees, where that is something else.
     visible: Option<String>,
 }
 
-impl Texts {
+impl DocumentTexts {
     fn of(record: Record<'_>) -> Option<Self> {
         (record.text_state == TextState::Present).then(|| Self {
             compared: record.text.into_owned(),
@@ -197,12 +199,12 @@ impl Texts {
 }
 
 /// Texts of all records that have one; nothing after an error, for the report can do without.
-fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<Option<Texts>> {
+fn extract(inputs: &Inputs, options: &InputOptions) -> Vec<Option<DocumentTexts>> {
     let mut parser = Parser::new(inputs, options).with_visible();
     let mut texts = Vec::new();
     for chunk in inputs.chunks(options).map_while(Result::ok) {
         parser.parse(&chunk, &mut |record| {
-            texts.push(record.ok().and_then(Texts::of));
+            texts.push(record.ok().and_then(DocumentTexts::of));
         });
     }
     texts
@@ -216,17 +218,17 @@ fn cut(text: &str) -> (String, bool) {
 
 /// Two documents side by side, if both texts are at hand.
 fn example(
-    verdicts: &Verdicts,
+    verdicts: &DecisionCheckpoint,
     [a, b]: [u32; 2],
     similarity: f64,
-    texts: &BTreeMap<u32, Texts>,
-) -> Option<Example> {
+    texts: &BTreeMap<u32, DocumentTexts>,
+) -> Option<ReportExample> {
     let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
     // `b` is the one that is removed, if one is.
     let whole = verdicts.outcomes[b as usize].is_same_main_text();
     let shown = |document: u32| Some(cut(texts.get(&document)?.shown(whole)));
     let ((a_text, a_cut), (b_text, b_cut)) = (shown(a)?, shown(b)?);
-    Some(Example {
+    Some(ReportExample {
         a_id: id(a),
         b_id: id(b),
         similarity,
@@ -238,7 +240,11 @@ fn example(
 }
 
 /// A pair just below the threshold: the more wanted one first.
-fn closest(verdicts: &Verdicts, pair: &ClosePair, texts: &BTreeMap<u32, Texts>) -> BelowRow {
+fn closest(
+    verdicts: &DecisionCheckpoint,
+    pair: &ClosePair,
+    texts: &BTreeMap<u32, DocumentTexts>,
+) -> BelowRow {
     let id = |document: u32| verdicts.documents.id(document as usize).to_owned();
     BelowRow {
         a_id: id(pair.b),
@@ -249,13 +255,13 @@ fn closest(verdicts: &Verdicts, pair: &ClosePair, texts: &BTreeMap<u32, Texts>) 
 }
 
 fn row(
-    verdicts: &Verdicts,
-    clusters: &Clusters,
+    verdicts: &DecisionCheckpoint,
+    clusters: &ClusterTable,
     cluster: usize,
     member: u32,
-    texts: &BTreeMap<u32, Texts>,
+    texts: &BTreeMap<u32, DocumentTexts>,
 ) -> ClusterRow {
-    let Verdicts {
+    let DecisionCheckpoint {
         documents,
         outcomes,
         ..
@@ -270,7 +276,7 @@ fn row(
         members: members.len() as u64 + 1,
         exact: members
             .iter()
-            .filter(|m| matches!(outcome(m), Outcome::Exact { .. }))
+            .filter(|m| matches!(outcome(m), DocumentDecision::Exact { .. }))
             .count() as u64,
         lowest_similarity: similarity,
         bytes_saved: members.iter().map(|&m| documents.lengths[m as usize]).sum(),
@@ -280,7 +286,7 @@ fn row(
 }
 
 /// Inputs with their records and removals, as many as the report lists.
-fn inputs(job: &Job<'_>, verdicts: &Verdicts) -> Vec<InputRow> {
+fn inputs(job: &DedupJob<'_>, verdicts: &DecisionCheckpoint) -> Vec<InputRow> {
     let mut bad = verdicts.bad.iter().peekable();
     let mut next = 0;
     let mut rows = Vec::new();
@@ -296,7 +302,7 @@ fn inputs(job: &Job<'_>, verdicts: &Verdicts) -> Vec<InputRow> {
                 records,
                 bytes: source.bytes,
                 removed: documents
-                    .filter(|&d| verdicts.outcomes[d] != Outcome::Kept)
+                    .filter(|&d| verdicts.outcomes[d] != DocumentDecision::Kept)
                     .count() as u64,
             });
         }
@@ -305,7 +311,7 @@ fn inputs(job: &Job<'_>, verdicts: &Verdicts) -> Vec<InputRow> {
 }
 
 /// Clusters by number of members, survivors included: 2, 3-4, 5-8, and so on by doubling.
-fn sizes(clusters: &Clusters) -> Vec<(String, u64)> {
+fn sizes(clusters: &ClusterTable) -> Vec<(String, u64)> {
     let mut counts = Vec::new();
     for (_, members) in clusters.iter() {
         let bucket = members.len().ilog2() as usize + usize::from(!members.len().is_power_of_two());
@@ -327,10 +333,10 @@ fn sizes(clusters: &Clusters) -> Vec<(String, u64)> {
 }
 
 /// Near-duplicates by similarity, in bins from the threshold to 1.
-fn similarities(outcomes: &[Outcome], from: f64) -> Vec<u64> {
+fn similarities(outcomes: &[DocumentDecision], from: f64) -> Vec<u64> {
     let mut bins = vec![0; BINS];
     for outcome in outcomes {
-        if let Outcome::Near { similarity, .. } = outcome {
+        if let DocumentDecision::Near { similarity, .. } = outcome {
             let bin = ((similarity - from) / (1.0 - from) * BINS as f64) as usize;
             bins[bin.min(BINS - 1)] += 1;
         }
@@ -353,7 +359,7 @@ pub(crate) fn complete(report: ReportData, summary: &DedupSummary) -> ReportData
         version: summary.version.to_owned(),
         verified: summary.verified,
         recall: summary.recall,
-        counts: Counts {
+        counts: ReportCounts {
             records: counts.documents - counts.against,
             kept: decisions.kept,
             removed_exact: decisions.removed_exact,
@@ -417,7 +423,7 @@ mod tests {
 
     #[test]
     fn similarities_fall_into_their_bins() {
-        let near = |similarity| Outcome::Near {
+        let near = |similarity| DocumentDecision::Near {
             survivor: 0,
             similarity,
             visible: None,
@@ -427,7 +433,7 @@ mod tests {
                 near(0.8),
                 near(0.999),
                 near(1.0),
-                Outcome::Exact { survivor: 0 },
+                DocumentDecision::Exact { survivor: 0 },
             ],
             0.8,
         );

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::dedup::decision::Outcome;
-use crate::dedup::documents::{Classes, Documents};
+use crate::dedup::decision::DocumentDecision;
+use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::pairs::DocumentPair;
 
 #[derive(Serialize)]
@@ -23,8 +23,8 @@ struct PairLine<'a> {
 /// Writes a pair, the smaller id first. The distance is there when `classes` holds fingerprints.
 pub(crate) fn write_pair(
     out: &mut dyn Write,
-    documents: &Documents,
-    classes: Option<&Classes>,
+    documents: &DocumentTable,
+    classes: Option<&TextClasses>,
     pair: DocumentPair,
 ) -> io::Result<()> {
     let id = |document: u32| documents.id(document as usize);
@@ -44,7 +44,7 @@ pub(crate) fn write_pair(
     write_line(out, &line)
 }
 
-fn distance(documents: &Documents, classes: &Classes, a: u32, b: u32) -> Option<u32> {
+fn distance(documents: &DocumentTable, classes: &TextClasses, a: u32, b: u32) -> Option<u32> {
     let class = |document: u32| {
         let class = documents.classes[document as usize]?.position();
         (classes.sizes[class] > 0).then_some(class)
@@ -72,11 +72,11 @@ struct MemberLine<'a> {
 /// Writes a cluster: its survivor and the documents removed for it.
 pub(crate) fn write_cluster(
     out: &mut dyn Write,
-    documents: &Documents,
+    documents: &DocumentTable,
     number: u64,
     survivor: u32,
     members: &[u32],
-    outcomes: &[Outcome],
+    outcomes: &[DocumentDecision],
 ) -> io::Result<()> {
     let member = |&document: &u32| {
         let outcome = outcomes[document as usize];
@@ -112,8 +112,8 @@ mod tests {
 
     use super::*;
 
-    fn documents(ids: &[&str]) -> Documents {
-        let mut documents = Documents::default();
+    fn documents(ids: &[&str]) -> DocumentTable {
+        let mut documents = DocumentTable::default();
         ids.iter().for_each(|id| documents.push_id(id));
         documents
     }
@@ -153,9 +153,9 @@ mod tests {
     fn a_cluster_names_each_member_with_its_reason() {
         let documents = documents(&["kept", "copy", "near"]);
         let outcomes = [
-            Outcome::Kept,
-            Outcome::Exact { survivor: 0 },
-            Outcome::Near {
+            DocumentDecision::Kept,
+            DocumentDecision::Exact { survivor: 0 },
+            DocumentDecision::Near {
                 survivor: 0,
                 similarity: 0.9,
                 visible: Some(0.7),

@@ -15,25 +15,25 @@ use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash};
 use lookalike::{DocumentFields, Features, Sketcher, Terms};
 use lookalike_corpus::{
-    BadRecord, Chunk, InputOptions, Inputs, OrderKey, OrderNumber, PageIdentity, Parser, Record,
-    Skip, TextState, VisibleText,
+    BadRecord, InputOptions, Inputs, OrderKey, OrderNumber, PageIdentity, Parser, Record,
+    RecordChunk, SkippedPart, TextState, VisibleText,
 };
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::boilerplate::RemovedTally;
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
-use crate::dedup::documents::{ClassId, Classes, Documents, ValueTexts};
-use crate::dedup::frequency::Frequency;
+use crate::dedup::documents::{ClassId, DocumentTable, TextClasses, ValueTexts};
+use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::memory_budget::{ReadingBudget, skip_bytes};
 use crate::dedup::pages::PageCounts;
 use crate::dedup::pair_test::{PairTest, TestSets};
-use crate::dedup::summary::Skipped;
+use crate::dedup::summary::SkippedInput;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
-use crate::observer::Observer;
-use crate::pipeline::{Worker, run_in_order};
-use crate::settings::{KeepRule, Method, Scope};
+use crate::observer::JobObserver;
+use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::settings::{KeepRule, Method, PairScope};
 use crate::spill::feature_sets::{SetStore, header, place};
 use crate::spill::partitions::lock;
 
@@ -52,7 +52,7 @@ pub(crate) struct ScanPlan<'a> {
     /// The number of sources, from the first, whose documents are never removed.
     pub(crate) against_sources: usize,
     /// Which pairs count.
-    pub(crate) scope: Scope,
+    pub(crate) scope: PairScope,
     /// Whether a class is a text in a category, not a text.
     pub(crate) by_category: bool,
     /// The rule that reads a field, if one does.
@@ -67,18 +67,18 @@ pub(crate) struct ScanPlan<'a> {
 }
 
 /// All that the first pass found.
-pub(crate) struct Scanned {
-    pub(crate) documents: Documents,
-    pub(crate) classes: Classes,
+pub(crate) struct ScannedCollection {
+    pub(crate) documents: DocumentTable,
+    pub(crate) classes: TextClasses,
     pub(crate) sets: SetStore,
     /// The sets of each further test.
     pub(crate) test_sets: Vec<TestSets>,
     /// Feature sets of the visible text of pages.
     pub(crate) page_sets: SetStore,
-    pub(crate) frequency: Frequency,
+    pub(crate) frequency: FeatureFrequency,
     pub(crate) bad: Vec<BadRecord>,
-    pub(crate) skips: Vec<Skip>,
-    pub(crate) tally: Tally,
+    pub(crate) skips: Vec<SkippedPart>,
+    pub(crate) tally: ScanTally,
     /// The first value that the survivor rule cannot use, and where it is.
     pub(crate) unusable: Option<String>,
     /// Records of each source, unreadable ones included.
@@ -87,7 +87,7 @@ pub(crate) struct Scanned {
 
 /// Counts of what was noteworthy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tally {
+pub(crate) struct ScanTally {
     /// Records without a text, or with white space only.
     pub(crate) empty: u64,
     /// Of these, records whose text field is absent or null.
@@ -126,7 +126,7 @@ pub(crate) struct Tally {
     pub(crate) pages: PageCounts,
 }
 
-impl Tally {
+impl ScanTally {
     pub(crate) fn add(&mut self, other: &Self) {
         self.empty += other.empty;
         self.missing += other.missing;
@@ -152,23 +152,23 @@ impl Tally {
 
 /// What one worker made of one chunk.
 #[derive(Default)]
-struct Batch {
+struct ScanBatch {
     ids: String,
-    rows: Vec<Row>,
+    rows: Vec<ScanRow>,
     words: Vec<u64>,
     /// The same of each further test.
     test_words: Vec<Vec<u64>>,
     page_words: Vec<u64>,
     classes: Vec<NewClass>,
     bad: Vec<BadRecord>,
-    skips: Vec<Skip>,
-    tally: Tally,
+    skips: Vec<SkippedPart>,
+    tally: ScanTally,
     unusable: Option<String>,
     value_texts: ValueTexts,
     raw_bytes: u64,
 }
 
-struct Row {
+struct ScanRow {
     source: u32,
     id_end: u32,
     class: Option<ClassId>,
@@ -199,7 +199,7 @@ struct NewPage {
 
 /// The text of a class and where it belongs.
 #[derive(Clone, Copy)]
-struct Placed<'t> {
+struct PlacedText<'t> {
     text: &'t str,
     /// Anchors and links, where the scheme looks at them.
     fields: Option<&'t DocumentFields>,
@@ -218,7 +218,7 @@ struct Placed<'t> {
 /// Texts seen so far, by hash: 64 parts with a lock each.
 ///
 /// Memory: 28 to 36 bytes a class.
-pub(crate) struct Seen {
+pub(crate) struct SeenTexts {
     parts: Vec<Mutex<SeenPart>>,
     next: AtomicUsize,
 }
@@ -231,7 +231,7 @@ struct SeenPart {
     classes: Vec<(u128, ClassId)>,
 }
 
-impl Seen {
+impl SeenTexts {
     pub(crate) fn new() -> Self {
         Self {
             parts: (0..64).map(|_| Mutex::default()).collect(),
@@ -257,15 +257,15 @@ impl Seen {
 }
 
 /// What all workers share.
-struct Shared<'a> {
+struct ScanShared<'a> {
     plan: &'a ScanPlan<'a>,
-    seen: &'a Seen,
+    seen: &'a SeenTexts,
     keys: &'a KeySink,
     too_many: &'a AtomicBool,
 }
 
 /// Makes the sketch a method wants of each new class.
-enum Keys {
+enum ClassSketcher {
     /// Nothing of each text by itself: keys that need the whole collection come later.
     None,
     /// Its fingerprint of so many bits.
@@ -284,7 +284,7 @@ enum Keys {
     },
 }
 
-impl Keys {
+impl ClassSketcher {
     fn new(plan: &ScanPlan<'_>) -> Self {
         let scheme = plan.scheme;
         match (plan.method, scheme.sketch) {
@@ -368,18 +368,18 @@ fn extractor(plan: &ScanPlan<'_>) -> FeatureExtractor {
 }
 
 /// One thread's part of the scan.
-struct Scanner<'a> {
-    shared: &'a Shared<'a>,
+struct ScanWorker<'a> {
+    shared: &'a ScanShared<'a>,
     parser: Parser<'a>,
-    tools: Tools<'a>,
+    tools: ScanTools<'a>,
 }
 
 /// What a thread needs to make of a text what is kept of it.
-struct Tools<'a> {
+struct ScanTools<'a> {
     extractor: FeatureExtractor,
-    sketches: Keys,
+    sketches: ClassSketcher,
     keys: KeyWriter<'a>,
-    frequency: Frequency,
+    frequency: FeatureFrequency,
     /// Feature sets of the chunk at hand: grows once, batches get copies that fit.
     words: Vec<u64>,
     /// Each further test, with its sets of the chunk at hand.
@@ -388,13 +388,13 @@ struct Tools<'a> {
     page_words: Vec<u64>,
 }
 
-impl<'a> Scanner<'a> {
-    fn new(shared: &'a Shared<'a>) -> Self {
-        let tools = Tools {
+impl<'a> ScanWorker<'a> {
+    fn new(shared: &'a ScanShared<'a>) -> Self {
+        let tools = ScanTools {
             extractor: extractor(shared.plan),
-            sketches: Keys::new(shared.plan),
+            sketches: ClassSketcher::new(shared.plan),
             keys: shared.keys.writer(),
-            frequency: Frequency::new(),
+            frequency: FeatureFrequency::new(),
             words: Vec::new(),
             tests: shared
                 .plan
@@ -411,11 +411,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn batch(&mut self, chunk: &Chunk) -> io::Result<Batch> {
-        let mut batch = Batch {
+    fn batch(&mut self, chunk: &RecordChunk) -> io::Result<ScanBatch> {
+        let mut batch = ScanBatch {
             skips: chunk.skips.clone(),
             raw_bytes: chunk.disk_bytes,
-            ..Batch::default()
+            ..ScanBatch::default()
         };
         let Self {
             shared,
@@ -450,10 +450,10 @@ impl<'a> Scanner<'a> {
 }
 
 fn add_record(
-    shared: &Shared<'_>,
+    shared: &ScanShared<'_>,
     record: &Record<'_>,
-    tools: &mut Tools<'_>,
-    batch: &mut Batch,
+    tools: &mut ScanTools<'_>,
+    batch: &mut ScanBatch,
 ) -> io::Result<()> {
     let text = &*record.text;
     let tally = &mut batch.tally;
@@ -489,7 +489,7 @@ fn add_record(
     };
     let value = batch.value(shared.plan, record);
     batch.ids.push_str(&record.id);
-    batch.rows.push(Row {
+    batch.rows.push(ScanRow {
         source: record.source,
         id_end: batch.ids.len() as u32,
         class,
@@ -500,7 +500,7 @@ fn add_record(
     Ok(())
 }
 
-impl Batch {
+impl ScanBatch {
     /// The value by which survivors are chosen, NaN where there is none; texts go to those of the batch.
     fn value(&mut self, plan: &ScanPlan<'_>, record: &Record<'_>) -> OrderNumber {
         let none = OrderNumber {
@@ -537,12 +537,12 @@ impl Batch {
     }
 }
 
-impl Tools<'_> {
+impl ScanTools<'_> {
     /// Makes and keeps what a method wants of a text that was not seen before.
     fn add_class(
         &mut self,
         plan: &ScanPlan<'_>,
-        placed: Placed<'_>,
+        placed: PlacedText<'_>,
         class: ClassId,
         hash: u128,
     ) -> io::Result<NewClass> {
@@ -567,14 +567,14 @@ impl Tools<'_> {
             self.frequency.add(features.set);
         }
         let salt = match plan.scope {
-            Scope::Within => placed.category,
-            Scope::Everything | Scope::Across => 0,
+            PairScope::Within => placed.category,
+            PairScope::Everything | PairScope::Across => 0,
         };
         let fingerprint = self
             .sketches
             .sketch(number, &features, &mut self.keys, salt)?;
         let is_part = placed.hash != placed.visible_hash;
-        if page.is_some() || is_part || plan.by_category && plan.scope != Scope::Within {
+        if page.is_some() || is_part || plan.by_category && plan.scope != PairScope::Within {
             // Equal visible texts of different categories, or with different main texts, are different classes, and must meet.
             let key = lookalike::hash::avalanche(placed.visible_hash as u64);
             self.keys.push(salted(key, salt), number)?;
@@ -595,7 +595,7 @@ impl Tools<'_> {
     }
 
     /// Keeps what the further tests look at; word and size of each set.
-    fn add_test_sets(&mut self, placed: Placed<'_>, class: u32) -> Vec<(u32, u32)> {
+    fn add_test_sets(&mut self, placed: PlacedText<'_>, class: u32) -> Vec<(u32, u32)> {
         let add = |(extractor, words): &mut (FeatureExtractor, Vec<u64>)| {
             let set = match placed.fields {
                 _ if placed.is_too_long => &[],
@@ -614,7 +614,7 @@ impl Tools<'_> {
     fn add_page(
         &mut self,
         plan: &ScanPlan<'_>,
-        placed: Placed<'_>,
+        placed: PlacedText<'_>,
         number: u32,
     ) -> Option<NewPage> {
         let visible = placed.visible?;
@@ -638,7 +638,11 @@ impl Tools<'_> {
 }
 
 /// A record's text with its category, which is hashed.
-fn placed<'t>(plan: &ScanPlan<'_>, record: &'t Record<'_>, tally: &mut Tally) -> Placed<'t> {
+fn placed<'t>(
+    plan: &ScanPlan<'_>,
+    record: &'t Record<'_>,
+    tally: &mut ScanTally,
+) -> PlacedText<'t> {
     let category = match (plan.by_category, &record.category) {
         (false, _) => 0,
         (_, None) => {
@@ -663,7 +667,7 @@ fn placed<'t>(plan: &ScanPlan<'_>, record: &'t Record<'_>, tally: &mut Tally) ->
     };
     let visible = record.visible.as_ref();
     let whole = visible.filter(|visible| visible.whole != record.text);
-    Placed {
+    PlacedText {
         text,
         fields,
         is_too_long: record.long_hash.is_some(),
@@ -706,7 +710,7 @@ fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128 {
     first_128(&hasher.finalize())
 }
 
-impl Placed<'_> {
+impl PlacedText<'_> {
     /// What tells classes apart: the text and what a reader sees, and the category where it matters.
     fn class_hash(&self, by_category: bool) -> u128 {
         if !by_category && self.hash == self.visible_hash {
@@ -751,31 +755,31 @@ fn first_128(hash: &blake3::Hash) -> u128 {
     u128::from_le_bytes(first)
 }
 
-impl Worker for Scanner<'_> {
-    type Output = Batch;
+impl ChunkWorker for ScanWorker<'_> {
+    type Output = ScanBatch;
 
-    fn run(&mut self, chunk: &Chunk) -> Result<Batch, BatchError> {
+    fn run(&mut self, chunk: &RecordChunk) -> Result<ScanBatch, BatchError> {
         self.batch(chunk)
             .map_err(BatchError::temporary(self.shared.plan.folder))
     }
 }
 
 /// Puts batches into the tables, in input order.
-struct Collector<'a> {
+struct ScanCollector<'a> {
     plan: &'a ScanPlan<'a>,
-    scanned: Scanned,
+    scanned: ScannedCollection,
     read_bytes: u64,
     /// Bytes of the lists of what could not be read.
     list_bytes: u64,
 }
 
-impl Collector<'_> {
+impl ScanCollector<'_> {
     /// Refuses what does not fit, and has feature sets make room for tables.
-    fn keep_within_memory(&mut self, batch: &Batch) -> Result<(), BatchError> {
+    fn keep_within_memory(&mut self, batch: &ScanBatch) -> Result<(), BatchError> {
         let reasons = batch.bad.iter().map(|bad| bad.reason.len());
         let reasons = reasons.chain(batch.skips.iter().map(|skip| skip.reason.len()));
         self.list_bytes += reasons.map(skip_bytes).sum::<u64>();
-        let Scanned {
+        let ScannedCollection {
             documents,
             classes,
             sets,
@@ -806,10 +810,10 @@ impl Collector<'_> {
             .map_err(BatchError::temporary(self.plan.folder))
     }
 
-    fn append(&mut self, batch: Batch) -> Result<(), BatchError> {
+    fn append(&mut self, batch: ScanBatch) -> Result<(), BatchError> {
         self.read_bytes += batch.raw_bytes;
         self.keep_within_memory(&batch)?;
-        let Scanned {
+        let ScannedCollection {
             documents,
             classes,
             sets,
@@ -821,8 +825,8 @@ impl Collector<'_> {
         } = &mut self.scanned;
         if self.plan.losses.is_strict() {
             let bad = batch.bad.iter();
-            let bad = bad.map(|bad| Skipped::record(self.plan.inputs, bad));
-            let mut skipped = bad.chain(batch.skips.iter().map(Skipped::part));
+            let bad = bad.map(|bad| SkippedInput::record(self.plan.inputs, bad));
+            let mut skipped = bad.chain(batch.skips.iter().map(SkippedInput::part));
             skipped.try_for_each(|skipped| self.plan.losses.refuse_first(&skipped))?;
         }
         let mut start = 0;
@@ -907,19 +911,19 @@ impl Collector<'_> {
 pub(crate) fn scan(
     plan: &ScanPlan<'_>,
     keys: &KeySink,
-    observer: &dyn Observer,
-) -> Result<Scanned, BatchError> {
+    observer: &dyn JobObserver,
+) -> Result<ScannedCollection, BatchError> {
     plan.losses.refuse_undiscovered(plan.inputs)?;
-    let (seen, too_many) = (Seen::new(), AtomicBool::new(false));
-    let shared = Shared {
+    let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
+    let shared = ScanShared {
         plan,
         seen: &seen,
         keys,
         too_many: &too_many,
     };
-    let scanned = Scanned {
-        documents: Documents::default(),
-        classes: Classes::default(),
+    let scanned = ScannedCollection {
+        documents: DocumentTable::default(),
+        classes: TextClasses::default(),
         sets: SetStore::new(plan.sets_budget),
         test_sets: plan
             .tests
@@ -927,20 +931,22 @@ pub(crate) fn scan(
             .map(|_| TestSets::new(plan.sets_budget))
             .collect(),
         page_sets: SetStore::new(plan.sets_budget / 3),
-        frequency: Frequency::new(),
+        frequency: FeatureFrequency::new(),
         bad: Vec::new(),
         skips: Vec::new(),
-        tally: Tally::default(),
+        tally: ScanTally::default(),
         unusable: None,
         records: vec![0; plan.inputs.sources.len()],
     };
-    let mut collector = Collector {
+    let mut collector = ScanCollector {
         plan,
         scanned,
         read_bytes: 0,
         list_bytes: 0,
     };
-    let workers = (0..plan.threads).map(|_| Scanner::new(&shared)).collect();
+    let workers = (0..plan.threads)
+        .map(|_| ScanWorker::new(&shared))
+        .collect();
     let workers = run_in_order(plan.inputs, plan.options, workers, |batch| {
         collector.append(batch)?;
         observer.advance(collector.read_bytes);

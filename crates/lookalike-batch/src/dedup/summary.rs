@@ -2,19 +2,78 @@
 
 use std::collections::BTreeMap;
 
-use lookalike_corpus::{BadRecord, InputOptions, Inputs, Skip};
+use lookalike_corpus::{BadRecord, InputOptions, Inputs, SkippedPart};
 use serde::{Deserialize, Serialize};
 
 use crate::boilerplate::BoilerplateCounts;
-use crate::dedup::decision::{Clusters, Outcome};
-use crate::dedup::documents::Documents;
+use crate::dedup::decision::{ClusterTable, DocumentDecision};
+use crate::dedup::documents::DocumentTable;
 use crate::dedup::pages::PageCounts;
-use crate::dedup::scan::Scanned;
+use crate::dedup::scan::ScannedCollection;
 use crate::losses::LossExtent;
+use crate::observer::MeasuredCost;
+use crate::settings::JobLimits;
+
+/// What `dedup` tells when it is done: the content of `run.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct DedupSummary {
+    /// The program: [`PROGRAM`], by which a folder of results is known.
+    pub program: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The command line.
+    pub command: String,
+    /// Name of the method.
+    pub method: String,
+    /// Least resemblance of a near-duplicate.
+    pub threshold: f64,
+    /// Largest distance, for simhash.
+    pub distance: Option<u32>,
+    /// For which candidates of Henzinger's combination the distance counts.
+    pub distance_for: Option<crate::settings::DistanceFor>,
+    /// Which pairs count: all, or those within a category or across categories.
+    pub scope: crate::settings::PairScope,
+    /// What the category is.
+    pub category: Option<String>,
+    /// Least share of the longer text that the shorter one has.
+    pub lengths: Option<f64>,
+    /// Further tests that every near-duplicate passed.
+    pub and: Vec<String>,
+    /// Canonical text of the scheme.
+    pub scheme: String,
+    /// Its id.
+    pub scheme_id: String,
+    /// Which document of a cluster survives.
+    pub keep: String,
+    /// Longer documents, in bytes, were compared for equal bytes only.
+    pub max_document: u64,
+    /// Every near-duplicate was verified by exact resemblance.
+    pub verified: bool,
+    /// Share of pairs at the threshold that the method proposes, where that can be computed.
+    pub recall: Option<f64>,
+    /// Counts of what was read.
+    pub counts: InputCounts,
+    /// Counts of what was decided.
+    pub decisions: DecisionCounts,
+    /// What was written.
+    pub written: WrittenBytes,
+    /// How many were kept just below the threshold.
+    pub below_threshold: BelowThreshold,
+    /// What was not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+    /// Where the kept documents are, within the folder of the results: `kept.jsonl`, `kept` for files, or both.
+    pub kept_in: Vec<String>,
+    /// Limits of the job.
+    pub limits: JobLimits,
+    /// Whether the decisions of an interrupted job were taken over.
+    pub resumed: bool,
+    /// What it cost.
+    pub measured: MeasuredCost,
+}
 
 /// Counts of what was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct InputCounts {
     /// Records that were read as documents.
     pub documents: u64,
     /// Of these, given with `--against`.
@@ -70,9 +129,9 @@ pub struct Counts {
     pub html: Option<PageCounts>,
 }
 
-impl Counts {
+impl InputCounts {
     pub(crate) fn of_scan(
-        scanned: &Scanned,
+        scanned: &ScannedCollection,
         inputs: &Inputs,
         against_sources: usize,
         options: &InputOptions,
@@ -122,7 +181,7 @@ impl Counts {
     }
 }
 
-impl Counts {
+impl InputCounts {
     /// A sentence for every field that records lack, or have something else in.
     pub fn field_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -155,11 +214,11 @@ impl Counts {
 
 /// Counts of what was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decisions {
+pub struct DecisionCounts {
     /// Documents kept, those given with `--against` not counted.
     pub kept: u64,
     /// Documents removed because a reader sees the same text as of a kept one. Those of equal text that are all removed for a
-    /// kept one that resembles them are not among these: see [`Counts::repeated_texts`].
+    /// kept one that resembles them are not among these: see [`InputCounts::repeated_texts`].
     pub removed_exact: u64,
     /// Documents removed because they resemble a kept one.
     pub removed_near: u64,
@@ -187,7 +246,7 @@ pub struct LargestCluster {
 /// Fewer removed documents than this are no reason for an alert.
 const FEW_REMOVED: u64 = 20;
 
-impl Decisions {
+impl DecisionCounts {
     /// The largest cluster, if it holds more than half of what is removed: a template that was taken for the text looks so.
     #[must_use]
     pub fn dominant_cluster(&self) -> Option<&LargestCluster> {
@@ -196,7 +255,11 @@ impl Decisions {
         largest.filter(|largest| largest.removed >= FEW_REMOVED && 2 * largest.removed > removed)
     }
 
-    pub(crate) fn new(documents: &Documents, outcomes: &[Outcome], clusters: &Clusters) -> Self {
+    pub(crate) fn new(
+        documents: &DocumentTable,
+        outcomes: &[DocumentDecision],
+        clusters: &ClusterTable,
+    ) -> Self {
         let mut largest: Option<LargestCluster> = None;
         for (survivor, members) in clusters.iter() {
             let removed = members.len() as u64;
@@ -215,12 +278,12 @@ impl Decisions {
         };
         for (document, outcome) in outcomes.iter().enumerate().skip(documents.against) {
             match outcome {
-                Outcome::Kept => decisions.kept += 1,
-                Outcome::Exact { .. } => decisions.removed_exact += 1,
-                Outcome::Near { .. } => decisions.removed_near += 1,
+                DocumentDecision::Kept => decisions.kept += 1,
+                DocumentDecision::Exact { .. } => decisions.removed_exact += 1,
+                DocumentDecision::Near { .. } => decisions.removed_near += 1,
             }
             decisions.removed_same_main_text += u64::from(outcome.is_same_main_text());
-            if *outcome != Outcome::Kept {
+            if *outcome != DocumentDecision::Kept {
                 decisions.removed_text_bytes += documents.lengths[document];
             }
         }
@@ -277,7 +340,7 @@ pub struct SkippedRow {
 }
 
 /// Something that was not read, on its way into a [`SkippedRow`].
-pub(crate) struct Skipped {
+pub(crate) struct SkippedInput {
     pub(crate) kind: &'static str,
     /// What it is and why, for a person.
     pub(crate) first: String,
@@ -293,9 +356,9 @@ impl SkippedRow {
     }
 }
 
-impl Skipped {
+impl SkippedInput {
     /// A file, or a part of one.
-    pub(crate) fn part(skip: &Skip) -> Self {
+    pub(crate) fn part(skip: &SkippedPart) -> Self {
         Self {
             kind: skip.kind.as_str(),
             first: format!("{}: {}", skip.name, skip.reason),
@@ -325,18 +388,18 @@ pub struct SkippedRows(BTreeMap<&'static str, SkippedRow>);
 
 impl SkippedRows {
     /// Those of a file, or of a part of one.
-    pub fn add_part(&mut self, skip: &Skip) {
-        self.take(Skipped::part(skip));
+    pub fn add_part(&mut self, skip: &SkippedPart) {
+        self.take(SkippedInput::part(skip));
     }
 
     /// One more record that cannot be read.
     pub fn add_record(&mut self, inputs: &Inputs, bad: &BadRecord) {
-        self.take(Skipped::record(inputs, bad));
+        self.take(SkippedInput::record(inputs, bad));
     }
 
     /// One more record of a kind that cannot be used; `first` says which and why.
     pub fn add(&mut self, kind: &'static str, first: String) {
-        self.take(Skipped {
+        self.take(SkippedInput {
             kind,
             first,
             count: 1,
@@ -344,7 +407,7 @@ impl SkippedRows {
         });
     }
 
-    pub(crate) fn take(&mut self, skipped: Skipped) {
+    pub(crate) fn take(&mut self, skipped: SkippedInput) {
         let row = self.0.entry(skipped.kind).or_insert(SkippedRow {
             kind: skipped.kind.to_owned(),
             count: 0,
@@ -367,13 +430,13 @@ impl SkippedRows {
 }
 
 /// What was skipped, by kind: unreadable records, and files not read or not to their end.
-pub(crate) fn skipped(inputs: &Inputs, scanned: &Scanned) -> Vec<SkippedRow> {
+pub(crate) fn skipped(inputs: &Inputs, scanned: &ScannedCollection) -> Vec<SkippedRow> {
     let mut rows = SkippedRows::default();
     for bad in &scanned.bad {
-        rows.take(Skipped::record(inputs, bad));
+        rows.take(SkippedInput::record(inputs, bad));
     }
     for skip in inputs.skips.iter().chain(&scanned.skips) {
-        rows.take(Skipped::part(skip));
+        rows.take(SkippedInput::part(skip));
     }
     rows.finish()
 }

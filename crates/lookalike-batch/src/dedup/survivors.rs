@@ -14,14 +14,14 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::dedup::candidate_groups::Groups;
-use crate::dedup::just_below::{JustBelow, Margin};
-use crate::dedup::verify::{Closest, Members, Scratch, Verifier};
+use crate::dedup::candidate_groups::CandidateGroups;
+use crate::dedup::just_below::{BelowMargin, JustBelow};
+use crate::dedup::verify::{CandidateMembers, ClosestMatch, Verifier, VerifyScratch};
 use crate::spill::partitions::lock;
 
 /// What became of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Fate {
+pub(crate) enum ClassDecision {
     /// It is kept.
     Survives,
     /// It is similar to a survivor.
@@ -36,9 +36,9 @@ pub(crate) enum Fate {
 }
 
 /// What became of all classes.
-pub(crate) struct Settled {
+pub(crate) struct ClassDecisions {
     /// By rank.
-    pub(crate) fates: Vec<Fate>,
+    pub(crate) fates: Vec<ClassDecision>,
     /// Those that nearly resemble a survivor enough.
     pub(crate) just_below: JustBelow,
     /// How many survive though their main text resembles that of a survivor: the pages differ.
@@ -50,8 +50,8 @@ pub(crate) struct Settled {
 /// Most groups are small: there the members are looked at and asked whether they survived, one bit each, which stay
 /// in cache. A family of thousands would be walked again and again; groups beyond [`SMALL`] keep a list of their
 /// survivors.
-struct Survivors<'g> {
-    groups: &'g Groups,
+struct GroupSurvivors<'g> {
+    groups: &'g CandidateGroups,
     bits: Vec<u64>,
     /// Lists of large groups, each in the place of its group. Pages of small groups are never touched.
     lists: Vec<u32>,
@@ -61,8 +61,8 @@ struct Survivors<'g> {
 /// Larger groups keep a list of their survivors.
 const SMALL: usize = 32;
 
-impl<'g> Survivors<'g> {
-    fn new(groups: &'g Groups, ranks: usize) -> Self {
+impl<'g> GroupSurvivors<'g> {
+    fn new(groups: &'g CandidateGroups, ranks: usize) -> Self {
         let (lists, lengths) = (vec![0; groups.members.len()], vec![0; groups.len()]);
         Self {
             groups,
@@ -96,12 +96,12 @@ impl<'g> Survivors<'g> {
 }
 
 /// Survivors with ranks in a range.
-struct Among<'s, 'g> {
-    survivors: &'s Survivors<'g>,
+struct SurvivorRange<'s, 'g> {
+    survivors: &'s GroupSurvivors<'g>,
     ranks: Range<u32>,
 }
 
-impl Members for Among<'_, '_> {
+impl CandidateMembers for SurvivorRange<'_, '_> {
     fn each(&self, group: u32, visit: impl FnMut(u32)) {
         let members = self.survivors.groups.members(group);
         let Range { start, end } = self.ranks;
@@ -133,21 +133,22 @@ pub(crate) fn settle(
     fixed: usize,
     threads: usize,
     mut advance: impl FnMut(usize),
-) -> io::Result<Settled> {
+) -> io::Result<ClassDecisions> {
     const BLOCK: usize = 1024;
     let ranks = verifier.sizes.len();
-    let mut fates = vec![Fate::Survives; ranks];
-    let margin = Margin::below(verifier.threshold);
+    let mut fates = vec![ClassDecision::Survives; ranks];
+    let margin = BelowMargin::below(verifier.threshold);
     let mut just_below = JustBelow::new(margin);
-    let mut survivors = Survivors::new(verifier.groups, ranks);
-    let mut scratches: Vec<Scratch> = (0..threads).map(|_| Scratch::new(ranks)).collect();
+    let mut survivors = GroupSurvivors::new(verifier.groups, ranks);
+    let mut scratches: Vec<VerifyScratch> =
+        (0..threads).map(|_| VerifyScratch::new(ranks)).collect();
     (0..fixed as u32).for_each(|rank| survivors.add(rank));
     for start in (fixed..ranks).step_by(BLOCK) {
         let block = start as u32..ranks.min(start + BLOCK) as u32;
         let earlier = against_earlier(verifier, &survivors, block.clone(), &mut scratches)?;
         for (rank, earlier) in block.clone().zip(earlier) {
             let mut within = None;
-            let among = |x| Among {
+            let among = |x| SurvivorRange {
                 survivors: &survivors,
                 ranks: block.start..x,
             };
@@ -155,16 +156,16 @@ pub(crate) fn settle(
                 within = Some(found)
             })?;
             match verifier.closer(rank, earlier, within) {
-                Some(Closest::Similar(found)) => {
+                Some(ClosestMatch::Similar(found)) => {
                     let scratch = &mut scratches[0];
-                    fates[rank as usize] = Fate::Joins {
+                    fates[rank as usize] = ClassDecision::Joins {
                         survivor: found.rank,
                         similarity: verifier.similarity(rank, found),
                         visible: verifier.visible_similarity(rank, found.rank, scratch)?,
                     };
                     continue;
                 }
-                Some(Closest::Below(found)) => {
+                Some(ClosestMatch::Below(found)) => {
                     let similarity = verifier.similarity(rank, found);
                     just_below.add(margin, rank, found.rank, similarity);
                 }
@@ -178,8 +179,8 @@ pub(crate) fn settle(
     let mut refused: Vec<u32> = refused.collect();
     refused.sort_unstable();
     refused.dedup();
-    refused.retain(|&rank| fates[rank as usize] == Fate::Survives);
-    Ok(Settled {
+    refused.retain(|&rank| fates[rank as usize] == ClassDecision::Survives);
+    Ok(ClassDecisions {
         fates,
         just_below,
         kept_as_pages: refused.len() as u64,
@@ -189,22 +190,22 @@ pub(crate) fn settle(
 /// Best survivors of earlier blocks for each rank of a block, found by all threads.
 fn against_earlier(
     verifier: &Verifier<'_>,
-    survivors: &Survivors<'_>,
+    survivors: &GroupSurvivors<'_>,
     block: Range<u32>,
-    scratches: &mut [Scratch],
-) -> io::Result<Vec<Option<Closest>>> {
+    scratches: &mut [VerifyScratch],
+) -> io::Result<Vec<Option<ClosestMatch>>> {
     const STRIDE: usize = 32;
     let size = block.len();
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![None; size]);
-    let work = |scratch: &mut Scratch| -> io::Result<()> {
+    let work = |scratch: &mut VerifyScratch| -> io::Result<()> {
         loop {
             let from = next.fetch_add(STRIDE, Ordering::Relaxed);
             if from >= size {
                 return Ok(());
             }
             let stride = block.start + from as u32..block.start + size.min(from + STRIDE) as u32;
-            let among = |_| Among {
+            let among = |_| SurvivorRange {
                 survivors,
                 ranks: 0..block.start,
             };
@@ -239,11 +240,13 @@ mod tests {
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
 
     /// The definition, one rank after another: the most similar earlier survivor, the smaller rank of equals.
-    fn slow(collection: &TestCollection, fixed: usize) -> Vec<Fate> {
-        let mut fates: Vec<Fate> = Vec::new();
+    fn slow(collection: &TestCollection, fixed: usize) -> Vec<ClassDecision> {
+        let mut fates: Vec<ClassDecision> = Vec::new();
         for rank in 0..collection.sets.len() as u32 {
             let mut best = None;
-            for earlier in (0..rank).filter(|&earlier| fates[earlier as usize] == Fate::Survives) {
+            for earlier in
+                (0..rank).filter(|&earlier| fates[earlier as usize] == ClassDecision::Survives)
+            {
                 let found = collection
                     .similar(rank, earlier)
                     .map(|similarity| (similarity, earlier));
@@ -254,18 +257,18 @@ mod tests {
                 }
             }
             fates.push(match best {
-                Some((similarity, survivor)) if rank as usize >= fixed => Fate::Joins {
+                Some((similarity, survivor)) if rank as usize >= fixed => ClassDecision::Joins {
                     survivor,
                     similarity,
                     visible: None,
                 },
-                _ => Fate::Survives,
+                _ => ClassDecision::Survives,
             });
         }
         fates
     }
 
-    fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<Fate> {
+    fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<ClassDecision> {
         settle(&collection.verifier(), fixed, threads, |_| ())
             .unwrap()
             .fates
@@ -301,7 +304,7 @@ mod tests {
         });
         let collection = TestCollection::by_prefix(sets.collect(), 0.5);
         let expected = slow(&collection, 3);
-        let across_blocks = |(rank, fate): (usize, &Fate)| matches!(fate, Fate::Joins { survivor, .. } if rank / 1024 > *survivor as usize / 1024);
+        let across_blocks = |(rank, fate): (usize, &ClassDecision)| matches!(fate, ClassDecision::Joins { survivor, .. } if rank / 1024 > *survivor as usize / 1024);
         assert!(expected.iter().enumerate().any(across_blocks));
         for threads in [1, 3] {
             assert_eq!(

@@ -6,22 +6,22 @@ use lookalike::resemblance::{prefix_len, resemblance_of, shared_needed};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::candidate_groups::{GroupResources, Groups, KeySink};
-use super::frequency::Frequency;
-use super::verify::{Rule, Verifier};
-use crate::settings::Scope;
-use crate::spill::feature_sets::{Place, SetStore, header, place};
+use super::candidate_groups::{CandidateGroups, GroupResources, KeySink};
+use super::frequency::FeatureFrequency;
+use super::verify::{CandidateRule, Verifier};
+use crate::settings::PairScope;
+use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 
 /// Feature sets by rank, stored and grouped as a job does it.
 pub(crate) struct TestCollection {
     pub(crate) sets: Vec<Vec<u64>>,
     store: SetStore,
-    groups: Groups,
+    groups: CandidateGroups,
     classes: Vec<u32>,
-    places: Vec<Place>,
+    places: Vec<SetPlace>,
     sizes: Vec<u32>,
     fingerprints: Vec<u64>,
-    rule: Rule,
+    rule: CandidateRule,
     threshold: f64,
     pub(crate) folder: TempDir,
 }
@@ -29,7 +29,7 @@ pub(crate) struct TestCollection {
 impl TestCollection {
     /// Sets that are compared when their prefixes share a feature.
     pub(crate) fn by_prefix(sets: Vec<Vec<u64>>, threshold: f64) -> Self {
-        let mut frequency = Frequency::new();
+        let mut frequency = FeatureFrequency::new();
         sets.iter().for_each(|set| frequency.add(set));
         let levels = frequency.levels();
         let keys = |set: &[u64]| {
@@ -38,18 +38,18 @@ impl TestCollection {
             levels.prefix(set, length, &mut prefix, &mut Vec::new());
             prefix
         };
-        Self::new(sets, threshold, Rule::Prefix, keys)
+        Self::new(sets, threshold, CandidateRule::Prefix, keys)
     }
 
     /// Sets that are compared when they share any feature.
     pub(crate) fn by_any_feature(sets: Vec<Vec<u64>>, threshold: f64) -> Self {
-        Self::new(sets, threshold, Rule::Shared(1), <[u64]>::to_vec)
+        Self::new(sets, threshold, CandidateRule::Shared(1), <[u64]>::to_vec)
     }
 
     fn new(
         sets: Vec<Vec<u64>>,
         threshold: f64,
-        rule: Rule,
+        rule: CandidateRule,
         keys: impl Fn(&[u64]) -> Vec<u64>,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -69,7 +69,7 @@ impl TestCollection {
             advance: &|_| (),
         };
         Self {
-            groups: Groups::new(&sink, &classes, &resources).unwrap(),
+            groups: CandidateGroups::new(&sink, &classes, &resources).unwrap(),
             sizes: sets.iter().map(|set| set.len() as u32).collect(),
             fingerprints: vec![0; sets.len()],
             sets,
@@ -91,7 +91,7 @@ impl TestCollection {
             sizes: &self.sizes,
             fingerprints: &self.fingerprints,
             high_fingerprints: &[],
-            scope: Scope::Everything,
+            scope: PairScope::Everything,
             categories: &[],
             texts: &[],
             pages: None,
@@ -114,7 +114,7 @@ impl TestCollection {
 }
 
 /// The sets in segments of five, the first of them in memory and the rest in a file.
-fn stored(sets: &[Vec<u64>], folder: &Path) -> (SetStore, Vec<Place>) {
+fn stored(sets: &[Vec<u64>], folder: &Path) -> (SetStore, Vec<SetPlace>) {
     const PER_SEGMENT: usize = 5;
     let mut store = SetStore::new(2000);
     let mut places = Vec::new();

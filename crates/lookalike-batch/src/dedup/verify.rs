@@ -1,6 +1,6 @@
 //! Candidates of one class, and the test that decides which of them are near-duplicates.
 //!
-//! Stands between [`Groups`] and both results, [`survivors`](crate::dedup::survivors) and [`pairs`](crate::dedup::pairs): for a
+//! Stands between [`CandidateGroups`] and both results, [`survivors`](crate::dedup::survivors) and [`pairs`](crate::dedup::pairs): for a
 //! class x and some other members of its groups it counts the groups they share, drops those that the count or the
 //! sizes rule out, and computes the exact resemblance of the rest. Reported similarities are always exact.
 
@@ -9,15 +9,15 @@ use std::ops::Range;
 
 use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
 
-use crate::dedup::candidate_groups::Groups;
-use crate::dedup::pages::{PageScratch, PageVerifier, Side};
+use crate::dedup::candidate_groups::CandidateGroups;
+use crate::dedup::pages::{ComparedPage, PageScratch, PageVerifier};
 use crate::dedup::pair_test::{LoadedTest, TestBuffers};
-use crate::settings::{DistanceFor, Scope};
-use crate::spill::feature_sets::{Place, SetStore};
+use crate::settings::{DistanceFor, PairScope};
+use crate::spill::feature_sets::{SetPlace, SetStore};
 
 /// What a method asks of a candidate before it is verified.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rule {
+pub(crate) enum CandidateRule {
     /// Enough shared prefix features that the rest can bring the resemblance to the threshold.
     Prefix,
     /// At least this many shared groups (bands, super-shingles).
@@ -30,20 +30,20 @@ pub(crate) enum Rule {
 
 /// All that verification needs to know of the classes, by rank.
 pub(crate) struct Verifier<'a> {
-    pub(crate) groups: &'a Groups,
+    pub(crate) groups: &'a CandidateGroups,
     pub(crate) sets: &'a SetStore,
     /// Class of each rank.
     pub(crate) classes: &'a [u32],
     /// Place of the set of each rank.
-    pub(crate) places: &'a [Place],
+    pub(crate) places: &'a [SetPlace],
     /// Number of features of each rank.
     pub(crate) sizes: &'a [u32],
-    /// Fingerprints by rank, for [`Rule::Distance`].
+    /// Fingerprints by rank, for [`CandidateRule::Distance`].
     pub(crate) fingerprints: &'a [u64],
     /// Their high halves; empty for fingerprints of up to 64 bits.
     pub(crate) high_fingerprints: &'a [u64],
     /// Which pairs count.
-    pub(crate) scope: Scope,
+    pub(crate) scope: PairScope,
     /// Category by rank; empty where all pairs count.
     pub(crate) categories: &'a [u64],
     /// Hash of what a reader sees by rank; empty where classes that differ differ in that.
@@ -57,22 +57,22 @@ pub(crate) struct Verifier<'a> {
     /// Further tests, all of which a pair must pass.
     pub(crate) tests: Vec<LoadedTest<'a>>,
     pub(crate) threshold: f64,
-    /// Lower end of what [`Closest::Below`] tells.
+    /// Lower end of what [`ClosestMatch::Below`] tells.
     pub(crate) margin_from: f64,
-    pub(crate) rule: Rule,
+    pub(crate) rule: CandidateRule,
 }
 
 /// Which members of a group are candidates.
-pub(crate) trait Members {
+pub(crate) trait CandidateMembers {
     /// Visits them.
     fn each(&self, group: u32, visit: impl FnMut(u32));
 }
 
 /// One thread's memory: 4 bytes a class, and two sets, or four where there are further tests.
-pub(crate) struct Scratch {
+pub(crate) struct VerifyScratch {
     counts: Vec<u32>,
     touched: Vec<u32>,
-    proposed: Vec<Candidate>,
+    proposed: Vec<CandidatePair>,
     own: Vec<u64>,
     other: Vec<u64>,
     tests: TestBuffers,
@@ -81,7 +81,7 @@ pub(crate) struct Scratch {
     pub(crate) refused: Vec<u32>,
 }
 
-impl Scratch {
+impl VerifyScratch {
     pub(crate) fn new(ranks: usize) -> Self {
         Self {
             counts: vec![0; ranks],
@@ -97,7 +97,7 @@ impl Scratch {
 }
 
 /// What a comparison needs besides the set at hand.
-struct Buffers<'s> {
+struct VerifyBuffers<'s> {
     other: &'s mut Vec<u64>,
     tests: &'s mut TestBuffers,
     pages: &'s mut PageScratch,
@@ -106,7 +106,7 @@ struct Buffers<'s> {
 
 /// A candidate y of x, and the number of groups that they share.
 #[derive(Clone, Copy)]
-struct Candidate {
+struct CandidatePair {
     x: u32,
     y: u32,
     shared_groups: u32,
@@ -114,23 +114,23 @@ struct Candidate {
 
 /// A verified candidate: its rank and the features it shares with x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Match {
+pub(crate) struct VerifiedMatch {
     pub(crate) rank: u32,
     pub(crate) shared: u32,
 }
 
 /// The most similar candidate of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Closest {
+pub(crate) enum ClosestMatch {
     /// It reaches the threshold.
-    Similar(Match),
+    Similar(VerifiedMatch),
     /// None does; this one comes nearest, and is in the margin below.
-    Below(Match),
+    Below(VerifiedMatch),
 }
 
 impl Verifier<'_> {
     /// Resemblance of two classes that share this many features.
-    pub(crate) fn similarity(&self, x: u32, found: Match) -> f64 {
+    pub(crate) fn similarity(&self, x: u32, found: VerifiedMatch) -> f64 {
         let size = |rank: u32| self.sizes[rank as usize] as usize;
         if self.is_same_text(x, found.rank) {
             return 1.0;
@@ -161,7 +161,7 @@ impl Verifier<'_> {
     /// Whether the pair counts, whatever its resemblance: its categories and lengths.
     fn may_match(&self, x: u32, y: u32) -> bool {
         let (x, y) = (x as usize, y as usize);
-        if self.scope != Scope::Everything
+        if self.scope != PairScope::Everything
             && !self.scope.allows(self.categories[x] == self.categories[y])
         {
             return false;
@@ -192,16 +192,16 @@ impl Verifier<'_> {
         &self,
         x: u32,
         y: u32,
-        scratch: &mut Scratch,
+        scratch: &mut VerifyScratch,
     ) -> io::Result<Option<f64>> {
         let Some(pages) = self.pages.filter(|_| !self.is_same_text(x, y)) else {
             return Ok(None);
         };
-        let a = Side {
+        let a = ComparedPage {
             rank: x,
             text: self.set(x, &mut scratch.own)?,
         };
-        let b = Side {
+        let b = ComparedPage {
             rank: y,
             text: self.set(y, &mut scratch.other)?,
         };
@@ -215,14 +215,17 @@ impl Verifier<'_> {
         set: &[u64],
         (x, y): (u32, u32),
         shared: usize,
-        buffers: Buffers<'_>,
+        buffers: VerifyBuffers<'_>,
     ) -> io::Result<bool> {
         if self.is_same_text(x, y) {
             return Ok(true);
         }
         if let Some(pages) = &self.pages {
             let text = self.set(y, buffers.other)?;
-            let (a, b) = (Side { rank: x, text: set }, Side { rank: y, text });
+            let (a, b) = (
+                ComparedPage { rank: x, text: set },
+                ComparedPage { rank: y, text },
+            );
             if !pages.accepts(a, b, shared, buffers.pages)? {
                 let is_near = shared >= self.needed(x, y, self.threshold);
                 if is_near && buffers.refused.last() != Some(&x) {
@@ -242,24 +245,24 @@ impl Verifier<'_> {
 
     /// Verifies the given members of the groups of each x in `ranks`, and hands the near-duplicates to `visit`: in
     /// ascending order of x and of the found rank.
-    pub(crate) fn matches<M: Members>(
+    pub(crate) fn matches<M: CandidateMembers>(
         &self,
         ranks: Range<u32>,
-        scratch: &mut Scratch,
+        scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
-        mut visit: impl FnMut(u32, Match),
+        mut visit: impl FnMut(u32, VerifiedMatch),
     ) -> io::Result<()> {
         self.propose(ranks, scratch, members);
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
             candidates.sort_unstable_by_key(|candidate| candidate.y);
             let x = candidates[0].x;
             let set = self.set(x, &mut scratch.own)?;
-            for &Candidate { y, .. } in &*candidates {
+            for &CandidatePair { y, .. } in &*candidates {
                 let needed = self.needed(x, y, self.threshold);
                 let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
                     continue;
                 };
-                let buffers = Buffers {
+                let buffers = VerifyBuffers {
                     other: &mut scratch.other,
                     tests: &mut scratch.tests,
                     pages: &mut scratch.pages,
@@ -268,7 +271,7 @@ impl Verifier<'_> {
                 if self.passes(set, (x, y), shared, buffers)? {
                     visit(
                         x,
-                        Match {
+                        VerifiedMatch {
                             rank: y,
                             shared: shared as u32,
                         },
@@ -283,12 +286,12 @@ impl Verifier<'_> {
     /// threshold, the smallest rank of those that are equally similar. The same as the best of
     /// [`Verifier::matches`], with most comparisons cut short. Where none reaches it: the most similar of the others
     /// that are compared, if it is in the margin below.
-    pub(crate) fn best<M: Members>(
+    pub(crate) fn best<M: CandidateMembers>(
         &self,
         ranks: Range<u32>,
-        scratch: &mut Scratch,
+        scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
-        mut visit: impl FnMut(u32, Closest),
+        mut visit: impl FnMut(u32, ClosestMatch),
     ) -> io::Result<()> {
         self.propose(ranks, scratch, members);
         for candidates in scratch.proposed.chunk_by_mut(|a, b| a.x == b.x) {
@@ -298,13 +301,13 @@ impl Verifier<'_> {
             });
             let x = candidates[0].x;
             let set = self.set(x, &mut scratch.own)?;
-            let mut best: Option<Closest> = None;
-            for &Candidate { y, .. } in &*candidates {
+            let mut best: Option<ClosestMatch> = None;
+            for &CandidatePair { y, .. } in &*candidates {
                 let needed = self.needed(x, y, self.bar(x, best));
                 let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
                     continue;
                 };
-                let found = Match {
+                let found = VerifiedMatch {
                     rank: y,
                     shared: shared as u32,
                 };
@@ -312,11 +315,11 @@ impl Verifier<'_> {
                 let is_similar =
                     self.is_same_text(x, y) || shared >= self.needed(x, y, self.threshold);
                 let found = match is_similar {
-                    true => Closest::Similar(found),
-                    false => Closest::Below(found),
+                    true => ClosestMatch::Similar(found),
+                    false => ClosestMatch::Below(found),
                 };
                 let closest = self.closer(x, best, Some(found));
-                let buffers = Buffers {
+                let buffers = VerifyBuffers {
                     other: &mut scratch.other,
                     tests: &mut scratch.tests,
                     pages: &mut scratch.pages,
@@ -334,9 +337,11 @@ impl Verifier<'_> {
     }
 
     /// What a candidate must reach to be closer to x than the best so far, or as close.
-    fn bar(&self, x: u32, best: Option<Closest>) -> f64 {
+    fn bar(&self, x: u32, best: Option<ClosestMatch>) -> f64 {
         match best {
-            Some(Closest::Similar(found) | Closest::Below(found)) => self.similarity(x, found),
+            Some(ClosestMatch::Similar(found) | ClosestMatch::Below(found)) => {
+                self.similarity(x, found)
+            }
             None => self.margin_from,
         }
     }
@@ -345,17 +350,18 @@ impl Verifier<'_> {
     pub(crate) fn closer(
         &self,
         x: u32,
-        first: Option<Closest>,
-        second: Option<Closest>,
-    ) -> Option<Closest> {
-        let order = |found: Match| (self.similarity(x, found), std::cmp::Reverse(found.rank));
+        first: Option<ClosestMatch>,
+        second: Option<ClosestMatch>,
+    ) -> Option<ClosestMatch> {
+        let order =
+            |found: VerifiedMatch| (self.similarity(x, found), std::cmp::Reverse(found.rank));
         match (first, second) {
             (None, one) | (one, None) => one,
-            (one @ Some(Closest::Similar(_)), Some(Closest::Below(_)))
-            | (Some(Closest::Below(_)), one @ Some(Closest::Similar(_))) => one,
+            (one @ Some(ClosestMatch::Similar(_)), Some(ClosestMatch::Below(_)))
+            | (Some(ClosestMatch::Below(_)), one @ Some(ClosestMatch::Similar(_))) => one,
             (
-                Some(Closest::Similar(a) | Closest::Below(a)),
-                Some(Closest::Similar(b) | Closest::Below(b)),
+                Some(ClosestMatch::Similar(a) | ClosestMatch::Below(a)),
+                Some(ClosestMatch::Similar(b) | ClosestMatch::Below(b)),
             ) => match order(b) > order(a) {
                 true => second,
                 false => first,
@@ -365,16 +371,16 @@ impl Verifier<'_> {
 
     /// Fills `scratch.proposed` with the given members that neither sizes nor the count of shared groups rule out.
     /// `ranks` are a stride: few enough that all they touch fits the cache.
-    fn propose<M: Members>(
+    fn propose<M: CandidateMembers>(
         &self,
         ranks: Range<u32>,
-        scratch: &mut Scratch,
+        scratch: &mut VerifyScratch,
         members: impl Fn(u32) -> M,
     ) {
         scratch.proposed.clear();
         self.groups.prefetch(ranks.clone());
         for x in ranks {
-            let Scratch {
+            let VerifyScratch {
                 counts,
                 touched,
                 proposed,
@@ -395,7 +401,7 @@ impl Verifier<'_> {
                 if self.is_promising(x, y, shared_groups) {
                     self.sets.prefetch(self.places[x as usize]);
                     self.sets.prefetch(self.places[y as usize]);
-                    proposed.push(Candidate {
+                    proposed.push(CandidatePair {
                         x,
                         y,
                         shared_groups,
@@ -426,13 +432,13 @@ impl Verifier<'_> {
         match self.rule {
             // Features outside the prefixes: whichever prefix ends first under the order, no shared feature beyond
             // it is among the other's prefix, so at most the rest of that set is shared besides the counted ones.
-            Rule::Prefix => {
+            CandidateRule::Prefix => {
                 let rest = |size: usize| size - prefix_len(size, self.threshold);
                 shared_groups as usize + rest(size_x).max(rest(size_y)) >= needed
             }
-            Rule::Shared(least) => shared_groups >= least,
-            Rule::Distance(radius) => self.distance(x, y) <= radius,
-            Rule::SharedWithin(least, radius, counts_for) => {
+            CandidateRule::Shared(least) => shared_groups >= least,
+            CandidateRule::Distance(radius) => self.distance(x, y) <= radius,
+            CandidateRule::SharedWithin(least, radius, counts_for) => {
                 shared_groups >= least
                     && (!counts_for.counts(self.site(x), self.site(y))
                         || self.distance(x, y) <= radius)
@@ -446,8 +452,10 @@ impl Verifier<'_> {
         let (small, large) = (size_x.min(size_y) as f64, size_x.max(size_y) as f64);
         let needed = self.threshold / (1.0 + self.threshold) * (small + large) - 1.0;
         let outside = match self.rule {
-            Rule::Prefix => f64::from(shared_groups) + self.threshold * large + 1.0,
-            Rule::Shared(_) | Rule::Distance(_) | Rule::SharedWithin(..) => small,
+            CandidateRule::Prefix => f64::from(shared_groups) + self.threshold * large + 1.0,
+            CandidateRule::Shared(_)
+            | CandidateRule::Distance(_)
+            | CandidateRule::SharedWithin(..) => small,
         };
         needed > small || needed > outside
     }

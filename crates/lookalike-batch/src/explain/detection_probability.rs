@@ -4,9 +4,9 @@ use lookalike::band::Banding;
 use lookalike::scheme::Sketch;
 
 use crate::error::BatchError;
-use crate::settings::{Method, Settings};
+use crate::settings::{JobSettings, Method};
 
-impl Settings {
+impl JobSettings {
     /// The bands of the signatures, for the methods that have some.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Settings {
     /// threshold, and nothing else counts.
     ///
     /// # Errors
-    /// As [`Settings::banding`].
+    /// As [`JobSettings::banding`].
     pub fn chance(&self, resemblance: f64) -> Result<Option<f64>, BatchError> {
         Ok(match (self.method, self.scheme.sketch) {
             (Method::AllPairs, _) => Some(f64::from(u8::from(resemblance >= self.threshold))),
@@ -71,7 +71,7 @@ impl Settings {
     /// computed.
     ///
     /// # Errors
-    /// As [`Settings::banding`].
+    /// As [`JobSettings::banding`].
     pub fn stated_recall(&self) -> Result<Option<f64>, BatchError> {
         match self.method {
             // Of exact copies, the only pairs that it is asked for.

@@ -5,14 +5,14 @@ use lookalike::sketch::{MinHash, Simhash, SketchValue};
 use lookalike::{Features, Sketcher};
 use serde::Serialize;
 
-use super::Finding;
+use super::MethodFinding;
 use crate::error::BatchError;
 use crate::explain::detection_probability::{at_least, at_most};
-use crate::settings::{Method, Settings};
+use crate::settings::{JobSettings, Method};
 
 /// Two fingerprints bit by bit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fingerprints {
+pub struct FingerprintComparison {
     /// Number of bits.
     pub bits: u32,
     /// The first's, in hexadecimal digits.
@@ -27,7 +27,7 @@ pub struct Fingerprints {
 
 /// Two signatures place by place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Places {
+pub struct SignatureComparison {
     /// Number of places.
     pub places: usize,
     /// Places that agree.
@@ -42,7 +42,7 @@ pub struct Places {
 
 /// Super-shingles one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Shingles {
+pub struct SuperShingleComparison {
     /// Minima in each.
     pub rows: u8,
     /// The two hashes of each, in hexadecimal digits, and whether they agree.
@@ -54,8 +54,8 @@ pub struct Shingles {
 pub(super) fn fingerprints(
     a: &Features<'_>,
     b: &Features<'_>,
-    settings: &Settings,
-) -> Option<Fingerprints> {
+    settings: &JobSettings,
+) -> Option<FingerprintComparison> {
     let bits = match settings.scheme.sketch.fingerprint_bits() {
         0 => 64,
         bits => bits,
@@ -63,7 +63,7 @@ pub(super) fn fingerprints(
     let (a, b) = Simhash::wide(a, bits).zip(Simhash::wide(b, bits))?;
     let digits = bits as usize / 4;
     let differs = |bit: &u32| (a.0 ^ b.0) >> (bits - 1 - bit) & 1 == 1;
-    Some(Fingerprints {
+    Some(FingerprintComparison {
         bits,
         a: format!("{:0digits$x}", a.0),
         b: format!("{:0digits$x}", b.0),
@@ -75,8 +75,8 @@ pub(super) fn fingerprints(
 pub(super) fn places(
     a: &Features<'_>,
     b: &Features<'_>,
-    settings: &Settings,
-) -> Result<Option<Places>, BatchError> {
+    settings: &JobSettings,
+) -> Result<Option<SignatureComparison>, BatchError> {
     let banding = settings.banding()?;
     let scheme = match settings.scheme.sketch {
         Sketch::MinHash { .. } | Sketch::OnePermutation { .. } | Sketch::BBit { .. } => {
@@ -99,7 +99,7 @@ pub(super) fn places(
         .chunks_exact(rows)
         .take(banding.map_or(0, |banding| banding.bands));
     let agrees = |(band, rows): (usize, &[bool])| rows.iter().all(|same| *same).then_some(band);
-    Ok(Some(Places {
+    Ok(Some(SignatureComparison {
         places: equal.len(),
         agreeing: equal.iter().filter(|same| **same).count(),
         bands: banding.map(|banding| banding.bands),
@@ -108,7 +108,11 @@ pub(super) fn places(
     }))
 }
 
-pub(super) fn shingles(a: &Features<'_>, b: &Features<'_>, scheme: &Scheme) -> Option<Shingles> {
+pub(super) fn shingles(
+    a: &Features<'_>,
+    b: &Features<'_>,
+    scheme: &Scheme,
+) -> Option<SuperShingleComparison> {
     let (groups, rows) = match scheme.sketch {
         Sketch::SuperShingle { groups, rows } => (groups, rows),
         _ => (6, 14),
@@ -121,7 +125,7 @@ pub(super) fn shingles(a: &Features<'_>, b: &Features<'_>, scheme: &Scheme) -> O
     let (a, b) = of(a).zip(of(b))?;
     let hex = |hash: u64| format!("{hash:016x}");
     let pairs = a.values().iter().zip(b.values());
-    Some(Shingles {
+    Some(SuperShingleComparison {
         rows,
         agreeing: a.agreeing(&b),
         groups: pairs.map(|(&a, &b)| (hex(a), hex(b), a == b)).collect(),
@@ -132,7 +136,7 @@ fn sketches(
     a: &Features<'_>,
     b: &Features<'_>,
     scheme: &Scheme,
-    settings: &Settings,
+    settings: &JobSettings,
 ) -> Result<Option<(SketchValue, SketchValue)>, BatchError> {
     let sketcher = Sketcher::new(scheme, settings.terms.as_ref())
         .map_err(|error| BatchError::Settings(error.to_string()))?;
@@ -140,7 +144,11 @@ fn sketches(
 }
 
 /// Keys that the sketches of both have.
-fn shared_keys(a: &Features<'_>, b: &Features<'_>, settings: &Settings) -> Result<u32, BatchError> {
+fn shared_keys(
+    a: &Features<'_>,
+    b: &Features<'_>,
+    settings: &JobSettings,
+) -> Result<u32, BatchError> {
     let banding = settings.banding()?;
     let Some((a, b)) = sketches(a, b, &settings.scheme, settings)? else {
         return Ok(0);
@@ -161,8 +169,8 @@ pub(super) fn finding(
     b: &Features<'_>,
     resemblance: f64,
     [site_a, site_b]: [Option<&str>; 2],
-    settings: &Settings,
-) -> Result<Finding, BatchError> {
+    settings: &JobSettings,
+) -> Result<MethodFinding, BatchError> {
     let by_distance = settings.distance_for.counts(site_a, site_b);
     let keys = shared_keys(a, b, settings)?;
     let distance = fingerprints(a, b, settings).map(|both| (both.distance, both.bits));
@@ -206,7 +214,7 @@ pub(super) fn finding(
         Method::Buckets => (keys >= agree, shared("bucket checksums")),
     };
     let (chance, chance_of) = chance(a, b, resemblance, by_distance, settings)?;
-    Ok(Finding {
+    Ok(MethodFinding {
         found: false,
         proposed,
         because,
@@ -221,7 +229,7 @@ fn chance(
     b: &Features<'_>,
     resemblance: f64,
     by_distance: bool,
-    settings: &Settings,
+    settings: &JobSettings,
 ) -> Result<(Option<f64>, String), BatchError> {
     if let Some(chance) = settings.chance(resemblance)? {
         return Ok((Some(chance), format!("at resemblance {resemblance:.4}")));

@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::dedup::pages::PagePair;
 use crate::dedup::pair_test::TestOutcome;
 use crate::error::BatchError;
-use crate::settings::{Method, Settings};
-pub use methods::{Fingerprints, Places, Shingles};
+use crate::settings::{JobSettings, Method};
+pub use methods::{FingerprintComparison, SignatureComparison, SuperShingleComparison};
 
 /// Features listed of each kind, unless told otherwise.
 pub const LISTED: usize = 10;
@@ -62,24 +62,24 @@ pub struct Explanation {
     /// Whether they reach it, as pages too, and pass all further tests.
     pub near_duplicates: bool,
     /// What the method makes of the pair.
-    pub found: Finding,
+    pub found: MethodFinding,
     /// The 64-bit simhash, or that of the scheme's width.
-    pub simhash: Option<Fingerprints>,
+    pub simhash: Option<FingerprintComparison>,
     /// Min-hash of the scheme, else of 128 functions.
-    pub minhash: Option<Places>,
+    pub minhash: Option<SignatureComparison>,
     /// Super-shingles of the scheme, else 6 of 14 minima.
-    pub super_shingles: Option<Shingles>,
+    pub super_shingles: Option<SuperShingleComparison>,
     /// Features that both have, in the order of the first text.
-    pub shared_features: Listing,
+    pub shared_features: FeatureListing,
     /// Features that only the first has.
-    pub only_a: Listing,
+    pub only_a: FeatureListing,
     /// Features that only the second has.
-    pub only_b: Listing,
+    pub only_b: FeatureListing,
 }
 
 /// Whether a method finds a pair, and how likely that was.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Finding {
+pub struct MethodFinding {
     /// Whether the settings, with their seed, find the pair: proposed and at or above the threshold,
     /// or of equal texts.
     pub found: bool,
@@ -96,7 +96,7 @@ pub struct Finding {
 
 /// Some features of one kind, and how many there are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Listing {
+pub struct FeatureListing {
     /// All of them.
     pub count: usize,
     /// The first ones.
@@ -118,7 +118,7 @@ pub struct ListedFeature {
 
 /// One of the two documents.
 #[derive(Clone, Copy, Debug)]
-pub struct Document<'d> {
+pub struct ExplainedDocument<'d> {
     /// What it is called.
     pub name: &'d str,
     /// Its text.
@@ -137,8 +137,8 @@ pub struct Document<'d> {
 /// [`BatchError::Settings`] when the settings name a table of terms that they lack, or bands that
 /// cannot be.
 pub fn explain(
-    [a, b]: [Document<'_>; 2],
-    settings: &Settings,
+    [a, b]: [ExplainedDocument<'_>; 2],
+    settings: &JobSettings,
     listed: usize,
 ) -> Result<Explanation, BatchError> {
     let refused = |error: String| BatchError::Settings(error);
@@ -189,7 +189,7 @@ pub fn explain(
     let times = [times(&own), times(&other)];
     let list = |features: &Features<'_>, side: usize, wanted: &dyn Fn(u64) -> bool| {
         let mut seen = hashbrown::HashSet::new();
-        let mut listing = Listing {
+        let mut listing = FeatureListing {
             count: 0,
             listed: Vec::new(),
         };
@@ -241,7 +241,7 @@ pub fn explain(
 }
 
 /// What a reader sees of a document.
-fn seen<'d>(document: &Document<'d>) -> &'d str {
+fn seen<'d>(document: &ExplainedDocument<'d>) -> &'d str {
     document
         .visible
         .map_or(document.text, |visible| &visible.whole)
@@ -250,13 +250,13 @@ fn seen<'d>(document: &Document<'d>) -> &'d str {
 /// The resemblance of what a reader sees of two documents, and whether they are near-duplicates as pages if their texts, of
 /// which these are the features and how many they share, are.
 fn compare_pages(
-    documents: [&Document<'_>; 2],
+    documents: [&ExplainedDocument<'_>; 2],
     texts: [&[u64]; 2],
     shared_main: usize,
-    settings: &Settings,
+    settings: &JobSettings,
     extractor: &mut FeatureExtractor,
 ) -> (f64, bool) {
-    let mut set = |document: &Document<'_>, text: &[u64]| match document.visible {
+    let mut set = |document: &ExplainedDocument<'_>, text: &[u64]| match document.visible {
         Some(visible) if visible.page.is_some() => extractor
             .extract_with(visible.own(), document.fields)
             .set

@@ -8,20 +8,20 @@ use lookalike::feature::FeatureExtractor;
 use lookalike::scheme::Scheme;
 use lookalike::sketch::Simhash;
 use lookalike::{Fingerprint, Terms};
-use lookalike_corpus::{Chunk, InputOptions, Inputs, Parser};
+use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
+use crate::dedup::summary::{SkippedInput, SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
-use crate::fingerprints::files::{CodeWriter, Name, Scratch, write_code};
+use crate::fingerprints::files::{ArchiveScratch, CodeWriter, FingerprintName, write_code};
 use crate::losses::LossPolicy;
-use crate::observer::{Observer, Stage};
-use crate::pipeline::{Worker, run_in_order};
+use crate::observer::{JobObserver, JobStage};
+use crate::pipeline::{ChunkWorker, run_in_order};
 
 /// The job: what to read and how texts become fingerprints.
-pub struct Fingerprints<'a> {
+pub struct FingerprintJob<'a> {
     /// What to read.
     pub inputs: &'a Inputs,
     /// How to read it.
@@ -35,7 +35,7 @@ pub struct Fingerprints<'a> {
     /// What to do about records that cannot be read.
     pub losses: LossPolicy,
     /// Who hears of progress.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn JobObserver,
 }
 
 /// What the job tells when it is done.
@@ -58,8 +58,8 @@ pub struct FingerprintSummary {
     pub skipped: Vec<SkippedRow>,
 }
 
-struct Printer<'a> {
-    job: &'a Fingerprints<'a>,
+struct FingerprintWorker<'a> {
+    job: &'a FingerprintJob<'a>,
     /// Whether lines are wanted, rather than columns.
     lines: bool,
     parser: Parser<'a>,
@@ -68,7 +68,7 @@ struct Printer<'a> {
 
 /// What one worker made of one chunk.
 #[derive(Default)]
-struct Made {
+struct FingerprintBatch {
     /// As lines, where these are wanted.
     bytes: Vec<u8>,
     /// Else the ids, back to back, where each ends, and the fingerprints.
@@ -81,10 +81,10 @@ struct Made {
     removed: RemovedTally,
     fields: FieldTally,
     disk_bytes: u64,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedInput>,
 }
 
-impl Made {
+impl FingerprintBatch {
     /// Ids and fingerprints.
     fn columns(&self) -> impl Iterator<Item = (&str, Option<Fingerprint>)> {
         let mut start = 0;
@@ -96,13 +96,13 @@ impl Made {
     }
 }
 
-impl Worker for Printer<'_> {
-    type Output = Made;
+impl ChunkWorker for FingerprintWorker<'_> {
+    type Output = FingerprintBatch;
 
-    fn run(&mut self, chunk: &Chunk) -> Result<Made, BatchError> {
-        let mut made = Made {
+    fn run(&mut self, chunk: &RecordChunk) -> Result<FingerprintBatch, BatchError> {
+        let mut made = FingerprintBatch {
             disk_bytes: chunk.disk_bytes,
-            ..Made::default()
+            ..FingerprintBatch::default()
         };
         let Self {
             job,
@@ -111,7 +111,7 @@ impl Worker for Printer<'_> {
             extractor,
         } = self;
         for skip in &chunk.skips {
-            made.skipped.push(Skipped::part(skip));
+            made.skipped.push(SkippedInput::part(skip));
         }
         parser.parse(chunk, &mut |record| match record {
             Ok(record) => {
@@ -123,7 +123,7 @@ impl Worker for Printer<'_> {
                 made.removed.count(&record.removed);
                 made.fields.count(&record);
                 if *lines {
-                    let name = Some(Name::Text(&record.id));
+                    let name = Some(FingerprintName::Text(&record.id));
                     write_code(&mut made.bytes, name, fingerprint)
                         .expect("a vector takes every byte");
                 } else {
@@ -133,14 +133,14 @@ impl Worker for Printer<'_> {
                 }
             }
             Err(bad) => {
-                made.skipped.push(Skipped::record(job.inputs, &bad));
+                made.skipped.push(SkippedInput::record(job.inputs, &bad));
             }
         });
         Ok(made)
     }
 }
 
-impl Fingerprints<'_> {
+impl FingerprintJob<'_> {
     /// Writes `{"id":..,"fingerprint":..}` for each document.
     ///
     /// # Errors
@@ -159,12 +159,12 @@ impl Fingerprints<'_> {
     pub fn write_file(
         &self,
         path: &Path,
-        scratch: Scratch<'_>,
+        scratch: ArchiveScratch<'_>,
     ) -> Result<FingerprintSummary, BatchError> {
         let mut out = CodeWriter::create(path, Some(self.scheme.id()), scratch)?;
         let summary = self.run(false, &mut |made| {
             let mut columns = made.columns();
-            columns.try_for_each(|(id, code)| out.push(Some(Name::Text(id)), code))
+            columns.try_for_each(|(id, code)| out.push(Some(FingerprintName::Text(id)), code))
         })?;
         out.commit()?;
         Ok(summary)
@@ -173,10 +173,11 @@ impl Fingerprints<'_> {
     fn run(
         &self,
         lines: bool,
-        sink: &mut dyn FnMut(&Made) -> Result<(), BatchError>,
+        sink: &mut dyn FnMut(&FingerprintBatch) -> Result<(), BatchError>,
     ) -> Result<FingerprintSummary, BatchError> {
         self.losses.refuse_undiscovered(self.inputs)?;
-        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        self.observer
+            .stage(JobStage::Scan, self.inputs.total_bytes());
         let mut summary = FingerprintSummary {
             scheme: self.scheme.to_string(),
             scheme_id: self.scheme.id().to_string(),
@@ -187,7 +188,7 @@ impl Fingerprints<'_> {
                 .map_err(|error| BatchError::Settings(error.to_string()))?,
             None => FeatureExtractor::new(&self.scheme),
         };
-        let printer = || Printer {
+        let printer = || FingerprintWorker {
             job: self,
             lines,
             parser: Parser::new(self.inputs, self.options),
@@ -197,7 +198,7 @@ impl Fingerprints<'_> {
         let mut fields = FieldTally::default();
         let mut rows = SkippedRows::default();
         for skip in &self.inputs.skips {
-            rows.take(Skipped::part(skip));
+            rows.take(SkippedInput::part(skip));
         }
         run_in_order(
             self.inputs,

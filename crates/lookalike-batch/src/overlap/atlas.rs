@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Row;
-use super::collection::Collection;
-use super::folder::AtlasSummary;
-use super::mirrors::{Alias, Mirrors};
+use super::SharedCount;
+use super::atlas_dir::AtlasSummary;
+use super::collection::OverlapDocuments;
+use super::mirrors::{MirrorFinder, NameAlias};
 use crate::report::ReportError;
 use crate::report::atlas::{AliasRow, AtlasPage, LevelRow, MapCell, MirrorRow, ServerRow, render};
 
@@ -23,12 +23,12 @@ pub(crate) struct ServerMap {
     places: BTreeMap<u32, usize>,
     cells: Vec<(usize, usize, f64)>,
     /// Rows of the last chunking: shared chunks, containments.
-    rows: Vec<(Row, f64, f64)>,
+    rows: Vec<(SharedCount, f64, f64)>,
     chunking: usize,
 }
 
 impl ServerMap {
-    pub(crate) fn new(collection: &Collection) -> Self {
+    pub(crate) fn new(collection: &OverlapDocuments) -> Self {
         let servers = &collection.servers;
         let mut documents = vec![0; servers.names.len()];
         servers
@@ -55,7 +55,7 @@ impl ServerMap {
     }
 
     /// Hears a row of a chunking; those of the last chunking are shown.
-    pub(crate) fn row(&mut self, chunking: usize, row: Row, sizes: &[u32]) {
+    pub(crate) fn row(&mut self, chunking: usize, row: SharedCount, sizes: &[u32]) {
         if chunking != self.chunking {
             self.chunking = chunking;
             self.cells.clear();
@@ -75,7 +75,7 @@ impl ServerMap {
 
     /// Keeps the rows that say most.
     fn shorten(&mut self) {
-        let weight = |(row, a, b): &(Row, f64, f64)| f64::from(row.shared) * a.max(*b);
+        let weight = |(row, a, b): &(SharedCount, f64, f64)| f64::from(row.shared) * a.max(*b);
         self.rows.sort_by(|x, y| {
             weight(y)
                 .total_cmp(&weight(x))
@@ -88,9 +88,9 @@ impl ServerMap {
 /// Makes the page.
 pub(crate) fn page(
     summary: &AtlasSummary,
-    mirrors: &Mirrors,
+    mirrors: &MirrorFinder,
     mut map: ServerMap,
-    collection: &Collection,
+    collection: &OverlapDocuments,
 ) -> Result<String, ReportError> {
     map.shorten();
     let name = |server: u32| collection.servers.names[server as usize].clone();
@@ -100,7 +100,7 @@ pub(crate) fn page(
         .map(|(&server, &place)| (place, server))
         .collect();
     mapped.sort_unstable();
-    let server_row = |(row, in_a, in_b): &(Row, f64, f64)| ServerRow {
+    let server_row = |(row, in_a, in_b): &(SharedCount, f64, f64)| ServerRow {
         a: name(row.a),
         b: name(row.b),
         shared: u64::from(row.shared),
@@ -173,7 +173,7 @@ fn settings(line: &str) -> Vec<(String, String)> {
     settings
 }
 
-fn level_row(level: &super::replicas::Level, summary: &AtlasSummary) -> LevelRow {
+fn level_row(level: &super::replicas::ReplicaLevel, summary: &AtlasSummary) -> LevelRow {
     let chunking = summary
         .overlap
         .chunkings
@@ -204,9 +204,9 @@ fn mirror_row(set: &super::mirrors::MirroredSet) -> MirrorRow {
     }
 }
 
-fn alias_row(alias: &Alias) -> AliasRow {
+fn alias_row(alias: &NameAlias) -> AliasRow {
     match alias {
-        Alias::Server {
+        NameAlias::Server {
             a,
             b,
             pages_a,
@@ -218,7 +218,7 @@ fn alias_row(alias: &Alias) -> AliasRow {
             shared: *shared,
             of: *pages_a.max(pages_b),
         },
-        Alias::Url { urls, .. } => AliasRow {
+        NameAlias::Url { urls, .. } => AliasRow {
             kind: "URL",
             names: urls.iter().take(NAMED).cloned().collect(),
             shared: 1,

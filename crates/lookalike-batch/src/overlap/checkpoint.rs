@@ -22,42 +22,42 @@ use bytemuck::cast_slice;
 use lookalike_corpus::{AtomicFile, Compression};
 use serde::{Deserialize, Serialize};
 
-use super::read::{ReadOut, ReadPlan, Sites};
-use crate::dedup::checkpoint::{Hashed, damaged};
-use crate::dedup::documents::{ClassId, Documents};
-use crate::dedup::output::Identity;
-use crate::dedup::scan::Tally;
+use super::read::{DocumentSites, ReadOut, ReadPlan};
+use crate::dedup::checkpoint::{HashingStream, damaged};
+use crate::dedup::documents::{ClassId, DocumentTable};
+use crate::dedup::scan::ScanTally;
 use crate::dedup::summary::SkippedRow;
+use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedLine;
 
 const MAGIC: [u8; 8] = *b"LOOKOVL1";
 
 /// Where what was read is kept, and what job it belongs to.
 #[derive(Clone, Copy)]
-pub(crate) struct Kept<'a> {
+pub(crate) struct OverlapCheckpoint<'a> {
     pub(crate) path: &'a Path,
     /// Where the sums of the inputs are kept.
     pub(crate) contents: &'a Path,
-    pub(crate) identity: &'a Identity,
+    pub(crate) identity: &'a JobIdentity,
 }
 
 /// The small part.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct OverlapHead {
     settings: String,
     input: String,
-    tally: Tally,
+    tally: ScanTally,
     skipped: Vec<SkippedRow>,
     lines: Vec<SkippedLine>,
     unreadable: u64,
     servers: Vec<String>,
 }
 
-impl Kept<'_> {
+impl OverlapCheckpoint<'_> {
     /// Writes what was read under its final name, all or nothing.
     pub(crate) fn save(&self, read: &ReadOut) -> io::Result<()> {
         let mut file = AtomicFile::create(self.path, Compression::None)?;
-        let mut out = Hashed::new(&mut file);
+        let mut out = HashingStream::new(&mut file);
         let head = serde_json::to_vec(&self.head(read))?;
         out.write_all(&MAGIC)?;
         out.write_all(&(head.len() as u64).to_le_bytes())?;
@@ -78,8 +78,8 @@ impl Kept<'_> {
         file.commit()
     }
 
-    fn head(&self, read: &ReadOut) -> Head {
-        Head {
+    fn head(&self, read: &ReadOut) -> OverlapHead {
+        OverlapHead {
             settings: self.identity.settings.clone(),
             input: self.identity.input.clone(),
             tally: read.tally,
@@ -95,13 +95,13 @@ impl Kept<'_> {
     pub(crate) fn load(&self, plan: &ReadPlan<'_>) -> Option<ReadOut> {
         let file = std::fs::File::open(self.path).ok()?;
         self.read(
-            Hashed::new(io::BufReader::with_capacity(1 << 18, file)),
+            HashingStream::new(io::BufReader::with_capacity(1 << 18, file)),
             plan,
         )
         .ok()
     }
 
-    fn read(&self, mut file: Hashed<impl Read>, plan: &ReadPlan<'_>) -> io::Result<ReadOut> {
+    fn read(&self, mut file: HashingStream<impl Read>, plan: &ReadPlan<'_>) -> io::Result<ReadOut> {
         let mut magic = [0; 8];
         file.take(&mut magic)?;
         let length = if magic == MAGIC {
@@ -109,7 +109,7 @@ impl Kept<'_> {
         } else {
             return Err(damaged());
         };
-        let head: Head = serde_json::from_slice(&file.column::<u8>(length)?)?;
+        let head: OverlapHead = serde_json::from_slice(&file.column::<u8>(length)?)?;
         if head.settings != self.identity.settings || head.input != self.identity.input {
             return Err(damaged());
         }
@@ -170,7 +170,7 @@ fn write_columns(out: &mut impl Write, read: &ReadOut) -> io::Result<()> {
 }
 
 /// Fills in all columns; the number of chunkings.
-fn read_columns(file: &mut Hashed<impl Read>, read: &mut ReadOut) -> io::Result<u64> {
+fn read_columns(file: &mut HashingStream<impl Read>, read: &mut ReadOut) -> io::Result<u64> {
     let mut sizes = [0; 6];
     for size in &mut sizes {
         *size = file.word()?;
@@ -182,7 +182,7 @@ fn read_columns(file: &mut Hashed<impl Read>, read: &mut ReadOut) -> io::Result<
         file.column(documents)?,
     );
     let of: Vec<u32> = file.column(documents)?;
-    read.documents = Documents::from_columns(ids, file.column(documents)?, 0);
+    read.documents = DocumentTable::from_columns(ids, file.column(documents)?, 0);
     let class = |&number: &u32| (number as usize).checked_sub(1).and_then(ClassId::new);
     read.documents.classes = of.iter().map(class).collect();
     read.documents.record_hashes = file.column(documents)?;
@@ -190,7 +190,7 @@ fn read_columns(file: &mut Hashed<impl Read>, read: &mut ReadOut) -> io::Result<
     let url_ends = file.column(sites)?;
     let servers: Vec<u32> = file.column(sites)?;
     let servers = servers.into_iter().map(NonZeroU32::new).collect();
-    read.sites = Sites::from_columns(urls, url_ends, servers);
+    read.sites = DocumentSites::from_columns(urls, url_ends, servers);
     for (position, hash) in file.column::<u128>(classes)?.into_iter().enumerate() {
         let class = ClassId::new(position).ok_or_else(damaged)?;
         read.classes.set(class, hash, 0, 0);

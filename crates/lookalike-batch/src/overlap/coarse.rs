@@ -20,8 +20,8 @@ use std::ops::Range;
 use hashbrown::HashTable;
 use lookalike::hash::avalanche;
 
-use super::Row;
-use super::defer::{Common, Deferral};
+use super::SharedCount;
+use super::defer::{CommonChunks, Deferral};
 use super::postings::Postings;
 use crate::error::BatchError;
 
@@ -31,7 +31,7 @@ const CANDIDATE: u64 = 40;
 const PILOT: u64 = 1 << 20;
 
 /// The engine; see the module's header.
-pub(crate) struct Coarse<'a> {
+pub(crate) struct CoarseEngine<'a> {
     pub(crate) postings: &'a Postings,
     pub(crate) deferral: &'a Deferral,
     pub(crate) min_shared: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Coarse<'a> {
 
 /// What the pilot chose, and what came of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Course {
+pub(crate) struct CoarseStats {
     /// Hashes of a pair; 0 where coarse counting does not pay.
     pub(crate) hashes: u32,
     pub(crate) counters: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Course {
 
 /// What the pilot saw, scaled to all pairs.
 #[derive(Default)]
-struct Pilot {
+struct PilotSample {
     /// Pairs that have what they need.
     enough: f64,
     /// Other pairs by what they lack, from 1.
@@ -63,12 +63,12 @@ struct Pilot {
 }
 
 /// Candidates with their exact counts.
-struct Table {
+struct CandidateTable {
     pairs: HashTable<(u64, u32)>,
     most: usize,
 }
 
-impl Table {
+impl CandidateTable {
     fn new(most: usize) -> Self {
         Self {
             pairs: HashTable::new(),
@@ -96,16 +96,16 @@ fn key(a: u32, b: u32) -> u64 {
     u64::from(a) << 32 | u64::from(b)
 }
 
-impl Coarse<'_> {
+impl CoarseEngine<'_> {
     /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many units are
     /// behind.
     pub(crate) fn rows(
         &self,
         from: u32,
-        emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
+        emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
         temporary: &dyn Fn(io::Error) -> BatchError,
         done: &dyn Fn(u64),
-    ) -> Result<Course, BatchError> {
+    ) -> Result<CoarseStats, BatchError> {
         let work = self.work().map_err(temporary)?;
         let total: u64 = work.iter().sum();
         let pilot = self.pilot(&work, total).map_err(temporary)?;
@@ -167,8 +167,8 @@ impl Coarse<'_> {
             .max(1)
     }
 
-    fn pilot(&self, work: &[u64], total: u64) -> io::Result<Pilot> {
-        let mut pilot = Pilot {
+    fn pilot(&self, work: &[u64], total: u64) -> io::Result<PilotSample> {
+        let mut pilot = PilotSample {
             enough: 0.0,
             lacking: vec![0.0; self.min_shared as usize + 1],
         };
@@ -178,7 +178,7 @@ impl Coarse<'_> {
             .filter(|&unit| sampled(unit))
             .map(|unit| work[unit as usize])
             .sum();
-        let mut table = Table::new((self.budget / CANDIDATE) as usize);
+        let mut table = CandidateTable::new((self.budget / CANDIDATE) as usize);
         self.pairs(sampled, |a, b| {
             Ok(table.add(key(a, b), avalanche(key(a, b))))
         })?;
@@ -197,7 +197,7 @@ impl Coarse<'_> {
     ///
     /// The cost of a choice: reading the lists twice a range, and what candidates and counters take of the processor, all
     /// in nanoseconds as measured.
-    fn choose(&self, pilot: &Pilot, total: u64) -> (Course, u64) {
+    fn choose(&self, pilot: &PilotSample, total: u64) -> (CoarseStats, u64) {
         const READ: f64 = 1.5;
         const COUNT: f64 = 3.0;
         const EXACT: f64 = 15.0;
@@ -230,16 +230,20 @@ impl Coarse<'_> {
                 }
             }
         }
-        let course = Course {
+        let course = CoarseStats {
             hashes: best.1,
             counters: if best.1 > 0 { counters } else { 0 },
-            ..Course::default()
+            ..CoarseStats::default()
         };
         (course, best.2 as u64)
     }
 
     /// The rows whose first unit is in a range; none when its candidates do not fit and it can be halved.
-    fn range(&self, range: Range<u32>, course: &mut Course) -> io::Result<Option<Vec<Row>>> {
+    fn range(
+        &self,
+        range: Range<u32>,
+        course: &mut CoarseStats,
+    ) -> io::Result<Option<Vec<SharedCount>>> {
         let counters = self.counters(&range, course)?;
         let alone = range.end - range.start == 1;
         let most = if alone {
@@ -247,7 +251,7 @@ impl Coarse<'_> {
         } else {
             (self.budget / 2 / CANDIDATE) as usize
         };
-        let mut table = Table::new(most);
+        let mut table = CandidateTable::new(most);
         let fits = self.pairs(
             |a| range.contains(&a),
             |a, b| {
@@ -263,10 +267,10 @@ impl Coarse<'_> {
         }
         drop(counters);
         course.candidates += table.pairs.len() as u64;
-        let mut rows: Vec<Row> = table
+        let mut rows: Vec<SharedCount> = table
             .pairs
             .into_iter()
-            .map(|(pair, shared)| Row {
+            .map(|(pair, shared)| SharedCount {
                 a: (pair >> 32) as u32,
                 b: pair as u32,
                 shared,
@@ -279,11 +283,15 @@ impl Coarse<'_> {
         Ok(Some(rows))
     }
 
-    fn counters(&self, range: &Range<u32>, course: &Course) -> io::Result<Option<Counters>> {
+    fn counters(
+        &self,
+        range: &Range<u32>,
+        course: &CoarseStats,
+    ) -> io::Result<Option<CoarseCounters>> {
         if course.hashes == 0 {
             return Ok(None);
         }
-        let mut counters = Counters::new(course.counters, course.hashes);
+        let mut counters = CoarseCounters::new(course.counters, course.hashes);
         self.pairs(
             |a| range.contains(&a),
             |a, b| {
@@ -295,7 +303,7 @@ impl Coarse<'_> {
     }
 
     /// Adds the deferred chunks, for so many rows at once that the common chunks of their units fit.
-    fn add_deferred(&self, rows: &mut [Row]) -> io::Result<()> {
+    fn add_deferred(&self, rows: &mut [SharedCount]) -> io::Result<()> {
         if self.deferral.is_empty() {
             return Ok(());
         }
@@ -314,7 +322,8 @@ impl Coarse<'_> {
                 }
                 take += 1;
             }
-            let common = Common::new(self.postings, self.deferral, |unit| wanted[unit as usize])?;
+            let common =
+                CommonChunks::new(self.postings, self.deferral, |unit| wanted[unit as usize])?;
             let (now, later) = rest.split_at_mut(take);
             now.iter_mut()
                 .for_each(|row| row.shared += common.uncounted(self.deferral, row.a, row.b));
@@ -325,12 +334,12 @@ impl Coarse<'_> {
 }
 
 /// Counters of one byte, addressed by hashes of pairs.
-struct Counters {
+struct CoarseCounters {
     bytes: Vec<u8>,
     hashes: u32,
 }
 
-impl Counters {
+impl CoarseCounters {
     fn new(counters: u64, hashes: u32) -> Self {
         Self {
             bytes: vec![0; counters as usize],

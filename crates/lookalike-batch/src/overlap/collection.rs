@@ -2,38 +2,38 @@
 
 use lookalike_corpus::host;
 
-use super::read::{ReadOut, Sites};
-use super::settings::By;
-use super::units::{ExactSets, Placement, Servers};
-use crate::dedup::documents::{Documents, Ranking};
+use super::read::{DocumentSites, ReadOut};
+use super::settings::OverlapUnit;
+use super::units::{ExactSets, ServerTable, UnitPlacement};
+use crate::dedup::documents::{DocumentRanking, DocumentTable};
 use crate::error::BatchError;
 use crate::settings::{KeepRule, RepeatedIds};
 
 /// The documents; see the module's header.
-pub(crate) struct Collection {
-    pub(crate) documents: Documents,
+pub(crate) struct OverlapDocuments {
+    pub(crate) documents: DocumentTable,
     pub(crate) by_id: Vec<u32>,
     pub(crate) id_ranks: Vec<u32>,
     pub(crate) exact: ExactSets,
-    pub(crate) sites: Sites,
-    pub(crate) servers: Servers,
+    pub(crate) sites: DocumentSites,
+    pub(crate) servers: ServerTable,
     pub(crate) repeated_ids: u64,
 }
 
 /// The documents as units of one kind.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    pub(crate) collection: &'a Collection,
-    pub(crate) by: By,
+pub(crate) struct UnitView<'a> {
+    pub(crate) collection: &'a OverlapDocuments,
+    pub(crate) by: OverlapUnit,
 }
 
-impl View<'_> {
+impl UnitView<'_> {
     /// Where the units of classes are.
-    pub(crate) fn placement(&self) -> Placement {
+    pub(crate) fn placement(&self) -> UnitPlacement {
         let collection = self.collection;
         match self.by {
-            By::Document => Placement::Sets(collection.exact.of_class.clone()),
-            By::Server => collection
+            OverlapUnit::Document => UnitPlacement::Sets(collection.exact.of_class.clone()),
+            OverlapUnit::Server => collection
                 .servers
                 .placement(&collection.documents, collection.exact.of_class.len()),
         }
@@ -41,8 +41,8 @@ impl View<'_> {
 
     pub(crate) fn units(&self) -> usize {
         match self.by {
-            By::Document => self.collection.exact.len(),
-            By::Server => self.collection.servers.names.len(),
+            OverlapUnit::Document => self.collection.exact.len(),
+            OverlapUnit::Server => self.collection.servers.names.len(),
         }
     }
 
@@ -50,29 +50,29 @@ impl View<'_> {
     pub(crate) fn name(&self, unit: u32) -> &str {
         let collection = self.collection;
         match self.by {
-            By::Document => collection
+            OverlapUnit::Document => collection
                 .documents
                 .id(collection.exact.members(unit)[0] as usize),
-            By::Server => &collection.servers.names[unit as usize],
+            OverlapUnit::Server => &collection.servers.names[unit as usize],
         }
     }
 
     /// Whether there are documents of equal text that stand apart.
     pub(crate) fn has_copies(&self) -> bool {
-        self.by == By::Document && !self.collection.exact.all_single()
+        self.by == OverlapUnit::Document && !self.collection.exact.all_single()
     }
 }
 
-impl Collection {
+impl OverlapDocuments {
     /// Orders what was read.
     pub(crate) fn new(read: &mut ReadOut, repeated: RepeatedIds) -> Result<Self, BatchError> {
         let mut documents = std::mem::take(&mut read.documents);
         let classes = std::mem::take(&mut read.classes);
         let (ranking, repeated_ids) =
-            Ranking::new(&mut documents, &classes, &KeepRule::First.into(), repeated)?;
+            DocumentRanking::new(&mut documents, &classes, &KeepRule::First.into(), repeated)?;
         let exact = ExactSets::new(&documents, &classes, &ranking);
         let mut sites = std::mem::take(&mut read.sites);
-        let servers = Servers::new(&mut sites);
+        let servers = ServerTable::new(&mut sites);
         let (by_id, id_ranks) = (ranking.by_id, ranking.id_ranks);
         Ok(Self {
             documents,

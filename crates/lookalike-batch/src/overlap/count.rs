@@ -1,15 +1,15 @@
 //! The count engine with its lists in memory: one counter a unit, and one unit after another.
 //!
 //! For each unit the lists of its chunks are run through and the units in them counted (S6 with as many counters as
-//! units and a hash that never collides), equal lists at once ([`crate::overlap::alike`]), then the deferred chunks are added ([`crate::overlap::defer`]). Rows come out
+//! units and a hash that never collides), equal lists at once ([`crate::overlap::interned_lists`]), then the deferred chunks are added ([`crate::overlap::defer`]). Rows come out
 //! in order, so that nothing needs sorting and memory does not depend on their number.
 
 use std::io;
 use std::sync::mpsc;
 
-use super::Row;
-use super::alike::{self, Alike, END, List};
-use super::defer::{Common, Deferral};
+use super::SharedCount;
+use super::defer::{CommonChunks, Deferral};
+use super::interned_lists::{self, END, InternedList, InternedLists};
 use super::postings::Postings;
 use crate::error::BatchError;
 use crate::spill::prefetch::prefetch;
@@ -21,17 +21,17 @@ const BLOCK: u32 = 128;
 const AHEAD: usize = 16;
 
 /// The lists of shared chunks, and for each unit the places in them behind it.
-pub(crate) struct Index<'a> {
+pub(crate) struct SharedLists<'a> {
     /// Units of all lists, ascending in each, with [`END`] behind it.
     members: Vec<u32>,
     /// Places in lists that one chunk has.
-    single: Places,
+    single: UnitPlaces,
     /// Places in lists that several have.
-    several: Places,
+    several: UnitPlaces,
     /// Of the latter, how many have each.
     weights: Vec<u32>,
     deferral: &'a Deferral,
-    common: Option<Common>,
+    common: Option<CommonChunks>,
     units: u32,
     min_shared: u32,
 }
@@ -45,30 +45,30 @@ pub(crate) fn needed(postings: &Postings, deferral: &Deferral, threads: usize) -
     let held: u64 = deferral.held().map(u64::from).sum();
     let lists: u64 = postings.histogram.values().sum();
     let units = postings.sizes.len() as u64;
-    words * 8 + lists * alike::BYTES + held * 4 + units * (48 + 8 * threads as u64)
+    words * 8 + lists * interned_lists::BYTES + held * 4 + units * (48 + 8 * threads as u64)
 }
 
-impl<'a> Index<'a> {
+impl<'a> SharedLists<'a> {
     /// Builds the index. O(records), and 8 bytes each.
     pub(crate) fn new(
         postings: &Postings,
         deferral: &'a Deferral,
         min_shared: u32,
     ) -> io::Result<Self> {
-        let mut alike = Alike::new(postings.histogram.values().sum::<u64>() as usize);
+        let mut alike = InternedLists::new(postings.histogram.values().sum::<u64>() as usize);
         deferral.scan(postings, |list| {
             alike.add(list);
             Ok(())
         })?;
-        let Alike { members, lists, .. } = alike;
+        let InternedLists { members, lists, .. } = alike;
         let units = postings.sizes.len();
-        let (several, single): (Vec<List>, Vec<List>) =
+        let (several, single): (Vec<InternedList>, Vec<InternedList>) =
             lists.iter().partition(|list| list.weight > 1);
         let common = (!deferral.is_empty())
-            .then(|| Common::new(postings, deferral, |_| true))
+            .then(|| CommonChunks::new(postings, deferral, |_| true))
             .transpose()?;
-        let (single, _) = Places::new(&members, &single, units);
-        let (several, weights) = Places::new(&members, &several, units);
+        let (single, _) = UnitPlaces::new(&members, &single, units);
+        let (several, weights) = UnitPlaces::new(&members, &several, units);
         Ok(Self {
             members,
             single,
@@ -81,8 +81,8 @@ impl<'a> Index<'a> {
         })
     }
 
-    fn counter(&self) -> Counter {
-        Counter {
+    fn counter(&self) -> UnitCounter {
+        UnitCounter {
             counts: vec![0; self.units as usize],
             met: vec![0; self.units as usize + 1],
             marks: vec![0; self.deferral.common.len().div_ceil(64)],
@@ -95,7 +95,7 @@ impl<'a> Index<'a> {
         &self,
         from: u32,
         threads: usize,
-        emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
+        emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
         done: &dyn Fn(u64),
     ) -> Result<(), BatchError> {
         let (first, blocks) = (from / BLOCK, self.units.div_ceil(BLOCK));
@@ -123,7 +123,7 @@ impl<'a> Index<'a> {
                 });
                 rows
             });
-            let workers: Vec<mpsc::Receiver<Vec<Row>>> = workers.collect();
+            let workers: Vec<mpsc::Receiver<Vec<SharedCount>>> = workers.collect();
             for block in first..blocks {
                 let rows = workers[(block - first) as usize % threads]
                     .recv()
@@ -135,19 +135,19 @@ impl<'a> Index<'a> {
         })
     }
 
-    fn block(&self, block: u32, from: u32, counter: &mut Counter, rows: &mut Vec<Row>) {
+    fn block(&self, block: u32, from: u32, counter: &mut UnitCounter, rows: &mut Vec<SharedCount>) {
         let end = self.units.min((block + 1) * BLOCK);
         (from.max(block * BLOCK)..end).for_each(|unit| self.unit(unit, counter, rows));
     }
 
     /// Appends the rows of a unit with later ones.
-    fn unit(&self, unit: u32, counter: &mut Counter, rows: &mut Vec<Row>) {
+    fn unit(&self, unit: u32, counter: &mut UnitCounter, rows: &mut Vec<SharedCount>) {
         let met = self.meet(unit, counter);
         let start = rows.len();
         for &other in &counter.met[..met] {
             let counted = std::mem::take(&mut counter.counts[other as usize]);
             if counted + self.deferral.most(unit, other) >= self.min_shared {
-                rows.push(Row {
+                rows.push(SharedCount {
                     a: unit,
                     b: other,
                     shared: counted,
@@ -171,7 +171,7 @@ impl<'a> Index<'a> {
     }
 
     /// Counts the chunks that later units share with `unit`; how many units were met.
-    fn meet(&self, unit: u32, counter: &mut Counter) -> usize {
+    fn meet(&self, unit: u32, counter: &mut UnitCounter) -> usize {
         let single = self.single.of(unit);
         let places = &self.single.places[single];
         let mut met = 0;
@@ -199,16 +199,16 @@ impl<'a> Index<'a> {
 }
 
 /// For each unit the places of the units that follow it in its lists, where any do.
-struct Places {
+struct UnitPlaces {
     places: Vec<u32>,
     /// Where the places of each unit begin; one more at the end.
     starts: Vec<u64>,
 }
 
-impl Places {
+impl UnitPlaces {
     /// The places in these lists, and beside each the weight of its list, if any weighs more than one.
-    fn new(members: &[u32], lists: &[List], units: usize) -> (Self, Vec<u32>) {
-        let followed = |list: &List| {
+    fn new(members: &[u32], lists: &[InternedList], units: usize) -> (Self, Vec<u32>) {
+        let followed = |list: &InternedList| {
             let (start, weight) = (list.start as usize, list.weight);
             let pairs = members[start..].windows(2);
             let pairs = pairs.take_while(|pair| pair[1] != END).enumerate();
@@ -243,7 +243,7 @@ impl Places {
 }
 
 /// One counter a unit.
-struct Counter {
+struct UnitCounter {
     counts: Vec<u32>,
     /// Units counted, each once; one place more, to be written to without asking.
     met: Vec<u32>,
@@ -251,7 +251,7 @@ struct Counter {
     marks: Vec<u64>,
 }
 
-impl Counter {
+impl UnitCounter {
     /// Adds to the units of a list; how many units were met so far, and are now.
     #[inline]
     fn add(&mut self, list: &[u32], weight: u32, mut met: usize) -> usize {

@@ -13,7 +13,7 @@
 use std::io;
 use std::path::Path;
 
-use super::postings::{Lists, Postings};
+use super::postings::{PostingLists, Postings};
 
 /// Counted pairs a record that are worth no deferral.
 const EASY: u64 = 16;
@@ -22,7 +22,7 @@ const LEAST_CUT: u32 = 16;
 
 /// What is known of the common chunks of one unit: in one place, for it is asked for together.
 #[derive(Clone, Copy, Default)]
-struct PutOff {
+struct DeferredCounts {
     /// Chunks that it defers.
     deferred: u32,
     /// One more than the rank of the last that it defers, 0 for none.
@@ -38,9 +38,9 @@ pub(crate) struct Deferral {
     /// Common chunks, most common first: units, and the position of their list.
     pub(crate) common: Vec<(u32, u64)>,
     /// What each unit puts off; empty when there are no common chunks.
-    units: Vec<PutOff>,
+    units: Vec<DeferredCounts>,
     /// Units that do not defer a common chunk, chunk by chunk.
-    pub(crate) remainder: Lists,
+    pub(crate) remainder: PostingLists,
     /// Pairs that need not be counted.
     pub(crate) spared: u64,
     /// Pairs of units in all lists that remain.
@@ -92,7 +92,7 @@ impl Deferral {
             cut,
             common: Vec::new(),
             units: Vec::new(),
-            remainder: Lists::new(budget),
+            remainder: PostingLists::new(budget),
             spared: 0,
             pairs: 0,
         };
@@ -121,7 +121,7 @@ impl Deferral {
 
     /// Lets every unit defer its first `most` common chunks.
     fn walk(&mut self, postings: &Postings, most: u32, folder: &Path) -> io::Result<()> {
-        self.units = vec![PutOff::default(); postings.sizes.len()];
+        self.units = vec![DeferredCounts::default(); postings.sizes.len()];
         let (mut buffer, mut active) = (Vec::new(), Vec::new());
         for (rank, &(length, position)) in self.common.iter().enumerate() {
             active.clear();
@@ -208,12 +208,12 @@ impl Deferral {
 /// Ranks of the common chunks of units, ascending, and how many of each are deferred.
 ///
 /// Memory: 4 bytes a common chunk of a unit.
-pub(crate) struct Common {
+pub(crate) struct CommonChunks {
     starts: Vec<u64>,
     ranks: Vec<u32>,
 }
 
-impl Common {
+impl CommonChunks {
     /// Bytes that the common chunks of all units need.
     pub(crate) fn bytes(deferral: &Deferral) -> u64 {
         deferral.held().map(|held| 16 + 4 * u64::from(held)).sum()

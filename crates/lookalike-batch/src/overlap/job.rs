@@ -7,26 +7,26 @@ use std::path::Path;
 use lookalike_corpus::{InputOptions, Inputs};
 use serde::Serialize;
 
-use super::Row;
-use super::checkpoint::Kept;
-use super::coarse::{Coarse, Course};
-use super::collection::{Collection, View};
-use super::count::{self, Index};
+use super::SharedCount;
+use super::checkpoint::OverlapCheckpoint;
+use super::coarse::{CoarseEngine, CoarseStats};
+use super::collection::{OverlapDocuments, UnitView};
+use super::count::{self, SharedLists};
 use super::defer::Deferral;
-use super::plan::{Plan, Way};
-use super::postings::{Means, Postings, collect, steps};
+use super::plan::{CountPlan, EngineChoice};
+use super::postings::{CountResources, Postings, collect, steps};
 use super::read::{ChunkSets, ReadOut, ReadPlan, read};
 use super::row_log::RowLog;
 use super::rows::RowWriter;
-use super::settings::{By, OverlapSettings};
-use super::sort::{Failure, Sorted};
+use super::settings::{OverlapSettings, OverlapUnit};
+use super::sort::{SortEngine, SortFailure};
 use crate::contents;
 use crate::dedup::memory_budget::{DocumentUse, ReadingBudget, ensure_documents_fit};
-use crate::dedup::summary::{Counts, SkippedRow};
+use crate::dedup::summary::{InputCounts, SkippedRow};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
-use crate::observer::{Observer, Quiet, Stage};
-use crate::settings::Limits;
+use crate::observer::{JobObserver, JobStage, NoProgress};
+use crate::settings::JobLimits;
 use crate::skipped::SkippedLine;
 
 const MIB: u64 = 1 << 20;
@@ -37,11 +37,11 @@ const FIXED_THREAD: u64 = 6 * MIB;
 const LEAST_LEFT: u64 = 4 * MIB;
 
 /// An overlap job: what to read, what to count, what to use.
-pub struct Overlap<'a> {
+pub struct OverlapJob<'a> {
     /// What decides the result.
     pub settings: &'a OverlapSettings,
     /// What does not.
-    pub limits: &'a Limits,
+    pub limits: &'a JobLimits,
     /// All sources.
     pub inputs: &'a Inputs,
     /// How sources are read.
@@ -49,7 +49,7 @@ pub struct Overlap<'a> {
     /// Where temporary files go.
     pub folder: &'a Path,
     /// Who hears of progress.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn JobObserver,
 }
 
 /// What came of one chunking.
@@ -93,12 +93,12 @@ pub struct ChunkingSummary {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct OverlapSummary {
     /// Counts of what was read.
-    pub counts: Counts,
+    pub counts: InputCounts,
     /// Texts that two and more documents have: with all but one document of each, `counts.repeated_texts`.
     pub shared_texts: u64,
     /// Of `counts.repeated_texts`, documents of the same URL as another of that text: the same page, read again.
     pub pages_again: u64,
-    /// With [`Overlap::copies_of`]: overlapping documents of the same URL, which have no row.
+    /// With [`OverlapJob::copies_of`]: overlapping documents of the same URL, which have no row.
     pub same_page: u64,
     /// Servers; 0 when nobody asked.
     pub servers: u64,
@@ -111,10 +111,10 @@ pub struct OverlapSummary {
 }
 
 /// One chunking to be counted.
-pub(crate) struct Count<'a> {
+pub(crate) struct ChunkingCount<'a> {
     /// Its number among those of the settings.
     pub(crate) number: usize,
-    pub(crate) by: By,
+    pub(crate) by: OverlapUnit,
     /// Where the rows go, for messages.
     pub(crate) path: &'a Path,
     /// Where rows are kept as they are counted, for a later run; those of an earlier one count if what it read was
@@ -123,8 +123,8 @@ pub(crate) struct Count<'a> {
 }
 
 /// Everything known before the first chunk is counted.
-pub(crate) struct Prepared {
-    pub(crate) collection: Collection,
+pub(crate) struct PreparedOverlap {
+    pub(crate) collection: OverlapDocuments,
     pub(crate) chunks: Vec<ChunkSets>,
     pub(crate) summary: OverlapSummary,
     /// Everything that could not be read.
@@ -135,7 +135,7 @@ pub(crate) struct Prepared {
     pub(crate) resumed: bool,
 }
 
-impl Overlap<'_> {
+impl OverlapJob<'_> {
     /// Writes the rows of the one chunking that the settings name.
     ///
     /// # Errors
@@ -147,8 +147,8 @@ impl Overlap<'_> {
                 "standard output takes the rows of one chunking: name one with --chunk, or a directory with -o".to_owned(),
             ));
         }
-        let mut prepared = self.prepare(self.settings.by == By::Server, None)?;
-        let count = Count {
+        let mut prepared = self.prepare(self.settings.by == OverlapUnit::Server, None)?;
+        let count = ChunkingCount {
             number: 0,
             by: self.settings.by,
             path: Path::new("the output"),
@@ -170,12 +170,13 @@ impl Overlap<'_> {
     pub(crate) fn prepare(
         &self,
         sites: bool,
-        kept: Option<Kept<'_>>,
-    ) -> Result<Prepared, BatchError> {
+        kept: Option<OverlapCheckpoint<'_>>,
+    ) -> Result<PreparedOverlap, BatchError> {
         self.settings.check()?;
         ensure_documents_fit(self.limits, DocumentUse::Chunks, self.inputs, self.options)?;
         let left = self.left();
-        self.observer.stage(Stage::Scan, self.inputs.total_bytes());
+        self.observer
+            .stage(JobStage::Scan, self.inputs.total_bytes());
         let plan = ReadPlan {
             inputs: self.inputs,
             options: self.options,
@@ -205,18 +206,18 @@ impl Overlap<'_> {
             contents::save(kept.contents, self.inputs)?;
             kept.save(&read).map_err(BatchError::result(kept.path))?;
         }
-        self.observer.stage(Stage::Rank, 0);
+        self.observer.stage(JobStage::Rank, 0);
         let distinct = read.classes.len() as u64;
-        let collection = Collection::new(&mut read, self.settings.repeated_ids)?;
+        let collection = OverlapDocuments::new(&mut read, self.settings.repeated_ids)?;
         let summary = self.summary(&read, &collection, distinct);
-        if self.settings.by == By::Server
+        if self.settings.by == OverlapUnit::Server
             && collection.servers.names.is_empty()
             && !collection.documents.is_empty()
         {
             return Err(self.no_servers());
         }
         let left = self.take_tables(&collection, &read.chunks, left)?;
-        Ok(Prepared {
+        Ok(PreparedOverlap {
             collection,
             chunks: read.chunks,
             summary,
@@ -236,7 +237,7 @@ impl Overlap<'_> {
 
     fn take_tables(
         &self,
-        collection: &Collection,
+        collection: &OverlapDocuments,
         chunks: &[ChunkSets],
         left: u64,
     ) -> Result<u64, BatchError> {
@@ -254,14 +255,19 @@ impl Overlap<'_> {
         Ok(left.saturating_sub(needed + resident).max(LEAST_LEFT / 2))
     }
 
-    fn summary(&self, read: &ReadOut, collection: &Collection, distinct: u64) -> OverlapSummary {
+    fn summary(
+        &self,
+        read: &ReadOut,
+        collection: &OverlapDocuments,
+        distinct: u64,
+    ) -> OverlapSummary {
         let tally = &read.tally;
         let sets = (0..collection.exact.len() as u32)
             .filter(|&set| collection.exact.members(set).len() > 1);
         let servers = &collection.servers;
         let chunks = read.chunks.iter().map(|chunks| chunks.sets.spilled()).sum();
         OverlapSummary {
-            counts: Counts {
+            counts: InputCounts {
                 documents: collection.documents.len() as u64,
                 distinct_texts: distinct,
                 repeated_texts: collection.documents.repeated_texts(distinct),
@@ -276,7 +282,7 @@ impl Overlap<'_> {
                 text_bytes: tally.text_bytes,
                 spilled_bytes: chunks,
                 boilerplate: tally.removed.counts(self.options),
-                ..Counts::default()
+                ..InputCounts::default()
             },
             shared_texts: sets.count() as u64,
             pages_again: collection.pages_again(),
@@ -292,14 +298,14 @@ impl Overlap<'_> {
     /// these sizes beside the summary.
     pub(crate) fn chunking(
         &self,
-        prepared: &Prepared,
-        what: &Count<'_>,
+        prepared: &PreparedOverlap,
+        what: &ChunkingCount<'_>,
         out: &mut dyn Write,
-        hear: &mut dyn FnMut(Row, &[u32]),
+        hear: &mut dyn FnMut(SharedCount, &[u32]),
     ) -> Result<(ChunkingSummary, Vec<u32>), BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let min_shared = self.settings.least(what.number);
-        let view = View {
+        let view = UnitView {
             collection: &prepared.collection,
             by: what.by,
         };
@@ -311,7 +317,7 @@ impl Overlap<'_> {
             .saturating_sub(postings.lists.resident_bytes())
             .max(MIB);
         let needed = count::needed(&postings, &deferral, self.limits.threads);
-        let plan = Plan::new(self.settings.engine, &postings, needed, left * 3 / 4);
+        let plan = CountPlan::new(self.settings.engine, &postings, needed, left * 3 / 4);
         let chunking = self.settings.chunkings[what.number].to_string();
         let writer = RowWriter {
             view,
@@ -323,11 +329,11 @@ impl Overlap<'_> {
             budget: left / 4,
             folder: self.folder,
         };
-        let course = RefCell::new(Course {
+        let course = RefCell::new(CoarseStats {
             ranges: 1,
-            ..Course::default()
+            ..CoarseStats::default()
         });
-        let sorted = Sorted {
+        let sorted = SortEngine {
             postings: &postings,
             deferral: &deferral,
             min_shared,
@@ -335,13 +341,13 @@ impl Overlap<'_> {
             folder: self.folder,
         };
         let resumed = Cell::new(0);
-        let defers = plan.way != Way::Sort || sorted.defers();
+        let defers = plan.way != EngineChoice::Sort || sorted.defers();
         let rows = writer.write(
             (out, what.path),
             &mut |row| hear(row, &postings.sizes),
             self.observer_of_rows(),
             |emit| {
-                let count = |from, emit: &mut Emit<'_>| {
+                let count = |from, emit: &mut EmitCount<'_>| {
                     self.count(&sorted, (plan.way, from, left), emit, &course)
                 };
                 match what.log {
@@ -388,13 +394,13 @@ impl Overlap<'_> {
     /// Chunks to the units that share them, and the common ones among them.
     fn group(
         &self,
-        prepared: &Prepared,
-        view: View<'_>,
+        prepared: &PreparedOverlap,
+        view: UnitView<'_>,
         number: usize,
     ) -> std::io::Result<(Postings, Deferral)> {
         let chunks = &prepared.chunks[number];
-        self.observer.stage(Stage::Group, steps(chunks));
-        let means = Means {
+        self.observer.stage(JobStage::Group, steps(chunks));
+        let means = CountResources {
             advance: &|done| self.observer.advance(done),
             threads: self.limits.threads,
             keys: prepared.left / 3,
@@ -408,22 +414,22 @@ impl Overlap<'_> {
     }
 
     /// Who hears that rows are being written: with more threads than one they are while others count.
-    fn observer_of_rows(&self) -> &dyn Observer {
+    fn observer_of_rows(&self) -> &dyn JobObserver {
         match self.limits.threads {
             1 => self.observer,
-            _ => &Quiet,
+            _ => &NoProgress,
         }
     }
 
     fn count(
         &self,
-        sorted: &Sorted<'_>,
-        (way, from, left): (Way, u32, u64),
-        emit: &mut Emit<'_>,
-        course: &RefCell<Course>,
+        sorted: &SortEngine<'_>,
+        (way, from, left): (EngineChoice, u32, u64),
+        emit: &mut EmitCount<'_>,
+        course: &RefCell<CoarseStats>,
     ) -> Result<(), BatchError> {
         let temporary = BatchError::temporary(self.folder);
-        let &Sorted {
+        let &SortEngine {
             postings,
             deferral,
             min_shared,
@@ -431,18 +437,18 @@ impl Overlap<'_> {
         } = sorted;
         let done = |units| self.observer.advance(units);
         let total = match way {
-            Way::Sort => postings.histogram.values().sum(),
-            Way::InMemory | Way::Coarse => postings.sizes.len() as u64,
+            EngineChoice::Sort => postings.histogram.values().sum(),
+            EngineChoice::InMemory | EngineChoice::Coarse => postings.sizes.len() as u64,
         };
-        self.observer.stage(Stage::Compare, total);
+        self.observer.stage(JobStage::Compare, total);
         match way {
-            Way::Sort => sorted.rows(from, emit, &done),
-            Way::InMemory => {
-                let index = Index::new(postings, deferral, min_shared).map_err(&temporary)?;
+            EngineChoice::Sort => sorted.rows(from, emit, &done),
+            EngineChoice::InMemory => {
+                let index = SharedLists::new(postings, deferral, min_shared).map_err(&temporary)?;
                 index.rows(from, self.limits.threads, emit, &done)
             }
-            Way::Coarse => {
-                let coarse = Coarse {
+            EngineChoice::Coarse => {
+                let coarse = CoarseEngine {
                     postings,
                     deferral,
                     min_shared,
@@ -456,23 +462,23 @@ impl Overlap<'_> {
 }
 
 /// Takes the rows of an engine.
-type Emit<'a> = dyn FnMut(Row) -> Result<(), BatchError> + 'a;
+type EmitCount<'a> = dyn FnMut(SharedCount) -> Result<(), BatchError> + 'a;
 
 /// Rows of an earlier run first, then those that `count` makes from there on, which are kept for a later one.
 fn logged(
     (path, is_believed): (&Path, bool),
     units: usize,
-    emit: &mut Emit<'_>,
-    count: impl FnOnce(u32, &mut Emit<'_>) -> Result<(), BatchError>,
+    emit: &mut EmitCount<'_>,
+    count: impl FnOnce(u32, &mut EmitCount<'_>) -> Result<(), BatchError>,
 ) -> Result<(), BatchError> {
     let failed = BatchError::result(path);
     let mut log = RowLog::open(path, is_believed).map_err(&failed)?;
     let units = units as u32;
     let from = log
-        .replay(units, |row| emit(row).map_err(Failure::There))
+        .replay(units, |row| emit(row).map_err(SortFailure::There))
         .map_err(|failure| match failure {
-            Failure::Here(error) => failed(error),
-            Failure::There(error) => error,
+            SortFailure::Here(error) => failed(error),
+            SortFailure::There(error) => error,
         })?;
     count(from, &mut |row| {
         log.push(row).map_err(&failed)?;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::collection::Collection;
+use super::collection::OverlapDocuments;
 
 /// Example pages that a mirrored set names.
 const EXAMPLES: usize = 3;
@@ -34,7 +34,7 @@ pub struct MirroredSet {
 /// Two names that seem to be names of the same thing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Alias {
+pub enum NameAlias {
     /// Two servers with the same pages.
     Server {
         /// The smaller name.
@@ -59,19 +59,19 @@ pub enum Alias {
 
 /// What servers hold in common.
 #[derive(Default)]
-pub(crate) struct Mirrors {
+pub(crate) struct MirrorFinder {
     pub(crate) sets: Vec<MirroredSet>,
-    pub(crate) aliases: Vec<Alias>,
+    pub(crate) aliases: Vec<NameAlias>,
 }
 
 /// Families with the servers that hold them.
-struct Families {
+struct MirrorFamilies {
     /// Family and server, each pair once, in order.
     held: Vec<(u32, u32)>,
 }
 
-impl Families {
-    fn new(collection: &Collection, leaders: &[u32]) -> Self {
+impl MirrorFamilies {
+    fn new(collection: &OverlapDocuments, leaders: &[u32]) -> Self {
         let mut held = Vec::new();
         for set in 0..leaders.len() as u32 {
             let servers = collection.exact.members(set).iter();
@@ -91,8 +91,8 @@ impl Families {
 }
 
 /// Mirrored sets, most saving first, and aliases.
-pub(crate) fn mirrors(collection: &Collection, leaders: &[u32]) -> Mirrors {
-    let families = Families::new(collection, leaders);
+pub(crate) fn mirrors(collection: &OverlapDocuments, leaders: &[u32]) -> MirrorFinder {
+    let families = MirrorFamilies::new(collection, leaders);
     let groups = group(&families);
     let mut aliases = server_aliases(collection, &families, &groups);
     aliases.extend(url_aliases(collection));
@@ -108,17 +108,17 @@ pub(crate) fn mirrors(collection: &Collection, leaders: &[u32]) -> Mirrors {
             .cmp(&saved(x))
             .then_with(|| (&x.servers, &x.examples).cmp(&(&y.servers, &y.examples)))
     });
-    Mirrors { sets, aliases }
+    MirrorFinder { sets, aliases }
 }
 
 /// Families of one list of servers.
-struct Group {
+struct MirrorGroup {
     servers: Vec<u32>,
     families: Vec<u32>,
 }
 
-impl Group {
-    fn describe(&self, collection: &Collection) -> MirroredSet {
+impl MirrorGroup {
+    fn describe(&self, collection: &OverlapDocuments) -> MirroredSet {
         let name = |&server: &u32| collection.servers.names[server as usize].clone();
         let url = |&family: &u32| {
             collection
@@ -139,8 +139,8 @@ impl Group {
 }
 
 /// Families by the hash of their lists of servers; lists that share a hash stay apart.
-fn group(families: &Families) -> BTreeMap<u64, Vec<Group>> {
-    let mut groups: BTreeMap<u64, Vec<Group>> = BTreeMap::new();
+fn group(families: &MirrorFamilies) -> BTreeMap<u64, Vec<MirrorGroup>> {
+    let mut groups: BTreeMap<u64, Vec<MirrorGroup>> = BTreeMap::new();
     for (family, held) in families.iter() {
         let servers: Vec<u32> = held.iter().map(|&(_, server)| server).collect();
         let groups = groups
@@ -148,7 +148,7 @@ fn group(families: &Families) -> BTreeMap<u64, Vec<Group>> {
             .or_default();
         match groups.iter_mut().find(|group| group.servers == servers) {
             Some(group) => group.families.push(family),
-            None => groups.push(Group {
+            None => groups.push(MirrorGroup {
                 servers,
                 families: vec![family],
             }),
@@ -159,10 +159,10 @@ fn group(families: &Families) -> BTreeMap<u64, Vec<Group>> {
 
 /// Pairs of servers that share nearly all pages of the larger one.
 fn server_aliases(
-    collection: &Collection,
-    families: &Families,
-    groups: &BTreeMap<u64, Vec<Group>>,
-) -> Vec<Alias> {
+    collection: &OverlapDocuments,
+    families: &MirrorFamilies,
+    groups: &BTreeMap<u64, Vec<MirrorGroup>>,
+) -> Vec<NameAlias> {
     let mut pages = vec![0_u64; collection.servers.names.len()];
     families
         .held
@@ -184,7 +184,7 @@ fn server_aliases(
     let alias = |((a, b), shared): ((u32, u32), u64)| {
         let (pages_a, pages_b) = (pages[a as usize], pages[b as usize]);
         let same = shared as f64 >= ALIAS * pages_a.max(pages_b) as f64;
-        same.then(|| Alias::Server {
+        same.then(|| NameAlias::Server {
             a: name(a),
             b: name(b),
             pages_a,
@@ -196,7 +196,7 @@ fn server_aliases(
 }
 
 /// URLs of one server with equal text, in the order of the sets and servers.
-fn url_aliases(collection: &Collection) -> Vec<Alias> {
+fn url_aliases(collection: &OverlapDocuments) -> Vec<NameAlias> {
     let mut aliases = Vec::new();
     for set in 0..collection.exact.len() as u32 {
         let members = collection.exact.members(set).iter();
@@ -215,7 +215,7 @@ fn url_aliases(collection: &Collection) -> Vec<Alias> {
             .chunk_by(|a, b| a.0 == b.0)
             .filter(|same| same.len() > 1)
         {
-            aliases.push(Alias::Url {
+            aliases.push(NameAlias::Url {
                 server: collection.servers.names[same[0].0 as usize].clone(),
                 urls: same.iter().map(|(_, url)| (*url).to_owned()).collect(),
             });

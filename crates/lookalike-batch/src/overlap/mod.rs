@@ -1,6 +1,6 @@
 //! All-pairs overlap: how many chunks every two documents, or servers, share (S2 to S6).
 //!
-//! An [`Overlap`] job goes a way of its own from the same readers:
+//! An [`OverlapJob`] job goes a way of its own from the same readers:
 //!
 //! ```text
 //! read       every record once: id, site, class of equal texts, chunks once a class    read, site
@@ -15,14 +15,14 @@
 //! The rows depend on the documents and the [`OverlapSettings`] only: not on the engine, the order of the input, the
 //! threads or the memory.
 
-mod alike;
 mod atlas;
+mod atlas_dir;
 mod checkpoint;
 mod coarse;
 mod collection;
 mod count;
 mod defer;
-mod folder;
+mod interned_lists;
 mod job;
 mod mirrors;
 mod pair_sort;
@@ -41,16 +41,18 @@ mod sort;
 mod tests;
 mod units;
 
-pub use folder::{ATLAS_RESULTS, AtlasOptions, AtlasSummary};
-pub use job::{ChunkingSummary, Overlap, OverlapSummary};
-pub use mirrors::{Alias, MirroredSet};
-pub use replicas::{Level, ReplicaClass};
+pub use atlas_dir::{ATLAS_RESULTS, AtlasOptions, AtlasSummary};
+pub use job::{ChunkingSummary, OverlapJob, OverlapSummary};
+pub use mirrors::{MirroredSet, NameAlias};
+pub use replicas::{ReplicaClass, ReplicaLevel};
 pub use rows::OverlapRow;
-pub use settings::{By, Engine, ExactCopies, Least, OverlapSettings, ServerName};
+pub use settings::{
+    ExactCopies, MinShared, OverlapEngine, OverlapSettings, OverlapUnit, ServerName,
+};
 
 /// Two units, the first before the second, and the number of chunks they share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct SharedCount {
     pub(crate) a: u32,
     pub(crate) b: u32,
     pub(crate) shared: u32,

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::spill::external_sort::Runs;
+use crate::spill::external_sort::SortedRuns;
 
 /// Most pairs of a run: more would gain little and leave every cache.
 const MOST: usize = 1 << 25;
@@ -20,7 +20,7 @@ const DIGIT: u32 = 8;
 const SMALL: usize = 1 << 9;
 
 /// Two units, the smaller first, and how often they were named.
-type Counted = [u32; 3];
+type CountedPair = [u32; 3];
 
 /// Counts pairs; see the module's header.
 pub(crate) struct PairSort {
@@ -29,7 +29,7 @@ pub(crate) struct PairSort {
     pairs: Vec<u64>,
     scratch: Vec<u64>,
     capacity: usize,
-    runs: Runs<Counted>,
+    runs: SortedRuns<CountedPair>,
 }
 
 impl PairSort {
@@ -41,7 +41,7 @@ impl PairSort {
             pairs: Vec::new(),
             scratch: Vec::new(),
             capacity: (budget as usize / pair).clamp(FEWEST, MOST),
-            runs: Runs::new(budget, folder),
+            runs: SortedRuns::new(budget, folder),
         }
     }
 
@@ -73,7 +73,7 @@ impl PairSort {
     /// Visits every pair with the number of times it was named, in ascending order.
     pub(crate) fn drain<E: From<io::Error>>(
         mut self,
-        mut visit: impl FnMut(Counted) -> Result<(), E>,
+        mut visit: impl FnMut(CountedPair) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.runs.is_empty() {
             sort(&mut self.pairs, &mut self.scratch, 2 * self.bits);
@@ -81,7 +81,7 @@ impl PairSort {
         }
         self.spill()?;
         let Self { runs, .. } = self;
-        let mut open: Option<Counted> = None;
+        let mut open: Option<CountedPair> = None;
         runs.merge(|[a, b, count]| {
             if let Some(pair) = open.as_mut().filter(|pair| pair[..2] == [a, b]) {
                 pair[2] += count;
@@ -94,7 +94,7 @@ impl PairSort {
 }
 
 /// Sorted pairs, each once with its number.
-fn counted(pairs: &[u64], bits: u32) -> impl Iterator<Item = Counted> {
+fn counted(pairs: &[u64], bits: u32) -> impl Iterator<Item = CountedPair> {
     let unit = (1_u64 << bits) - 1;
     pairs.chunk_by(|a, b| a == b).map(move |equal| {
         let pair = equal[0];

@@ -2,14 +2,14 @@
 
 use super::defer::all_pairs;
 use super::postings::Postings;
-use super::settings::Engine;
+use super::settings::OverlapEngine;
 
 /// Pairs a chunk record up to which sorting them is as cheap as counting them twice.
 const FEW_PAIRS: u64 = 3;
 
 /// The ways of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum EngineChoice {
     Sort,
     /// [`super::count`].
     InMemory,
@@ -18,16 +18,16 @@ pub(crate) enum Way {
 }
 
 /// A way, and the reason in words.
-pub(crate) struct Plan {
-    pub(crate) way: Way,
+pub(crate) struct CountPlan {
+    pub(crate) way: EngineChoice,
     pub(crate) why: String,
 }
 
-impl Plan {
+impl CountPlan {
     /// Decides. The number of pairs is known exactly: the chunks are grouped by then, and their sizes counted.
     ///
     /// `needed` and `left` are bytes: those of the lists in memory, and those there are.
-    pub(crate) fn new(engine: Engine, postings: &Postings, needed: u64, left: u64) -> Self {
+    pub(crate) fn new(engine: OverlapEngine, postings: &Postings, needed: u64, left: u64) -> Self {
         let pairs = all_pairs(postings);
         let fits = postings.lists.resident() && needed <= left;
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
@@ -37,16 +37,18 @@ impl Plan {
             mib(left)
         );
         let (way, why) = match (engine, fits) {
-            (Engine::Sort, _) => (Way::Sort, "asked for".to_owned()),
-            (Engine::Count, true) => (Way::InMemory, format!("asked for; {room}")),
-            (Engine::Count, false) => (Way::Coarse, format!("asked for; {room}")),
-            (Engine::Auto, true) => (Way::InMemory, format!("fits in memory: {room}")),
-            (Engine::Auto, false) if pairs <= FEW_PAIRS * postings.records => (
-                Way::Sort,
+            (OverlapEngine::Sort, _) => (EngineChoice::Sort, "asked for".to_owned()),
+            (OverlapEngine::Count, true) => (EngineChoice::InMemory, format!("asked for; {room}")),
+            (OverlapEngine::Count, false) => (EngineChoice::Coarse, format!("asked for; {room}")),
+            (OverlapEngine::Auto, true) => {
+                (EngineChoice::InMemory, format!("fits in memory: {room}"))
+            }
+            (OverlapEngine::Auto, false) if pairs <= FEW_PAIRS * postings.records => (
+                EngineChoice::Sort,
                 format!("few pairs share a chunk ({pairs}), and memory is short: {room}"),
             ),
-            (Engine::Auto, false) => (
-                Way::Coarse,
+            (OverlapEngine::Auto, false) => (
+                EngineChoice::Coarse,
                 format!("many pairs share a chunk ({pairs}), and memory is short: {room}"),
             ),
         };
@@ -54,7 +56,7 @@ impl Plan {
     }
 }
 
-impl Way {
+impl EngineChoice {
     /// The name of the engine in results.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::read::ChunkSets;
-use super::units::Placement;
+use super::units::UnitPlacement;
 use crate::dedup::candidate_groups::{KeyRecord, KeySink};
 use crate::spill::partitions::{PARTS, lock};
 
@@ -21,7 +21,7 @@ use crate::spill::partitions::{PARTS, lock};
 const STEP: usize = 1 << 16;
 
 /// Lists of units, each with its length before it: in memory up to a budget, in a file beyond.
-pub(crate) struct Lists {
+pub(crate) struct PostingLists {
     words: Vec<u32>,
     file: Option<File>,
     /// Words in the file.
@@ -30,7 +30,7 @@ pub(crate) struct Lists {
     budget: usize,
 }
 
-impl Lists {
+impl PostingLists {
     pub(crate) fn new(budget: u64) -> Self {
         Self {
             words: Vec::new(),
@@ -123,7 +123,7 @@ impl Lists {
         file.read_exact_at(bytemuck::cast_slice_mut(&mut buffer[start..]), from * 4)
     }
 
-    /// The list at a position that [`Lists::scan`] told, which has `length` units.
+    /// The list at a position that [`PostingLists::scan`] told, which has `length` units.
     pub(crate) fn get<'a>(
         &'a self,
         position: u64,
@@ -161,7 +161,7 @@ fn visit_lists(
 
 /// The shared chunks of one chunking.
 pub(crate) struct Postings {
-    pub(crate) lists: Lists,
+    pub(crate) lists: PostingLists,
     /// How many chunks so many units share, from 2 on.
     pub(crate) histogram: BTreeMap<u32, u64>,
     /// Chunk records: every distinct chunk of every unit.
@@ -173,7 +173,7 @@ pub(crate) struct Postings {
 }
 
 /// How [`collect`] may use the machine.
-pub(crate) struct Means<'a> {
+pub(crate) struct CountResources<'a> {
     pub(crate) threads: usize,
     /// Bytes of scattered records that stay in memory.
     pub(crate) keys: u64,
@@ -194,15 +194,15 @@ pub(crate) fn steps(chunks: &ChunkSets) -> u64 {
 /// Memory: the budgets, 4 bytes a unit and thread, and 28 bytes a record of the largest part.
 pub(crate) fn collect(
     chunks: &ChunkSets,
-    placement: &Placement,
+    placement: &UnitPlacement,
     units: usize,
-    means: &Means<'_>,
+    means: &CountResources<'_>,
 ) -> io::Result<Postings> {
     let sink = KeySink::new(means.folder, means.keys)?;
     scatter(chunks, placement, &sink, means)?;
     let scattered = chunks.sets.segments();
     let whole = Mutex::new(Postings {
-        lists: Lists::new(means.lists),
+        lists: PostingLists::new(means.lists),
         histogram: BTreeMap::new(),
         records: 0,
         distinct: 0,
@@ -210,7 +210,7 @@ pub(crate) fn collect(
     });
     let next = AtomicUsize::new(0);
     on_threads(means.threads, || {
-        let mut grouper = Grouper::new(units);
+        let mut grouper = PartGrouper::new(units);
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
             if part >= PARTS {
@@ -246,9 +246,9 @@ fn on_threads(threads: usize, work: impl Fn() -> io::Result<()> + Sync) -> io::R
 
 fn scatter(
     chunks: &ChunkSets,
-    placement: &Placement,
+    placement: &UnitPlacement,
     sink: &KeySink,
-    means: &Means<'_>,
+    means: &CountResources<'_>,
 ) -> io::Result<()> {
     let next = AtomicUsize::new(0);
     on_threads(means.threads, || {
@@ -286,23 +286,23 @@ fn settle(bucket: &mut [(u64, u32)]) {
 }
 
 /// Groups the records of one part after another; one a thread.
-struct Grouper {
+struct PartGrouper {
     sizes: Vec<u32>,
     records: Vec<(u64, u32)>,
     places: Vec<u32>,
-    part: Lists,
+    part: PostingLists,
     histogram: BTreeMap<u32, u64>,
     count: u64,
     distinct: u64,
 }
 
-impl Grouper {
+impl PartGrouper {
     fn new(units: usize) -> Self {
         Self {
             sizes: vec![0; units],
             records: Vec::new(),
             places: Vec::new(),
-            part: Lists::new(u64::MAX),
+            part: PostingLists::new(u64::MAX),
             histogram: BTreeMap::new(),
             count: 0,
             distinct: 0,

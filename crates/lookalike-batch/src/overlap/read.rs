@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lookalike::chunk::Chunker;
 use lookalike_corpus::{
-    BadRecord, Chunk, FieldPath, InputOptions, Inputs, Parser, Record, TextState,
+    BadRecord, FieldPath, InputOptions, Inputs, Parser, Record, RecordChunk, TextState,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::settings::OverlapSettings;
-use super::site::Site;
-use crate::dedup::documents::{ClassId, Classes, Documents};
+use super::site::DocumentSite;
+use crate::dedup::documents::{ClassId, DocumentTable, TextClasses};
 use crate::dedup::memory_budget::ReadingBudget;
-use crate::dedup::scan::{Seen, Tally, seen_hash};
-use crate::dedup::summary::{Skipped, SkippedRow, SkippedRows};
+use crate::dedup::scan::{ScanTally, SeenTexts, seen_hash};
+use crate::dedup::summary::{SkippedInput, SkippedRow, SkippedRows};
 use crate::error::BatchError;
-use crate::observer::Observer;
-use crate::pipeline::{Worker, run_in_order};
+use crate::observer::JobObserver;
+use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::skipped::SkippedLine;
 use crate::spill::feature_sets::{SetStore, header};
 
@@ -40,12 +40,12 @@ pub(crate) struct ReadPlan<'a> {
 
 /// All that was read.
 pub(crate) struct ReadOut {
-    pub(crate) documents: Documents,
-    pub(crate) classes: Classes,
-    pub(crate) sites: Sites,
+    pub(crate) documents: DocumentTable,
+    pub(crate) classes: TextClasses,
+    pub(crate) sites: DocumentSites,
     /// Chunks of every class, under each chunking.
     pub(crate) chunks: Vec<ChunkSets>,
-    pub(crate) tally: Tally,
+    pub(crate) tally: ScanTally,
     pub(crate) skipped: Vec<SkippedRow>,
     pub(crate) lines: Vec<SkippedLine>,
     pub(crate) unreadable: u64,
@@ -60,7 +60,7 @@ pub(crate) struct ChunkSets {
 
 /// URLs and servers of documents; empty when nobody asked.
 #[derive(Default)]
-pub(crate) struct Sites {
+pub(crate) struct DocumentSites {
     urls: String,
     /// Ends of the URLs in `urls`, by document; an empty one stands for the id.
     url_ends: Vec<u64>,
@@ -71,8 +71,8 @@ pub(crate) struct Sites {
     numbers: HashMap<String, NonZeroU32>,
 }
 
-impl Sites {
-    fn push(&mut self, site: Site) {
+impl DocumentSites {
+    fn push(&mut self, site: DocumentSite) {
         self.urls.push_str(site.url.as_deref().unwrap_or_default());
         self.url_ends.push(self.urls.len() as u64);
         let server = site.server.map(|name| {
@@ -122,47 +122,47 @@ impl Sites {
 
 /// What one worker made of one chunk of input.
 #[derive(Default)]
-struct Batch {
+struct ChunkedBatch {
     ids: String,
-    rows: Vec<Row>,
+    rows: Vec<ChunkedRow>,
     classes: Vec<(ClassId, u128)>,
     /// Sets with headers, for each chunking.
     words: Vec<Vec<u64>>,
-    skipped: Vec<(Skipped, SkippedLine)>,
+    skipped: Vec<(SkippedInput, SkippedLine)>,
     unreadable: u64,
-    tally: Tally,
+    tally: ScanTally,
     disk_bytes: u64,
 }
 
-struct Row {
+struct ChunkedRow {
     id_end: u32,
     class: Option<ClassId>,
     length: u64,
     record_hash: u64,
-    site: Site,
+    site: DocumentSite,
 }
 
-struct Reader<'a> {
+struct OverlapReader<'a> {
     plan: &'a ReadPlan<'a>,
-    seen: &'a Seen,
+    seen: &'a SeenTexts,
     too_many: &'a AtomicBool,
     parser: Parser<'a>,
     chunker: Chunker,
     url_field: FieldPath,
 }
 
-impl Worker for Reader<'_> {
-    type Output = Batch;
+impl ChunkWorker for OverlapReader<'_> {
+    type Output = ChunkedBatch;
 
-    fn run(&mut self, chunk: &Chunk) -> Result<Batch, BatchError> {
-        let mut batch = Batch {
+    fn run(&mut self, chunk: &RecordChunk) -> Result<ChunkedBatch, BatchError> {
+        let mut batch = ChunkedBatch {
             words: vec![Vec::new(); self.plan.settings.chunkings.len()],
             disk_bytes: chunk.disk_bytes,
-            ..Batch::default()
+            ..ChunkedBatch::default()
         };
         let skips = chunk.skips.iter();
         batch.skipped = skips
-            .map(|skip| (Skipped::part(skip), SkippedLine::of_part(skip)))
+            .map(|skip| (SkippedInput::part(skip), SkippedLine::of_part(skip)))
             .collect();
         let Self {
             plan,
@@ -178,14 +178,14 @@ impl Worker for Reader<'_> {
                 let site = match plan.sites {
                     true => {
                         let source = &plan.inputs.sources[record.source as usize];
-                        Site::of(
+                        DocumentSite::of(
                             &record,
                             !source.is_document(),
                             &plan.settings.server,
                             url_field,
                         )
                     }
-                    false => Site::default(),
+                    false => DocumentSite::default(),
                 };
                 if !batch.add(&record, site, seen, chunker) {
                     too_many.store(true, Ordering::Relaxed);
@@ -196,15 +196,21 @@ impl Worker for Reader<'_> {
     }
 }
 
-impl Batch {
+impl ChunkedBatch {
     fn add_bad(&mut self, inputs: &Inputs, bad: &BadRecord) {
         self.unreadable += 1;
         let line = SkippedLine::of_record(inputs, bad);
-        self.skipped.push((Skipped::record(inputs, bad), line));
+        self.skipped.push((SkippedInput::record(inputs, bad), line));
     }
 
     /// Adds a record; false when there are too many texts.
-    fn add(&mut self, record: &Record<'_>, site: Site, seen: &Seen, chunker: &mut Chunker) -> bool {
+    fn add(
+        &mut self,
+        record: &Record<'_>,
+        site: DocumentSite,
+        seen: &SeenTexts,
+        chunker: &mut Chunker,
+    ) -> bool {
         let text = &*record.text;
         let tally = &mut self.tally;
         tally.text_bytes += text.len() as u64;
@@ -229,7 +235,7 @@ impl Batch {
             Some(class)
         };
         self.ids.push_str(&record.id);
-        self.rows.push(Row {
+        self.rows.push(ChunkedRow {
             id_end: self.ids.len() as u32,
             class,
             length: text.len() as u64,
@@ -255,16 +261,16 @@ impl ReadOut {
         let share = plan.sets_budget / plan.settings.chunkings.len() as u64;
         let chunks = plan.settings.chunkings.iter();
         Self {
-            documents: Documents::default(),
-            classes: Classes::default(),
-            sites: Sites::default(),
+            documents: DocumentTable::default(),
+            classes: TextClasses::default(),
+            sites: DocumentSites::default(),
             chunks: chunks
                 .map(|_| ChunkSets {
                     sets: SetStore::new(share),
                     sizes: Vec::new(),
                 })
                 .collect(),
-            tally: Tally::default(),
+            tally: ScanTally::default(),
             skipped: Vec::new(),
             lines: Vec::new(),
             unreadable: 0,
@@ -290,7 +296,7 @@ impl ReadOut {
             .map_err(BatchError::temporary(plan.folder))
     }
 
-    fn append(&mut self, batch: Batch, plan: &ReadPlan<'_>) -> Result<(), BatchError> {
+    fn append(&mut self, batch: ChunkedBatch, plan: &ReadPlan<'_>) -> Result<(), BatchError> {
         let mut start = 0;
         for row in batch.rows {
             self.documents
@@ -334,10 +340,10 @@ impl ChunkSets {
 }
 
 /// Reads all inputs.
-pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn Observer) -> Result<ReadOut, BatchError> {
+pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<ReadOut, BatchError> {
     plan.settings.losses.refuse_undiscovered(plan.inputs)?;
-    let (seen, too_many) = (Seen::new(), AtomicBool::new(false));
-    let reader = || Reader {
+    let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
+    let reader = || OverlapReader {
         plan,
         seen: &seen,
         too_many: &too_many,
@@ -348,7 +354,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn Observer) -> Result<ReadO
     let mut out = ReadOut::new(plan);
     let mut rows = SkippedRows::default();
     for skip in &plan.inputs.skips {
-        rows.take(Skipped::part(skip));
+        rows.take(SkippedInput::part(skip));
         out.lines.push(SkippedLine::of_part(skip));
     }
     let (mut read, mut line_bytes, total) = (0, 0, plan.inputs.total_bytes());

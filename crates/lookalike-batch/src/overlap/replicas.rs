@@ -5,15 +5,15 @@
 
 use serde::Serialize;
 
-use super::Row;
-use super::collection::Collection;
+use super::SharedCount;
+use super::collection::OverlapDocuments;
 
 /// Upper ends of the classes of replicas, the document itself included: 1, 2, 3 to 10, 11 to 100, ...
 const ENDS: [u64; 5] = [1, 2, 10, 100, 1000];
 
 /// A page that need not be visited, because one that is kept has its content.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Skipped {
+pub(crate) struct SkippablePage {
     pub(crate) kept: u32,
     pub(crate) shared: u32,
     /// Share of the skipped page's chunks that the kept one has.
@@ -23,7 +23,7 @@ pub(crate) struct Skipped {
 /// Hears the rows of one chunking.
 ///
 /// Memory: 32 bytes a set of equal texts.
-pub(crate) struct Replicas {
+pub(crate) struct ReplicaCounter {
     /// Other documents that overlap with those of each set.
     others: Vec<u64>,
     /// The kept set that a set overlaps with, or itself.
@@ -33,7 +33,7 @@ pub(crate) struct Replicas {
     containment: f64,
 }
 
-impl Replicas {
+impl ReplicaCounter {
     pub(crate) fn new(sets: usize, containment: f64) -> Self {
         Self {
             others: vec![0; sets],
@@ -44,7 +44,7 @@ impl Replicas {
     }
 
     /// Hears a row of sets, in order.
-    pub(crate) fn row(&mut self, row: Row, collection: &Collection, sizes: &[u32]) {
+    pub(crate) fn row(&mut self, row: SharedCount, collection: &OverlapDocuments, sizes: &[u32]) {
         let (a, b) = (row.a as usize, row.b as usize);
         let documents = |set: u32| collection.exact.members(set).len() as u64;
         self.others[a] += documents(row.b);
@@ -60,8 +60,8 @@ impl Replicas {
     }
 
     /// The kept page that a set is skipped for.
-    pub(crate) fn skipped(&self, set: u32, sizes: &[u32]) -> Option<Skipped> {
-        self.skipped[set as usize].map(|(kept, shared)| Skipped {
+    pub(crate) fn skipped(&self, set: u32, sizes: &[u32]) -> Option<SkippablePage> {
+        self.skipped[set as usize].map(|(kept, shared)| SkippablePage {
             kept,
             shared,
             containment: f64::from(shared) / f64::from(sizes[set as usize]),
@@ -74,8 +74,8 @@ impl Replicas {
     }
 
     /// What these rows say in numbers.
-    pub(crate) fn level(&self, name: &str, collection: &Collection) -> Level {
-        let mut level = Level::exact(collection);
+    pub(crate) fn level(&self, name: &str, collection: &OverlapDocuments) -> ReplicaLevel {
+        let mut level = ReplicaLevel::exact(collection);
         level.level = name.to_owned();
         level
             .replicas
@@ -96,7 +96,7 @@ impl Replicas {
 
 /// How replicated the collection is at one level of likeness, and what a crawler saves that knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Level {
+pub struct ReplicaLevel {
     /// `exact` for equal texts, else the chunking.
     pub level: String,
     /// Documents by the number of their replicas, themselves included.
@@ -118,7 +118,7 @@ pub struct ReplicaClass {
     pub documents: u64,
 }
 
-impl Level {
+impl ReplicaLevel {
     fn new() -> Self {
         let starts = std::iter::once(1).chain(ENDS.map(|end| end + 1));
         let ends = ENDS.into_iter().map(Some).chain([None]);
@@ -143,7 +143,7 @@ impl Level {
     }
 
     /// The level of equal texts.
-    pub(crate) fn exact(collection: &Collection) -> Self {
+    pub(crate) fn exact(collection: &OverlapDocuments) -> Self {
         let mut level = Self::new();
         level.level = "exact".to_owned();
         for set in 0..collection.exact.len() as u32 {

@@ -7,13 +7,13 @@ use std::path::Path;
 use lookalike::resemblance::intersection_size;
 use serde::Serialize;
 
-use super::collection::{Collection, View};
-use super::job::{Overlap, OverlapSummary, Prepared};
+use super::collection::{OverlapDocuments, UnitView};
+use super::job::{OverlapJob, OverlapSummary, PreparedOverlap};
 use super::rows::OverlapRow;
-use super::settings::By;
+use super::settings::OverlapUnit;
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
-use crate::observer::Stage;
+use crate::observer::JobStage;
 
 #[derive(Serialize)]
 struct RankedLine<'a> {
@@ -38,7 +38,7 @@ struct CopyLine<'a> {
     url_b: Option<&'a str>,
 }
 
-impl Overlap<'_> {
+impl OverlapJob<'_> {
     /// Writes the documents `ids`, a result list, in another order: the first stays first, and then always the one with
     /// the largest share of chunks that none before it has; of equal shares the one that stood earlier.
     ///
@@ -138,8 +138,8 @@ impl Overlap<'_> {
         Ok(prepared.summary)
     }
 
-    fn prepare_one(&self) -> Result<Prepared, BatchError> {
-        if self.settings.chunkings.len() > 1 || self.settings.by == By::Server {
+    fn prepare_one(&self) -> Result<PreparedOverlap, BatchError> {
+        if self.settings.chunkings.len() > 1 || self.settings.by == OverlapUnit::Server {
             return Err(BatchError::Settings(
                 "single documents are compared by one chunking: name one with --chunk, and leave --by server away".to_owned(),
             ));
@@ -150,16 +150,17 @@ impl Overlap<'_> {
     /// Visits the chunks of every exact set.
     fn walk(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedOverlap,
         mut visit: impl FnMut(u32, &[u64]),
     ) -> Result<(), BatchError> {
-        let view = View {
+        let view = UnitView {
             collection: &prepared.collection,
-            by: By::Document,
+            by: OverlapUnit::Document,
         };
         let placement = view.placement();
         let sets = &prepared.chunks[0].sets;
-        self.observer.stage(Stage::Compare, sets.segments() as u64);
+        self.observer
+            .stage(JobStage::Compare, sets.segments() as u64);
         let mut buffer = Vec::new();
         let walked: io::Result<()> = (0..sets.segments()).try_for_each(|segment| {
             self.observer.advance(segment as u64);
@@ -172,7 +173,11 @@ impl Overlap<'_> {
     }
 
     /// The chunks of documents; none for a document without a text.
-    fn sets_of(&self, prepared: &Prepared, documents: &[u32]) -> Result<Vec<Vec<u64>>, BatchError> {
+    fn sets_of(
+        &self,
+        prepared: &PreparedOverlap,
+        documents: &[u32],
+    ) -> Result<Vec<Vec<u64>>, BatchError> {
         let collection = &prepared.collection;
         let mut wanted: HashMap<u32, Vec<usize>> = HashMap::new();
         for (at, &document) in documents.iter().enumerate() {
@@ -194,7 +199,7 @@ impl Overlap<'_> {
 }
 
 /// The documents that have these ids, or else these URLs.
-fn named(collection: &Collection, names: &[String]) -> Result<Vec<u32>, BatchError> {
+fn named(collection: &OverlapDocuments, names: &[String]) -> Result<Vec<u32>, BatchError> {
     let mut documents: HashMap<&str, u32> = HashMap::new();
     // Ids go before URLs, and of equal URLs the smallest id.
     for &document in collection.by_id.iter().rev() {

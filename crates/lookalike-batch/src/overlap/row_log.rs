@@ -19,7 +19,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::Row;
+use super::SharedCount;
 
 /// Rows after which a frame ends, at the next first unit.
 const FRAME: usize = 1 << 15;
@@ -58,7 +58,7 @@ impl RowLog {
     pub(crate) fn replay<E: From<io::Error>>(
         &mut self,
         units: u32,
-        mut visit: impl FnMut(Row) -> Result<(), E>,
+        mut visit: impl FnMut(SharedCount) -> Result<(), E>,
     ) -> Result<u32, E> {
         let file = self.file.try_clone()?;
         let mut file = BufReader::with_capacity(1 << 18, file);
@@ -69,7 +69,7 @@ impl RowLog {
             }
             (self.from, self.end) = (next, self.end + length);
             for [a, b, shared] in rows {
-                visit(Row { a, b, shared })?;
+                visit(SharedCount { a, b, shared })?;
             }
         }
         drop(file);
@@ -79,7 +79,7 @@ impl RowLog {
     }
 
     /// Takes the next row.
-    pub(crate) fn push(&mut self, row: Row) -> io::Result<()> {
+    pub(crate) fn push(&mut self, row: SharedCount) -> io::Result<()> {
         let is_new = self.rows.last().is_some_and(|last| last[0] < row.a);
         if is_new && self.rows.len() >= FRAME {
             self.write(row.a)?;
@@ -114,10 +114,10 @@ impl RowLog {
 }
 
 /// What a frame says up to where, its rows, and its bytes.
-type Frame = (u32, Vec<[u32; 3]>, u64);
+type LogFrame = (u32, Vec<[u32; 3]>, u64);
 
 /// The frame at hand, `None` where none is whole.
-fn frame(file: &mut impl Read, position: u64) -> io::Result<Option<Frame>> {
+fn frame(file: &mut impl Read, position: u64) -> io::Result<Option<LogFrame>> {
     let mut bytes = Vec::new();
     if Read::by_ref(file).take(8).read_to_end(&mut bytes)? < 8 {
         return Ok(None);
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     /// The log of these rows, cut off after so many bytes.
-    fn cut(rows: &[Row], units: u32, keep: f64) -> (tempfile::TempDir, std::path::PathBuf) {
+    fn cut(rows: &[SharedCount], units: u32, keep: f64) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows");
         let mut log = RowLog::open(&path, false).unwrap();
@@ -161,11 +161,11 @@ mod tests {
         (folder, path)
     }
 
-    fn rows() -> impl Strategy<Value = Vec<Row>> {
+    fn rows() -> impl Strategy<Value = Vec<SharedCount>> {
         prop::collection::btree_map((0_u32..40, 0_u32..40), 1_u32..9, 0..120).prop_map(|pairs| {
             let ordered = pairs.into_iter().filter(|((a, b), _)| a < b);
             ordered
-                .map(|((a, b), shared)| Row { a, b, shared })
+                .map(|((a, b), shared)| SharedCount { a, b, shared })
                 .collect()
         })
     }
@@ -188,7 +188,7 @@ mod tests {
             let mut log = RowLog::open(&path, true).unwrap();
             let mut seen = Vec::new();
             let from = log.replay(units, |row| { seen.push(row); io::Result::Ok(()) }).unwrap();
-            let expected: Vec<Row> = rows.iter().copied().filter(|row| row.a < from).collect();
+            let expected: Vec<SharedCount> = rows.iter().copied().filter(|row| row.a < from).collect();
             prop_assert_eq!(&seen, &expected);
             for &row in rows.iter().filter(|row| row.a >= from) {
                 log.push(row).unwrap();

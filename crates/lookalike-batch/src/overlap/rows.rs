@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::Row;
-use super::collection::View;
+use super::SharedCount;
+use super::collection::UnitView;
 use super::settings::ExactCopies;
 use crate::error::BatchError;
-use crate::observer::Observer;
+use crate::observer::JobObserver;
 use crate::spill::external_sort::ExternalSort;
 
 /// One row of the result.
@@ -113,7 +113,7 @@ const BATCH: usize = 4096;
 
 /// What is between an engine and the file.
 pub(crate) struct RowWriter<'a> {
-    pub(crate) view: View<'a>,
+    pub(crate) view: UnitView<'a>,
     pub(crate) chunking: &'a str,
     /// Distinct chunks of each unit.
     pub(crate) sizes: &'a [u32],
@@ -126,12 +126,12 @@ pub(crate) struct RowWriter<'a> {
 }
 
 /// Writing into `out` fails elsewhere than sorting.
-enum Failure {
+enum RowFailure {
     Here(io::Error),
     There(io::Error),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for RowFailure {
     fn from(error: io::Error) -> Self {
         Self::Here(error)
     }
@@ -139,7 +139,7 @@ impl From<io::Error> for Failure {
 
 impl RowWriter<'_> {
     /// Whether a pair is contained enough.
-    pub(crate) fn wants(&self, row: &Row) -> bool {
+    pub(crate) fn wants(&self, row: &SharedCount) -> bool {
         let smaller = self.sizes[row.a as usize].min(self.sizes[row.b as usize]);
         f64::from(row.shared) / f64::from(smaller) >= self.min_containment
     }
@@ -149,9 +149,11 @@ impl RowWriter<'_> {
     pub(crate) fn write(
         &self,
         (out, path): (&mut dyn Write, &Path),
-        hear: &mut dyn FnMut(Row),
-        observer: &dyn Observer,
-        engine: impl FnOnce(&mut dyn FnMut(Row) -> Result<(), BatchError>) -> Result<(), BatchError>,
+        hear: &mut dyn FnMut(SharedCount),
+        observer: &dyn JobObserver,
+        engine: impl FnOnce(
+            &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
+        ) -> Result<(), BatchError>,
     ) -> Result<u64, BatchError> {
         let result = BatchError::result(path);
         let mut lines = 0;
@@ -163,15 +165,15 @@ impl RowWriter<'_> {
                 self.row_of_documents(a, b, shared)
                     .write_to(&mut line)
                     .and_then(|()| out.write_all(&line))
-                    .map_err(Failure::There)
+                    .map_err(RowFailure::There)
             });
             done.map_err(|failure| match failure {
-                Failure::Here(error) => BatchError::temporary(self.folder)(error),
-                Failure::There(error) => result(error),
+                RowFailure::Here(error) => BatchError::temporary(self.folder)(error),
+                RowFailure::There(error) => result(error),
             })?;
             return Ok(lines);
         }
-        let mut flush = |batch: &mut Vec<Row>| {
+        let mut flush = |batch: &mut Vec<SharedCount>| {
             observer.writing(true);
             let done = batch.drain(..).try_for_each(|row| {
                 hear(row);
@@ -203,8 +205,10 @@ impl RowWriter<'_> {
     /// Rows of sets to rows of documents, by their ranks.
     fn expand(
         &self,
-        hear: &mut dyn FnMut(Row),
-        engine: impl FnOnce(&mut dyn FnMut(Row) -> Result<(), BatchError>) -> Result<(), BatchError>,
+        hear: &mut dyn FnMut(SharedCount),
+        engine: impl FnOnce(
+            &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
+        ) -> Result<(), BatchError>,
     ) -> Result<ExternalSort<[u32; 3]>, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let mut sort = ExternalSort::new(self.budget, self.folder);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use lookalike::chunk::{Bits, Chunking};
+use lookalike::chunk::{ChunkBits, Chunking};
 use lookalike_corpus::FieldPath;
 
 use crate::error::BatchError;
@@ -12,7 +12,7 @@ use crate::settings::RepeatedIds;
 
 /// How pairs of units with common chunks are counted. Every engine gives the same rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Engine {
+pub enum OverlapEngine {
     /// Chosen from the chunks at hand.
     #[default]
     Auto,
@@ -24,7 +24,7 @@ pub enum Engine {
 
 /// What is laid over one another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
+pub enum OverlapUnit {
     /// Documents.
     #[default]
     Document,
@@ -74,13 +74,18 @@ macro_rules! named {
 }
 
 named!(
-    Engine,
+    OverlapEngine,
     "engine",
     Auto = "auto",
     Sort = "sort",
     Count = "count"
 );
-named!(By, "unit", Document = "document", Server = "server");
+named!(
+    OverlapUnit,
+    "unit",
+    Document = "document",
+    Server = "server"
+);
 named!(ExactCopies, "choice", Listed = "listed", Apart = "apart");
 
 impl FromStr for ServerName {
@@ -118,14 +123,14 @@ impl fmt::Display for ServerName {
 
 /// A least number of shared chunks. Parsed from `25` and `lines:4=15`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Least {
+pub struct MinShared {
     /// The chunking it is for; all others when there is none.
     pub chunking: Option<Chunking>,
     /// The number.
     pub shared: u32,
 }
 
-impl FromStr for Least {
+impl FromStr for MinShared {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -145,7 +150,7 @@ impl FromStr for Least {
     }
 }
 
-impl fmt::Display for Least {
+impl fmt::Display for MinShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.chunking {
             Some(chunking) => write!(f, "{chunking}={}", self.shared),
@@ -160,15 +165,15 @@ pub struct OverlapSettings {
     /// How texts are cut; at least one, each once.
     pub chunkings: Vec<Chunking>,
     /// Width of the fingerprints of chunks.
-    pub bits: Bits,
+    pub bits: ChunkBits,
     /// Least number of chunks that two units share, from 1 on (T of the source): for all chunkings, or for one.
-    pub min_shared: Vec<Least>,
+    pub min_shared: Vec<MinShared>,
     /// Least share of the chunks of one of the two that the other holds, from 0 to 1.
     pub min_containment: f64,
     /// How pairs are counted.
-    pub engine: Engine,
+    pub engine: OverlapEngine,
     /// What is compared.
-    pub by: By,
+    pub by: OverlapUnit,
     /// Where names of servers come from.
     pub server: ServerName,
     /// What stands for documents of equal text.

@@ -8,13 +8,13 @@ use super::settings::ServerName;
 
 /// What is known of a document's place.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Site {
+pub(crate) struct DocumentSite {
     /// The URL, where it is not the id.
     pub(crate) url: Option<String>,
     pub(crate) server: Option<String>,
 }
 
-impl Site {
+impl DocumentSite {
     /// Looks a record's site up. Files that are documents have no fields, only their id; rows of tables and pages of
     /// archives come as the JSON object of their fields.
     pub(crate) fn of(

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::collection::Collection;
-use super::replicas::Replicas;
+use super::collection::OverlapDocuments;
+use super::replicas::ReplicaCounter;
 use crate::dedup::result_lines::write_line;
 
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ struct CopiesLine<'a> {
 
 /// Writes each set of two and more documents of equal text: the smallest id, the others, their URLs, each once, and the
 /// bytes of the text.
-pub(crate) fn write_copies(out: &mut dyn Write, collection: &Collection) -> io::Result<()> {
+pub(crate) fn write_copies(out: &mut dyn Write, collection: &OverlapDocuments) -> io::Result<()> {
     for set in 0..collection.exact.len() as u32 {
         let (first, others) = collection
             .exact
@@ -40,7 +40,7 @@ pub(crate) fn write_copies(out: &mut dyn Write, collection: &Collection) -> io::
 }
 
 /// The URLs of the documents of a set, each once, in order.
-fn urls(collection: &Collection, set: u32) -> Vec<&str> {
+fn urls(collection: &OverlapDocuments, set: u32) -> Vec<&str> {
     let members = collection.exact.members(set).iter();
     let mut urls: Vec<&str> = members
         .filter_map(|&document| collection.url(document))
@@ -74,9 +74,9 @@ pub(crate) struct SkipCounts {
 
 /// The skip list: in the order of ids, every page all of whose documents have their content in a kept one.
 pub(crate) struct SkipList<'a> {
-    pub(crate) collection: &'a Collection,
+    pub(crate) collection: &'a OverlapDocuments,
     /// Near copies by one chunking: who is skipped, the chunks of each set, the chunking's name.
-    pub(crate) near: Option<(&'a Replicas, &'a [u32], &'a str)>,
+    pub(crate) near: Option<(&'a ReplicaCounter, &'a [u32], &'a str)>,
 }
 
 impl SkipList<'_> {

@@ -7,14 +7,14 @@
 use std::io;
 use std::path::Path;
 
-use super::Row;
-use super::defer::{Common, Deferral};
+use super::SharedCount;
+use super::defer::{CommonChunks, Deferral};
 use super::pair_sort::PairSort;
 use super::postings::Postings;
 use crate::error::BatchError;
 
 /// The engine; see the module's header.
-pub(crate) struct Sorted<'a> {
+pub(crate) struct SortEngine<'a> {
     pub(crate) postings: &'a Postings,
     pub(crate) deferral: &'a Deferral,
     pub(crate) min_shared: u32,
@@ -24,21 +24,21 @@ pub(crate) struct Sorted<'a> {
 }
 
 /// Temporary files and results fail in different places.
-pub(crate) enum Failure {
+pub(crate) enum SortFailure {
     Here(io::Error),
     There(BatchError),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for SortFailure {
     fn from(error: io::Error) -> Self {
         Self::Here(error)
     }
 }
 
-impl Sorted<'_> {
+impl SortEngine<'_> {
     /// Whether common chunks are put off.
     pub(crate) fn defers(&self) -> bool {
-        !self.deferral.is_empty() && Common::bytes(self.deferral) <= self.budget / 4
+        !self.deferral.is_empty() && CommonChunks::bytes(self.deferral) <= self.budget / 4
     }
 
     /// Hands over the rows of all pairs whose first unit is `from` or a later one, in order. `done` hears how many lists are
@@ -46,14 +46,14 @@ impl Sorted<'_> {
     pub(crate) fn rows(
         &self,
         from: u32,
-        emit: &mut dyn FnMut(Row) -> Result<(), BatchError>,
+        emit: &mut dyn FnMut(SharedCount) -> Result<(), BatchError>,
         done: &dyn Fn(u64),
     ) -> Result<(), BatchError> {
         let temporary = BatchError::temporary(self.folder);
         let pairs = self.pairs(from, done).map_err(&temporary)?;
         let common = self
             .defers()
-            .then(|| Common::new(self.postings, self.deferral, |_| true))
+            .then(|| CommonChunks::new(self.postings, self.deferral, |_| true))
             .transpose()
             .map_err(&temporary)?;
         let count = |[a, b, counted]: [u32; 3]| {
@@ -63,13 +63,13 @@ impl Sorted<'_> {
                 None => counted,
             };
             match shared >= self.min_shared {
-                true => emit(Row { a, b, shared }).map_err(Failure::There),
+                true => emit(SharedCount { a, b, shared }).map_err(SortFailure::There),
                 false => Ok(()),
             }
         };
         pairs.drain(count).map_err(|failure| match failure {
-            Failure::Here(error) => temporary(error),
-            Failure::There(error) => error,
+            SortFailure::Here(error) => temporary(error),
+            SortFailure::There(error) => error,
         })
     }
 

@@ -5,25 +5,25 @@ use std::io;
 
 use proptest::prelude::*;
 
-use super::Row;
-use super::coarse::Coarse;
-use super::count::Index;
+use super::SharedCount;
+use super::coarse::CoarseEngine;
+use super::count::SharedLists;
 use super::defer::Deferral;
-use super::postings::{Means, Postings, collect};
+use super::postings::{CountResources, Postings, collect};
 use super::read::ChunkSets;
-use super::sort::Sorted;
-use super::units::Placement;
+use super::sort::SortEngine;
+use super::units::UnitPlacement;
 use crate::error::BatchError;
 use crate::spill::feature_sets::{SetStore, header};
 
 /// The definition: every pair, counted by sets.
-fn naive(units: &[BTreeSet<u64>], min_shared: u32) -> Vec<Row> {
+fn naive(units: &[BTreeSet<u64>], min_shared: u32) -> Vec<SharedCount> {
     let mut rows = Vec::new();
     for a in 0..units.len() {
         for b in a + 1..units.len() {
             let shared = units[a].intersection(&units[b]).count() as u32;
             if shared >= min_shared {
-                rows.push(Row {
+                rows.push(SharedCount {
                     a: a as u32,
                     b: b as u32,
                     shared,
@@ -58,7 +58,7 @@ struct Budget {
 }
 
 fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -> Postings {
-    let means = Means {
+    let means = CountResources {
         advance: &|_| (),
         threads: budget.threads,
         keys: budget.bytes,
@@ -70,7 +70,7 @@ fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -
     let arrived: Vec<BTreeSet<u64>> = units.iter().rev().cloned().collect();
     let postings = collect(
         &chunk_sets(&arrived, folder),
-        &Placement::Sets(order),
+        &UnitPlacement::Sets(order),
         units.len(),
         &means,
     )
@@ -89,14 +89,14 @@ fn postings(units: &[BTreeSet<u64>], budget: Budget, folder: &std::path::Path) -
 }
 
 /// Takes the rows of an engine.
-type Emit<'a> = dyn FnMut(Row) -> Result<(), BatchError> + 'a;
+type Emit<'a> = dyn FnMut(SharedCount) -> Result<(), BatchError> + 'a;
 
 /// Rows of the three ways of counting.
 fn every_way(
     units: &[BTreeSet<u64>],
     min_shared: u32,
     budget: Budget,
-) -> [(&'static str, Vec<Row>); 3] {
+) -> [(&'static str, Vec<SharedCount>); 3] {
     every_way_from(0, units, min_shared, budget)
 }
 
@@ -106,7 +106,7 @@ fn every_way_from(
     units: &[BTreeSet<u64>],
     min_shared: u32,
     budget: Budget,
-) -> [(&'static str, Vec<Row>); 3] {
+) -> [(&'static str, Vec<SharedCount>); 3] {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let postings = postings(units, budget, folder);
@@ -120,11 +120,11 @@ fn every_way_from(
         rows
     };
     let in_memory = collected(&|emit| {
-        let index = Index::new(&postings, &deferral, min_shared).unwrap();
+        let index = SharedLists::new(&postings, &deferral, min_shared).unwrap();
         index.rows(from, budget.threads, emit, &|_| ()).unwrap();
     });
     let coarse = collected(&|emit| {
-        let engine = Coarse {
+        let engine = CoarseEngine {
             postings: &postings,
             deferral: &deferral,
             min_shared,
@@ -135,7 +135,7 @@ fn every_way_from(
             .unwrap();
     });
     let sorted = collected(&|emit| {
-        let engine = Sorted {
+        let engine = SortEngine {
             postings: &postings,
             deferral: &deferral,
             min_shared,

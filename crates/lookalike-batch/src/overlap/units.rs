@@ -4,8 +4,8 @@
 
 use std::num::NonZeroU32;
 
-use super::read::Sites;
-use crate::dedup::documents::{Classes, Documents, Ranking};
+use super::read::DocumentSites;
+use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
 
 /// Documents of equal text: the one with the smallest id stands for all (S5).
 ///
@@ -21,7 +21,11 @@ pub(crate) struct ExactSets {
 
 impl ExactSets {
     /// Sets in the order of their smallest ids.
-    pub(crate) fn new(documents: &Documents, classes: &Classes, ranking: &Ranking) -> Self {
+    pub(crate) fn new(
+        documents: &DocumentTable,
+        classes: &TextClasses,
+        ranking: &DocumentRanking,
+    ) -> Self {
         let mut of_class = vec![u32::MAX; classes.len()];
         let mut sizes = Vec::new();
         let class_of =
@@ -74,14 +78,14 @@ impl ExactSets {
 }
 
 /// The units that each class is a part of.
-pub(crate) enum Placement {
+pub(crate) enum UnitPlacement {
     /// One each: its exact set.
     Sets(Vec<u32>),
     /// Those servers that hold it: where the list of each class begins, and all lists.
     Servers(Vec<u32>, Vec<u32>),
 }
 
-impl Placement {
+impl UnitPlacement {
     pub(crate) fn of(&self, class: u32) -> &[u32] {
         let class = class as usize;
         match self {
@@ -95,14 +99,14 @@ impl Placement {
 
 /// Servers in the order of their names.
 #[derive(Default)]
-pub(crate) struct Servers {
+pub(crate) struct ServerTable {
     pub(crate) names: Vec<String>,
     /// Server of each document.
     pub(crate) of: Vec<Option<u32>>,
 }
 
-impl Servers {
-    pub(crate) fn new(sites: &mut Sites) -> Self {
+impl ServerTable {
+    pub(crate) fn new(sites: &mut DocumentSites) -> Self {
         let mut order: Vec<usize> = (0..sites.names.len()).collect();
         order.sort_unstable_by(|&a, &b| sites.names[a].cmp(&sites.names[b]));
         let mut ranks = vec![0; order.len()];
@@ -121,7 +125,7 @@ impl Servers {
     }
 
     /// The servers that hold each class.
-    pub(crate) fn placement(&self, documents: &Documents, classes: usize) -> Placement {
+    pub(crate) fn placement(&self, documents: &DocumentTable, classes: usize) -> UnitPlacement {
         let held = documents.classes.iter().zip(&self.of);
         let mut held: Vec<(u32, u32)> = held
             .filter_map(|(class, server)| Some(((*class)?.position() as u32, (*server)?)))
@@ -134,6 +138,6 @@ impl Servers {
         for class in 0..classes {
             starts[class + 1] += starts[class];
         }
-        Placement::Servers(starts, held.into_iter().map(|(_, server)| server).collect())
+        UnitPlacement::Servers(starts, held.into_iter().map(|(_, server)| server).collect())
     }
 }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use minijinja::Value;
 use serde::Serialize;
 
-use super::diff::{DiffLine, Piece, Row, fold, side_by_side};
+use super::diff::{DiffLine, DiffPiece, DiffRow, fold, side_by_side};
 use super::figure::count;
-use super::{BelowRow, ClusterRow, Example, visible};
+use super::{BelowRow, ClusterRow, ReportExample, visible};
 
 /// Equal rows shown around a change.
 const CONTEXT: usize = 2;
@@ -70,7 +70,7 @@ impl<'r> BelowView<'r> {
 }
 
 impl<'r> ExampleView<'r> {
-    pub(super) fn new(example: &'r Example) -> Self {
+    pub(super) fn new(example: &'r ReportExample) -> Self {
         let rows = side_by_side(&example.a_text, &example.b_text);
         let mut pieces = fold(&rows, CONTEXT);
         let mut notes = Vec::new();
@@ -83,7 +83,7 @@ impl<'r> ExampleView<'r> {
         if example.cut {
             notes.push("Only the beginning of the texts was compared, so the last rows may seem to differ.".to_owned());
         }
-        if rows.iter().all(Row::is_same) {
+        if rows.iter().all(DiffRow::is_same) {
             notes.push(sameness(example).to_owned());
             pieces = preview(&rows);
         }
@@ -92,7 +92,7 @@ impl<'r> ExampleView<'r> {
             notes.push(format!("{hidden} more rows are not shown."));
             pieces.truncate(MAX_ROWS);
         }
-        let Example {
+        let ReportExample {
             a_id,
             b_id,
             similarity,
@@ -109,7 +109,7 @@ impl<'r> ExampleView<'r> {
 }
 
 /// How two texts without a changed word are the same.
-fn sameness(example: &Example) -> &'static str {
+fn sameness(example: &ReportExample) -> &'static str {
     match (example.a_text == example.b_text, example.cut) {
         (true, false) => "The two texts are equal.",
         (true, true) => "The two texts are equal as far as they are shown.",
@@ -118,36 +118,36 @@ fn sameness(example: &Example) -> &'static str {
 }
 
 /// The first rows of texts without a change.
-fn preview(rows: &[Row]) -> Vec<Piece<'_>> {
+fn preview(rows: &[DiffRow]) -> Vec<DiffPiece<'_>> {
     let full = rows.iter().filter(|row| !row.is_blank());
-    let mut pieces: Vec<_> = full.map(Piece::Row).collect();
+    let mut pieces: Vec<_> = full.map(DiffPiece::Row).collect();
     if pieces.len() > PREVIEW + 1 {
         let hidden = pieces.len() - PREVIEW;
         pieces.truncate(PREVIEW);
-        pieces.push(Piece::Folded(hidden));
+        pieces.push(DiffPiece::Folded(hidden));
     }
     pieces
 }
 
 /// Rows of a table with four columns: number and text of either side.
-fn html(pieces: &[Piece<'_>]) -> Value {
+fn html(pieces: &[DiffPiece<'_>]) -> Value {
     let mut out = String::new();
     for piece in pieces {
         match piece {
-            Piece::Folded(rows) => {
+            DiffPiece::Folded(rows) => {
                 let rows = count(*rows as u64);
                 let _ = write!(
                     out,
                     "<tr class=\"fold\"><td colspan=\"4\">{rows} equal lines</td></tr>"
                 );
             }
-            Piece::Row(row) => push_row(&mut out, row),
+            DiffPiece::Row(row) => push_row(&mut out, row),
         }
     }
     Value::from_safe_string(out)
 }
 
-fn push_row(out: &mut String, row: &Row) {
+fn push_row(out: &mut String, row: &DiffRow) {
     out.push_str(if row.is_same() {
         "<tr class=\"same\">"
     } else {

@@ -29,7 +29,7 @@ pub struct ReportData {
     /// `None` where the method cannot state it.
     pub recall: Option<f64>,
     /// Totals of the job.
-    pub counts: Counts,
+    pub counts: ReportCounts,
     /// Stages in the order they ran: name, wall seconds, CPU seconds.
     pub timings: Vec<(String, f64, f64)>,
     /// Largest resident size of the process.
@@ -75,7 +75,7 @@ impl ReportData {
 
 /// Totals of a job. `kept + removed_exact + removed_near = records`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct ReportCounts {
     /// Records read.
     pub records: u64,
     /// Records kept.
@@ -120,7 +120,7 @@ pub struct Counts {
     pub removed_text_bytes: u64,
 }
 
-impl Counts {
+impl ReportCounts {
     /// Records removed, exact and near.
     #[must_use]
     pub fn removed(&self) -> u64 {
@@ -172,7 +172,7 @@ pub struct ClusterRow {
     /// Ids of some members, at most 20.
     pub sample_ids: Vec<String>,
     /// One pair to show side by side.
-    pub example: Option<Example>,
+    pub example: Option<ReportExample>,
 }
 
 /// Two kept records that are nearly similar enough.
@@ -185,12 +185,12 @@ pub struct BelowRow {
     /// Their similarity.
     pub similarity: f64,
     /// The two side by side, where both texts are at hand.
-    pub example: Option<Example>,
+    pub example: Option<ReportExample>,
 }
 
 /// A survivor and one member of its cluster, with their texts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Example {
+pub struct ReportExample {
     /// Id of the survivor.
     pub a_id: String,
     /// Id of the member.

@@ -31,7 +31,7 @@ pub fn visible(text: &str) -> String {
 
 /// A stretch of a line, marked or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct DiffSpan {
     /// The characters, as they are in the text.
     pub text: String,
     /// Whether the other text lacks these words at this place.
@@ -46,7 +46,7 @@ pub struct DiffLine {
     /// Whether this is a later part of the line before it.
     pub continued: bool,
     /// The parts of the line in order; neighbours differ in `changed`. No line end is included.
-    pub spans: Vec<Span>,
+    pub spans: Vec<DiffSpan>,
 }
 
 impl DiffLine {
@@ -59,14 +59,14 @@ impl DiffLine {
 
 /// One row of the side-by-side view. At least one side is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct DiffRow {
     /// The line of the first text.
     pub left: Option<DiffLine>,
     /// The line of the second text.
     pub right: Option<DiffLine>,
 }
 
-impl Row {
+impl DiffRow {
     /// Whether both sides are there and no word of either is marked.
     #[must_use]
     pub fn is_same(&self) -> bool {
@@ -94,21 +94,21 @@ impl Row {
 /// `O(n log n)` for `n` words plus at most about `2^28` steps in the worst case. Two texts of
 /// together more than 1 MiB are compared by whole lines instead of words.
 #[must_use]
-pub fn side_by_side(a: &str, b: &str) -> Vec<Row> {
+pub fn side_by_side(a: &str, b: &str) -> Vec<DiffRow> {
     rows::side_by_side(a, b)
 }
 
 /// Rows as they are shown: equal rows far from any change are folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'r> {
-    Row(&'r Row),
+pub(super) enum DiffPiece<'r> {
+    Row(&'r DiffRow),
     /// So many rows without a change.
     Folded(usize),
 }
 
 /// Folds runs of equal rows, but for `context` rows next to a change. Blank rows are left out.
-pub(super) fn fold(rows: &[Row], context: usize) -> Vec<Piece<'_>> {
-    let rows: Vec<&Row> = rows.iter().filter(|row| !row.is_blank()).collect();
+pub(super) fn fold(rows: &[DiffRow], context: usize) -> Vec<DiffPiece<'_>> {
+    let rows: Vec<&DiffRow> = rows.iter().filter(|row| !row.is_blank()).collect();
     let mut pieces = Vec::new();
     let mut at = 0;
     while at < rows.len() {
@@ -118,7 +118,7 @@ pub(super) fn fold(rows: &[Row], context: usize) -> Vec<Piece<'_>> {
         push_run(&mut pieces, &rows[at..at + run], before, after);
         at += run;
         let changed = rows[at..].iter().take_while(|row| !row.is_same());
-        let changed = changed.map(|row| Piece::Row(row));
+        let changed = changed.map(|row| DiffPiece::Row(row));
         let from = pieces.len();
         pieces.extend(changed);
         at += pieces.len() - from;
@@ -127,12 +127,12 @@ pub(super) fn fold(rows: &[Row], context: usize) -> Vec<Piece<'_>> {
 }
 
 /// Appends a run of equal rows with its middle folded, unless that would hide a single row.
-fn push_run<'r>(pieces: &mut Vec<Piece<'r>>, run: &[&'r Row], before: usize, after: usize) {
-    let row = |row: &&'r Row| Piece::Row(row);
+fn push_run<'r>(pieces: &mut Vec<DiffPiece<'r>>, run: &[&'r DiffRow], before: usize, after: usize) {
+    let row = |row: &&'r DiffRow| DiffPiece::Row(row);
     if run.len() <= before + after + 1 {
         return pieces.extend(run.iter().map(row));
     }
     pieces.extend(run[..before].iter().map(row));
-    pieces.push(Piece::Folded(run.len() - before - after));
+    pieces.push(DiffPiece::Folded(run.len() - before - after));
     pieces.extend(run[run.len() - after..].iter().map(row));
 }

@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::ReportError;
 use super::cluster::ExampleView;
-use super::data::Example;
+use super::data::ReportExample;
 use super::page::{STYLE, add_filters, format, serialized};
-use crate::explain::{Explanation, Fingerprints, Listing};
+use crate::explain::{Explanation, FeatureListing, FingerprintComparison};
 
 const TEMPLATE: &str = include_str!("explanation.html");
 /// What this page adds to the style of the report; its hash stands in [`POLICY`].
@@ -20,9 +20,9 @@ pub(super) const POLICY: &str = concat!(
 );
 
 #[derive(Serialize)]
-struct Kind<'e> {
+struct FeatureKindView<'e> {
     name: &'static str,
-    all: &'e Listing,
+    all: &'e FeatureListing,
     listed: usize,
 }
 
@@ -39,7 +39,7 @@ pub fn render_explanation(
     environment.set_formatter(format);
     add_filters(&mut environment);
     environment.add_template("explanation.html", TEMPLATE)?;
-    let example = Example {
+    let example = ReportExample {
         a_id: explanation.a.clone(),
         b_id: explanation.b.clone(),
         a_text: texts[0].to_owned(),
@@ -48,9 +48,9 @@ pub fn render_explanation(
         cut: false,
         whole_pages: explanation.equal_main_text,
     };
-    fn kind<'e>(name: &'static str, all: &'e Listing) -> Kind<'e> {
+    fn kind<'e>(name: &'static str, all: &'e FeatureListing) -> FeatureKindView<'e> {
         let listed = all.listed.len();
-        Kind { name, all, listed }
+        FeatureKindView { name, all, listed }
     }
     let kinds = [
         kind("In both", &explanation.shared_features),
@@ -77,7 +77,7 @@ pub fn render_explanation(
 }
 
 /// The fingerprints of both sides as groups of eight bits, those that differ marked.
-fn bit_rows(both: &Fingerprints) -> Vec<Value> {
+fn bit_rows(both: &FingerprintComparison) -> Vec<Value> {
     let row = |name, digits: &str| {
         let bits = digits.chars().flat_map(|digit| {
             let value = digit.to_digit(16).unwrap_or_default();

@@ -22,7 +22,7 @@ mod visible;
 #[cfg(test)]
 mod tests;
 
-pub use data::{BelowRow, ClusterRow, Counts, Example, InputRow, ReportData, SkipRow};
+pub use data::{BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, SkipRow};
 pub use explanation::render_explanation;
 
 /// Why a report could not be made.

@@ -34,7 +34,7 @@ pub(super) fn render(data: &ReportData) -> Result<String, ReportError> {
         d => serialized(data),
         says => sentences(data),
         plots => plots(data),
-        inputs => serialized(Inputs::new(&data.inputs)),
+        inputs => serialized(ListedInputs::new(&data.inputs)),
         clusters => clusters(data),
         closest => data.closest.iter().map(|row| serialized(BelowView::new(row))).collect::<Vec<_>>(),
         kept_below => data.below.iter().sum::<u64>(),
@@ -73,7 +73,7 @@ pub(super) fn add_filters(environment: &mut Environment<'_>) {
 }
 
 #[derive(Serialize)]
-struct Sentences {
+struct ReportSentences {
     headline: String,
     method: String,
     verification: &'static str,
@@ -82,7 +82,7 @@ struct Sentences {
 }
 
 fn sentences(data: &ReportData) -> Value {
-    serialized(Sentences {
+    serialized(ReportSentences {
         headline: statement::headline(data),
         method: statement::method(data),
         verification: statement::verification(data),
@@ -139,13 +139,13 @@ fn timing_bars(data: &ReportData) -> Vec<Value> {
 
 /// The inputs that are listed, and the sum of those that are not.
 #[derive(Serialize)]
-struct Inputs<'r> {
+struct ListedInputs<'r> {
     listed: &'r [InputRow],
     rest: usize,
     rest_sum: InputRow,
 }
 
-impl<'r> Inputs<'r> {
+impl<'r> ListedInputs<'r> {
     fn new(inputs: &'r [InputRow]) -> Self {
         let (listed, rest) = inputs.split_at(inputs.len().min(ReportData::MAX_INPUTS));
         let mut rest_sum = InputRow::default();
@@ -154,7 +154,7 @@ impl<'r> Inputs<'r> {
             rest_sum.bytes = rest_sum.bytes.saturating_add(input.bytes);
             rest_sum.removed = rest_sum.removed.saturating_add(input.removed);
         }
-        Inputs {
+        ListedInputs {
             listed,
             rest: rest.len(),
             rest_sum,

@@ -1,7 +1,7 @@
 //! The sentences of the report: what was found, how far it can be trusted, and what it does not say.
 
 use super::figure::{count, probability, threshold};
-use super::{Counts, ReportData};
+use super::{ReportCounts, ReportData};
 
 /// The result in one sentence.
 pub(super) fn headline(data: &ReportData) -> String {
@@ -185,7 +185,7 @@ fn of_pages(data: &ReportData) -> Vec<String> {
     caveats
 }
 
-fn main_content(counts: &Counts) -> String {
+fn main_content(counts: &ReportCounts) -> String {
     let compared = format!(
         "Of {} HTML pages the main content was compared, and what else is visible only where that is alike",
         count(counts.pages)

@@ -9,7 +9,7 @@ const OLD: &str = "The lamp stands at the window.\nIts light was seen by all who
 const NEW: &str = "The lamp stands at the window.\nIts light was seen by few who came late.\n\nNobody knew who lit it.\nIt burns yet.";
 
 fn cluster(survivor: &str, a_text: &str, b_text: &str) -> ClusterRow {
-    let example = Example {
+    let example = ReportExample {
         a_id: survivor.to_owned(),
         b_id: "copy".to_owned(),
         similarity: 0.87,
@@ -41,7 +41,7 @@ fn data() -> ReportData {
         version: "0.1.0".to_owned(),
         verified: true,
         recall: Some(0.9995),
-        counts: Counts {
+        counts: ReportCounts {
             records: 12_345,
             kept: 10_035,
             removed_exact: 1_900,
@@ -54,7 +54,7 @@ fn data() -> ReportData {
             input_bytes: 5 << 20,
             text_bytes: 8 << 20,
             removed_text_bytes: 1 << 20,
-            ..Counts::default()
+            ..ReportCounts::default()
         },
         timings: vec![
             ("read".to_owned(), 1.5, 2.5),
@@ -385,13 +385,13 @@ fn hostile_names_do_not_act_on_the_atlas() {
 #[test]
 fn the_page_of_an_explanation_allows_its_styles_and_no_script() {
     use super::explanation::{OWN_STYLE, POLICY};
-    let settings = crate::Settings::default();
+    let settings = crate::JobSettings::default();
     let texts = [
         "one two three four five six seven",
         "one two three four five six eight",
     ];
     let fields = lookalike::DocumentFields::default();
-    let document = |name, text| crate::explain::Document {
+    let document = |name, text| crate::explain::ExplainedDocument {
         name,
         text,
         visible: None,
@@ -420,7 +420,7 @@ fn page_warns_of_a_cluster_that_holds_most_removals() {
     assert!(!page(&data()).contains(alert));
     let dominated = ReportData {
         dominant: Some(("first".to_owned(), 2_000)),
-        counts: Counts {
+        counts: ReportCounts {
             pages: 12_000,
             fallen_back: 31,
             removed_same_main_text: 17,

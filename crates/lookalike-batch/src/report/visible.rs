@@ -17,27 +17,27 @@ fn is_hidden(c: char) -> bool {
 }
 
 /// A stretch of a text: characters to show as they are, or one hidden character so many times.
-enum Stretch<'t> {
+enum TextStretch<'t> {
     Shown(&'t str),
     Hidden(char, usize),
 }
 
 /// Calls `visit` for each stretch of `text` in order.
-fn stretches<'t>(text: &'t str, mut visit: impl FnMut(Stretch<'t>)) {
+fn stretches<'t>(text: &'t str, mut visit: impl FnMut(TextStretch<'t>)) {
     let mut rest = text;
     while let Some(at) = rest.find(is_hidden) {
         if at > 0 {
-            visit(Stretch::Shown(&rest[..at]));
+            visit(TextStretch::Shown(&rest[..at]));
         }
         rest = &rest[at..];
         let hidden = rest.chars().next().expect("find returned a character");
         let after = rest.trim_start_matches(hidden);
         let times = (rest.len() - after.len()) / hidden.len_utf8();
-        visit(Stretch::Hidden(hidden, times));
+        visit(TextStretch::Hidden(hidden, times));
         rest = after;
     }
     if !rest.is_empty() {
-        visit(Stretch::Shown(rest));
+        visit(TextStretch::Shown(rest));
     }
 }
 
@@ -53,8 +53,8 @@ fn name(hidden: char, times: usize) -> String {
 /// Appends `text` as HTML content: markup escaped, hidden characters as small labels.
 pub(super) fn push_html(out: &mut String, text: &str) {
     stretches(text, |stretch| match stretch {
-        Stretch::Shown(shown) => push_escaped(out, shown),
-        Stretch::Hidden(hidden, times) => {
+        TextStretch::Shown(shown) => push_escaped(out, shown),
+        TextStretch::Hidden(hidden, times) => {
             let _ = write!(out, "<span class=\"hid\">{}</span>", name(hidden, times));
         }
     });
@@ -88,8 +88,8 @@ fn push_escaped(out: &mut String, text: &str) {
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     stretches(text, |stretch| match stretch {
-        Stretch::Shown(shown) => out.push_str(shown),
-        Stretch::Hidden(hidden, times) => {
+        TextStretch::Shown(shown) => out.push_str(shown),
+        TextStretch::Hidden(hidden, times) => {
             let _ = write!(out, "[{}]", name(hidden, times));
         }
     });

@@ -12,28 +12,28 @@ use std::path::{Path, PathBuf};
 
 /// Frames of one partition: place and length in 4 bytes each, then the bytes.
 #[derive(Default)]
-struct Part {
+struct FramePartition {
     frames: Vec<u8>,
     extents: Vec<(u64, usize)>,
 }
 
 /// A record, or a part of one, that lies in the file of long records.
-struct Long {
+struct LongRecord {
     place: u32,
     offset: u64,
     length: u64,
 }
 
 /// See the module's header. Memory: the budget, and while a partition is written that partition.
-pub(crate) struct Arranger {
+pub(crate) struct RecordArranger {
     folder: PathBuf,
-    parts: Vec<Part>,
+    parts: Vec<FramePartition>,
     places_per_part: usize,
     buffered: usize,
     budget: usize,
     spill: Option<File>,
     end: u64,
-    longs: Vec<Long>,
+    longs: Vec<LongRecord>,
     long_file: Option<File>,
     long_end: u64,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Arranger {
 /// Longer records do not go through memory.
 const LONG: usize = 1 << 20;
 
-impl Arranger {
+impl RecordArranger {
     /// For `places` records of about `bytes` in all, of which at most `budget` bytes are held.
     pub(crate) fn new(folder: &Path, places: usize, bytes: u64, budget: u64) -> Self {
         // A partition is read back whole, so it gets a quarter of the budget at most; and it is put in order by
@@ -51,7 +51,7 @@ impl Arranger {
         Self {
             folder: folder.to_owned(),
             places_per_part: places.div_ceil(parts).max(1),
-            parts: (0..parts).map(|_| Part::default()).collect(),
+            parts: (0..parts).map(|_| FramePartition::default()).collect(),
             buffered: 0,
             budget: usize::try_from(budget).unwrap_or(usize::MAX),
             spill: None,
@@ -80,7 +80,7 @@ impl Arranger {
         }
     }
 
-    /// As [`Arranger::add`] for a part of a record that is too long to be held.
+    /// As [`RecordArranger::add`] for a part of a record that is too long to be held.
     pub(crate) fn add_long(&mut self, place: u32, bytes: &[u8]) -> io::Result<()> {
         // A frame in memory that names the part keeps its place among the record's other parts.
         let file = match &self.long_file {
@@ -88,7 +88,7 @@ impl Arranger {
             None => self.long_file.insert(tempfile::tempfile_in(&self.folder)?),
         };
         file.write_all_at(bytes, self.long_end)?;
-        self.longs.push(Long {
+        self.longs.push(LongRecord {
             place,
             offset: self.long_end,
             length: bytes.len() as u64,
@@ -164,7 +164,7 @@ impl Arranger {
         Ok(())
     }
 
-    fn copy_long(&self, long: &Long, place: u32, out: &mut impl Write) -> io::Result<()> {
+    fn copy_long(&self, long: &LongRecord, place: u32, out: &mut impl Write) -> io::Result<()> {
         debug_assert_eq!(long.place, place, "markers name their record");
         let mut file = self.long_file.as_ref().expect("long records lie in it");
         file.seek(SeekFrom::Start(long.offset))?;
@@ -187,7 +187,7 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let bytes = lengths.iter().sum::<usize>() as u64;
-            let mut arranger = Arranger::new(folder.path(), lengths.len(), bytes, budget);
+            let mut arranger = RecordArranger::new(folder.path(), lengths.len(), bytes, budget);
             let record = |place: usize| vec![b'a' + (place % 26) as u8; lengths[place]];
             let mut order: Vec<usize> = (0..lengths.len()).collect();
             order.sort_by_key(|&i| (i as u32).wrapping_mul(seed | 1));
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn long_records_do_not_pass_through_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let mut arranger = Arranger::new(folder.path(), 3, 10, 100);
+        let mut arranger = RecordArranger::new(folder.path(), 3, 10, 100);
         let long = vec![7; LONG + 5];
         arranger.add(2, b"last").unwrap();
         arranger.add(1, &long).unwrap();

@@ -19,12 +19,12 @@ pub(crate) struct ExternalSort<T> {
     values: Vec<T>,
     /// Values that fit the budget.
     capacity: usize,
-    runs: Runs<T>,
+    runs: SortedRuns<T>,
 }
 
 /// Sorted runs in a temporary file.
-pub(crate) struct Runs<T> {
-    runs: Vec<Run>,
+pub(crate) struct SortedRuns<T> {
+    runs: Vec<SortedRun>,
     file: Option<File>,
     folder: PathBuf,
     /// Runs that are merged at once.
@@ -34,7 +34,7 @@ pub(crate) struct Runs<T> {
 
 /// Sorted values in the file, by position.
 #[derive(Clone, Copy)]
-struct Run {
+struct SortedRun {
     start: u64,
     end: u64,
 }
@@ -45,7 +45,7 @@ impl<T: Pod + Ord> ExternalSort<T> {
         Self {
             values: Vec::new(),
             capacity: bytes / size_of::<T>(),
-            runs: Runs::new(budget, folder),
+            runs: SortedRuns::new(budget, folder),
         }
     }
 
@@ -78,7 +78,7 @@ impl<T: Pod + Ord> ExternalSort<T> {
     }
 }
 
-impl<T: Pod + Ord> Runs<T> {
+impl<T: Pod + Ord> SortedRuns<T> {
     /// Memory: the budget while they are merged, and a block for each run.
     pub(crate) fn new(budget: u64, folder: &Path) -> Self {
         Self {
@@ -115,13 +115,13 @@ impl<T: Pod + Ord> Runs<T> {
             return Ok(());
         };
         while self.runs.len() > self.ways {
-            let first: Vec<Run> = self.runs.drain(..self.ways).collect();
+            let first: Vec<SortedRun> = self.runs.drain(..self.ways).collect();
             let start = self.runs.last().map_or(0, |run| run.end);
-            let merged = Merge::new(&file, &first)?;
+            let merged = RunMerge::new(&file, &first)?;
             let run = write_run(&file, start, &mut self.block, merged)?;
             self.runs.push(run);
         }
-        Merge::new(&file, &self.runs)?.try_for_each(|value| visit(value?))
+        RunMerge::new(&file, &self.runs)?.try_for_each(|value| visit(value?))
     }
 }
 
@@ -131,7 +131,7 @@ fn write_run<T: Pod>(
     start: u64,
     block: &mut Vec<T>,
     values: impl Iterator<Item = io::Result<T>>,
-) -> io::Result<Run> {
+) -> io::Result<SortedRun> {
     let most = WRITTEN / size_of::<T>();
     let mut end = start;
     block.clear();
@@ -145,7 +145,7 @@ fn write_run<T: Pod>(
     }
     write(file, block, end)?;
     let end = end + block.len() as u64;
-    Ok(Run { start, end })
+    Ok(SortedRun { start, end })
 }
 
 fn write<T: Pod>(file: &File, values: &[T], position: u64) -> io::Result<()> {
@@ -156,19 +156,19 @@ fn write<T: Pod>(file: &File, values: &[T], position: u64) -> io::Result<()> {
 }
 
 /// Runs merged on the fly.
-struct Merge<'f, T> {
+struct RunMerge<'f, T> {
     file: &'f File,
-    runs: Vec<Reader<T>>,
+    runs: Vec<RunReader<T>>,
     heads: BinaryHeap<Reverse<(T, usize)>>,
 }
 
-struct Reader<T> {
-    rest: Run,
+struct RunReader<T> {
+    rest: SortedRun,
     block: Vec<T>,
     at: usize,
 }
 
-impl<T: Pod + Ord> Reader<T> {
+impl<T: Pod + Ord> RunReader<T> {
     fn next(&mut self, file: &File) -> io::Result<Option<T>> {
         if self.at == self.block.len() {
             let count = (self.rest.end - self.rest.start).min((STEP / size_of::<T>()) as u64);
@@ -184,14 +184,14 @@ impl<T: Pod + Ord> Reader<T> {
     }
 }
 
-impl<'f, T: Pod + Ord> Merge<'f, T> {
-    fn new(file: &'f File, runs: &[Run]) -> io::Result<Self> {
-        let reader = |run: &Run| Reader {
+impl<'f, T: Pod + Ord> RunMerge<'f, T> {
+    fn new(file: &'f File, runs: &[SortedRun]) -> io::Result<Self> {
+        let reader = |run: &SortedRun| RunReader {
             rest: *run,
             block: Vec::new(),
             at: 0,
         };
-        let mut runs: Vec<Reader<T>> = runs.iter().map(reader).collect();
+        let mut runs: Vec<RunReader<T>> = runs.iter().map(reader).collect();
         let mut heads = BinaryHeap::new();
         for (number, run) in runs.iter_mut().enumerate() {
             heads.extend(run.next(file)?.map(|value| Reverse((value, number))));
@@ -200,7 +200,7 @@ impl<'f, T: Pod + Ord> Merge<'f, T> {
     }
 }
 
-impl<T: Pod + Ord> Iterator for Merge<'_, T> {
+impl<T: Pod + Ord> Iterator for RunMerge<'_, T> {
     type Item = io::Result<T>;
 
     fn next(&mut self) -> Option<io::Result<T>> {

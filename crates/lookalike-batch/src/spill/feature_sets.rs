@@ -13,21 +13,21 @@ use std::path::Path;
 use crate::spill::prefetch::prefetch;
 
 /// Where a set begins: segment number in the upper, word within the segment in the lower 32 bits.
-pub(crate) type Place = u64;
+pub(crate) type SetPlace = u64;
 
-/// Feature sets of classes, by [`Place`].
+/// Feature sets of classes, by [`SetPlace`].
 ///
 /// Memory: 8 bytes a feature and 8 a class, up to the budget; beyond it everything lies in the file and a reader
 /// needs one buffer.
 pub(crate) struct SetStore {
-    segments: Vec<Segment>,
+    segments: Vec<SetSegment>,
     file: Option<File>,
     budget: u64,
     resident: u64,
     end: u64,
 }
 
-struct Segment {
+struct SetSegment {
     words: Vec<u64>,
     offset: u64,
     length: usize,
@@ -39,7 +39,7 @@ pub(crate) fn header(class: u32, length: usize) -> u64 {
 }
 
 /// The place of a set that begins at this word of a segment.
-pub(crate) fn place(segment: u32, word: u32) -> Place {
+pub(crate) fn place(segment: u32, word: u32) -> SetPlace {
     u64::from(segment) << 32 | u64::from(word)
 }
 
@@ -76,7 +76,7 @@ impl SetStore {
         let number = self.segments.len() as u32;
         let length = words.len();
         self.resident += words.capacity() as u64 * 8;
-        self.segments.push(Segment {
+        self.segments.push(SetSegment {
             words,
             offset: 0,
             length,
@@ -157,7 +157,7 @@ impl SetStore {
     pub(crate) fn get<'a>(
         &'a self,
         class: u32,
-        place: Place,
+        place: SetPlace,
         length: usize,
         buffer: &'a mut Vec<u64>,
     ) -> io::Result<&'a [u64]> {
@@ -177,7 +177,7 @@ impl SetStore {
     }
 
     /// Asks for the beginning of a set that lies in memory.
-    pub(crate) fn prefetch(&self, place: Place) {
+    pub(crate) fn prefetch(&self, place: SetPlace) {
         const LINE: usize = 8;
         let words = &self.segments[(place >> 32) as usize].words;
         let from = (place & 0xffff_ffff) as usize;
@@ -210,7 +210,7 @@ impl SetStore {
 mod tests {
     use super::*;
 
-    fn filled(budget: u64, folder: &Path) -> (SetStore, Vec<(u32, Place, Vec<u64>)>) {
+    fn filled(budget: u64, folder: &Path) -> (SetStore, Vec<(u32, SetPlace, Vec<u64>)>) {
         let mut store = SetStore::new(budget);
         let mut places = Vec::new();
         for segment in 0..20_u32 {

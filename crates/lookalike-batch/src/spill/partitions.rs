@@ -16,39 +16,39 @@ use bytemuck::Pod;
 pub(crate) const PARTS: usize = 256;
 
 /// Partitioned records of a plain type; see the module's header. Shared between threads.
-pub(crate) struct Spool<T> {
-    state: Mutex<State<T>>,
+pub(crate) struct PartitionedFile<T> {
+    state: Mutex<PartitionState<T>>,
     file: File,
     budget: u64,
 }
 
-struct State<T> {
-    parts: Vec<Part<T>>,
+struct PartitionState<T> {
+    parts: Vec<PartitionBuffer<T>>,
     buffered: u64,
     end: u64,
 }
 
-struct Part<T> {
+struct PartitionBuffer<T> {
     records: Vec<T>,
-    extents: Vec<Extent>,
+    extents: Vec<SpilledExtent>,
 }
 
 #[derive(Clone, Copy)]
-struct Extent {
+struct SpilledExtent {
     offset: u64,
     records: usize,
 }
 
-impl<T: Pod> Spool<T> {
+impl<T: Pod> PartitionedFile<T> {
     /// A spool that keeps at most `budget` bytes in memory and the rest in a file without a name in `folder`.
     pub(crate) fn new(folder: &Path, budget: u64) -> io::Result<Self> {
         let parts = (0..PARTS)
-            .map(|_| Part {
+            .map(|_| PartitionBuffer {
                 records: Vec::new(),
                 extents: Vec::new(),
             })
             .collect();
-        let state = Mutex::new(State {
+        let state = Mutex::new(PartitionState {
             parts,
             buffered: 0,
             end: 0,
@@ -72,7 +72,7 @@ impl<T: Pod> Spool<T> {
     }
 
     /// Writes out every partition that holds its share of the budget, so that extents stay long.
-    fn spill(&self, state: &mut State<T>) -> io::Result<()> {
+    fn spill(&self, state: &mut PartitionState<T>) -> io::Result<()> {
         let share = state.buffered / PARTS as u64 / 2;
         for part in 0..PARTS {
             let records = std::mem::take(&mut state.parts[part].records);
@@ -82,7 +82,7 @@ impl<T: Pod> Spool<T> {
                 continue;
             }
             self.file.write_all_at(bytes, state.end)?;
-            state.parts[part].extents.push(Extent {
+            state.parts[part].extents.push(SpilledExtent {
                 offset: state.end,
                 records: records.len(),
             });
@@ -148,14 +148,14 @@ impl<T: Pod> Spool<T> {
 
 /// One thread's buffers in front of a spool.
 pub(crate) struct SpoolWriter<'s, T> {
-    spool: &'s Spool<T>,
+    spool: &'s PartitionedFile<T>,
     buffers: Vec<Vec<T>>,
 }
 
 impl<'s, T: Pod> SpoolWriter<'s, T> {
     const RECORDS: usize = 256;
 
-    pub(crate) fn new(spool: &'s Spool<T>) -> Self {
+    pub(crate) fn new(spool: &'s PartitionedFile<T>) -> Self {
         Self {
             spool,
             buffers: (0..PARTS)
@@ -203,7 +203,7 @@ mod tests {
             budget in prop_oneof![Just(0_u64), Just(64), Just(5000), Just(1 << 30)],
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let spool = Spool::<[u32; 3]>::new(folder.path(), budget).unwrap();
+            let spool = PartitionedFile::<[u32; 3]>::new(folder.path(), budget).unwrap();
             let mut writer = SpoolWriter::new(&spool);
             for &(part, value) in &records {
                 writer.push(part, [value, part as u32, 7]).unwrap();

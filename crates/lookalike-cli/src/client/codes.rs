@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use lookalike_batch::fingerprints::files::{CodeFile, Codes};
+use lookalike_batch::fingerprints::files::{CodeFile, FingerprintFile};
 use serde_json::json;
 
 use super::http::{ServiceClient, collection};
@@ -16,7 +16,7 @@ use crate::store::id_of;
 const READ: u64 = 4 << 20;
 
 #[derive(clap::Args)]
-pub(super) struct FingerprintArguments {
+pub(super) struct FingerprintOptions {
     /// Name of the collection
     collection: String,
 
@@ -37,10 +37,7 @@ pub(super) struct FingerprintArguments {
     no_compact: bool,
 }
 
-pub(super) fn load(
-    client: &ServiceClient,
-    arguments: &FingerprintArguments,
-) -> Result<(), Failure> {
+pub(super) fn load(client: &ServiceClient, arguments: &FingerprintOptions) -> Result<(), Failure> {
     let failed = |error: lookalike_batch::fingerprints::files::CodesError| {
         Failure::Failed(error.to_string())
     };
@@ -53,7 +50,7 @@ pub(super) fn load(
             .scheme()
             .map_or(String::new(), |id| format!("?scheme={id}"));
         let path = collection(&arguments.collection, &format!("/insert{scheme}"));
-        let (mut codes, mut more) = (Codes::default(), true);
+        let (mut codes, mut more) = (FingerprintFile::default(), true);
         while more {
             codes.clear();
             more = file.fill(&mut codes, READ).map_err(failed)?;

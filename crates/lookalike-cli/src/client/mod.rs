@@ -27,7 +27,7 @@ Examples:
   lookalike client --url https://dedup.example:7280 --key-file key check pages page.html
 
 When the service is busy, requests are repeated after the delay that it names, for at most --retry-for.")]
-pub(crate) struct Arguments {
+pub(crate) struct ClientArguments {
     /// URL of the service
     #[arg(
         long,
@@ -75,7 +75,7 @@ enum ClientCommand {
         ids: Vec<String>,
     },
     /// Insert fingerprints from files under their ids
-    Load(codes::FingerprintArguments),
+    Load(codes::FingerprintOptions),
     /// Print all documents, one line of JSON each
     Export {
         /// Name of the collection
@@ -122,7 +122,7 @@ struct CreateArguments {
     keep: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ClientArguments) -> Result<(), Failure> {
     let client = ServiceClient::new(
         &arguments.url,
         arguments.key_file.as_deref(),

@@ -8,7 +8,7 @@ use lookalike_corpus::InputOptions;
 use lookalike_eval::audit::ProposalRule;
 use lookalike_eval::{AuditReport, DocumentSampler, RecallAudit};
 
-use super::{Reading, document, print, shown};
+use super::{EvaluationInput, document, print, shown};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
 };
@@ -22,7 +22,7 @@ input is read twice and only the sample is held.
 
 Example:
   lookalike evaluate audit crawl/ --method simhash --distance 3 --sample 2000")]
-pub(crate) struct Arguments {
+pub(crate) struct AuditArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -87,7 +87,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
 
 /// What is printed as JSON.
 #[derive(serde::Serialize)]
-struct Answer {
+struct AuditResult {
     method: String,
     scheme: String,
     threshold: f64,
@@ -95,7 +95,7 @@ struct Answer {
     report: AuditReport,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &AuditArguments) -> Result<(), Failure> {
     arguments.method.check()?;
     let method = &arguments.method;
     if !(method.threshold > 0.0 && method.threshold <= 1.0) {
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         category: method.category(),
         ..arguments.input.options(None)
     };
-    let mut reading = Reading::new(&arguments.input, &arguments.run, options)?;
+    let mut reading = EvaluationInput::new(&arguments.input, &arguments.run, options)?;
     reading.learn(&arguments.boilerplate)?;
     let (scheme, terms) = arguments
         .scheme
@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         &sample,
     );
     reading.visit(|record| audit.add(&document(record)))?;
-    let answer = Answer {
+    let answer = AuditResult {
         method: method.method.to_string(),
         scheme: scheme.to_string(),
         threshold: method.threshold,
@@ -157,7 +157,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     reading.end()
 }
 
-fn describe(answer: &Answer) -> String {
+fn describe(answer: &AuditResult) -> String {
     let report = &answer.report;
     let mut text = String::new();
     let (all, low, high) = report.all_true_pairs;

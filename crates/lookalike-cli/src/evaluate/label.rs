@@ -17,11 +17,11 @@ use lookalike_batch::report::diff;
 use lookalike_eval::DrawnPair;
 use serde::Serialize;
 
-use super::{Reading, print};
-use crate::arguments::{Color, InputArguments, RunArguments};
+use super::{EvaluationInput, print};
+use crate::arguments::{ColorOption, InputArguments, RunArguments};
 use crate::console;
 use crate::failure::Failure;
-use tags::{Counts, TagFile};
+use tags::{LabelCounts, TagFile};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -35,7 +35,7 @@ Example:
   lookalike evaluate sample news.jsonl -o pairs.jsonl
   lookalike evaluate label news.jsonl --pairs pairs.jsonl -o tags.jsonl
   lookalike evaluate labels news.jsonl --labels tags.jsonl --sketch simhash:64")]
-pub(crate) struct Arguments {
+pub(crate) struct LabelArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
         default_value = "auto",
         help_heading = "Running"
     )]
-    color: Color,
+    color: ColorOption,
 
     #[command(flatten)]
     run: RunArguments,
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
 
 /// What a person can say to a pair.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum LabelCommand {
     Tag(Option<bool>),
     Back,
     Whole,
@@ -74,7 +74,7 @@ enum Said {
     Nothing,
 }
 
-impl Said {
+impl LabelCommand {
     fn of_key(key: &Key) -> Self {
         match key {
             Key::Char(c) => Self::of_char(c.to_ascii_lowercase()),
@@ -107,12 +107,12 @@ impl Said {
 }
 
 /// Where answers come from: keys of a terminal, or lines of standard input.
-enum Answers {
+enum LabelPrompt {
     Keys(Term),
     Lines,
 }
 
-impl Answers {
+impl LabelPrompt {
     fn new() -> Self {
         match stdin().is_terminal() && stderr().is_terminal() {
             true => Self::Keys(Term::stderr()),
@@ -121,18 +121,20 @@ impl Answers {
     }
 
     /// The next answer; the end of the input is a wish to stop.
-    fn next(&self) -> Result<Said, Failure> {
+    fn next(&self) -> Result<LabelCommand, Failure> {
         match self {
             Self::Keys(term) => match term.read_key() {
-                Ok(key) => Ok(Said::of_key(&key)),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(Said::Quit),
+                Ok(key) => Ok(LabelCommand::of_key(&key)),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                    Ok(LabelCommand::Quit)
+                }
                 Err(error) => Err(error.into()),
             },
             Self::Lines => {
                 let mut line = String::new();
                 match stdin().lock().read_line(&mut line)? {
-                    0 => Ok(Said::Quit),
-                    _ => Ok(Said::of_line(&line)),
+                    0 => Ok(LabelCommand::Quit),
+                    _ => Ok(LabelCommand::of_line(&line)),
                 }
             }
         }
@@ -165,11 +167,14 @@ fn read_pairs(path: &Path) -> Result<Vec<DrawnPair>, Failure> {
 }
 
 /// The texts of the documents that pairs name.
-fn texts(arguments: &Arguments, pairs: &[DrawnPair]) -> Result<HashMap<String, String>, Failure> {
+fn texts(
+    arguments: &LabelArguments,
+    pairs: &[DrawnPair],
+) -> Result<HashMap<String, String>, Failure> {
     let wanted: HashSet<&str> = pairs.iter().flat_map(|pair| [&*pair.a, &*pair.b]).collect();
     let mut texts = HashMap::new();
     let options = arguments.input.options(None);
-    let reading = Reading::new(&arguments.input, &arguments.run, options)?;
+    let reading = EvaluationInput::new(&arguments.input, &arguments.run, options)?;
     reading.ensure_documents_fit(DocumentUse::Text)?;
     reading.visit(|record| {
         if wanted.contains(&*record.id) {
@@ -202,20 +207,20 @@ fn texts(arguments: &Arguments, pairs: &[DrawnPair]) -> Result<HashMap<String, S
 
 /// What is printed at the end.
 #[derive(Serialize)]
-struct Answer {
+struct LabelResult {
     pairs: u64,
     #[serde(flatten)]
-    counts: Counts,
+    counts: LabelCounts,
     left: u64,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &LabelArguments) -> Result<(), Failure> {
     let pairs = read_pairs(&arguments.pairs)?;
     let texts = texts(arguments, &pairs)?;
     let mut tags = TagFile::open(&arguments.output, &pairs)?;
     ask(arguments, &pairs, &texts, &mut tags)?;
     let counts = tags.counts();
-    let answer = Answer {
+    let answer = LabelResult {
         pairs: pairs.len() as u64,
         left: pairs.len() as u64 - counts.all(),
         counts,
@@ -227,8 +232,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn describe(answer: &Answer, path: &Path) -> String {
-    let Counts {
+fn describe(answer: &LabelResult, path: &Path) -> String {
+    let LabelCounts {
         trues,
         falses,
         unknown,
@@ -251,12 +256,12 @@ fn describe(answer: &Answer, path: &Path) -> String {
 
 /// Asks for every pair without a tag, until there is none or the person stops.
 fn ask(
-    arguments: &Arguments,
+    arguments: &LabelArguments,
     pairs: &[DrawnPair],
     texts: &HashMap<String, String>,
     tags: &mut TagFile,
 ) -> Result<(), Failure> {
-    let answers = Answers::new();
+    let answers = LabelPrompt::new();
     let color = arguments.color.wanted(stderr().is_terminal());
     while let Some(at) = pairs.iter().position(|pair| !tags.has(pair)) {
         let pair = &pairs[at];
@@ -267,21 +272,21 @@ fn ask(
             show(QUESTION)?;
             let said = answers.next()?;
             match said {
-                Said::Tag(label) => {
+                LabelCommand::Tag(label) => {
                     tags.append(pair, label)?;
                     show(&format!("{}\n", name_of(label)))?;
                     break;
                 }
-                Said::Back => match tags.take_back()? {
+                LabelCommand::Back => match tags.take_back()? {
                     true => {
                         show("back\n")?;
                         break;
                     }
                     false => show("there is no tag to take back\n")?,
                 },
-                Said::Whole => show(&format!("\n{difference}"))?,
-                Said::Quit => return show("\n"),
-                Said::Nothing => show("\npress t, f, u, b, d or q\n")?,
+                LabelCommand::Whole => show(&format!("\n{difference}"))?,
+                LabelCommand::Quit => return show("\n"),
+                LabelCommand::Nothing => show("\npress t, f, u, b, d or q\n")?,
             }
         }
     }
@@ -303,7 +308,7 @@ fn show(text: &str) -> Result<(), Failure> {
     Ok(stderr().lock().write_all(text.as_bytes())?)
 }
 
-fn heading(pair: &DrawnPair, at: usize, of: usize, counts: Counts) -> String {
+fn heading(pair: &DrawnPair, at: usize, of: usize, counts: LabelCounts) -> String {
     let visible = diff::visible;
     format!(
         "\n--- pair {} of {of}, {} tagged\n- {}\n+ {}\n\n",

@@ -16,7 +16,7 @@ use lookalike_eval::{
 };
 use serde::Serialize;
 
-use super::{Reading, print, shown, unusable_labels};
+use super::{EvaluationInput, print, shown, unusable_labels};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console;
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ Clusters are compared by the adjusted Rand index, the rule of NEWS-COPY; CORE by
 
 Example:
   lookalike evaluate labels docs.jsonl --labels pairs.jsonl --positive 1 --shingle words:3 --sketch simhash:64")]
-pub(crate) struct Arguments {
+pub(crate) struct LabelFileArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     run: RunArguments,
 }
 
-impl Arguments {
+impl LabelFileArguments {
     fn positive(&self) -> f64 {
         self.positive.unwrap_or(1.0)
     }
@@ -102,14 +102,14 @@ impl Arguments {
 /// What is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "labels")]
-enum Answer {
+enum LabelFileResult {
     Pairs {
         labelled: u64,
         unknown: u64,
         row: Box<SweepRow>,
         /// Of labels whose pairs were drawn by bands.
         #[serde(skip_serializing_if = "Option::is_none")]
-        bands: Option<Banded>,
+        bands: Option<BandedCurve>,
     },
     Clusters {
         cut: String,
@@ -125,14 +125,14 @@ enum Answer {
 
 /// The curve of pairs that were drawn by bands, for the whole collection.
 #[derive(Serialize)]
-struct Banded {
+struct BandedCurve {
     tags: StratifiedLabels,
     curve: Vec<BandPoint>,
     untouched_bands: u64,
     unlabelled_pairs: u64,
 }
 
-impl Banded {
+impl BandedCurve {
     fn read(path: &Path, positive: f64) -> Result<Option<Self>, Failure> {
         let failed =
             |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
@@ -189,8 +189,8 @@ pub(super) fn read_labels(path: &Path, collection: &DocumentSet) -> Result<Label
     LabelSet::parse(&text, collection).map_err(|error| unusable_labels(path, &error))
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let reading = Reading::of_scheme(
+pub(crate) fn run(arguments: &LabelFileArguments) -> Result<(), Failure> {
+    let reading = EvaluationInput::of_scheme(
         &arguments.input,
         &arguments.run,
         &arguments.scheme,
@@ -229,11 +229,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             );
             let row = swept.rows.into_iter().next();
             let row = Box::new(row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))?);
-            Answer::Pairs {
+            LabelFileResult::Pairs {
                 labelled,
                 unknown,
                 row,
-                bands: Banded::read(&arguments.labels, arguments.positive())?,
+                bands: BandedCurve::read(&arguments.labels, arguments.positive())?,
             }
         }
         LabelSet::Clusters(truth) => clusters(arguments, &collection, &scheme, &truth),
@@ -248,7 +248,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                     (labelled, others.collect())
                 })
                 .collect();
-            Answer::Core {
+            LabelFileResult::Core {
                 cut: cut_name(scheme.sketch, arguments.cut()),
                 figures: text_dedup_figures(&documents),
             }
@@ -263,18 +263,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The cluster of each document when pairs at or above the cut are merged.
-fn found(arguments: &Arguments, collection: &DocumentSet, scheme: &lookalike::Scheme) -> Vec<u32> {
+fn found(
+    arguments: &LabelFileArguments,
+    collection: &DocumentSet,
+    scheme: &lookalike::Scheme,
+) -> Vec<u32> {
     let sketches = sketches_of(collection, scheme);
     let pairs = scored_pairs(&sketches, arguments.cut());
     components(collection.len(), pairs.iter().map(|pair| (pair.a, pair.b)))
 }
 
 fn clusters(
-    arguments: &Arguments,
+    arguments: &LabelFileArguments,
     collection: &DocumentSet,
     scheme: &lookalike::Scheme,
     truth: &[u32],
-) -> Answer {
+) -> LabelFileResult {
     let found = found(arguments, collection, scheme);
     let pairs_of = |clusters: &[u32]| {
         let mut members = std::collections::BTreeMap::new();
@@ -296,17 +300,17 @@ fn clusters(
         .collect();
     let name = |_| "in one cluster".to_owned();
     let mut curve = lookalike_eval::ScoreCurve::new(scores, true_pairs.len() as u64, &[1.0], name);
-    Answer::Clusters {
+    LabelFileResult::Clusters {
         cut: cut_name(scheme.sketch, arguments.cut()),
         adjusted_rand_index: adjusted_rand(truth, &found),
         pairs: Box::new(curve.points.remove(0)),
     }
 }
 
-fn describe(answer: &Answer, scheme: &lookalike::Scheme) -> String {
+fn describe(answer: &LabelFileResult, scheme: &lookalike::Scheme) -> String {
     let mut text = String::new();
     match answer {
-        Answer::Pairs {
+        LabelFileResult::Pairs {
             labelled,
             unknown,
             row,
@@ -343,7 +347,7 @@ fn describe(answer: &Answer, scheme: &lookalike::Scheme) -> String {
                 bands.describe(&mut text);
             }
         }
-        Answer::Clusters {
+        LabelFileResult::Clusters {
             cut,
             adjusted_rand_index,
             pairs,
@@ -360,7 +364,7 @@ fn describe(answer: &Answer, scheme: &lookalike::Scheme) -> String {
                 pairs.f1
             );
         }
-        Answer::Core { cut, figures } => {
+        LabelFileResult::Core { cut, figures } => {
             let _ = writeln!(text, "CORE rules at {cut}");
             let _ = writeln!(
                 text,

@@ -12,7 +12,7 @@ use lookalike_eval::stratified_sample::{self as sampling, SampledBand, Stratifie
 use lookalike_eval::sweep::sketches_of;
 use serde::Serialize;
 
-use super::{Reading, print};
+use super::{EvaluationInput, print};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
 use crate::console::{self, grouped};
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ and --draw alone, not from the order of the input.
 Examples:
   lookalike evaluate sample news.jsonl --each 30 -o pairs.jsonl
   lookalike evaluate sample news.jsonl --sketch none --bands 0.3,0.5,0.7,0.9 -o pairs.jsonl")]
-pub(crate) struct Arguments {
+pub(crate) struct SampleArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
 
 /// What is printed.
 #[derive(Serialize)]
-struct Answer {
+struct SampleResult {
     documents: u64,
     scheme: String,
     pairs: u64,
@@ -84,14 +84,14 @@ struct BandRow {
     drawn: u64,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let numbers = match arguments.bands.is_empty() {
         true => sampling::default_bands(arguments.sketch),
         false => arguments.bands.clone(),
     };
     let bands = sampling::bands(arguments.sketch, &numbers)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let reading = Reading::of_scheme(
+    let reading = EvaluationInput::of_scheme(
         &arguments.input,
         &arguments.run,
         &arguments.scheme,
@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         pairs: *pairs,
         drawn: *drawn,
     };
-    let answer = Answer {
+    let answer = SampleResult {
         documents: collection.len() as u64,
         scheme: scheme.to_string(),
         pairs: drawn.pairs.len() as u64,
@@ -165,7 +165,7 @@ fn write_pairs(drawn: &StratifiedSample, path: &std::path::Path) -> Result<(), F
     file.commit().map_err(failed)
 }
 
-fn describe(answer: &Answer, arguments: &Arguments) -> String {
+fn describe(answer: &SampleResult, arguments: &SampleArguments) -> String {
     let mut text = format!("{:18} {:>16} {:>8}\n", "band", "pairs in it", "drawn");
     for row in &answer.bands {
         let _ = writeln!(

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use lookalike::Scheme;
 use lookalike::scheme::{Extraction, HtmlMode, Mask, Shingle, Sketch, Weight};
-use lookalike_batch::{DocumentUse, Observer, Stage};
+use lookalike_batch::{DocumentUse, JobObserver, JobStage};
 use lookalike_corpus::{AtomicFile, Compression, HtmlText, InputOptions};
 use lookalike_eval::label::{LabelSet, judged};
 use lookalike_eval::page::{self, PageHead};
@@ -20,7 +20,7 @@ use lookalike_eval::{
 use serde::Serialize;
 
 use super::labels::read_labels;
-use super::{Reading, print, shown};
+use super::{EvaluationInput, print, shown};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, RunArguments, SchemeArguments, command_line,
 };
@@ -40,7 +40,7 @@ and tried on the others: that is what to expect elsewhere. Each piece of advice 
 Examples:
   lookalike evaluate sweep news.jsonl --threshold 0.8 --page sweep.html
   lookalike evaluate sweep docs.jsonl --labels pairs.jsonl --precision 0.9 --recall 0.9")]
-pub(crate) struct Arguments {
+pub(crate) struct SweepArguments {
     #[command(flatten)]
     input: InputArguments,
 
@@ -161,7 +161,7 @@ fn each_once<T: Copy + PartialEq>(first: T, others: &[T]) -> Vec<T> {
     all
 }
 
-impl Arguments {
+impl SweepArguments {
     /// All settings of every mask.
     fn masked_settings(&self, base: &Scheme) -> Vec<SweepSetting> {
         let masks = each_once(base.mask, &self.masks).into_iter();
@@ -263,7 +263,7 @@ impl Arguments {
 
 /// Something chosen, and the job that follows it.
 #[derive(Serialize)]
-struct Advised<T> {
+struct RecommendedJob<T> {
     #[serde(flatten)]
     advice: T,
     /// None where no job decides so.
@@ -272,33 +272,33 @@ struct Advised<T> {
 
 /// What is printed as JSON. All but `expected` is chosen on the data that its figures are of.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct SweepOutput<'a> {
     truth: &'a str,
     target: AccuracyTarget,
-    best: Option<Advised<Recommendation>>,
-    advice: Vec<Advised<Recommendation>>,
+    best: Option<RecommendedJob<Recommendation>>,
+    advice: Vec<RecommendedJob<Recommendation>>,
     sensitivity: Vec<FeatureSensitivity>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     expected: Vec<ExpectedAccuracy>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    two_tests: Vec<Advised<ConjunctiveRule>>,
+    two_tests: Vec<RecommendedJob<ConjunctiveRule>>,
     #[serde(flatten)]
     sweep: &'a SweepResult,
 }
 
 /// Everything that was measured.
-struct Measured {
+struct SweepMeasurement {
     settings: Vec<SweepSetting>,
     swept: SweepResult,
     two_tests: Vec<ConjunctiveRule>,
     expected: Vec<ExpectedAccuracy>,
 }
 
-impl Measured {
+impl SweepMeasurement {
     /// Sweeps all masks, and all ways to read HTML that change a text.
     fn new(
-        arguments: &Arguments,
-        reading: &Reading<'_>,
+        arguments: &SweepArguments,
+        reading: &EvaluationInput<'_>,
         collection: &DocumentSet,
         base: &Scheme,
         truth: &GroundTruth,
@@ -306,7 +306,7 @@ impl Measured {
     ) -> Result<Self, Failure> {
         let threads = arguments.run.limits().threads;
         let measure = |collection: &DocumentSet, settings: &[SweepSetting]| {
-            console.stage(Stage::Measure, settings.len() as u64);
+            console.stage(JobStage::Measure, settings.len() as u64);
             let done = |done| console.advance(done as u64);
             sweep(collection, settings, truth, threads, done)
         };
@@ -350,7 +350,7 @@ impl Measured {
             add_scores(&other, &more);
             settings.extend(more);
         }
-        console.stage(Stage::Compare, 0);
+        console.stage(JobStage::Compare, 0);
         let (mut two_tests, mut expected) = (Vec::new(), Vec::new());
         if !judged.is_empty() {
             expected = scores.expectations(arguments.two_tests);
@@ -366,19 +366,24 @@ impl Measured {
         })
     }
 
-    fn advised(&self, kept: &[String], advice: Recommendation) -> Advised<Recommendation> {
+    fn advised(&self, kept: &[String], advice: Recommendation) -> RecommendedJob<Recommendation> {
         let setting = &self.settings[advice.row];
         let command = advised_job::of_setting(kept, setting, advice.point.cut);
-        Advised { advice, command }
+        RecommendedJob { advice, command }
     }
 
-    fn answer<'a>(&'a self, truth: &'a str, target: AccuracyTarget, kept: &[String]) -> Answer<'a> {
+    fn answer<'a>(
+        &'a self,
+        truth: &'a str,
+        target: AccuracyTarget,
+        kept: &[String],
+    ) -> SweepOutput<'a> {
         let advise = |advice| self.advised(kept, advice);
-        let both = |two: &ConjunctiveRule| Advised {
+        let both = |two: &ConjunctiveRule| RecommendedJob {
             command: advised_job::of_both(kept, &self.settings, two),
             advice: two.clone(),
         };
-        Answer {
+        SweepOutput {
             truth,
             target,
             best: self.swept.best(target).map(advise),
@@ -396,7 +401,7 @@ impl Measured {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &SweepArguments) -> Result<(), Failure> {
     if !(arguments.threshold > 0.0 && arguments.threshold <= 1.0) {
         return Err(Failure::Usage(format!(
             "threshold {} is not above 0 and at most 1",
@@ -408,7 +413,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "--measures are held against labelled pairs: give --labels".to_owned(),
         ));
     }
-    let reading = Reading::of_scheme(
+    let reading = EvaluationInput::of_scheme(
         &arguments.input,
         &arguments.run,
         &arguments.scheme,
@@ -423,7 +428,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let collection = reading.collection()?;
     let console = Console::new(arguments.run.quiet);
-    console.stage(Stage::Truth, 0);
+    console.stage(JobStage::Truth, 0);
     let truth = arguments.truth(&collection, &base);
     console.clear();
     let (truth, words) = truth?;
@@ -433,7 +438,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             arguments.threshold
         )));
     }
-    let measured = Measured::new(arguments, &reading, &collection, &base, &truth, &console)?;
+    let measured =
+        SweepMeasurement::new(arguments, &reading, &collection, &base, &truth, &console)?;
     console.clear();
     let target = AccuracyTarget {
         precision: arguments.precision,
@@ -470,7 +476,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Combinations of two tests that are told.
 const MOST_TOGETHER: usize = 10;
 
-fn describe(answer: &Answer<'_>) -> String {
+fn describe(answer: &SweepOutput<'_>) -> String {
     let mut text = describe_rows(answer);
     describe_advice(&mut text, answer);
     describe_together(&mut text, &answer.two_tests);
@@ -478,7 +484,7 @@ fn describe(answer: &Answer<'_>) -> String {
     text
 }
 
-fn describe_rows(answer: &Answer<'_>) -> String {
+fn describe_rows(answer: &SweepOutput<'_>) -> String {
     let swept = answer.sweep;
     let mut text = format!(
         "{} settings over {} documents. {}\nEvery cut is chosen on the data that its figures are of.\n\n",
@@ -508,7 +514,7 @@ fn describe_rows(answer: &Answer<'_>) -> String {
     text
 }
 
-fn describe_advice(text: &mut String, answer: &Answer<'_>) {
+fn describe_advice(text: &mut String, answer: &SweepOutput<'_>) {
     let target = answer.target;
     let _ = writeln!(
         text,
@@ -531,7 +537,7 @@ fn describe_advice(text: &mut String, answer: &Answer<'_>) {
     }
 }
 
-fn describe_setting(text: &mut String, advised: &Advised<Recommendation>, note: &str) {
+fn describe_setting(text: &mut String, advised: &RecommendedJob<Recommendation>, note: &str) {
     let advice = &advised.advice;
     let _ = writeln!(
         text,
@@ -553,11 +559,11 @@ fn describe_command(text: &mut String, command: Option<&str>) {
     };
 }
 
-fn describe_together(text: &mut String, together: &[Advised<ConjunctiveRule>]) {
+fn describe_together(text: &mut String, together: &[RecommendedJob<ConjunctiveRule>]) {
     if !together.is_empty() {
         text.push_str("\nTwo tests, both of which must pass; the best, chosen on these labels:\n");
     }
-    for Advised {
+    for RecommendedJob {
         advice: two,
         command,
     } in together

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lookalike_batch::Observer;
+use lookalike_batch::JobObserver;
 use lookalike_batch::fingerprints::index::{IndexBuild, can_resume};
 use lookalike_hamming::Layout;
 
@@ -21,7 +21,7 @@ A build that is interrupted leaves INDEX.building, with which --resume goes on.
 
 Example:
   lookalike index build january.fp.jsonl february.fp.jsonl -o pages.lkix --memory 4G")]
-pub(crate) struct Arguments {
+pub(crate) struct IndexBuildArguments {
     /// Files of fingerprints
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
@@ -67,7 +67,7 @@ fn layout(text: &str) -> Result<Layout, String> {
     named.ok_or_else(|| format!("unknown layout {text:?}: use packed, dense or buckets"))
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &IndexBuildArguments) -> Result<(), Failure> {
     if arguments.output.exists() && !arguments.overwrite {
         return Err(Failure::Usage(format!(
             "{}: there is a file of this name: choose another, or --overwrite it",

@@ -22,7 +22,7 @@ how many candidates a probe meets beside what evenly spread fingerprints would g
 
 Example:
   lookalike index info crawl.lkix --verify --html crawl.html")]
-pub(crate) struct Arguments {
+pub(crate) struct IndexInfoArguments {
     /// An index made by `lookalike index build`
     index: PathBuf,
 
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
 
 /// Fingerprints that many documents have, with ids of some.
 #[derive(Serialize)]
-pub(super) struct Repeated {
+pub(super) struct RepeatedFingerprints {
     pub(super) fingerprint: String,
     pub(super) copies: u64,
     pub(super) ids: Vec<String>,
@@ -56,11 +56,11 @@ pub(super) struct Repeated {
 pub(super) struct SpikeRow {
     pub(super) range: usize,
     pub(super) count: u64,
-    pub(super) commonest: Repeated,
+    pub(super) commonest: RepeatedFingerprints,
 }
 
 #[derive(Serialize)]
-pub(super) struct TableRow {
+pub(super) struct TableInfo {
     pub(super) key_bits: u32,
     pub(super) budget: u32,
     pub(super) address_bits: u32,
@@ -77,12 +77,12 @@ pub(super) struct Distribution {
     pub(super) expected_gaps: Vec<f64>,
     pub(super) ranges: Vec<u64>,
     pub(super) spikes: Vec<SpikeRow>,
-    pub(super) repeated: Vec<Repeated>,
-    pub(super) tables: Vec<TableRow>,
+    pub(super) repeated: Vec<RepeatedFingerprints>,
+    pub(super) tables: Vec<TableInfo>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Info {
+pub(super) struct IndexInfo {
     pub(super) file: String,
     pub(super) bytes: u64,
     pub(super) documents: u64,
@@ -104,7 +104,7 @@ pub(super) struct Info {
 const SHOWN: usize = 5;
 const LISTED: usize = 20;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &IndexInfoArguments) -> Result<(), Failure> {
     let path = &arguments.index;
     let index = open_unchecked(path, false)?;
     let damaged = |source| BatchError::IndexFile {
@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.verify {
         index.verify().map_err(damaged)?;
     }
-    let mut info = Info::new(path, &index, arguments.verify);
+    let mut info = IndexInfo::new(path, &index, arguments.verify);
     if arguments.analyse || arguments.json || arguments.html.is_some() {
         info.distribution = Some(distribution(&index).map_err(damaged)?);
     }
@@ -131,7 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(stdout().lock().write_all(text.as_bytes())?)
 }
 
-impl Info {
+impl IndexInfo {
     fn new(path: &Path, index: &IndexFile<u64>, verified: bool) -> Self {
         let tables = index.index();
         Self {
@@ -241,7 +241,7 @@ impl Distribution {
     }
 }
 
-impl Repeated {
+impl RepeatedFingerprints {
     fn text(&self) -> String {
         let ids = match self.ids.as_slice() {
             [] => String::new(),
@@ -279,7 +279,7 @@ fn distribution(index: &IndexFile<u64>) -> Result<Distribution, lookalike_hammin
     let tables = keys
         .iter()
         .zip(loads)
-        .map(|(key, loads): (_, BucketLoads)| TableRow {
+        .map(|(key, loads): (_, BucketLoads)| TableInfo {
             key_bits: key.prefix_bits(),
             budget: key.budget,
             address_bits: loads.address_bits,
@@ -302,10 +302,10 @@ fn repeated_of(
     index: &IndexFile<u64>,
     code: u64,
     copies: u64,
-) -> Result<Repeated, lookalike_hamming::FileError> {
+) -> Result<RepeatedFingerprints, lookalike_hamming::FileError> {
     let mut ids = Vec::new();
     index.ids(code, &mut ids)?;
-    Ok(Repeated {
+    Ok(RepeatedFingerprints {
         fingerprint: Fingerprint(code).to_string(),
         copies,
         ids: ids.into_iter().take(SHOWN).map(str::to_owned).collect(),

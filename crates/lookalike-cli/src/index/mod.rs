@@ -16,25 +16,25 @@ Examples:
   lookalike index build crawl.fp.jsonl -o crawl.lkix
   lookalike index search crawl.lkix 5f3a9c0012d4e877 --distance 3
   lookalike index info crawl.lkix --verify --html crawl.html")]
-pub(crate) struct Arguments {
+pub(crate) struct IndexArguments {
     #[command(subcommand)]
-    command: Command,
+    command: IndexCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum IndexCommand {
     /// Build an index from files of fingerprints
-    Build(build::Arguments),
+    Build(build::IndexBuildArguments),
     /// Find all stored fingerprints within a distance
-    Search(search::Arguments),
+    Search(search::IndexSearchArguments),
     /// Tell what an index holds, and check it
-    Info(info::Arguments),
+    Info(info::IndexInfoArguments),
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &IndexArguments) -> Result<(), Failure> {
     match &arguments.command {
-        Command::Build(arguments) => build::run(arguments),
-        Command::Search(arguments) => search::run(arguments),
-        Command::Info(arguments) => info::run(arguments),
+        IndexCommand::Build(arguments) => build::run(arguments),
+        IndexCommand::Search(arguments) => search::run(arguments),
+        IndexCommand::Info(arguments) => info::run(arguments),
     }
 }

@@ -3,14 +3,14 @@
 
 use std::fmt::Write;
 
-use super::info::{Distribution, Info, Repeated};
+use super::info::{Distribution, IndexInfo, RepeatedFingerprints};
 use crate::console::{grouped, harmless};
 use crate::size::show;
 
 const STYLE: &str = include_str!("page.css");
 
 /// The page; an info without distribution has no plots.
-pub(super) fn render(info: &Info) -> String {
+pub(super) fn render(info: &IndexInfo) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
@@ -27,7 +27,7 @@ pub(super) fn render(info: &Info) -> String {
     page
 }
 
-fn summary(info: &Info) -> String {
+fn summary(info: &IndexInfo) -> String {
     let plural = |number: u64| if number == 1 { "" } else { "s" };
     format!(
         "{} fingerprint{} of {} bits, {} distinct. {} table{} ({}, {}) for distances up to {}; {}, {:.2} bytes a fingerprint. \
@@ -133,7 +133,7 @@ fn open_table(page: &mut String, name: &str, heads: &[(&str, &str)]) {
 fn rows<'a>(
     page: &mut String,
     title: &str,
-    all: impl Iterator<Item = (Option<(usize, u64)>, &'a Repeated)>,
+    all: impl Iterator<Item = (Option<(usize, u64)>, &'a RepeatedFingerprints)>,
 ) {
     let mut all = all.peekable();
     let Some((range, _)) = all.peek() else {

@@ -4,7 +4,9 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use lookalike::{Fingerprint, SchemeId};
-use lookalike_batch::fingerprints::files::{CodeFile, Codes, CodesError, CodesSummary, Name};
+use lookalike_batch::fingerprints::files::{
+    CodeFile, CodesError, CodesSummary, FingerprintFile, FingerprintName,
+};
 use lookalike_batch::fingerprints::index::{open, open_unchecked};
 use lookalike_batch::{BatchError, LossPolicy};
 use lookalike_hamming::{HammingIndex, IndexFile};
@@ -23,7 +25,7 @@ else by their 16 hex digits.
 Examples:
   lookalike index search crawl.lkix 5f3a9c0012d4e877
   lookalike fingerprint new.jsonl | lookalike index search crawl.lkix - --distance 2")]
-pub(crate) struct Arguments {
+pub(crate) struct IndexSearchArguments {
     /// An index made by `lookalike index build`
     index: PathBuf,
 
@@ -56,7 +58,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
+struct FoundLine<'a> {
     query: &'a str,
     fingerprint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +68,7 @@ struct Found<'a> {
 
 /// What was asked and found.
 #[derive(Default, Serialize)]
-struct Summary {
+struct SearchSummary {
     queries: u64,
     queries_with_matches: u64,
     matches: u64,
@@ -75,13 +77,13 @@ struct Summary {
     inputs: Vec<CodesSummary>,
 }
 
-struct Search<'a, W> {
+struct SearchRun<'a, W> {
     path: &'a Path,
     index: IndexFile<u64>,
     distance: u32,
     losses: LossPolicy,
     out: W,
-    summary: Summary,
+    summary: SearchSummary,
 }
 
 /// Queries that are searched together.
@@ -89,7 +91,7 @@ const GROUP: usize = 64;
 /// Memory of the queries that are read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &IndexSearchArguments) -> Result<(), Failure> {
     if !arguments.in_memory {
         bus_error::name_file(&arguments.index);
     }
@@ -107,13 +109,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             arguments.index.display()
         )));
     }
-    let mut search = Search {
+    let mut search = SearchRun {
         path: &arguments.index,
         index,
         distance,
         losses: arguments.losses.policy(),
         out: BufWriter::with_capacity(1 << 18, stdout().lock()),
-        summary: Summary::default(),
+        summary: SearchSummary::default(),
     };
     for query in &arguments.queries {
         match query.parse::<Fingerprint>() {
@@ -122,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     search.out.flush()?;
-    let Summary {
+    let SearchSummary {
         inputs, queries, ..
     } = &search.summary;
     let rows = inputs.iter().flat_map(|input| &input.skipped);
@@ -138,7 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.losses.end(rows.flat_map(|input| &input.skipped))
 }
 
-impl<W: Write> Search<'_, W> {
+impl<W: Write> SearchRun<'_, W> {
     /// All queries of a file.
     fn file(&mut self, path: &Path) -> Result<(), Failure> {
         let strict = self.losses.is_strict();
@@ -155,7 +157,7 @@ impl<W: Write> Search<'_, W> {
             })
             .into());
         }
-        let (mut codes, mut more) = (Codes::default(), true);
+        let (mut codes, mut more) = (FingerprintFile::default(), true);
         while more {
             codes.clear();
             more = file
@@ -164,9 +166,9 @@ impl<W: Write> Search<'_, W> {
             for start in (0..codes.codes.len()).step_by(GROUP) {
                 let group = &codes.codes[start..(start + GROUP).min(codes.codes.len())];
                 let name = |at: usize| match codes.ids.name(start + at, group[at]) {
-                    Name::Text(text) => text.to_owned(),
-                    Name::Number(number) => number.to_string(),
-                    Name::Fingerprint(code) => code.to_string(),
+                    FingerprintName::Text(text) => text.to_owned(),
+                    FingerprintName::Number(number) => number.to_string(),
+                    FingerprintName::Fingerprint(code) => code.to_string(),
                 };
                 self.group(group, &name)?;
             }
@@ -208,7 +210,7 @@ impl<W: Write> Search<'_, W> {
             let bare = ids.is_empty().then_some(None);
             for id in named.chain(bare) {
                 let fingerprint = fingerprint.clone();
-                let line = Found {
+                let line = FoundLine {
                     query,
                     fingerprint,
                     id,

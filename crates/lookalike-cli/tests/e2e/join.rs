@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lookalike_hamming::{ArchiveWriter, FingerprintWriter, Gaps};
+use lookalike_hamming::{ArchiveWriter, FingerprintWriter, GapCounts};
 use serde_json::Value;
 
 use crate::support::{Finish, Folder, STORY, lookalike};
@@ -63,7 +63,7 @@ fn file(codes: &[u64], scheme: u64, with_ids: bool) -> Vec<u8> {
 fn archive(codes: &[u64]) -> Vec<u8> {
     let mut sorted = codes.to_vec();
     sorted.sort_unstable();
-    let mut gaps = Gaps::default();
+    let mut gaps = GapCounts::default();
     sorted.iter().for_each(|&code| gaps.observe(code));
     let mut writer = ArchiveWriter::new(Vec::new(), SCHEME, &gaps, 128).unwrap();
     sorted.iter().for_each(|&code| writer.push(code).unwrap());

@@ -70,13 +70,13 @@ impl ArchiveHead {
 }
 
 /// A head and how many bytes it takes.
-pub(super) type Parsed = (ArchiveHead, usize);
+pub(super) type ParsedHead = (ArchiveHead, usize);
 
 /// The beginning of some bytes: a head, or none.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HeadBegin {
     /// A whole head.
-    Head(Box<Parsed>),
+    Head(Box<ParsedHead>),
     /// A head so far; more bytes are needed.
     Part,
     /// No head.

@@ -22,7 +22,7 @@ use crate::long_hash::LongHasher;
 use crate::options::InputOptions;
 use crate::record::BadKind;
 use crate::row::{RowReader, RowSink, SkipNotes};
-use crate::source::{Skip, SkipKind, Source};
+use crate::source::{SkipKind, SkippedPart, Source};
 use head::{ArchiveHead, HeadBegin};
 use member_reader::MemberReader;
 use page::ArchivePages;
@@ -140,7 +140,8 @@ impl<'a> ArchiveReader<'a> {
             return false;
         };
         self.is_told = true;
-        sink.skips.push(Skip::damaged(self.source, offset, &reason));
+        sink.skips
+            .push(SkippedPart::damaged(self.source, offset, &reason));
         true
     }
 

@@ -43,16 +43,16 @@ struct RecordPayload<'a> {
     mime: Option<String>,
     body: http::HttpBody<'a>,
     /// The response that the body is of, or the block that it is.
-    stored: Stored<'a>,
+    stored: StoredBody<'a>,
 }
 
 /// A body as it is stored.
-enum Stored<'a> {
+enum StoredBody<'a> {
     Response(http::HttpResponse<'a>),
     Block(&'a [u8]),
 }
 
-impl Stored<'_> {
+impl StoredBody<'_> {
     fn hash(&self) -> LongHasher {
         match self {
             Self::Response(response) => response.stored_hash(),
@@ -294,7 +294,7 @@ fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPaylo
             status: response.status,
             body: response.body(limit),
             mime: response.mime.clone(),
-            stored: Stored::Response(response),
+            stored: StoredBody::Response(response),
         },
         None => RecordPayload {
             status: None,
@@ -304,7 +304,7 @@ fn payload<'a>(head: &ArchiveHead, block: &'a [u8], limit: usize) -> RecordPaylo
                 raw: None,
                 too_long: block.len() > limit,
             },
-            stored: Stored::Block(block),
+            stored: StoredBody::Block(block),
         },
     }
 }

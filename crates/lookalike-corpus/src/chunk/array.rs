@@ -11,10 +11,10 @@ use crate::decode::{DecodeStep, SourceDecoder};
 use crate::error::ReadError;
 use crate::limits::ReadLimits;
 use crate::long_hash::LongHasher;
-use crate::piece::{Chunk, ChunkPiece, PieceContent, ReadMode};
+use crate::piece::{ChunkPiece, PieceContent, ReadMode, RecordChunk};
 use crate::record::{BadKind, RecordPart};
 use crate::row::{JsonRow, MAX_ROWS, RowState};
-use crate::source::{Skip, Source};
+use crate::source::{SkippedPart, Source};
 
 /// Decompressed bytes that are read at once.
 const STEP_BYTES: usize = 256 << 10;
@@ -113,7 +113,7 @@ impl<'a> ArrayCutter<'a> {
     /// Adds whole elements, or a part of one that is too long; says whether the source is at its end.
     pub(super) fn fill(
         &mut self,
-        chunk: &mut Chunk,
+        chunk: &mut RecordChunk,
         limits: ReadLimits,
         mode: ReadMode,
     ) -> Result<bool, ReadError> {
@@ -149,7 +149,7 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// Gets more input; a byte order mark is no part of it.
-    fn read(&mut self, chunk: &mut Chunk) -> Result<(), ReadError> {
+    fn read(&mut self, chunk: &mut RecordChunk) -> Result<(), ReadError> {
         self.input.clear();
         self.at = 0;
         match self.decoder.append(&mut self.input, STEP_BYTES)? {
@@ -159,7 +159,7 @@ impl<'a> ArrayCutter<'a> {
                 let offset = self.offset + self.input.len() as u64;
                 chunk
                     .skips
-                    .push(Skip::damaged(self.source, offset, &reason));
+                    .push(SkippedPart::damaged(self.source, offset, &reason));
                 (self.is_at_end, self.is_damaged) = (true, true);
             }
         }
@@ -175,7 +175,7 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// Takes one byte between elements.
-    fn between(&mut self, chunk: &mut Chunk) {
+    fn between(&mut self, chunk: &mut RecordChunk) {
         let byte = self.input[self.at];
         let margin = self.margin.take();
         if !is_space(byte) {
@@ -193,7 +193,7 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// A byte between elements that is no white space, and the margin before it.
-    fn token(&mut self, byte: u8, margin: Option<Vec<u8>>, chunk: &mut Chunk) {
+    fn token(&mut self, byte: u8, margin: Option<Vec<u8>>, chunk: &mut RecordChunk) {
         let next = match (self.state, byte) {
             (ArrayState::Start, b'[') | (ArrayState::Behind, b',') => ArrayState::Before,
             (ArrayState::Before | ArrayState::Behind, b']') => ArrayState::Over,
@@ -231,11 +231,11 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// Tells that what follows is not read, and passes over it.
-    fn give_up(&mut self, chunk: &mut Chunk, reason: String) {
+    fn give_up(&mut self, chunk: &mut RecordChunk, reason: String) {
         let reason = format!("{reason}: what follows is not read");
         chunk
             .skips
-            .push(Skip::lost(self.source, self.offset, reason));
+            .push(SkippedPart::lost(self.source, self.offset, reason));
         self.state = ArrayState::Over;
         self.is_at_end = true;
         self.pass(self.input.len() - self.at);
@@ -338,7 +338,7 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// Adds the element as a row if it has ended.
-    fn add(&mut self, chunk: &mut Chunk, rows: &mut Vec<JsonRow>, end: ElementEnd) {
+    fn add(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>, end: ElementEnd) {
         let (state, next) = match end {
             ElementEnd::Open => return,
             ElementEnd::Whole => (RowState::Good, ArrayState::Behind),
@@ -361,7 +361,7 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// The next place to read from.
-    fn behind_broken(&mut self, chunk: &mut Chunk) -> ArrayState {
+    fn behind_broken(&mut self, chunk: &mut RecordChunk) -> ArrayState {
         self.margin = None;
         if self.element.margin.is_some() {
             return ArrayState::Seek;
@@ -372,7 +372,7 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// Makes a piece of the rows.
-    fn take_rows(&self, chunk: &mut Chunk, start: usize, rows: Vec<JsonRow>) {
+    fn take_rows(&self, chunk: &mut RecordChunk, start: usize, rows: Vec<JsonRow>) {
         let count = rows.len() as u64;
         if let Some(first) = rows.first() {
             chunk.pieces.push(ChunkPiece {
@@ -388,7 +388,7 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// Hands on what is there of an element that is too long to be held, or hashes and drops it.
-    fn add_long(&mut self, chunk: &mut Chunk, end: ElementEnd, mode: ReadMode) {
+    fn add_long(&mut self, chunk: &mut RecordChunk, end: ElementEnd, mode: ReadMode) {
         let is_first = self.element.long.replace(RecordPart::Middle).is_none();
         if is_first {
             self.push_long(chunk, RecordPart::First, mode);
@@ -405,7 +405,7 @@ impl<'a> ArrayCutter<'a> {
         self.state = next;
     }
 
-    fn push_long(&mut self, chunk: &mut Chunk, part: RecordPart, mode: ReadMode) {
+    fn push_long(&mut self, chunk: &mut RecordChunk, part: RecordPart, mode: ReadMode) {
         let start = chunk.bytes.len();
         let element = &mut self.element;
         let span = match mode {
@@ -437,7 +437,7 @@ impl<'a> ArrayCutter<'a> {
     }
 
     /// The end of the input: an array that is not closed is told of, unless it was for another reason.
-    fn finish(&mut self, chunk: &mut Chunk, rows: &mut Vec<JsonRow>, mode: ReadMode) {
+    fn finish(&mut self, chunk: &mut RecordChunk, rows: &mut Vec<JsonRow>, mode: ReadMode) {
         match self.state {
             ArrayState::Over => {}
             ArrayState::Within if self.element.long.is_some() => {
@@ -460,13 +460,13 @@ impl<'a> ArrayCutter<'a> {
         }
     }
 
-    fn told_open(&mut self, chunk: &mut Chunk) {
+    fn told_open(&mut self, chunk: &mut RecordChunk) {
         self.state = ArrayState::Over;
         if !self.is_damaged {
             let reason = format!("the array is not closed behind element {}", self.record);
             chunk
                 .skips
-                .push(Skip::lost(self.source, self.offset, reason));
+                .push(SkippedPart::lost(self.source, self.offset, reason));
         }
     }
 }

@@ -9,9 +9,9 @@ use crate::error::ReadError;
 use crate::limits::ReadLimits;
 use crate::lines::{self, split_terminator};
 use crate::long_hash::LongHasher;
-use crate::piece::{Chunk, ChunkPiece, MAX_RECORDS, PieceContent, ReadMode};
+use crate::piece::{ChunkPiece, MAX_RECORDS, PieceContent, ReadMode, RecordChunk};
 use crate::record::RecordPart;
-use crate::source::{Skip, Source};
+use crate::source::{SkippedPart, Source};
 
 /// Lines that a chunk takes at once.
 const MAX_LINES: usize = MAX_RECORDS as usize;
@@ -64,7 +64,7 @@ impl<'a> LineCutter<'a> {
     /// Adds at least one read's worth to the chunk; says whether the source is at its end.
     pub(super) fn fill(
         &mut self,
-        chunk: &mut Chunk,
+        chunk: &mut RecordChunk,
         limits: ReadLimits,
         mode: ReadMode,
     ) -> Result<bool, ReadError> {
@@ -90,7 +90,7 @@ impl<'a> LineCutter<'a> {
     /// Reads until there is enough, and a line that ends or is too long for one.
     fn read(
         &mut self,
-        chunk: &mut Chunk,
+        chunk: &mut RecordChunk,
         start: usize,
         limits: ReadLimits,
     ) -> Result<bool, ReadError> {
@@ -106,7 +106,9 @@ impl<'a> LineCutter<'a> {
             self.drop_byte_order_mark(chunk, start);
             if let DecodeStep::Damaged(reason) = &step {
                 let offset = self.offset + (chunk.bytes.len() - start) as u64;
-                chunk.skips.push(Skip::damaged(self.source, offset, reason));
+                chunk
+                    .skips
+                    .push(SkippedPart::damaged(self.source, offset, reason));
             }
             if step != DecodeStep::More {
                 return Ok(true);
@@ -121,7 +123,7 @@ impl<'a> LineCutter<'a> {
     }
 
     /// The mark is no part of the first record.
-    fn drop_byte_order_mark(&mut self, chunk: &mut Chunk, start: usize) {
+    fn drop_byte_order_mark(&mut self, chunk: &mut RecordChunk, start: usize) {
         if self.offset == 0 && chunk.bytes[start..].starts_with(BYTE_ORDER_MARK) {
             chunk.bytes.drain(start..start + BYTE_ORDER_MARK.len());
             self.offset = BYTE_ORDER_MARK.len() as u64;
@@ -131,7 +133,7 @@ impl<'a> LineCutter<'a> {
     /// Makes a piece of the whole lines from `from` on, and keeps the rest for later.
     fn take_lines(
         &mut self,
-        chunk: &mut Chunk,
+        chunk: &mut RecordChunk,
         from: usize,
         ended: bool,
         limits: ReadLimits,
@@ -166,7 +168,7 @@ impl<'a> LineCutter<'a> {
     }
 
     /// The bytes from `from` on begin a line that is too long, whatever follows.
-    fn begin_long(&mut self, chunk: &mut Chunk, from: usize, mode: ReadMode) {
+    fn begin_long(&mut self, chunk: &mut RecordChunk, from: usize, mode: ReadMode) {
         self.in_long = true;
         self.long_offset = self.offset;
         self.long_hasher = LongHasher::of_record();
@@ -177,7 +179,7 @@ impl<'a> LineCutter<'a> {
     /// Takes the next part of an over-long line; says where other lines begin.
     fn go_on_long(
         &mut self,
-        chunk: &mut Chunk,
+        chunk: &mut RecordChunk,
         start: usize,
         ended: bool,
         mode: ReadMode,
@@ -199,7 +201,7 @@ impl<'a> LineCutter<'a> {
     }
 
     /// A carriage return at the very end may belong to the terminator: it waits for what follows.
-    fn hold_back_return(&mut self, chunk: &mut Chunk) -> usize {
+    fn hold_back_return(&mut self, chunk: &mut RecordChunk) -> usize {
         if chunk.bytes.last() == Some(&b'\r') {
             chunk.bytes.pop();
             self.carry.push(b'\r');
@@ -211,7 +213,7 @@ impl<'a> LineCutter<'a> {
     /// bytes after the part now begin.
     fn push_long(
         &mut self,
-        chunk: &mut Chunk,
+        chunk: &mut RecordChunk,
         range: Range<usize>,
         part: RecordPart,
         mode: ReadMode,
@@ -240,7 +242,7 @@ impl<'a> LineCutter<'a> {
         range.start
     }
 
-    fn push(&mut self, chunk: &mut Chunk, range: Range<usize>, span: PieceContent) {
+    fn push(&mut self, chunk: &mut RecordChunk, range: Range<usize>, span: PieceContent) {
         chunk.pieces.push(ChunkPiece {
             source: self.number,
             first_record: self.record,

@@ -4,7 +4,7 @@ use crate::archive::ArchiveReader;
 use crate::error::ReadError;
 use crate::format::Format;
 use crate::options::InputOptions;
-use crate::piece::{Chunk, ChunkPiece, PieceContent};
+use crate::piece::{ChunkPiece, PieceContent, RecordChunk};
 use crate::row::{RowReader, RowSink};
 use crate::source::Source;
 use crate::table::DelimitedTable;
@@ -34,7 +34,11 @@ impl<'a> RowCutter<'a> {
     }
 
     /// Adds rows until the chunk has `enough` bytes; says whether the source is at its end.
-    pub(super) fn fill(&mut self, chunk: &mut Chunk, enough: usize) -> Result<bool, ReadError> {
+    pub(super) fn fill(
+        &mut self,
+        chunk: &mut RecordChunk,
+        enough: usize,
+    ) -> Result<bool, ReadError> {
         let start = chunk.bytes.len();
         let mut sink = RowSink {
             bytes: &mut chunk.bytes,

@@ -20,7 +20,7 @@ const DICTIONARY_BYTES: usize = 64 << 10;
 
 /// The growth of a stream by its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Growth {
+enum FilterGrowth {
     /// By what trying shows.
     Tried,
     /// By so many times at most.
@@ -80,15 +80,15 @@ fn dictionary(bytes: &[u8], at: usize) -> Result<&[u8], String> {
 /// The size of a stream when it is unpacked; of what is not tried, the most that it can be.
 fn unpacked(dictionary: &[u8], stored: &[u8]) -> Result<u64, String> {
     let filters = filters(dictionary);
-    let growths: Vec<Growth> = filters
+    let growths: Vec<FilterGrowth> = filters
         .iter()
         .map(|name| growth(name))
-        .filter(|growth| *growth != Growth::Not)
+        .filter(|growth| *growth != FilterGrowth::Not)
         .collect();
     let length = stored.len() as u64;
     match growths[..] {
         [] => Ok(length),
-        [Growth::Times(most)] => Ok(length.saturating_mul(most)),
+        [FilterGrowth::Times(most)] => Ok(length.saturating_mul(most)),
         [_] => Ok(inflated(&plain(&filters, stored)).max(length)),
         _ => Err(
             "one of its streams is packed more than once, and may grow without bound".to_owned(),
@@ -96,14 +96,14 @@ fn unpacked(dictionary: &[u8], stored: &[u8]) -> Result<u64, String> {
     }
 }
 
-fn growth(filter: &[u8]) -> Growth {
+fn growth(filter: &[u8]) -> FilterGrowth {
     match filter {
-        b"LZWDecode" | b"LZW" => Growth::Times(1400),
-        b"RunLengthDecode" | b"RL" => Growth::Times(64),
-        b"FlateDecode" | b"Fl" | b"?" => Growth::Tried,
+        b"LZWDecode" | b"LZW" => FilterGrowth::Times(1400),
+        b"RunLengthDecode" | b"RL" => FilterGrowth::Times(64),
+        b"FlateDecode" | b"Fl" | b"?" => FilterGrowth::Tried,
         // Letters may be written as numbers.
-        name if name.contains(&b'#') => Growth::Tried,
-        _ => Growth::Not,
+        name if name.contains(&b'#') => FilterGrowth::Tried,
+        _ => FilterGrowth::Not,
     }
 }
 

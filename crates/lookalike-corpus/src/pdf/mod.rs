@@ -69,13 +69,13 @@ impl PdfError {
     }
 }
 
-type Outcome = Result<PdfText, PdfError>;
+type PdfOutcome = Result<PdfText, PdfError>;
 
 /// The text of a file, at most `most` bytes: lines in the order in which they are drawn, a blank line between
 /// paragraphs, as far as they stand apart, and between pages.
 ///
 /// It takes `time` at most, or what its size allows when nobody says.
-pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> Outcome {
+pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> PdfOutcome {
     let limit = time.unwrap_or_else(|| limit(bytes.len()));
     decompression_guard::measure(bytes).map_err(|reason| PdfError {
         kind: BadKind::Bomb,
@@ -112,7 +112,7 @@ pub(crate) fn text(bytes: &[u8], most: usize, time: Option<Duration>) -> Outcome
     }
 }
 
-fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<Outcome>) {
+fn read(bytes: Vec<u8>, most: usize, stop: &AtomicBool, send: &Sender<PdfOutcome>) {
     let _guard = PanicGuard::new();
     let outcome = match Pdf::new(bytes) {
         Ok(pdf) => Ok(PdfText::Whole(draw(&pdf, most, stop))),

@@ -15,7 +15,7 @@ use crate::guard::guarded;
 use crate::limits;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
-use crate::source::{Skip, Source};
+use crate::source::{SkippedPart, Source};
 
 /// The first bytes of an Arrow file; a stream has no such mark.
 const FILE_MAGIC: &[u8] = b"ARROW1\0\0";
@@ -55,7 +55,7 @@ impl ArrowTable<'_> {
 }
 
 impl BatchSource for ArrowTable<'_> {
-    fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch> {
+    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<RecordBatch> {
         if self.ended {
             return None;
         }
@@ -70,7 +70,7 @@ impl BatchSource for ArrowTable<'_> {
         };
         self.ended = true;
         let row = self.cursor.number();
-        skips.extend(lost.map(|reason| Skip::lost(self.source, row, reason)));
+        skips.extend(lost.map(|reason| SkippedPart::lost(self.source, row, reason)));
         None
     }
 

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 
 use super::column;
 use crate::row::RowSink;
-use crate::source::Skip;
+use crate::source::SkippedPart;
 
 /// The position in the batches of a table.
 pub(super) struct BatchCursor {
@@ -20,7 +20,7 @@ pub(super) struct BatchCursor {
 /// A table that is read batch by batch.
 pub(super) trait BatchSource {
     /// The next batch that can be read; none at the end.
-    fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch>;
+    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<RecordBatch>;
 
     /// The position in the batches.
     fn cursor(&mut self) -> &mut BatchCursor;

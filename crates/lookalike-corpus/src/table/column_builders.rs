@@ -224,7 +224,7 @@ impl<'de> Visitor<'de> for AddObject<'_> {
             expected = at + 1;
             debug_assert!(!group.seen[at], "the writer has mended repeated names");
             group.seen[at] = true;
-            entries.next_value_seed(Add(&mut group.columns[at]))?;
+            entries.next_value_seed(ColumnVisitor(&mut group.columns[at]))?;
         }
         for (column, seen) in group.columns.iter_mut().zip(&group.seen) {
             if !seen {
@@ -236,9 +236,9 @@ impl<'de> Visitor<'de> for AddObject<'_> {
     }
 }
 
-struct Add<'a>(&'a mut ColumnBuilder);
+struct ColumnVisitor<'a>(&'a mut ColumnBuilder);
 
-impl<'de> DeserializeSeed<'de> for Add<'_> {
+impl<'de> DeserializeSeed<'de> for ColumnVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -254,7 +254,7 @@ impl<'de> DeserializeSeed<'de> for Add<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Add<'_> {
+impl<'de> Visitor<'de> for ColumnVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -318,7 +318,10 @@ impl<'de> Visitor<'de> for Add<'_> {
         let ColumnBuilder::List(list) = self.0 else {
             return Err(A::Error::invalid_type(serde::de::Unexpected::Seq, &self));
         };
-        while items.next_element_seed(Add(&mut list.items))?.is_some() {}
+        while items
+            .next_element_seed(ColumnVisitor(&mut list.items))?
+            .is_some()
+        {}
         list.close(true);
         Ok(())
     }

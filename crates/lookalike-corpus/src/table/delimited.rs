@@ -12,7 +12,7 @@ use crate::long_hash::LongHasher;
 use crate::options::{Category, InputOptions};
 use crate::record::BadKind;
 use crate::row::{JsonObject, RowReader, RowSink, RowState};
-use crate::source::{Skip, Source};
+use crate::source::{SkippedPart, Source};
 
 /// Decompressed bytes that are read at once.
 const STEP_BYTES: usize = 256 << 10;
@@ -163,7 +163,8 @@ impl<'a> DelimitedTable<'a> {
             DecodeStep::End => self.ended = true,
             DecodeStep::Damaged(reason) => {
                 let offset = self.offset + self.input.len() as u64;
-                sink.skips.push(Skip::damaged(self.source, offset, &reason));
+                sink.skips
+                    .push(SkippedPart::damaged(self.source, offset, &reason));
                 self.ended = true;
                 self.is_damaged = true;
             }

@@ -376,7 +376,7 @@ type Unpacker = fn(std::io::Take<File>) -> Box<dyn Read>;
 
 impl CheckedFile {
     /// Unpacks what the library would unpack without end, and keeps none of it.
-    fn check_packed(&self, start: u64, head: &PageHead) -> Result<()> {
+    fn check_packed(&self, start: u64, head: &DataPageHead) -> Result<()> {
         let (times, unpack): (_, Unpacker) = match self.compression {
             Compression::GZIP(_) => (GZIP_TIMES, |packed| Box::new(MultiGzDecoder::new(packed))),
             Compression::LZ4 => (LZ4_TIMES, |packed| Box::new(FrameDecoder::new(packed))),
@@ -404,7 +404,7 @@ impl CheckedFile {
 
 /// The head of a page.
 #[derive(Debug, PartialEq, Eq)]
-struct PageHead {
+struct DataPageHead {
     /// Bytes of the head itself.
     bytes: u64,
     unpacked: i64,
@@ -414,11 +414,11 @@ struct PageHead {
 }
 
 /// The head of a page, or why the page is not read.
-fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<PageHead, String> {
-    let Some(head) = PageHead::read(&mut CompactWalk::new(bytes)) else {
+fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<DataPageHead, String> {
+    let Some(head) = DataPageHead::read(&mut CompactWalk::new(bytes)) else {
         return Err("the head of a page is not one".to_owned());
     };
-    let PageHead {
+    let DataPageHead {
         packed, unpacked, ..
     } = head;
     let allowed = MOST.min(EASY.max(packed.saturating_mul(TIMES)));
@@ -430,8 +430,8 @@ fn sound_head(bytes: impl Iterator<Item = u8>) -> std::result::Result<PageHead, 
     }
 }
 
-impl PageHead {
-    fn read(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<PageHead> {
+impl DataPageHead {
+    fn read(walk: &mut CompactWalk<impl Iterator<Item = u8>>) -> Option<DataPageHead> {
         /// The kind of the page, both sizes, a checksum, and what belongs to the one or the other kind.
         const FIELDS: u8 = 8;
         let mut first = [0_i64; 3];
@@ -444,7 +444,7 @@ impl PageHead {
         loop {
             let (step, kind) = walk.field()?;
             if kind == 0 {
-                return Some(PageHead {
+                return Some(DataPageHead {
                     bytes: walk.passed(),
                     unpacked: first[1],
                     packed: first[2],
@@ -508,7 +508,7 @@ mod tests {
     }
 
     fn sizes(head: &[u8]) -> Option<(i64, i64)> {
-        let head = PageHead::read(&mut CompactWalk::new(head.iter().copied()))?;
+        let head = DataPageHead::read(&mut CompactWalk::new(head.iter().copied()))?;
         Some((head.unpacked, head.packed))
     }
 

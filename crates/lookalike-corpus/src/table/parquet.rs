@@ -18,7 +18,7 @@ use crate::guard::guarded;
 use crate::limits;
 use crate::options::InputOptions;
 use crate::row::{RowReader, RowSink};
-use crate::source::{Skip, Source};
+use crate::source::{SkippedPart, Source};
 
 /// Rows are decoded in batches of about this many bytes.
 const BATCH_BYTES: i64 = 4 << 20;
@@ -97,15 +97,15 @@ impl<'a> ParquetTable<'a> {
     }
 
     /// Gives up the rest of the row group and reports it as lost.
-    fn lose(&mut self, reason: &str, skips: &mut Vec<Skip>) {
+    fn lose(&mut self, reason: &str, skips: &mut Vec<SkippedPart>) {
         self.rows = None;
         let reason = format!("row group {}: {reason}", self.next_group);
-        skips.push(Skip::lost(self.source, self.cursor.number(), reason));
+        skips.push(SkippedPart::lost(self.source, self.cursor.number(), reason));
     }
 }
 
 impl BatchSource for ParquetTable<'_> {
-    fn next_batch(&mut self, skips: &mut Vec<Skip>) -> Option<RecordBatch> {
+    fn next_batch(&mut self, skips: &mut Vec<SkippedPart>) -> Option<RecordBatch> {
         loop {
             if let Some(rows) = &mut self.rows {
                 match guarded(|| rows.next().transpose()) {
@@ -131,7 +131,8 @@ impl BatchSource for ParquetTable<'_> {
 impl RowReader for ParquetTable<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
         if let Err(reason) = &self.file {
-            sink.skips.push(Skip::lost(self.source, 0, reason.clone()));
+            sink.skips
+                .push(SkippedPart::lost(self.source, 0, reason.clone()));
             return Ok(true);
         }
         Ok(batch_cursor::fill(self, sink))

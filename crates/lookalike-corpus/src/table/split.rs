@@ -29,7 +29,7 @@ use crate::error::ReadError;
 use crate::format::{Compression, Format};
 use crate::guard::guarded;
 use crate::options::InputOptions;
-use crate::source::{Inputs, Skip, Source};
+use crate::source::{Inputs, SkippedPart, Source};
 
 /// A row group is closed when its writer holds this many bytes, or this many rows. Two tables are written at a time.
 const GROUP_BYTES: usize = 16 << 20;
@@ -89,7 +89,7 @@ impl<'a> TypedTable<'a> {
 
     fn next_batch(&mut self) -> Option<RecordBatch> {
         // What is damaged was told of when the records were read.
-        let mut told: Vec<Skip> = Vec::new();
+        let mut told: Vec<SkippedPart> = Vec::new();
         match self {
             TypedTable::Parquet(table) => table.next_batch(&mut told),
             TypedTable::Arrow(table) => table.next_batch(&mut told),

@@ -47,7 +47,7 @@ pub(crate) fn write_parquet<W: Write + Send>(
     lines: &mut impl Read,
     out: W,
 ) -> io::Result<W> {
-    let mut rows = RowWriter::new(columns, out)?;
+    let mut rows = TableRowWriter::new(columns, out)?;
     each_line(lines, |line| {
         let line = if columns.repeats {
             let value: serde_json::Value = serde_json::from_str(line)?;
@@ -99,15 +99,15 @@ fn no_table(error: serde_json::Error) -> io::Error {
 }
 
 /// Rows on their way into the file.
-struct RowWriter<W: Write + Send> {
+struct TableRowWriter<W: Write + Send> {
     schema: SchemaRef,
     group: StructBuilder,
     bytes: usize,
     writer: ArrowWriter<W>,
 }
 
-impl<W: Write + Send> RowWriter<W> {
-    fn new(columns: &InferredColumns, out: W) -> io::Result<RowWriter<W>> {
+impl<W: Write + Send> TableRowWriter<W> {
+    fn new(columns: &InferredColumns, out: W) -> io::Result<TableRowWriter<W>> {
         let schema: SchemaRef = Arc::new(Schema::new(arrow_fields(&columns.fields)));
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -115,7 +115,7 @@ impl<W: Write + Send> RowWriter<W> {
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             .build();
         let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(failed)?;
-        Ok(RowWriter {
+        Ok(TableRowWriter {
             schema,
             group: StructBuilder::new(&columns.fields),
             bytes: 0,

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use lookalike::Extraction;
 use lookalike_corpus::{
-    Chunk, Format, HtmlText, InputOptions, Inputs, Parser, ReadError, charset, raw_records,
+    Format, HtmlText, InputOptions, Inputs, Parser, ReadError, RecordChunk, charset, raw_records,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -148,7 +148,7 @@ fn parse(inputs: &Inputs, options: &InputOptions) -> Reading {
     let mut parser = Parser::new(inputs, options);
     let (mut records, mut hasher) = (0, Xxh3::new());
     for chunk in inputs.chunks(options) {
-        let chunk: Chunk = chunk.expect("nothing but damage");
+        let chunk: RecordChunk = chunk.expect("nothing but damage");
         let before = records;
         parser.parse(&chunk, &mut |record| {
             records += 1;

@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
-    BadRecord, InputOptions, Inputs, Parser, ReadError, RecordPart, Skip, TextState, raw_records,
+    BadRecord, InputOptions, Inputs, Parser, ReadError, RecordPart, SkippedPart, TextState,
+    raw_records,
 };
 
 /// A directory of files that goes away with the test.
@@ -68,7 +69,7 @@ pub(crate) struct Seen {
 pub(crate) struct Reading {
     pub(crate) records: Vec<Result<Seen, BadRecord>>,
     pub(crate) blank_lines: u64,
-    pub(crate) skips: Vec<Skip>,
+    pub(crate) skips: Vec<SkippedPart>,
 }
 
 impl Reading {

@@ -1,6 +1,6 @@
 //! What the examples that measure the Hamming engine share.
 
-use lookalike_hamming::{Constants, HammingIndex, TableIndex, calibrate};
+use lookalike_hamming::{CostConstants, HammingIndex, TableIndex, calibrate};
 use std::time::Instant;
 
 /// The random fingerprint of a number.
@@ -26,7 +26,7 @@ pub(crate) fn argument(at: usize, default: usize) -> usize {
 }
 
 /// The constants of this machine, with random cache lines of up to so many bytes.
-pub(crate) fn calibrated(largest: u64) -> Constants {
+pub(crate) fn calibrated(largest: u64) -> CostConstants {
     let started = Instant::now();
     let sizes: Vec<u64> = (20..34)
         .map(|log| 1 << log)

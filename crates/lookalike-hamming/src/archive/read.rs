@@ -1,20 +1,20 @@
 //! Reading archives: as a whole in memory, or block by block from a stream.
 
 use super::super::file_error::{FileError, number, read_or_cut};
-use super::super::huffman::Decoder;
+use super::super::huffman::HuffmanDecoder;
 use super::{BLOCK_BYTES, BLOCK_HEADER, HEADER, MAGIC, VERSION, block_check};
 use std::io::Read;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Contents of the header.
 #[derive(Clone, Debug)]
-struct Header {
+struct ArchiveHeader {
     scheme: u64,
     block_bytes: usize,
-    decoder: Decoder,
+    decoder: HuffmanDecoder,
 }
 
-impl Header {
+impl ArchiveHeader {
     fn parse(bytes: &[u8; HEADER]) -> Result<Self, FileError> {
         let damaged = |what| FileError::Damaged { offset: 0, what };
         if bytes[..4] != MAGIC {
@@ -39,7 +39,7 @@ impl Header {
             return Err(damaged("the block size is out of range"));
         }
         let decoder =
-            Decoder::new(&bytes[20..85]).ok_or(damaged("the code lengths are no code"))?;
+            HuffmanDecoder::new(&bytes[20..85]).ok_or(damaged("the code lengths are no code"))?;
         let scheme = number(&bytes[8..16]);
         Ok(Self {
             scheme,
@@ -57,7 +57,7 @@ impl Header {
         }
         let mut code = number(&block[6..BLOCK_HEADER]);
         out.push(code);
-        let mut bits = Bits {
+        let mut bits = BitReader {
             bytes: &block[BLOCK_HEADER..],
             at: 0,
         };
@@ -82,12 +82,12 @@ impl Header {
     }
 }
 
-struct Bits<'a> {
+struct BitReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Bits<'_> {
+impl BitReader<'_> {
     /// The next 64 bits; zeros beyond the end.
     fn peek(&self) -> u64 {
         let from = self.bytes.get(self.at / 8..).unwrap_or_default();
@@ -111,7 +111,7 @@ impl Bits<'_> {
 /// An archive in memory, or mapped into it by the caller.
 #[derive(Clone, Debug)]
 pub struct Archive<'a> {
-    header: Header,
+    header: ArchiveHeader,
     blocks: &'a [u8],
     keys: Vec<u64>,
     count: u64,
@@ -127,7 +127,7 @@ impl<'a> Archive<'a> {
         let cut = FileError::Cut {
             offset: bytes.len() as u64,
         };
-        let header = Header::parse(bytes.first_chunk().ok_or(cut)?)?;
+        let header = ArchiveHeader::parse(bytes.first_chunk().ok_or(cut)?)?;
         let cut = || FileError::Cut {
             offset: bytes.len() as u64,
         };
@@ -242,14 +242,14 @@ impl<'a> Archive<'a> {
 
 /// Reads an archive in one pass, block by block, without its keys.
 #[derive(Debug)]
-pub struct ArchiveReader<R: Read> {
+pub struct FingerprintArchiveReader<R: Read> {
     input: R,
-    header: Header,
+    header: ArchiveHeader,
     block: Vec<u8>,
     blocks: u64,
 }
 
-impl<R: Read> ArchiveReader<R> {
+impl<R: Read> FingerprintArchiveReader<R> {
     /// Reads the header.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ impl<R: Read> ArchiveReader<R> {
     pub fn new(mut input: R) -> Result<Self, FileError> {
         let mut header = [0; HEADER];
         read_or_cut(&mut input, &mut header, 0)?;
-        let header = Header::parse(&header)?;
+        let header = ArchiveHeader::parse(&header)?;
         let block = vec![0; header.block_bytes];
         Ok(Self {
             input,

@@ -12,12 +12,12 @@ const LINE: usize = 8;
 /// Eight items on their way to their bucket.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Line([u64; LINE]);
+struct BucketLine([u64; LINE]);
 
 /// Memory for the items of one thread; see the module's header.
 #[derive(Debug, Default)]
-pub(super) struct Buckets {
-    lines: Vec<Line>,
+pub(super) struct QueryBuckets {
+    lines: Vec<BucketLine>,
     /// Items in each bucket, those in its line included.
     counts: Vec<u32>,
     whole: WholeLines,
@@ -32,11 +32,11 @@ struct WholeLines {
     capacity: usize,
 }
 
-impl Buckets {
+impl QueryBuckets {
     /// Gets ready for about `items` items in 2^`digit_bits` buckets.
     pub(super) fn prepare(&mut self, digit_bits: u32, items: usize) {
         let buckets = 1 << digit_bits;
-        self.lines.resize(buckets, Line([0; LINE]));
+        self.lines.resize(buckets, BucketLine([0; LINE]));
         self.counts.clear();
         self.counts.resize(buckets, 0);
         // A quarter more than the mean: evenly spread items fit without being emptied midway.
@@ -103,7 +103,7 @@ impl WholeLines {
 
     /// Takes a line whose last item has the number `last` in its bucket; whether the bucket is full then.
     #[inline(never)]
-    fn add(&mut self, bucket: usize, last: u32, line: &Line) -> bool {
+    fn add(&mut self, bucket: usize, last: u32, line: &BucketLine) -> bool {
         let count = last as usize + 1;
         let start = self.start(bucket);
         kernel::stream_line(&mut self.items, start + count - LINE, &line.0);
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn every_item_comes_out_once_in_its_bucket_however_skewed() {
         for (digit_bits, expected, each) in [(0, 5, 100), (3, 1_000, 1_000), (5, 10, 20_000)] {
-            let mut buckets = Buckets::default();
+            let mut buckets = QueryBuckets::default();
             for skew in [1, 0] {
                 buckets.prepare(digit_bits, expected);
                 let mut out = vec![Vec::new(); 1 << digit_bits];

@@ -4,28 +4,28 @@
 //! address at a bit of its own, or, where few are marked, spread by a hash: it chooses a word and three bits of it (a blocked
 //! Bloom filter: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007), which takes a quarter of
 //! the memory and lets one code in four hundred through that is not marked. Words that fit the second-level cache are looked up as the codes come; more of them a
-//! stretch at a time, with the addresses in the order of their stretches ([`Buckets`]).
+//! stretch at a time, with the addresses in the order of their stretches ([`QueryBuckets`]).
 
-use super::super::build::Addressing;
+use super::super::build::BuildAddressing;
 use super::super::code::{Code, Word};
 use super::super::cost::neighbours;
 use super::super::entropy::BitBalance;
 use super::super::family::low_mask;
 use super::super::kernel::{self, FilterKind};
 use super::super::table::xor_masks;
-use super::buckets::Buckets;
+use super::buckets::QueryBuckets;
 
 /// Marks what a half of a code looks like when some query is near in that half.
 #[derive(Clone, Debug)]
-pub(super) struct Filter<W> {
-    addressing: Addressing<W>,
+pub(super) struct QueryFilter<W> {
+    addressing: BuildAddressing<W>,
     kind: FilterKind,
     words: Vec<u64>,
 }
 
 /// Kind and size of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct FilterShape {
     kind: FilterKind,
     /// Bits of an address, 6 to 32.
     address_bits: u32,
@@ -58,7 +58,7 @@ pub(super) fn half_budgets(bits: u32, radius: u32) -> Vec<(u128, u32)> {
     }
 }
 
-impl Shape {
+impl FilterShape {
     /// The cheapest filter for distinct `queries` in at most half of `filter_bytes`, read once for every `block` of
     /// `stream` codes; `None` when none is of use.
     pub(super) fn cheapest(
@@ -114,18 +114,18 @@ impl Shape {
     }
 }
 
-impl<W: Word> Filter<W> {
+impl<W: Word> QueryFilter<W> {
     /// Marks the halves of `queries` within `budget` errors.
     pub(super) fn new<C: Code<Word = W>>(
         queries: &[C],
         balance: &BitBalance,
         (half, budget): (u128, u32),
-        shape: Shape,
+        shape: FilterShape,
     ) -> Self {
         let mut words = vec![0_u64; shape.words()];
         kernel::claim_huge_pages(&mut words);
         let mut filter = Self {
-            addressing: Addressing::new(balance.best(half, shape.address_bits)),
+            addressing: BuildAddressing::new(balance.best(half, shape.address_bits)),
             kind: shape.kind,
             words,
         };
@@ -152,7 +152,7 @@ impl<W: Word> Filter<W> {
         let (bits, digit_bits) = (self.addressing.address_bits, self.digit_bits());
         let stretch = self.words.len() >> digit_bits;
         let (addressing, words) = (self.addressing, &mut self.words);
-        let mut buckets = Buckets::default();
+        let mut buckets = QueryBuckets::default();
         let marks = queries.len().saturating_mul(xor_masks.len());
         buckets.prepare(digit_bits, marks.min(MARKS));
         let mut empty = |bucket: usize, items: &[u64]| {
@@ -171,7 +171,7 @@ impl<W: Word> Filter<W> {
     pub(super) fn pass<C: Code<Word = W>>(
         &self,
         block: &[C],
-        buckets: &mut Buckets,
+        buckets: &mut QueryBuckets,
         passed: &mut Vec<u32>,
     ) {
         match self.kind {
@@ -183,7 +183,7 @@ impl<W: Word> Filter<W> {
     fn pass_by<const BLOOM: bool, C: Code<Word = W>>(
         &self,
         block: &[C],
-        buckets: &mut Buckets,
+        buckets: &mut QueryBuckets,
         passed: &mut Vec<u32>,
     ) {
         let (bits, digit_bits) = (self.addressing.address_bits, self.digit_bits());
@@ -213,7 +213,7 @@ impl<W: Word> Filter<W> {
         buckets.finish(&mut look_up);
     }
 
-    /// As [`Filter::pass`] where all words are one stretch: what is looked up stays in the first-level cache.
+    /// As [`QueryFilter::pass`] where all words are one stretch: what is looked up stays in the first-level cache.
     fn pass_in_lots<const BLOOM: bool, C: Code<Word = W>>(
         &self,
         block: &[C],
@@ -270,7 +270,7 @@ mod tests {
     fn filters_fit_queries_and_memory() {
         let cheapest = |queries, budget, bytes| {
             let stream = (1 << 24, 1 << 40);
-            let shape = Shape::cheapest(queries, budget, 32, bytes, stream)?;
+            let shape = FilterShape::cheapest(queries, budget, 32, bytes, stream)?;
             assert!(shape.words() as u64 * 8 <= bytes / 2);
             Some((shape.kind, shape.words() * 8))
         };
@@ -305,15 +305,15 @@ mod tests {
         let each = [16, 21, 22, 25].map(|bits| (FilterKind::Bitmap, bits, bits - 6));
         let spread = [9, 10, 15, 16, 20].map(|word_bits| (FilterKind::BlockedBloom, 32, word_bits));
         for (kind, address_bits, word_bits) in each.into_iter().chain(spread) {
-            let shape = Shape {
+            let shape = FilterShape {
                 kind,
                 address_bits,
                 word_bits,
             };
             let half = u128::from(u64::MAX << 32);
-            let filter = Filter::new(&queries, &balance, (half, 1), shape);
+            let filter = QueryFilter::new(&queries, &balance, (half, 1), shape);
             let mut passed = Vec::new();
-            filter.pass(&block, &mut Buckets::default(), &mut passed);
+            filter.pass(&block, &mut QueryBuckets::default(), &mut passed);
             passed.sort_unstable();
             assert!(passed.windows(2).all(|two| two[0] < two[1]));
             let address = |code: u64| filter.addressing.bucket(code);

@@ -1,19 +1,19 @@
-//! Measures [`Constants`] on this machine, with a clock that the caller brings.
+//! Measures [`CostConstants`] on this machine, with a clock that the caller brings.
 
 use super::super::code::Word;
 use super::super::design::Design;
-use super::super::family::{Family, Group};
+use super::super::family::{BlockGroup, Family};
 use super::super::index::TableIndex;
 use super::super::kernel::{self, EntryRange, ProbeLocations, ProbeSet};
 use super::super::layout::Layout;
-use super::{Constants, Costs};
+use super::{CostConstants, DesignCosts};
 use std::hint::black_box;
 
 /// Measures the constants of one core; takes a second or two, and the memory of the largest working
 /// set in `working_sets` (bytes; ascending).
 ///
 /// `clock` returns seconds from any origin. The library itself reads no clock.
-pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Constants {
+pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> CostConstants {
     let line_ns = working_sets
         .iter()
         .map(|&size| (size as f64, random_line(clock, size)));
@@ -21,7 +21,7 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
     let scanned_code_ns = scan(clock);
     let (shorter, longer) = (probe(clock, 64), probe(clock, 128));
     let entry_ns = ((longer - shorter) / 64.0).clamp(0.0, shorter / 64.0);
-    let fitted = Constants {
+    let fitted = CostConstants {
         query_ns: 0.0,
         table_ns: 0.0,
         bucket_table_ns: 0.0,
@@ -38,13 +38,13 @@ pub fn calibrate(clock: &mut dyn FnMut() -> f64, working_sets: &[u64]) -> Consta
         line_ns,
     };
     let (bucket_single_probe_ns, overflow_ns) = bucket_and_overflow(clock, &fitted);
-    let fitted = Constants {
+    let fitted = CostConstants {
         overflow_ns,
         ..fitted
     };
     let [packed, lines, dense] = [Layout::Packed, Layout::CacheLineBuckets, Layout::Dense]
         .map(|layout| table_and_probe(clock, layout, &fitted));
-    Constants {
+    CostConstants {
         table_ns: packed.0,
         bucket_table_ns: lines.0,
         dense_table_ns: dense.0,
@@ -62,7 +62,7 @@ fn build(clock: &mut dyn FnMut() -> f64) -> f64 {
     const CODES: u64 = 1 << 20;
     let codes: Vec<u64> = (1..=CODES).map(random).collect();
     let Ok(design) = Design::new(error_tolerant(), 64, 3) else {
-        return Constants::default().build_entry_ns;
+        return CostConstants::default().build_entry_ns;
     };
     let entries = codes.len() * design.tables().len();
     best(clock, entries, &mut || {
@@ -81,7 +81,7 @@ const CODES: u64 = 1 << 19;
 
 /// Two tables that tolerate an error each.
 fn error_tolerant() -> Family {
-    let half = Group {
+    let half = BlockGroup {
         errors: 1,
         blocks: 1,
         chosen: 1,
@@ -100,13 +100,13 @@ fn exact() -> Family {
 fn table_and_probe(
     clock: &mut dyn FnMut() -> f64,
     layout: Layout,
-    others: &Constants,
+    others: &CostConstants,
 ) -> (f64, f64) {
     let families = [error_tolerant(), Family::budgets(&[1, 0, 0])];
     let [Some(own), Some(other)] =
         families.map(|family| own_part(clock, family, CODES, layout, others))
     else {
-        let default = Constants::default();
+        let default = CostConstants::default();
         return (default.table_ns, default.probe_ns);
     };
     let (few, many_probes, a) = (own.tables, own.probes, own.ns);
@@ -118,21 +118,21 @@ fn table_and_probe(
 }
 
 /// Cost of a packed table of a query that probes each table once.
-fn single_probe_table(clock: &mut dyn FnMut() -> f64, others: &Constants) -> f64 {
+fn single_probe_table(clock: &mut dyn FnMut() -> f64, others: &CostConstants) -> f64 {
     let own = own_part(clock, exact(), CODES, Layout::Packed, others);
-    own.map_or(Constants::default().single_probe_ns, |own| {
+    own.map_or(CostConstants::default().single_probe_ns, |own| {
         own.ns / own.tables
     })
 }
 
 /// Costs of a table of cache-line buckets of a query that probes each table once, and of a bucket that does not fit its line: out of a
 /// search where hardly any bucket does not, and one where every fifth does not.
-fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &Constants) -> (f64, f64) {
+fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &CostConstants) -> (f64, f64) {
     let searches = [CODES / 2, CODES];
     let [Some(few), Some(many)] =
         searches.map(|codes| own_part(clock, exact(), codes, Layout::CacheLineBuckets, others))
     else {
-        let default = Constants::default();
+        let default = CostConstants::default();
         return (default.bucket_single_probe_ns, default.overflow_ns);
     };
     let apart = many.overflow_share - few.overflow_share;
@@ -144,7 +144,7 @@ fn bucket_and_overflow(clock: &mut dyn FnMut() -> f64, others: &Constants) -> (f
 }
 
 /// Cost of a query beside what other constants price, and its work.
-struct Own {
+struct MeasuredQuery {
     tables: f64,
     probes: f64,
     overflow_share: f64,
@@ -156,12 +156,12 @@ fn own_part(
     family: Family,
     codes: u64,
     layout: Layout,
-    others: &Constants,
-) -> Option<Own> {
+    others: &CostConstants,
+) -> Option<MeasuredQuery> {
     let design = Design::new(family, 64, 3).ok()?;
-    let costs = Costs::of(&design, layout, codes, others);
+    let costs = DesignCosts::of(&design, layout, codes, others);
     let measured = search(clock, &design, codes, layout)?;
-    Some(Own {
+    Some(MeasuredQuery {
         tables: design.tables().len() as f64,
         probes: costs.probes,
         overflow_share: costs.overflows_per_query,
@@ -303,11 +303,11 @@ mod tests {
     fn lines_are_calibrated_with_few_and_with_many_buckets_that_do_not_fit() {
         let design = Design::new(exact(), 64, 3).expect("complete");
         let overflow_share = |codes| {
-            let costs = Costs::of(
+            let costs = DesignCosts::of(
                 &design,
                 Layout::CacheLineBuckets,
                 codes,
-                &Constants::default(),
+                &CostConstants::default(),
             );
             costs.overflows_per_query / costs.probes
         };

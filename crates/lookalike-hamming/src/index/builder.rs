@@ -5,8 +5,8 @@ use super::super::code::{Code, Word};
 use super::super::cost::neighbours;
 use super::super::design::TableKey;
 use super::super::entropy::BitBalance;
-use super::super::layout::{Geometry, Layout};
-use super::super::table::Table;
+use super::super::layout::{Layout, TableGeometry};
+use super::super::table::ProbeTable;
 
 /// Memory and threads that a build may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         self.count
     }
 
-    pub(super) fn tables(&self, keys: &[TableKey]) -> Result<Vec<Table<C::Word>>, BuildError> {
+    pub(super) fn tables(&self, keys: &[TableKey]) -> Result<Vec<ProbeTable<C::Word>>, BuildError> {
         let Some((first, others)) = keys.split_first() else {
             return Ok(Vec::new());
         };
@@ -115,7 +115,7 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         &self,
         key: &TableKey,
         limits: BuildLimits,
-    ) -> Result<Table<C::Word>, BuildError> {
+    ) -> Result<ProbeTable<C::Word>, BuildError> {
         let table = self.table(key, self.count as u64, limits)?;
         let distinct = table.len();
         if distinct < self.count / 4 {
@@ -130,15 +130,15 @@ impl<'a, C: Code, S: CodeSource<C> + ?Sized> Builder<'a, C, S> {
         key: &TableKey,
         distinct: u64,
         limits: BuildLimits,
-    ) -> Result<Table<C::Word>, BuildError> {
+    ) -> Result<ProbeTable<C::Word>, BuildError> {
         let prefix = key.prefix_bits();
-        let geometry = Geometry::choose(self.layout, C::Word::BITS, prefix, distinct);
+        let geometry = TableGeometry::choose(self.layout, C::Word::BITS, prefix, distinct);
         let probes = neighbours(geometry.address_bits, key.budget);
         if probes > MOST_PROBES {
             return Err(BuildError::TooManyProbes(probes));
         }
         let address = self.balance.best(key.mask, geometry.address_bits);
-        let mut table = Table::new(key, address, self.layout);
+        let mut table = ProbeTable::new(key, address, self.layout);
         table.reserve(distinct as usize);
         let addressing = table.addressing;
         let mut push = |rests: &[C::Word], sizes: &[u32]| table.push(rests, sizes);

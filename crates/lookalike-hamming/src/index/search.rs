@@ -7,11 +7,11 @@
 use super::super::Effort;
 use super::super::code::{Code, Word};
 use super::super::kernel::{EntryRange, ProbeSet};
-use super::super::table::{PIECE, Table};
+use super::super::table::{PIECE, ProbeTable};
 use super::TableIndex;
 
 /// One search over the tables.
-pub(super) struct Search<'a, 'v, C: Code> {
+pub(super) struct IndexSearch<'a, 'v, C: Code> {
     pub(super) index: &'a TableIndex<C>,
     pub(super) queries: &'a [C],
     pub(super) radius: u32,
@@ -21,7 +21,7 @@ pub(super) struct Search<'a, 'v, C: Code> {
 
 /// Some probes of one query in one table, on their way.
 #[derive(Clone, Copy, Default)]
-struct Task<W> {
+struct SearchTask<W> {
     query: u32,
     table: u32,
     /// Which of the xor masks of the table.
@@ -46,7 +46,7 @@ const RANGES: usize = 4 * PIECE;
 
 /// The tasks of a search, which move through four stages: made, unary directory asked for, located, compared.
 struct TaskPipeline<W> {
-    tasks: [Task<W>; RING],
+    tasks: [SearchTask<W>; RING],
     made: usize,
     unary_asked: usize,
     located: usize,
@@ -59,7 +59,7 @@ struct TaskPipeline<W> {
 impl<W: Word> TaskPipeline<W> {
     fn new() -> Self {
         Self {
-            tasks: [Task::default(); RING],
+            tasks: [SearchTask::default(); RING],
             made: 0,
             unary_asked: 0,
             located: 0,
@@ -69,7 +69,7 @@ impl<W: Word> TaskPipeline<W> {
         }
     }
 
-    fn task(&self, number: usize) -> &Task<W> {
+    fn task(&self, number: usize) -> &SearchTask<W> {
         &self.tasks[number % RING]
     }
 
@@ -96,7 +96,7 @@ impl<W: Word> TaskPipeline<W> {
     }
 }
 
-impl<C: Code> Search<'_, '_, C> {
+impl<C: Code> IndexSearch<'_, '_, C> {
     /// Searches each of these tables for each of these queries.
     pub(super) fn run(&mut self, tasks: impl Iterator<Item = (usize, usize)>) {
         let mut line = TaskPipeline::new();
@@ -107,7 +107,7 @@ impl<C: Code> Search<'_, '_, C> {
             for piece in 0..table.pieces() {
                 let xor_masks = table.piece(piece);
                 table.prefetch_directory(bucket, xor_masks);
-                let task = Task {
+                let task = SearchTask {
                     query: query as u32,
                     table: number as u32,
                     piece: piece as u32,
@@ -141,7 +141,7 @@ impl<C: Code> Search<'_, '_, C> {
         }
         // Without a unary directory, a task is located once its directory is there.
         while line.is_due(line.located, line.unary_asked, apart) {
-            let Task {
+            let SearchTask {
                 table,
                 bucket,
                 piece,
@@ -186,8 +186,9 @@ impl<C: Code> Search<'_, '_, C> {
             let word = table.addressing.restored(bucket.into(), rest);
             let apart = word ^ query;
             // A code that several tables find belongs to the first of them.
-            let finds =
-                |table: &Table<C::Word>| (apart & table.addressing.address).ones() <= table.budget;
+            let finds = |table: &ProbeTable<C::Word>| {
+                (apart & table.addressing.address).ones() <= table.budget
+            };
             if !earlier.iter().any(finds) {
                 visit(task.query as usize, C::from_word(word), apart.ones());
             }

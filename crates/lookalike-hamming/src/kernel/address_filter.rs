@@ -3,7 +3,7 @@
 //! An address on its way is an *item*: where its mark is in the upper forty bits, and whatever its owner likes, the position of
 //! a code, in the lower 24.
 
-use super::Level;
+use super::KernelLevel;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
 
@@ -84,12 +84,12 @@ pub(in super::super) fn select_members<const BLOOM: bool>(
     items: &[u64],
     out: &mut Vec<u32>,
 ) {
-    select_members_at::<BLOOM>(Level::detected(), words, items, out);
+    select_members_at::<BLOOM>(KernelLevel::detected(), words, items, out);
 }
 
 /// [`select_members`] at a chosen level.
 pub(super) fn select_members_at<const BLOOM: bool>(
-    level: Level,
+    level: KernelLevel,
     words: &[u64],
     items: &[u64],
     out: &mut Vec<u32>,
@@ -100,7 +100,7 @@ pub(super) fn select_members_at<const BLOOM: bool>(
     let room = &mut out[before..];
     let kept = match level {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 | Level::Avx512 | Level::Avx512Popcnt => {
+        KernelLevel::Avx2 | KernelLevel::Avx512 | KernelLevel::Avx512Popcnt => {
             x86::select_members::<BLOOM>(level, words, items, room)
         }
         _ => select_members_portably::<BLOOM>(words, items, room),

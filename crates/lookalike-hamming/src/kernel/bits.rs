@@ -1,7 +1,7 @@
 //! Bits of a word taken out and put in by a mask.
 
 #[cfg(target_arch = "x86_64")]
-use super::{Level, x86};
+use super::{KernelLevel, x86};
 
 /// The `count <= 64` lowest bits.
 pub(in super::super) fn low_ones(count: usize) -> u64 {
@@ -15,7 +15,7 @@ pub(in super::super) fn low_ones(count: usize) -> u64 {
 /// The bits of `word` at the set positions of `mask`, moved together to the low end (PEXT).
 pub(in super::super) fn extract(word: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if Level::detected() != Level::Portable {
+    if KernelLevel::detected() != KernelLevel::Portable {
         return x86::extract(word, mask);
     }
     extract_portably(word, mask)
@@ -24,7 +24,7 @@ pub(in super::super) fn extract(word: u64, mask: u64) -> u64 {
 /// The inverse of [`extract`]: low bits spread to the set positions of `mask` (PDEP).
 pub(in super::super) fn deposit(word: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if Level::detected() != Level::Portable {
+    if KernelLevel::detected() != KernelLevel::Portable {
         return x86::deposit(word, mask);
     }
     deposit_portably(word, mask)
@@ -33,7 +33,7 @@ pub(in super::super) fn deposit(word: u64, mask: u64) -> u64 {
 /// For each of `words`, its bits under `address` above the others; `out` is as long.
 pub(in super::super) fn permute(words: &[u64], address: u64, out: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
-    if Level::detected() != Level::Portable {
+    if KernelLevel::detected() != KernelLevel::Portable {
         return x86::permute(words, address, out);
     }
     permute_portably(words, address, out);

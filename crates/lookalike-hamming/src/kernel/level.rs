@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 /// Which instructions the kernels use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum KernelLevel {
     /// Plain Rust.
     Portable,
     /// NEON, which every aarch64 processor has.
@@ -17,16 +17,16 @@ pub enum Level {
     Avx512Popcnt,
 }
 
-impl Level {
+impl KernelLevel {
     /// The best level of this processor, found once.
     pub fn detected() -> Self {
-        static LEVEL: OnceLock<Level> = OnceLock::new();
+        static LEVEL: OnceLock<KernelLevel> = OnceLock::new();
         *LEVEL.get_or_init(detect)
     }
 
     /// Every level this processor has, for tests that compare them.
     pub fn available() -> impl Iterator<Item = Self> {
-        use Level::{Avx2, Avx512, Avx512Popcnt, Neon, Portable};
+        use KernelLevel::{Avx2, Avx512, Avx512Popcnt, Neon, Portable};
         let all: &[Self] = if cfg!(target_arch = "aarch64") {
             &[Portable, Neon]
         } else {
@@ -39,17 +39,17 @@ impl Level {
 }
 
 #[cfg(target_arch = "aarch64")]
-fn detect() -> Level {
-    Level::Neon
+fn detect() -> KernelLevel {
+    KernelLevel::Neon
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn detect() -> Level {
-    Level::Portable
+fn detect() -> KernelLevel {
+    KernelLevel::Portable
 }
 
 #[cfg(target_arch = "x86_64")]
-fn detect() -> Level {
+fn detect() -> KernelLevel {
     let avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -57,9 +57,9 @@ fn detect() -> Level {
         && is_x86_feature_detected!("popcnt");
     let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
     match (avx2, avx512, is_x86_feature_detected!("avx512vpopcntdq")) {
-        (false, _, _) => Level::Portable,
-        (true, false, _) => Level::Avx2,
-        (true, true, false) => Level::Avx512,
-        (true, true, true) => Level::Avx512Popcnt,
+        (false, _, _) => KernelLevel::Portable,
+        (true, false, _) => KernelLevel::Avx2,
+        (true, true, false) => KernelLevel::Avx512,
+        (true, true, true) => KernelLevel::Avx512Popcnt,
     }
 }

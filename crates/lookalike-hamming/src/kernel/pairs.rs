@@ -1,6 +1,6 @@
 //! Words of a list that are near one another.
 
-use super::Level;
+use super::KernelLevel;
 #[cfg(target_arch = "aarch64")]
 use super::arm;
 #[cfg(target_arch = "x86_64")]
@@ -17,11 +17,19 @@ pub(in super::super) fn close_pairs(
     radius: u32,
     pairs: &mut Vec<(u64, u64)>,
 ) {
-    close_pairs_at(Level::detected(), words, start, ends, most, radius, pairs);
+    close_pairs_at(
+        KernelLevel::detected(),
+        words,
+        start,
+        ends,
+        most,
+        radius,
+        pairs,
+    );
 }
 
 pub(super) fn close_pairs_at(
-    level: Level,
+    level: KernelLevel,
     words: &[u64],
     start: usize,
     ends: &[u32],
@@ -30,7 +38,7 @@ pub(super) fn close_pairs_at(
     pairs: &mut Vec<(u64, u64)>,
 ) {
     match level {
-        Level::Portable => close_pairs_portably(words, start, ends, most, radius, pairs),
+        KernelLevel::Portable => close_pairs_portably(words, start, ends, most, radius, pairs),
         #[cfg(target_arch = "x86_64")]
         _ => x86::close_pairs(level, words, start, ends, most, radius, pairs),
         #[cfg(target_arch = "aarch64")]
@@ -95,11 +103,18 @@ pub(in super::super) fn near_windows(
     first: usize,
     found: &mut Vec<(u32, u32)>,
 ) {
-    near_windows_at(Level::detected(), (xs, ys), window, radius, first, found);
+    near_windows_at(
+        KernelLevel::detected(),
+        (xs, ys),
+        window,
+        radius,
+        first,
+        found,
+    );
 }
 
 pub(super) fn near_windows_at(
-    level: Level,
+    level: KernelLevel,
     (xs, ys): (&[u32], &[u32]),
     window: impl Fn(usize) -> usize + Copy,
     radius: u32,
@@ -108,7 +123,7 @@ pub(super) fn near_windows_at(
 ) {
     match level {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 | Level::Avx512 | Level::Avx512Popcnt => {
+        KernelLevel::Avx2 | KernelLevel::Avx512 | KernelLevel::Avx512Popcnt => {
             x86::near_windows(level, (xs, ys), window, radius, first, found);
         }
         _ => near_windows_portably((xs, ys), window, radius, first, found),

@@ -5,7 +5,7 @@ use super::dense::{self, Dense};
 use super::scan::{read_short, scan_packed};
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{Level, low_ones};
+use super::{KernelLevel, low_ones};
 
 /// The buckets of one table that a query looks at: those at each of `xor_masks` from its own.
 #[derive(Clone, Copy, Debug)]
@@ -99,9 +99,9 @@ pub(in super::super) fn probe_buckets(
     needle: u64,
     visitor: &mut dyn BucketVisitor<u64>,
 ) -> u64 {
-    match Level::detected() {
+    match KernelLevel::detected() {
         #[cfg(target_arch = "x86_64")]
-        level if level >= Level::Avx512 && (4..=8).contains(&width) => {
+        level if level >= KernelLevel::Avx512 && (4..=8).contains(&width) => {
             x86::probe_buckets(level, lines, (width, capacity), probes, needle, visitor)
         }
         _ => probe_buckets_portably(lines, (width, capacity), probes, needle, visitor),
@@ -156,11 +156,11 @@ pub(in super::super) fn probe_packed(
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
-    probe_packed_at(Level::detected(), entries, width, probes, needle, hit)
+    probe_packed_at(KernelLevel::detected(), entries, width, probes, needle, hit)
 }
 
 pub(super) fn probe_packed_at(
-    level: Level,
+    level: KernelLevel,
     entries: &[u8],
     width: usize,
     probes: ProbeLocations<'_>,
@@ -168,7 +168,7 @@ pub(super) fn probe_packed_at(
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
     match level {
-        Level::Portable => probe_packed_portably(entries, width, probes, needle, hit),
+        KernelLevel::Portable => probe_packed_portably(entries, width, probes, needle, hit),
         #[cfg(target_arch = "x86_64")]
         _ => x86::probe_packed(level, entries, width, probes, needle, hit),
         #[cfg(not(target_arch = "x86_64"))]
@@ -220,11 +220,11 @@ pub(in super::super) fn locate_dense(
     xor_masks: &[u32],
     out: &mut [EntryRange],
 ) {
-    locate_dense_at(Level::detected(), table, bucket, xor_masks, out);
+    locate_dense_at(KernelLevel::detected(), table, bucket, xor_masks, out);
 }
 
 pub(super) fn locate_dense_at(
-    level: Level,
+    level: KernelLevel,
     table: Dense<'_>,
     bucket: u32,
     xor_masks: &[u32],
@@ -232,7 +232,7 @@ pub(super) fn locate_dense_at(
 ) {
     match level {
         #[cfg(target_arch = "x86_64")]
-        _ if level >= Level::Avx2 => x86::locate_dense(table, bucket, xor_masks, out),
+        _ if level >= KernelLevel::Avx2 => x86::locate_dense(table, bucket, xor_masks, out),
         _ => locate_dense_portably(table, bucket, xor_masks, out),
     }
 }
@@ -255,11 +255,11 @@ pub(in super::super) fn probe_dense(
     needle: u64,
     hit: &mut dyn FnMut(u32, u64),
 ) -> u64 {
-    probe_dense_at(Level::detected(), table, probes, needle, hit)
+    probe_dense_at(KernelLevel::detected(), table, probes, needle, hit)
 }
 
 pub(super) fn probe_dense_at(
-    level: Level,
+    level: KernelLevel,
     table: Dense<'_>,
     probes: ProbeLocations<'_>,
     needle: u64,
@@ -267,7 +267,7 @@ pub(super) fn probe_dense_at(
 ) -> u64 {
     match level {
         #[cfg(target_arch = "x86_64")]
-        _ if level >= Level::Avx2 => x86::probe_dense(level, table, probes, needle, hit),
+        _ if level >= KernelLevel::Avx2 => x86::probe_dense(level, table, probes, needle, hit),
         _ => dense::probe_with(table, probes, needle, hit),
     }
 }

@@ -4,7 +4,7 @@
 use super::arm;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{Level, low_ones};
+use super::{KernelLevel, low_ones};
 
 /// Which of the `count <= 64` entries of `width` bytes at the start of `bytes` lie within `radius`
 /// of `needle`. An entry is a little-endian number of at most 8 bytes.
@@ -19,12 +19,12 @@ pub(in super::super) fn scan_packed(
     needle: u64,
     radius: u32,
 ) -> u64 {
-    scan_packed_at(Level::detected(), bytes, width, count, needle, radius)
+    scan_packed_at(KernelLevel::detected(), bytes, width, count, needle, radius)
 }
 
 /// [`scan_packed`] at a chosen level.
 pub(super) fn scan_packed_at(
-    level: Level,
+    level: KernelLevel,
     bytes: &[u8],
     width: usize,
     count: usize,
@@ -33,7 +33,7 @@ pub(super) fn scan_packed_at(
 ) -> u64 {
     assert!(count <= 64 && width <= 8 && count * width <= bytes.len());
     match level {
-        Level::Portable => scan_packed_portably(bytes, width, count, needle, radius),
+        KernelLevel::Portable => scan_packed_portably(bytes, width, count, needle, radius),
         #[cfg(target_arch = "x86_64")]
         _ => x86::scan_packed(level, bytes, width, count, needle, radius),
         #[cfg(target_arch = "aarch64")]
@@ -91,11 +91,11 @@ pub(in super::super) fn scan_cache_line(
     needle: u64,
     radius: u32,
 ) -> u64 {
-    scan_cache_line_at(Level::detected(), line, width, count, needle, radius)
+    scan_cache_line_at(KernelLevel::detected(), line, width, count, needle, radius)
 }
 
 pub(super) fn scan_cache_line_at(
-    level: Level,
+    level: KernelLevel,
     line: &[u8; 64],
     width: usize,
     count: usize,
@@ -105,7 +105,7 @@ pub(super) fn scan_cache_line_at(
     assert!(width <= 8 && count * width <= 64);
     match level {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 | Level::Avx512Popcnt if (4..=8).contains(&width) => {
+        KernelLevel::Avx512 | KernelLevel::Avx512Popcnt if (4..=8).contains(&width) => {
             x86::scan_cache_line(level, line, width, count, needle, radius)
         }
         _ => scan_packed_at(level, line, width, count, needle, radius),
@@ -114,13 +114,13 @@ pub(super) fn scan_cache_line_at(
 
 /// Which of at most 64 words lie within `radius` of `needle`.
 pub(in super::super) fn scan_words(words: &[u64], needle: u64, radius: u32) -> u64 {
-    scan_words_at(Level::detected(), words, needle, radius)
+    scan_words_at(KernelLevel::detected(), words, needle, radius)
 }
 
-pub(super) fn scan_words_at(level: Level, words: &[u64], needle: u64, radius: u32) -> u64 {
+pub(super) fn scan_words_at(level: KernelLevel, words: &[u64], needle: u64, radius: u32) -> u64 {
     assert!(words.len() <= 64);
     match level {
-        Level::Portable => scan_words_portably(words, needle, radius),
+        KernelLevel::Portable => scan_words_portably(words, needle, radius),
         #[cfg(target_arch = "x86_64")]
         _ => x86::scan_words(level, words, needle, radius),
         #[cfg(target_arch = "aarch64")]

@@ -14,7 +14,7 @@ use super::memory::{prefetch, prefetch_overflow, prefetch_run};
 use super::scan::scan_packed_from;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{CacheLine, Level};
+use super::{CacheLine, KernelLevel};
 
 /// Most tables that are searched so.
 pub(in super::super) const MOST_TABLES: usize = 20;
@@ -387,7 +387,7 @@ pub(in super::super) fn search_buckets(
     radius: u32,
     found: Found<'_, u64>,
 ) -> u64 {
-    search_single_probe_at(Level::detected(), tables, queries, radius, found)
+    search_single_probe_at(KernelLevel::detected(), tables, queries, radius, found)
 }
 
 /// The same for packed tables.
@@ -397,11 +397,11 @@ pub(in super::super) fn search_packed(
     radius: u32,
     found: Found<'_, u64>,
 ) -> u64 {
-    search_single_probe_at(Level::detected(), tables, queries, radius, found)
+    search_single_probe_at(KernelLevel::detected(), tables, queries, radius, found)
 }
 
 pub(super) fn search_single_probe_at<T: SingleProbeTable<u64>>(
-    level: Level,
+    level: KernelLevel,
     tables: &[T],
     queries: &[u64],
     radius: u32,
@@ -409,7 +409,7 @@ pub(super) fn search_single_probe_at<T: SingleProbeTable<u64>>(
 ) -> u64 {
     match level {
         #[cfg(target_arch = "x86_64")]
-        _ if level >= Level::Avx2 => {
+        _ if level >= KernelLevel::Avx2 => {
             x86::search_single_probe(level, tables, queries, radius, found)
         }
         _ => search_with(tables, queries, radius, found, &PORTABLE_STAGES),

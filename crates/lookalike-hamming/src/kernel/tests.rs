@@ -2,7 +2,7 @@
 
 use super::super::design::TableKey;
 use super::super::layout::Layout;
-use super::super::table::Table;
+use super::super::table::ProbeTable;
 use super::address_filter::{select_members_at, select_members_portably};
 use super::bits::{deposit_portably, extract_portably, permute_portably};
 use super::pairs::*;
@@ -55,7 +55,7 @@ proptest! {
         let mut expected = Vec::new();
         let visit = &mut |bucket, entry| expected.push((bucket, entry));
         let portably = probe_packed_portably(entries, width, located, needle, visit);
-        for level in Level::available() {
+        for level in KernelLevel::available() {
             let mut found = Vec::new();
             let visit = &mut |bucket, entry| found.push((bucket, entry));
             let compared = probe_packed_at(level, entries, width, located, needle, visit);
@@ -104,7 +104,7 @@ proptest! {
         }
         let line: &[u8; 64] = bytes.first_chunk().expect("512 bytes");
         let in_line = 64_usize.checked_div(width).unwrap_or(64).min(count);
-        for level in Level::available() {
+        for level in KernelLevel::available() {
             let found = scan_packed_at(level, &bytes[..end], width, count, needle, radius);
             prop_assert_eq!(found, expected, "{:?}", level);
             let found = scan_cache_line_at(level, line, width, in_line, needle, radius);
@@ -127,7 +127,7 @@ proptest! {
         let start = (cut as usize / 2).min(ends.first().map_or(0, |&end| end as usize));
         let mut expected_pairs = Vec::new();
         close_pairs_portably(&words, start, &ends, 20, radius, &mut expected_pairs);
-        for level in Level::available() {
+        for level in KernelLevel::available() {
             prop_assert_eq!(scan_words_at(level, &words, needle, radius), expected);
             let mut pairs = Vec::new();
             close_pairs_at(level, &words, start, &ends, 20, radius, &mut pairs);
@@ -203,7 +203,7 @@ proptest! {
         let within = |mask: &&u32| mask.count_ones() <= radius;
         let sizes = xor_masks.iter().filter(within).map(|mask| sizes[(bucket ^ mask) as usize] as u64);
         let compared: u64 = sizes.sum();
-        for level in Level::available() {
+        for level in KernelLevel::available() {
             let mut again = vec![EntryRange::default(); xor_masks.len()];
             locate_dense_at(level, table, bucket, &xor_masks, &mut again);
             prop_assert_eq!(&again, &ranges, "{:?}", level);
@@ -237,7 +237,7 @@ proptest! {
             let near = near.filter(|(_, y)| (x ^ **y).count_ones() <= radius);
             expected.extend(near.map(|(place, _)| ((first + at) as u32, place as u32)));
         }
-        for level in Level::available() {
+        for level in KernelLevel::available() {
             let mut found = Vec::new();
             near_windows_at(level, (&xs, &ys), window, radius, first, &mut found);
             prop_assert_eq!(&found, &expected, "{:?}", level);
@@ -291,7 +291,7 @@ fn marks_equal_their_twin<const BLOOM: bool>(
 ) -> Result<(), TestCaseError> {
     let mut room = vec![0; items.len()];
     let kept = select_members_portably::<BLOOM>(words, items, &mut room);
-    for level in Level::available() {
+    for level in KernelLevel::available() {
         let mut found = vec![7];
         select_members_at::<BLOOM>(level, words, items, &mut found);
         prop_assert_eq!(&found[1..], &room[..kept], "{:?}", level);
@@ -332,9 +332,9 @@ fn hints_accept_anything() {
 }
 
 /// A table of these codes whose buckets are numbered by the bits of `address`.
-fn table_of(codes: &[u64], address: u64, layout: Layout) -> Table<u64> {
+fn table_of(codes: &[u64], address: u64, layout: Layout) -> ProbeTable<u64> {
     let (mask, budget) = (address.into(), 0);
-    let mut table = Table::<u64>::new(&TableKey { mask, budget }, mask, layout);
+    let mut table = ProbeTable::<u64>::new(&TableKey { mask, budget }, mask, layout);
     table.reserve(codes.len());
     let mut buckets = vec![Vec::new(); 1 << address.count_ones()];
     for &code in codes {
@@ -379,9 +379,9 @@ proptest! {
         }
         let [lines, packed] = [Layout::CacheLineBuckets, Layout::Packed]
             .map(|layout| masks.iter().map(|&mask| table_of(&codes, mask, layout)).collect::<Vec<_>>());
-        let lines: Vec<_> = lines.iter().filter_map(Table::bucket_table).collect();
-        let packed: Vec<_> = packed.iter().filter_map(Table::packed_table).collect();
-        for level in Level::available() {
+        let lines: Vec<_> = lines.iter().filter_map(ProbeTable::bucket_table).collect();
+        let packed: Vec<_> = packed.iter().filter_map(ProbeTable::packed_table).collect();
+        for level in KernelLevel::available() {
             let (mut in_lines, mut in_runs) = (Vec::new(), Vec::new());
             let found = &mut |query, code, distance| in_lines.push((query, code, distance));
             prop_assert_eq!(search_single_probe_at(level, &lines, &queries, radius, found), compared as u64, "{:?}", level);

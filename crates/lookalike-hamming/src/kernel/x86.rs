@@ -1,6 +1,6 @@
 //! The kernels for x86-64. Each function here equals its portable twin in the modules beside.
 //!
-//! The functions of this file are the doors: they are called only at a [`Level`] that was detected, which is the safety
+//! The functions of this file are the doors: they are called only at a [`KernelLevel`] that was detected, which is the safety
 //! argument of every call inside. Those behind have the features of a level.
 
 use super::address_filter::select_members_portably;
@@ -9,7 +9,7 @@ use super::pairs::{close_pairs_portably, near_windows_portably};
 use super::probe::probe_packed_portably;
 use super::scan::{scan_packed_from, scan_packed_portably, scan_words_portably};
 use super::single_probe::{self, Found, ProbeStages, SingleProbeTable};
-use super::{BucketVisitor, CacheLine, EntryRange, Level, ProbeLocations, ProbeSet};
+use super::{BucketVisitor, CacheLine, EntryRange, KernelLevel, ProbeLocations, ProbeSet};
 use address_filter::select_members_avx512;
 use avx2::scan_groups_avx2;
 use avx512::{
@@ -31,7 +31,7 @@ pub(super) fn extract(word: u64, mask: u64) -> u64 {
     fn pext(word: u64, mask: u64) -> u64 {
         _pext_u64(word, mask)
     }
-    // SAFETY: called at `Level::Avx2` or above, which includes BMI2.
+    // SAFETY: called at `KernelLevel::Avx2` or above, which includes BMI2.
     unsafe { pext(word, mask) }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn deposit(word: u64, mask: u64) -> u64 {
     fn pdep(word: u64, mask: u64) -> u64 {
         _pdep_u64(word, mask)
     }
-    // SAFETY: called at `Level::Avx2` or above, which includes BMI2.
+    // SAFETY: called at `KernelLevel::Avx2` or above, which includes BMI2.
     unsafe { pdep(word, mask) }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn permute(words: &[u64], address: u64, out: &mut [u64]) {
             *out = high | _pext_u64(word, !address);
         }
     }
-    // SAFETY: called at `Level::Avx2` or above, which includes BMI2.
+    // SAFETY: called at `KernelLevel::Avx2` or above, which includes BMI2.
     unsafe { by_pext(words, address, out) }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn end_streaming() {
 }
 
 pub(super) fn probe_packed(
-    level: Level,
+    level: KernelLevel,
     entries: &[u8],
     width: usize,
     probes: ProbeLocations<'_>,
@@ -102,11 +102,11 @@ pub(super) fn probe_packed(
     }
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt if (4..=8).contains(&width) => unsafe {
+        KernelLevel::Avx512Popcnt if (4..=8).contains(&width) => unsafe {
             probe_packed_popcnt(entries, width, probes, needle, hit)
         },
         // SAFETY: the level was detected.
-        Level::Avx512 if (4..=8).contains(&width) => unsafe {
+        KernelLevel::Avx512 if (4..=8).contains(&width) => unsafe {
             probe_packed_avx512(entries, width, probes, needle, hit)
         },
         // SAFETY: every level above portable includes POPCNT and BMI2.
@@ -130,7 +130,7 @@ pub(super) fn locate_dense(
 }
 
 pub(super) fn probe_dense(
-    level: Level,
+    level: KernelLevel,
     table: Dense<'_>,
     probes: ProbeLocations<'_>,
     needle: u64,
@@ -147,7 +147,9 @@ pub(super) fn probe_dense(
     }
     let bits = 1..=dense::WORD_BITS;
     match level {
-        Level::Avx512Popcnt if bits.contains(&table.entry_bits) && table.entries.len() >= 8 => {
+        KernelLevel::Avx512Popcnt
+            if bits.contains(&table.entry_bits) && table.entries.len() >= 8 =>
+        {
             // SAFETY: the level was detected.
             unsafe { probe_dense_popcnt(table, probes, needle, hit) }
         }
@@ -157,7 +159,7 @@ pub(super) fn probe_dense(
 }
 
 pub(super) fn select_members<const BLOOM: bool>(
-    level: Level,
+    level: KernelLevel,
     words: &[u64],
     items: &[u64],
     room: &mut [u32],
@@ -167,7 +169,7 @@ pub(super) fn select_members<const BLOOM: bool>(
         select_members_portably::<BLOOM>(words, items, room)
     }
     match level {
-        Level::Avx512 | Level::Avx512Popcnt => {
+        KernelLevel::Avx512 | KernelLevel::Avx512Popcnt => {
             // SAFETY: the level was detected.
             unsafe { select_members_avx512::<BLOOM>(words, items, room) }
         }
@@ -177,7 +179,7 @@ pub(super) fn select_members<const BLOOM: bool>(
 }
 
 pub(super) fn search_single_probe<T: SingleProbeTable<u64>>(
-    level: Level,
+    level: KernelLevel,
     tables: &[T],
     queries: &[u64],
     radius: u32,
@@ -200,11 +202,11 @@ pub(super) fn search_single_probe<T: SingleProbeTable<u64>>(
     let wide = tables.iter().all(|table| (4..=8).contains(&table.width()));
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt if wide => unsafe {
+        KernelLevel::Avx512Popcnt if wide => unsafe {
             search_single_probe_popcnt(tables, queries, radius, found)
         },
         // SAFETY: the level was detected.
-        Level::Avx512 if wide => unsafe {
+        KernelLevel::Avx512 if wide => unsafe {
             search_single_probe_avx512(tables, queries, radius, found)
         },
         // SAFETY: every level above portable includes POPCNT, BMI1 and BMI2.
@@ -216,7 +218,7 @@ pub(super) fn search_single_probe<T: SingleProbeTable<u64>>(
 const VECTOR_ENTRIES: usize = 16;
 
 pub(super) fn scan_packed(
-    level: Level,
+    level: KernelLevel,
     bytes: &[u8],
     width: usize,
     count: usize,
@@ -225,16 +227,16 @@ pub(super) fn scan_packed(
 ) -> u64 {
     let grouped = match level {
         _ if count < VECTOR_ENTRIES || !(4..=8).contains(&width) => 0,
-        Level::Avx2 => count & !3,
+        KernelLevel::Avx2 => count & !3,
         _ => count & !7,
     };
     let (groups, rest) = bytes.split_at(grouped * width);
     let near = match level {
         _ if grouped == 0 => 0,
         // SAFETY: the level was detected.
-        Level::Avx512 => unsafe { scan_groups_avx512(groups, width, needle, radius) },
+        KernelLevel::Avx512 => unsafe { scan_groups_avx512(groups, width, needle, radius) },
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt => unsafe { scan_groups_popcnt(groups, width, needle, radius) },
+        KernelLevel::Avx512Popcnt => unsafe { scan_groups_popcnt(groups, width, needle, radius) },
         // SAFETY: the level was detected.
         _ => unsafe { scan_groups_avx2(groups, width, needle, radius) },
     };
@@ -251,7 +253,7 @@ fn scan_rest(bytes: &[u8], width: usize, count: usize, needle: u64, radius: u32)
 }
 
 pub(super) fn near_windows(
-    level: Level,
+    level: KernelLevel,
     lists: (&[u32], &[u32]),
     window: impl Fn(usize) -> usize + Copy,
     radius: u32,
@@ -270,14 +272,16 @@ pub(super) fn near_windows(
     }
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt => unsafe { near_windows_popcnt(lists, window, radius, first, found) },
+        KernelLevel::Avx512Popcnt => unsafe {
+            near_windows_popcnt(lists, window, radius, first, found)
+        },
         // SAFETY: every level above portable includes AVX2, POPCNT and BMI2.
         _ => unsafe { by_avx2(lists, window, radius, first, found) },
     }
 }
 
 pub(super) fn probe_buckets(
-    level: Level,
+    level: KernelLevel,
     lines: &[CacheLine],
     shape: (usize, u32),
     probes: ProbeSet<'_>,
@@ -286,7 +290,7 @@ pub(super) fn probe_buckets(
 ) -> u64 {
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt => unsafe {
+        KernelLevel::Avx512Popcnt => unsafe {
             probe_buckets_popcnt(lines, shape, probes, needle, visitor)
         },
         // SAFETY: the caller has chosen an AVX-512 level, which was detected.
@@ -295,7 +299,7 @@ pub(super) fn probe_buckets(
 }
 
 pub(super) fn scan_cache_line(
-    level: Level,
+    level: KernelLevel,
     line: &[u8; 64],
     width: usize,
     count: usize,
@@ -304,7 +308,7 @@ pub(super) fn scan_cache_line(
 ) -> u64 {
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt => unsafe {
+        KernelLevel::Avx512Popcnt => unsafe {
             scan_cache_line_popcnt(line, width, count, needle, radius)
         },
         // SAFETY: the caller has chosen an AVX-512 level, which was detected.
@@ -312,23 +316,23 @@ pub(super) fn scan_cache_line(
     }
 }
 
-pub(super) fn scan_words(level: Level, words: &[u64], needle: u64, radius: u32) -> u64 {
+pub(super) fn scan_words(level: KernelLevel, words: &[u64], needle: u64, radius: u32) -> u64 {
     #[target_feature(enable = "avx2,popcnt,bmi2")]
     fn by_popcnt(words: &[u64], needle: u64, radius: u32) -> u64 {
         scan_words_portably(words, needle, radius)
     }
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512 => unsafe { scan_words_avx512(words, needle, radius) },
+        KernelLevel::Avx512 => unsafe { scan_words_avx512(words, needle, radius) },
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt => unsafe { scan_words_popcnt(words, needle, radius) },
+        KernelLevel::Avx512Popcnt => unsafe { scan_words_popcnt(words, needle, radius) },
         // SAFETY: every level above portable includes AVX2, POPCNT and BMI2.
         _ => unsafe { by_popcnt(words, needle, radius) },
     }
 }
 
 pub(super) fn close_pairs(
-    level: Level,
+    level: KernelLevel,
     words: &[u64],
     start: usize,
     ends: &[u32],
@@ -349,9 +353,11 @@ pub(super) fn close_pairs(
     }
     match level {
         // SAFETY: the level was detected.
-        Level::Avx512 => unsafe { close_pairs_avx512(words, start, ends, most, radius, pairs) },
+        KernelLevel::Avx512 => unsafe {
+            close_pairs_avx512(words, start, ends, most, radius, pairs)
+        },
         // SAFETY: the level was detected.
-        Level::Avx512Popcnt => unsafe {
+        KernelLevel::Avx512Popcnt => unsafe {
             close_pairs_popcnt(words, start, ends, most, radius, pairs);
         },
         // SAFETY: every level above portable includes AVX2, POPCNT and BMI2.

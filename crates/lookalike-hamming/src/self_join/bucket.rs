@@ -27,14 +27,14 @@ const SHORTER: u32 = 3;
 
 /// Some leading bits of a key, by which codes are scattered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Digit<W> {
+pub(super) struct BucketDigit<W> {
     pub(super) mask: W,
     bits: u32,
     /// Lowest of the bits, when they stand together.
     shift: Option<u32>,
 }
 
-impl<W: Word> Digit<W> {
+impl<W: Word> BucketDigit<W> {
     /// As many leading bits of `key` as leave a few codes to a bucket, and one scatter can take; a few
     /// less when those stand together.
     pub(super) fn leading(key: W, codes: usize) -> Self {
@@ -79,7 +79,7 @@ pub(super) fn varying_bits<W: Word>(mut words: impl Iterator<Item = W>) -> W {
 }
 
 /// State of one thread of a join.
-pub(super) struct Joiner<W, V> {
+pub(super) struct BucketJoiner<W, V> {
     radius: u32,
     visit: V,
     /// Keys that were done: pairs that agree in one of them have been visited.
@@ -88,21 +88,21 @@ pub(super) struct Joiner<W, V> {
     key: W,
     close: Vec<(W, W)>,
     /// Memory for scattered codes and the ends of their groups, by depth.
-    spare: Vec<Groups<W>>,
+    spare: Vec<DigitGroups<W>>,
     /// Masks of the designs used so far, by magnitude of the codes and by bits.
     designs: BTreeMap<(u32, u32), Option<Vec<u128>>>,
 }
 
 /// Codes in groups.
 #[derive(Default)]
-struct Groups<W> {
+struct DigitGroups<W> {
     words: Vec<W>,
     ends: Vec<u32>,
 }
 
-impl<W: Word> Groups<W> {
+impl<W: Word> DigitGroups<W> {
     /// Takes the codes of `segments`, ordered by digit. Fewer than 2^32.
-    fn scatter(&mut self, segments: &[&[W]], digit: &Digit<W>) {
+    fn scatter(&mut self, segments: &[&[W]], digit: &BucketDigit<W>) {
         let words = || segments.iter().flat_map(|segment| segment.iter().copied());
         self.ends.clear();
         self.ends.resize(digit.buckets(), 0);
@@ -155,7 +155,7 @@ impl<W: Word> Groups<W> {
     }
 }
 
-impl<W: Word, V> Joiner<W, V> {
+impl<W: Word, V> BucketJoiner<W, V> {
     pub(super) fn new(radius: u32, visit: V) -> Self {
         Self {
             radius,
@@ -193,7 +193,7 @@ impl<W: Word, V> Joiner<W, V> {
             groups.gather(segments);
             self.groups(&mut groups, free);
         } else {
-            let digit = Digit::leading(rest, count);
+            let digit = BucketDigit::leading(rest, count);
             groups.scatter(segments, &digit);
             let left = rest & !digit.mask;
             if left.ones() <= UNCUT {
@@ -210,7 +210,7 @@ impl<W: Word, V> Joiner<W, V> {
     }
 
     /// Groups of codes that agree in the key, but for a few bits perhaps.
-    fn groups<C: Code<Word = W>>(&mut self, groups: &mut Groups<W>, free: W)
+    fn groups<C: Code<Word = W>>(&mut self, groups: &mut DigitGroups<W>, free: W)
     where
         V: FnMut(C, C, u32),
     {
@@ -243,7 +243,7 @@ impl<W: Word, V> Joiner<W, V> {
     /// The groups from `first` on, which begin at `start`, without what is equal.
     fn repeated<C: Code<Word = W>>(
         &mut self,
-        groups: &Groups<W>,
+        groups: &DigitGroups<W>,
         first: usize,
         start: usize,
         free: W,
@@ -341,7 +341,7 @@ fn pays<W: Word>(words: &[W], keys: &[W]) -> bool {
     let all = words.len() as f64 * words.len() as f64;
     let mut left = 0.0;
     keys.iter().all(|&key| {
-        let digit = Digit::leading(key, words.len());
+        let digit = BucketDigit::leading(key, words.len());
         let mut counts = vec![0_u32; digit.buckets()];
         digit.each(words.iter().copied(), |bucket, _| counts[bucket] += 1);
         left += counts

@@ -11,14 +11,14 @@
 //! that finds it. Buckets of more than sixteen codes cost more comparisons, heavy ones are joined like a collection of
 //! their own (`bucket`); collections so uneven that this would be usual are left to exact designs.
 
-use super::super::build::{Addressing, permuted};
+use super::super::build::{BuildAddressing, permuted};
 use super::super::code::{Code, Word};
 use super::super::entropy::BitBalance;
 use super::super::family::low_mask;
-use super::super::scatter::Scatter;
-use super::bucket::Joiner;
+use super::super::scatter::ScatterBuffers;
+use super::bucket::BucketJoiner;
 use super::{SelfJoinLimits, each};
-use part::{Finder, Part, Shape, SortedParts, sort_part};
+use part::{OrderedPart, PartFinder, PartShape, SortedParts, sort_part};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -46,26 +46,26 @@ const SAMPLE: usize = 1 << 16;
 
 /// The tables for one collection.
 #[derive(Clone, Debug)]
-pub(super) struct Tables<W> {
+pub(super) struct TolerantTables<W> {
     radius: u32,
-    tables: Vec<Table<W>>,
+    tables: Vec<TolerantTable<W>>,
 }
 
 /// One table: by which bits its buckets are numbered, and whether one of them may be wrong.
 #[derive(Clone, Copy, Debug)]
-struct Table<W> {
-    addressing: Addressing<W>,
+struct TolerantTable<W> {
+    addressing: BuildAddressing<W>,
     /// By how much a code is rotated to have its number on top, where that is all.
     rotation: Option<u32>,
     budget: u32,
 }
 
-impl<W: Word> Table<W> {
+impl<W: Word> TolerantTable<W> {
     fn new(address: u128, budget: u32) -> Self {
         let (lowest, bits) = (address.trailing_zeros(), address.count_ones());
         let together = address.checked_shr(lowest) == Some(low_mask(bits));
         Self {
-            addressing: Addressing::new(address),
+            addressing: BuildAddressing::new(address),
             rotation: together.then(|| 64 - lowest - bits),
             budget,
         }
@@ -102,7 +102,7 @@ impl<W: Word> Table<W> {
     }
 }
 
-impl<W: Word> Tables<W> {
+impl<W: Word> TolerantTables<W> {
     /// The tables for `codes`; `None` when an exact design suits them, or the memory, better.
     pub(super) fn worth_while<C: Code<Word = W>>(
         codes: &[C],
@@ -136,7 +136,7 @@ impl<W: Word> Tables<W> {
             let places = group * width..end;
             let mask = places.fold(0, |mask, place| mask | 1_u128 << order[place as usize]);
             let wide = mask.count_ones() >= bits;
-            wide.then(|| Table::new(balance.best(mask, bits), budget))
+            wide.then(|| TolerantTable::new(balance.best(mask, bits), budget))
         });
         let tables = tables.collect::<Option<Vec<_>>>()?;
         Some(Self { radius, tables })
@@ -170,12 +170,13 @@ impl<W: Word> Tables<W> {
         V: FnMut(C, C, u32) + Send,
     {
         let magnitude = codes.len().max(1).ilog2();
-        let mut scattered: Vec<Scattered> = visitors.iter().map(|_| Scattered::default()).collect();
+        let mut scattered: Vec<ScatteredCodes> =
+            visitors.iter().map(|_| ScatteredCodes::default()).collect();
         let mut sorted = SortedParts::default();
         for (at, table) in self.tables.iter().enumerate() {
             let address_bits = table.addressing.address_bits;
             let top = magnitude.saturating_sub(PART_BITS).min(TOP_BITS);
-            let pass = Pass {
+            let pass = TolerantPass {
                 codes,
                 radius: self.radius,
                 table: *table,
@@ -193,12 +194,12 @@ impl<W: Word> Tables<W> {
 
 /// One thread's share of the codes, by part: number, bits beside and low bits in one word.
 #[derive(Default)]
-struct Scattered {
+struct ScatteredCodes {
     words: Vec<u64>,
     counts: Vec<usize>,
 }
 
-impl Scattered {
+impl ScatteredCodes {
     /// The words of each part.
     fn parts(&self) -> impl Iterator<Item = &[u64]> {
         let mut rest = self.words.as_slice();
@@ -211,35 +212,35 @@ impl Scattered {
 }
 
 /// One table at work.
-struct Pass<'a, C: Code> {
+struct TolerantPass<'a, C: Code> {
     codes: &'a [C],
     radius: u32,
-    table: Table<C::Word>,
-    earlier: &'a [Table<C::Word>],
+    table: TolerantTable<C::Word>,
+    earlier: &'a [TolerantTable<C::Word>],
     /// Bits of a number below those that number its part.
     below: u32,
 }
 
-impl<C: Code> Pass<'_, C> {
+impl<C: Code> TolerantPass<'_, C> {
     fn parts(&self) -> usize {
         1 << (self.table.addressing.address_bits - self.below)
     }
 
     /// Each thread orders its share of the codes by part.
-    fn scatter(&self, scattered: &mut [Scattered]) {
+    fn scatter(&self, scattered: &mut [ScatteredCodes]) {
         let share = self.codes.len().div_ceil(scattered.len()).max(1);
         // Where there is one part, this would be the whole width.
         let shift = (self.table.addressing.rest_bits + self.below).min(63);
         let last = self.parts() - 1;
         each(scattered, |at, mine| {
             let share = self.codes.chunks(share).nth(at).unwrap_or_default();
-            let Scattered { words, counts } = mine;
+            let ScatteredCodes { words, counts } = mine;
             counts.clear();
             counts.resize(self.parts(), 0);
             self.table.numbered(share, |word| {
                 counts[(word >> shift) as usize & last] += 1;
             });
-            let mut scatter = Scatter::new(counts, words);
+            let mut scatter = ScatterBuffers::new(counts, words);
             let mut fits = true;
             self.table.numbered(share, |word| {
                 fits &= scatter.push((word >> shift) as usize & last, word, words);
@@ -252,28 +253,28 @@ impl<C: Code> Pass<'_, C> {
     /// Orders every part by bucket, and visits the pairs within buckets.
     fn sort<V: FnMut(C, C, u32) + Send>(
         &self,
-        scattered: &[Scattered],
+        scattered: &[ScatteredCodes],
         sorted: &mut SortedParts,
         visitors: &mut [V],
     ) {
         let counts = (0..self.parts()).map(|part| {
-            let of = |scattered: &Scattered| scattered.counts[part];
+            let of = |scattered: &ScatteredCodes| scattered.counts[part];
             scattered.iter().map(of).sum()
         });
         let rooms = sorted.prepare(counts, self.below);
-        let mut sources: Vec<_> = scattered.iter().map(Scattered::parts).collect();
+        let mut sources: Vec<_> = scattered.iter().map(ScatteredCodes::parts).collect();
         let segments = std::iter::from_fn(|| {
             let segments = sources.iter_mut().map(Iterator::next);
             segments.collect::<Option<Vec<_>>>()
         });
         let jobs: Vec<_> = rooms.into_iter().zip(segments).enumerate().collect();
         let jobs = Mutex::new(jobs.into_iter());
-        let shape = Shape {
+        let shape = PartShape {
             below: self.below,
             rest_bits: self.table.addressing.rest_bits,
         };
         each(visitors, |_, visitor| {
-            let mut finder = Finder::default();
+            let mut finder = PartFinder::default();
             loop {
                 let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((number, (mut room, segments))) = next else {
@@ -291,7 +292,7 @@ impl<C: Code> Pass<'_, C> {
     fn compare<V: FnMut(C, C, u32) + Send>(&self, sorted: &SortedParts, visitors: &mut [V]) {
         let next = AtomicUsize::new(0);
         each(visitors, |_, visitor| {
-            let mut finder = Finder::default();
+            let mut finder = PartFinder::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= self.parts() {
@@ -320,12 +321,12 @@ impl<C: Code> Pass<'_, C> {
 
     fn judge<'j, V>(
         &'j self,
-        a: (usize, Part<'j>),
-        b: (usize, Part<'j>),
+        a: (usize, OrderedPart<'j>),
+        b: (usize, OrderedPart<'j>),
         flip: usize,
         visitor: &'j mut V,
-    ) -> Judge<'j, C, V> {
-        Judge {
+    ) -> PairVerifier<'j, C, V> {
+        PairVerifier {
             pass: self,
             a,
             b,
@@ -337,11 +338,11 @@ impl<C: Code> Pass<'_, C> {
 }
 
 /// Judges the pairs that a comparison of low bits lets through.
-struct Judge<'a, C: Code, V> {
-    pass: &'a Pass<'a, C>,
+struct PairVerifier<'a, C: Code, V> {
+    pass: &'a TolerantPass<'a, C>,
     /// Number and content of the parts of the first and the second code of each pair.
-    a: (usize, Part<'a>),
-    b: (usize, Part<'a>),
+    a: (usize, OrderedPart<'a>),
+    b: (usize, OrderedPart<'a>),
     /// By what the buckets of a pair differ within their parts.
     flip: usize,
     /// The bucket of each code of the first part.
@@ -349,8 +350,8 @@ struct Judge<'a, C: Code, V> {
     visitor: &'a mut V,
 }
 
-impl<'a, C: Code, V: FnMut(C, C, u32)> Judge<'a, C, V> {
-    fn all(&mut self, finder: &'a Finder) {
+impl<'a, C: Code, V: FnMut(C, C, u32)> PairVerifier<'a, C, V> {
+    fn all(&mut self, finder: &'a PartFinder) {
         self.buckets = finder.buckets();
         for &(a, b) in &finder.found {
             self.pair(a, b);
@@ -380,7 +381,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> Judge<'a, C, V> {
         visit(self.pass, a, b, self.visitor);
     }
 
-    fn word(&self, (number, part): (usize, Part<'_>), bucket: usize, at: usize) -> C::Word {
+    fn word(&self, (number, part): (usize, OrderedPart<'_>), bucket: usize, at: usize) -> C::Word {
         let address = (number << self.pass.below | bucket) as u64;
         self.pass.table.restored(address, part.rest(at))
     }
@@ -389,7 +390,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> Judge<'a, C, V> {
     fn heavy(&mut self, bucket: usize) {
         let partner = bucket ^ self.flip;
         let same = self.a.0 == self.b.0 && self.flip == 0;
-        let of = |side: (usize, Part<'_>), bucket: usize| {
+        let of = |side: (usize, OrderedPart<'_>), bucket: usize| {
             let range = side.1.range(bucket);
             let words = range.map(|at| self.word(side, bucket, at));
             words.collect::<Vec<_>>()
@@ -402,7 +403,7 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> Judge<'a, C, V> {
         let address = pass.table.addressing.address;
         let number = |side: usize, bucket: usize| (side << pass.below | bucket) as u64;
         let differs = number(self.a.0, bucket) ^ number(self.b.0, partner);
-        let mut joiner = Joiner::new(pass.radius, |a: C, b: C, _| {
+        let mut joiner = BucketJoiner::new(pass.radius, |a: C, b: C, _| {
             let apart = (a.word() ^ b.word()).extract(address).above(0);
             if apart == differs {
                 visit(pass, a.word(), b.word(), visitor);
@@ -416,7 +417,12 @@ impl<'a, C: Code, V: FnMut(C, C, u32)> Judge<'a, C, V> {
 }
 
 /// Visits a pair that is close, unless an earlier table finds it.
-fn visit<C: Code>(pass: &Pass<'_, C>, a: C::Word, b: C::Word, visitor: &mut impl FnMut(C, C, u32)) {
+fn visit<C: Code>(
+    pass: &TolerantPass<'_, C>,
+    a: C::Word,
+    b: C::Word,
+    visitor: &mut impl FnMut(C, C, u32),
+) {
     let apart = a ^ b;
     if apart.ones() <= pass.radius && !pass.earlier.iter().any(|table| table.finds(apart)) {
         let (a, b) = (a.min(b), a.max(b));
@@ -459,7 +465,8 @@ mod tests {
     }
 
     fn joined(codes: &[u64], radius: u32, bits: u32, threads: usize) -> Vec<(u64, u64, u32)> {
-        let tables = Tables::with_bits(codes, radius, bits).expect("groups are wide enough");
+        let tables =
+            TolerantTables::with_bits(codes, radius, bits).expect("groups are wide enough");
         let pairs = Mutex::new(Vec::new());
         let visitor = |_| {
             |a: u64, b: u64, distance: u32| {
@@ -536,14 +543,14 @@ mod tests {
     fn uneven_collections_are_left_to_exact_designs() {
         let even: Vec<u64> = numbers(3).take(LEAST_CODES).collect();
         let limits = SelfJoinLimits::default();
-        assert!(Tables::worth_while(&even, 3, limits).is_some());
-        assert!(Tables::worth_while(&even, 9, limits).is_none());
+        assert!(TolerantTables::worth_while(&even, 3, limits).is_some());
+        assert!(TolerantTables::worth_while(&even, 9, limits).is_none());
         let little = SelfJoinLimits {
             scratch_bytes: even.len() * 8,
             ..limits
         };
-        assert!(Tables::worth_while(&even, 3, little).is_none());
+        assert!(TolerantTables::worth_while(&even, 3, little).is_none());
         let uneven: Vec<u64> = even.iter().map(|code| code & 0xff_ffff).collect();
-        assert!(Tables::worth_while(&uneven, 3, limits).is_none());
+        assert!(TolerantTables::worth_while(&uneven, 3, limits).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! The directory of an index file: what stands where, and the check of every page.
 
 use super::super::design::TableKey;
-use super::super::family::{Family, Group};
+use super::super::family::{BlockGroup, Family};
 use super::super::file_error::{FileError, number};
 use super::super::layout::Layout;
 use super::{HEAD, PAGE, TRAILER};
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Everything that is known of the sections of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Directory {
+pub(super) struct StoredDirectory {
     /// Start of the directory, a multiple of [`PAGE`].
     pub(super) offset: u64,
     pub(super) bits: u32,
@@ -34,7 +34,7 @@ pub(super) struct StoredTable {
     pub(super) sections: [Range<usize>; 3],
 }
 
-impl Directory {
+impl StoredDirectory {
     /// The directory and what follows it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let numbers = self.numbers();
@@ -188,7 +188,7 @@ fn read_table(numbers: &mut impl Iterator<Item = u64>, limit: u64) -> Option<Sto
 }
 
 fn family_numbers(family: &Family) -> (u64, Vec<u64>) {
-    let of_group = |group: &Group| [group.errors, group.blocks, group.chosen].map(u64::from);
+    let of_group = |group: &BlockGroup| [group.errors, group.blocks, group.chosen].map(u64::from);
     match family {
         Family::Scan => (0, Vec::new()),
         Family::Groups(groups) => (1, groups.iter().flat_map(of_group).collect()),
@@ -206,7 +206,7 @@ fn read_family(numbers: &mut impl Iterator<Item = u64>) -> Option<Family> {
         .take(count as usize)
         .map(|n| n as u32)
         .collect();
-    let groups = told.chunks_exact(3).map(|group| Group {
+    let groups = told.chunks_exact(3).map(|group| BlockGroup {
         errors: group[0],
         blocks: group[1],
         chosen: group[2],

@@ -7,8 +7,8 @@ use super::super::design::Design;
 use super::super::file_error::FileError;
 use super::super::index::{BuildLimits, Builder};
 use super::super::layout::Layout;
-use super::super::table::Table;
-use super::{Directory, HEAD, PAGE, StoredTable, head};
+use super::super::table::ProbeTable;
+use super::{HEAD, PAGE, StoredDirectory, StoredTable, head};
 use std::io::{self, Write};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -39,9 +39,9 @@ impl<'a> IdTexts<'a> {
 /// there.
 #[derive(Debug)]
 pub struct IndexFileWriter<W: Write> {
-    out: Pages<W>,
+    out: PageWriter<W>,
     design: Design,
-    directory: Directory,
+    directory: StoredDirectory,
 }
 
 impl<W: Write> IndexFileWriter<W> {
@@ -51,7 +51,7 @@ impl<W: Write> IndexFileWriter<W> {
     ///
     /// Those of the output.
     pub fn new(out: W, scheme: Option<u64>, design: &Design, layout: Layout) -> io::Result<Self> {
-        let mut out = Pages {
+        let mut out = PageWriter {
             out,
             page: Vec::with_capacity(PAGE),
             checks: Vec::new(),
@@ -60,7 +60,7 @@ impl<W: Write> IndexFileWriter<W> {
         Ok(Self {
             out,
             design: design.clone(),
-            directory: Directory {
+            directory: StoredDirectory {
                 offset: 0,
                 bits: design.bits(),
                 radius: design.radius(),
@@ -84,7 +84,7 @@ impl<W: Write> IndexFileWriter<W> {
     ///
     /// [`FileError`] when what was written does not match the progress.
     pub fn resume(out: W, progress: &[u8], written: &[u8]) -> Result<(Self, u64), FileError> {
-        let directory = Directory::from_progress(progress)?;
+        let directory = StoredDirectory::from_progress(progress)?;
         let kept = directory.offset as usize;
         let Some(written) = written.get(..kept) else {
             let offset = written.len() as u64;
@@ -97,7 +97,7 @@ impl<W: Write> IndexFileWriter<W> {
             offset: 0,
             what: "the design is not known",
         })?;
-        let out = Pages {
+        let out = PageWriter {
             out,
             page: Vec::with_capacity(PAGE),
             checks: directory.pages.clone(),
@@ -179,7 +179,7 @@ impl<W: Write> IndexFileWriter<W> {
     fn write_table<T: Word>(
         &mut self,
         key: super::super::design::TableKey,
-        table: &Table<T>,
+        table: &ProbeTable<T>,
     ) -> Result<(), BuildError> {
         let sections = table.sections().map(|section| self.out.section(section));
         let [first, second, third] = sections;
@@ -201,7 +201,7 @@ impl<W: Write> IndexFileWriter<W> {
     fn write_ids<C: Code>(
         &mut self,
         source: &(impl CodeSource<C> + ?Sized),
-        table: &Table<C::Word>,
+        table: &ProbeTable<C::Word>,
         ids: IdTexts<'_>,
     ) -> Result<(), BuildError> {
         let mut order: Vec<(u32, u32)> = Vec::with_capacity(ids.ends.len());
@@ -253,8 +253,8 @@ impl<W: Write> IndexFileWriter<W> {
         Ok([firsts, ends, self.out.items(texts)?])
     }
 
-    fn directory_so_far(&self) -> Directory {
-        Directory {
+    fn directory_so_far(&self) -> StoredDirectory {
+        StoredDirectory {
             offset: self.out.position() as u64,
             pages: self.out.checks.clone(),
             ..self.directory.clone()
@@ -278,7 +278,7 @@ impl<W: Write> IndexFileWriter<W> {
     }
 }
 
-impl Directory {
+impl StoredDirectory {
     /// Reads what [`IndexFileWriter::progress`] made: the offset, and the directory that would stand there.
     fn from_progress(progress: &[u8]) -> Result<Self, FileError> {
         let Some((offset, rest)) = progress.split_first_chunk::<8>() else {
@@ -292,13 +292,13 @@ impl Directory {
 
 /// Writes pages and keeps their checks.
 #[derive(Debug)]
-struct Pages<W> {
+struct PageWriter<W> {
     out: W,
     page: Vec<u8>,
     checks: Vec<u64>,
 }
 
-impl<W: Write> Pages<W> {
+impl<W: Write> PageWriter<W> {
     fn position(&self) -> usize {
         self.checks.len() * PAGE + self.page.len()
     }

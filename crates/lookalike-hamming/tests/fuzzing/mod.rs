@@ -5,8 +5,9 @@
 //! an adversary would.
 
 use lookalike_hamming::{
-    Archive, ArchiveReader, ArchiveWriter, BuildLimits, FingerprintReader, FingerprintWriter, Gaps,
-    HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout, designs,
+    Archive, ArchiveWriter, BuildLimits, FingerprintArchiveReader, FingerprintReader,
+    FingerprintWriter, GapCounts, HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout,
+    designs,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -83,7 +84,7 @@ fn fingerprints(bytes: &[u8]) {
 }
 
 fn packed(codes: &[u64]) -> Vec<u8> {
-    let mut gaps = Gaps::default();
+    let mut gaps = GapCounts::default();
     codes.iter().for_each(|&code| gaps.observe(code));
     let mut writer = ArchiveWriter::new(Vec::new(), 7, &gaps, 1 << 10).expect("memory");
     for &code in codes {
@@ -95,7 +96,7 @@ fn packed(codes: &[u64]) -> Vec<u8> {
 /// Both readers find the same in what both call sound.
 fn archive(bytes: &[u8]) {
     let mut streamed = Vec::new();
-    if let Ok(mut reader) = ArchiveReader::new(bytes) {
+    if let Ok(mut reader) = FingerprintArchiveReader::new(bytes) {
         while let Ok(true) = reader.read_block(&mut streamed) {}
     }
     let Ok(archive) = Archive::open(bytes) else {

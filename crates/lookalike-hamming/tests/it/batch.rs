@@ -2,7 +2,8 @@
 
 use super::collections::{SHAPES, Shape, collection};
 use lookalike_hamming::{
-    BatchJoin, BatchLimits, Code, Design, Family, HammingIndex, JoinScratch, Lookup, SortedTables,
+    BatchJoin, BatchLimits, Code, Design, Family, HammingIndex, JoinScratch, PrefixLookup,
+    SortedTables,
 };
 use std::collections::BTreeSet;
 
@@ -103,7 +104,7 @@ fn the_sorted_tables_of_the_paper_equal_the_comparison() {
             Family::Affine,
         ] {
             let design = Design::new(family, 64, 3).unwrap();
-            for lookup in [Lookup::Binary, Lookup::Interpolation] {
+            for lookup in [PrefixLookup::Binary, PrefixLookup::Interpolation] {
                 let index = SortedTables::build(&codes, &design, lookup).unwrap();
                 for &query in codes.iter().step_by(31) {
                     let query = query ^ 0x0100_0000_0010_0000;
@@ -116,11 +117,11 @@ fn the_sorted_tables_of_the_paper_equal_the_comparison() {
             }
         }
         let wide = Design::new(Family::block_choice(1, 0), 128, 0).unwrap();
-        let index = SortedTables::build(&[1_u128, 1 << 100], &wide, Lookup::Binary).unwrap();
+        let index = SortedTables::build(&[1_u128, 1 << 100], &wide, PrefixLookup::Binary).unwrap();
         let mut found = 0;
         index.search(1 << 100, 0, &mut |_, _| found += 1).unwrap();
         assert_eq!(found, 1);
     }
     let halves = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
-    assert!(SortedTables::build(&[1_u64], &halves, Lookup::Binary).is_err());
+    assert!(SortedTables::build(&[1_u64], &halves, PrefixLookup::Binary).is_err());
 }

@@ -1,8 +1,8 @@
 //! Completeness of every design, the paper's numbers, and the recursion against enumeration.
 
 use lookalike_hamming::{
-    BitBalance, Constants, Costed, Design, Family, Kind, Layout, Limits, TableKey, designs,
-    fewest_tables, longest_prefix, plan,
+    BitBalance, CostConstants, CostedDesign, Design, Family, FamilyKind, Layout, PlanLimits,
+    TableKey, designs, fewest_tables, longest_prefix, plan,
 };
 
 fn prefixes(family: Family, radius: u32) -> (usize, (u32, u32)) {
@@ -38,9 +38,15 @@ fn covers_beat_block_choice() {
 
 #[test]
 fn the_plan_for_eight_billion_shows_the_paper_and_the_two_tables() {
-    let plan = plan(1 << 34, 64, 3, &Limits::default(), &Constants::default());
-    let of = |tables: usize, kind: Kind| {
-        let matches = |costed: &&Costed| {
+    let plan = plan(
+        1 << 34,
+        64,
+        3,
+        &PlanLimits::default(),
+        &CostConstants::default(),
+    );
+    let of = |tables: usize, kind: FamilyKind| {
+        let matches = |costed: &&CostedDesign| {
             let design = &costed.design;
             design.tables().len() == tables
                 && design.family().kind() == kind
@@ -49,11 +55,11 @@ fn the_plan_for_eight_billion_shows_the_paper_and_the_two_tables() {
         let costed = plan.iter().find(matches).expect("the design is listed");
         (costed.design.prefix_range(), costed.costs.matches_per_probe)
     };
-    assert_eq!(of(20, Kind::Blocks), ((31, 33), 8.0));
-    assert_eq!(of(16, Kind::Blocks), ((28, 28), 64.0));
-    assert_eq!(of(10, Kind::Blocks), ((25, 26), 512.0));
-    assert_eq!(of(4, Kind::Blocks), ((16, 16), 262_144.0));
-    assert_eq!(of(2, Kind::Budgets), ((32, 32), 4.0));
+    assert_eq!(of(20, FamilyKind::Blocks), ((31, 33), 8.0));
+    assert_eq!(of(16, FamilyKind::Blocks), ((28, 28), 64.0));
+    assert_eq!(of(10, FamilyKind::Blocks), ((25, 26), 512.0));
+    assert_eq!(of(4, FamilyKind::Blocks), ((16, 16), 262_144.0));
+    assert_eq!(of(2, FamilyKind::Budgets), ((32, 32), 4.0));
     assert_eq!(plan.iter().filter(|costed| costed.cheapest).count(), 1);
 }
 
@@ -81,8 +87,8 @@ fn a_plan_exists_for_every_width_and_radius() {
                 1 << 20,
                 bits,
                 radius,
-                &Limits::default(),
-                &Constants::default(),
+                &PlanLimits::default(),
+                &CostConstants::default(),
             );
             assert_eq!(plan.iter().filter(|costed| costed.cheapest).count(), 1);
             assert_eq!(plan[0].design.family(), &Family::Scan);
@@ -93,37 +99,37 @@ fn a_plan_exists_for_every_width_and_radius() {
 
 #[test]
 fn limits_are_kept() {
-    let constants = Constants::default();
-    let cheapest = |limits: &Limits| {
+    let constants = CostConstants::default();
+    let cheapest = |limits: &PlanLimits| {
         plan(1 << 27, 64, 3, limits, &constants)
             .into_iter()
             .find(|costed| costed.cheapest)
     };
-    let two = cheapest(&Limits {
+    let two = cheapest(&PlanLimits {
         tables: Some(2),
-        ..Limits::default()
+        ..PlanLimits::default()
     })
     .unwrap();
     let halves = Design::new(Family::budgets(&[1, 1]), 64, 3).unwrap();
     assert_eq!(two.design.tables(), halves.tables());
-    let small = cheapest(&Limits {
+    let small = cheapest(&PlanLimits {
         memory_bytes: Some(12 << 27),
-        ..Limits::default()
+        ..PlanLimits::default()
     })
     .unwrap();
     assert!(small.costs.bytes_per_fingerprint <= 12.0);
     assert_eq!(small.design.tables().len(), 2);
     assert_ne!(small.layout, Layout::CacheLineBuckets);
-    let long = cheapest(&Limits {
+    let long = cheapest(&PlanLimits {
         min_prefix_bits: Some(29),
-        ..Limits::default()
+        ..PlanLimits::default()
     })
     .unwrap();
     assert!(long.design.prefix_range().0 >= 29);
     assert_eq!(
-        cheapest(&Limits {
+        cheapest(&PlanLimits {
             memory_bytes: Some(0),
-            ..Limits::default()
+            ..PlanLimits::default()
         }),
         None
     );

@@ -2,8 +2,8 @@
 
 use super::collections::{SHAPES, Shape, collection};
 use lookalike_hamming::{
-    Analyzer, Archive, ArchiveReader, ArchiveWriter, FileError, FingerprintReader,
-    FingerprintWriter, Gaps, candidates,
+    Analyzer, Archive, ArchiveWriter, FileError, FingerprintArchiveReader, FingerprintReader,
+    FingerprintWriter, GapCounts, candidates,
 };
 
 const SCHEME: u64 = 0x1234_5678_9abc_def0;
@@ -18,7 +18,7 @@ fn sorted(shape: Shape, count: usize) -> Vec<u64> {
 }
 
 fn archived(codes: &[u64], block_bytes: u32) -> Vec<u8> {
-    let mut gaps = Gaps::default();
+    let mut gaps = GapCounts::default();
     codes.iter().for_each(|&code| gaps.observe(code));
     let mut writer = ArchiveWriter::new(Vec::new(), SCHEME, &gaps, block_bytes).unwrap();
     codes.iter().for_each(|&code| writer.push(code).unwrap());
@@ -26,7 +26,7 @@ fn archived(codes: &[u64], block_bytes: u32) -> Vec<u8> {
 }
 
 fn read_archive(bytes: &[u8]) -> Result<Vec<u64>, FileError> {
-    let mut reader = ArchiveReader::new(bytes)?;
+    let mut reader = FingerprintArchiveReader::new(bytes)?;
     let mut codes = Vec::new();
     while reader.read_block(&mut codes)? {}
     Ok(codes)
@@ -80,13 +80,13 @@ fn random_fingerprints_come_near_the_information_limit() {
 
 #[test]
 fn unsorted_fingerprints_and_odd_blocks_are_refused() {
-    let mut writer = ArchiveWriter::new(Vec::new(), SCHEME, &Gaps::default(), 1024).unwrap();
+    let mut writer = ArchiveWriter::new(Vec::new(), SCHEME, &GapCounts::default(), 1024).unwrap();
     writer.push(5).unwrap();
     assert!(matches!(
         writer.push(4),
         Err(FileError::NotSorted { at: 1 })
     ));
-    let odd = ArchiveWriter::new(Vec::new(), SCHEME, &Gaps::default(), 63);
+    let odd = ArchiveWriter::new(Vec::new(), SCHEME, &GapCounts::default(), 63);
     assert!(matches!(odd, Err(FileError::BlockSize(63))));
 }
 

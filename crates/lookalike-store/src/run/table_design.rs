@@ -4,7 +4,7 @@
 //! fingerprints that somebody made) would be one bucket with all of them, so the bits are dealt out: each block gets its share
 //! of those that are split most evenly. Any order of the bits keeps a design complete.
 
-use lookalike_hamming::{BitBalance, Constants, Design, Family, Layout, Limits, plan};
+use lookalike_hamming::{BitBalance, CostConstants, Design, Family, Layout, PlanLimits, plan};
 
 /// Fingerprints below which no design is worth the milliseconds of planning.
 const FEW: usize = 1 << 14;
@@ -71,8 +71,8 @@ pub(super) fn large_design(radius: u32, codes: usize, sample: &CodeSample) -> De
         codes as u64,
         64,
         radius,
-        &Limits::default(),
-        &Constants::default(),
+        &PlanLimits::default(),
+        &CostConstants::default(),
     );
     let fitting = plans.into_iter().filter(|costed| {
         costed.layout == Layout::Packed

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Chunking, Run};
+use super::{Chunking, RunChunking};
 
 /// A word that names no chunking.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,9 +33,9 @@ impl FromStr for Chunking {
 }
 
 /// `N` or `N:sliding`; one of a kind when nothing is said.
-fn run(rest: Option<&str>) -> Option<Run> {
+fn run(rest: Option<&str>) -> Option<RunChunking> {
     let Some(rest) = rest else {
-        return Some(Run {
+        return Some(RunChunking {
             length: 1,
             sliding: false,
         });
@@ -48,9 +48,9 @@ fn run(rest: Option<&str>) -> Option<Run> {
     let length = number
         .parse()
         .ok()
-        .filter(|n| (1..=Run::MOST).contains(n))?;
+        .filter(|n| (1..=RunChunking::MOST).contains(n))?;
     // Of runs of one both kinds are the same.
-    Some(Run {
+    Some(RunChunking {
         length,
         sliding: sliding && length > 1,
     })

@@ -65,12 +65,12 @@ pub(super) fn length_noun_weights(words: &mut [ScoredWord], out: &mut Vec<(u64, 
 
 /// The words of a text, one after another.
 #[derive(Default)]
-struct Words {
+struct WordStream {
     text: String,
     ends: Vec<usize>,
 }
 
-impl Words {
+impl WordStream {
     fn push(&mut self, word: &str) {
         self.text.push_str(word);
         self.ends.push(self.text.len());
@@ -95,7 +95,7 @@ impl FeatureExtractor {
             ..
         } = self;
         // Tags are those of the words as they stand, not of stems.
-        let mut words = Words::default();
+        let mut words = WordStream::default();
         segmenter.plain_batches(text, |batch| {
             batch.words().for_each(|word| words.push(word))
         });

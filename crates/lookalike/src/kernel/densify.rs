@@ -4,9 +4,9 @@
 //! questions, which cost more than hashing. With AVX-512 and its byte permutations all of up to 128 bins ask at once: who is full is
 //! a table of 128 bytes in two registers, a try of all bins two look-ups in it, and values are moved when all know whose they take.
 
-use super::Level;
+use super::CpuLevel;
 #[cfg(target_arch = "x86_64")]
-use super::level::Kind;
+use super::level::CpuKind;
 use super::one_permutation::{Bins, EMPTY, FEW};
 
 /// The donors of all bins at one try; those of bins that there are not are any.
@@ -18,17 +18,17 @@ pub(crate) type Donors = [u8; FEW];
 /// # Panics
 /// If `out` is empty or longer than there are bins, or if a donor is none of them.
 pub(crate) fn densify(out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
-    densify_at(Level::current(), out, bins, tries)
+    densify_at(CpuLevel::current(), out, bins, tries)
 }
 
 #[cfg_attr(
     target_arch = "x86_64",
     expect(unsafe_code, reason = "calls code for instructions that were detected")
 )]
-fn densify_at(level: Level, out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
+fn densify_at(level: CpuLevel, out: &mut [u32], bins: &Bins, tries: &[Donors]) -> u128 {
     assert!((1..=FEW).contains(&out.len()), "1 to 128 bins");
     #[cfg(target_arch = "x86_64")]
-    if level.kind() == Kind::Avx512 && std::is_x86_feature_detected!("avx512vbmi") {
+    if level.kind() == CpuKind::Avx512 && std::is_x86_feature_detected!("avx512vbmi") {
         // SAFETY: this level, and the instructions beside it, were detected.
         return unsafe { x86::densify(out, bins, tries) };
     }
@@ -268,7 +268,7 @@ mod tests {
             let given = |bin: usize| donors.iter().find_map(|row| bins[usize::from(row[bin])]);
             let expected = (0..bins.len()).map(|bin| bins[bin].or_else(|| given(bin)));
             let expected: Vec<_> = expected.collect();
-            for level in Level::available() {
+            for level in CpuLevel::available() {
                 let mut found = vec![7; bins.len()];
                 let left = densify_at(level, &mut found, &made, &tries);
                 for (bin, (&found, expected)) in found.iter().zip(&expected).enumerate() {

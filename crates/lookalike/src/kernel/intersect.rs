@@ -5,7 +5,7 @@
 //! all rotations and comparisons of that width share one port.) A list that is far shorter than
 //! the other is looked up in it, by steps that double (galloping).
 
-use super::{Level, versions};
+use super::{CpuLevel, versions};
 
 /// From this ratio of the lengths on galloping takes fewer steps than merging.
 const GALLOP: usize = 32;
@@ -17,7 +17,7 @@ pub(crate) fn count(a: &[u64], b: &[u64], needed: usize) -> usize {
     if long.len() / GALLOP > short.len() {
         gallop(short, long)
     } else {
-        merge(Level::current().at_most_avx2(), short, long, needed)
+        merge(CpuLevel::current().at_most_avx2(), short, long, needed)
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     fn check(a: &BTreeSet<u64>, b: &BTreeSet<u64>) {
         let expected = a.intersection(b).count();
         let [a, b]: [Vec<u64>; 2] = [a, b].map(|set| set.iter().copied().collect());
-        for level in Level::available() {
+        for level in CpuLevel::available() {
             for needed in [0, expected / 2, expected] {
                 assert_eq!(
                     merge(level, &a, &b, needed),

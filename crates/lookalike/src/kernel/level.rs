@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A set of instructions that this CPU has: a value of this type is the proof that it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Level(Kind);
+pub(crate) struct CpuLevel(CpuKind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CpuKind {
     Portable,
     /// Part of every processor of its architecture, aarch64; only there.
     Neon,
@@ -15,7 +15,7 @@ pub(crate) enum Kind {
     Avx512,
 }
 
-impl Kind {
+impl CpuKind {
     const fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
@@ -29,18 +29,18 @@ impl Kind {
 /// 0: not yet known; else one more than the kind.
 static CURRENT: AtomicU8 = AtomicU8::new(0);
 
-impl Level {
+impl CpuLevel {
     /// The level that all machines have.
-    pub(crate) const PORTABLE: Self = Self(Kind::Portable);
+    pub(crate) const PORTABLE: Self = Self(CpuKind::Portable);
 
     /// The level in use.
     #[inline]
     pub(crate) fn current() -> Self {
         match CURRENT.load(Ordering::Relaxed) {
             1 => Self::PORTABLE,
-            2 => Self(Kind::Neon),
-            3 => Self(Kind::Avx2),
-            4 => Self(Kind::Avx512),
+            2 => Self(CpuKind::Neon),
+            3 => Self(CpuKind::Avx2),
+            4 => Self(CpuKind::Avx512),
             _ => Self::PORTABLE.max_of_cpu(),
         }
     }
@@ -61,16 +61,16 @@ impl Level {
     pub(crate) fn available() -> Vec<Self> {
         let mut levels = vec![Self::PORTABLE];
         #[cfg(target_arch = "aarch64")]
-        levels.push(Self(Kind::Neon));
+        levels.push(Self(CpuKind::Neon));
         #[cfg(target_arch = "x86_64")]
         {
             use std::is_x86_feature_detected as has;
             let bits = has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
             if bits && has!("avx2") {
-                levels.push(Self(Kind::Avx2));
+                levels.push(Self(CpuKind::Avx2));
                 let wide = has!("avx512f") && has!("avx512bw") && has!("avx512dq");
                 if wide && has!("avx512vl") {
-                    levels.push(Self(Kind::Avx512));
+                    levels.push(Self(CpuKind::Avx512));
                 }
             }
         }
@@ -80,12 +80,12 @@ impl Level {
     /// The level without AVX-512, whose processors have AVX2 as well.
     pub(crate) const fn at_most_avx2(self) -> Self {
         match self.0 {
-            Kind::Avx512 => Self(Kind::Avx2),
+            CpuKind::Avx512 => Self(CpuKind::Avx2),
             _ => self,
         }
     }
 
-    pub(crate) const fn kind(self) -> Kind {
+    pub(crate) const fn kind(self) -> CpuKind {
         self.0
     }
 }
@@ -94,20 +94,20 @@ impl Level {
 /// them: for tests and measurements. Results do not depend on it.
 #[doc(hidden)]
 pub fn force_level(name: &str) -> bool {
-    let level = Level::available()
+    let level = CpuLevel::available()
         .into_iter()
         .find(|level| level.kind().name() == name);
-    level.map(Level::set).is_some()
+    level.map(CpuLevel::set).is_some()
 }
 
 /// The level in use, for reports.
 #[doc(hidden)]
 #[must_use]
 pub fn level_name() -> &'static str {
-    Level::current().kind().name()
+    CpuLevel::current().kind().name()
 }
 
-/// Defines a function that runs a body compiled for the instructions of its [`Level`]: each body
+/// Defines a function that runs a body compiled for the instructions of its [`CpuLevel`]: each body
 /// must be `#[inline(always)]`, so that it is compiled with the features of its caller.
 ///
 /// NEON is part of aarch64, so that the compiler uses it for the portable body too; a body of its
@@ -131,7 +131,7 @@ macro_rules! versions {
             target_arch = "x86_64",
             expect(unsafe_code, reason = "calls code for instructions that were detected")
         )]
-        $vis fn $name(level: $crate::kernel::Level, $($arg: $ty),*) $(-> $ret)? {
+        $vis fn $name(level: $crate::kernel::CpuLevel, $($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -145,19 +145,19 @@ macro_rules! versions {
                     $avx512($($arg),*)
                 }
                 match level.kind() {
-                    $crate::kernel::level::Kind::Portable | $crate::kernel::level::Kind::Neon => {}
-                    $crate::kernel::level::Kind::Avx2 => {
+                    $crate::kernel::level::CpuKind::Portable | $crate::kernel::level::CpuKind::Neon => {}
+                    $crate::kernel::level::CpuKind::Avx2 => {
                         // SAFETY: a level above portable exists only where it was detected.
                         return unsafe { avx2($($arg),*) };
                     }
-                    $crate::kernel::level::Kind::Avx512 => {
+                    $crate::kernel::level::CpuKind::Avx512 => {
                         // SAFETY: as above.
                         return unsafe { avx512($($arg),*) };
                     }
                 }
             }
             #[cfg(target_arch = "aarch64")]
-            if level.kind() == $crate::kernel::level::Kind::Neon {
+            if level.kind() == $crate::kernel::level::CpuKind::Neon {
                 return $neon($($arg),*);
             }
             #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]

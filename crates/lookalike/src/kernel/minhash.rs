@@ -4,12 +4,12 @@
 //! runs over the values; a value is one broadcast load, a multiplication, an addition and a
 //! minimum for each row.
 
-use super::{Level, versions};
+use super::{CpuLevel, versions};
 
 /// Functions in a row.
 pub(crate) const ROW: usize = 16;
 /// So many functions side by side.
-pub(crate) type Row = [u32; ROW];
+pub(crate) type FunctionRow = [u32; ROW];
 /// Rows whose minima are held in registers.
 pub(crate) const ROWS: usize = 8;
 /// Values that are folded at once.
@@ -17,8 +17,13 @@ const BLOCK: usize = 512;
 
 /// `minima = min(minima, factors * x + offsets)` in every place, over the folds x of `features`;
 /// for up to [`ROWS`] rows.
-pub(crate) fn update(minima: &mut [Row], factors: &[Row], offsets: &[Row], features: &[u64]) {
-    let level = Level::current();
+pub(crate) fn update(
+    minima: &mut [FunctionRow],
+    factors: &[FunctionRow],
+    offsets: &[FunctionRow],
+    features: &[u64],
+) {
+    let level = CpuLevel::current();
     let mut values = [0; BLOCK];
     for features in features.chunks(BLOCK) {
         let values = &mut values[..features.len()];
@@ -37,13 +42,18 @@ pub(crate) const fn fold(feature: u64) -> u32 {
 
 versions! {
     /// The update for up to [`ROWS`] rows.
-    fn lower(minima: &mut [Row], factors: &[Row], offsets: &[Row], values: &[u32]) {
+    fn lower(minima: &mut [FunctionRow], factors: &[FunctionRow], offsets: &[FunctionRow], values: &[u32]) {
         portable: lower_portable, avx2: lower_portable, avx512: lower_avx512,
     }
 }
 
 #[inline(always)]
-fn lower_portable(minima: &mut [Row], factors: &[Row], offsets: &[Row], values: &[u32]) {
+fn lower_portable(
+    minima: &mut [FunctionRow],
+    factors: &[FunctionRow],
+    offsets: &[FunctionRow],
+    values: &[u32],
+) {
     for ((minima, factors), offsets) in minima.iter_mut().zip(factors).zip(offsets) {
         let mut row = *minima;
         for &value in values {
@@ -61,7 +71,12 @@ fn lower_portable(minima: &mut [Row], factors: &[Row], offsets: &[Row], values: 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "vector instructions")]
-fn lower_avx512(minima: &mut [Row], factors: &[Row], offsets: &[Row], values: &[u32]) {
+fn lower_avx512(
+    minima: &mut [FunctionRow],
+    factors: &[FunctionRow],
+    offsets: &[FunctionRow],
+    values: &[u32],
+) {
     // SAFETY: this body is named only by the version for AVX-512.
     unsafe {
         match minima.len() {
@@ -81,20 +96,20 @@ fn lower_avx512(minima: &mut [Row], factors: &[Row], offsets: &[Row], values: &[
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::Row;
+    use super::FunctionRow;
 
     /// The update for `R` rows, whose minima stay in registers.
     #[inline]
     #[target_feature(enable = "avx512f")]
     #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
     pub(super) fn lower<const R: usize>(
-        minima: &mut [Row],
-        factors: &[Row],
-        offsets: &[Row],
+        minima: &mut [FunctionRow],
+        factors: &[FunctionRow],
+        offsets: &[FunctionRow],
         values: &[u32],
     ) {
         // SAFETY: a row has the 64 bytes of the vector.
-        let load = |row: &Row| unsafe { _mm512_loadu_si512(row.as_ptr().cast()) };
+        let load = |row: &FunctionRow| unsafe { _mm512_loadu_si512(row.as_ptr().cast()) };
         let mut lowest: [__m512i; R] = std::array::from_fn(|row| load(&minima[row]));
         let factors: [__m512i; R] = std::array::from_fn(|row| load(&factors[row]));
         let offsets: [__m512i; R] = std::array::from_fn(|row| load(&offsets[row]));
@@ -118,7 +133,7 @@ mod tests {
     use super::*;
     use crate::hash::splitmix64;
 
-    fn rows(count: usize, state: &mut u64) -> Vec<Row> {
+    fn rows(count: usize, state: &mut u64) -> Vec<FunctionRow> {
         (0..count)
             .map(|_| [(); ROW].map(|()| splitmix64(state) as u32))
             .collect()
@@ -138,7 +153,7 @@ mod tests {
                         .map(|&x| a.wrapping_mul(x).wrapping_add(b))
                         .min()
                 };
-                for level in Level::available() {
+                for level in CpuLevel::available() {
                     let mut minima = vec![[u32::MAX; ROW]; count];
                     lower(level, &mut minima, &factors, &offsets, &values);
                     for (row, lane) in (0..count).flat_map(|row| (0..ROW).map(move |l| (row, l))) {

@@ -5,11 +5,11 @@
 //! filled in [`densify`](super::densify).
 
 use super::densify::{Donors, densify};
-use super::{Level, versions};
+use super::{CpuLevel, versions};
 use crate::hash::avalanche;
 
 /// Value and place of a feature.
-type Word = [u32; 2];
+type BinWord = [u32; 2];
 /// Features that are hashed at once.
 const BLOCK: usize = 32;
 /// Value of a bin without a feature.
@@ -46,7 +46,7 @@ pub(crate) fn few(
     features: &[u64],
     tries: &[Donors],
 ) -> Option<Open> {
-    few_at(Level::current(), out, factor, features, tries)
+    few_at(CpuLevel::current(), out, factor, features, tries)
 }
 
 versions! {
@@ -99,7 +99,7 @@ fn open(left: u128, full: &[u8]) -> Open {
 /// If `full` is not as long as there are bins.
 pub(crate) fn update(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
     assert_eq!(least.len(), full.len(), "a byte a bin");
-    update_at(Level::current(), least, full, factor, features);
+    update_at(CpuLevel::current(), least, full, factor, features);
 }
 
 versions! {
@@ -120,9 +120,9 @@ fn update_avx512(least: &mut [u32], full: &mut [u8], factor: u64, features: &[u6
 }
 
 /// Writes value and place of each of up to [`BLOCK`] features to the words, for a factor and a number of bins.
-trait Place: Fn(&mut [Word; BLOCK], &[u64], u64, u64) {}
+trait Place: Fn(&mut [BinWord; BLOCK], &[u64], u64, u64) {}
 
-impl<F: Fn(&mut [Word; BLOCK], &[u64], u64, u64)> Place for F {}
+impl<F: Fn(&mut [BinWord; BLOCK], &[u64], u64, u64)> Place for F {}
 
 #[inline(always)]
 fn lower(place: impl Place, least: &mut [u32], full: &mut [u8], factor: u64, features: &[u64]) {
@@ -138,7 +138,7 @@ fn lower(place: impl Place, least: &mut [u32], full: &mut [u8], factor: u64, fea
 }
 
 #[inline(always)]
-fn place(words: &mut [Word; BLOCK], features: &[u64], factor: u64, bins: u64) {
+fn place(words: &mut [BinWord; BLOCK], features: &[u64], factor: u64, bins: u64) {
     for (word, feature) in words.iter_mut().zip(features) {
         let hash = avalanche(feature.wrapping_mul(factor));
         *word = [hash as u32, (((hash >> 32) * bins) >> 32) as u32];
@@ -148,7 +148,7 @@ fn place(words: &mut [Word; BLOCK], features: &[u64], factor: u64, bins: u64) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "vector instructions")]
-fn place_avx512(words: &mut [Word; BLOCK], features: &[u64], factor: u64, bins: u64) {
+fn place_avx512(words: &mut [BinWord; BLOCK], features: &[u64], factor: u64, bins: u64) {
     // SAFETY: named only by bodies that are compiled for AVX-512.
     unsafe { x86::place(words, features, factor, bins) };
 }
@@ -157,7 +157,7 @@ fn place_avx512(words: &mut [Word; BLOCK], features: &[u64], factor: u64, bins: 
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{BLOCK, Word};
+    use super::{BLOCK, BinWord};
     use crate::hash::AVALANCHE;
 
     /// Words in a register.
@@ -167,7 +167,7 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
-    pub(super) fn place(words: &mut [Word; BLOCK], features: &[u64], factor: u64, bins: u64) {
+    pub(super) fn place(words: &mut [BinWord; BLOCK], features: &[u64], factor: u64, bins: u64) {
         let (whole, rest) = features.as_chunks::<LANES>();
         let mut words = words.as_chunks_mut::<LANES>().0.iter_mut();
         for (features, words) in whole.iter().zip(&mut words) {
@@ -234,7 +234,7 @@ mod tests {
                 least[at] = least[at].min(hash as u32);
                 full[at] = (at % 128) as u8;
             }
-            for level in Level::available() {
+            for level in CpuLevel::available() {
                 let (mut found, mut numbers) = (vec![HIGHEST; count], vec![EMPTY; count]);
                 update_at(level, &mut found, &mut numbers, factor, &features);
                 prop_assert_eq!((&found, &numbers), (&least, &full));

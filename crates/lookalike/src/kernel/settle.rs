@@ -5,7 +5,7 @@
 //! the even pairs, then the odd ones, as often as the largest group has values (odd-even
 //! transposition sort).
 
-use super::{Level, versions};
+use super::{CpuLevel, versions};
 
 /// From this group size on insertion takes fewer steps.
 #[cfg(target_arch = "x86_64")]
@@ -13,7 +13,7 @@ const FEW: usize = 12;
 
 /// Sorts `values`, which consist of ascending groups of at most `largest` values in any order.
 pub(crate) fn settle(values: &mut [u64], largest: usize) {
-    settle_at(Level::current(), values, largest);
+    settle_at(CpuLevel::current(), values, largest);
 }
 
 versions! {
@@ -71,7 +71,7 @@ mod tests {
                 }
                 let mut expected = values.clone();
                 expected.sort_unstable();
-                for level in Level::available() {
+                for level in CpuLevel::available() {
                     let mut settled = values.clone();
                     settle_at(level, &mut settled, largest);
                     assert_eq!(settled, expected, "{largest} {count} {level:?}");

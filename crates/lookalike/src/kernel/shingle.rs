@@ -3,7 +3,7 @@
 //! The definition stands in `crate::feature`. Eight windows are mixed side by side, which the
 //! compiler turns into vector instructions.
 
-use super::{Level, versions};
+use super::{CpuLevel, versions};
 use crate::hash::{GOLDEN, avalanche};
 
 const LANES: usize = 8;
@@ -13,7 +13,7 @@ pub(crate) fn extend(out: &mut Vec<u64>, tokens: &[u64], width: usize) {
     let windows = (tokens.len() + 1).saturating_sub(width);
     let first = out.len();
     out.resize(first + windows, 0);
-    mix(Level::current(), &mut out[first..], tokens, width);
+    mix(CpuLevel::current(), &mut out[first..], tokens, width);
 }
 
 versions! {
@@ -74,7 +74,7 @@ mod tests {
             let tokens: Vec<u64> = (0..count).map(|_| splitmix64(&mut state)).collect();
             for width in [1, 2, 3, 4, 5, 8, 63, 64] {
                 let expected = obvious(&tokens, width);
-                for level in Level::available() {
+                for level in CpuLevel::available() {
                     let mut out = vec![0; expected.len()];
                     mix(level, &mut out, &tokens, width);
                     assert_eq!(out, expected, "{count} tokens, width {width}, {level:?}");

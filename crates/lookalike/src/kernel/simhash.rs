@@ -5,7 +5,7 @@
 //! such counters run side by side, which the compiler turns into vector instructions; at the end
 //! they are added and compared with half of the features, bit-sliced too.
 
-use super::{Level, versions};
+use super::{CpuLevel, versions};
 
 /// Counters side by side.
 const LANES: usize = 8;
@@ -18,7 +18,7 @@ type Lanes = [u64; LANES];
 
 /// For each of the 64 bits whether more than half of `features` have it set.
 pub(crate) fn majority(features: &[u64]) -> u64 {
-    majority_at(Level::current(), features)
+    majority_at(CpuLevel::current(), features)
 }
 
 versions! {
@@ -126,7 +126,7 @@ fn at_least(counts: &[u64; PLANES], least: usize) -> u64 {
 
 /// For each of the 64 bits whether the features that have it set outweigh the others.
 pub(crate) fn weighted(features: &[(u64, i32)]) -> u64 {
-    weighted_at(Level::current(), features)
+    weighted_at(CpuLevel::current(), features)
 }
 
 versions! {
@@ -184,7 +184,7 @@ mod tests {
                 })
                 .collect();
             let plain: Vec<u64> = features.iter().map(|feature| feature.0).collect();
-            for level in Level::available() {
+            for level in CpuLevel::available() {
                 assert_eq!(
                     majority_at(level, &plain),
                     obvious(&features),
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn equal_features_fill_the_counters_without_overflow() {
         for count in [1, 2, 1023, 1024, 1025, 4096, 70_000] {
-            for level in Level::available() {
+            for level in CpuLevel::available() {
                 let features = vec![0xF0F0; count];
                 assert_eq!(majority_at(level, &features), 0xF0F0, "{count}, {level:?}");
             }
@@ -218,7 +218,7 @@ mod tests {
             (u64::MAX, i32::MAX),
             (4, 1),
         ];
-        for level in Level::available() {
+        for level in CpuLevel::available() {
             assert_eq!(
                 weighted_at(level, &features),
                 obvious(&features),

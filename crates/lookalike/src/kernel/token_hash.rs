@@ -5,7 +5,7 @@
 //! every word, side by side in vectors, from one 8-byte read; longer words follow one by one.
 //! The tests compare with the hash crate for every length.
 
-use super::{Level, versions};
+use super::{CpuLevel, versions};
 use crate::hash::xxh3_64;
 
 /// Words that are worked on together; their first bytes and lengths fill 4 KiB.
@@ -26,7 +26,7 @@ const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
 pub(crate) fn extend(out: &mut Vec<u64>, bytes: &[u8], bounds: &[u32], seed: u64) {
     let first = out.len();
     out.resize(first + bounds.len() / 2, 0);
-    hash_words(Level::current(), &mut out[first..], bytes, bounds, seed);
+    hash_words(CpuLevel::current(), &mut out[first..], bytes, bounds, seed);
 }
 
 versions! {
@@ -153,7 +153,7 @@ mod tests {
                 .map(|bound| &bytes[bound[0] as usize..bound[1] as usize])
                 .map(|word| xxhash_rust::xxh3::xxh3_64_with_seed(word, seed))
                 .collect();
-            for level in Level::available() {
+            for level in CpuLevel::available() {
                 let mut out = vec![0; expected.len()];
                 hash_words(level, &mut out, &bytes, &bounds, seed);
                 assert_eq!(out, expected, "seed {seed:#x}, {level:?}");

@@ -7,14 +7,14 @@
 mod classes;
 
 use super::versions;
-use crate::text::Room;
+use crate::text::WordBatchRoom;
 use classes::{Classes, Classify};
 
 pub(super) const BLOCK: usize = 64;
 
 /// Rule for words of ASCII.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rules {
+pub(crate) struct TokeniserRules {
     /// Lower-case the bytes.
     pub lower: bool,
     /// Join words over `.`, `:`, `'`, `,` and `;` as UAX #29 does.
@@ -35,7 +35,7 @@ pub(crate) struct Scan {
 versions! {
     /// Copies the ASCII bytes at the front of `text` to the room, lower-cased if wished, and writes
     /// the bounds of the words among them. A word that reaches the first other byte ends there.
-    pub(crate) fn scan(text: &[u8], rules: Rules, room: Room<'_>) -> Scan {
+    pub(crate) fn scan(text: &[u8], rules: TokeniserRules, room: WordBatchRoom<'_>) -> Scan {
         portable: scan_body::<classes::Portable>,
         neon: scan_body::<classes::Neon>,
         avx2: scan_body::<classes::Avx2>,
@@ -44,7 +44,7 @@ versions! {
 }
 
 #[inline(always)]
-fn scan_body<C: Classify>(text: &[u8], rules: Rules, room: Room<'_>) -> Scan {
+fn scan_body<C: Classify>(text: &[u8], rules: TokeniserRules, room: WordBatchRoom<'_>) -> Scan {
     match rules.join {
         true => scan_blocks::<C, true>(text, rules.lower, room),
         false => scan_blocks::<C, false>(text, rules.lower, room),
@@ -55,9 +55,9 @@ fn scan_body<C: Classify>(text: &[u8], rules: Rules, room: Room<'_>) -> Scan {
 fn scan_blocks<C: Classify, const JOIN: bool>(
     text: &[u8],
     lower: bool,
-    mut room: Room<'_>,
+    mut room: WordBatchRoom<'_>,
 ) -> Scan {
-    let mut state = State::default();
+    let mut state = TokeniserState::default();
     let base = room.base;
     let (blocks, rest) = text.as_chunks::<BLOCK>();
     let mut at = 0;
@@ -90,7 +90,7 @@ fn copy_at(bytes: &mut [u8], at: usize) -> &mut [u8; BLOCK] {
 
 /// State carried from one block to the next.
 #[derive(Default)]
-struct State {
+struct TokeniserState {
     /// True if the last byte was a letter, a digit, in a word: bit 0.
     letter: u64,
     digit: u64,
@@ -99,7 +99,7 @@ struct State {
     bounds: usize,
 }
 
-impl State {
+impl TokeniserState {
     /// Writes the bounds of one block, which lies at `base` and is followed by the byte `next`.
     #[inline(always)]
     fn block<C: Classify, const JOIN: bool>(
@@ -148,7 +148,7 @@ impl State {
 
     /// Ends a word that reaches the end of what was scanned.
     #[inline(always)]
-    fn finish(mut self, len: usize, room: &mut Room<'_>) -> Scan {
+    fn finish(mut self, len: usize, room: &mut WordBatchRoom<'_>) -> Scan {
         if self.bounds % 2 == 1 {
             room.bounds[self.bounds] = room.base + len as u32;
             self.bounds += 1;

@@ -14,36 +14,36 @@ use super::{Language, detect};
 
 /// Universal parts of speech, as the model calls them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Tag(&'static str);
+struct NounTag(&'static str);
 
 /// Condition at a word for its tag to be changed.
-enum Condition {
+enum NounCondition {
     /// The word so many places on is this one.
     Word(isize, &'static str),
     /// The word so many places on has this tag.
-    Tagged(isize, Tag),
+    Tagged(isize, NounTag),
     /// A word from here to just before the place so far on, or from there to just before here, has
     /// this tag.
-    Any(isize, Tag),
+    Any(isize, NounTag),
     /// The words before and behind have these tags.
-    Between(Tag, Tag),
+    Between(NounTag, NounTag),
 }
 
-struct Rule {
-    from: Tag,
-    to: Tag,
-    conditions: Vec<Condition>,
+struct NounRule {
+    from: NounTag,
+    to: NounTag,
+    conditions: Vec<NounCondition>,
 }
 
-struct Model {
-    tags: HashMap<&'static str, Tag>,
-    rules: Vec<Rule>,
+struct NounModel {
+    tags: HashMap<&'static str, NounTag>,
+    rules: Vec<NounRule>,
 }
 
-static ENGLISH: LazyLock<Model> =
-    LazyLock::new(|| Model::parse(include_str!("../../data/english_tags.txt")));
+static ENGLISH: LazyLock<NounModel> =
+    LazyLock::new(|| NounModel::parse(include_str!("../../data/english_tags.txt")));
 
-impl Model {
+impl NounModel {
     fn parse(text: &'static str) -> Self {
         let mut model = Self {
             tags: HashMap::new(),
@@ -53,10 +53,10 @@ impl Model {
             let mut words = line.split(' ');
             match words.next() {
                 Some("words") => {
-                    let tag = Tag(words.next().expect("a tag follows"));
+                    let tag = NounTag(words.next().expect("a tag follows"));
                     model.tags.extend(words.map(|word| (word, tag)));
                 }
-                Some("patch") => model.rules.push(Rule::parse(&mut words)),
+                Some("patch") => model.rules.push(NounRule::parse(&mut words)),
                 other => unreachable!("the model has no line {other:?}"),
             }
         }
@@ -64,14 +64,14 @@ impl Model {
     }
 
     /// The tags of a text's words.
-    fn tag(&self, words: &[&str]) -> Vec<Option<Tag>> {
+    fn tag(&self, words: &[&str]) -> Vec<Option<NounTag>> {
         let mut tags: Vec<_> = words
             .iter()
             .map(|word| self.tags.get(word.to_lowercase().as_str()).copied())
             .collect();
         for rule in &self.rules {
             for at in 0..words.len() {
-                let holds = |condition: &Condition| condition.holds(words, &tags, at);
+                let holds = |condition: &NounCondition| condition.holds(words, &tags, at);
                 if tags[at] == Some(rule.from) && rule.conditions.iter().all(holds) {
                     tags[at] = Some(rule.to);
                 }
@@ -81,20 +81,23 @@ impl Model {
     }
 }
 
-impl Rule {
+impl NounRule {
     fn parse(words: &mut impl Iterator<Item = &'static str>) -> Self {
         let mut next = || words.next();
         let complete = "the model is complete";
-        let (from, to) = (Tag(next().expect(complete)), Tag(next().expect(complete)));
+        let (from, to) = (
+            NounTag(next().expect(complete)),
+            NounTag(next().expect(complete)),
+        );
         let mut conditions = Vec::new();
         while let Some(kind) = next() {
             let (first, second) = (next().expect(complete), next().expect(complete));
             let place = || first.parse().expect(complete);
             conditions.push(match kind {
-                "word" => Condition::Word(place(), second),
-                "tag" => Condition::Tagged(place(), Tag(second)),
-                "any" => Condition::Any(place(), Tag(second)),
-                _ => Condition::Between(Tag(first), Tag(second)),
+                "word" => NounCondition::Word(place(), second),
+                "tag" => NounCondition::Tagged(place(), NounTag(second)),
+                "any" => NounCondition::Any(place(), NounTag(second)),
+                _ => NounCondition::Between(NounTag(first), NounTag(second)),
             });
         }
         Self {
@@ -105,8 +108,8 @@ impl Rule {
     }
 }
 
-impl Condition {
-    fn holds(&self, words: &[&str], tags: &[Option<Tag>], at: usize) -> bool {
+impl NounCondition {
+    fn holds(&self, words: &[&str], tags: &[Option<NounTag>], at: usize) -> bool {
         let tagged = |at: Option<usize>, tag| {
             at.and_then(|at| tags.get(at))
                 .is_some_and(|&it| it == Some(tag))
@@ -148,7 +151,7 @@ pub(crate) fn nouns(text: &str, words: &[&str]) -> Vec<bool> {
 
 fn english_nouns(words: &[&str]) -> Vec<bool> {
     let tags = ENGLISH.tag(words);
-    let is_noun = |(word, tag): (&&str, Option<Tag>)| match tag {
+    let is_noun = |(word, tag): (&&str, Option<NounTag>)| match tag {
         Some(tag) => matches!(tag.0, "NOUN" | "PROPN"),
         None => word.chars().all(char::is_alphabetic),
     };

@@ -8,7 +8,7 @@ use frostem::{Algorithm, Stemmer};
 
 use super::{Language, detect};
 use crate::scheme::{Scheme, Stemming, StopWords};
-use crate::text::Batch;
+use crate::text::WordBatch;
 
 /// Longer words are no words of a language: they stay as they are.
 const LONGEST_WORD: usize = 64;
@@ -33,15 +33,15 @@ pub(crate) fn stemmer(language: Language) -> Option<Stemmer> {
 
 /// Leaves stop words out and reduces the others to their stems. One a thread.
 #[derive(Clone)]
-pub(crate) struct WordFilter {
+pub(crate) struct WordListFilter {
     stop: StopWords,
     stem: Stemming,
     lists: Vec<&'static List>,
     stemmer: Option<Stemmer>,
-    out: Batch,
+    out: WordBatch,
 }
 
-impl std::fmt::Debug for WordFilter {
+impl std::fmt::Debug for WordListFilter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WordFilter")
             .field("stop", &self.stop)
@@ -50,7 +50,7 @@ impl std::fmt::Debug for WordFilter {
     }
 }
 
-impl WordFilter {
+impl WordListFilter {
     /// The filter of a scheme; `None` when nothing is to be done.
     pub(crate) fn new(scheme: &Scheme) -> Option<Self> {
         let (stop, stem) = (scheme.stop, scheme.stem);
@@ -63,7 +63,7 @@ impl WordFilter {
             stem,
             lists,
             stemmer: stem.language().and_then(stemmer),
-            out: Batch::default(),
+            out: WordBatch::default(),
         })
     }
 
@@ -94,7 +94,7 @@ impl WordFilter {
     }
 
     /// Filters the words of a batch.
-    pub(crate) fn apply(&mut self, batch: &Batch) -> &Batch {
+    pub(crate) fn apply(&mut self, batch: &WordBatch) -> &WordBatch {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         for word in batch.words() {

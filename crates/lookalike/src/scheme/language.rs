@@ -21,7 +21,7 @@ pub(super) const LACKING: &str =
 
 /// Of which language the words are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-enum Of {
+enum LanguageSource {
     /// Of none: nothing is done.
     #[default]
     None,
@@ -33,7 +33,7 @@ enum Of {
     These(LanguageSet),
 }
 
-impl Of {
+impl LanguageSource {
     fn languages(self) -> impl Iterator<Item = Language> {
         let set = match self {
             Self::These(set) => Some(set),
@@ -86,13 +86,13 @@ impl Of {
 /// Short forms are `none`, `auto` (the list of the language the text is found to be in) and codes
 /// of languages such as `en` or `de,en`; a scheme has the versions of lists and detection as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct StopWords(Of);
+pub struct StopWords(LanguageSource);
 
 /// Words are reduced to their stems by the Snowball algorithm of a language; not by default.
 ///
 /// Short forms are `none`, `auto` and the code of one language, as for [`StopWords`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Stemming(Of);
+pub struct Stemming(LanguageSource);
 
 /// True if nouns weigh more with [`Weight::TfLengthNoun`](super::Weight::TfLengthNoun): Y1's Pos, by part-of-speech tags
 /// of English and Chinese. Off by default: Pos is 0 then.
@@ -101,7 +101,7 @@ pub struct Nouns(bool);
 
 impl StopWords {
     /// Nothing is left out.
-    pub const NONE: Self = Self(Of::None);
+    pub const NONE: Self = Self(LanguageSource::None);
 
     /// The languages whose lists are used whatever the text is in, ascending by code.
     pub fn languages(self) -> impl Iterator<Item = Language> {
@@ -111,13 +111,13 @@ impl StopWords {
     /// Returns true if the list is that of the text's language.
     #[must_use]
     pub const fn is_auto(self) -> bool {
-        matches!(self.0, Of::Detected)
+        matches!(self.0, LanguageSource::Detected)
     }
 }
 
 impl Stemming {
     /// Words stay as they are.
-    pub const NONE: Self = Self(Of::None);
+    pub const NONE: Self = Self(LanguageSource::None);
 
     /// The language whose stems are made whatever the text is in.
     #[must_use]
@@ -128,7 +128,7 @@ impl Stemming {
     /// Returns true if stems are those of the text's language.
     #[must_use]
     pub const fn is_auto(self) -> bool {
-        matches!(self.0, Of::Detected)
+        matches!(self.0, LanguageSource::Detected)
     }
 }
 
@@ -198,7 +198,7 @@ impl FromStr for StopWords {
         } else {
             LACKING
         };
-        let parsed = Of::parse(text, STOP_WORDS, has_stop_words);
+        let parsed = LanguageSource::parse(text, STOP_WORDS, has_stop_words);
         parsed
             .map(Self)
             .ok_or_else(|| ParseOptionError::new("list of stop words", expected, text))
@@ -215,7 +215,7 @@ impl FromStr for Stemming {
         } else {
             LACKING
         };
-        let parsed = Of::parse(text, STEMMERS, has_stemmer);
+        let parsed = LanguageSource::parse(text, STEMMERS, has_stemmer);
         parsed
             .filter(|of| of.languages().count() <= 1)
             .map(Self)

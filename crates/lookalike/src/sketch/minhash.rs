@@ -1,7 +1,7 @@
 //! V2: min-hash over a family of linear functions.
 
 use crate::hash::splitmix64;
-use crate::kernel::minhash::{self, ROW, ROWS, Row};
+use crate::kernel::minhash::{self, FunctionRow, ROW, ROWS};
 use crate::sketch::Signature;
 
 /// Min-hash with a number of functions that are drawn from a seed.
@@ -17,8 +17,8 @@ use crate::sketch::Signature;
 pub struct MinHash {
     functions: usize,
     /// The functions in rows; the last one is filled up with functions that nobody sees.
-    factors: Box<[Row]>,
-    offsets: Box<[Row]>,
+    factors: Box<[FunctionRow]>,
+    offsets: Box<[FunctionRow]>,
 }
 
 impl MinHash {

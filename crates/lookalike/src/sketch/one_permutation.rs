@@ -22,12 +22,12 @@ use crate::sketch::Signature;
 pub struct OnePermutation {
     bins: usize,
     factor: u64,
-    kept: Kept,
+    kept: FirstDonors,
 }
 
 /// The donors of all bins at the first tries: short texts ask for many.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kept {
+enum FirstDonors {
     /// At the first [`TRIES`], for as few bins as the kernel handles at once.
     Few(Box<[Donors]>),
     /// At the first [`TRIES_OF_MANY`], one try after another.
@@ -56,8 +56,8 @@ impl OnePermutation {
             row
         };
         let kept = match bins {
-            0..=FEW => Kept::Few((0..TRIES as u64).map(row).collect()),
-            _ => Kept::Many(
+            0..=FEW => FirstDonors::Few((0..TRIES as u64).map(row).collect()),
+            _ => FirstDonors::Many(
                 (0..bins * TRIES_OF_MANY)
                     .map(|at| donor(bins, factor, at % bins, (at / bins) as u64) as u16)
                     .collect(),
@@ -91,13 +91,13 @@ impl OnePermutation {
             return false;
         }
         match &self.kept {
-            Kept::Few(tries) => {
+            FirstDonors::Few(tries) => {
                 let open = one_permutation::few(out, self.factor, features, tries);
                 if let Some(mut open) = open {
                     self.fill(out, &open.full, &mut open.places, TRIES);
                 }
             }
-            Kept::Many(donors) => {
+            FirstDonors::Many(donors) => {
                 let (mut full, mut places) = (vec![EMPTY; self.bins], vec![0; self.bins]);
                 out.fill(HIGHEST);
                 one_permutation::update(out, &mut full, self.factor, features);

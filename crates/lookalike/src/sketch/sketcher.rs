@@ -36,11 +36,11 @@ pub enum SketcherError {
 /// Makes the sketches of one scheme.
 #[derive(Debug, Clone)]
 pub struct Sketcher {
-    kind: Kind,
+    kind: SketcherKind,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum SketcherKind {
     None,
     Simhash(u32),
     MinHash(MinHash),
@@ -74,33 +74,35 @@ impl Sketcher {
     pub fn new(scheme: &Scheme, terms: Option<&Arc<Terms>>) -> Result<Self, SketcherError> {
         let seed = scheme.seed;
         let kind = match scheme.sketch {
-            Sketch::None => Kind::None,
+            Sketch::None => SketcherKind::None,
             Sketch::Simhash | Sketch::Simhash32 | Sketch::Simhash128 => {
-                Kind::Simhash(scheme.sketch.fingerprint_bits())
+                SketcherKind::Simhash(scheme.sketch.fingerprint_bits())
             }
-            Sketch::MinHash { functions } => Kind::MinHash(MinHash::new(functions.into(), seed)),
+            Sketch::MinHash { functions } => {
+                SketcherKind::MinHash(MinHash::new(functions.into(), seed))
+            }
             Sketch::OnePermutation { bins } => {
-                Kind::OnePermutation(OnePermutation::new(bins.into(), seed))
+                SketcherKind::OnePermutation(OnePermutation::new(bins.into(), seed))
             }
             Sketch::BBit { functions, bits } => {
-                Kind::BBit(MinHash::new(functions.into(), seed), bits)
+                SketcherKind::BBit(MinHash::new(functions.into(), seed), bits)
             }
-            Sketch::SuperShingle { groups, rows } => Kind::SuperShingle(
+            Sketch::SuperShingle { groups, rows } => SketcherKind::SuperShingle(
                 MinHash::new(scheme.sketch.functions(), seed),
                 groups.into(),
                 rows.into(),
             ),
-            Sketch::ModP { modulus } => Kind::ModP(modulus.into()),
-            Sketch::Winnowing { window } => Kind::Winnowing(window.into()),
+            Sketch::ModP { modulus } => SketcherKind::ModP(modulus.into()),
+            Sketch::Winnowing { window } => SketcherKind::Winnowing(window.into()),
             Sketch::IMatch { lexicons } => {
                 let terms = terms.ok_or_else(|| SketcherError::NoTerms {
                     needs: format!("the sketch {}", scheme.sketch),
                 })?;
                 terms.ensure_fits(scheme)?;
                 let lexicons = lexicons.into();
-                Kind::IMatch(IMatch { lexicons }, Arc::clone(terms))
+                SketcherKind::IMatch(IMatch { lexicons }, Arc::clone(terms))
             }
-            Sketch::Buckets { buckets } => Kind::Buckets(buckets.into()),
+            Sketch::Buckets { buckets } => SketcherKind::Buckets(buckets.into()),
         };
         Ok(Self { kind })
     }
@@ -113,30 +115,38 @@ impl Sketcher {
             return None;
         }
         let value = match &self.kind {
-            Kind::None => SketchValue::Set(set.into()),
-            Kind::Simhash(bits) => SketchValue::Bits(Simhash::wide(features, *bits)?, *bits),
-            Kind::MinHash(minhash) => {
+            SketcherKind::None => SketchValue::Set(set.into()),
+            SketcherKind::Simhash(bits) => {
+                SketchValue::Bits(Simhash::wide(features, *bits)?, *bits)
+            }
+            SketcherKind::MinHash(minhash) => {
                 SketchValue::Signature(minhash.signature(set)?.values().into())
             }
-            Kind::OnePermutation(one) => {
+            SketcherKind::OnePermutation(one) => {
                 SketchValue::Signature(one.signature(set)?.values().into())
             }
-            Kind::BBit(minhash, bits) => {
+            SketcherKind::BBit(minhash, bits) => {
                 let mask = (1 << bits) - 1;
                 let minima = minhash.signature(set)?;
                 SketchValue::Signature(minima.values().iter().map(|value| value & mask).collect())
             }
-            Kind::SuperShingle(minhash, groups, rows) => {
+            SketcherKind::SuperShingle(minhash, groups, rows) => {
                 let shingles = minhash
                     .signature(set)?
                     .super_shingles(*groups, *rows)
                     .ok()?;
                 SketchValue::Hashes(shingles.values().iter().copied().map(Some).collect())
             }
-            Kind::ModP(modulus) => SketchValue::Set(mod_p(set, *modulus).into()),
-            Kind::Winnowing(window) => SketchValue::Set(winnow(features.in_order, *window).into()),
-            Kind::IMatch(i_match, terms) => SketchValue::Hashes(i_match.hashes(set, terms).into()),
-            Kind::Buckets(buckets) => SketchValue::Hashes(bucket_checksums(set, *buckets).into()),
+            SketcherKind::ModP(modulus) => SketchValue::Set(mod_p(set, *modulus).into()),
+            SketcherKind::Winnowing(window) => {
+                SketchValue::Set(winnow(features.in_order, *window).into())
+            }
+            SketcherKind::IMatch(i_match, terms) => {
+                SketchValue::Hashes(i_match.hashes(set, terms).into())
+            }
+            SketcherKind::Buckets(buckets) => {
+                SketchValue::Hashes(bucket_checksums(set, *buckets).into())
+            }
         };
         value.says_something().then_some(value)
     }

@@ -59,7 +59,7 @@ impl Terms {
         if xxh3_64(all, 0) != u64::from_le_bytes(*sum) {
             return Err(TermsFileError::Checksum);
         }
-        let mut reader = Reader(body);
+        let mut reader = TermsReader(body);
         let length = reader.number::<4>()?;
         let text = String::from_utf8_lossy(reader.take(length)?);
         let scheme = Scheme::parse_with_key(&text, key)?;
@@ -111,9 +111,9 @@ fn split_magic(bytes: &[u8]) -> Result<&[u8], TermsFileError> {
     Ok(rest)
 }
 
-struct Reader<'a>(&'a [u8]);
+struct TermsReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> TermsReader<'a> {
     fn take(&mut self, length: u64) -> Result<&'a [u8], TermsFileError> {
         let length = usize::try_from(length).map_err(|_| TermsFileError::Length)?;
         let (taken, rest) = self

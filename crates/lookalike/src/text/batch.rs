@@ -10,7 +10,7 @@ const PADDING: usize = 64;
 
 /// Words as pairs of bounds (start, end) into one buffer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Batch {
+pub(crate) struct WordBatch {
     bytes: Vec<u8>,
     used: usize,
     bounds: Vec<u32>,
@@ -18,7 +18,7 @@ pub(crate) struct Batch {
 }
 
 /// The free part of a batch, for a kernel to fill.
-pub(crate) struct Room<'a> {
+pub(crate) struct WordBatchRoom<'a> {
     /// As many bytes as were asked for, and 64 more.
     pub bytes: &'a mut [u8],
     /// Position of `bytes` within the batch: bounds are counted from there.
@@ -27,7 +27,7 @@ pub(crate) struct Room<'a> {
     pub bounds: &'a mut [u32],
 }
 
-impl Batch {
+impl WordBatch {
     pub(crate) fn clear(&mut self) {
         self.used = 0;
         self.bounds_used = 0;
@@ -59,7 +59,7 @@ impl Batch {
     ///
     /// # Panics
     /// If positions do not fit into 32 bits: batches are far smaller, but for a word of 4 GiB.
-    pub(crate) fn room(&mut self, len: usize) -> Room<'_> {
+    pub(crate) fn room(&mut self, len: usize) -> WordBatchRoom<'_> {
         let bytes = self.used + len + PADDING;
         if self.bytes.len() < bytes {
             self.bytes.resize(bytes, 0);
@@ -68,7 +68,7 @@ impl Batch {
         if self.bounds.len() < bounds {
             self.bounds.resize(bounds, 0);
         }
-        Room {
+        WordBatchRoom {
             bytes: &mut self.bytes[self.used..bytes],
             base: u32::try_from(bytes)
                 .map(|_| self.used as u32)

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// Class of a common character at a word boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Class {
+pub(super) enum BoundaryClass {
     /// Not common.
     Other,
     /// Never part of a word.
@@ -34,11 +34,11 @@ pub(super) enum Class {
     MidNumLet,
 }
 
-use Class::{
+use BoundaryClass::{
     Alone, Break, Digit, Katakana, Letter, MidLetter, MidNum, MidNumLet, Other, Underscore,
 };
 
-impl Class {
+impl BoundaryClass {
     /// Returns true if a segment with such a character is a word.
     pub(super) const fn is_alphanumeric(self) -> bool {
         matches!(self, Letter | Digit | Katakana | Alone)
@@ -49,7 +49,7 @@ impl Class {
 const TABLE_LEN: usize = 0x3100;
 
 #[rustfmt::skip]
-const RANGES: &[(u16, u16, Class)] = &[
+const RANGES: &[(u16, u16, BoundaryClass)] = &[
     // ASCII, without white space, which no piece holds
     (0x00, 0x08, Break), (0x0E, 0x1F, Break), (0x21, 0x7F, Break), (0x30, 0x39, Digit), (0x41, 0x5A, Letter), (0x61, 0x7A, Letter),
     (0x5F, 0x5F, Underscore), (0x3A, 0x3A, MidLetter), (0x2C, 0x2C, MidNum), (0x3B, 0x3B, MidNum),
@@ -82,7 +82,7 @@ const RANGES: &[(u16, u16, Class)] = &[
     (0x30FC, 0x30FF, Katakana),
 ];
 
-static TABLE: [Class; TABLE_LEN] = {
+static TABLE: [BoundaryClass; TABLE_LEN] = {
     let mut table = [Other; TABLE_LEN];
     let mut range = 0;
     while range < RANGES.len() {
@@ -99,7 +99,7 @@ static TABLE: [Class; TABLE_LEN] = {
 
 /// The class of `c`.
 #[inline]
-pub(super) fn class(c: char) -> Class {
+pub(super) fn class(c: char) -> BoundaryClass {
     match c as u32 {
         code @ 0..0x3100 => TABLE[code as usize],
         0x4E00..=0x9FFF | 0x3400..=0x4DBF => Alone,
@@ -140,8 +140,8 @@ pub(super) fn lower(c: char) -> char {
 /// Returns true if there is no word boundary before a character of class `at`: rules WB5 to WB13b for
 /// common characters. `before` are the classes of the two characters before, the nearer last.
 #[inline]
-pub(super) fn joins(before: [Class; 2], at: Class, next: Class) -> bool {
-    let middle = |class: Class, of: Class| match of {
+pub(super) fn joins(before: [BoundaryClass; 2], at: BoundaryClass, next: BoundaryClass) -> bool {
+    let middle = |class: BoundaryClass, of: BoundaryClass| match of {
         Letter => matches!(class, MidLetter | MidNumLet),
         Digit => matches!(class, MidNum | MidNumLet),
         _ => false,
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn common_characters_act_as_their_class() {
-        let example = |class: Class| match class {
+        let example = |class: BoundaryClass| match class {
             Letter => '\u{e9}',
             Digit => '\u{663}',
             Underscore => '_',

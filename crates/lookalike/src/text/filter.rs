@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Batch;
+use super::WordBatch;
 use crate::scheme::Scheme;
 
 /// There is none.
@@ -22,7 +22,7 @@ impl WordFilter {
         match *self {}
     }
 
-    pub(super) fn apply(&mut self, _: &Batch) -> &Batch {
+    pub(super) fn apply(&mut self, _: &WordBatch) -> &WordBatch {
         match *self {}
     }
 }

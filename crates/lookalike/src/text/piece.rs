@@ -8,7 +8,7 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::TextRules;
-use super::class::{self, Class};
+use super::class::{self, BoundaryClass};
 use super::fold;
 use super::ignorable::is_ignorable;
 #[cfg(feature = "languages")]
@@ -24,7 +24,7 @@ pub(super) struct PieceReader {
     normal: String,
     lower: String,
     /// Of a piece of common characters: their classes, and where they end in `lower`.
-    steps: Vec<(Class, usize)>,
+    steps: Vec<(BoundaryClass, usize)>,
 }
 
 impl PieceReader {
@@ -83,7 +83,7 @@ impl PieceReader {
         self.steps.clear();
         for c in piece.chars() {
             let class = class::class(c);
-            if class == Class::Other {
+            if class == BoundaryClass::Other {
                 if self.rules.strips_ignorable() && is_ignorable(c) {
                     continue;
                 }
@@ -127,11 +127,13 @@ impl PieceReader {
 }
 
 /// Shows `visit` the words of a piece of common characters.
-fn common_words(piece: &str, steps: &[(Class, usize)], mut visit: impl FnMut(&str)) {
+fn common_words(piece: &str, steps: &[(BoundaryClass, usize)], mut visit: impl FnMut(&str)) {
     let (mut start, mut end, mut is_word) = (0, 0, false);
-    let mut before = [Class::Break; 2];
+    let mut before = [BoundaryClass::Break; 2];
     for (at, &(class, class_end)) in steps.iter().enumerate() {
-        let next = steps.get(at + 1).map_or(Class::Break, |step| step.0);
+        let next = steps
+            .get(at + 1)
+            .map_or(BoundaryClass::Break, |step| step.0);
         if !class::joins(before, class, next) {
             if is_word {
                 visit(&piece[start..end]);
@@ -172,7 +174,7 @@ fn lower_case<'a>(piece: &str, buffer: &'a mut String) -> &'a str {
     }
     for c in piece.chars() {
         match class::class(c) {
-            Class::Other => buffer.extend(c.to_lowercase()),
+            BoundaryClass::Other => buffer.extend(c.to_lowercase()),
             _ => buffer.push(class::lower(c)),
         }
     }

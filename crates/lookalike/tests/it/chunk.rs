@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lookalike::chunk::{Bits, Chunker, Chunking};
+use lookalike::chunk::{ChunkBits, Chunker, Chunking};
 use proptest::prelude::*;
 
 /// The chunks of a text as strings, by the words of the documentation.
@@ -61,7 +61,7 @@ proptest! {
     #[test]
     fn sets_are_those_of_the_strings(a in "[ab \n\t]{0,60}", b in "[ab \n\r]{0,60}") {
         let chunkings: Vec<Chunking> = NAMES.iter().map(|name| name.parse().unwrap()).collect();
-        let mut chunker = Chunker::new(&chunkings, Bits::Long);
+        let mut chunker = Chunker::new(&chunkings, ChunkBits::Long);
         let mut sets = Vec::new();
         for text in [&a, &b] {
             chunker.chunk(text);
@@ -104,7 +104,7 @@ fn names_round_trip_and_wrong_ones_say_what_exists() {
 
 #[test]
 fn sentences_are_cut_and_trimmed() {
-    let mut chunker = Chunker::new(&[Chunking::Sentences], Bits::Long);
+    let mut chunker = Chunker::new(&[Chunking::Sentences], ChunkBits::Long);
     chunker.chunk("One sentence. Another one?  One sentence. \u{4f60}\u{597d}\u{3002}\u{518d}\u{89c1}\u{3002}");
     assert_eq!(chunker.set(0).len(), 4);
     chunker.chunk(" \n\t ");
@@ -115,22 +115,22 @@ fn sentences_are_cut_and_trimmed() {
 fn short_fingerprints_are_the_upper_halves_and_their_collisions_are_expected() {
     let chunkings = ["words:1".parse().unwrap()];
     let (mut long, mut short) = (
-        Chunker::new(&chunkings, Bits::Long),
-        Chunker::new(&chunkings, Bits::Short),
+        Chunker::new(&chunkings, ChunkBits::Long),
+        Chunker::new(&chunkings, ChunkBits::Short),
     );
     long.chunk("some words");
     short.chunk("some words");
     let halves: Vec<u64> = long.set(0).iter().map(|chunk| chunk >> 32).collect();
     assert_eq!(halves, short.set(0));
-    assert!((Bits::Short.expected_collisions(1 << 20) - 127.999).abs() < 0.01);
-    assert_eq!(Bits::Long.expected_collisions(0), 0.0);
+    assert!((ChunkBits::Short.expected_collisions(1 << 20) - 127.999).abs() < 0.01);
+    assert_eq!(ChunkBits::Long.expected_collisions(0), 0.0);
 }
 
 /// Published values: chunks are stored in results of jobs, so they must not move.
 #[test]
 fn fingerprints_do_not_change() {
     let chunkings = ["doc", "lines:2", "words:2:sliding"].map(|name| name.parse().unwrap());
-    let mut chunker = Chunker::new(&chunkings, Bits::Long);
+    let mut chunker = Chunker::new(&chunkings, ChunkBits::Long);
     chunker.chunk("to be or not\nto be");
     let found: Vec<Vec<String>> = (0..3)
         .map(|i| {

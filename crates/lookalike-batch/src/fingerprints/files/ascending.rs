@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::AtomicFile;
-use lookalike_hamming::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, Gaps};
+use lookalike_hamming::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, GapCounts};
 
-use crate::spill::partitions::{PARTS, Spool, SpoolWriter};
+use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
 
 /// Where a job may put what does not fit into its memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Scratch<'a> {
+pub struct ArchiveScratch<'a> {
     /// A folder for temporary files.
     pub folder: &'a Path,
     /// Bytes of resident memory for the whole process.
@@ -30,14 +30,14 @@ const BATCH: usize = 1 << 16;
 const LEVELS: u32 = 8;
 
 /// Gathers fingerprints for an archive.
-pub(super) struct Ascending {
-    cuts: Cuts,
-    spool: Spool<u64>,
+pub(super) struct ArchiveSorter {
+    cuts: PartitionCuts,
+    spool: PartitionedFile<u64>,
     batch: Vec<u64>,
 }
 
 /// How partitions are made.
-struct Cuts {
+struct PartitionCuts {
     folder: PathBuf,
     /// Bytes that may be sorted at once.
     sorted: u64,
@@ -45,16 +45,16 @@ struct Cuts {
     kept: u64,
 }
 
-impl Ascending {
-    pub(super) fn new(scratch: Scratch<'_>) -> io::Result<Self> {
+impl ArchiveSorter {
+    pub(super) fn new(scratch: ArchiveScratch<'_>) -> io::Result<Self> {
         let quarter = scratch.memory / 4;
         Ok(Self {
-            cuts: Cuts {
+            cuts: PartitionCuts {
                 folder: scratch.folder.to_owned(),
                 sorted: quarter,
                 kept: quarter / u64::from(LEVELS),
             },
-            spool: Spool::new(scratch.folder, quarter)?,
+            spool: PartitionedFile::new(scratch.folder, quarter)?,
             batch: Vec::new(),
         })
     }
@@ -81,7 +81,7 @@ impl Ascending {
         scheme: SchemeId,
     ) -> Result<AtomicFile, FileError> {
         self.flush()?;
-        let mut gaps = Gaps::default();
+        let mut gaps = GapCounts::default();
         for part in self.largest() {
             self.cuts.part(&self.spool, part, 0, &mut |codes| {
                 codes.iter().for_each(|&code| gaps.observe(code));
@@ -119,11 +119,11 @@ impl Ascending {
     }
 }
 
-impl Cuts {
+impl PartitionCuts {
     /// Hands over a partition in ascending order.
     fn part(
         &self,
-        spool: &Spool<u64>,
+        spool: &PartitionedFile<u64>,
         part: usize,
         level: u32,
         sink: &mut dyn FnMut(&[u64]) -> Result<(), FileError>,
@@ -142,7 +142,7 @@ impl Cuts {
             codes.sort_unstable();
             return sink(&codes);
         }
-        let finer = Spool::new(&self.folder, self.kept)?;
+        let finer = PartitionedFile::new(&self.folder, self.kept)?;
         spool.pieces(part, BATCH, &mut |piece| {
             scatter(&finer, level + 1, piece).map_err(FileError::from)
         })?;
@@ -151,7 +151,7 @@ impl Cuts {
 }
 
 /// Moves fingerprints into the partitions of one of their bytes, counted from the most significant.
-fn scatter(spool: &Spool<u64>, level: u32, codes: &[u64]) -> io::Result<()> {
+fn scatter(spool: &PartitionedFile<u64>, level: u32, codes: &[u64]) -> io::Result<()> {
     let mut writer = SpoolWriter::new(spool);
     for &code in codes {
         let byte = code >> (56 - 8 * level) & 0xff;
@@ -183,8 +183,8 @@ mod tests {
         #[test]
         fn an_archive_holds_all_in_order_whatever_the_memory(codes in codes(), memory in prop_oneof![Just(0_u64), Just(1 << 30)]) {
             let folder = tempfile::tempdir().unwrap();
-            let scratch = Scratch { folder: folder.path(), memory };
-            let mut ascending = Ascending::new(scratch).unwrap();
+            let scratch = ArchiveScratch { folder: folder.path(), memory };
+            let mut ascending = ArchiveSorter::new(scratch).unwrap();
             codes.iter().try_for_each(|&code| ascending.push(code)).unwrap();
             let path = folder.path().join("a.lkar");
             let file = AtomicFile::create(&path, Compression::None).unwrap();
@@ -201,11 +201,11 @@ mod tests {
     #[test]
     fn partitions_too_large_to_sort_are_cut_by_every_byte() {
         let folder = tempfile::tempdir().unwrap();
-        let scratch = Scratch {
+        let scratch = ArchiveScratch {
             folder: folder.path(),
             memory: 0,
         };
-        let mut ascending = Ascending::new(scratch).unwrap();
+        let mut ascending = ArchiveSorter::new(scratch).unwrap();
         // More equal ones than are ever sorted at once, and some that differ in the last byte, or the fourth.
         let odd = [5, 6, 0x0100_0000_0000, u64::MAX, 0];
         let equal = 3 * BATCH + 17;

@@ -4,7 +4,7 @@ use lookalike::Fingerprint;
 
 /// The ids of a collection, by position.
 #[derive(Clone, Debug, Default)]
-pub enum Ids {
+pub enum FingerprintIds {
     /// Fingerprints stand for themselves.
     #[default]
     None,
@@ -21,7 +21,7 @@ pub enum Ids {
 
 /// What a fingerprint is called in results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Name<'a> {
+pub enum FingerprintName<'a> {
     /// By itself.
     Fingerprint(Fingerprint),
     /// By its number.
@@ -30,15 +30,15 @@ pub enum Name<'a> {
     Text(&'a str),
 }
 
-impl Ids {
+impl FingerprintIds {
     /// What the fingerprint at a position is called.
-    pub fn name(&self, at: usize, fingerprint: u64) -> Name<'_> {
+    pub fn name(&self, at: usize, fingerprint: u64) -> FingerprintName<'_> {
         match self {
-            Self::None => Name::Fingerprint(Fingerprint(fingerprint)),
-            Self::Numbers(numbers) => Name::Number(numbers[at]),
+            Self::None => FingerprintName::Fingerprint(Fingerprint(fingerprint)),
+            Self::Numbers(numbers) => FingerprintName::Number(numbers[at]),
             Self::Texts { bytes, ends } => {
                 let start = at.checked_sub(1).map_or(0, |before| ends[before]) as usize;
-                Name::Text(&bytes[start..ends[at] as usize])
+                FingerprintName::Text(&bytes[start..ends[at] as usize])
             }
         }
     }
@@ -131,7 +131,7 @@ mod tests {
             given in prop::collection::vec(prop::option::of("[a-zé]{0,5}"), 0..30),
         ) {
             let codes: Vec<u64> = (0..given.len() as u64).map(|at| at * 977).collect();
-            let mut ids = Ids::None;
+            let mut ids = FingerprintIds::None;
             for (at, id) in given.iter().enumerate() {
                 match id {
                     Some(id) => ids.push_text(id, &codes[..at]),
@@ -141,9 +141,9 @@ mod tests {
             prop_assert_eq!(ids.is_none(), given.iter().all(Option::is_none));
             for (at, id) in given.iter().enumerate() {
                 let shown = match ids.name(at, codes[at]) {
-                    Name::Text(text) => text.to_owned(),
-                    Name::Fingerprint(fingerprint) => fingerprint.to_string(),
-                    Name::Number(number) => number.to_string(),
+                    FingerprintName::Text(text) => text.to_owned(),
+                    FingerprintName::Fingerprint(fingerprint) => fingerprint.to_string(),
+                    FingerprintName::Number(number) => number.to_string(),
                 };
                 prop_assert_eq!(shown, id.clone().unwrap_or_else(|| Fingerprint(codes[at]).to_string()));
             }
@@ -153,13 +153,13 @@ mod tests {
         fn texts_that_come_in_parts_are_those_of_the_whole(
             parts in prop::collection::vec(prop::collection::vec("[a-zé]{0,5}", 0..6), 0..6),
         ) {
-            let mut ids = Ids::None;
+            let mut ids = FingerprintIds::None;
             for part in &parts {
                 let ends = part.iter().scan(0, |end, text| { *end += text.len() as u64; Some(*end) });
                 ids.extend_texts(&part.concat(), &ends.collect::<Vec<u64>>());
             }
             for (at, text) in parts.concat().iter().enumerate() {
-                prop_assert_eq!(ids.name(at, 1), Name::Text(text));
+                prop_assert_eq!(ids.name(at, 1), FingerprintName::Text(text));
             }
         }
     }

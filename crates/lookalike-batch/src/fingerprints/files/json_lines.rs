@@ -6,8 +6,8 @@ use std::io::{self, BufRead, BufReader};
 use lookalike::Fingerprint;
 use serde::{Deserialize, Deserializer};
 
-use super::Codes;
-use super::open::Input;
+use super::FingerprintFile;
+use super::open::FingerprintStream;
 
 /// Lines that are read before somebody else may have the processor.
 const LINES: usize = 4096;
@@ -16,13 +16,13 @@ const LONGEST: u64 = 1 << 20;
 
 /// A stream of lines.
 pub(super) struct JsonLines {
-    input: BufReader<Input>,
+    input: BufReader<FingerprintStream>,
     line: Vec<u8>,
     number: u64,
 }
 
 /// Why reading stopped before the end.
-pub(super) enum Stopped {
+pub(super) enum StopReason {
     /// The medium failed.
     Io(io::Error),
     /// The caller did not accept a bad line.
@@ -30,9 +30,9 @@ pub(super) enum Stopped {
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct FingerprintLine<'a> {
     #[serde(borrow)]
-    id: Option<Id<'a>>,
+    id: Option<LineId<'a>>,
     /// None when there is no such field, none inside when it is null.
     #[serde(borrow, default, deserialize_with = "present")]
     fingerprint: Option<Option<Cow<'a, str>>>,
@@ -40,24 +40,24 @@ struct Line<'a> {
 
 /// A field that is there, whatever it holds.
 fn present<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Option<Cow<'de, str>>>, D::Error> {
-    Option::<Id<'de>>::deserialize(field).map(|value| {
+    Option::<LineId<'de>>::deserialize(field).map(|value| {
         Some(value.map(|value| match value {
-            Id::Text(text) => text,
-            Id::Number(number) => Cow::Owned(number.to_string()),
+            LineId::Text(text) => text,
+            LineId::Number(number) => Cow::Owned(number.to_string()),
         }))
     })
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Id<'a> {
+enum LineId<'a> {
     #[serde(borrow)]
     Text(Cow<'a, str>),
     Number(serde_json::Number),
 }
 
 impl JsonLines {
-    pub(super) fn new(input: Input) -> Self {
+    pub(super) fn new(input: FingerprintStream) -> Self {
         Self {
             input: BufReader::with_capacity(1 << 18, input),
             line: Vec::new(),
@@ -69,16 +69,16 @@ impl JsonLines {
     /// none; false at the end.
     pub(super) fn read(
         &mut self,
-        out: &mut Codes,
+        out: &mut FingerprintFile,
         without: &mut u64,
         mut bad: impl FnMut(String) -> Result<(), String>,
-    ) -> Result<bool, Stopped> {
+    ) -> Result<bool, StopReason> {
         for _ in 0..LINES {
             self.line.clear();
             let limited = &mut io::Read::take(&mut self.input, LONGEST);
             let read = limited
                 .read_until(b'\n', &mut self.line)
-                .map_err(Stopped::Io)?;
+                .map_err(StopReason::Io)?;
             if read == 0 {
                 return Ok(false);
             }
@@ -97,7 +97,7 @@ impl JsonLines {
                 Ok(true) => {}
                 Ok(false) => *without += 1,
                 Err(reason) => {
-                    bad(format!("line {}: {reason}", self.number)).map_err(Stopped::Strict)?;
+                    bad(format!("line {}: {reason}", self.number)).map_err(StopReason::Strict)?;
                 }
             }
         }
@@ -105,9 +105,9 @@ impl JsonLines {
     }
 
     /// Goes to the end of a line without keeping it.
-    fn skip_line(&mut self) -> Result<(), Stopped> {
+    fn skip_line(&mut self) -> Result<(), StopReason> {
         loop {
-            let buffered = self.input.fill_buf().map_err(Stopped::Io)?;
+            let buffered = self.input.fill_buf().map_err(StopReason::Io)?;
             let end = buffered.iter().position(|&byte| byte == b'\n');
             let (used, done) = match end {
                 Some(at) => (at + 1, true),
@@ -122,8 +122,8 @@ impl JsonLines {
 }
 
 /// Takes one line; false when its fingerprint is null.
-fn take(line: &[u8], out: &mut Codes) -> Result<bool, String> {
-    let parsed: Line<'_> = serde_json::from_slice(line).map_err(|error| {
+fn take(line: &[u8], out: &mut FingerprintFile) -> Result<bool, String> {
+    let parsed: FingerprintLine<'_> = serde_json::from_slice(line).map_err(|error| {
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or_default();
         format!(
@@ -141,8 +141,8 @@ fn take(line: &[u8], out: &mut Codes) -> Result<bool, String> {
         .parse()
         .map_err(|error: lookalike::sketch::ParseFingerprintError| error.to_string())?;
     match parsed.id {
-        Some(Id::Text(text)) => out.ids.push_text(&text, &out.codes),
-        Some(Id::Number(number)) => out.ids.push_text(&number.to_string(), &out.codes),
+        Some(LineId::Text(text)) => out.ids.push_text(&text, &out.codes),
+        Some(LineId::Number(number)) => out.ids.push_text(&number.to_string(), &out.codes),
         None => out.ids.push_none(code),
     }
     out.codes.push(code);
@@ -152,11 +152,11 @@ fn take(line: &[u8], out: &mut Codes) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fingerprints::files::ids::Name;
+    use crate::fingerprints::files::ids::FingerprintName;
 
     #[test]
     fn lines_without_an_id_among_others_stand_for_themselves() {
-        let mut out = Codes::default();
+        let mut out = FingerprintFile::default();
         let lines = [
             r#"{"fingerprint":"0000000000000001"}"#,
             r#"{"id":"b","fingerprint":"0000000000000002"}"#,
@@ -169,7 +169,7 @@ mod tests {
         let names: Vec<_> = (0..4)
             .map(|at| out.ids.name(at, out.codes[at]))
             .map(|name| match name {
-                Name::Text(text) => text.to_owned(),
+                FingerprintName::Text(text) => text.to_owned(),
                 other => format!("{other:?}"),
             })
             .collect();
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_no_fingerprint_is_told() {
-        let mut out = Codes::default();
+        let mut out = FingerprintFile::default();
         let cases = [
             ("{", "not a fingerprint: EOF"),
             ("[]", "not a fingerprint"),

@@ -28,13 +28,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::scheme::SchemeId;
-use lookalike_hamming::{ArchiveReader, FingerprintReader};
+use lookalike_hamming::{FingerprintArchiveReader, FingerprintReader};
 
-pub use ascending::Scratch;
+pub use ascending::ArchiveScratch;
 pub use error::CodesError;
-pub use ids::{Ids, Name};
+pub use ids::{FingerprintIds, FingerprintName};
 use json_lines::JsonLines;
-use open::{Input, Opened};
+use open::{FingerprintStream, OpenedFile};
 use raw::RawReader;
 use table::TableReader;
 pub(crate) use write::write_code;
@@ -46,14 +46,14 @@ use crate::losses::LossPolicy;
 
 /// Fingerprints and their ids, in the order of their file.
 #[derive(Clone, Debug, Default)]
-pub struct Codes {
+pub struct FingerprintFile {
     /// The fingerprints.
     pub codes: Vec<u64>,
     /// Their ids.
-    pub ids: Ids,
+    pub ids: FingerprintIds,
 }
 
-impl Codes {
+impl FingerprintFile {
     /// Forgets everything but the memory.
     pub fn clear(&mut self) {
         self.codes.clear();
@@ -69,7 +69,7 @@ impl Codes {
 /// An open collection; see the module's header.
 pub struct CodeFile {
     name: String,
-    format: Format,
+    format: FingerprintFormat,
     scheme: Option<SchemeId>,
     bytes: Option<u64>,
     read: Arc<AtomicU64>,
@@ -79,9 +79,9 @@ pub struct CodeFile {
     strict: bool,
 }
 
-enum Format {
-    Fingerprints(FingerprintReader<Input>),
-    Archive(ArchiveReader<Input>),
+enum FingerprintFormat {
+    Fingerprints(FingerprintReader<FingerprintStream>),
+    Archive(FingerprintArchiveReader<FingerprintStream>),
     Raw(RawReader),
     Lines(JsonLines),
     Table(Box<TableReader>),
@@ -108,7 +108,7 @@ impl CodeFile {
     /// # Errors
     /// [`CodesError`]: no such file, or a header that is damaged or of another version.
     pub fn open(path: &Path, strict: bool) -> Result<Self, CodesError> {
-        let Opened {
+        let OpenedFile {
             name,
             input,
             head,
@@ -120,20 +120,20 @@ impl CodeFile {
             Some([b'L', b'K', b'F', b'P']) => {
                 let reader = FingerprintReader::new(input).map_err(wrong)?;
                 let scheme = known(reader.scheme());
-                (Format::Fingerprints(reader), scheme)
+                (FingerprintFormat::Fingerprints(reader), scheme)
             }
             Some([b'L', b'K', b'A', b'R']) => {
-                let reader = ArchiveReader::new(input).map_err(wrong)?;
+                let reader = FingerprintArchiveReader::new(input).map_err(wrong)?;
                 let scheme = known(reader.scheme());
-                (Format::Archive(reader), scheme)
+                (FingerprintFormat::Archive(reader), scheme)
             }
             Some([b'P', b'A', b'R', b'1']) => {
                 let table = TableReader::open(path);
                 let table = table.map_err(|source| CodesError::table(&name, source))?;
-                (Format::Table(Box::new(table)), None)
+                (FingerprintFormat::Table(Box::new(table)), None)
             }
-            None => (Format::Raw(RawReader::new(input)), None),
-            Some(_) => (Format::Lines(JsonLines::new(input)), None),
+            None => (FingerprintFormat::Raw(RawReader::new(input)), None),
+            Some(_) => (FingerprintFormat::Lines(JsonLines::new(input)), None),
         };
         Ok(Self {
             name,
@@ -171,9 +171,9 @@ impl CodeFile {
     /// About how many fingerprints there are, as far as the size of the file tells.
     pub fn expected(&self) -> Option<u64> {
         let each = match &self.format {
-            Format::Fingerprints(reader) if reader.has_ids() => 16,
-            Format::Archive(_) => 5,
-            Format::Lines(_) => 40,
+            FingerprintFormat::Fingerprints(reader) if reader.has_ids() => 16,
+            FingerprintFormat::Archive(_) => 5,
+            FingerprintFormat::Lines(_) => 40,
             _ => 8,
         };
         Some(self.bytes? / each)
@@ -185,15 +185,15 @@ impl CodeFile {
     ///
     /// # Errors
     /// [`CodesError`]: the file is damaged or cut off, or holds no line that can be read.
-    pub fn fill(&mut self, out: &mut Codes, bytes: u64) -> Result<bool, CodesError> {
+    pub fn fill(&mut self, out: &mut FingerprintFile, bytes: u64) -> Result<bool, CodesError> {
         let before = out.codes.len();
         let mut more = true;
         while more && out.bytes() < bytes {
             more = match &mut self.format {
-                Format::Fingerprints(reader) => next_chunk(reader, out),
-                Format::Archive(reader) => reader.read_block(&mut out.codes),
-                Format::Raw(reader) => reader.read(&mut out.codes),
-                Format::Lines(reader) => {
+                FingerprintFormat::Fingerprints(reader) => next_chunk(reader, out),
+                FingerprintFormat::Archive(reader) => reader.read_block(&mut out.codes),
+                FingerprintFormat::Raw(reader) => reader.read(&mut out.codes),
+                FingerprintFormat::Lines(reader) => {
                     let Self { skipped, .. } = self;
                     let ended = reader.read(out, &mut self.without, |reason| {
                         let first = format!("{}, {reason}", self.name);
@@ -205,13 +205,13 @@ impl CodeFile {
                     });
                     match ended {
                         Ok(more) => Ok(more),
-                        Err(json_lines::Stopped::Strict(line)) => {
+                        Err(json_lines::StopReason::Strict(line)) => {
                             return Err(CodesError::Strict(line));
                         }
-                        Err(json_lines::Stopped::Io(error)) => Err(error.into()),
+                        Err(json_lines::StopReason::Io(error)) => Err(error.into()),
                     }
                 }
-                Format::Table(table) => {
+                FingerprintFormat::Table(table) => {
                     let Self { skipped, .. } = self;
                     let read = table.read(out, &mut self.without, |reason| {
                         let first = format!("{}, {reason}", self.name);
@@ -264,8 +264,8 @@ fn known(scheme: u64) -> Option<SchemeId> {
 }
 
 fn next_chunk(
-    reader: &mut FingerprintReader<Input>,
-    out: &mut Codes,
+    reader: &mut FingerprintReader<FingerprintStream>,
+    out: &mut FingerprintFile,
 ) -> Result<bool, lookalike_hamming::FileError> {
     let with_ids = reader.has_ids();
     let Some(chunk) = reader.next_chunk()? else {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::error::CodesError;
 
 /// The bytes of a collection.
-pub(super) type Input = Box<dyn Read + Send>;
+pub(super) type FingerprintStream = Box<dyn Read + Send>;
 
 /// Largest zstd window that is accepted, as a power of two: it bounds the memory of the decoder.
 const ZSTD_WINDOW_LOG: u32 = 27;
@@ -17,9 +17,9 @@ const GZIP: [u8; 4] = [0x1f, 0x8b, 8, 0];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A file, unpacked, from its first byte on.
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     pub(super) name: String,
-    pub(super) input: Input,
+    pub(super) input: FingerprintStream,
     /// The first bytes, unpacked; zeros beyond the end. None of raw numbers.
     pub(super) head: Option<[u8; 4]>,
     /// Its size as stored.
@@ -37,14 +37,14 @@ fn raw_head(path: &Path) -> Option<[u8; 4]> {
     packing.map(|&(_, head)| head)
 }
 
-pub(super) fn open(path: &Path) -> Result<Opened, CodesError> {
+pub(super) fn open(path: &Path) -> Result<OpenedFile, CodesError> {
     let name = path.display().to_string();
     let failed = |source| CodesError::Io {
         name: name.clone(),
         source,
     };
     let read = Arc::new(AtomicU64::new(0));
-    let (stored, bytes): (Input, _) = if name == "-" {
+    let (stored, bytes): (FingerprintStream, _) = if name == "-" {
         (Box::new(io::stdin()), None)
     } else {
         let file = File::open(path).map_err(failed)?;
@@ -54,7 +54,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, CodesError> {
         }
         (Box::new(file), metadata.is_file().then_some(metadata.len()))
     };
-    let counted = Counted {
+    let counted = CountedStream {
         input: stored,
         read: Arc::clone(&read),
     };
@@ -65,7 +65,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, CodesError> {
         (input, true) => begin(input).map_err(failed)?,
     };
     let head = raw.is_none().then_some(head);
-    Ok(Opened {
+    Ok(OpenedFile {
         name,
         input,
         head,
@@ -75,7 +75,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, CodesError> {
 }
 
 /// Looks at the first four bytes and puts them back.
-fn begin(mut input: Input) -> io::Result<([u8; 4], Input)> {
+fn begin(mut input: FingerprintStream) -> io::Result<([u8; 4], FingerprintStream)> {
     let mut start = Vec::new();
     (&mut input).take(4).read_to_end(&mut start)?;
     let mut head = [0; 4];
@@ -84,7 +84,7 @@ fn begin(mut input: Input) -> io::Result<([u8; 4], Input)> {
 }
 
 /// The stream unpacked, and whether it was packed at all.
-fn unpacked(head: [u8; 4], input: Input) -> io::Result<(Input, bool)> {
+fn unpacked(head: [u8; 4], input: FingerprintStream) -> io::Result<(FingerprintStream, bool)> {
     Ok(match head {
         [0x1f, 0x8b, ..] => {
             let decoder = flate2::bufread::MultiGzDecoder::new(BufReader::new(input));
@@ -100,12 +100,12 @@ fn unpacked(head: [u8; 4], input: Input) -> io::Result<(Input, bool)> {
 }
 
 /// A stream that tells others how far it is.
-struct Counted {
-    input: Input,
+struct CountedStream {
+    input: FingerprintStream,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountedStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(out)?;
         self.read.fetch_add(count as u64, Ordering::Relaxed);

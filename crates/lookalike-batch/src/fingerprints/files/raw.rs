@@ -4,20 +4,20 @@ use std::io::Read;
 
 use lookalike_hamming::FileError;
 
-use super::open::Input;
+use super::open::FingerprintStream;
 
 /// Bytes that are read at once: they are in the second-level cache still when they are taken out.
 const READ_BYTES: usize = 1 << 17;
 
 /// A stream of numbers.
 pub(super) struct RawReader {
-    input: Input,
+    input: FingerprintStream,
     bytes: Vec<u8>,
     offset: u64,
 }
 
 impl RawReader {
-    pub(super) fn new(input: Input) -> Self {
+    pub(super) fn new(input: FingerprintStream) -> Self {
         Self {
             input,
             bytes: vec![0; READ_BYTES],

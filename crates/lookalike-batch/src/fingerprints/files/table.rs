@@ -6,7 +6,7 @@ use std::path::Path;
 use lookalike::Fingerprint;
 use lookalike_corpus::{CodeCell, CodeTable};
 
-use super::Codes;
+use super::FingerprintFile;
 
 /// A stream of rows.
 pub(super) struct TableReader {
@@ -24,7 +24,7 @@ impl TableReader {
     /// false at the end.
     pub(super) fn read(
         &mut self,
-        out: &mut Codes,
+        out: &mut FingerprintFile,
         without: &mut u64,
         mut bad: impl FnMut(String) -> Result<(), String>,
     ) -> io::Result<Result<bool, String>> {

@@ -9,12 +9,14 @@ use lookalike_corpus::{AtomicFile, CodeTableWriter, Compression};
 use lookalike_hamming::{FileError, FingerprintWriter};
 use serde::Serialize;
 
-use super::ascending::Ascending;
-use super::{CodeFile, Codes, CodesSummary, Name, Scratch, ensure_one_scheme};
+use super::ascending::ArchiveSorter;
+use super::{
+    ArchiveScratch, CodeFile, CodesSummary, FingerprintFile, FingerprintName, ensure_one_scheme,
+};
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
-use crate::observer::{Observer, Stage};
+use crate::observer::{JobObserver, JobStage};
 
 /// How fingerprints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,50 +62,50 @@ pub struct CodeWriter {
     path: PathBuf,
     scheme: SchemeId,
     scratch: PathBuf,
-    out: Output,
+    out: FingerprintOutput,
     written: u64,
 }
 
-enum Output {
+enum FingerprintOutput {
     Lines(AtomicFile),
     Raw(AtomicFile),
     /// Begun by the first fingerprint, which tells whether there are ids.
     Waiting(AtomicFile, CodeFormat),
-    Fingerprints(FingerprintWriter<AtomicFile>, Ids),
-    Table(Box<CodeTableWriter<AtomicFile>>, Ids),
-    Archive(AtomicFile, Box<Ascending>),
+    Fingerprints(FingerprintWriter<AtomicFile>, WrittenIdKind),
+    Table(Box<CodeTableWriter<AtomicFile>>, WrittenIdKind),
+    Archive(AtomicFile, Box<ArchiveSorter>),
     /// Between two of the above.
     Broken,
 }
 
 /// What ids the fingerprints of a file have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ids {
+enum WrittenIdKind {
     None,
     Numbers,
     Texts,
 }
 
-impl Ids {
-    fn of(name: Option<Name<'_>>) -> Self {
+impl WrittenIdKind {
+    fn of(name: Option<FingerprintName<'_>>) -> Self {
         match name {
-            None | Some(Name::Fingerprint(_)) => Self::None,
-            Some(Name::Number(_)) => Self::Numbers,
-            Some(Name::Text(_)) => Self::Texts,
+            None | Some(FingerprintName::Fingerprint(_)) => Self::None,
+            Some(FingerprintName::Number(_)) => Self::Numbers,
+            Some(FingerprintName::Text(_)) => Self::Texts,
         }
     }
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct WrittenLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<Id<'a>>,
+    id: Option<WrittenId<'a>>,
     fingerprint: Option<String>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Id<'a> {
+enum WrittenId<'a> {
     Text(&'a str),
     Number(u64),
 }
@@ -111,16 +113,16 @@ enum Id<'a> {
 /// Writes a fingerprint as `lookalike fingerprint` prints it; null for a text without features.
 pub(crate) fn write_code(
     out: &mut dyn Write,
-    name: Option<Name<'_>>,
+    name: Option<FingerprintName<'_>>,
     code: Option<Fingerprint>,
 ) -> std::io::Result<()> {
     let id = match name {
-        None | Some(Name::Fingerprint(_)) => None,
-        Some(Name::Number(number)) => Some(Id::Number(number)),
-        Some(Name::Text(text)) => Some(Id::Text(text)),
+        None | Some(FingerprintName::Fingerprint(_)) => None,
+        Some(FingerprintName::Number(number)) => Some(WrittenId::Number(number)),
+        Some(FingerprintName::Text(text)) => Some(WrittenId::Text(text)),
     };
     let fingerprint = code.map(|code| code.to_string());
-    write_line(out, &Line { id, fingerprint })
+    write_line(out, &WrittenLine { id, fingerprint })
 }
 
 /// For `map_err`: a file of fingerprints that cannot be written.
@@ -140,7 +142,7 @@ impl CodeWriter {
     pub fn create(
         path: &Path,
         scheme: Option<SchemeId>,
-        scratch: Scratch<'_>,
+        scratch: ArchiveScratch<'_>,
     ) -> Result<Self, BatchError> {
         let Some((format, packing)) = CodeFormat::of(path) else {
             return Err(BatchError::Settings(format!(
@@ -151,12 +153,14 @@ impl CodeWriter {
         };
         let file = AtomicFile::create(path, packing).map_err(unwritable(path))?;
         let out = match format {
-            CodeFormat::JsonLines => Output::Lines(file),
-            CodeFormat::Raw => Output::Raw(file),
-            CodeFormat::Fingerprints | CodeFormat::Parquet => Output::Waiting(file, format),
+            CodeFormat::JsonLines => FingerprintOutput::Lines(file),
+            CodeFormat::Raw => FingerprintOutput::Raw(file),
+            CodeFormat::Fingerprints | CodeFormat::Parquet => {
+                FingerprintOutput::Waiting(file, format)
+            }
             CodeFormat::Archive => {
-                let made = Ascending::new(scratch);
-                Output::Archive(
+                let made = ArchiveSorter::new(scratch);
+                FingerprintOutput::Archive(
                     file,
                     Box::new(made.map_err(BatchError::temporary(scratch.folder))?),
                 )
@@ -177,19 +181,19 @@ impl CodeWriter {
     /// [`BatchError`]: the file cannot be written, or ids of another kind came before.
     pub fn push(
         &mut self,
-        name: Option<Name<'_>>,
+        name: Option<FingerprintName<'_>>,
         code: Option<Fingerprint>,
     ) -> Result<(), BatchError> {
-        let ids = Ids::of(name);
-        if matches!(self.out, Output::Waiting(..)) {
+        let ids = WrittenIdKind::of(name);
+        if matches!(self.out, FingerprintOutput::Waiting(..)) {
             self.begin(ids)?;
         }
         let kept = match &self.out {
-            Output::Fingerprints(_, kept) | Output::Table(_, kept) => *kept,
+            FingerprintOutput::Fingerprints(_, kept) | FingerprintOutput::Table(_, kept) => *kept,
             _ => ids,
         };
         // A number can be written as a text, but an id that some have and others not is a mistake.
-        if kept != ids && (kept == Ids::None || ids == Ids::None) {
+        if kept != ids && (kept == WrittenIdKind::None || ids == WrittenIdKind::None) {
             return Err(BatchError::Settings(format!(
                 "{}: some fingerprints have ids and others none: write them into different files",
                 self.path.display()
@@ -197,54 +201,54 @@ impl CodeWriter {
         }
         self.written += 1;
         let written = match &mut self.out {
-            Output::Lines(file) => write_code(file, name, code).map_err(FileError::from),
-            Output::Raw(file) => code.map_or(Ok(()), |code| {
+            FingerprintOutput::Lines(file) => write_code(file, name, code).map_err(FileError::from),
+            FingerprintOutput::Raw(file) => code.map_or(Ok(()), |code| {
                 file.write_all(&code.0.to_le_bytes())
                     .map_err(FileError::from)
             }),
-            Output::Fingerprints(file, _) => code.map_or(Ok(()), |code| match name {
-                Some(Name::Number(number)) => file.push(code.0, number),
-                Some(Name::Text(text)) => file.push_text(code.0, text),
-                None | Some(Name::Fingerprint(_)) => file.push(code.0, 0),
+            FingerprintOutput::Fingerprints(file, _) => code.map_or(Ok(()), |code| match name {
+                Some(FingerprintName::Number(number)) => file.push(code.0, number),
+                Some(FingerprintName::Text(text)) => file.push_text(code.0, text),
+                None | Some(FingerprintName::Fingerprint(_)) => file.push(code.0, 0),
             }),
-            Output::Table(table, _) => {
+            FingerprintOutput::Table(table, _) => {
                 let number = match name {
-                    Some(Name::Number(number)) => number.to_string(),
+                    Some(FingerprintName::Number(number)) => number.to_string(),
                     _ => String::new(),
                 };
                 let id = match name {
-                    Some(Name::Text(text)) => Some(text),
-                    Some(Name::Number(_)) => Some(number.as_str()),
-                    None | Some(Name::Fingerprint(_)) => None,
+                    Some(FingerprintName::Text(text)) => Some(text),
+                    Some(FingerprintName::Number(_)) => Some(number.as_str()),
+                    None | Some(FingerprintName::Fingerprint(_)) => None,
                 };
                 table
                     .push(id, code.map(|code| code.0))
                     .map_err(FileError::from)
             }
-            Output::Archive(_, ascending) => {
+            FingerprintOutput::Archive(_, ascending) => {
                 let pushed = code.map_or(Ok(()), |code| ascending.push(code.0));
                 return pushed.map_err(BatchError::temporary(&self.scratch));
             }
-            Output::Waiting(..) | Output::Broken => Ok(()),
+            FingerprintOutput::Waiting(..) | FingerprintOutput::Broken => Ok(()),
         };
         written.map_err(|error| self.failed(error))
     }
 
-    fn begin(&mut self, ids: Ids) -> Result<(), BatchError> {
+    fn begin(&mut self, ids: WrittenIdKind) -> Result<(), BatchError> {
         let scheme = self.scheme;
-        self.out = match std::mem::replace(&mut self.out, Output::Broken) {
-            Output::Waiting(file, CodeFormat::Parquet) => {
-                let table = CodeTableWriter::new(file, ids != Ids::None);
+        self.out = match std::mem::replace(&mut self.out, FingerprintOutput::Broken) {
+            FingerprintOutput::Waiting(file, CodeFormat::Parquet) => {
+                let table = CodeTableWriter::new(file, ids != WrittenIdKind::None);
                 let table = table.map_err(|error| self.failed(error.into()))?;
-                Output::Table(Box::new(table), ids)
+                FingerprintOutput::Table(Box::new(table), ids)
             }
-            Output::Waiting(file, _) => {
+            FingerprintOutput::Waiting(file, _) => {
                 let begun = match ids {
-                    Ids::None => FingerprintWriter::bare(file, scheme.0),
-                    Ids::Numbers => FingerprintWriter::with_ids(file, scheme.0),
-                    Ids::Texts => FingerprintWriter::with_texts(file, scheme.0),
+                    WrittenIdKind::None => FingerprintWriter::bare(file, scheme.0),
+                    WrittenIdKind::Numbers => FingerprintWriter::with_ids(file, scheme.0),
+                    WrittenIdKind::Texts => FingerprintWriter::with_texts(file, scheme.0),
                 };
-                Output::Fingerprints(begun.map_err(|error| self.failed(error))?, ids)
+                FingerprintOutput::Fingerprints(begun.map_err(|error| self.failed(error))?, ids)
             }
             other => other,
         };
@@ -263,18 +267,22 @@ impl CodeWriter {
     /// # Errors
     /// [`BatchError`]: the file cannot be written.
     pub fn commit(mut self) -> Result<(), BatchError> {
-        self.begin(Ids::None)?;
+        self.begin(WrittenIdKind::None)?;
         let path = self.path.clone();
         let failed = unwritable(&path);
-        let file = match std::mem::replace(&mut self.out, Output::Broken) {
-            Output::Lines(file) | Output::Raw(file) | Output::Waiting(file, _) => file,
-            Output::Fingerprints(file, _) => file.finish().map_err(|error| self.failed(error))?,
-            Output::Table(table, _) => table.finish().map_err(&failed)?,
-            Output::Archive(file, ascending) => {
+        let file = match std::mem::replace(&mut self.out, FingerprintOutput::Broken) {
+            FingerprintOutput::Lines(file)
+            | FingerprintOutput::Raw(file)
+            | FingerprintOutput::Waiting(file, _) => file,
+            FingerprintOutput::Fingerprints(file, _) => {
+                file.finish().map_err(|error| self.failed(error))?
+            }
+            FingerprintOutput::Table(table, _) => table.finish().map_err(&failed)?,
+            FingerprintOutput::Archive(file, ascending) => {
                 let written = ascending.write(file, self.scheme);
                 written.map_err(|error| self.failed(error))?
             }
-            Output::Broken => return Ok(()),
+            FingerprintOutput::Broken => return Ok(()),
         };
         file.commit().map_err(failed)
     }
@@ -287,11 +295,11 @@ pub struct CodeImport<'a> {
     /// The file to write; standard output, as JSON Lines, when there is none.
     pub output: Option<&'a Path>,
     /// For what an output must have in order.
-    pub scratch: Scratch<'a>,
+    pub scratch: ArchiveScratch<'a>,
     /// What to do about lines that cannot be read.
     pub losses: LossPolicy,
     /// Who hears of progress.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn JobObserver,
 }
 
 /// What an import tells when it is done.
@@ -328,7 +336,7 @@ impl CodeImport<'_> {
             .iter()
             .map(|file| file.total_bytes().unwrap_or(0))
             .sum();
-        self.observer.stage(Stage::Scan, total);
+        self.observer.stage(JobStage::Scan, total);
         let mut out = self
             .output
             .map(|path| CodeWriter::create(path, scheme, self.scratch))
@@ -341,7 +349,7 @@ impl CodeImport<'_> {
         let mut before = 0;
         for mut file in files {
             let counters = [file.bytes_read()];
-            let (mut codes, mut more) = (Codes::default(), true);
+            let (mut codes, mut more) = (FingerprintFile::default(), true);
             while more {
                 codes.clear();
                 more = file.fill(&mut codes, Self::CHUNK_BYTES)?;

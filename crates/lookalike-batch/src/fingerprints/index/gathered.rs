@@ -8,7 +8,9 @@ use lookalike::scheme::SchemeId;
 use lookalike_hamming::{CodeSource, IdTexts};
 
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFile, Codes, CodesError, CodesSummary, Name, check_losses};
+use crate::fingerprints::files::{
+    CodeFile, CodesError, CodesSummary, FingerprintFile, FingerprintName, check_losses,
+};
 use crate::losses::LossPolicy;
 
 const CODES: &str = "codes.u64";
@@ -18,7 +20,7 @@ const ENDS: &str = "ids.ends";
 const CHUNK_BYTES: u64 = 4 << 20;
 
 /// Fingerprints in a file of raw numbers, which a build reads several times.
-pub(super) struct Gathered {
+pub(super) struct GatheredFile {
     folder: PathBuf,
 }
 
@@ -38,7 +40,7 @@ impl LoadedIds {
 }
 
 /// What was gathered.
-pub(super) struct Gathering {
+pub(super) struct GatheredInput {
     pub(super) count: u64,
     pub(super) scheme: Option<SchemeId>,
     pub(super) id_bytes: Option<u64>,
@@ -46,7 +48,7 @@ pub(super) struct Gathering {
 }
 
 /// Writes while inputs are read.
-struct Writers {
+struct GatherWriters {
     codes: BufWriter<File>,
     texts: BufWriter<File>,
     ends: BufWriter<File>,
@@ -54,7 +56,7 @@ struct Writers {
     count: u64,
 }
 
-impl Writers {
+impl GatherWriters {
     fn create(folder: &Path) -> io::Result<Self> {
         let create = |name| {
             Ok::<_, io::Error>(BufWriter::with_capacity(
@@ -71,15 +73,15 @@ impl Writers {
         })
     }
 
-    fn add(&mut self, codes: &Codes, with_ids: bool) -> io::Result<()> {
+    fn add(&mut self, codes: &FingerprintFile, with_ids: bool) -> io::Result<()> {
         for (at, &code) in codes.codes.iter().enumerate() {
             self.codes.write_all(&code.to_le_bytes())?;
             if with_ids {
                 let name = codes.ids.name(at, code);
                 let written = match name {
-                    Name::Text(text) => text.to_owned(),
-                    Name::Number(number) => number.to_string(),
-                    Name::Fingerprint(code) => code.to_string(),
+                    FingerprintName::Text(text) => text.to_owned(),
+                    FingerprintName::Number(number) => number.to_string(),
+                    FingerprintName::Fingerprint(code) => code.to_string(),
                 };
                 self.texts.write_all(written.as_bytes())?;
                 self.end += written.len() as u64;
@@ -100,7 +102,7 @@ impl Writers {
     }
 }
 
-impl Gathered {
+impl GatheredFile {
     pub(super) fn of(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -114,10 +116,10 @@ impl Gathered {
         with_ids: bool,
         losses: LossPolicy,
         advance: &dyn Fn(u64),
-    ) -> Result<Gathering, BatchError> {
+    ) -> Result<GatheredInput, BatchError> {
         let failed = BatchError::result(&self.folder);
-        let mut out = Writers::create(&self.folder).map_err(&failed)?;
-        let mut gathering = Gathering {
+        let mut out = GatherWriters::create(&self.folder).map_err(&failed)?;
+        let mut gathering = GatheredInput {
             count: 0,
             scheme: None,
             id_bytes: None,
@@ -125,7 +127,7 @@ impl Gathered {
         };
         let mut ids_of: Option<(String, bool)> = None;
         let mut scheme_of: Option<(String, SchemeId)> = None;
-        let (mut codes, mut before) = (Codes::default(), 0);
+        let (mut codes, mut before) = (FingerprintFile::default(), 0);
         for path in inputs {
             let mut file = CodeFile::open(path, losses.is_strict())?;
             let counter = file.bytes_read();
@@ -141,7 +143,7 @@ impl Gathered {
                 out.add(&codes, kept).map_err(&failed)?;
                 advance(before + counter.load(std::sync::atomic::Ordering::Relaxed));
             }
-            codes = Codes::default();
+            codes = FingerprintFile::default();
             before += counter.load(std::sync::atomic::Ordering::Relaxed);
             gathering.summaries.push(file.summary());
         }
@@ -213,7 +215,7 @@ fn same_ids(
     }
 }
 
-impl CodeSource<u64> for Gathered {
+impl CodeSource<u64> for GatheredFile {
     fn replay(&self, sink: &mut dyn FnMut(&[u64])) -> io::Result<()> {
         let mut file = File::open(self.folder.join(CODES))?;
         let mut bytes = vec![0; 1 << 20];

@@ -15,19 +15,19 @@ use std::path::{Path, PathBuf};
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::{AtomicFile, Compression};
 use lookalike_hamming::{
-    BuildLimits, Constants, Costed, IndexFile, IndexFileWriter, Kind, Layout, plan,
+    BuildLimits, CostConstants, CostedDesign, FamilyKind, IndexFile, IndexFileWriter, Layout, plan,
 };
 use serde::{Deserialize, Serialize};
 
 pub use mapped::{map, read};
 
-use crate::dedup::checkpoint::Hashed;
+use crate::dedup::checkpoint::HashingStream;
 use crate::error::BatchError;
 use crate::fingerprints::files::{CodesSummary, check_losses};
 use crate::losses::LossPolicy;
-use crate::observer::{Observer, Stage};
-use crate::settings::Limits;
-use gathered::{Gathered, Gathering, LoadedIds};
+use crate::observer::{JobObserver, JobStage};
+use crate::settings::JobLimits;
+use gathered::{GatheredFile, GatheredInput, LoadedIds};
 
 /// The job: what to index and how.
 pub struct IndexBuild<'a> {
@@ -48,9 +48,9 @@ pub struct IndexBuild<'a> {
     /// What to do about lines that cannot be read.
     pub losses: LossPolicy,
     /// Memory of the build.
-    pub limits: &'a Limits,
+    pub limits: &'a JobLimits,
     /// Who hears of progress.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn JobObserver,
 }
 
 /// What a build tells when it is done.
@@ -118,7 +118,7 @@ impl IndexBuild<'_> {
             fs::remove_dir_all(&folder).map_err(&failed)?;
         }
         fs::create_dir_all(&folder).map_err(&failed)?;
-        let gathered = Gathered::of(&folder);
+        let gathered = GatheredFile::of(&folder);
         let gathering = self.gather(&folder, &gathered)?;
         let costed = self.design(gathering.count);
         let scratch = self.scratch(&costed, &gathering)?;
@@ -146,7 +146,7 @@ impl IndexBuild<'_> {
         )
     }
 
-    fn gather(&self, folder: &Path, gathered: &Gathered) -> Result<Gathering, BatchError> {
+    fn gather(&self, folder: &Path, gathered: &GatheredFile) -> Result<GatheredInput, BatchError> {
         let path = folder.join(JOB);
         let settings = self.settings();
         let kept = fs::read(&path)
@@ -155,7 +155,7 @@ impl IndexBuild<'_> {
         if let Some(job) = kept {
             if job.settings == settings {
                 check_losses(self.losses, &job.inputs)?;
-                return Ok(Gathering {
+                return Ok(GatheredInput {
                     count: job.count,
                     scheme: job.scheme.map(SchemeId),
                     id_bytes: job.id_bytes,
@@ -171,7 +171,7 @@ impl IndexBuild<'_> {
             .inputs
             .iter()
             .map(|path| fs::metadata(path).map_or(0, |of| of.len()));
-        self.observer.stage(Stage::Scan, sizes.sum());
+        self.observer.stage(JobStage::Scan, sizes.sum());
         let advance = |bytes| self.observer.advance(bytes);
         let gathering = gathered.gather(self.inputs, self.with_ids, self.losses, &advance)?;
         let job = JobFile {
@@ -186,24 +186,24 @@ impl IndexBuild<'_> {
     }
 
     /// The fastest design of the layout within the number of tables.
-    fn design(&self, count: u64) -> Costed {
+    fn design(&self, count: u64) -> CostedDesign {
         let most = self.tables.unwrap_or(self.distance / 2 + 1) as usize;
-        let constants = Constants::default();
+        let constants = CostConstants::default();
         let designs = plan(
             count.max(1),
             64,
             self.distance,
-            &lookalike_hamming::Limits::default(),
+            &lookalike_hamming::PlanLimits::default(),
             &constants,
         );
-        let scan = |costed: &Costed| costed.design.family().kind() == Kind::Scan;
+        let scan = |costed: &CostedDesign| costed.design.family().kind() == FamilyKind::Scan;
         let allowed = designs.into_iter().filter(|costed| {
             let layout = costed.layout == self.layout || scan(costed);
             layout && costed.design.tables().len() <= most
         });
         allowed
             .min_by(|a, b| {
-                let ns = |costed: &Costed| costed.costs.query_ns;
+                let ns = |costed: &CostedDesign| costed.costs.query_ns;
                 (scan(a), ns(a))
                     .partial_cmp(&(scan(b), ns(b)))
                     .unwrap_or(std::cmp::Ordering::Equal)
@@ -212,7 +212,7 @@ impl IndexBuild<'_> {
     }
 
     /// Memory that is left for sorting.
-    fn scratch(&self, costed: &Costed, gathering: &Gathering) -> Result<u64, BatchError> {
+    fn scratch(&self, costed: &CostedDesign, gathering: &GatheredInput) -> Result<u64, BatchError> {
         let tables = costed.design.tables().len() as f64;
         let table = (costed.costs.bytes_per_fingerprint / tables * gathering.count as f64) as u64;
         let ids = gathering
@@ -234,16 +234,16 @@ impl IndexBuild<'_> {
     fn write(
         &self,
         folder: &Path,
-        gathered: &Gathered,
-        gathering: &Gathering,
-        costed: &Costed,
+        gathered: &GatheredFile,
+        gathering: &GatheredInput,
+        costed: &CostedDesign,
         scratch: u64,
     ) -> Result<(usize, usize), BatchError> {
         let part = folder.join(PART);
         let failed = BatchError::result(&part);
         let mut writer = self.begin(folder, gathering, costed)?;
         let (all, resumed) = (costed.design.tables().len(), writer.tables_written());
-        self.observer.stage(Stage::Tables, all as u64);
+        self.observer.stage(JobStage::Tables, all as u64);
         let limits = BuildLimits {
             scratch_bytes: scratch as usize,
             threads: self.limits.threads,
@@ -275,8 +275,8 @@ impl IndexBuild<'_> {
     fn begin(
         &self,
         folder: &Path,
-        gathering: &Gathering,
-        costed: &Costed,
+        gathering: &GatheredInput,
+        costed: &CostedDesign,
     ) -> Result<IndexFileWriter<BufWriter<File>>, BatchError> {
         let part = folder.join(PART);
         let failed = BatchError::result(&part);
@@ -310,7 +310,7 @@ impl IndexBuild<'_> {
 
     fn summary(
         &self,
-        gathering: Gathering,
+        gathering: GatheredInput,
         tables: usize,
         tables_resumed: usize,
     ) -> Result<IndexBuildSummary, BatchError> {
@@ -349,7 +349,7 @@ fn content_sum(path: &Path) -> Option<u64> {
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    let mut sum = Hashed::new(std::io::sink());
+    let mut sum = HashingStream::new(std::io::sink());
     std::io::copy(&mut file, &mut sum).ok()?;
     Some(sum.digest())
 }

@@ -7,13 +7,15 @@ use std::sync::Mutex;
 use lookalike::{Fingerprint, SchemeId};
 use lookalike_hamming::{HammingIndex, IndexFile};
 
-use super::matches::{Found, Matches, Sides};
-use super::shares::Shares;
+use super::matches::{FoundPairs, JoinMatches, PairSides};
+use super::memory_plan::MemoryPlan;
 use super::{FingerprintJoin, JoinSummary, next_chunk};
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFile, Codes, CodesError, CodesSummary, Name, sum};
+use crate::fingerprints::files::{
+    CodeFile, CodesError, CodesSummary, FingerprintFile, FingerprintName, sum,
+};
 use crate::fingerprints::index;
-use crate::observer::Stage;
+use crate::observer::JobStage;
 use crate::spill::partitions::lock;
 
 /// Bytes of a chunk below which another thread brings nothing.
@@ -58,9 +60,9 @@ impl FingerprintJoin<'_> {
             .into());
         }
         self.observer
-            .stage(Stage::Join, q.total_bytes().unwrap_or(0));
-        let shares = Shares::new(self.limits).streaming();
-        let matches = Mutex::new(Matches::new(self.folder, shares.matches, Sides::FQ));
+            .stage(JobStage::Join, q.total_bytes().unwrap_or(0));
+        let shares = MemoryPlan::new(self.limits).streaming();
+        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches, PairSides::FQ));
         // Each thread has its part, however small Q is.
         let part = q
             .total_bytes()
@@ -84,12 +86,12 @@ impl FingerprintJoin<'_> {
         f: &IndexFile<u64>,
         q: &mut CodeFile,
         chunk_bytes: u64,
-        matches: &Mutex<Matches>,
+        matches: &Mutex<JoinMatches>,
     ) -> Result<(), BatchError> {
         let counters = [q.bytes_read()];
         let source = Mutex::new(Some(q));
         self.by_all_threads(|| {
-            let (mut chunk, mut found) = (Codes::default(), Found::default());
+            let (mut chunk, mut found) = (FingerprintFile::default(), FoundPairs::default());
             let mut ids = Vec::new();
             while next_chunk(&source, &mut chunk, chunk_bytes)? {
                 let mut failed = Ok(());
@@ -98,11 +100,15 @@ impl FingerprintJoin<'_> {
                     ids.clear();
                     match f.ids(code, &mut ids) {
                         Ok(()) if ids.is_empty() => {
-                            found.push(Name::Fingerprint(Fingerprint(code)), name, distance);
+                            found.push(
+                                FingerprintName::Fingerprint(Fingerprint(code)),
+                                name,
+                                distance,
+                            );
                         }
                         Ok(()) => ids
                             .iter()
-                            .for_each(|id| found.push(Name::Text(id), name, distance)),
+                            .for_each(|id| found.push(FingerprintName::Text(id), name, distance)),
                         Err(source) if failed.is_ok() => {
                             let path = self.f.display().to_string();
                             failed = Err(BatchError::IndexFile { path, source });

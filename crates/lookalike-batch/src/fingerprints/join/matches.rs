@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::BatchError;
-use crate::fingerprints::files::Name;
+use crate::fingerprints::files::FingerprintName;
 
 /// A pair as bytes, which sort as the lines do: lengths of both keys (4 and 4), the key of f, the key of q, the
 /// distance (1), the kinds of the names (1).
 ///
 /// The key of a number is its eight bytes, most significant first, that of any other name its text.
-type Record<'a> = &'a [u8];
+type MatchRecord<'a> = &'a [u8];
 
 const LENGTHS: usize = 8;
 /// Bytes after the keys.
@@ -28,20 +28,22 @@ const RUN_BYTES: usize = 1 << 16;
 
 /// What one thread found.
 #[derive(Default)]
-pub(super) struct Found(Vec<u8>);
+pub(super) struct FoundPairs(Vec<u8>);
 
-impl Found {
+impl FoundPairs {
     /// Adds a pair.
-    pub(super) fn push(&mut self, f: Name<'_>, q: Name<'_>, distance: u32) {
+    pub(super) fn push(&mut self, f: FingerprintName<'_>, q: FingerprintName<'_>, distance: u32) {
         let start = self.0.len();
         self.0.extend_from_slice(&[0; LENGTHS]);
         let mut numbers = 0;
         for (at, name) in [f, q].into_iter().enumerate() {
             let before = self.0.len();
             match name {
-                Name::Fingerprint(code) => self.0.extend_from_slice(code.to_string().as_bytes()),
-                Name::Text(text) => self.0.extend_from_slice(text.as_bytes()),
-                Name::Number(number) => {
+                FingerprintName::Fingerprint(code) => {
+                    self.0.extend_from_slice(code.to_string().as_bytes())
+                }
+                FingerprintName::Text(text) => self.0.extend_from_slice(text.as_bytes()),
+                FingerprintName::Number(number) => {
                     numbers |= 1 << at;
                     self.0.extend_from_slice(&number.to_be_bytes());
                 }
@@ -53,7 +55,12 @@ impl Found {
     }
 
     /// Adds a pair of one collection, the lesser name first.
-    pub(super) fn push_ordered(&mut self, a: Name<'_>, b: Name<'_>, distance: u32) {
+    pub(super) fn push_ordered(
+        &mut self,
+        a: FingerprintName<'_>,
+        b: FingerprintName<'_>,
+        distance: u32,
+    ) {
         if a <= b {
             self.push(a, b, distance);
         } else {
@@ -77,13 +84,13 @@ fn lengths(bytes: &[u8]) -> (usize, usize) {
 }
 
 /// The record at the start of `bytes`, cut off there.
-fn first(bytes: &[u8]) -> Record<'_> {
+fn first(bytes: &[u8]) -> MatchRecord<'_> {
     let (f, q) = lengths(bytes);
     &bytes[..LENGTHS + f + q + TAIL]
 }
 
 /// Both keys, and what comes after.
-fn keys(record: Record<'_>) -> (&[u8], &[u8], &[u8]) {
+fn keys(record: MatchRecord<'_>) -> (&[u8], &[u8], &[u8]) {
     let (f, _) = lengths(record);
     let (f_key, rest) = record[LENGTHS..].split_at(f);
     let (q_key, tail) = rest.split_at(rest.len() - TAIL);
@@ -91,7 +98,7 @@ fn keys(record: Record<'_>) -> (&[u8], &[u8], &[u8]) {
 }
 
 /// The first bytes of the key of f as a number that sorts alike.
-fn prefix(record: Record<'_>) -> u64 {
+fn prefix(record: MatchRecord<'_>) -> u64 {
     let key = keys(record).0;
     let mut eight = [0; 8];
     let length = key.len().min(8);
@@ -100,10 +107,10 @@ fn prefix(record: Record<'_>) -> u64 {
 }
 
 /// All pairs so far.
-pub(super) struct Matches {
+pub(super) struct JoinMatches {
     folder: PathBuf,
     budget: u64,
-    sides: Sides,
+    sides: PairSides,
     bytes: Vec<u8>,
     /// First bytes of each record in memory, and where it is.
     places: Vec<(u64, usize)>,
@@ -112,8 +119,8 @@ pub(super) struct Matches {
     runs: Vec<(u64, u64)>,
 }
 
-impl Matches {
-    pub(super) fn new(folder: &Path, budget: u64, sides: Sides) -> Self {
+impl JoinMatches {
+    pub(super) fn new(folder: &Path, budget: u64, sides: PairSides) -> Self {
         Self {
             folder: folder.to_owned(),
             budget,
@@ -131,7 +138,7 @@ impl Matches {
     }
 
     /// Takes over what a thread found.
-    pub(super) fn append(&mut self, found: &mut Found) -> io::Result<()> {
+    pub(super) fn append(&mut self, found: &mut FoundPairs) -> io::Result<()> {
         let memory = self.bytes.len() + found.0.len() + 16 * self.places.len();
         // Vectors grow by doubling.
         if 2 * memory as u64 > self.budget && !self.places.is_empty() {
@@ -185,7 +192,7 @@ impl Matches {
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<u64, BatchError> {
         self.sort();
-        let mut lines = Lines {
+        let mut lines = MatchLines {
             out,
             sides: self.sides,
             last: Vec::new(),
@@ -206,65 +213,65 @@ impl Matches {
     fn merge(
         &self,
         file: &File,
-        lines: &mut Lines<'_>,
+        lines: &mut MatchLines<'_>,
         temporary: impl Fn(io::Error) -> BatchError,
     ) -> Result<(), BatchError> {
-        let mut runs: Vec<Run<'_>> = (self.runs.iter())
+        let mut runs: Vec<MatchRun<'_>> = (self.runs.iter())
             .map(|&(at, end)| {
-                Run::Disk(BufReader::with_capacity(
+                MatchRun::Disk(BufReader::with_capacity(
                     RUN_BYTES,
-                    Extent { file, at, end },
+                    FileExtent { file, at, end },
                 ))
             })
             .collect();
-        runs.push(Run::Memory(&self.bytes, self.places.iter()));
+        runs.push(MatchRun::Memory(&self.bytes, self.places.iter()));
         let mut heads = BinaryHeap::new();
         for (number, run) in runs.iter_mut().enumerate() {
             let head = run.next().map_err(&temporary)?;
-            heads.extend(head.map(|record| Reverse(Head { record, number })));
+            heads.extend(head.map(|record| Reverse(RunHead { record, number })));
         }
-        while let Some(Reverse(Head { record, number })) = heads.pop() {
+        while let Some(Reverse(RunHead { record, number })) = heads.pop() {
             lines.write(&record)?;
             let head = runs[number].next().map_err(&temporary)?;
-            heads.extend(head.map(|record| Reverse(Head { record, number })));
+            heads.extend(head.map(|record| Reverse(RunHead { record, number })));
         }
         Ok(())
     }
 }
 
 /// The next record of a run.
-struct Head {
+struct RunHead {
     record: Vec<u8>,
     number: usize,
 }
 
-impl Ord for Head {
+impl Ord for RunHead {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (keys(&self.record).cmp(&keys(&other.record))).then(self.number.cmp(&other.number))
     }
 }
 
-impl PartialOrd for Head {
+impl PartialOrd for RunHead {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Head {
+impl PartialEq for RunHead {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Head {}
+impl Eq for RunHead {}
 
 /// A sorted run.
-enum Run<'a> {
-    Disk(BufReader<Extent<'a>>),
+enum MatchRun<'a> {
+    Disk(BufReader<FileExtent<'a>>),
     Memory(&'a [u8], std::slice::Iter<'a, (u64, usize)>),
 }
 
-impl Run<'_> {
+impl MatchRun<'_> {
     fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         match self {
             Self::Memory(bytes, places) => {
@@ -286,19 +293,19 @@ impl Run<'_> {
 }
 
 /// A part of a file, read from its own position.
-struct Extent<'a> {
+struct FileExtent<'a> {
     file: &'a File,
     at: u64,
     end: u64,
 }
 
-impl Extent<'_> {
+impl FileExtent<'_> {
     fn is_empty(&self) -> bool {
         self.at >= self.end
     }
 }
 
-impl Read for Extent<'_> {
+impl Read for FileExtent<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let wanted = out.len().min((self.end - self.at) as usize);
         let count = self.file.read_at(&mut out[..wanted], self.at)?;
@@ -309,7 +316,7 @@ impl Read for Extent<'_> {
 
 /// What the two names of a pair stand under.
 #[derive(Clone, Copy)]
-pub(super) enum Sides {
+pub(super) enum PairSides {
     /// f and q: of two collections.
     FQ,
     /// a and b: of one.
@@ -318,27 +325,27 @@ pub(super) enum Sides {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum PairLine<'a> {
+enum MatchLine<'a> {
     Two {
-        f: Key<'a>,
-        q: Key<'a>,
+        f: PairKey<'a>,
+        q: PairKey<'a>,
         distance: u8,
     },
     One {
-        a: Key<'a>,
-        b: Key<'a>,
+        a: PairKey<'a>,
+        b: PairKey<'a>,
         distance: u8,
     },
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Key<'a> {
+enum PairKey<'a> {
     Number(u64),
     Text(std::borrow::Cow<'a, str>),
 }
 
-impl<'a> Key<'a> {
+impl<'a> PairKey<'a> {
     fn new(bytes: &'a [u8], is_number: bool) -> Self {
         match bytes.try_into() {
             Ok(eight) if is_number => Self::Number(u64::from_be_bytes(eight)),
@@ -348,15 +355,15 @@ impl<'a> Key<'a> {
 }
 
 /// The lines that are written; a record that equals the last is not.
-struct Lines<'a> {
+struct MatchLines<'a> {
     out: &'a mut dyn Write,
-    sides: Sides,
+    sides: PairSides,
     last: Vec<u8>,
     count: u64,
 }
 
-impl Lines<'_> {
-    fn write(&mut self, record: Record<'_>) -> Result<(), BatchError> {
+impl MatchLines<'_> {
+    fn write(&mut self, record: MatchRecord<'_>) -> Result<(), BatchError> {
         if self.last == record {
             return Ok(());
         }
@@ -365,10 +372,13 @@ impl Lines<'_> {
         self.count += 1;
         let (f, q, tail) = keys(record);
         let distance = tail[0];
-        let (f, q) = (Key::new(f, tail[1] & 1 != 0), Key::new(q, tail[1] & 2 != 0));
+        let (f, q) = (
+            PairKey::new(f, tail[1] & 1 != 0),
+            PairKey::new(q, tail[1] & 2 != 0),
+        );
         let line = match self.sides {
-            Sides::FQ => PairLine::Two { f, q, distance },
-            Sides::AB => PairLine::One {
+            PairSides::FQ => MatchLine::Two { f, q, distance },
+            PairSides::AB => MatchLine::One {
                 a: f,
                 b: q,
                 distance,
@@ -404,11 +414,11 @@ mod tests {
             budget in prop_oneof![Just(0_u64), Just(4_000), Just(1 << 20)],
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let mut matches = Matches::new(folder.path(), budget, Sides::FQ);
+            let mut matches = JoinMatches::new(folder.path(), budget, PairSides::FQ);
             for some in pairs.chunks(50) {
-                let mut found = Found::default();
+                let mut found = FoundPairs::default();
                 for (f, q, distance) in some {
-                    found.push(Name::Text(f), Name::Number(*q), *distance);
+                    found.push(FingerprintName::Text(f), FingerprintName::Number(*q), *distance);
                 }
                 matches.append(&mut found).unwrap();
             }

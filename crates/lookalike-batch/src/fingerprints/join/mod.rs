@@ -5,11 +5,11 @@
 //! memory: a thread reads its next chunk while the others compare theirs. `alone` joins one collection with itself,
 //! `indexed` searches an F that is an index for each of Q.
 
-mod alone;
 mod indexed;
 mod matches;
+mod memory_plan;
 mod queries;
-mod shares;
+mod self_join;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch};
 
 use crate::error::BatchError;
 use crate::fingerprints::files::{
-    CodeFile, Codes, CodesSummary, check_losses, ensure_one_scheme, sum,
+    CodeFile, CodesSummary, FingerprintFile, check_losses, ensure_one_scheme, sum,
 };
 use crate::losses::LossPolicy;
-use crate::observer::{Observer, Stage};
-use crate::settings::Limits;
+use crate::observer::{JobObserver, JobStage};
+use crate::settings::JobLimits;
 use crate::spill::partitions::lock;
-use matches::{Found, Matches, Sides};
-use queries::Queries;
-use shares::{Purpose, Shares};
+use matches::{FoundPairs, JoinMatches, PairSides};
+use memory_plan::{MemoryPlan, MemoryPurpose};
+use queries::QuerySet;
 
 /// Largest distance of a join, in bits.
 pub const LARGEST_DISTANCE: u32 = 16;
@@ -46,11 +46,11 @@ pub struct FingerprintJoin<'a> {
     /// What to do about lines that cannot be read.
     pub losses: LossPolicy,
     /// Threads and memory.
-    pub limits: &'a Limits,
+    pub limits: &'a JobLimits,
     /// Where temporary files go.
     pub folder: &'a Path,
     /// Who hears of progress.
-    pub observer: &'a dyn Observer,
+    pub observer: &'a dyn JobObserver,
 }
 
 /// What the job tells when it is done.
@@ -106,11 +106,11 @@ impl FingerprintJoin<'_> {
         let mut f = CodeFile::open(self.f, self.losses.is_strict())?;
         ensure_one_scheme(&f, &q)?;
         self.observer
-            .stage(Stage::Queries, q.total_bytes().unwrap_or(0));
-        let shares = Shares::new(self.limits);
+            .stage(JobStage::Queries, q.total_bytes().unwrap_or(0));
+        let shares = MemoryPlan::new(self.limits);
         let distance = self.distance;
-        let purpose = Purpose::Queries { distance };
-        let queries = Queries::read(&mut q, &shares, purpose, self.observer)?;
+        let purpose = MemoryPurpose::Queries { distance };
+        let queries = QuerySet::read(&mut q, &shares, purpose, self.observer)?;
         let shares = shares.after(queries.bytes(), queries.codes().len() as u64, self.distance)?;
         let limits = BatchLimits {
             memory_bytes: shares.tables,
@@ -119,8 +119,8 @@ impl FingerprintJoin<'_> {
         };
         let join = BatchJoin::new(queries.codes(), self.distance, limits)?;
         self.observer
-            .stage(Stage::Join, f.total_bytes().unwrap_or(0));
-        let matches = Mutex::new(Matches::new(self.folder, shares.matches, Sides::FQ));
+            .stage(JobStage::Join, f.total_bytes().unwrap_or(0));
+        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches, PairSides::FQ));
         self.stream(&mut f, &join, &queries, &shares, &matches)?;
         self.finish(f.summary(), Some(q), matches, out)
     }
@@ -130,7 +130,7 @@ impl FingerprintJoin<'_> {
         &self,
         f: CodesSummary,
         q: Option<CodeFile>,
-        matches: Mutex<Matches>,
+        matches: Mutex<JoinMatches>,
         out: &mut dyn Write,
     ) -> Result<JoinSummary, BatchError> {
         let q = q.map(CodeFile::summary);
@@ -139,7 +139,7 @@ impl FingerprintJoin<'_> {
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let spilled_bytes = matches.spilled();
-        self.observer.stage(Stage::Write, 0);
+        self.observer.stage(JobStage::Write, 0);
         let written = matches.drain(out, BatchError::temporary(self.folder))?;
         Ok(JoinSummary {
             f,
@@ -155,15 +155,15 @@ impl FingerprintJoin<'_> {
         &self,
         f: &mut CodeFile,
         join: &BatchJoin<u64>,
-        queries: &Queries,
-        shares: &Shares,
-        matches: &Mutex<Matches>,
+        queries: &QuerySet,
+        shares: &MemoryPlan,
+        matches: &Mutex<JoinMatches>,
     ) -> Result<(), BatchError> {
         let counters = [f.bytes_read()];
         let source = Mutex::new(Some(f));
         self.by_all_threads(|| {
-            let (mut chunk, mut scratch) = (Codes::default(), JoinScratch::default());
-            let mut found = Found::default();
+            let (mut chunk, mut scratch) = (FingerprintFile::default(), JoinScratch::default());
+            let mut found = FoundPairs::default();
             while next_chunk(&source, &mut chunk, shares.chunk)? {
                 let mut failed = Ok(());
                 join.join(&chunk.codes, &mut scratch, &mut |at, query, distance| {
@@ -203,7 +203,7 @@ impl FingerprintJoin<'_> {
 /// Reads the next chunk; false when there was none. After the end or an error nobody reads on.
 fn next_chunk(
     source: &Mutex<Option<&mut CodeFile>>,
-    chunk: &mut Codes,
+    chunk: &mut FingerprintFile,
     bytes: u64,
 ) -> Result<bool, BatchError> {
     chunk.clear();

@@ -2,32 +2,32 @@
 
 use lookalike::Fingerprint;
 
-use super::shares::{Purpose, Shares};
+use super::memory_plan::{MemoryPlan, MemoryPurpose};
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFile, Codes, Ids, Name, sum};
-use crate::observer::Observer;
+use crate::fingerprints::files::{CodeFile, FingerprintFile, FingerprintIds, FingerprintName, sum};
+use crate::observer::JobObserver;
 
 /// A collection in memory.
-pub(super) struct Queries {
+pub(super) struct QuerySet {
     /// In the order of the file when they stand for themselves, else ascending.
     codes: Vec<u64>,
     /// Where the id of each is; equal codes by their names.
     rows: Vec<u32>,
-    ids: Ids,
+    ids: FingerprintIds,
 }
 
 /// Bytes that are read between two looks at the memory.
 const STEP: u64 = 16 << 20;
 
-impl Queries {
+impl QuerySet {
     /// Reads a whole collection, as long as it fits its share of the memory.
     pub(super) fn read(
         file: &mut CodeFile,
-        shares: &Shares,
-        purpose: Purpose,
-        observer: &dyn Observer,
+        shares: &MemoryPlan,
+        purpose: MemoryPurpose,
+        observer: &dyn JobObserver,
     ) -> Result<Self, BatchError> {
-        let mut all = Codes::default();
+        let mut all = FingerprintFile::default();
         let counters = [file.bytes_read()];
         let mut more = true;
         while more {
@@ -39,7 +39,7 @@ impl Queries {
         if u32::try_from(all.codes.len()).is_err() {
             return Err(lookalike_hamming::BuildError::TooMany(all.codes.len() as u64).into());
         }
-        let Codes { codes, ids } = all;
+        let FingerprintFile { codes, ids } = all;
         if ids.is_none() {
             return Ok(Self {
                 codes,
@@ -68,9 +68,9 @@ impl Queries {
     }
 
     /// What a fingerprint of the collection is called when it is to have one name: the least of its own.
-    pub(super) fn least_name(&self, fingerprint: u64) -> Name<'_> {
+    pub(super) fn least_name(&self, fingerprint: u64) -> FingerprintName<'_> {
         if self.rows.is_empty() {
-            return Name::Fingerprint(Fingerprint(fingerprint));
+            return FingerprintName::Fingerprint(Fingerprint(fingerprint));
         }
         let first = self.codes.partition_point(|&code| code < fingerprint);
         let row = self.rows.get(first).copied().unwrap_or(0) as usize;
@@ -78,7 +78,7 @@ impl Queries {
     }
 
     /// Visits each id of a group of equal fingerprints with the least of the group.
-    pub(super) fn equal(&self, visit: &mut dyn FnMut(Name<'_>, Name<'_>)) {
+    pub(super) fn equal(&self, visit: &mut dyn FnMut(FingerprintName<'_>, FingerprintName<'_>)) {
         if self.rows.is_empty() {
             return;
         }
@@ -94,7 +94,11 @@ impl Queries {
     }
 
     /// Visits everything that a fingerprint of the collection is called.
-    pub(super) fn names<'a>(&'a self, fingerprint: u64, visit: &mut dyn FnMut(Name<'a>)) {
+    pub(super) fn names<'a>(
+        &'a self,
+        fingerprint: u64,
+        visit: &mut dyn FnMut(FingerprintName<'a>),
+    ) {
         if self.rows.is_empty() {
             return visit(self.ids.name(0, fingerprint));
         }

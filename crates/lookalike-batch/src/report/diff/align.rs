@@ -16,18 +16,18 @@ const MAX_DEPTH: u32 = 16;
 
 /// `a[self.a..][..len]` equals `b[self.b..][..len]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Match {
+pub(super) struct AlignedRange {
     pub(super) a: usize,
     pub(super) b: usize,
     pub(super) len: usize,
 }
 
 /// Common runs of both sequences, ascending in both and not overlapping.
-pub(super) fn align(a: &[u32], b: &[u32]) -> Vec<Match> {
+pub(super) fn align(a: &[u32], b: &[u32]) -> Vec<AlignedRange> {
     let total = (a.len() + b.len()).max(1);
     // A leaf of n elements costs at most n * n steps, and there are at most total / n of them.
     let leaf = (BUDGET / total).clamp(16, MAX_LEAF);
-    let mut aligner = Aligner {
+    let mut aligner = DiffAligner {
         leaf,
         matches: Vec::new(),
     };
@@ -35,12 +35,12 @@ pub(super) fn align(a: &[u32], b: &[u32]) -> Vec<Match> {
     join(aligner.matches)
 }
 
-struct Aligner {
+struct DiffAligner {
     leaf: usize,
-    matches: Vec<Match>,
+    matches: Vec<AlignedRange>,
 }
 
-impl Aligner {
+impl DiffAligner {
     /// Aligns two slices that begin at `at` in the whole sequences.
     fn range(&mut self, a: &[u32], b: &[u32], at: (usize, usize), depth: u32) {
         let head = a.iter().zip(b).take_while(|(x, y)| x == y).count();
@@ -97,14 +97,14 @@ impl Aligner {
 
     fn push(&mut self, a: usize, b: usize, len: usize) {
         if len > 0 {
-            self.matches.push(Match { a, b, len });
+            self.matches.push(AlignedRange { a, b, len });
         }
     }
 }
 
 /// Joins runs that touch on both sides.
-fn join(matches: Vec<Match>) -> Vec<Match> {
-    let mut joined: Vec<Match> = Vec::with_capacity(matches.len());
+fn join(matches: Vec<AlignedRange>) -> Vec<AlignedRange> {
+    let mut joined: Vec<AlignedRange> = Vec::with_capacity(matches.len());
     for run in matches {
         match joined.last_mut() {
             Some(last) if last.a + last.len == run.a && last.b + last.len == run.b => {
@@ -188,7 +188,7 @@ mod tests {
         table[a.len()][b.len()]
     }
 
-    fn assert_common(a: &[u32], b: &[u32], matches: &[Match]) {
+    fn assert_common(a: &[u32], b: &[u32], matches: &[AlignedRange]) {
         let (mut i, mut j) = (0, 0);
         for run in matches {
             assert!(run.len > 0 && run.a >= i && run.b >= j);
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    fn matched(matches: &[Match]) -> usize {
+    fn matched(matches: &[AlignedRange]) -> usize {
         matches.iter().map(|run| run.len).sum()
     }
 
@@ -217,7 +217,7 @@ mod tests {
             a in prop::collection::vec(0_u32..60, 0..90),
             b in prop::collection::vec(0_u32..60, 0..90),
         ) {
-            let mut aligner = Aligner { leaf: 4, matches: Vec::new() };
+            let mut aligner = DiffAligner { leaf: 4, matches: Vec::new() };
             aligner.range(&a, &b, (0, 0), 0);
             let matches = join(aligner.matches);
             assert_common(&a, &b, &matches);

@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::align::{Match, align};
-use super::text::{Text, Unit, cut};
-use super::{DiffLine, Row, Span};
+use super::align::{AlignedRange, align};
+use super::text::{DiffText, DiffUnit, cut};
+use super::{DiffLine, DiffRow, DiffSpan};
 
 /// A common run of fewer characters between two changes is chance, and marked as changed.
 const CHANCE: usize = 4;
 
 /// Both texts and which of their words are common.
-struct Comparison<'t> {
-    a: Text<'t>,
-    b: Text<'t>,
+struct TextComparison<'t> {
+    a: DiffText<'t>,
+    b: DiffText<'t>,
     /// For each word of `a`, whether it is marked.
     marked_a: Vec<bool>,
     marked_b: Vec<bool>,
@@ -21,7 +21,7 @@ struct Comparison<'t> {
 }
 
 /// See [`super::side_by_side`].
-pub(super) fn side_by_side(a: &str, b: &str) -> Vec<Row> {
+pub(super) fn side_by_side(a: &str, b: &str) -> Vec<DiffRow> {
     let (a, b) = cut(a, b);
     let mut units = align_units(&a, &b);
     // Blank lines are alike everywhere: alone they would tear apart what belongs together.
@@ -31,7 +31,7 @@ pub(super) fn side_by_side(a: &str, b: &str) -> Vec<Row> {
             .any(|unit| !unit.words.is_empty())
     });
     let (marked_a, marked_b) = (vec![true; a.words.len()], vec![true; b.words.len()]);
-    let mut comparison = Comparison {
+    let mut comparison = TextComparison {
         a,
         b,
         marked_a,
@@ -50,10 +50,10 @@ pub(super) fn side_by_side(a: &str, b: &str) -> Vec<Row> {
 }
 
 /// Aligns units by their words, so that white space does not matter.
-fn align_units(a: &Text<'_>, b: &Text<'_>) -> Vec<Match> {
+fn align_units(a: &DiffText<'_>, b: &DiffText<'_>) -> Vec<AlignedRange> {
     let mut numbers = HashMap::new();
-    let mut number = |text: &Text<'_>| -> Vec<u32> {
-        let ids = |unit: &Unit| {
+    let mut number = |text: &DiffText<'_>| -> Vec<u32> {
+        let ids = |unit: &DiffUnit| {
             text.words[unit.words.clone()]
                 .iter()
                 .map(|word| word.id)
@@ -69,9 +69,9 @@ fn align_units(a: &Text<'_>, b: &Text<'_>) -> Vec<Match> {
     align(&number(a), &number(b))
 }
 
-impl Comparison<'_> {
+impl TextComparison<'_> {
     /// Records a run of equal units.
-    fn equal(&mut self, run: Match) {
+    fn equal(&mut self, run: AlignedRange) {
         for (i, j) in (run.a..run.a + run.len).zip(run.b..) {
             self.marked_a[self.a.units[i].words.clone()].fill(false);
             self.marked_b[self.b.units[j].words.clone()].fill(false);
@@ -83,7 +83,7 @@ impl Comparison<'_> {
     fn gap(&mut self, a: Range<usize>, b: Range<usize>) {
         let words_a = words_of(&self.a.units[a.clone()]);
         let words_b = words_of(&self.b.units[b.clone()]);
-        let ids = |text: &Text<'_>, words: &Range<usize>| -> Vec<u32> {
+        let ids = |text: &DiffText<'_>, words: &Range<usize>| -> Vec<u32> {
             text.words[words.clone()]
                 .iter()
                 .map(|word| word.id)
@@ -103,7 +103,7 @@ impl Comparison<'_> {
     }
 
     /// Removes runs of a few characters that stand between changes on both sides.
-    fn drop_chance(&self, runs: &mut Vec<Match>, a: &Range<usize>, b: &Range<usize>) {
+    fn drop_chance(&self, runs: &mut Vec<AlignedRange>, a: &Range<usize>, b: &Range<usize>) {
         let ends: Vec<(usize, usize)> = std::iter::once((a.start, b.start))
             .chain(runs.iter().map(|run| (run.a + run.len, run.b + run.len)))
             .collect();
@@ -127,7 +127,7 @@ impl Comparison<'_> {
     }
 
     /// The chain of unit pairs, ascending on both sides, that share the most text.
-    fn pair_units(&self, runs: &[Match], a: usize, b: usize) -> Vec<(usize, usize)> {
+    fn pair_units(&self, runs: &[AlignedRange], a: usize, b: usize) -> Vec<(usize, usize)> {
         let mut shared: Vec<(usize, usize, usize)> = Vec::new();
         let (mut i, mut j) = (a, b);
         for (x, y) in runs
@@ -159,7 +159,7 @@ impl Comparison<'_> {
     /// Puts units beside each other in order; a blank line stands beside a blank one or alone.
     fn push_unpaired(&mut self, mut a: Range<usize>, mut b: Range<usize>) {
         loop {
-            let blank = |units: &[Unit], at: usize| units[at].words.is_empty();
+            let blank = |units: &[DiffUnit], at: usize| units[at].words.is_empty();
             let left = a.clone().next().map(|at| (at, blank(&self.a.units, at)));
             let right = b.clone().next().map(|at| (at, blank(&self.b.units, at)));
             let (left, right) = match (left, right) {
@@ -172,11 +172,11 @@ impl Comparison<'_> {
         }
     }
 
-    fn finish(self) -> Vec<Row> {
-        let line = |text: &Text<'_>, marked: &[bool], at: Option<usize>| {
+    fn finish(self) -> Vec<DiffRow> {
+        let line = |text: &DiffText<'_>, marked: &[bool], at: Option<usize>| {
             at.map(|at| diff_line(text, marked, &text.units[at]))
         };
-        let row = |&(i, j): &(Option<usize>, Option<usize>)| Row {
+        let row = |&(i, j): &(Option<usize>, Option<usize>)| DiffRow {
             left: line(&self.a, &self.marked_a, i),
             right: line(&self.b, &self.marked_b, j),
         };
@@ -185,7 +185,7 @@ impl Comparison<'_> {
 }
 
 /// The words of adjoining units.
-fn words_of(units: &[Unit]) -> Range<usize> {
+fn words_of(units: &[DiffUnit]) -> Range<usize> {
     match (units.first(), units.last()) {
         (Some(first), Some(last)) => first.words.start..last.words.end,
         _ => 0..0,
@@ -193,7 +193,7 @@ fn words_of(units: &[Unit]) -> Range<usize> {
 }
 
 /// The unit at or after `from` that holds a word.
-fn unit_of(units: &[Unit], mut from: usize, word: usize) -> usize {
+fn unit_of(units: &[DiffUnit], mut from: usize, word: usize) -> usize {
     while units[from].words.end <= word {
         from += 1;
     }
@@ -230,14 +230,14 @@ fn heaviest_chain(shared: &[(usize, usize, usize)]) -> Vec<(usize, usize)> {
 }
 
 /// One unit with the marks of its words; white space between two marked words is marked too.
-fn diff_line(text: &Text<'_>, marked: &[bool], unit: &Unit) -> DiffLine {
-    let mut spans: Vec<Span> = Vec::new();
+fn diff_line(text: &DiffText<'_>, marked: &[bool], unit: &DiffUnit) -> DiffLine {
+    let mut spans: Vec<DiffSpan> = Vec::new();
     let mut push = |bytes: Range<usize>, changed: bool| {
         let piece = &text.source[bytes];
         match spans.last_mut() {
             _ if piece.is_empty() => {}
             Some(last) if last.changed == changed => last.text.push_str(piece),
-            _ => spans.push(Span {
+            _ => spans.push(DiffSpan {
                 text: piece.to_owned(),
                 changed,
             }),

@@ -1,27 +1,27 @@
 //! A difference as lines of a terminal.
 
-use super::{DiffLine, Piece, Row, fold, side_by_side};
+use super::{DiffLine, DiffPiece, DiffRow, fold, side_by_side};
 use crate::report::visible;
 
 /// Equal lines shown around a change.
 const CONTEXT: usize = 2;
 
 /// How a side is written: its sign, and what stands before and after marked words.
-struct Style {
+struct SideStyle {
     sign: &'static str,
     open: &'static str,
     close: &'static str,
     end: &'static str,
 }
 
-const PLAIN: [Style; 2] = [
-    Style {
+const PLAIN: [SideStyle; 2] = [
+    SideStyle {
         sign: "- ",
         open: "[-",
         close: "-]",
         end: "",
     },
-    Style {
+    SideStyle {
         sign: "+ ",
         open: "{+",
         close: "+}",
@@ -29,14 +29,14 @@ const PLAIN: [Style; 2] = [
     },
 ];
 /// Red and green lines, marked words inverted (ECMA-48 codes 31, 32, 7, 27, 0).
-const COLORED: [Style; 2] = [
-    Style {
+const COLORED: [SideStyle; 2] = [
+    SideStyle {
         sign: "\x1b[31m- ",
         open: "\x1b[7m",
         close: "\x1b[27m",
         end: "\x1b[0m",
     },
-    Style {
+    SideStyle {
         sign: "\x1b[32m+ ",
         open: "\x1b[7m",
         close: "\x1b[27m",
@@ -57,16 +57,16 @@ pub fn unified_terminal(a: &str, b: &str, color: bool) -> String {
     let mut out = String::new();
     for piece in fold(&rows, CONTEXT) {
         match piece {
-            Piece::Folded(count) => {
+            DiffPiece::Folded(count) => {
                 out.push_str(&format!("  ... {count} equal lines ...\n"));
             }
-            Piece::Row(row) => push_row(&mut out, row, removed, added),
+            DiffPiece::Row(row) => push_row(&mut out, row, removed, added),
         }
     }
     out
 }
 
-fn push_row(out: &mut String, row: &Row, removed: &Style, added: &Style) {
+fn push_row(out: &mut String, row: &DiffRow, removed: &SideStyle, added: &SideStyle) {
     match (&row.left, &row.right) {
         (Some(left), Some(_)) if row.is_same() => {
             out.push_str("  ");
@@ -82,7 +82,7 @@ fn push_row(out: &mut String, row: &Row, removed: &Style, added: &Style) {
     }
 }
 
-fn push_line(out: &mut String, line: &DiffLine, style: &Style) {
+fn push_line(out: &mut String, line: &DiffLine, style: &SideStyle) {
     out.push_str(style.sign);
     for span in &line.spans {
         let text = visible::plain(&span.text);

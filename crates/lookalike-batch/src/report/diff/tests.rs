@@ -8,7 +8,7 @@ const OLD: &str = "The lamp stands at the window.\nIts light was seen by all who
 const NEW: &str = "The lamp stands at the window.\nIts light was seen by few who came late.\n\nNobody knew who lit it.\nIt burns yet.";
 
 /// The text of a side of all rows, lines joined again.
-fn rejoined(rows: &[Row], side: impl Fn(&Row) -> Option<&DiffLine>) -> String {
+fn rejoined(rows: &[DiffRow], side: impl Fn(&DiffRow) -> Option<&DiffLine>) -> String {
     let mut text = String::new();
     for (index, line) in rows.iter().filter_map(side).enumerate() {
         if index > 0 && !line.continued {
@@ -20,7 +20,7 @@ fn rejoined(rows: &[Row], side: impl Fn(&Row) -> Option<&DiffLine>) -> String {
 }
 
 /// The words of a side that are not marked.
-fn unmarked(rows: &[Row], side: impl Fn(&Row) -> Option<&DiffLine>) -> String {
+fn unmarked(rows: &[DiffRow], side: impl Fn(&DiffRow) -> Option<&DiffLine>) -> String {
     let spans = rows.iter().filter_map(side).flat_map(|line| &line.spans);
     spans
         .filter(|span| !span.changed)
@@ -55,7 +55,7 @@ proptest! {
 
     #[test]
     fn any_text_equals_itself(a in "\\PC{0,300}") {
-        prop_assert!(side_by_side(&a, &a).iter().all(Row::is_same));
+        prop_assert!(side_by_side(&a, &a).iter().all(DiffRow::is_same));
     }
 }
 

@@ -16,7 +16,7 @@ const MAX_UNIT: usize = 480;
 
 /// A word that is not white space.
 #[derive(Clone, Debug)]
-pub(super) struct Word {
+pub(super) struct DiffWord {
     /// Bytes in the text.
     pub(super) bytes: Range<usize>,
     /// Equal for equal words.
@@ -25,10 +25,10 @@ pub(super) struct Word {
 
 /// A line or a part of one.
 #[derive(Clone, Debug)]
-pub(super) struct Unit {
+pub(super) struct DiffUnit {
     /// Bytes in the text, without the line end.
     pub(super) bytes: Range<usize>,
-    /// Its words, as indices into [`Text::words`].
+    /// Its words, as indices into [`DiffText::words`].
     pub(super) words: Range<usize>,
     /// Number of the line, from 1.
     pub(super) line: usize,
@@ -38,17 +38,17 @@ pub(super) struct Unit {
 
 /// A text in units and words.
 #[derive(Debug)]
-pub(super) struct Text<'t> {
+pub(super) struct DiffText<'t> {
     pub(super) source: &'t str,
-    pub(super) units: Vec<Unit>,
-    pub(super) words: Vec<Word>,
+    pub(super) units: Vec<DiffUnit>,
+    pub(super) words: Vec<DiffWord>,
 }
 
 /// Gives numbers to words in the order they are first met.
 #[derive(Default)]
-struct Numbering<'t>(HashMap<&'t str, u32>);
+struct WordNumbering<'t>(HashMap<&'t str, u32>);
 
-impl<'t> Numbering<'t> {
+impl<'t> WordNumbering<'t> {
     fn id(&mut self, word: &'t str) -> u32 {
         let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         *self.0.entry(word).or_insert(next)
@@ -56,11 +56,11 @@ impl<'t> Numbering<'t> {
 }
 
 /// Cuts both texts with one numbering.
-pub(super) fn cut<'t>(a: &'t str, b: &'t str) -> (Text<'t>, Text<'t>) {
+pub(super) fn cut<'t>(a: &'t str, b: &'t str) -> (DiffText<'t>, DiffText<'t>) {
     let whole_units = a.len() + b.len() > MAX_WORD_BYTES;
-    let mut numbering = Numbering::default();
+    let mut numbering = WordNumbering::default();
     let mut one = |source| {
-        let mut text = Text {
+        let mut text = DiffText {
             source,
             units: Vec::new(),
             words: Vec::new(),
@@ -71,8 +71,8 @@ pub(super) fn cut<'t>(a: &'t str, b: &'t str) -> (Text<'t>, Text<'t>) {
     (one(a), one(b))
 }
 
-impl<'t> Text<'t> {
-    fn cut(&mut self, numbering: &mut Numbering<'t>, whole_units: bool) {
+impl<'t> DiffText<'t> {
+    fn cut(&mut self, numbering: &mut WordNumbering<'t>, whole_units: bool) {
         let mut start = 0;
         for (index, line) in self.source.split('\n').enumerate() {
             let content = line.strip_suffix('\r').unwrap_or(line);
@@ -87,7 +87,12 @@ impl<'t> Text<'t> {
     }
 
     /// Appends a line whose units are words themselves.
-    fn push_coarse(&mut self, line: Range<usize>, number: usize, numbering: &mut Numbering<'t>) {
+    fn push_coarse(
+        &mut self,
+        line: Range<usize>,
+        number: usize,
+        numbering: &mut WordNumbering<'t>,
+    ) {
         let mut start = line.start;
         loop {
             let end = self
@@ -96,7 +101,7 @@ impl<'t> Text<'t> {
             let first = self.words.len();
             self.push_word(start..end, numbering);
             let (bytes, words) = (start..end, first..self.words.len());
-            self.units.push(Unit {
+            self.units.push(DiffUnit {
                 bytes,
                 words,
                 line: number,
@@ -110,7 +115,7 @@ impl<'t> Text<'t> {
     }
 
     /// Appends a line, in parts when it is long.
-    fn push_line(&mut self, line: Range<usize>, number: usize, numbering: &mut Numbering<'t>) {
+    fn push_line(&mut self, line: Range<usize>, number: usize, numbering: &mut WordNumbering<'t>) {
         let content = &self.source[line.clone()];
         let long = content.len() > LONG_LINE;
         let (mut start, mut first) = (line.start, self.words.len());
@@ -118,7 +123,7 @@ impl<'t> Text<'t> {
             let at = line.start + at;
             if long && ends_unit(&self.source[start..at], segment) {
                 let (bytes, words) = (start..at, first..self.words.len());
-                self.units.push(Unit {
+                self.units.push(DiffUnit {
                     bytes,
                     words,
                     line: number,
@@ -129,7 +134,7 @@ impl<'t> Text<'t> {
             self.push_word(at..at + segment.len(), numbering);
         }
         let (bytes, words) = (start..line.end, first..self.words.len());
-        self.units.push(Unit {
+        self.units.push(DiffUnit {
             bytes,
             words,
             line: number,
@@ -137,11 +142,11 @@ impl<'t> Text<'t> {
         });
     }
 
-    fn push_word(&mut self, bytes: Range<usize>, numbering: &mut Numbering<'t>) {
+    fn push_word(&mut self, bytes: Range<usize>, numbering: &mut WordNumbering<'t>) {
         let word = self.source[bytes.clone()].trim();
         if !word.is_empty() {
             let id = numbering.id(word);
-            self.words.push(Word { bytes, id });
+            self.words.push(DiffWord { bytes, id });
         }
     }
 }

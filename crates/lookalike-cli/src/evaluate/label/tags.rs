@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 /// A line: the pair as it was drawn, and what was said of it.
 #[derive(Serialize, Deserialize)]
-struct Tag {
+struct ReferenceLabel {
     #[serde(flatten)]
     pair: DrawnPair,
     label: Option<bool>,
@@ -21,7 +21,7 @@ struct Tag {
 
 /// How often what was said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Counts {
+pub(super) struct LabelCounts {
     #[serde(rename = "true")]
     pub(super) trues: u64,
     #[serde(rename = "false")]
@@ -29,7 +29,7 @@ pub(super) struct Counts {
     pub(super) unknown: u64,
 }
 
-impl Counts {
+impl LabelCounts {
     pub(super) fn all(self) -> u64 {
         self.trues + self.falses + self.unknown
     }
@@ -94,7 +94,7 @@ impl TagFile {
         let known: HashMap<_, _> = pairs.iter().map(|pair| (key(pair), pair)).collect();
         for (at, line) in text[..whole].split_inclusive('\n').enumerate() {
             let wrong = |reason: &str| failed(format!("line {}: {reason}", at + 1));
-            let tag: Tag =
+            let tag: ReferenceLabel =
                 serde_json::from_str(line).map_err(|error| wrong(&format!("no tag: {error}")))?;
             if known.get(&key(&tag.pair)) != Some(&&tag.pair) {
                 return Err(wrong(
@@ -117,12 +117,12 @@ impl TagFile {
         self.tags.contains_key(&key(pair))
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> LabelCounts {
         let count = |wanted: Option<bool>| {
             let tags = self.tags.values();
             tags.filter(|label| **label == wanted).count() as u64
         };
-        Counts {
+        LabelCounts {
             trues: count(Some(true)),
             falses: count(Some(false)),
             unknown: count(None),
@@ -131,7 +131,7 @@ impl TagFile {
 
     /// Writes a tag down; when this returns it is on the disk.
     pub(super) fn append(&mut self, pair: &DrawnPair, label: Option<bool>) -> Result<(), Failure> {
-        let tag = Tag {
+        let tag = ReferenceLabel {
             pair: pair.clone(),
             label,
         };

@@ -59,7 +59,7 @@ fn kept(words: impl Iterator<Item = OsString>) -> Vec<String> {
 
 /// The job that finds what one setting finds at a cut; none where no job decides so.
 pub(super) fn of_setting(kept: &[String], setting: &SweepSetting, cut: f64) -> Option<String> {
-    let rule = Rule::of(setting, cut)?;
+    let rule = RecommendedRule::of(setting, cut)?;
     Some(command(kept, setting, &rule))
 }
 
@@ -88,7 +88,7 @@ pub(super) fn of_both(
     let [(first, first_cut), (second, second_cut)] = tests[..] else {
         return None;
     };
-    let mut rule = Rule::of(first, first_cut)?;
+    let mut rule = RecommendedRule::of(first, first_cut)?;
     rule.tests.push(further(second, second_cut));
     Some(command(kept, first, &rule))
 }
@@ -99,13 +99,13 @@ fn further(setting: &SweepSetting, cut: f64) -> String {
 
 /// How a job decides.
 #[derive(Default)]
-struct Rule {
+struct RecommendedRule {
     method: String,
     threshold: f64,
     tests: Vec<String>,
 }
 
-impl Rule {
+impl RecommendedRule {
     fn of(setting: &SweepSetting, cut: f64) -> Option<Self> {
         let by = |method: String, threshold: f64| {
             Some(Self {
@@ -175,7 +175,7 @@ impl Rule {
     }
 }
 
-fn command(kept: &[String], setting: &SweepSetting, rule: &Rule) -> String {
+fn command(kept: &[String], setting: &SweepSetting, rule: &RecommendedRule) -> String {
     let Scheme {
         shingle,
         weight,
@@ -231,7 +231,7 @@ mod tests {
             ..SweepSetting::from(Scheme::default())
         };
         for cut in [0.1, 0.478, 0.9, 1.0] {
-            let rule = Rule::of(&setting, cut).unwrap();
+            let rule = RecommendedRule::of(&setting, cut).unwrap();
             // The least resemblance of sets of 1,000 features of which the shared ones cover that much.
             let shared = (cut * 1000.0).ceil();
             assert!(rule.threshold <= shared / (2000.0 - shared), "{cut}");

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Division of a word that is scattered by its leading bits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct PartShape {
     /// Bits that number a bucket within its part.
     pub(super) below: u32,
     /// Bits below those.
@@ -36,7 +36,7 @@ pub(super) struct SortedParts {
 }
 
 /// Room for one part.
-pub(super) struct Room<'a> {
+pub(super) struct PartBuffers<'a> {
     lows: &'a mut [u32],
     sides: &'a mut [u16],
     starts: &'a mut [u32],
@@ -45,7 +45,7 @@ pub(super) struct Room<'a> {
 
 /// A part that is ordered.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct OrderedPart<'a> {
     /// Those of the part, and at least a window more.
     lows: &'a [u32],
     sides: &'a [u16],
@@ -59,7 +59,7 @@ impl SortedParts {
         &mut self,
         counts: impl Iterator<Item = usize>,
         below: u32,
-    ) -> Vec<Room<'_>> {
+    ) -> Vec<PartBuffers<'_>> {
         self.bounds.clear();
         self.bounds.push(0);
         let mut end = 0;
@@ -78,7 +78,7 @@ impl SortedParts {
         let rooms = self.bounds.windows(2).zip(starts).zip(&mut self.larger);
         let rooms = rooms.map(|((bounds, starts), larger)| {
             let count = bounds[1] - bounds[0];
-            Room {
+            PartBuffers {
                 lows: lows.split_off_mut(..count + WINDOW).unwrap_or_default(),
                 sides: sides.split_off_mut(..count).unwrap_or_default(),
                 starts,
@@ -88,9 +88,9 @@ impl SortedParts {
         rooms.collect()
     }
 
-    pub(super) fn part(&self, number: usize) -> Part<'_> {
+    pub(super) fn part(&self, number: usize) -> OrderedPart<'_> {
         let bounds = self.bounds[number]..self.bounds[number + 1];
-        Part {
+        OrderedPart {
             lows: &self.lows[bounds.start + number * WINDOW..][..bounds.len() + WINDOW],
             sides: &self.sides[bounds],
             starts: &self.starts[number * self.starts_each..][..self.starts_each],
@@ -108,9 +108,9 @@ fn resize<T: Copy + Default>(items: &mut Vec<T>, len: usize) {
     items.resize(len, T::default());
 }
 
-impl Room<'_> {
-    pub(super) fn part(&self) -> Part<'_> {
-        Part {
+impl PartBuffers<'_> {
+    pub(super) fn part(&self) -> OrderedPart<'_> {
+        OrderedPart {
             lows: self.lows,
             sides: self.sides,
             starts: self.starts,
@@ -127,7 +127,7 @@ impl Room<'_> {
     }
 
     /// Takes the words of `segments` in, by bucket. `ordered` is memory that is used again.
-    fn order(&mut self, segments: &[&[u64]], shape: Shape, ordered: &mut Vec<u64>) {
+    fn order(&mut self, segments: &[&[u64]], shape: PartShape, ordered: &mut Vec<u64>) {
         let last = (1 << shape.below) - 1;
         let bucket = |word: u64| (word >> shape.rest_bits) as usize & last;
         let side = ((1_u64 << (shape.rest_bits - 32)) - 1) as u16;
@@ -187,7 +187,7 @@ impl Room<'_> {
     }
 }
 
-impl Part<'_> {
+impl OrderedPart<'_> {
     /// Number of codes.
     pub(super) fn len(&self) -> usize {
         self.starts.last().map_or(0, |&end| end as usize)
@@ -212,7 +212,7 @@ fn sizes(starts: &[u32]) -> impl Iterator<Item = usize> {
 
 /// Finds the pairs of codes that are near in their low bits.
 #[derive(Default)]
-pub(super) struct Finder {
+pub(super) struct PartFinder {
     /// Places of the codes in their parts. Not all stand in the buckets that were compared.
     pub(super) found: Vec<(u32, u32)>,
     /// Buckets of the first part that are too heavy: nothing was found for them.
@@ -228,10 +228,10 @@ pub(super) struct Finder {
 /// Takes a part in, drops what is equal, and finds the pairs of each bucket.
 pub(super) fn sort_part(
     segments: &[&[u64]],
-    shape: Shape,
+    shape: PartShape,
     radius: u32,
-    room: &mut Room<'_>,
-    finder: &mut Finder,
+    room: &mut PartBuffers<'_>,
+    finder: &mut PartFinder,
 ) {
     room.order(segments, shape, &mut finder.ordered);
     room.list_larger();
@@ -252,9 +252,9 @@ pub(super) fn sort_part(
     }
 }
 
-impl Finder {
+impl PartFinder {
     /// Finds pairs inside the buckets of a part.
-    fn inside(&mut self, part: Part<'_>, radius: u32) {
+    fn inside(&mut self, part: OrderedPart<'_>, radius: u32) {
         self.found.clear();
         self.heavy.clear();
         let (lows, found) = (part.lows, &mut self.found);
@@ -275,7 +275,7 @@ impl Finder {
     }
 
     /// Gets ready for comparisons of a part.
-    pub(super) fn number_buckets(&mut self, part: Part<'_>) {
+    pub(super) fn number_buckets(&mut self, part: OrderedPart<'_>) {
         self.buckets.resize(part.len() + WINDOW, 0);
         // Most buckets are no larger than a window; what is written too much, the next one overwrites.
         for (bucket, &start) in part.starts[..part.starts.len() - 1].iter().enumerate() {
@@ -294,7 +294,7 @@ impl Finder {
     }
 
     /// Finds pairs of codes of the part at work whose buckets differ in one bit.
-    pub(super) fn within(&mut self, part: Part<'_>, bit: u32, radius: u32) {
+    pub(super) fn within(&mut self, part: OrderedPart<'_>, bit: u32, radius: u32) {
         /// Codes that differ in a lower bit stand too near each other for calls of the kernel.
         const NEAR: u32 = 3;
         self.found.clear();
@@ -328,7 +328,7 @@ impl Finder {
     }
 
     /// Finds pairs of codes of the part at work and another whose buckets have the same number.
-    pub(super) fn between(&mut self, part: Part<'_>, other: Part<'_>, radius: u32) {
+    pub(super) fn between(&mut self, part: OrderedPart<'_>, other: OrderedPart<'_>, radius: u32) {
         self.found.clear();
         self.heavy.clear();
         let buckets = other.starts.len() - 1;
@@ -342,9 +342,9 @@ impl Finder {
     /// Compares some codes with the first of the bucket of `other` that `windows` tells for theirs.
     fn look(
         &mut self,
-        part: Part<'_>,
+        part: OrderedPart<'_>,
         run: Range<usize>,
-        other: Part<'_>,
+        other: OrderedPart<'_>,
         windows: &[u32],
         radius: u32,
     ) {
@@ -358,9 +358,9 @@ impl Finder {
     /// Compares a bucket with the codes of another that the first window leaves out.
     fn beyond(
         &mut self,
-        part: Part<'_>,
+        part: OrderedPart<'_>,
         bucket: usize,
-        other: Part<'_>,
+        other: OrderedPart<'_>,
         partner: usize,
         radius: u32,
     ) {
@@ -376,7 +376,7 @@ impl Finder {
     }
 
     /// Drops what was found of heavy buckets.
-    fn forget_heavy(&mut self, part: Part<'_>) {
+    fn forget_heavy(&mut self, part: OrderedPart<'_>) {
         for &bucket in &self.heavy {
             let range = part.range(bucket as usize);
             self.found

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::kernel::Level;
-use crate::text::Batch;
+use crate::kernel::CpuLevel;
+use crate::text::WordBatch;
 
 /// Words of the ASCII front of `text`, byte by byte.
-fn obvious(text: &[u8], rules: Rules) -> (Vec<Vec<u8>>, usize) {
+fn obvious(text: &[u8], rules: TokeniserRules) -> (Vec<Vec<u8>>, usize) {
     let len = text
         .iter()
         .position(|byte| !byte.is_ascii())
@@ -42,8 +42,13 @@ fn joins(text: &[u8], at: usize) -> bool {
     }
 }
 
-fn scanned(level: Level, text: &[u8], rules: Rules, before: &str) -> (Vec<Vec<u8>>, usize) {
-    let mut batch = Batch::default();
+fn scanned(
+    level: CpuLevel,
+    text: &[u8],
+    rules: TokeniserRules,
+    before: &str,
+) -> (Vec<Vec<u8>>, usize) {
+    let mut batch = WordBatch::default();
     batch.push(before);
     let scan = scan(level, text, rules, batch.room(text.len()));
     batch.commit(scan, scan.len, false);
@@ -57,9 +62,9 @@ fn scanned(level: Level, text: &[u8], rules: Rules, before: &str) -> (Vec<Vec<u8
 
 fn check(text: &[u8]) {
     for (lower, join) in [(false, false), (false, true), (true, false), (true, true)] {
-        let rules = Rules { lower, join };
+        let rules = TokeniserRules { lower, join };
         let expected = obvious(text, rules);
-        for level in Level::available() {
+        for level in CpuLevel::available() {
             assert_eq!(
                 scanned(level, text, rules, "xy"),
                 expected,

@@ -5,23 +5,23 @@ use std::sync::Mutex;
 
 use lookalike_hamming::{SelfJoinLimits, self_join};
 
-use super::matches::{Found, Matches, Sides};
-use super::queries::Queries;
-use super::shares::{Purpose, Shares};
+use super::matches::{FoundPairs, JoinMatches, PairSides};
+use super::memory_plan::{MemoryPlan, MemoryPurpose};
+use super::queries::QuerySet;
 use super::{FingerprintJoin, JoinSummary};
 use crate::error::BatchError;
 use crate::fingerprints::files::CodeFile;
-use crate::observer::Stage;
+use crate::observer::JobStage;
 use crate::spill::partitions::lock;
 
 /// What one thread finds on its way to all, and the first failure on that way.
-struct Handover<'a> {
-    found: Found,
-    matches: &'a Mutex<Matches>,
+struct MatchHandover<'a> {
+    found: FoundPairs,
+    matches: &'a Mutex<JoinMatches>,
     failed: &'a Mutex<Option<io::Error>>,
 }
 
-impl Handover<'_> {
+impl MatchHandover<'_> {
     fn append(&mut self) {
         if let Err(error) = lock(self.matches).append(&mut self.found) {
             lock(self.failed).get_or_insert(error);
@@ -29,7 +29,7 @@ impl Handover<'_> {
     }
 }
 
-impl Drop for Handover<'_> {
+impl Drop for MatchHandover<'_> {
     fn drop(&mut self) {
         self.append();
     }
@@ -39,15 +39,15 @@ impl FingerprintJoin<'_> {
     pub(super) fn write_alone(&self, out: &mut dyn Write) -> Result<JoinSummary, BatchError> {
         let mut f = CodeFile::open(self.f, self.losses.is_strict())?;
         self.observer
-            .stage(Stage::Queries, f.total_bytes().unwrap_or(0));
-        let shares = Shares::new(self.limits);
-        let all = Queries::read(&mut f, &shares, Purpose::Alone, self.observer)?;
+            .stage(JobStage::Queries, f.total_bytes().unwrap_or(0));
+        let shares = MemoryPlan::new(self.limits);
+        let all = QuerySet::read(&mut f, &shares, MemoryPurpose::Alone, self.observer)?;
         let shares = shares.alone(all.bytes());
-        self.observer.stage(Stage::Compare, 0);
-        let matches = Mutex::new(Matches::new(self.folder, shares.matches, Sides::AB));
+        self.observer.stage(JobStage::Compare, 0);
+        let matches = Mutex::new(JoinMatches::new(self.folder, shares.matches, PairSides::AB));
         let failed = Mutex::new(None);
-        let handover = || Handover {
-            found: Found::default(),
+        let handover = || MatchHandover {
+            found: FoundPairs::default(),
             matches: &matches,
             failed: &failed,
         };

@@ -15,7 +15,7 @@ pub(super) const BYTES: u64 = 24;
 
 /// A list of units, and how many chunks have it.
 #[derive(Clone, Copy)]
-pub(super) struct List {
+pub(super) struct InternedList {
     /// Its first unit's place among the members.
     pub(super) start: u32,
     hash: u32,
@@ -23,14 +23,14 @@ pub(super) struct List {
 }
 
 /// Different lists of ascending units, each with its weight.
-pub(super) struct Alike {
+pub(super) struct InternedLists {
     /// Units of all lists, with [`END`] behind each.
     pub(super) members: Vec<u32>,
-    pub(super) lists: Vec<List>,
+    pub(super) lists: Vec<InternedList>,
     table: HashTable<u32>,
 }
 
-impl Alike {
+impl InternedLists {
     /// No lists yet, and room for so many.
     pub(super) fn new(lists: usize) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Alike {
         }
         // Only the lower half of a hash is kept; the table asks for the whole again only where it grows.
         let number = lists.len() as u32;
-        lists.push(List {
+        lists.push(InternedList {
             start: members.len() as u32,
             hash: hash as u32,
             weight: 1,
@@ -92,14 +92,14 @@ mod tests {
             given in prop::collection::vec(prop::collection::btree_set(0_u32..5, 2..5), 0..80),
             room in 0..90_usize,
         ) {
-            let mut alike = Alike::new(room);
+            let mut alike = InternedLists::new(room);
             let mut expected = BTreeMap::new();
             for list in &given {
                 let list: Vec<u32> = list.iter().copied().collect();
                 alike.add(&list);
                 *expected.entry(list).or_insert(0) += 1;
             }
-            let of = |list: &List| {
+            let of = |list: &InternedList| {
                 let units = alike.members[list.start as usize..].iter().copied();
                 (units.take_while(|&unit| unit != END).collect::<Vec<_>>(), list.weight)
             };

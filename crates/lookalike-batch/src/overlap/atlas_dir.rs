@@ -23,18 +23,18 @@ use lookalike_corpus::{
 use serde::Serialize;
 
 use super::atlas;
-use super::checkpoint::Kept;
-use super::job::{Count, Overlap, OverlapSummary, Prepared};
-use super::mirrors::{Mirrors, mirrors};
-use super::replicas::{Level, Replicas};
-use super::settings::By;
+use super::checkpoint::OverlapCheckpoint;
+use super::job::{ChunkingCount, OverlapJob, OverlapSummary, PreparedOverlap};
+use super::mirrors::{MirrorFinder, mirrors};
+use super::replicas::{ReplicaCounter, ReplicaLevel};
+use super::settings::OverlapUnit;
 use super::skip::{SkipCounts, SkipList, write_copies};
 use crate::contents::CONTENTS;
-use crate::dedup::output::{Folder, Identity, Workplace, write_file};
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
-use crate::observer::{Measured, Stage};
-use crate::settings::Limits;
+use crate::observer::{JobStage, MeasuredCost};
+use crate::output_dir::{IfExists, JobIdentity, OutputDir, write_file};
+use crate::settings::JobLimits;
 use crate::skipped::SKIPPED;
 
 /// Names of all results in the folder of an atlas.
@@ -72,7 +72,7 @@ pub struct AtlasOptions {
     /// What results consist of.
     pub format: OutputFormat,
     /// What becomes of results that are already there.
-    pub folder: Folder,
+    pub folder: IfExists,
     /// The command, for the page.
     pub command: String,
     /// Least share of a page's chunks in a kept page for which it stands in `skip.jsonl`, above 0 and at most 1.
@@ -94,7 +94,7 @@ pub struct AtlasSummary {
     #[serde(flatten)]
     pub overlap: OverlapSummary,
     /// Replication of equal texts, then by each chunking.
-    pub levels: Vec<Level>,
+    pub levels: Vec<ReplicaLevel>,
     /// Rows of servers, by chunking.
     pub server_rows: Vec<u64>,
     /// Page sets that several servers hold.
@@ -108,23 +108,23 @@ pub struct AtlasSummary {
     /// The chunking by which near copies are skipped; none when equal texts are all.
     pub skip_chunking: Option<String>,
     /// Limits of the job.
-    pub limits: Limits,
+    pub limits: JobLimits,
     /// Whether what an interrupted job had read was taken over.
     pub resumed: bool,
     /// What it cost.
-    pub measured: Measured,
+    pub measured: MeasuredCost,
 }
 
 /// What the skip list and the page sets need of the rows, of the chunking by which most near copies can be skipped, and
 /// of several such by which most visits are saved.
-struct Best {
-    replicas: Replicas,
+struct BestChunking {
+    replicas: ReplicaCounter,
     sizes: Vec<u32>,
     chunking: usize,
     saved: (u64, u64),
 }
 
-impl Overlap<'_> {
+impl OverlapJob<'_> {
     /// Writes the atlas into `folder`.
     ///
     /// # Errors
@@ -132,11 +132,11 @@ impl Overlap<'_> {
     /// everything is.
     pub fn atlas(&self, folder: &Path, options: &AtlasOptions) -> Result<AtlasSummary, BatchError> {
         self.settings.check()?;
-        let place = Workplace {
+        let place = OutputDir {
             folder,
             results: &ATLAS_RESULTS,
         };
-        let identity = Identity {
+        let identity = JobIdentity {
             settings: format!(
                 "{} output={} copy-containment={} {}",
                 self.settings.canonical(),
@@ -150,7 +150,7 @@ impl Overlap<'_> {
         place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
         let read = place.state("read.bin");
-        let kept = Kept {
+        let kept = OverlapCheckpoint {
             path: &read,
             contents: &place.state(CONTENTS),
             identity: &identity,
@@ -161,7 +161,7 @@ impl Overlap<'_> {
         let resumed = prepared.resumed;
         let (levels, best) = self.pairs(&mut prepared, &place, options)?;
         let (server_rows, map) = self.servers(&prepared, &place, options.format)?;
-        self.observer.stage(Stage::Write, 0);
+        self.observer.stage(JobStage::Write, 0);
         let leaders: Vec<u32> = match &best {
             Some(best) => best.replicas.leaders.clone(),
             None => (0..prepared.collection.exact.len() as u32).collect(),
@@ -201,21 +201,22 @@ impl Overlap<'_> {
     /// Writes `pairs.jsonl`; levels of replication, and what saves most.
     fn pairs(
         &self,
-        prepared: &mut Prepared,
-        place: &Workplace<'_>,
+        prepared: &mut PreparedOverlap,
+        place: &OutputDir<'_>,
         options: &AtlasOptions,
-    ) -> Result<(Vec<Level>, Option<Best>), BatchError> {
+    ) -> Result<(Vec<ReplicaLevel>, Option<BestChunking>), BatchError> {
         let path = place.path(format!("pairs{}", options.format.suffix()));
         let failed = BatchError::result(&path);
         let mut out = AtomicFile::lines(&path, options.format, ROW).map_err(&failed)?;
-        let mut levels = vec![Level::exact(&prepared.collection)];
-        let mut best: Option<Best> = None;
+        let mut levels = vec![ReplicaLevel::exact(&prepared.collection)];
+        let mut best: Option<BestChunking> = None;
         for number in 0..self.settings.chunkings.len() {
             let collection = &prepared.collection;
-            let mut replicas = Replicas::new(collection.exact.len(), options.copy_containment);
-            let by_document = self.settings.by == By::Document;
+            let mut replicas =
+                ReplicaCounter::new(collection.exact.len(), options.copy_containment);
+            let by_document = self.settings.by == OverlapUnit::Document;
             let log = place.state(&format!("rows-{number}.bin"));
-            let count = Count {
+            let count = ChunkingCount {
                 number,
                 by: self.settings.by,
                 path: &path,
@@ -232,7 +233,7 @@ impl Overlap<'_> {
                 let saved = (replicas.near_copies(), level.visits_saved);
                 levels.push(level);
                 if saved > best.as_ref().map_or((0, 0), |best| best.saved) {
-                    best = Some(Best {
+                    best = Some(BestChunking {
                         replicas,
                         sizes,
                         chunking: number,
@@ -249,8 +250,8 @@ impl Overlap<'_> {
     /// Writes `servers.jsonl`, when there are servers; its rows, and those for the page.
     fn servers(
         &self,
-        prepared: &Prepared,
-        place: &Workplace<'_>,
+        prepared: &PreparedOverlap,
+        place: &OutputDir<'_>,
         format: OutputFormat,
     ) -> Result<(Vec<u64>, atlas::ServerMap), BatchError> {
         let mut map = atlas::ServerMap::new(&prepared.collection);
@@ -263,9 +264,9 @@ impl Overlap<'_> {
         let mut rows = Vec::new();
         for number in 0..self.settings.chunkings.len() {
             let log = place.state(&format!("server-rows-{number}.bin"));
-            let count = Count {
+            let count = ChunkingCount {
                 number,
-                by: By::Server,
+                by: OverlapUnit::Server,
                 path: &path,
                 log: Some(&log),
             };
@@ -280,10 +281,10 @@ impl Overlap<'_> {
     /// Writes the smaller files; what `skip.jsonl` holds.
     fn tables(
         &self,
-        prepared: &Prepared,
-        (place, format): (&Workplace<'_>, OutputFormat),
-        mirrors: &Mirrors,
-        best: Option<&Best>,
+        prepared: &PreparedOverlap,
+        (place, format): (&OutputDir<'_>, OutputFormat),
+        mirrors: &MirrorFinder,
+        best: Option<&BestChunking>,
     ) -> Result<SkipCounts, BatchError> {
         let collection = &prepared.collection;
         place.write_lines("copies", (format, COPIES), &mut |out| {
@@ -323,7 +324,7 @@ fn lines(out: &mut dyn Write, values: &[impl Serialize]) -> io::Result<()> {
 }
 
 fn file(
-    place: &Workplace<'_>,
+    place: &OutputDir<'_>,
     name: &str,
     write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>,
 ) -> Result<(), BatchError> {

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use lookalike_hamming::BatchJoin;
 
 use crate::error::BatchError;
-use crate::fingerprints::files::{CodeFile, Codes};
-use crate::settings::Limits;
+use crate::fingerprints::files::{CodeFile, FingerprintFile};
+use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
 /// Chunks beyond this bring nothing.
@@ -21,7 +21,7 @@ const MOST_MATCHES: u64 = 512 * MIB;
 
 /// Why a whole collection is read into memory.
 #[derive(Clone, Copy)]
-pub(super) enum Purpose {
+pub(super) enum MemoryPurpose {
     /// Another streams by.
     Queries {
         /// Most bits in which the fingerprints of a pair differ.
@@ -32,7 +32,7 @@ pub(super) enum Purpose {
 }
 
 /// Shares of the memory, in bytes.
-pub(super) struct Shares {
+pub(super) struct MemoryPlan {
     limit: u64,
     threads: u64,
     fixed: u64,
@@ -45,9 +45,9 @@ pub(super) struct Shares {
     pub(super) tables: u64,
 }
 
-impl Shares {
+impl MemoryPlan {
     /// Before anything is read.
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &JobLimits) -> Self {
         let threads = limits.threads as u64;
         let fixed = 12 * MIB + threads * 4 * MIB;
         Self {
@@ -64,9 +64,9 @@ impl Shares {
     /// Refuses a collection that leaves no room for what it is read for.
     pub(super) fn ensure_fits(
         &self,
-        all: &Codes,
+        all: &FingerprintFile,
         file: &CodeFile,
-        purpose: Purpose,
+        purpose: MemoryPurpose,
     ) -> Result<(), BatchError> {
         // Tables take more than the fingerprints alone, and memory grows by doubling while it is filled.
         if all.bytes() * 2 <= self.left {
@@ -79,8 +79,8 @@ impl Shares {
         let scaled = |part: u64| (part as f64 * whole) as u64;
         let (bytes, count) = (scaled(all.bytes()), scaled(all.codes.len() as u64));
         Err(match purpose {
-            Purpose::Queries { distance } => self.refusal(bytes, count, distance),
-            Purpose::Alone => BatchError::SelfJoinMemory {
+            MemoryPurpose::Queries { distance } => self.refusal(bytes, count, distance),
+            MemoryPurpose::Alone => BatchError::SelfJoinMemory {
                 name: file.name().to_owned(),
                 limit: self.limit,
                 least: (self.fixed + bytes * 3 + 2 * MIB).div_ceil(MIB),
@@ -158,9 +158,9 @@ mod tests {
 
     use super::*;
 
-    fn shares(memory: u64, threads: usize) -> Shares {
-        let limits = Limits { memory, threads };
-        Shares::new(&limits)
+    fn shares(memory: u64, threads: usize) -> MemoryPlan {
+        let limits = JobLimits { memory, threads };
+        MemoryPlan::new(&limits)
     }
 
     proptest! {

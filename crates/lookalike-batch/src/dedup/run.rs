@@ -1,0 +1,415 @@
+//! `dedup`: decisions to files, each of which appears under its name only when it is whole.
+//!
+//! ```text
+//! kept.jsonl, removed.jsonl     the records as they came in; inputs that are files are copied to kept/, removed/
+//! clusters.jsonl                who was removed for whom, and why
+//! pairs.jsonl                   verified pairs
+//! skipped.jsonl                 what could not be read; files among it are copied to skipped/
+//! report.html                   for people
+//! run.json                      settings, scheme, counts, cost; written last: where it stands, the job is done
+//! .lookalike/                   while the job runs: what it is, its decisions once they are made, and in new/ its results
+//! ```
+//!
+//! Results are gathered in `.lookalike/new/` and take the places of older ones when all of them are there: see [`OutputDir::publish`].
+//!
+//! With [`OutputFormat::Parquet`] the lines become tables: `kept.parquet` and so on. Rows of tables whose columns have types keep
+//! them, in a table of their own for each source: below `kept/` and `removed/`, or, where there is one source, `kept.parquet`.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use lookalike_corpus::{
+    AtomicFile, Compression, FileTree, Inputs, OutputFormat, PROGRAM, STATE_FOLDER as STATE,
+    SUMMARY_FILE as LAST, SkipKind, Source, Transfer,
+};
+
+use crate::contents::{self, CONTENTS};
+use crate::dedup::checkpoint::{CheckpointHead, DecisionCheckpoint};
+use crate::dedup::decision::{ClusterTable, DocumentDecision};
+use crate::dedup::job::{DedupJob, JobDecisions};
+use crate::dedup::just_below::{BelowMargin, ClosePair, JustBelow};
+use crate::dedup::pairs::DocumentPair;
+use crate::dedup::result_lines::{write_line, write_pair};
+use crate::dedup::result_writer::{
+    PAIR, PAIR_WITH_DISTANCE, ResultWriter, SKIPPED_FILES, common_compression, is_split,
+    record_file_name,
+};
+use crate::dedup::scan::ScannedCollection;
+use crate::dedup::summary::{
+    BelowPair, BelowThreshold, DecisionCounts, DedupSummary, InputCounts, skipped,
+};
+use crate::error::BatchError;
+use crate::output_dir::{IfExists, JobIdentity, OutputDir, write_file};
+use crate::skipped::{SKIPPED, SkippedLine};
+
+/// How results are written.
+#[derive(Clone, Debug, Default)]
+pub struct OutputOptions {
+    /// What results consist of.
+    pub format: OutputFormat,
+    /// Compression of `kept.jsonl` and `removed.jsonl`; as the input if `None`. Tables are compressed in their own way.
+    pub compression: Option<Compression>,
+    /// How inputs that are files get into the results.
+    pub transfer: Transfer,
+    /// What becomes of results that are already there.
+    pub folder: IfExists,
+    /// The command, for the report.
+    pub command: String,
+}
+
+/// Names of all results of `dedup` in its folder.
+pub const DEDUP_RESULTS: [&str; 20] = [
+    "kept.parquet",
+    "removed.parquet",
+    "clusters.parquet",
+    "pairs.parquet",
+    "skipped.parquet",
+    "kept.jsonl",
+    "kept.jsonl.gz",
+    "kept.jsonl.zst",
+    "removed.jsonl",
+    "removed.jsonl.gz",
+    "removed.jsonl.zst",
+    "clusters.jsonl",
+    "pairs.jsonl",
+    "skipped.jsonl",
+    "report.html",
+    LAST,
+    "kept",
+    "removed",
+    "skipped",
+    STATE,
+];
+
+impl DedupJob<'_> {
+    /// Deduplicates the inputs into `folder`.
+    ///
+    /// # Errors
+    /// [`BatchError`]. Whatever happens, no file under its final name is incomplete, and `run.json` is there only when
+    /// everything is.
+    pub fn dedup(
+        &self,
+        folder: &Path,
+        options: &OutputOptions,
+    ) -> Result<DedupSummary, BatchError> {
+        let place = OutputDir {
+            folder,
+            results: &DEDUP_RESULTS,
+        };
+        let identity = JobIdentity {
+            settings: format!(
+                "{} output={} compress={} link={} {}",
+                self.settings.canonical(),
+                options.format,
+                options.compression.map_or("as-input", Compression::suffix),
+                options.transfer == Transfer::Link,
+                self.options.canonical()
+            ),
+            input: format!("{}+{}", self.inputs.fingerprint(), self.against_sources),
+        };
+        self.settings.stated_recall()?;
+        self.check_tables(options.format)?;
+        place.enter(options.folder, &identity, self.folder)?;
+        place.ensure_same_contents(self.inputs)?;
+        let checkpoint = place.state("decided.bin");
+        let old = DecisionCheckpoint::load(&checkpoint, &identity.settings, &identity.input);
+        let resumed = old.is_some();
+        let verdicts = match old {
+            Some(verdicts) => {
+                let CheckpointHead {
+                    skipped, counts, ..
+                } = &verdicts.head;
+                self.settings.losses.check(skipped, counts.documents)?;
+                verdicts
+            }
+            None => self
+                .judge(&place, options.format, identity, &checkpoint)
+                .inspect_err(|_| place.forget_undecided(&checkpoint))?,
+        };
+        let report = ResultWriter {
+            job: self,
+            place: &place,
+            verdicts: &verdicts,
+            options,
+        }
+        .write()?;
+        self.finish(&place, options, verdicts, resumed, report)
+    }
+
+    /// The inputs without those of `--against`, whose skips name no files.
+    pub(super) fn new_inputs(&self) -> Inputs {
+        Inputs {
+            sources: self.inputs.sources[self.against_sources..].to_vec(),
+            skips: self.inputs.skips.clone(),
+        }
+    }
+
+    /// Sources of records, not those of `--against`, that are damaged from their first byte on.
+    fn unread(&self, scanned: &ScannedCollection) -> Vec<u32> {
+        let is_damaged = |source: &Source| {
+            let name = source.name();
+            let mut skips = scanned.skips.iter();
+            skips.any(|skip| skip.kind == SkipKind::Damaged && skip.name == name)
+        };
+        let sources = self.inputs.sources.iter().enumerate();
+        let unread = sources
+            .skip(self.against_sources)
+            .filter(|(number, source)| {
+                !source.is_document() && scanned.records[*number] == 0 && is_damaged(source)
+            });
+        unread.map(|(number, _)| number as u32).collect()
+    }
+
+    fn write_skipped(&self, out: &mut AtomicFile, decided: &JobDecisions) -> io::Result<()> {
+        let against = self.against_sources;
+        let tree = FileTree::new(&self.new_inputs());
+        let shown = |path: &Path| {
+            let path = Path::new(SKIPPED_FILES).join(path);
+            path.to_string_lossy().into_owned()
+        };
+        let of_source = |number: usize| shown(tree.path((number - against) as u32));
+        for bad in &decided.scanned.bad {
+            let number = bad.source as usize;
+            let is_file = number >= against && self.inputs.sources[number].is_document();
+            let line = SkippedLine::of_record(self.inputs, bad);
+            write_line(out, &line.with_file(is_file.then(|| of_source(number))))?;
+        }
+        let mut files = tree.skipped();
+        for skip in &self.inputs.skips {
+            let file = skip.file.as_ref().and_then(|_| files.next());
+            let line = SkippedLine::of_part(skip).with_file(file.map(|(_, to)| shown(to)));
+            write_line(out, &line)?;
+        }
+        let unread = self.unread(&decided.scanned);
+        for skip in &decided.scanned.skips {
+            let is_it = |number: &&u32| self.inputs.sources[**number as usize].name() == skip.name;
+            let number = unread.iter().find(is_it);
+            let file = number.map(|number| of_source(*number as usize));
+            write_line(out, &SkippedLine::of_part(skip).with_file(file))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses tables whose rows Parquet cannot hold with their types.
+    fn check_tables(&self, format: OutputFormat) -> Result<(), BatchError> {
+        for (number, source) in self
+            .inputs
+            .sources
+            .iter()
+            .enumerate()
+            .skip(self.against_sources)
+        {
+            if !is_split(format, source) {
+                continue;
+            }
+            let reason = self.inputs.unwritable_table(number as u32, self.options)?;
+            if let Some(reason) = reason {
+                return Err(BatchError::Settings(format!(
+                    "{}: its rows cannot be written as Parquet with their types: {reason}: use --output-format jsonl",
+                    source.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the kept documents are, as paths within the folder of the results.
+    fn kept_in(&self, options: &OutputOptions) -> Vec<String> {
+        let sources = &self.inputs.sources[self.against_sources..];
+        let format = options.format;
+        let is_lone_table = sources.len() == 1 && is_split(format, &sources[0]);
+        let is_file = |source: &Source| source.is_document() || is_split(format, source);
+        let mut names = Vec::new();
+        if is_lone_table || !sources.iter().all(is_file) || sources.is_empty() {
+            let compression = options
+                .compression
+                .unwrap_or_else(|| common_compression(sources));
+            names.push(record_file_name("kept", format, compression));
+        }
+        if sources.iter().any(is_file) && !is_lone_table {
+            names.push("kept".to_owned());
+        }
+        names
+    }
+
+    /// Decides, writes what must be written while everything is at hand, and saves the decisions.
+    fn judge(
+        &self,
+        place: &OutputDir<'_>,
+        format: OutputFormat,
+        identity: JobIdentity,
+        checkpoint: &Path,
+    ) -> Result<DecisionCheckpoint, BatchError> {
+        let decided = self.decide()?;
+        let pair = match decided.fingerprints {
+            true => PAIR_WITH_DISTANCE,
+            false => PAIR,
+        };
+        place.write_lines("pairs", (format, pair), &mut |out| {
+            write_pairs(out, &decided)
+        })?;
+        place.write_lines("skipped", (format, SKIPPED), &mut |out| {
+            self.write_skipped(out, &decided)
+        })?;
+        let verdicts = self.verdicts(decided, identity);
+        contents::save(&place.state(CONTENTS), self.inputs)?;
+        verdicts
+            .save(checkpoint)
+            .map_err(BatchError::result(checkpoint))?;
+        Ok(verdicts)
+    }
+
+    fn verdicts(&self, decided: JobDecisions, identity: JobIdentity) -> DecisionCheckpoint {
+        let JobDecisions {
+            scanned,
+            ranking,
+            outcomes,
+            just_below,
+            repeated_ids,
+            kept_as_pages,
+            ..
+        } = decided;
+        let clusters = ClusterTable::new(&ranking.by_id, &ranking.id_ranks, &outcomes);
+        let head = CheckpointHead {
+            settings: identity.settings,
+            input: identity.input,
+            counts: InputCounts::of_scan(
+                &scanned,
+                self.inputs,
+                self.against_sources,
+                self.options,
+                repeated_ids,
+            ),
+            decisions: DecisionCounts {
+                kept_as_pages,
+                ..DecisionCounts::new(&scanned.documents, &outcomes, &clusters)
+            },
+            just_below,
+            skipped: skipped(self.inputs, &scanned),
+            unread: self.unread(&scanned),
+        };
+        let bad = scanned
+            .bad
+            .iter()
+            .map(|bad| [u64::from(bad.source), bad.number])
+            .collect();
+        let (by_id, records) = (ranking.by_id, scanned.records);
+        DecisionCheckpoint {
+            head,
+            documents: scanned.documents,
+            by_id,
+            outcomes,
+            bad,
+            records,
+        }
+    }
+
+    fn finish(
+        &self,
+        place: &OutputDir<'_>,
+        options: &OutputOptions,
+        verdicts: DecisionCheckpoint,
+        resumed: bool,
+        report: crate::report::ReportData,
+    ) -> Result<DedupSummary, BatchError> {
+        let settings = self.settings;
+        let below_threshold = verdicts.below_threshold(settings.threshold);
+        let head = verdicts.head;
+        let simhash = settings.method.has_fingerprints();
+        let summary = DedupSummary {
+            program: PROGRAM,
+            version: env!("CARGO_PKG_VERSION"),
+            command: options.command.clone(),
+            method: settings.method.to_string(),
+            threshold: settings.threshold,
+            distance: simhash.then_some(settings.distance),
+            distance_for: (settings.method == crate::settings::Method::Henzinger)
+                .then_some(settings.distance_for),
+            scope: settings.scope,
+            category: self.options.category.as_ref().map(ToString::to_string),
+            lengths: settings.lengths,
+            and: settings.tests.iter().map(ToString::to_string).collect(),
+            scheme: settings.scheme.to_string(),
+            scheme_id: settings.scheme.id().to_string(),
+            keep: settings.keep.to_string(),
+            max_document: self.options.max_document_bytes,
+            verified: true,
+            recall: self.settings.stated_recall()?,
+            counts: head.counts,
+            decisions: head.decisions,
+            written: report.written,
+            below_threshold,
+            skipped: head.skipped,
+            kept_in: self.kept_in(options),
+            limits: self.limits.clone(),
+            resumed,
+            measured: self.observer.measured(),
+        };
+        let page =
+            crate::report::render(&crate::dedup::report_examples::complete(report, &summary))
+                .map_err(|error| BatchError::Settings(error.to_string()))?;
+        write_file(&place.path("report.html"), Compression::None, &mut |out| {
+            out.write_all(page.as_bytes())
+        })?;
+        write_file(&place.path(LAST), Compression::None, &mut |out| {
+            serde_json::to_writer_pretty(&mut *out, &summary)?;
+            out.write_all(b"\n")
+        })?;
+        place.publish()?;
+        Ok(summary)
+    }
+}
+
+impl DecisionCheckpoint {
+    /// What is just below the threshold, by ids.
+    fn below_threshold(&self, threshold: f64) -> BelowThreshold {
+        let JustBelow { kept, closest } = &self.head.just_below;
+        let id = |document: u32| self.documents.id(document as usize).to_owned();
+        let pair = |pair: &ClosePair| BelowPair {
+            a: id(pair.a),
+            b: id(pair.b),
+            similarity: pair.similarity(),
+        };
+        BelowThreshold {
+            from: BelowMargin::below(threshold).from(),
+            kept: kept.clone(),
+            closest: closest.iter().map(pair).collect(),
+        }
+    }
+}
+
+fn write_pairs(out: &mut AtomicFile, decided: &JobDecisions) -> io::Result<()> {
+    let documents = &decided.scanned.documents;
+    let classes = decided.fingerprints.then_some(&decided.scanned.classes);
+    if let Some(pairs) = &decided.pairs {
+        return pairs.drain(&decided.ranking.by_id, |pair| {
+            write_pair(out, documents, classes, pair)
+        });
+    }
+    let ranks = &decided.ranking.id_ranks;
+    let pair = |(document, outcome): (usize, &DocumentDecision)| {
+        let survivor = outcome.survivor()?;
+        let (a, b) = (document as u32, survivor);
+        let (a, b) = if ranks[a as usize] < ranks[b as usize] {
+            (a, b)
+        } else {
+            (b, a)
+        };
+        Some(DocumentPair {
+            a,
+            b,
+            similarity: outcome.similarity(),
+            visible: outcome.visible_similarity(),
+        })
+    };
+    let mut pairs: Vec<DocumentPair> = decided
+        .outcomes
+        .iter()
+        .enumerate()
+        .filter_map(pair)
+        .collect();
+    pairs.sort_unstable_by_key(|pair| (ranks[pair.a as usize], ranks[pair.b as usize]));
+    pairs
+        .into_iter()
+        .try_for_each(|pair| write_pair(out, documents, classes, pair))
+}

@@ -1,0 +1,388 @@
+//! The folder that a job works in: what is there, what it is, and how results take the places of older ones.
+//!
+//! ```text
+//! .lookalike/                   while the job runs: what it is, its checkpoints, and in new/ its results
+//! run.json                      written last: where it stands, the job is done
+//! ```
+//!
+//! Results are gathered in `.lookalike/new/` and take the places of older ones when all of them are there: see [`OutputDir::publish`].
+
+use std::io::{self};
+use std::path::{Path, PathBuf};
+
+use lookalike_corpus::{
+    AtomicFile, Compression, Inputs, OutputFormat, STATE_FOLDER as STATE, SUMMARY_FILE as LAST,
+    holds_results, remove_leftovers, sync_directory, uninterrupted,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::contents::{self, CONTENTS};
+use crate::dedup::result_lines::write_line;
+use crate::error::BatchError;
+
+/// What becomes of results that are already there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IfExists {
+    /// Refuse a folder with results in it.
+    #[default]
+    New,
+    /// Go on from what an interrupted job decided or read; start when there is nothing of that.
+    Resume,
+    /// Start, and replace the results that are there when the new ones are whole.
+    Overwrite,
+}
+
+/// How far a job in a folder has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobProgress {
+    /// It is at work, or ended before there was anything to go on from: [`IfExists::Resume`] starts from the beginning.
+    Begun,
+    /// The same, but what it decided, or read, is kept: [`IfExists::Resume`] goes on from there.
+    Resumable,
+    /// All its results are there.
+    Finished,
+}
+
+impl JobProgress {
+    /// `None` where no job has begun. Takes a few looks at the folder.
+    pub fn of(folder: &Path) -> Option<JobProgress> {
+        let state = folder.join(STATE);
+        // The results of an earlier job may stand in the folder until those of this one are whole.
+        let is_placed = state.join(READY).exists() && !state.join(READY).join(LAST).exists();
+        let finished = folder.join(LAST).exists();
+        match state.join(JOB).exists() && !(finished && is_placed) {
+            true if STATES.iter().any(|name| state.join(name).exists()) => {
+                Some(JobProgress::Resumable)
+            }
+            true => Some(JobProgress::Begun),
+            false => finished.then_some(JobProgress::Finished),
+        }
+    }
+}
+
+/// Removes the unfinished files of a job that was interrupted. What it needs to be resumed stays.
+///
+/// # Errors
+/// When a folder cannot be listed or a file not be removed.
+pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
+    remove_leftovers(folder)?;
+    match folder.join(STATE).join(NEW) {
+        new if new.exists() => remove_leftovers(&new).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// What a job in a folder is, to know it again.
+#[derive(Serialize, Deserialize, PartialEq)]
+pub(crate) struct JobIdentity {
+    pub(crate) settings: String,
+    pub(crate) input: String,
+}
+
+/// How names of folders for temporary files begin. Those of jobs that were killed are removed by the next job in the
+/// same output folder.
+pub const SPOOL: &str = "spool.tmp-";
+
+/// In [`STATE`]: which job is at work.
+const JOB: &str = "job.json";
+
+/// Where in [`STATE`] results are gathered; with [`LAST`] in it, they are all there.
+pub(crate) const NEW: &str = "new";
+
+/// What [`NEW`] is called once the older results are out of the way.
+const READY: &str = "ready";
+
+/// Where in [`STATE`] older results go.
+const OLD: &str = "old";
+
+/// What a job that was interrupted can be resumed from.
+const STATES: [&str; 2] = ["decided.bin", "read.bin"];
+
+/// The folder that a job works in.
+pub(crate) struct OutputDir<'a> {
+    pub(crate) folder: &'a Path,
+    /// Names of all results.
+    pub(crate) results: &'a [&'static str],
+}
+
+impl OutputDir<'_> {
+    /// Where the result `name` is written.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.state(NEW).join(name)
+    }
+
+    pub(crate) fn state(&self, name: &str) -> PathBuf {
+        self.folder.join(STATE).join(name)
+    }
+
+    /// Writes lines of JSON to the result `name`, in the format given. See [`AtomicFile::lines`].
+    pub(crate) fn write_lines(
+        &self,
+        name: &str,
+        (format, example): (OutputFormat, &str),
+        write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>,
+    ) -> Result<(), BatchError> {
+        let path = self.path(format!("{name}{}", format.suffix()));
+        let failed = BatchError::result(&path);
+        let mut file = AtomicFile::lines(&path, format, example).map_err(&failed)?;
+        write(&mut file)
+            .and_then(|()| file.commit())
+            .map_err(&failed)
+    }
+
+    fn refuse(&self, reason: impl Into<String>) -> BatchError {
+        BatchError::Folder {
+            path: self.folder.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Makes the folder ready for the job `identity`.
+    pub(crate) fn enter(
+        &self,
+        mode: IfExists,
+        identity: &JobIdentity,
+        spool: &Path,
+    ) -> Result<(), BatchError> {
+        let failed = BatchError::result(self.folder);
+        match mode {
+            IfExists::Resume => self.take_back().map_err(&failed)?,
+            IfExists::New | IfExists::Overwrite => self.finish_publishing().map_err(&failed)?,
+        }
+        let decided = STATES.iter().any(|name| self.state(name).exists());
+        // The state of a job that failed before it had decided anything is in nobody's way.
+        let counts = |name: &&str| **name != *STATE || decided || mode != IfExists::New;
+        let present = self
+            .results
+            .iter()
+            .find(|name| counts(name) && self.folder.join(name).symlink_metadata().is_ok());
+        match (mode, present) {
+            (IfExists::New, Some(name)) => {
+                return Err(self.refuse(format!(
+                    "holds results already ({name}): choose another folder, finish that job with --resume, or replace \
+                     its results with --overwrite"
+                )));
+            }
+            (IfExists::Resume, Some(_)) => self.recognise(identity)?,
+            (IfExists::Overwrite, Some(name)) => self.allow_overwriting(name)?,
+            (_, None) => {}
+        }
+        if mode != IfExists::Resume {
+            remove(&self.folder.join(STATE)).map_err(&failed)?;
+        } else if !decided {
+            remove(&self.state(NEW)).map_err(&failed)?;
+        }
+        std::fs::create_dir_all(self.state(NEW)).map_err(&failed)?;
+        remove_folders_in(&self.state(NEW)).map_err(&failed)?;
+        remove_unfinished(self.folder).map_err(&failed)?;
+        self.remove_spools(spool).map_err(&failed)?;
+        let mut file = AtomicFile::create(&self.state(JOB), Compression::None).map_err(&failed)?;
+        write_line(&mut file, identity)
+            .and_then(|()| file.commit())
+            .map_err(&failed)
+    }
+
+    /// Removes folders of temporary files that killed jobs left, but for the one in use.
+    fn remove_spools(&self, used: &Path) -> io::Result<()> {
+        for entry in std::fs::read_dir(self.folder)? {
+            let entry = entry?;
+            let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
+            if is_spool
+                && entry.file_type()?.is_dir()
+                && Some(&*entry.file_name()) != used.file_name()
+            {
+                std::fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to replace what no job of ours left.
+    fn allow_overwriting(&self, name: &str) -> Result<(), BatchError> {
+        if holds_results(self.folder) {
+            return Ok(());
+        }
+        Err(self.refuse(format!(
+            "{name} is there, but no {LAST} of a job that wrote it, so it may be yours: move it away, or choose another folder"
+        )))
+    }
+
+    /// Refuses to go on with a job of other settings or other input.
+    fn recognise(&self, identity: &JobIdentity) -> Result<(), BatchError> {
+        if JobProgress::of(self.folder) == Some(JobProgress::Finished) {
+            return Err(self.refuse(
+                "the job in this folder is finished (run.json is there): nothing to resume; replace its results with \
+                 --overwrite",
+            ));
+        }
+        let Ok(text) = std::fs::read_to_string(self.state(JOB)) else {
+            return Ok(());
+        };
+        let Ok(found) = serde_json::from_str::<JobIdentity>(&text) else {
+            return Ok(());
+        };
+        if found.input != identity.input {
+            return Err(self.refuse(
+                "the job to resume read other files, or they have changed since: start again with --overwrite",
+            ));
+        }
+        if found.settings != identity.settings {
+            return Err(self.refuse(format!(
+                "the job to resume has other settings: there {}; now {}; repeat it with the same, or start again with \
+                 --overwrite",
+                found.settings, identity.settings
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses to go on when an input holds something else than it held, whatever its name, size and time say.
+    pub(crate) fn ensure_same_contents(&self, inputs: &Inputs) -> Result<(), BatchError> {
+        match contents::changed(&self.state(CONTENTS), inputs)? {
+            None => Ok(()),
+            Some(name) => Err(self.refuse(format!(
+                "{name} has changed since the job to resume read it: start again with --overwrite"
+            ))),
+        }
+    }
+
+    /// After a failure: removes the state of a job that has decided nothing, with which nobody could go on.
+    pub(crate) fn forget_undecided(&self, checkpoint: &Path) {
+        if !checkpoint.exists() {
+            // The failure at hand is what the user should hear of.
+            let _ = std::fs::remove_dir_all(self.folder.join(STATE));
+        }
+    }
+
+    /// Gives the new results, of which [`LAST`] was written last, their places, and removes the older ones. The job is
+    /// done then.
+    ///
+    /// A command that is killed meanwhile leaves the rest of this to the next one: as long as `new/run.json` is there,
+    /// what stands in the folder is old; as long as `ready/` is there, it is new.
+    pub(crate) fn publish(&self) -> Result<(), BatchError> {
+        let state = self.folder.join(STATE);
+        let publish = || {
+            self.finish_publishing()?;
+            for entry in std::fs::read_dir(&state)? {
+                let entry = entry?;
+                // It says to the end that the results are placed.
+                if entry.file_name() != READY {
+                    remove(&entry.path())?;
+                }
+            }
+            remove(&state)
+        };
+        uninterrupted(publish).map_err(BatchError::result(self.folder))
+    }
+
+    fn finish_publishing(&self) -> io::Result<()> {
+        if self.state(NEW).join(LAST).exists() {
+            self.clear_away()?;
+            std::fs::rename(self.state(NEW), self.state(READY))?;
+        }
+        if self.state(READY).join(LAST).exists() {
+            self.place()?;
+            sync_directory(self.folder)?;
+        }
+        remove(&self.state(OLD))
+    }
+
+    /// Undoes what a killed command had done of [`OutputDir::publish`], unless that was all: its last results are to be
+    /// written once more.
+    fn take_back(&self) -> io::Result<()> {
+        if !matches!(
+            JobProgress::of(self.folder),
+            Some(JobProgress::Begun | JobProgress::Resumable)
+        ) {
+            return Ok(());
+        }
+        let (new, ready, old) = (self.state(NEW), self.state(READY), self.state(OLD));
+        if ready.exists() {
+            self.move_results(self.folder, &ready)?;
+            std::fs::rename(&ready, &new)?;
+        }
+        remove(&new.join(LAST))?;
+        if old.exists() {
+            self.move_results(&old, self.folder)?;
+        }
+        remove(&old)
+    }
+
+    /// Moves the results that are in the one folder to the other.
+    fn move_results(&self, from: &Path, to: &Path) -> io::Result<()> {
+        for name in self.results.iter().filter(|name| **name != STATE) {
+            if from.join(name).symlink_metadata().is_ok() {
+                std::fs::rename(from.join(name), to.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the older results out of the way, [`LAST`] first. If one cannot be moved, all stay.
+    fn clear_away(&self) -> io::Result<()> {
+        std::fs::create_dir_all(self.state(OLD))?;
+        let others = self.results.iter().filter(|name| **name != LAST);
+        let mut moved = Vec::new();
+        for name in std::iter::once(&LAST).chain(others) {
+            if **name == *STATE {
+                continue;
+            }
+            let (from, to) = (self.folder.join(name), self.state(OLD).join(name));
+            if from.symlink_metadata().is_err() {
+                continue;
+            }
+            if let Err(error) = remove(&to).and_then(|()| std::fs::rename(&from, &to)) {
+                for (from, to) in moved.iter().rev() {
+                    // The first failure is what the user should hear of.
+                    let _ = std::fs::rename(to, from);
+                }
+                return Err(error);
+            }
+            moved.push((from, to));
+        }
+        Ok(())
+    }
+
+    /// Moves the new results to their places, [`LAST`] last.
+    fn place(&self) -> io::Result<()> {
+        let ready = self.state(READY);
+        for name in self.results.iter().filter(|name| **name != LAST) {
+            if ready.join(name).symlink_metadata().is_ok() {
+                std::fs::rename(ready.join(name), self.folder.join(name))?;
+            }
+        }
+        std::fs::rename(ready.join(LAST), self.folder.join(LAST))
+    }
+}
+
+/// Removes the folders in a folder.
+fn remove_folders_in(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file, or a folder with all that is in it, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(data) if data.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(_) => Ok(()),
+    }
+}
+
+pub(crate) fn write_file(
+    path: &Path,
+    compression: Compression,
+    write: &mut dyn FnMut(&mut AtomicFile) -> io::Result<()>,
+) -> Result<(), BatchError> {
+    let failed = BatchError::result(path);
+    let mut file = AtomicFile::create(path, compression).map_err(&failed)?;
+    write(&mut file)
+        .and_then(|()| file.commit())
+        .map_err(&failed)
+}
