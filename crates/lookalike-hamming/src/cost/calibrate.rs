@@ -109,12 +109,19 @@ fn table_and_probe(
         let default = CostConstants::default();
         return (default.table_ns, default.probe_ns);
     };
+    solve(&own, &other)
+}
+
+/// Costs of a table and of a probe, neither below zero, out of a query with many probes of few tables and one with few of many.
+fn solve(own: &MeasuredQuery, other: &MeasuredQuery) -> (f64, f64) {
     let (few, many_probes, a) = (own.tables, own.probes, own.ns);
     let (many, few_probes, b) = (other.tables, other.probes, other.ns);
     // a = few t + many_probes p, b = many t + few_probes p.
     let probe_ns = (a * many - b * few) / (many_probes * many - few_probes * few);
     let probe_ns = probe_ns.clamp(0.0, a / many_probes);
-    ((a - many_probes * probe_ns) / few, probe_ns)
+    // Where probes cost it all, rounding may leave less than nothing.
+    let table_ns = ((a - many_probes * probe_ns) / few).max(0.0);
+    (table_ns, probe_ns)
 }
 
 /// Cost of a packed table of a query that probes each table once.
@@ -317,6 +324,21 @@ mod tests {
             overflow_share(CODES / 2)
         );
         assert!(overflow_share(CODES) > 0.1, "{}", overflow_share(CODES));
+    }
+
+    #[test]
+    fn rounding_makes_no_table_cost_less_than_nothing() {
+        let query = |tables, probes, ns| MeasuredQuery {
+            tables,
+            probes,
+            overflow_share: 0.0,
+            ns,
+        };
+        let other = query(20.0, 60.0, 0.1);
+        for step in 1..1000 {
+            let (table_ns, probe_ns) = solve(&query(2.0, 66.0, f64::from(step) * 0.1), &other);
+            assert!(table_ns >= 0.0 && probe_ns >= 0.0, "{table_ns} {probe_ns}");
+        }
     }
 
     #[test]
