@@ -20,15 +20,15 @@ fn refuse(command: &str) -> Result<(), Failure> {
 }
 
 macro_rules! missing {
-    ($($command:ident),*) => {
+    ($($command:ident: $arguments:ident),*) => {
         $(pub(crate) mod $command {
-            pub(crate) use super::MissingArguments as Arguments;
+            pub(crate) use super::MissingArguments as $arguments;
 
-            pub(crate) fn run(_: &Arguments) -> Result<(), crate::failure::Failure> {
+            pub(crate) fn run(_: &$arguments) -> Result<(), crate::failure::Failure> {
                 super::refuse(stringify!($command))
             }
         })*
     };
 }
 
-missing!(client, serve, store);
+missing!(client: ClientArguments, serve: ServeArguments, store: StoreArguments);

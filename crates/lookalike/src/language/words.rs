@@ -43,7 +43,7 @@ pub(crate) struct WordListFilter {
 
 impl std::fmt::Debug for WordListFilter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WordFilter")
+        f.debug_struct("WordListFilter")
             .field("stop", &self.stop)
             .field("stem", &self.stem)
             .finish_non_exhaustive()

@@ -7,9 +7,9 @@ use crate::scheme::Scheme;
 
 /// There is none.
 #[derive(Debug, Clone)]
-pub(super) enum WordFilter {}
+pub(super) enum WordListFilter {}
 
-impl WordFilter {
+impl WordListFilter {
     pub(super) fn new(_: &Scheme) -> Option<Self> {
         None
     }
