@@ -59,3 +59,8 @@ pub use settings::{
     RecordOrder, RepeatedIds,
 };
 pub use terms::{TermTable, TermsSummary};
+
+/// The example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct BatchReadme;

@@ -417,6 +417,16 @@ pub struct JobLimits {
     pub memory: u64,
 }
 
+impl Default for JobLimits {
+    /// One thread, and a gibibyte.
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            memory: 1 << 30,
+        }
+    }
+}
+
 /// What decides the result of a job.
 #[derive(Clone, Debug)]
 pub struct JobSettings {

@@ -339,15 +339,12 @@ fn dedup(arguments: &DedupArguments) -> Result<(), Failure> {
         Some(settings) => settings,
         None => arguments.settings(&options)?,
     };
-    let job = DedupJob {
-        settings: &settings,
-        limits: &limits,
-        inputs: &inputs,
-        options: &options,
-        against_sources,
-        folder: spool.path(),
-        observer: &console,
-    };
+    let job = DedupJob::new(&inputs, spool.path())
+        .settings(settings)
+        .limits(limits)
+        .options(options)
+        .against_sources(against_sources)
+        .observer(&console);
     let output = OutputOptions {
         format: arguments.format(&inputs.sources[against_sources..])?,
         compression: arguments.compress,

@@ -95,15 +95,11 @@ pub(crate) fn run(arguments: &PairsArguments) -> Result<(), Failure> {
         Some(settings) => settings,
         None => arguments.settings(&options)?,
     };
-    let job = DedupJob {
-        settings: &settings,
-        limits: &limits,
-        inputs: &inputs,
-        options: &options,
-        against_sources: 0,
-        folder: spool.path(),
-        observer: &console,
-    };
+    let job = DedupJob::new(&inputs, spool.path())
+        .settings(settings)
+        .limits(limits)
+        .options(options)
+        .observer(&console);
     let done = job.write_pairs(&mut BufWriter::with_capacity(1 << 18, stdout().lock()));
     console.clear();
     let summary = done?;

@@ -105,3 +105,8 @@ pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow};
 pub use tree::{FileTree, Transfer, transfer_file};
+
+/// The example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct CorpusReadme;

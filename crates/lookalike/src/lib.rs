@@ -86,3 +86,8 @@ pub use sketch::{
 };
 pub use terms::{Terms, TermsBuilder, TermsId};
 pub use text::Segmenter;
+
+/// The example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct CoreReadme;

@@ -24,27 +24,90 @@ use crate::dedup::survivors::{ClassDecisions, settle};
 use crate::dedup::verify::{CandidateRule, Verifier};
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::{FieldTally, first_names};
-use crate::observer::{JobObserver, JobStage};
+use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairScope};
 use crate::spill::feature_sets::SetPlace;
 use crate::spill::partitions::PARTS;
 
-/// A job: what to read, what to look for, what to use.
+/// Deduplication of some inputs: what to read, what to look for, what to use.
+///
+/// ```
+/// use lookalike_batch::{DedupJob, JobSettings, OutputOptions};
+/// use lookalike_corpus::{InputOptions, Inputs};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("pages.jsonl");
+/// std::fs::write(&file, r#"{"id":"a","text":"a rose is a rose"}
+/// {"id":"b","text":"A rose is a rose!"}
+/// {"id":"c","text":"something else"}
+/// "#)?;
+///
+/// let inputs = Inputs::discover(&[file.into()], &InputOptions::default(), folder.path())?;
+/// let settings = JobSettings { threshold: 0.9, ..JobSettings::default() };
+/// let job = DedupJob::new(&inputs, folder.path()).settings(settings);
+/// let summary = job.dedup(&folder.path().join("out"), &OutputOptions::default())?;
+/// assert_eq!(summary.decisions.kept, 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct DedupJob<'a> {
-    /// What decides the result.
-    pub settings: &'a JobSettings,
-    /// What does not.
-    pub limits: &'a JobLimits,
+    pub(crate) settings: JobSettings,
+    pub(crate) limits: JobLimits,
     /// All sources, those given with `--against` first.
-    pub inputs: &'a Inputs,
-    /// How sources are read.
-    pub options: &'a InputOptions,
-    /// Number of sources given with `--against`.
-    pub against_sources: usize,
-    /// Where temporary files go.
-    pub folder: &'a Path,
-    /// Who hears of progress.
-    pub observer: &'a dyn JobObserver,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) options: InputOptions,
+    pub(crate) against_sources: usize,
+    pub(crate) folder: &'a Path,
+    pub(crate) observer: &'a dyn JobObserver,
+}
+
+impl<'a> DedupJob<'a> {
+    /// Creates a job with default settings and limits. Its temporary files go to `folder`.
+    pub fn new(inputs: &'a Inputs, folder: &'a Path) -> Self {
+        Self {
+            settings: JobSettings::default(),
+            limits: JobLimits::default(),
+            inputs,
+            options: InputOptions::default(),
+            against_sources: 0,
+            folder,
+            observer: &NoProgress,
+        }
+    }
+
+    /// Sets what decides the result.
+    #[must_use]
+    pub fn settings(self, settings: JobSettings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// Sets how much of the machine the job may use. The result does not depend on it.
+    #[must_use]
+    pub fn limits(self, limits: JobLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Sets how sources are read: the options that [`Inputs::discover`] was given.
+    #[must_use]
+    pub fn options(self, options: InputOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Says that the first so many sources are compared with, and never removed.
+    #[must_use]
+    pub fn against_sources(self, against_sources: usize) -> Self {
+        Self {
+            against_sources,
+            ..self
+        }
+    }
+
+    /// Sets who hears of progress.
+    #[must_use]
+    pub fn observer(self, observer: &'a dyn JobObserver) -> Self {
+        Self { observer, ..self }
+    }
 }
 
 /// Everything known before the first comparison.
@@ -93,12 +156,12 @@ impl DedupJob<'_> {
         self.settings.check()?;
         let temporary = BatchError::temporary(self.folder);
         ensure_documents_fit(
-            self.limits,
+            &self.limits,
             DocumentUse::Features(&self.settings.scheme),
             self.inputs,
-            self.options,
+            &self.options,
         )?;
-        let mut budget = DedupMemory::new(self.limits, &self.settings.scheme, self.options);
+        let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         let sink = KeySink::new(self.folder, budget.keys()).map_err(&temporary)?;
         let options = InputOptions {
             read_long: true,
@@ -179,13 +242,13 @@ impl DedupJob<'_> {
         if records == 0 || scanned.tally.missing < records {
             return Ok(());
         }
-        let fields = first_names(self.inputs, self.options);
+        let fields = first_names(self.inputs, &self.options);
         Err(BatchError::NoText { records, fields })
     }
 
     /// Refuses fields that were named and that no record has.
     fn refuse_unknown_fields(&self, scanned: &ScannedCollection) -> Result<(), BatchError> {
-        let (tally, options) = (&scanned.tally, self.options);
+        let (tally, options) = (&scanned.tally, &self.options);
         let named = FieldTally {
             records: scanned.documents.len() as u64,
             ids: tally.named_ids,
@@ -255,7 +318,7 @@ impl DedupJob<'_> {
     fn push_keys(&self, scanned: &ScannedCollection, sink: &KeySink) -> io::Result<()> {
         match self.settings.method {
             Method::AllPairs => self.push_prefixes(scanned, sink),
-            Method::Simhash => push_blocks(scanned, self.settings, sink),
+            Method::Simhash => push_blocks(scanned, &self.settings, sink),
             _ => Ok(()),
         }
     }
@@ -359,7 +422,7 @@ impl DedupJob<'_> {
         let documents = &prepared.scanned.documents;
         let spool = PairSpool::new(
             self.folder,
-            DedupMemory::new(self.limits, &self.settings.scheme, self.options).keys(),
+            DedupMemory::new(&self.limits, &self.settings.scheme, &self.options).keys(),
             documents.len(),
         )?;
         let copies = ClassCopies::new(documents, &prepared.ranking, &prepared.rank_of);
@@ -454,7 +517,7 @@ impl DedupJob<'_> {
             scanned,
             self.inputs,
             self.against_sources,
-            self.options,
+            &self.options,
             prepared.repeated_ids,
         );
         let skipped = crate::dedup::summary::skipped(self.inputs, scanned);

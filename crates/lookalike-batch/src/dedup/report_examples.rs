@@ -104,7 +104,7 @@ impl ReportExamples {
         folder: &Path,
     ) -> Result<ReportData, BatchError> {
         let (shown, below) = (self.shown.clone(), self.below.clone());
-        let texts = self.texts(job.options, folder)?;
+        let texts = self.texts(&job.options, folder)?;
         let threshold = job.settings.threshold;
         let from = threshold.min(0.999);
         let largest = shown

@@ -139,7 +139,7 @@ impl ResultWriter<'_> {
         };
         read(
             &inputs,
-            self.job.options,
+            &self.job.options,
             &mut |record: RawRecord<'_>| -> Result<(), BatchError> {
                 if self.is_split(&inputs.sources[record.source as usize]) {
                     let paths = [&kept, &removed].map(|file| {
@@ -232,7 +232,7 @@ impl ResultWriter<'_> {
         };
         let [kept, removed] = paths;
         let split = inputs
-            .split_table(source, self.job.options, [kept, removed], &mut choose)
+            .split_table(source, &self.job.options, [kept, removed], &mut choose)
             .map_err(BatchError::result(kept))?;
         let number = self.job.against_sources + source as usize;
         let rows = split.map_or(0, |split| split.rows);
@@ -304,9 +304,9 @@ impl ResultWriter<'_> {
             .then(|| self.open_file(name, compression))
             .transpose()?;
         let budget = crate::dedup::memory_budget::DedupMemory::new(
-            self.job.limits,
+            &self.job.limits,
             &self.job.settings.scheme,
-            self.job.options,
+            &self.job.options,
         )
         .keys();
         // Compressed input may be many times larger once it is read; the text is the better guess then.

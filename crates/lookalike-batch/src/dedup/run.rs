@@ -202,7 +202,7 @@ impl DedupJob<'_> {
             if !is_split(format, source) {
                 continue;
             }
-            let reason = self.inputs.unwritable_table(number as u32, self.options)?;
+            let reason = self.inputs.unwritable_table(number as u32, &self.options)?;
             if let Some(reason) = reason {
                 return Err(BatchError::Settings(format!(
                     "{}: its rows cannot be written as Parquet with their types: {reason}: use --output-format jsonl",
@@ -277,7 +277,7 @@ impl DedupJob<'_> {
                 &scanned,
                 self.inputs,
                 self.against_sources,
-                self.options,
+                &self.options,
                 repeated_ids,
             ),
             decisions: DecisionCounts {
@@ -312,7 +312,7 @@ impl DedupJob<'_> {
         resumed: bool,
         report: crate::report::ReportData,
     ) -> Result<DedupSummary, BatchError> {
-        let settings = self.settings;
+        let settings = &self.settings;
         let below_threshold = verdicts.below_threshold(settings.threshold);
         let head = verdicts.head;
         let simhash = settings.method.has_fingerprints();

@@ -17,7 +17,7 @@ use crate::settings::JobLimits;
 /// What `dedup` tells when it is done: the content of `run.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct DedupSummary {
-    /// The program: [`PROGRAM`], by which a folder of results is known.
+    /// The program: [`PROGRAM`](lookalike_corpus::PROGRAM), by which a folder of results is known.
     pub program: &'static str,
     /// Its version.
     pub version: &'static str,
