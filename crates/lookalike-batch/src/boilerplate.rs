@@ -1,4 +1,4 @@
-//! Which lines recur on many pages: the pass before the first one of a job with `--boilerplate`.
+//! Search for lines that recur on many pages: the pass before the first one of a job with `--boilerplate`.
 //!
 //! Every line of every page becomes a key; keys are scattered to disk, grouped, and those that stand
 //! on enough different pages of their site are learned. Pages of equal text count once, so that
@@ -29,25 +29,25 @@ use crate::spill::partitions::PARTS;
 /// Fewer pages than this are no evidence of a template.
 const FEWEST_PAGES: u64 = 5;
 
-/// What to learn from.
+/// Pages to learn from.
 pub struct BoilerplateLearner<'a> {
-    /// What to read.
+    /// Sources to read.
     pub inputs: &'a Inputs,
-    /// How to read it; their own `boilerplate` is not applied.
+    /// Options for reading it; their own `boilerplate` is not applied.
     pub options: &'a InputOptions,
     /// Among which pages a line must recur.
     pub scope: BoilerplateScope,
     /// On which share of these, in (0, 1]; but never on fewer than five.
     pub share: f64,
-    /// What to use of the machine; changes no result.
+    /// Limits on the use of the machine; changes no result.
     pub limits: &'a JobLimits,
-    /// Where temporary files go.
+    /// Directory for temporary files.
     pub folder: &'a Path,
-    /// Who hears of progress.
+    /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
 }
 
-/// What became of the lines that were learned.
+/// Counts of the lines that were learned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoilerplateCounts {
     /// Among which pages they recur, and their id, as in the scheme.

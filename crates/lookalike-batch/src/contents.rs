@@ -1,4 +1,4 @@
-//! What the inputs of an interrupted job held, so that a resumed one goes on with the same: names, sizes and times may stay
+//! Checksums of the inputs of an interrupted job, so that a resumed one goes on with the same: names, sizes and times may stay
 //! while the bytes change.
 //!
 //! `contents.json` holds the sum of each input. It is written before anything that a resumed job takes over.

@@ -1,4 +1,4 @@
-//! What can go wrong in a job, and what its user can do about it.
+//! Errors of a job, with their remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,9 +30,9 @@ pub enum BatchError {
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// Two records have one id and the job was told to refuse that.
@@ -43,7 +43,7 @@ pub enum BatchError {
     RepeatedId {
         /// The first repeated id.
         id: String,
-        /// How many records repeat an id.
+        /// Number of records that repeat an id.
         count: usize,
     },
     /// An unreadable record in a strict job.
@@ -63,7 +63,7 @@ pub enum BatchError {
         limit: String,
         /// One of them, and what is wrong with it.
         first: String,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// No record has a text.
@@ -84,13 +84,13 @@ pub enum BatchError {
     NoField {
         /// The option that names it.
         option: String,
-        /// What is missing.
+        /// Thing that is missing.
         field: String,
         /// Records read.
         records: u64,
         /// Names of fields of the first record.
         fields: String,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// A survivor rule that reads a field in which no record has a value that it can use.
@@ -106,7 +106,7 @@ pub enum BatchError {
         missing: u64,
         /// The first value that cannot be used, where it is, and why.
         first: String,
-        /// What can be used.
+        /// Amount that can be used.
         remedy: &'static str,
     },
     /// More documents than a job can number.
@@ -118,7 +118,7 @@ pub enum BatchError {
         mebibytes(*needed), mebibytes(*left), mebibytes(*least)
     )]
     Memory {
-        /// What needs the memory.
+        /// Consumer of the memory.
         what: &'static str,
         /// Bytes needed.
         needed: u64,
@@ -195,7 +195,7 @@ pub enum BatchError {
     IndexFile {
         /// The file.
         path: String,
-        /// What is wrong with it, and where.
+        /// Fault, and its place.
         source: lookalike_hamming::FileError,
     },
     /// Settings that contradict each other.
@@ -206,7 +206,7 @@ pub enum BatchError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why, and what to do.
+        /// Reason and remedy.
         reason: String,
     },
 }
@@ -237,7 +237,7 @@ impl BatchError {
     }
 }
 
-/// Where a result will stand that is written at `path`.
+/// Final path of a result that is written at `path`.
 fn final_place(path: &Path) -> PathBuf {
     let gathered = Path::new(STATE_FOLDER).join(NEW);
     let above = path.ancestors().find(|above| above.ends_with(&gathered));

@@ -21,7 +21,7 @@ use crate::observer::{JobObserver, JobStage};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
 
-/// How texts are written.
+/// Format of the texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextFormat {
     /// A JSON object a line, with the text and where it comes from.
@@ -45,23 +45,23 @@ impl std::str::FromStr for TextFormat {
 
 /// The job: what to read and how to write it.
 pub struct TextExtraction<'a> {
-    /// What to read.
+    /// Sources to read.
     pub inputs: &'a Inputs,
-    /// How to read it.
+    /// Options for reading it.
     pub options: &'a InputOptions,
-    /// How texts are written.
+    /// Format of the texts.
     pub format: TextFormat,
     /// Limits on threads and memory; they change no result.
     pub limits: &'a JobLimits,
     /// Tells the language of a text, where that is wished.
     pub language: Option<fn(&str) -> Option<Language>>,
-    /// What to do about records that cannot be read.
+    /// Policy for records that cannot be read.
     pub losses: LossPolicy,
-    /// Who hears of progress.
+    /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
 }
 
-/// What the job tells when it is done.
+/// Summary of the job.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ExtractionSummary {
     /// Records read.
@@ -83,7 +83,7 @@ pub struct ExtractionSummary {
     /// Documents by language, where that was wished; `unknown` where it could not be told.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub languages: BTreeMap<&'static str, u64>,
-    /// What was taken out of texts, where something was to be.
+    /// Counts of what was taken out of texts, if anything was to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<BoilerplateCounts>,
     /// Bytes of input as stored.
@@ -92,7 +92,7 @@ pub struct ExtractionSummary {
     pub record_bytes: u64,
     /// Bytes of text.
     pub text_bytes: u64,
-    /// What was not read, by reason.
+    /// Parts that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
 
@@ -144,13 +144,13 @@ struct TextLine<'a> {
     /// Its code of two letters.
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
-    /// Why there is no text.
+    /// Reason why there is no text.
     #[serde(skip_serializing_if = "Option::is_none")]
     without: Option<&'static str>,
     text: Option<&'a str>,
 }
 
-/// What one worker made of one chunk.
+/// Result of one worker for one chunk.
 #[derive(Default)]
 struct TextBatch {
     bytes: Vec<u8>,

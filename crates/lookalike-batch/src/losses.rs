@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::dedup::summary::{SkippedInput, SkippedRow};
 use crate::error::BatchError;
 
-/// What a job does about losses.
+/// Policy for losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum LossPolicy {
     /// Leave them out, count and list them.
@@ -24,7 +24,7 @@ pub enum LossPolicy {
     Stop,
 }
 
-/// How many losses are bearable.
+/// Bearable number of losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LossLimit {
     /// So many records and files.
@@ -34,7 +34,7 @@ pub enum LossLimit {
     Percent(f64),
 }
 
-/// How much a row of skipped things may have lost.
+/// Extent of the losses of a row of skipped things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LossExtent {
@@ -76,7 +76,7 @@ impl fmt::Display for LossLimit {
 }
 
 impl LossPolicy {
-    /// Whether the first loss ends the job.
+    /// True if the first loss ends the job.
     pub fn is_strict(self) -> bool {
         self == Self::Stop
     }

@@ -1,4 +1,4 @@
-//! How a job tells what it is doing. The library neither prints nor looks at a clock: whoever runs the job does.
+//! Progress of a job. The library neither prints nor looks at a clock: whoever runs the job does.
 
 /// A part of a job, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,13 +48,13 @@ impl JobStage {
         }
     }
 
-    /// Whether progress counts bytes.
+    /// True if progress counts bytes.
     pub fn counts_bytes(self) -> bool {
         matches!(self, Self::Learn | Self::Scan | Self::Queries | Self::Join)
     }
 }
 
-/// What a job cost, as far as whoever runs it measures that.
+/// Cost of a job, as far as whoever runs it measures that.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct MeasuredCost {
     /// Stages in the order they ran: name, wall seconds, CPU seconds of all threads.
@@ -65,7 +65,7 @@ pub struct MeasuredCost {
 
 /// Hears of a job's progress, from any of its threads.
 pub trait JobObserver: Sync {
-    /// What the job cost so far.
+    /// Returns the cost of the job so far.
     fn measured(&self) -> MeasuredCost {
         MeasuredCost::default()
     }
@@ -73,7 +73,7 @@ pub trait JobObserver: Sync {
     fn stage(&self, stage: JobStage, total: u64);
     /// `done` units of the stage's work are behind.
     fn advance(&self, done: u64);
-    /// What comes, within the stage, is writing results (`true`), or the stage's own work again.
+    /// Announces that, within the stage, the next step is writing results (`true`), or the stage's own work again.
     fn writing(&self, _is_writing: bool) {}
 }
 

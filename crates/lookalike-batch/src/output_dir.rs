@@ -20,7 +20,7 @@ use crate::contents::{self, CONTENTS};
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
 
-/// What becomes of results that are already there.
+/// Rule for results that are already there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfExists {
     /// Refuse a folder with results in it.
@@ -32,7 +32,7 @@ pub enum IfExists {
     Overwrite,
 }
 
-/// How far a job in a folder has come.
+/// Progress of a job in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobProgress {
     /// It is at work, or ended before there was anything to go on from: [`IfExists::Resume`] starts from the beginning.
@@ -72,30 +72,30 @@ pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// What a job in a folder is, to know it again.
+/// Identity of a job in a folder, to know it again.
 #[derive(Serialize, Deserialize, PartialEq)]
 pub(crate) struct JobIdentity {
     pub(crate) settings: String,
     pub(crate) input: String,
 }
 
-/// How names of folders for temporary files begin. Those of jobs that were killed are removed by the next job in the
+/// Prefix of the names of folders for temporary files. Those of jobs that were killed are removed by the next job in the
 /// same output folder.
 pub const SPOOL: &str = "spool.tmp-";
 
 /// In [`STATE`]: which job is at work.
 const JOB: &str = "job.json";
 
-/// Where in [`STATE`] results are gathered; with [`LAST`] in it, they are all there.
+/// Folder in [`STATE`] in which results are gathered; with [`LAST`] in it, they are all there.
 pub(crate) const NEW: &str = "new";
 
-/// What [`NEW`] is called once the older results are out of the way.
+/// Name of [`NEW`] once the older results are out of the way.
 const READY: &str = "ready";
 
-/// Where in [`STATE`] older results go.
+/// Folder in [`STATE`] for older results.
 const OLD: &str = "old";
 
-/// What a job that was interrupted can be resumed from.
+/// Files from which an interrupted job can be resumed.
 const STATES: [&str; 2] = ["decided.bin", "read.bin"];
 
 /// The folder that a job works in.
@@ -106,7 +106,7 @@ pub(crate) struct OutputDir<'a> {
 }
 
 impl OutputDir<'_> {
-    /// Where the result `name` is written.
+    /// Returns the path at which the result `name` is written.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.state(NEW).join(name)
     }

@@ -78,7 +78,7 @@ fn receive(chunks: &Mutex<mpsc::Receiver<(u64, RecordChunk)>>) -> Option<(u64, R
     lock(chunks).recv().ok()
 }
 
-/// What reader and collector share: how far the one may be ahead of the other, and whether to stop.
+/// State that reader and collector share: how far the one may be ahead of the other, and whether to stop.
 struct PipelineState {
     collected: Mutex<u64>,
     moved: Condvar,

@@ -1,4 +1,4 @@
-//! What a job is asked to do: method, threshold, survivor rule, limits.
+//! Settings of a job: method, threshold, survivor rule, limits.
 //!
 //! Everything here decides *what* comes out, except [`JobLimits`], which decides only how much of the machine is used:
 //! the same settings give the same bytes under any limits (promise 6 of the design).
@@ -16,7 +16,7 @@ use crate::dedup::pair_test::PairTest;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
 
-/// How candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
+/// Method by which candidates are proposed. Every method's candidates are verified by exact resemblance before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -32,21 +32,21 @@ pub enum Method {
     Oph,
     /// The same over the lowest bits of minima.
     BBit,
-    /// Agreement of super-shingles (V3), of at least two unless told otherwise.
+    /// Agreement of super-shingles (Vassilvitskii 2007), of at least two unless told otherwise.
     #[serde(rename = "supershingle")]
     SuperShingle,
-    /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (M1, H1).
+    /// Fingerprints of 32, 64 or 128 bits within a Hamming distance (Manku et al. 2007, section 2; Holub, Charikar's hash).
     Simhash,
     /// Henzinger's combination (SIGIR 2006): agreement of super-shingles, then fingerprints within
     /// a distance, of all pairs or of those of one site ([`DistanceFor`]).
     Henzinger,
-    /// A common shingle among those that are zero modulo p (M11).
+    /// A common shingle among those that are zero modulo p (Manku et al. 2007, section 5.4).
     ModP,
-    /// A common shingle among those that winnowing selects (M11).
+    /// A common shingle among those that winnowing selects (Manku et al. 2007, section 5.4).
     Winnow,
-    /// A common hash of the terms in a lexicon (M11).
+    /// A common hash of the terms in a lexicon (Manku et al. 2007, section 5.4).
     IMatch,
-    /// Agreement of bucket checksums (M11), of at least two unless told otherwise.
+    /// Agreement of bucket checksums (Manku et al. 2007, section 5.4), of at least two unless told otherwise.
     Buckets,
 }
 
@@ -85,12 +85,12 @@ impl Method {
         }
     }
 
-    /// Whether fingerprints are compared by their distance.
+    /// True if fingerprints are compared by their distance.
     pub fn has_fingerprints(self) -> bool {
         matches!(self, Self::Simhash | Self::Henzinger)
     }
 
-    /// How many super-shingles, checksums or selected shingles candidates share, unless told
+    /// Number of super-shingles, checksums or selected shingles that candidates share, unless told
     /// otherwise.
     pub fn default_agree(self) -> u32 {
         match self {
@@ -101,7 +101,7 @@ impl Method {
 }
 
 impl Method {
-    /// Whether its candidates are pairs by a rule of their own, so that no least resemblance need be asked for.
+    /// True if its candidates are pairs by a rule of their own, so that no least resemblance need be asked for.
     pub fn decides_alone(self) -> bool {
         self.has_fingerprints()
             || matches!(
@@ -203,7 +203,7 @@ impl FromStr for KeepRule {
     }
 }
 
-/// Which document of a cluster is wanted most: by the first rule, where it makes no difference by the next, and so on. Last
+/// Order in which documents of a cluster are wanted: by the first rule, where it makes no difference by the next, and so on. Last
 /// ties go to the smaller id, so that the answer never depends on the order of the input (but for [`KeepRule::First`], which asks
 /// for it).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -274,7 +274,7 @@ fn split_at_commas(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Which pairs count, by the categories of their documents (M13C, V5); what a category is stands in
+/// Pairs that count, by the categories of their documents (Manku et al. 2007, section 6; Vassilvitskii 2007); what a category is stands in
 /// [`lookalike_corpus::InputOptions::category`]. Equal texts are pairs like any others here.
 /// Documents without a category form one of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -290,7 +290,7 @@ pub enum PairScope {
 }
 
 impl PairScope {
-    /// Whether a pair of two categories, or of one, counts.
+    /// True if a pair of two categories, or of one, counts.
     pub fn allows(self, same_category: bool) -> bool {
         match self {
             Self::Everything => true,
@@ -316,7 +316,7 @@ pub enum DistanceFor {
 }
 
 impl DistanceFor {
-    /// Whether the distance counts for documents of these sites.
+    /// True if the distance counts for documents of these sites.
     pub fn counts<S: PartialEq>(self, a: Option<S>, b: Option<S>) -> bool {
         self == Self::All || a.is_none() || b.is_none() || a == b
     }
@@ -355,7 +355,7 @@ impl FromStr for RecordOrder {
     }
 }
 
-/// Which verified pairs `dedup` lists in `pairs.jsonl`.
+/// Verified pairs that `dedup` lists in `pairs.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PairList {
@@ -377,7 +377,7 @@ impl FromStr for PairList {
     }
 }
 
-/// What to do with two records of one id.
+/// Rule for two records of one id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RepeatedIds {
@@ -408,7 +408,7 @@ impl FromStr for RepeatedIds {
     }
 }
 
-/// How much of the machine a job may use. Never changes a result.
+/// Limits on the resources of a job. Never changes a result.
 #[derive(Clone, Debug, Serialize)]
 pub struct JobLimits {
     /// Worker threads, at least 1.
@@ -427,12 +427,12 @@ impl Default for JobLimits {
     }
 }
 
-/// What decides the result of a job.
+/// Settings that decide the result of a job.
 #[derive(Clone, Debug)]
 pub struct JobSettings {
-    /// How texts become features and sketches.
+    /// Steps from texts to features and sketches.
     pub scheme: Scheme,
-    /// How candidates are proposed.
+    /// Method by which candidates are proposed.
     pub method: Method,
     /// Least resemblance of a near-duplicate, in (0, 1].
     pub threshold: f64,
@@ -447,22 +447,22 @@ pub struct JobSettings {
     pub terms: Option<Arc<Terms>>,
     /// Recall at the threshold that the bands of [`Method::MinHash`] must reach, in (0, 1).
     pub recall: f64,
-    /// Which pairs count at all.
+    /// Pairs that count.
     pub scope: PairScope,
-    /// Least share of the longer text's bytes that the shorter one has (M13A), in (0, 1]; `None` for
+    /// Least share of the longer text's bytes that the shorter one has (Manku et al. 2007, section 6), in (0, 1]; `None` for
     /// no such test.
     pub lengths: Option<f64>,
     /// Further tests that a pair must pass, all of them.
     pub tests: Vec<PairTest>,
-    /// Which document of a cluster survives.
+    /// Document of a cluster that survives.
     pub keep: KeepRules,
     /// Order of the records in the output.
     pub order: RecordOrder,
-    /// Which pairs `dedup` lists.
+    /// Pairs that `dedup` lists.
     pub pairs: PairList,
-    /// What happens to repeated ids.
+    /// Rule for repeated ids.
     pub repeated_ids: RepeatedIds,
-    /// What to do about records and files that cannot be read.
+    /// Policy for records and files that cannot be read.
     pub losses: LossPolicy,
 }
 
@@ -503,7 +503,7 @@ impl JobSettings {
         }
     }
 
-    /// Whether equal texts of different categories are told apart, so that each pair can be judged by where its
+    /// True if equal texts of different categories are told apart, so that each pair can be judged by where its
     /// documents stand.
     pub fn by_category(&self) -> bool {
         self.scope != PairScope::Everything || self.distance_for == DistanceFor::Site

@@ -22,10 +22,10 @@ pub(crate) struct SkippedLine {
     offset: Option<u64>,
     kind: Cow<'static, str>,
     reason: String,
-    /// How many of them there are, if this is the first of several.
+    /// Number of them, if this is the first of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
-    /// Where its copy is within the results, if it is a file of which nothing was read.
+    /// Path of its copy within the results, if it is a file of which nothing was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
 }

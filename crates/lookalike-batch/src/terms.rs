@@ -18,35 +18,35 @@ use crate::settings::JobLimits;
 
 /// The job: what to read and how texts become features.
 pub struct TermTable<'a> {
-    /// What to read.
+    /// Sources to read.
     pub inputs: &'a Inputs,
-    /// How to read it.
+    /// Options for reading it.
     pub options: &'a InputOptions,
-    /// Whose features are counted.
+    /// Scheme whose features are counted.
     pub scheme: Scheme,
     /// Threads, and the memory that the counts must fit into.
     pub limits: &'a JobLimits,
-    /// What to do about records that cannot be read.
+    /// Policy for records that cannot be read.
     pub losses: LossPolicy,
-    /// Who hears of progress.
+    /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
 }
 
-/// What the job tells when it is done.
+/// Summary of the job.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TermsSummary {
     /// Documents counted.
     pub documents: u64,
     /// Features that two or more of them have: the rows of the table.
     pub terms: u64,
-    /// What was taken out of texts, where something was to be.
+    /// Counts of what was taken out of texts, if anything was to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<BoilerplateCounts>,
     /// The id of the table.
     pub id: String,
     /// Canonical text of the scheme whose features were counted.
     pub scheme: String,
-    /// What was not read, by reason.
+    /// Parts that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
 

@@ -27,7 +27,7 @@ use crate::failure::Failure;
 use crate::spool::Spool;
 use crate::{console, machine, size};
 
-/// What to read.
+/// Sources to read.
 #[derive(Args)]
 pub(crate) struct InputArguments {
     /// Files, directories, globs, or - for standard input; JSONL, a JSON array of objects, text, source code, HTML, PDF, WARC, WET, ARC, CSV, TSV,
@@ -41,7 +41,7 @@ pub(crate) struct InputArguments {
     #[arg(long, value_name = "FORMAT", help_heading = "Input")]
     format: Option<Format>,
 
-    /// What separates the values of CSV and TSV: a character, or tab [default: a tab for TSV, else what the first rows
+    /// Separator of the values of CSV and TSV: a character, or tab [default: a tab for TSV, else what the first rows
     /// suggest of , ; | and tab]
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter, help_heading = "Input")]
     delimiter: Option<u8>,
@@ -73,7 +73,7 @@ pub(crate) struct InputArguments {
     pub(crate) losses: LossArguments,
 }
 
-/// What to do about records and files that cannot be read.
+/// Policy for records and files that cannot be read.
 #[derive(Args)]
 pub(crate) struct LossArguments {
     /// Stop at the first record or file that cannot be read, instead of counting and listing it
@@ -117,7 +117,7 @@ impl LossArguments {
 }
 
 impl InputArguments {
-    /// How sources are read, with the field that ranks survivors.
+    /// Options for reading sources, with the field that ranks survivors.
     pub(crate) fn options(&self, order_field: Option<OrderField>) -> InputOptions {
         let mut options = InputOptions {
             format: self.format,
@@ -231,7 +231,7 @@ impl ConvertArguments {
     }
 }
 
-/// What the environment says of object stores.
+/// Settings of object stores from the environment.
 fn store_settings() -> StoreSettings {
     let known = |name: &str| {
         ["AWS_", "AZURE_", "GOOGLE_"]
@@ -298,7 +298,7 @@ enum BoilerplateScopeOption {
 }
 
 impl BoilerplateArguments {
-    /// Whether texts stay as they are.
+    /// True if texts stay as they are.
     pub(crate) fn is_off(&self) -> bool {
         self.boilerplate == BoilerplateScopeOption::Off
     }
@@ -342,7 +342,7 @@ impl BoilerplateArguments {
     }
 }
 
-/// Which text of HTML counts.
+/// Text of HTML that counts.
 #[derive(Args)]
 pub(crate) struct HtmlArguments {
     /// Text of HTML: visible (all of it), fast (blocks of text, no menus), main (the main content; of pages of reference
@@ -392,7 +392,7 @@ impl HtmlArguments {
     }
 }
 
-/// How texts become features.
+/// Steps from texts to features.
 #[derive(Args)]
 pub(crate) struct SchemeArguments {
     /// Features: runs of words (words:5), of several sizes together (words:3+5), of characters (chars:9), of English
@@ -405,7 +405,7 @@ pub(crate) struct SchemeArguments {
     )]
     shingle: Shingle,
 
-    /// What a word is: unicode (by the rules of Unicode), word-chars (runs of letters, digits and _, as \w+), or
+    /// Definition of a word: unicode (by the rules of Unicode), word-chars (runs of letters, digits and _, as \w+), or
     /// languages (as unicode, but Chinese, Japanese, Thai, Lao, Khmer and Burmese by dictionaries)
     #[arg(
         long,
@@ -502,7 +502,7 @@ pub(crate) struct SchemeArguments {
     #[arg(long, value_name = "FILE", help_heading = "Features")]
     hash_key: Option<PathBuf>,
 
-    /// What else than the text gives features, with its weight against a word of the text: anchors:3~5 (texts of links to
+    /// Additional sources of features, with their weights relative to a word of the text: anchors:3~5 (texts of links to
     /// the document, 5 words around them fading), in-links:1, out-links:1, with commas between them. Read from the fields
     /// anchors, in_links and out_links
     #[arg(
@@ -692,7 +692,7 @@ impl SchemeArguments {
     }
 }
 
-/// How candidates are found and what counts as near.
+/// Method of finding candidates, and bounds of what counts as near.
 #[derive(Args)]
 pub(crate) struct MethodArguments {
     /// allpairs (finds every pair), minhash, oph, b-bit, supershingle, simhash, henzinger, mod-p, winnow, i-match,
@@ -773,7 +773,7 @@ pub(crate) struct MethodArguments {
     pub(crate) recall: f64,
 }
 
-/// What a pair must pass beside the least resemblance.
+/// Tests that a pair must pass beside the least resemblance.
 #[derive(Args)]
 pub(crate) struct TestArguments {
     /// A further test that a pair must pass, on features of its own: resemblance, containment (shared features over the
@@ -826,7 +826,7 @@ impl MethodArguments {
         }
     }
 
-    /// What the method wants to know of each record besides its text.
+    /// Field that the method needs of each record besides its text.
     pub(crate) fn category(&self) -> Option<Category> {
         (self.distance_for == DistanceFor::Site).then_some(Category::Site)
     }
@@ -843,7 +843,7 @@ impl MethodArguments {
     }
 }
 
-/// Which pairs count at all.
+/// Pairs that count.
 #[derive(Args)]
 pub(crate) struct ScopeArguments {
     /// Only pairs of one category count: of equal values in a field, or of one `site`, the host of the URL. Equal texts
@@ -904,7 +904,7 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     share.map_err(|_| format!("{text:?} is not a share: write for example 0.8 or 80%"))
 }
 
-/// What to use of the machine, and what to print.
+/// Limits on the use of the machine, and what to print.
 #[derive(Args)]
 pub(crate) struct RunArguments {
     /// Worker threads [default: all processors]
@@ -915,7 +915,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Running")]
     memory: Option<u64>,
 
-    /// Where temporary files go [default: the output directory, else the system's]
+    /// Directory for temporary files [default: the output directory, else the system's]
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     pub(crate) tmp: Option<PathBuf>,
 
@@ -959,7 +959,7 @@ fn threads(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{text:?} is not a number of threads from 1 to 1024"))
 }
 
-/// When output is coloured.
+/// Condition on which output is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ColorOption {
     /// On a terminal, unless the environment variable NO_COLOR is set
@@ -970,7 +970,7 @@ pub(crate) enum ColorOption {
 }
 
 impl ColorOption {
-    /// Whether to colour what goes to a terminal, or to something else.
+    /// Decides whether to colour what goes to a terminal, or to something else.
     pub(crate) fn wanted(self, is_terminal: bool) -> bool {
         match self {
             // By no-color.org an empty value counts as unset.

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// What is said then.
+/// Message for that case.
 static MESSAGE: OnceLock<String> = OnceLock::new();
 
 /// From now on, a page that is not there any more is an error that names this file.

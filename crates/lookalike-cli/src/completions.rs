@@ -11,13 +11,13 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 pub(crate) struct CompletionsArguments {
-    /// Which shell
+    /// Shell to complete for
     shell: Shell,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct ManArguments {
-    /// Where the pages go; it is created
+    /// Directory for the pages; it is created
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

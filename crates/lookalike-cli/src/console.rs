@@ -192,7 +192,7 @@ impl JobObserver for Console {
     }
 }
 
-/// How often the line is drawn again.
+/// Interval between drawings of the line.
 const TICK: Duration = Duration::from_millis(200);
 /// Columns in which all that is known of a stage has room beside a bar of ten.
 const WIDE: u16 = 80;
@@ -247,7 +247,7 @@ fn line(name: &str, value: &str) {
     say(&format!("{name:>12}  {value}"));
 }
 
-/// What a person wants to know after `dedup`.
+/// Prints the summary of `dedup`.
 pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     let (counts, decisions) = (&summary.counts, &summary.decisions);
     let records = counts.documents - counts.against;
@@ -361,7 +361,7 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// How many texts there are, and how many records repeat one: the same count for every job over the same input.
+/// Prints the number of texts, and of records that repeat one: the same count for every job over the same input.
 fn texts(counts: &InputCounts, shared: Option<u64>) {
     let shared = match shared {
         Some(shared) if shared > 0 => format!(", in {} sets of equal text", grouped(shared)),
@@ -377,7 +377,7 @@ fn texts(counts: &InputCounts, shared: Option<u64>) {
     );
 }
 
-/// What a person wants to know after `pairs`.
+/// Prints the summary of `pairs`.
 pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &MeasuredCost) {
     line(
         "input",
@@ -400,7 +400,7 @@ const MOJIBAKE: &str =
 const HOMOGLYPHS: &str =
     "with words that mix look-alike letters of Latin, Greek and Cyrillic: compared as they are";
 
-/// What a person wants to know after `extract`.
+/// Prints the summary of `extract`.
 pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &MeasuredCost) {
     line(
         "input",
@@ -457,7 +457,7 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     cost(measured);
 }
 
-/// What a person wants to know after `fingerprint`.
+/// Prints the summary of `fingerprint`.
 pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &MeasuredCost) {
     line(
         "input",
@@ -480,7 +480,7 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
     cost(measured);
 }
 
-/// What a person wants to know after `fingerprint --import`.
+/// Prints the summary of `fingerprint --import`.
 pub(crate) fn import_summary(summary: &ImportSummary, measured: &MeasuredCost) {
     for input in &summary.inputs {
         let (count, none) = (grouped(input.fingerprints), grouped(input.without_features));
@@ -499,7 +499,7 @@ pub(crate) fn import_summary(summary: &ImportSummary, measured: &MeasuredCost) {
     cost(measured);
 }
 
-/// What a person wants to know after `join`.
+/// Prints the summary of `join`.
 pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
     let sides = [("f", Some(&summary.f)), ("q", summary.q.as_ref())];
     for (label, side) in sides
@@ -529,7 +529,7 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
     cost(measured);
 }
 
-/// What a person wants to know after `terms`.
+/// Prints the summary of `terms`.
 pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
     line("input", &format!("{} records", grouped(summary.documents)));
     line(
@@ -543,7 +543,7 @@ pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
     cost(measured);
 }
 
-/// What a person wants to know after `index build`.
+/// Prints the summary of `index build`.
 pub(crate) fn index_summary(
     summary: &lookalike_batch::fingerprints::index::IndexBuildSummary,
     measured: &MeasuredCost,
@@ -579,7 +579,7 @@ pub(crate) fn index_summary(
     cost(measured);
 }
 
-/// What a person wants to know after `overlap`.
+/// Prints the summary of `overlap`.
 pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost) {
     let counts = &summary.counts;
     line(
@@ -617,7 +617,7 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
     cost(measured);
 }
 
-/// What a person wants to know after `overlap -o`.
+/// Prints the summary of `overlap -o`.
 pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
     let counts = &summary.overlap.counts;
     for level in &summary.levels {
@@ -730,7 +730,7 @@ pub(crate) fn json_summary(
     }
 }
 
-/// What became of lines that recur on many pages, where they were looked for.
+/// Tells what became of lines that recur on many pages, where they were looked for.
 fn boilerplate(counts: Option<&BoilerplateCounts>) {
     let Some(counts) = counts else { return };
     line(
@@ -813,7 +813,7 @@ pub(crate) fn noteworthy(counts: &InputCounts) {
     }
 }
 
-/// Where files are of which nothing was read.
+/// Prints where the copies of unread files are.
 fn skipped_files(written: &WrittenBytes, folder: &Path) {
     let files = match written.skipped_files {
         0 => return,

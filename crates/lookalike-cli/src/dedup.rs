@@ -34,7 +34,7 @@ pub(crate) struct DedupArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// Where the results go; it is created
+    /// Directory for the results; it is created
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
 
@@ -58,7 +58,7 @@ pub(crate) struct DedupArguments {
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
 
-    /// Which document of a cluster survives: longest, shortest, first, max:FIELD or min:FIELD (numbers), newest:FIELD (dates
+    /// Document of a cluster that survives: longest, shortest, first, max:FIELD or min:FIELD (numbers), newest:FIELD (dates
     /// with the year first, RFC 2822, seconds since 1970) or latest:FIELD (by the order of texts). Several with commas: the
     /// next decides where those before make no difference, at last the smaller id
     #[arg(
@@ -92,7 +92,7 @@ pub(crate) struct DedupArguments {
     )]
     repeated_ids: RepeatedIds,
 
-    /// What results consist of: jsonl, or parquet (kept.parquet, removed.parquet, clusters.parquet, ...) [default: parquet
+    /// Format of the results: jsonl, or parquet (kept.parquet, removed.parquet, clusters.parquet, ...) [default: parquet
     /// if every input is Parquet or Arrow, else jsonl]
     #[arg(long, value_name = "FORMAT", value_parser = output_format, help_heading = "Output")]
     output_format: Option<OutputFormat>,
@@ -167,7 +167,7 @@ impl DedupArguments {
         }
     }
 
-    /// What results consist of, which the sources decide if the user does not.
+    /// Format of the results, which the sources decide if the user does not.
     fn format(&self, sources: &[Source]) -> Result<OutputFormat, Failure> {
         let format = self
             .output_format
@@ -277,7 +277,7 @@ impl DedupArguments {
     }
 }
 
-/// What of a folder of results is read where its kept documents are asked for.
+/// Part of a folder of results that is read where its kept documents are asked for.
 #[derive(serde::Deserialize)]
 struct KeptView {
     program: String,
@@ -375,7 +375,7 @@ fn dedup(arguments: &DedupArguments) -> Result<(), Failure> {
 }
 
 impl DedupArguments {
-    /// Where temporary files go. The output directory is made when it is that.
+    /// Directory for temporary files. The output directory is made when it is that.
     fn temporary(&self) -> Result<PathBuf, Failure> {
         let shown = self.output.display();
         std::fs::create_dir_all(&self.output).map_err(|error| {

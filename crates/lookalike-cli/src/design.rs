@@ -27,7 +27,7 @@ Examples:
   lookalike design --fingerprints 1e9 --memory 12G
   lookalike design --fingerprints 2^27 --calibrate --constants here.json")]
 pub(crate) struct DesignArguments {
-    /// How many distinct fingerprints: 1000000, 8e9 or 2^34
+    /// Number of distinct fingerprints: 1000000, 8e9 or 2^34
     #[arg(long, value_name = "N", value_parser = size::parse_count)]
     fingerprints: u64,
 

@@ -30,7 +30,7 @@ pub(crate) struct EvaluateArguments {
 
 #[derive(Subcommand)]
 enum EvaluateCommand {
-    /// What a method would miss, without labels: a sample of documents against all, exactly and by the method
+    /// Estimate without labels what a method would miss: a sample of documents against all, exactly and by the method
     Audit(audit::AuditArguments),
     /// Precision, recall and F1 of one scheme against labelled pairs or known clusters
     Labels(labels::LabelFileArguments),
@@ -52,13 +52,13 @@ pub(crate) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
     }
 }
 
-/// What an evaluation reads, and how: it can be read again and again.
+/// Input of an evaluation, which can be read again and again.
 struct EvaluationInput<'a> {
     input: &'a InputArguments,
     run: &'a RunArguments,
     options: InputOptions,
     inputs: Inputs,
-    /// What the last reading left out.
+    /// Records that the last reading left out.
     skipped: RefCell<Vec<SkippedRow>>,
     /// Holds what came from standard input.
     _spool: Spool,

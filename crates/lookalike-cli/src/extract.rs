@@ -49,7 +49,7 @@ pub(crate) struct ExtractArguments {
 /// Tells the language of a text.
 type LanguageDetector = fn(&str) -> Option<Language>;
 
-/// What tells the language of a text, if that is wished.
+/// Language detector, if one is wanted.
 #[cfg(feature = "languages")]
 fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
     Ok(wished.then_some(lookalike::language::detect))
@@ -66,7 +66,7 @@ fn language_of(wished: bool) -> Result<Option<LanguageDetector>, Failure> {
     }
 }
 
-/// How a file of this name is compressed.
+/// Compression of a file of this name.
 fn compression(path: &Path) -> Compression {
     let name = path.to_string_lossy();
     [Compression::Gzip, Compression::Zstd]
@@ -78,7 +78,7 @@ fn compression(path: &Path) -> Compression {
 /// A line with the fields that every table of texts has.
 const TABLE: &str = r#"{"id":"","source":"","record":0,"offset":0,"charset":"","text":""}"#;
 
-/// Whether a file of this name is a table of Parquet.
+/// True if a file of this name is a table of Parquet.
 fn is_table(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))

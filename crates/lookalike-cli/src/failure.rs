@@ -1,4 +1,4 @@
-//! How a command fails: one line on standard error, and the exit status.
+//! Failure of a command: one line on standard error, and the exit status.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use lookalike_batch::BatchError;
 use lookalike_corpus::{InputError, OptionError};
 
-/// Why a command ended without its result.
+/// Reason why a command ended without its result.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The words on the command line contradict each other: status 2.

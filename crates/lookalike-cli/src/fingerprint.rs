@@ -38,7 +38,7 @@ pub(crate) struct FingerprintJobArguments {
     #[arg(long)]
     import: bool,
 
-    /// How features count: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or tf-length-noun
+    /// Weights of features: set (once), tf, log-tf, idf, tf-idf, log-tf-idf, or tf-length-noun
     #[arg(
         long,
         value_name = "WEIGHT",
@@ -58,7 +58,7 @@ pub(crate) struct FingerprintJobArguments {
 }
 
 impl FingerprintJobArguments {
-    /// Where fingerprints are put into order: beside the output, which is about as large, unless told otherwise.
+    /// Place in which fingerprints are sorted: beside the output, which is about as large, unless told otherwise.
     fn scratch(&self) -> ArchiveScratch<'_> {
         let beside = self.output.as_deref().and_then(Path::parent);
         let beside = beside.filter(|folder| !folder.as_os_str().is_empty());

@@ -1,4 +1,4 @@
-//! What an interrupted command leaves behind: results under their final names and what `--resume` goes on with, no temporary files.
+//! Cleanup after an interrupted command, which leaves results under their final names and what `--resume` goes on with, no temporary files.
 //!
 //! Temporary folders vanish with the command that made them, but a signal ends it before. So SIGINT and SIGTERM remove
 //! them first, and then end the command with the status that shells give such an end. After SIGKILL the next job in the
@@ -14,7 +14,7 @@ use lookalike_corpus::begin_no_more_files;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// What is to be removed.
+/// Path that is to be removed.
 static WATCHED: Mutex<Vec<TemporaryPath>> = Mutex::new(Vec::new());
 
 enum TemporaryPath {
@@ -36,7 +36,7 @@ impl TemporaryPath {
         };
     }
 
-    /// What a user should know of it.
+    /// Note about it for the user.
     fn told(&self) -> Option<String> {
         let resumable = |path: &Path| format!("--resume goes on from {}", path.display());
         let anew = || {

@@ -1,4 +1,4 @@
-//! What the machine has, and what this process took of it. Linux tells through `/proc`; elsewhere the answers are
+//! Resources of the machine, and the share that this process took. Linux tells through `/proc`; elsewhere the answers are
 //! cautious guesses.
 
 use std::fs;

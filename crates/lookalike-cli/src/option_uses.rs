@@ -29,7 +29,7 @@ const NEAR: &[Method] = &[
     Buckets,
 ];
 
-/// Which options go with which methods; all others go with each.
+/// Table of the options that go with some methods only; all others go with each.
 const OF_METHODS: [(&str, &[Method]); 9] = [
     ("threshold", NEAR),
     ("lengths", NEAR),
@@ -48,7 +48,7 @@ const OF_METHODS: [(&str, &[Method]); 9] = [
 /// The same, of the bands of signatures.
 const RECALL: (&str, &[Method]) = ("recall", &[MinHash, BBit, Oph]);
 
-/// How texts become features; `explain` shows these whatever the method.
+/// Steps from texts to features; `explain` shows these whatever the method.
 const FEATURES: [&str; 12] = [
     "shingle",
     "segment",
@@ -64,7 +64,7 @@ const FEATURES: [&str; 12] = [
     "terms",
 ];
 
-/// What else decides how documents are read.
+/// Other options that decide how documents are read.
 const READING: [&str; 13] = [
     "format",
     "id",
@@ -81,7 +81,7 @@ const READING: [&str; 13] = [
     "boilerplate",
 ];
 
-/// Whether an option stands on the command line.
+/// True if an option stands on the command line.
 fn is_given(read: &ArgMatches, id: &str) -> bool {
     let is_known = read.try_contains_id(id).is_ok();
     is_known && read.value_source(id) == Some(ValueSource::CommandLine)
@@ -133,7 +133,7 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// What every command with such options has.
+/// Options that every such command has.
 fn anywhere(read: &ArgMatches) -> Result<(), Failure> {
     if is_given(read, "boilerplate_share") && !is_given(read, "boilerplate") {
         return refused("boilerplate_share", "add --boilerplate site or collection");

@@ -36,7 +36,7 @@ pub(crate) struct OverlapArguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// What a chunk is: doc, lines:N, lines:N:sliding, sentences, paragraphs, words:N, words:N:sliding
+    /// Unit of a chunk: doc, lines:N, lines:N:sliding, sentences, paragraphs, words:N, words:N:sliding
     #[arg(
         long,
         value_name = "CHUNKING,...",
@@ -66,7 +66,7 @@ pub(crate) struct OverlapArguments {
     )]
     min_containment: f64,
 
-    /// How pairs are counted: auto, count (common chunks cost little), or sort. The result is the same
+    /// Method of counting pairs: auto, count (common chunks cost little), or sort. The result is the same
     #[arg(
         long,
         value_name = "ENGINE",
@@ -84,7 +84,7 @@ pub(crate) struct OverlapArguments {
     )]
     by: OverlapUnit,
 
-    /// Where a document's server stands: url (the host), field:NAME, or path:N (N leading components of the id)
+    /// Place of the name of a document's server: url (the host), field:NAME, or path:N (N leading components of the id)
     #[arg(
         long,
         value_name = "WHERE",
@@ -106,7 +106,7 @@ pub(crate) struct OverlapArguments {
     #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = share, help_heading = "Output")]
     copy_containment: f64,
 
-    /// What results consist of: jsonl, or parquet
+    /// Format of the results: jsonl, or parquet
     #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = output_format, requires = "output",
         help_heading = "Output")]
     output_format: OutputFormat,
@@ -196,7 +196,7 @@ impl OverlapArguments {
     }
 }
 
-/// What a run is for.
+/// Purpose of a run.
 enum OverlapTask {
     Rows,
     Atlas(PathBuf),
@@ -222,7 +222,7 @@ impl OverlapArguments {
         }
     }
 
-    /// Where temporary files go. The output directory is made when it is that.
+    /// Directory for temporary files. The output directory is made when it is that.
     fn temporary(&self) -> Result<PathBuf, Failure> {
         let Some(output) = &self.output else {
             return Ok(std::env::temp_dir());

@@ -444,7 +444,7 @@ fn unusable(error: TlsError) -> Failure {
     Failure::Failed(format!("--tls-cert, --tls-key: {error}"))
 }
 
-/// What connections are secured with.
+/// Certificates and keys that secure connections.
 fn tls(pem: PemFiles) -> Result<ServerTls, Failure> {
     ServerTls::new(&pem.chain, &pem.key).map_err(unusable)
 }
@@ -493,7 +493,7 @@ impl ServeArguments {
         }
     }
 
-    /// How many keys there are now; none where no key is asked for.
+    /// Number of keys; none where no key is asked for.
     fn reload_keys(&self, app: &AppState) -> Result<Option<usize>, Failure> {
         let keys = keys::read(self.keys.as_deref())?;
         let count = keys.are_required().then_some(keys.len());

@@ -309,7 +309,7 @@ fn batches(codes: &FingerprintFile) -> impl Iterator<Item = Vec<WriteOp>> + '_ {
     })
 }
 
-/// What a fingerprint is called in a collection.
+/// Name of a fingerprint in a collection.
 pub(crate) fn id_of(name: FingerprintName<'_>) -> String {
     match name {
         FingerprintName::Fingerprint(code) => code.to_string(),

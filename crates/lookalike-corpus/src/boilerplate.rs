@@ -1,4 +1,4 @@
-//! Lines that recur on many pages of one site, taken out of texts (M13 D).
+//! Lines that recur on many pages of one site, taken out of texts (Manku et al. 2007, section 6).
 //!
 //! Menus, footers and notices of a template make different pages look alike and the same page on two
 //! sites look different. Which lines are a template's is learned from the collection: `learn` in

@@ -1,4 +1,4 @@
-//! Which character set a file is in, and its text: byte order mark, declaration, UTF-8, guess.
+//! Detection of the character set of a file, and decoding: byte order mark, declaration, UTF-8, guess.
 //!
 //! The order is that of the WHATWG "encoding sniffing" algorithm, save that bytes which speak against
 //! a declaration win:

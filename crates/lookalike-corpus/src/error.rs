@@ -3,7 +3,7 @@
 
 use std::io;
 
-/// Why the arguments cannot be read as asked. Each names the argument.
+/// Reason why the arguments cannot be read as asked. Each names the argument.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
@@ -81,7 +81,7 @@ pub enum InputError {
     TooMany,
 }
 
-/// Why reading had to stop.
+/// Reason why reading had to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {

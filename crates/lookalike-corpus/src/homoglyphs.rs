@@ -67,7 +67,7 @@ const GREEK_ALIKE: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονι";
 const CYRILLIC_ALIKE: &str = "АВЕКМНОРСТХУІЈЅаеорсхуіјѕ";
 const LATIN_ALIKE: &str = "ABCEHIJKMNOPSTXYZaceijopsvxy";
 
-/// Which of Latin, Greek and Cyrillic a letter is of, and whether it looks like one of another of them.
+/// Script of a letter (Latin, Greek or Cyrillic), and whether it looks like one of another of them.
 fn letter(c: char) -> Option<(usize, bool)> {
     match c {
         'A'..='Z' | 'a'..='z' => Some((0, LATIN_ALIKE.contains(c))),

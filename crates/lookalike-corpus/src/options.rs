@@ -34,7 +34,7 @@ pub struct InputOptions {
     pub order_field: Option<OrderField>,
     /// Source of a record's category, if the job asks for one.
     pub category: Option<Category>,
-    /// Which other fields of a record are read: `anchors`, `in_links`, `out_links`.
+    /// Other fields of a record that are read: `anchors`, `in_links`, `out_links`.
     pub fields: FieldWeights,
     /// Extraction of text from HTML.
     pub html: Extraction,

@@ -56,7 +56,7 @@ pub struct Record<'a> {
     /// The visible text, where the text is a part of it and the parser was asked for it: see
     /// [`crate::Parser::with_visible`].
     pub visible: Option<VisibleText<'a>>,
-    /// Why the text of a page is more than its main content, where it is.
+    /// Reason why the text of a page is more than its main content, where it is.
     pub fallback: Fallback,
 }
 
@@ -187,7 +187,7 @@ pub struct RemovedBoilerplate {
     pub without_site: bool,
 }
 
-/// Which part of a record a [`crate::RawRecord`] is.
+/// Part of a record that a [`crate::RawRecord`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordPart {
     /// All of it.

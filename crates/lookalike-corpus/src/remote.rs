@@ -171,7 +171,7 @@ mod store {
         }
     }
 
-    /// Why there is no object.
+    /// Reason why there is no object.
     #[derive(Debug)]
     pub(crate) struct StoreRefusal {
         /// The object, or the argument.

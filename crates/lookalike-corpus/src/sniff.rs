@@ -19,7 +19,7 @@ pub(crate) enum SniffedFormat {
     Refuse(FormatRefusal),
 }
 
-/// Why a file is not read.
+/// Reason why a file is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FormatRefusal {
     pub(crate) kind: SkipKind,
@@ -65,7 +65,7 @@ pub(crate) fn sniff(path: &Path, head: &[u8], options: &InputOptions) -> Sniffed
     }
 }
 
-/// Why a file of this format is not read, if it is not.
+/// Reason why a file of this format is not read, if it is not.
 fn refusal(head: &[u8], format: Format, compression: Compression) -> Option<FormatRefusal> {
     let no_pdf = format == Format::Pdf && cfg!(not(feature = "pdf"));
     let refusal = no_pdf.then(|| FormatRefusal {

@@ -104,7 +104,7 @@ impl Source {
         }
     }
 
-    /// Whether its records were not there when they were first to be read.
+    /// True if its records were not there when they were first to be read.
     pub(crate) fn is_lost(&self) -> bool {
         self.learned.beginning.get().is_some_and(Result::is_err)
     }
@@ -151,9 +151,9 @@ impl Source {
 pub struct SkippedPart {
     /// The file or directory, named as [`Source::name`] does.
     pub name: String,
-    /// Why, as the system or the decoder says it.
+    /// Reason, as the system or the decoder says it.
     pub reason: String,
-    /// Why, as a number to count by.
+    /// Reason, as a number to count by.
     pub kind: SkipKind,
     /// For damage: how many decompressed bytes were read before it. For records that are no
     /// documents: where the first of them begins.

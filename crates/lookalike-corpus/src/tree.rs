@@ -9,7 +9,7 @@ use crate::atomic;
 use crate::format::Format;
 use crate::source::{Inputs, Source};
 
-/// Which file below a results directory each source is copied to.
+/// Assignment of sources to files below a results directory.
 ///
 /// The relative path is the source's own, with `.` left out, `..` written `_up`, and without the
 /// leading `/`; standard input is `standard-input`. Where two would collide (also where names

@@ -108,7 +108,7 @@ impl JudgedScores {
         self.all.extend(scores(collection, settings, &self.judged));
     }
 
-    /// Which settings a job can test together: of one scheme but for features and sketch, the second a measure of sets.
+    /// Groups of settings that a job can test together: of one scheme but for features and sketch, the second a measure of sets.
     pub(crate) fn combinations(&self) -> Vec<(usize, usize)> {
         let base = |setting: &SweepSetting| Scheme {
             shingle: lookalike::Shingle::default(),

@@ -24,7 +24,7 @@ pub struct PageHead {
 #[derive(Serialize)]
 struct RowView<'a> {
     row: &'a SweepRow,
-    /// V4: pairs that agree in exactly so many hashes, and the share of true ones.
+    /// Pairs that agree in exactly so many hashes, and the share of true ones (Vassilvitskii 2007).
     exactly: Vec<(u64, u64, f64)>,
 }
 
@@ -91,7 +91,7 @@ fn number_of(parameter: &str) -> String {
     parameter.rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
-/// The table of V4, for sketches that are hashes: agreeing hashes, pairs, precision.
+/// The table of Vassilvitskii 2007, for sketches that are hashes: agreeing hashes, pairs, precision.
 #[must_use]
 pub fn exactly(row: &SweepRow) -> Vec<(u64, u64, f64)> {
     if !row.sketch.starts_with("super-shingle") {

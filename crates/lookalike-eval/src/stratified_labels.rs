@@ -1,4 +1,4 @@
-//! Precision and recall from labels of pairs that were drawn by bands (M8, figure 1).
+//! Precision and recall from labels of pairs that were drawn by bands (Manku et al. 2007, section 4.1, figure 1).
 //!
 //! Bands give equally many pairs however many they have, so each is weighted by its pairs in the
 //! collection. A label that nobody could give stays visible: it widens the figures to what they

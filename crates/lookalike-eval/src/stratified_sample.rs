@@ -1,4 +1,4 @@
-//! Pairs for people to judge, drawn equally from each band of distance or similarity (M8).
+//! Pairs for people to judge, drawn equally from each band of distance or similarity (Manku et al. 2007, section 4.1).
 //!
 //! True pairs are rare and most pairs are far apart, so a plain sample would show a person nothing
 //! but strangers. Here every band gives equally many; what a band stands for in the collection is

@@ -54,7 +54,7 @@ pub struct SweepSetting {
     /// Measure of sets; other sketches have their own. Only [`GroundTruth::Judged`] can be held against
     /// another one than resemblance.
     pub measure: SetMeasure,
-    /// Second test (M13A): least share of the longer text's bytes that the shorter one has.
+    /// Second test (Manku et al. 2007, section 6): least share of the longer text's bytes that the shorter one has.
     pub lengths: Option<f64>,
 }
 
@@ -461,7 +461,7 @@ impl SweepResult {
         best.map(|(at, row, point)| Recommendation::new(at, row, point.clone(), target))
     }
 
-    /// M13E: for each sketch and cut, the smallest and largest precision and recall over all
+    /// For each sketch and cut (Manku et al. 2007, section 6), the smallest and largest precision and recall over all
     /// features and weights; sketches of one setting have no say.
     #[must_use]
     pub fn sensitivity(&self) -> Vec<FeatureSensitivity> {

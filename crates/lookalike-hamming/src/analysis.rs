@@ -1,4 +1,4 @@
-//! Statistics of a collection of fingerprints (M9): are its bits spread as a search wants them?
+//! Statistics of a collection of fingerprints (Manku et al. 2007, section 4.2): are its bits spread as a search wants them?
 
 use super::code::{Code, Word};
 
@@ -35,7 +35,7 @@ pub struct Analysis<C: Code> {
 /// A range with far more codes than the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spike<C: Code> {
-    /// Which of the ranges.
+    /// Number of the range.
     pub range: usize,
     /// Codes in it.
     pub count: u64,

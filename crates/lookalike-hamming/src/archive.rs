@@ -1,4 +1,4 @@
-//! The paper's compressed table (M6) as an archive of sorted fingerprints.
+//! The paper's compressed table (Manku et al. 2007, section 3.2) as an archive of sorted fingerprints.
 //!
 //! Neighbours in sorted order share their leading bits. Each fingerprint is stored as the Huffman
 //! code of the position of the highest bit in which it differs from the one before, and the bits to

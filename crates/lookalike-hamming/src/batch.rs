@@ -1,4 +1,4 @@
-//! The batch query (M7): a large file of codes streams by a set of queries in memory.
+//! The batch query (Manku et al. 2007, section 3.3): a large file of codes streams by a set of queries in memory.
 //!
 //! The queries stand in an index. Before it stands a filter: of two halves of a code one has at most
 //! (k - 1) / 2 of the errors, so a filter for each half marks what the halves of the queries look

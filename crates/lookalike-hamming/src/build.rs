@@ -27,7 +27,7 @@ impl<C: Code> CodeSource<C> for [C] {
     }
 }
 
-/// Why an index could not be built.
+/// Reason why an index could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -70,7 +70,7 @@ pub enum BuildError {
     Incomplete,
 }
 
-/// Which bits of a code number its bucket, and which are stored.
+/// Division of a code into the bits that number its bucket and those that are stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BuildAddressing<W> {
     /// Bits that number the bucket.

@@ -19,7 +19,7 @@ pub struct TableKey {
 }
 
 impl TableKey {
-    /// Length of the key, the p of the paper (M3).
+    /// Length of the key, the p of the paper (Manku et al. 2007, section 3.1).
     pub fn prefix_bits(&self) -> u32 {
         self.mask.count_ones()
     }

@@ -1,4 +1,4 @@
-//! Which bits of a collection tell codes apart: the bits of real simhashes are biased.
+//! Search for the bits that tell codes apart: the bits of real simhashes are biased.
 //!
 //! Bits that are nearly always 0 (or 1) make poor addresses: with single words as features, a
 //! uniform design met 16 to 270 times the candidates. So bits are dealt to tables by how evenly

@@ -2,8 +2,8 @@
 //!
 //! | family | source | tables for k = 3, f = 64 |
 //! |---|---|---|
-//! | block choice | M3: r blocks, key = r - k of them | 4, 10, 20, ... |
-//! | nested | M4: block choice inside what block choice left over | 16 (4 of 4) |
+//! | block choice | section 3.1: r blocks, key = r - k of them | 4, 10, 20, ... |
+//! | nested | section 3.1.2: block choice inside what block choice left over | 16 (4 of 4) |
 //! | budgets | general pigeonhole: groups of bits with budgets `t`, sum of `t + 1` = k + 1 | 2 (1, 1) |
 //! | groups | the same, and a block choice inside each group | 6 (two triangles), 8 (4 + 4) |
 //! | biplane | the symmetric design 2-(11, 5, 2) | 11, key 29 bits |
@@ -20,9 +20,9 @@ use std::fmt;
 pub enum Family {
     /// One table without a key.
     Scan,
-    /// Groups of bits; see [`BlockGroup`]. One group is the block choice of the paper (M3).
+    /// Groups of bits; see [`BlockGroup`]. One group is the block choice of the paper (Manku et al. 2007, section 3.1).
     Groups(Vec<BlockGroup>),
-    /// Block choice in levels (M4): at each level the bits that are not in the key yet are cut into
+    /// Block choice in levels (Manku et al. 2007, section 3.1.2): at each level the bits that are not in the key yet are cut into
     /// that many blocks, of which all but k join the key.
     Nested(Vec<u32>),
     /// Eleven runs of bits, the keys are the blocks of the biplane 2-(11, 5, 2); k = 3.
@@ -96,7 +96,7 @@ impl fmt::Display for FamilyKind {
 }
 
 impl Family {
-    /// The block choice of the paper (M3): keys are all but `radius` of `blocks` blocks.
+    /// The block choice of the paper (Manku et al. 2007, section 3.1): keys are all but `radius` of `blocks` blocks.
     pub fn block_choice(blocks: u32, radius: u32) -> Self {
         let chosen = blocks.saturating_sub(radius);
         Self::Groups(vec![BlockGroup {

@@ -1,4 +1,4 @@
-//! The optimal number of tables of nested block choice (M4, section 3.1.2), and its dual.
+//! The optimal number of tables of nested block choice (Manku et al. 2007, section 3.1.2), and its dual.
 //!
 //! With fractional blocks, a level of r blocks multiplies the tables by C(r, k) and leaves k / r of
 //! the bits outside the key, whatever stood before. So

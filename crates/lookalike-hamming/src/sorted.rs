@@ -1,4 +1,4 @@
-//! The paper's tables as they stand in the paper (M5): sorted lists, searched by bisection or
+//! The paper's tables as they stand in the paper (Manku et al. 2007, section 3.1): sorted lists, searched by bisection or
 //! interpolation. A baseline to measure the engine against, and a second oracle.
 
 use super::build::{BuildAddressing, BuildError};

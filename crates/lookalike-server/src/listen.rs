@@ -487,7 +487,7 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-/// Whether a connection is waited for, or waits for us. One on which no request is being worked on for longer than the idle timeout
+/// State of a connection: idle, or with requests in progress. One on which no request is being worked on for longer than the idle timeout
 /// is closed, whatever it does meanwhile: half a head, a head byte by byte, an answer that is not taken, nothing.
 #[derive(Debug)]
 struct ConnectionActivity {

@@ -108,7 +108,7 @@ pub(crate) struct TimedStream<S> {
     waker: Waker,
 }
 
-/// When there was something to read, and how long it waited.
+/// Time at which there was something to read, and the wait since.
 #[derive(Debug)]
 pub(crate) struct ArrivalClock {
     begun: Instant,

@@ -17,7 +17,7 @@ pub struct ProblemDetails {
     pub(crate) code: &'static str,
     detail: String,
     remedy: Cow<'static, str>,
-    /// Which item of a batch it was, from 0.
+    /// Number of the item of a batch, from 0.
     item: Option<usize>,
     retry_after: Option<u32>,
     /// Detail for the log only.

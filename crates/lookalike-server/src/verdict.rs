@@ -57,7 +57,7 @@ struct NeighbourResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
-    /// When it was asked for: `null` where only the fingerprint is known of one of the two.
+    /// Value, if it was asked for: `null` where only the fingerprint is known of one of the two.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Option<VerifiedNeighbour>>,
 }
@@ -74,7 +74,7 @@ pub(crate) fn digits<S: Serializer>(
 }
 
 /// The score of a distance, from 0 to 1: the resemblance of two equally large sets of features whose fingerprints are expected
-/// to differ in so many bits (M10).
+/// to differ in so many bits (Manku et al. 2007, section 1).
 ///
 /// A bit of a simhash differs with probability a/pi, a being the angle between the two weight vectors (Charikar, STOC 2002).
 /// So d of 64 bits point to a cosine c = cos(pi d / 64), and two sets of n features that share s have c = s / n and the

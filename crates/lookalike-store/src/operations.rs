@@ -141,9 +141,9 @@ pub enum WriteOp {
 /// Condition under which a checked document is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertWhen {
-    /// When nothing is within the radius.
+    /// Insert if nothing is within the radius.
     New,
-    /// When nothing has the same fingerprint.
+    /// Insert if nothing has the same fingerprint.
     NotExact,
     /// In any case.
     Always,

@@ -1,4 +1,4 @@
-//! Texts to chunks: the units whose fingerprints are counted when documents are laid over one another (S2).
+//! Texts to chunks: the units whose fingerprints are counted when documents are laid over one another (Shivakumar and Garcia-Molina 1998, section 2).
 //!
 //! A [`Chunking`] says what a chunk is; a [`Chunker`] makes the fingerprints of all chunkings that are asked for in one
 //! reading of a text. What comes out is a set: a chunk that a document repeats counts once.

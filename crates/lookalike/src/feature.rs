@@ -161,7 +161,7 @@ impl FeatureExtractor {
     }
 
     /// The same of a text whose words' hashes are known: what an extractor for `words:1` with the
-    /// same hash makes of it. `None` where words are not enough: character shingles, Y1's weights.
+    /// same hash makes of it. `None` where words are not enough: character shingles, the weights of Yu, Hu and Zhang.
     pub fn extract_tokens(&mut self, tokens: &[u64]) -> Option<Features<'_>> {
         if self.weight == Weight::TfLengthNoun {
             return None;

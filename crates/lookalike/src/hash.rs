@@ -2,7 +2,7 @@
 //!
 //! They are fixed for ever: XXH3-64 is a published, stable specification, `avalanche` is the
 //! finaliser of XXH64, `splitmix64` is Steele, Lea and Flood's generator (OOPSLA 2014). A scheme
-//! may hash its words by [`lookup3`] (H2) or, against hostile input, by [`siphash`] instead.
+//! may hash its words by [`lookup3`] (Holub) or, against hostile input, by [`siphash`] instead.
 
 pub mod lookup3;
 pub mod siphash;

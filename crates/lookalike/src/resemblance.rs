@@ -63,7 +63,7 @@ pub fn shared_needed(len_a: usize, len_b: usize, threshold: f64) -> usize {
     })
 }
 
-/// How many of a set's `len` features, in any one order that is common to all sets, must be looked
+/// Number of a set's `len` features, in any one order that is common to all sets, that must be looked
 /// at so that two sets at the threshold are sure to share one of them:
 /// len - o + 1, where o is the least number with o / len >= threshold.
 /// 0 when no set of this size can reach the threshold; `len` for a threshold of zero or less,

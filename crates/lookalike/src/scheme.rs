@@ -126,7 +126,7 @@ impl SchemeMismatch {
     }
 }
 
-/// Why a text is no scheme of this build.
+/// Reason why a text is no scheme of this build.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParseSchemeError {
     /// The text does not begin with the version this build knows.
@@ -143,7 +143,7 @@ pub enum ParseSchemeError {
     Field {
         /// The field that belongs here.
         expected: &'static str,
-        /// What stood in its place; empty at the end of the text.
+        /// Text that stood in its place; empty at the end of the text.
         found: String,
     },
     /// A field has a value that means nothing.
@@ -152,7 +152,7 @@ pub enum ParseSchemeError {
     /// A value in a form that is not that of a scheme.
     #[error("{found:?} stands in no scheme: write {expected:?}, which names the data as well")]
     Short {
-        /// What stood there.
+        /// Text that stood there.
         found: String,
         /// The same as a scheme says it.
         expected: String,
@@ -174,13 +174,13 @@ pub enum ParseSchemeError {
     /// The terms are no id of a table.
     #[error("{found:?} is no id of a table of terms: use none or 16 hexadecimal digits")]
     Terms {
-        /// What stood there.
+        /// Text that stood there.
         found: String,
     },
     /// The seed is no number from 0 to 2^64 - 1.
     #[error("{found:?} is no seed: use a number from 0 to 18446744073709551615")]
     Seed {
-        /// What stood there.
+        /// Text that stood there.
         found: String,
     },
     /// Made with the tables of another version of Unicode.
@@ -201,7 +201,7 @@ pub enum ParseSchemeError {
 }
 
 impl Scheme {
-    /// Whether features, weights or sketch come from a table of terms.
+    /// True if features, weights or sketch come from a table of terms.
     #[must_use]
     pub const fn needs_terms(&self) -> bool {
         self.shingle.needs_terms() || self.weight.needs_terms() || self.sketch.needs_terms()

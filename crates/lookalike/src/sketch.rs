@@ -1,10 +1,10 @@
 //! Features to sketches: the third step of the way of the data.
 //!
-//! [`Simhash`] makes a [`Fingerprint`] of 8 bytes (M1), [`MinHash`] a [`Signature`] of 4 bytes a
-//! function (V2), of which [`SuperShingles`] of 8 bytes a group (V3) can be made. Features must be
+//! [`Simhash`] makes a [`Fingerprint`] of 8 bytes (Manku et al. 2007, section 2), [`MinHash`] a [`Signature`] of 4 bytes a
+//! function (Vassilvitskii 2007), of which [`SuperShingles`] of 8 bytes a group (Vassilvitskii 2007) can be made. Features must be
 //! well mixed 64-bit values, as [`crate::feature`] makes them.
 //!
-//! The other schemes of the survey (M11) stand beside them: [`OnePermutation`] (min-hash at the
+//! The other schemes of the survey (Manku et al. 2007, section 5.4) stand beside them: [`OnePermutation`] (min-hash at the
 //! price of one function), [`mod_p`] and [`winnow`] (selected features), [`IMatch`] and
 //! [`bucket_checksums`] (hashes of parts), simhash of 32 and 128 bits ([`Simhash::wide`]).
 //! [`Sketcher`] makes whichever a scheme names.

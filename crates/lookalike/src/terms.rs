@@ -1,6 +1,6 @@
 //! Tables of terms: in how many documents of a collection each feature occurs.
 //!
-//! Weights by rarity (M2: idf) and the lexicons of I-Match (M11) come from one. A table belongs to
+//! Weights by rarity (idf; Manku et al. 2007, section 2) and the lexicons of I-Match (Manku et al. 2007, section 5.4) come from one. A table belongs to
 //! the features of one scheme, and its id is part of every scheme that uses it: sketches made
 //! with two tables are never compared. Its bytes are described in `docs/reference/formats.md`.
 

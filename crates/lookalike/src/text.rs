@@ -136,7 +136,7 @@ impl Segmenter {
         self.filter = Some(filter);
     }
 
-    /// What becomes of a word of a text that was last cut by [`Segmenter::batches`] or
+    /// Rule for a word of a text that was last cut by [`Segmenter::batches`] or
     /// [`Segmenter::begin`]: its stem, or nothing.
     pub(crate) fn filtered<'w>(&self, word: &'w str) -> Option<Cow<'w, str>> {
         match &self.filter {

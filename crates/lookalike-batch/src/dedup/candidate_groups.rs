@@ -20,7 +20,7 @@ use crate::spill::prefetch::prefetch;
 /// Key in the first two words, class in the third.
 pub(crate) type KeyRecord = [u32; 3];
 
-/// Where candidate keys are collected; shared between threads, each with a [`KeyWriter`] of its own.
+/// Collector of candidate keys; shared between threads, each with a [`KeyWriter`] of its own.
 ///
 /// Memory: the budget; beyond it keys go to a temporary file, 12 bytes each.
 pub(crate) struct KeySink(PartitionedFile<KeyRecord>);
@@ -66,15 +66,15 @@ impl KeyWriter<'_> {
 pub(crate) struct CandidateGroups {
     /// Ranks of the members of all groups, ascending in each.
     pub(crate) members: Vec<u32>,
-    /// Where each group begins in `members`; one more at the end.
+    /// Start of each group in `members`; one more at the end.
     pub(crate) starts: Vec<u64>,
     /// Groups of all ranks.
     pub(crate) lists: Vec<u32>,
-    /// Where the list of each rank begins in `lists`; one more at the end.
+    /// Start of the list of each rank in `lists`; one more at the end.
     pub(crate) list_starts: Vec<u64>,
 }
 
-/// How [`CandidateGroups::new`] may use the machine.
+/// Resources of [`CandidateGroups::new`].
 pub(crate) struct GroupResources<'a> {
     pub(crate) threads: usize,
     /// Bytes that all groups may take.
@@ -83,7 +83,7 @@ pub(crate) struct GroupResources<'a> {
     pub(crate) advance: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Why keys could not be grouped.
+/// Reason why keys could not be grouped.
 #[derive(Debug)]
 pub(crate) enum GroupError {
     /// The temporary file failed.

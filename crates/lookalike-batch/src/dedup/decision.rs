@@ -1,10 +1,10 @@
-//! What became of every document, and the clusters that follow from it.
+//! Decision on every document, and the clusters that follow from it.
 
 use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
 use crate::dedup::survivors::ClassDecision;
 use crate::settings::PairScope;
 
-/// What became of a document.
+/// Decision on a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum DocumentDecision {
     /// It is kept (or was given with `--against`).
@@ -50,7 +50,7 @@ impl DocumentDecision {
         }
     }
 
-    /// Whether its main text has all the features of that of the kept document and no others, while a reader sees something
+    /// True if its main text has all the features of that of the kept document and no others, while a reader sees something
     /// else.
     pub(crate) fn is_same_main_text(self) -> bool {
         self.visible_similarity().is_some() && self.similarity() >= 1.0

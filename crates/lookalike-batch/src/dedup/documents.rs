@@ -37,7 +37,7 @@ pub(crate) struct DocumentTable {
     pub(crate) value_texts: ValueTexts,
     /// Documents before this position were given with `--against`: they are never removed.
     pub(crate) against: usize,
-    /// Where the ids of numbered documents lie as they were given: start and length.
+    /// Positions of the ids of numbered documents as they were given: start and length.
     given: BTreeMap<u32, (u64, u32)>,
 }
 
@@ -219,7 +219,7 @@ impl ValueTexts {
         self.ends.extend(others.ends.iter().map(|end| start + end));
     }
 
-    /// How many different texts come before each, in the order of bytes.
+    /// Number of different texts that come before each, in the order of bytes.
     fn ranks(&self) -> Vec<u32> {
         let text = |at: &u32| {
             let at = *at as usize;
@@ -248,7 +248,7 @@ impl ValueTexts {
 pub(crate) struct TextClasses {
     /// First 128 bits of the BLAKE3 hash of the text, or of text, visible text and category.
     pub(crate) hashes: Vec<u128>,
-    /// Where the feature set lies.
+    /// Position of the feature set.
     pub(crate) places: Vec<SetPlace>,
     /// Number of distinct features; 0 for texts without features, which are never near anything.
     pub(crate) sizes: Vec<u32>,
@@ -260,7 +260,7 @@ pub(crate) struct TextClasses {
     pub(crate) categories: Vec<u64>,
     /// Hash of what a reader sees of each class, 0 or missing where `hashes` is just that; see [`TextClasses::visible_text`].
     texts: Vec<u128>,
-    /// What is known of the pages that classes are.
+    /// Facts about the pages that classes are.
     pub(crate) pages: PageColumns,
 }
 
@@ -313,7 +313,7 @@ impl TextClasses {
         }
     }
 
-    /// Whether classes may differ though a reader sees the same.
+    /// True if classes may differ though a reader sees the same.
     pub(crate) fn has_visible_texts(&self) -> bool {
         !self.texts.is_empty() || !self.pages.is_empty()
     }

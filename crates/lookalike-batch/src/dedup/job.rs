@@ -134,7 +134,7 @@ struct ClassColumns {
     lengths: Vec<u64>,
 }
 
-/// What a job decided about every document.
+/// Decisions of a job about every document.
 pub(crate) struct JobDecisions {
     pub(crate) scanned: ScannedCollection,
     pub(crate) ranking: DocumentRanking,
@@ -323,7 +323,7 @@ impl DedupJob<'_> {
         }
     }
 
-    /// What keeps the keys of a class apart from those of other categories.
+    /// Salt that keeps the keys of a class apart from those of other categories.
     fn salt(&self, scanned: &ScannedCollection, class: u32) -> u64 {
         match self.settings.scope {
             PairScope::Within => scanned.classes.categories[class as usize],
@@ -529,15 +529,15 @@ impl DedupJob<'_> {
     }
 }
 
-/// What `pairs` tells when it is done.
+/// Summary of `pairs`.
 #[derive(Debug, serde::Serialize)]
 pub struct PairsSummary {
     /// Pairs written.
     pub pairs: u64,
-    /// What was read.
+    /// Counts of what was read.
     #[serde(flatten)]
     pub counts: crate::dedup::summary::InputCounts,
-    /// What was not read, by reason.
+    /// Parts that were not read, by reason.
     pub skipped: Vec<crate::dedup::summary::SkippedRow>,
 }
 
@@ -578,7 +578,7 @@ fn sorted<T: Copy>(column: &[T], classes: &[u32]) -> Vec<T> {
 }
 
 /// Keys for fingerprints within `distance`: cut into `distance + 2` blocks (or one less for small collections), any two
-/// fingerprints agree on all but `distance` of them (M3).
+/// fingerprints agree on all but `distance` of them (Manku et al. 2007, section 3.1).
 fn push_blocks(
     scanned: &ScannedCollection,
     settings: &JobSettings,

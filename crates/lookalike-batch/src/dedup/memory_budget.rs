@@ -1,4 +1,4 @@
-//! Who gets how much of `--memory`.
+//! Division of `--memory`.
 //!
 //! The limit is on the resident size of the process. A fixed part is for code, chunks in flight and each thread's
 //! tools; of the rest the feature sets may keep half in memory while reading, a third of that those of visible texts, keys a sixth (a spool's partitions grow
@@ -17,7 +17,7 @@ use crate::settings::JobLimits;
 
 const MIB: u64 = 1 << 20;
 
-/// What is left of the limit as a job goes on; see the module's header.
+/// Remainder of the limit as a job goes on; see the module's header.
 pub(crate) struct DedupMemory {
     limit: u64,
     fixed: u64,
@@ -129,7 +129,7 @@ impl DedupMemory {
         self.left() / 6
     }
 
-    /// What the tables of the scan, and the feature sets beside them, may take while it reads.
+    /// Memory that the tables of the scan, and the feature sets beside them, may take while it reads.
     pub(crate) fn reading(&self) -> ReadingBudget {
         ReadingBudget {
             left: self.left().saturating_sub(self.keys()),
@@ -142,7 +142,7 @@ impl DedupMemory {
         self.left()
     }
 
-    /// What to say when groups need more than is left.
+    /// Error for groups that need more than is left.
     pub(crate) fn refuse_groups(&self, needed: u64) -> BatchError {
         self.refuse("the index of shared features", needed)
     }
@@ -183,7 +183,7 @@ impl DedupMemory {
     }
 }
 
-/// What may be taken while records are read: counted from the first one, so that a job that cannot end is refused before
+/// Memory that may be taken while records are read: counted from the first one, so that a job that cannot end is refused before
 /// it has taken what it must not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadingBudget {
@@ -197,7 +197,7 @@ impl ReadingBudget {
         Self { left, fixed }
     }
 
-    /// What `tables` leave for feature sets, after `read` of `total` bytes of input; an error where they leave nothing.
+    /// Memory that `tables` leave for feature sets, after `read` of `total` bytes of input; an error where they leave nothing.
     /// What all of the input will need is guessed from what this part of it does.
     pub(crate) fn left_by(&self, tables: u64, read: u64, total: u64) -> Result<u64, BatchError> {
         self.left.checked_sub(tables).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! What is known of HTML pages besides the text that was chosen of them, and the test that keeps pages apart which have only
+//! Facts about HTML pages besides the text that was chosen of them, and the test that keeps pages apart which have only
 //! that text in common.
 //!
 //! An extractor may take for the main content what every page of a template has. So two pages whose main texts resemble each
@@ -155,7 +155,7 @@ pub(crate) struct ComparedPage<'s> {
 }
 
 impl PageVerifier<'_> {
-    /// Whether two texts that share so many features, enough to be near-duplicates, are that as pages too.
+    /// True if two texts that share so many features, enough to be near-duplicates, are that as pages too.
     pub(crate) fn accepts(
         &self,
         a: ComparedPage<'_>,
@@ -232,7 +232,7 @@ impl PagePair {
         matches!(self.identities, [Some(a), Some(b)] if a.has_headline_of(b))
     }
 
-    /// Whether the main text is two thirds of what either page shows.
+    /// True if the main text is two thirds of what either page shows.
     fn is_mostly_main(&self) -> bool {
         let mut shares = self.main.iter().zip(&self.visible);
         shares.all(|(&main, &visible)| 3 * main >= 2 * visible)
@@ -251,7 +251,7 @@ impl PagePair {
         }
     }
 
-    /// Whether the pair is one, if the visible texts share so many features.
+    /// True if the pair is one, if the visible texts share so many features.
     pub(crate) fn accepts(&self, shared_visible: usize) -> bool {
         let [a, b] = self.visible;
         let reaches = |least: f64| shared_visible >= shared_needed(a, b, least);

@@ -18,7 +18,7 @@ use crate::spill::feature_sets::{SetPlace, SetStore};
 /// one covers .478.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairTest {
-    /// What is measured.
+    /// Quantity that is measured.
     pub measure: SetMeasure,
     /// Of which features; what else a scheme says is that of the job.
     pub shingle: Shingle,
@@ -88,14 +88,14 @@ impl FromStr for PairTest {
     }
 }
 
-/// What a further test makes of two texts, for `explain`.
+/// Result of a further test of two texts, for `explain`.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct TestOutcome {
     /// The test as it is written.
     pub test: String,
-    /// What was measured.
+    /// Things that were measured.
     pub value: f64,
-    /// Whether it reaches the least value.
+    /// True if it reaches the least value.
     pub passes: bool,
 }
 
@@ -158,7 +158,7 @@ pub(crate) struct LoadedTest<'a> {
 }
 
 impl LoadedTest<'_> {
-    /// Whether two classes pass.
+    /// True if two classes pass.
     pub(crate) fn passes(&self, a: u32, b: u32, buffers: &mut TestBuffers) -> io::Result<bool> {
         let TestSets {
             sets,

@@ -1,4 +1,4 @@
-//! What the report shows of a job beyond its counts: sizes of clusters, similarities, and the largest clusters with
+//! Content of the report beyond the counts of a job: sizes of clusters, similarities, and the largest clusters with
 //! an example each, whose texts are picked up while the records are written.
 
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl ReportExamples {
         examples
     }
 
-    /// Whether a document is one to look at.
+    /// True if a document is one to look at.
     pub(crate) fn wants(&self, document: u32) -> bool {
         self.wanted.contains_key(&document)
     }
@@ -94,7 +94,7 @@ impl ReportExamples {
         }
     }
 
-    /// What the report shows, but for what only the end of the job knows; see [`complete`].
+    /// Content of the report, but for what only the end of the job knows; see [`complete`].
     pub(crate) fn report(
         self,
         job: &DedupJob<'_>,
@@ -179,7 +179,7 @@ impl ReportExamples {
 /// The texts of a document.
 struct DocumentTexts {
     compared: String,
-    /// What a reader sees, where that is something else.
+    /// Text that a reader sees, where that is something else.
     visible: Option<String>,
 }
 
@@ -191,7 +191,7 @@ impl DocumentTexts {
         })
     }
 
-    /// What was compared, or all that a reader sees.
+    /// Things that were compared, or all that a reader sees.
     fn shown(&self, whole: bool) -> &str {
         let visible = self.visible.as_deref().filter(|_| whole);
         visible.unwrap_or(&self.compared)

@@ -209,7 +209,7 @@ impl ResultWriter<'_> {
         Ok(())
     }
 
-    /// Whether the rows of a source go to tables of their own.
+    /// True if the rows of a source go to tables of their own.
     fn is_split(&self, source: &Source) -> bool {
         is_split(self.options.format, source)
     }
@@ -344,7 +344,7 @@ impl ResultWriter<'_> {
         places
     }
 
-    /// Whether the input is already in the order of ids.
+    /// True if the input is already in the order of ids.
     fn is_in_order(&self) -> bool {
         let against = self.verdicts.documents.against;
         self.verdicts
@@ -404,17 +404,17 @@ pub(super) fn record_file_name(
     }
 }
 
-/// Whether the rows of a source go to tables of their own.
+/// True if the rows of a source go to tables of their own.
 pub(super) fn is_split(format: OutputFormat, source: &Source) -> bool {
     format == OutputFormat::Parquet && source.is_typed_table()
 }
 
-/// Whether any record leaves as a line.
+/// True if any record leaves as a line.
 fn has_lines(format: OutputFormat, sources: &[Source]) -> bool {
     sources.is_empty() || sources.iter().any(|source| !is_split(format, source))
 }
 
-/// Where the rows of a table go: `kept.parquet` if there is no other source, else its path below `kept/`.
+/// Path for the rows of a table: `kept.parquet` if there is no other source, else its path below `kept/`.
 fn table_name(name: &str, inputs: &Inputs, tree: &FileTree, source: u32) -> PathBuf {
     match inputs.sources.len() {
         1 => PathBuf::from(format!("{name}.parquet")),

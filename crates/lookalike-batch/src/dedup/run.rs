@@ -42,16 +42,16 @@ use crate::error::BatchError;
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, write_file};
 use crate::skipped::{SKIPPED, SkippedLine};
 
-/// How results are written.
+/// Options for writing results.
 #[derive(Clone, Debug, Default)]
 pub struct OutputOptions {
-    /// What results consist of.
+    /// Format of the results.
     pub format: OutputFormat,
     /// Compression of `kept.jsonl` and `removed.jsonl`; as the input if `None`. Tables are compressed in their own way.
     pub compression: Option<Compression>,
-    /// How inputs that are files get into the results.
+    /// Way of getting input files into the results.
     pub transfer: Transfer,
-    /// What becomes of results that are already there.
+    /// Rule for results that are already there.
     pub folder: IfExists,
     /// The command, for the report.
     pub command: String,
@@ -213,7 +213,7 @@ impl DedupJob<'_> {
         Ok(())
     }
 
-    /// Where the kept documents are, as paths within the folder of the results.
+    /// Places of the kept documents, as paths within the folder of the results.
     fn kept_in(&self, options: &OutputOptions) -> Vec<String> {
         let sources = &self.inputs.sources[self.against_sources..];
         let format = options.format;
@@ -361,7 +361,7 @@ impl DedupJob<'_> {
 }
 
 impl DecisionCheckpoint {
-    /// What is just below the threshold, by ids.
+    /// Pairs just below the threshold, by ids.
     fn below_threshold(&self, threshold: f64) -> BelowThreshold {
         let JustBelow { kept, closest } = &self.head.just_below;
         let id = |document: u32| self.documents.id(document as usize).to_owned();

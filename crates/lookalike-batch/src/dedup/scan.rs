@@ -37,7 +37,7 @@ use crate::settings::{KeepRule, Method, PairScope};
 use crate::spill::feature_sets::{SetStore, header, place};
 use crate::spill::partitions::lock;
 
-/// What a scan is asked for.
+/// Options of a scan.
 pub(crate) struct ScanPlan<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) options: &'a InputOptions,
@@ -51,9 +51,9 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) terms: Option<&'a Arc<Terms>>,
     /// The number of sources, from the first, whose documents are never removed.
     pub(crate) against_sources: usize,
-    /// Which pairs count.
+    /// Pairs that count.
     pub(crate) scope: PairScope,
-    /// Whether a class is a text in a category, not a text.
+    /// True if a class is a text in a category, not a text.
     pub(crate) by_category: bool,
     /// The rule that reads a field, if one does.
     pub(crate) field_rule: Option<&'a KeepRule>,
@@ -120,7 +120,7 @@ pub(crate) struct ScanTally {
     pub(crate) generated_ids: u64,
     /// Bytes of text.
     pub(crate) text_bytes: u64,
-    /// What was taken out of texts.
+    /// Counts of what was taken out of texts.
     pub(crate) removed: RemovedTally,
     /// Pages of which a part was chosen.
     pub(crate) pages: PageCounts,
@@ -150,7 +150,7 @@ impl ScanTally {
     }
 }
 
-/// What one worker made of one chunk.
+/// Result of one worker for one chunk.
 #[derive(Default)]
 struct ScanBatch {
     ids: String,
@@ -190,10 +190,10 @@ struct NewClass {
     page: Option<NewPage>,
 }
 
-/// What is kept of the page that a class is.
+/// Data kept of the page that a class is.
 struct NewPage {
     identity: PageIdentity,
-    /// Where the features of its visible text are in the batch, and how many; none if they are those of its text.
+    /// Position and number of the features of its visible text in the batch; none if they are those of its text.
     set: Option<(u32, u32)>,
 }
 
@@ -207,7 +207,7 @@ struct PlacedText<'t> {
     is_too_long: bool,
     /// Hash of the text, and of the fields where the scheme looks at them.
     hash: u128,
-    /// What a reader sees, where that is more than the text.
+    /// Text that a reader sees, where that is more than the text.
     visible: Option<&'t VisibleText<'t>>,
     /// Hash of what a reader sees, and of the fields where the scheme looks at them.
     visible_hash: u128,
@@ -256,7 +256,7 @@ impl SeenTexts {
     }
 }
 
-/// What all workers share.
+/// State that all workers share.
 struct ScanShared<'a> {
     plan: &'a ScanPlan<'a>,
     seen: &'a SeenTexts,
@@ -303,7 +303,7 @@ impl ClassSketcher {
         }
     }
 
-    /// Whether the set of features is all that is looked at.
+    /// True if the set of features is all that is looked at.
     fn needs_set_only(&self) -> bool {
         matches!(self, Self::None | Self::Bands { .. })
     }
@@ -374,7 +374,7 @@ struct ScanWorker<'a> {
     tools: ScanTools<'a>,
 }
 
-/// What a thread needs to make of a text what is kept of it.
+/// Tools with which a thread turns a text into what is kept of it.
 struct ScanTools<'a> {
     extractor: FeatureExtractor,
     sketches: ClassSketcher,
@@ -711,7 +711,7 @@ fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128 {
 }
 
 impl PlacedText<'_> {
-    /// What tells classes apart: the text and what a reader sees, and the category where it matters.
+    /// Key of a class: the text and what a reader sees, and the category where it matters.
     fn class_hash(&self, by_category: bool) -> u128 {
         if !by_category && self.hash == self.visible_hash {
             return self.hash;

@@ -1,4 +1,4 @@
-//! What a job tells when it is done: `run.json`, and the source of what a person reads.
+//! Summary of a job: `run.json`, and the source of what a person reads.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::losses::LossExtent;
 use crate::observer::MeasuredCost;
 use crate::settings::JobLimits;
 
-/// What `dedup` tells when it is done: the content of `run.json`.
+/// Summary of `dedup`: the content of `run.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct DedupSummary {
     /// The program: [`PROGRAM`](lookalike_corpus::PROGRAM), by which a folder of results is known.
@@ -31,9 +31,9 @@ pub struct DedupSummary {
     pub distance: Option<u32>,
     /// For which candidates of Henzinger's combination the distance counts.
     pub distance_for: Option<crate::settings::DistanceFor>,
-    /// Which pairs count: all, or those within a category or across categories.
+    /// Pairs that count: all, or those within a category or across categories.
     pub scope: crate::settings::PairScope,
-    /// What the category is.
+    /// Definition of the category.
     pub category: Option<String>,
     /// Least share of the longer text that the shorter one has.
     pub lengths: Option<f64>,
@@ -43,7 +43,7 @@ pub struct DedupSummary {
     pub scheme: String,
     /// Its id.
     pub scheme_id: String,
-    /// Which document of a cluster survives.
+    /// Document of a cluster that survives.
     pub keep: String,
     /// Longer documents, in bytes, were compared for equal bytes only.
     pub max_document: u64,
@@ -55,19 +55,19 @@ pub struct DedupSummary {
     pub counts: InputCounts,
     /// Counts of what was decided.
     pub decisions: DecisionCounts,
-    /// What was written.
+    /// Counts of what was written.
     pub written: WrittenBytes,
-    /// How many were kept just below the threshold.
+    /// Number of documents kept just below the threshold.
     pub below_threshold: BelowThreshold,
-    /// What was not read, by reason.
+    /// Parts that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
-    /// Where the kept documents are, within the folder of the results: `kept.jsonl`, `kept` for files, or both.
+    /// Places of the kept documents, within the folder of the results: `kept.jsonl`, `kept` for files, or both.
     pub kept_in: Vec<String>,
     /// Limits of the job.
     pub limits: JobLimits,
-    /// Whether the decisions of an interrupted job were taken over.
+    /// True if the decisions of an interrupted job were taken over.
     pub resumed: bool,
-    /// What it cost.
+    /// Cost of the job.
     pub measured: MeasuredCost,
 }
 
@@ -123,7 +123,7 @@ pub struct InputCounts {
     pub against_text_bytes: u64,
     /// Distinct features of all different texts, in temporary storage on disk.
     pub spilled_bytes: u64,
-    /// What was taken out of texts, where something was to be.
+    /// Counts of what was taken out of texts, if anything was to be.
     pub boilerplate: Option<BoilerplateCounts>,
     /// HTML pages of which a part was chosen, where there are any.
     pub html: Option<PageCounts>,
@@ -239,7 +239,7 @@ pub struct DecisionCounts {
 pub struct LargestCluster {
     /// The document that is kept.
     pub survivor: String,
-    /// How many are removed for it.
+    /// Number of documents removed for it.
     pub removed: u64,
 }
 
@@ -300,7 +300,7 @@ pub struct WrittenBytes {
     pub removed: u64,
     /// Of files in `skipped/`, of which nothing was read.
     pub skipped: u64,
-    /// How many these are.
+    /// Number of these.
     pub skipped_files: u64,
 }
 
@@ -331,26 +331,26 @@ pub struct BelowPair {
 pub struct SkippedRow {
     /// A short name of the reason.
     pub kind: String,
-    /// How many.
+    /// Number of them.
     pub count: u64,
-    /// Whether documents are missing because of it, and how many.
+    /// Extent of the loss of documents.
     pub loss: LossExtent,
-    /// Where the first of them is, and what is wrong with it.
+    /// Place of the first of them, with its fault.
     pub first: String,
 }
 
 /// Something that was not read, on its way into a [`SkippedRow`].
 pub(crate) struct SkippedInput {
     pub(crate) kind: &'static str,
-    /// What it is and why, for a person.
+    /// Description of it with its reason, for a person.
     pub(crate) first: String,
     count: u64,
-    /// Whether documents are missing because of it.
+    /// True if documents are missing because of it.
     pub(crate) extent: LossExtent,
 }
 
 impl SkippedRow {
-    /// Whether documents are missing because of it.
+    /// True if documents are missing because of it.
     pub fn is_loss(&self) -> bool {
         self.loss > LossExtent::None
     }
@@ -418,7 +418,7 @@ impl SkippedRows {
         row.loss = row.loss.max(skipped.extent);
     }
 
-    /// Whether documents are missing.
+    /// True if documents are missing.
     pub fn has_losses(&self) -> bool {
         self.0.values().any(SkippedRow::is_loss)
     }
@@ -429,7 +429,7 @@ impl SkippedRows {
     }
 }
 
-/// What was skipped, by kind: unreadable records, and files not read or not to their end.
+/// Things that were skipped, by kind: unreadable records, and files not read or not to their end.
 pub(crate) fn skipped(inputs: &Inputs, scanned: &ScannedCollection) -> Vec<SkippedRow> {
     let mut rows = SkippedRows::default();
     for bad in &scanned.bad {

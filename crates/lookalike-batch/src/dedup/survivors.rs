@@ -1,4 +1,4 @@
-//! Who survives: the star clustering that promise 4 rests on, streaming.
+//! Choice of survivors: the star clustering that promise 4 rests on, streaming.
 //!
 //! Documents are taken from the most to the least wanted. One that is similar to an earlier survivor is removed and
 //! joins the most similar one (the more wanted one of equals); any other survives. So every removed document has a
@@ -19,7 +19,7 @@ use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::verify::{CandidateMembers, ClosestMatch, Verifier, VerifyScratch};
 use crate::spill::partitions::lock;
 
-/// What became of a class.
+/// Decision on a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ClassDecision {
     /// It is kept.
@@ -35,13 +35,13 @@ pub(crate) enum ClassDecision {
     },
 }
 
-/// What became of all classes.
+/// Decision on all classes.
 pub(crate) struct ClassDecisions {
     /// By rank.
     pub(crate) fates: Vec<ClassDecision>,
     /// Those that nearly resemble a survivor enough.
     pub(crate) just_below: JustBelow,
-    /// How many survive though their main text resembles that of a survivor: the pages differ.
+    /// Number of classes that survive though their main text resembles that of a survivor: the pages differ.
     pub(crate) kept_as_pages: u64,
 }
 

@@ -15,7 +15,7 @@ use crate::dedup::pair_test::{LoadedTest, TestBuffers};
 use crate::settings::{DistanceFor, PairScope};
 use crate::spill::feature_sets::{SetPlace, SetStore};
 
-/// What a method asks of a candidate before it is verified.
+/// Condition that a method sets for a candidate before it is verified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CandidateRule {
     /// Enough shared prefix features that the rest can bring the resemblance to the threshold.
@@ -42,7 +42,7 @@ pub(crate) struct Verifier<'a> {
     pub(crate) fingerprints: &'a [u64],
     /// Their high halves; empty for fingerprints of up to 64 bits.
     pub(crate) high_fingerprints: &'a [u64],
-    /// Which pairs count.
+    /// Pairs that count.
     pub(crate) scope: PairScope,
     /// Category by rank; empty where all pairs count.
     pub(crate) categories: &'a [u64],
@@ -62,7 +62,7 @@ pub(crate) struct Verifier<'a> {
     pub(crate) rule: CandidateRule,
 }
 
-/// Which members of a group are candidates.
+/// Members of a group that are candidates.
 pub(crate) trait CandidateMembers {
     /// Visits them.
     fn each(&self, group: u32, visit: impl FnMut(u32));
@@ -96,7 +96,7 @@ impl VerifyScratch {
     }
 }
 
-/// What a comparison needs besides the set at hand.
+/// Data of a comparison besides the set at hand.
 struct VerifyBuffers<'s> {
     other: &'s mut Vec<u64>,
     tests: &'s mut TestBuffers,
@@ -153,12 +153,12 @@ impl Verifier<'_> {
         category.filter(|&category| category != 0)
     }
 
-    /// Whether a reader sees the same of two classes: they may when categories or main texts tell them apart.
+    /// True if a reader sees the same of two classes: they may when categories or main texts tell them apart.
     fn is_same_text(&self, x: u32, y: u32) -> bool {
         !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
     }
 
-    /// Whether the pair counts, whatever its resemblance: its categories and lengths.
+    /// True if the pair counts, whatever its resemblance: its categories and lengths.
     fn may_match(&self, x: u32, y: u32) -> bool {
         let (x, y) = (x as usize, y as usize);
         if self.scope != PairScope::Everything
@@ -208,7 +208,7 @@ impl Verifier<'_> {
         pages.resemblance(a, b, &mut scratch.pages)
     }
 
-    /// Whether the pair, which shares so many features with the set of x at hand, is one as pages too, and passes the further
+    /// True if the pair, which shares so many features with the set of x at hand, is one as pages too, and passes the further
     /// tests; equal texts always do.
     fn passes(
         &self,
@@ -336,7 +336,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// What a candidate must reach to be closer to x than the best so far, or as close.
+    /// Bound that a candidate must reach to be closer to x than the best so far, or as close.
     fn bar(&self, x: u32, best: Option<ClosestMatch>) -> f64 {
         match best {
             Some(ClosestMatch::Similar(found) | ClosestMatch::Below(found)) => {

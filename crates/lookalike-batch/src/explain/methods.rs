@@ -1,4 +1,4 @@
-//! What each method sees of a pair.
+//! Comparison of a pair by each method.
 
 use lookalike::scheme::{Scheme, Sketch};
 use lookalike::sketch::{MinHash, Simhash, SketchValue};
@@ -21,7 +21,7 @@ pub struct FingerprintComparison {
     pub b: String,
     /// Bits that differ.
     pub distance: u32,
-    /// Which, from the most significant, counted from 0.
+    /// Number of the block, from the most significant, counted from 0.
     pub differing: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ pub struct SuperShingleComparison {
     pub rows: u8,
     /// The two hashes of each, in hexadecimal digits, and whether they agree.
     pub groups: Vec<(String, String, bool)>,
-    /// How many agree.
+    /// Number that agree.
     pub agreeing: usize,
 }
 
@@ -163,7 +163,7 @@ fn shared_keys(
     Ok(a.iter().filter(|key| b.binary_search(key).is_ok()).count() as u32)
 }
 
-/// What the method of the settings makes of the pair; whether it is *found* is for the caller.
+/// Result of the method for the pair; whether it is *found* is for the caller.
 pub(super) fn finding(
     a: &Features<'_>,
     b: &Features<'_>,

@@ -1,4 +1,4 @@
-//! Why two documents match or do not: what they share, what each method sees of them, and the
+//! Explanation of why two documents match or do not: what they share, what each method sees of them, and the
 //! chance that the settings at hand find the pair.
 //!
 //! Serves `lookalike explain`. The sketches come from the same code as those of the jobs, so that
@@ -33,14 +33,14 @@ pub struct Explanation {
     pub scheme: String,
     /// Name of the method.
     pub method: String,
-    /// Whether the texts are equal as a reader sees them, byte for byte, and the fields that the scheme looks at.
+    /// True if the texts are equal as a reader sees them, byte for byte, and the fields that the scheme looks at.
     pub equal_text: bool,
-    /// Whether the texts that were chosen of them are equal, byte for byte, while a reader sees different ones.
+    /// True if the texts that were chosen of them are equal, byte for byte, while a reader sees different ones.
     pub equal_main_text: bool,
     /// Resemblance of all that a reader sees, where a part of it was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visible_resemblance: Option<f64>,
-    /// Whether they are no near-duplicates though their main texts resemble each other: the pages differ in the rest.
+    /// True if they are no near-duplicates though their main texts resemble each other: the pages differ in the rest.
     pub pages_differ: bool,
     /// Distinct features of the first.
     pub features_a: usize,
@@ -56,12 +56,12 @@ pub struct Explanation {
     pub containment_of_b: f64,
     /// Least resemblance of near-duplicates.
     pub threshold: f64,
-    /// What the further tests make of the pair.
+    /// Results of the further tests of the pair.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<TestOutcome>,
-    /// Whether they reach it, as pages too, and pass all further tests.
+    /// True if they reach it, as pages too, and pass all further tests.
     pub near_duplicates: bool,
-    /// What the method makes of the pair.
+    /// Result of the method for the pair.
     pub found: MethodFinding,
     /// The 64-bit simhash, or that of the scheme's width.
     pub simhash: Option<FingerprintComparison>,
@@ -77,20 +77,20 @@ pub struct Explanation {
     pub only_b: FeatureListing,
 }
 
-/// Whether a method finds a pair, and how likely that was.
+/// Finding of a method about a pair, with its probability.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodFinding {
-    /// Whether the settings, with their seed, find the pair: proposed and at or above the threshold,
+    /// True if the settings, with their seed, find the pair: proposed and at or above the threshold,
     /// or of equal texts.
     pub found: bool,
-    /// Whether the method proposes it.
+    /// True if the method proposes it.
     pub proposed: bool,
-    /// What it looked at, in words.
+    /// Description of what it looked at, in words.
     pub because: String,
     /// The chance, over all seeds, that the method proposes a pair like this one; none where no
     /// formula gives it.
     pub chance: Option<f64>,
-    /// What the chance rests on, in words.
+    /// Description of what the chance rests on, in words.
     pub chance_of: String,
 }
 
@@ -110,20 +110,20 @@ pub struct ListedFeature {
     pub text: String,
     /// The feature, 16 hexadecimal digits.
     pub feature: String,
-    /// How often the first text has it.
+    /// Number of times that the first text has it.
     pub times_a: usize,
-    /// How often the second text has it.
+    /// Number of times that the second text has it.
     pub times_b: usize,
 }
 
 /// One of the two documents.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainedDocument<'d> {
-    /// What it is called.
+    /// Name of the document.
     pub name: &'d str,
     /// Its text.
     pub text: &'d str,
-    /// What a reader sees of it, where the text is a part of that.
+    /// Text that a reader sees of it, where the text is a part of that.
     pub visible: Option<&'d VisibleText<'d>>,
     /// Its anchors and links, at which the scheme may look.
     pub fields: &'d DocumentFields,
@@ -240,7 +240,7 @@ pub fn explain(
     })
 }
 
-/// What a reader sees of a document.
+/// Text that a reader sees of a document.
 fn seen<'d>(document: &ExplainedDocument<'d>) -> &'d str {
     document
         .visible
@@ -276,7 +276,7 @@ fn compare_pages(
     (resemblance(&a, &b), alike)
 }
 
-/// How often a text has each of its features.
+/// Number of times that a text has each of its features.
 fn times(features: &Features<'_>) -> HashMap<u64, usize> {
     let mut times = HashMap::new();
     for &feature in features.in_order {
@@ -330,7 +330,7 @@ impl Explanation {
         verdict
     }
 
-    /// What the method makes of it, in one sentence.
+    /// Result of the method for it, in one sentence.
     #[must_use]
     pub fn found_sentence(&self) -> String {
         let finds = if self.found.found {

@@ -22,23 +22,23 @@ use crate::pipeline::{ChunkWorker, run_in_order};
 
 /// The job: what to read and how texts become fingerprints.
 pub struct FingerprintJob<'a> {
-    /// What to read.
+    /// Sources to read.
     pub inputs: &'a Inputs,
-    /// How to read it.
+    /// Options for reading it.
     pub options: &'a InputOptions,
-    /// How texts become features, and whether they count once or as often as they occur.
+    /// Steps from texts to features, and whether they count once or as often as they occur.
     pub scheme: Scheme,
     /// The table of terms that the scheme names.
     pub terms: Option<Arc<Terms>>,
     /// Worker threads, at least 1.
     pub threads: usize,
-    /// What to do about records that cannot be read.
+    /// Policy for records that cannot be read.
     pub losses: LossPolicy,
-    /// Who hears of progress.
+    /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
 }
 
-/// What the job tells when it is done.
+/// Summary of the job.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FingerprintSummary {
     /// Records read.
@@ -47,26 +47,26 @@ pub struct FingerprintSummary {
     pub without_features: u64,
     /// Bytes of text.
     pub text_bytes: u64,
-    /// What was taken out of texts, where something was to be.
+    /// Counts of what was taken out of texts, if anything was to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<BoilerplateCounts>,
     /// Canonical text of the scheme.
     pub scheme: String,
     /// Its id.
     pub scheme_id: String,
-    /// What was not read, by reason.
+    /// Parts that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
 
 struct FingerprintWorker<'a> {
     job: &'a FingerprintJob<'a>,
-    /// Whether lines are wanted, rather than columns.
+    /// True if lines are wanted, rather than columns.
     lines: bool,
     parser: Parser<'a>,
     extractor: FeatureExtractor,
 }
 
-/// What one worker made of one chunk.
+/// Result of one worker for one chunk.
 #[derive(Default)]
 struct FingerprintBatch {
     /// As lines, where these are wanted.

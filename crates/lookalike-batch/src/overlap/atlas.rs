@@ -1,4 +1,4 @@
-//! What `atlas.html` shows, gathered from the results.
+//! Content of `atlas.html`, gathered from the results.
 
 use std::collections::BTreeMap;
 

@@ -66,12 +66,12 @@ const ALIAS: &str =
     r#"{"kind":"","a":"","b":"","pages_a":1,"pages_b":1,"shared":1,"server":"","urls":[""]}"#;
 const SKIP: &str = r#"{"url":"","copy_of":"","why":"","chunking":"","shared":1,"containment":0.5}"#;
 
-/// How an atlas is written.
+/// Options for writing an atlas.
 #[derive(Clone, Debug)]
 pub struct AtlasOptions {
-    /// What results consist of.
+    /// Format of the results.
     pub format: OutputFormat,
-    /// What becomes of results that are already there.
+    /// Rule for results that are already there.
     pub folder: IfExists,
     /// The command, for the page.
     pub command: String,
@@ -88,7 +88,7 @@ pub struct AtlasSummary {
     pub version: &'static str,
     /// The command line.
     pub command: String,
-    /// What decided the result.
+    /// Settings that decided the result.
     pub settings: String,
     /// Counts of documents and of each chunking.
     #[serde(flatten)]
@@ -109,13 +109,13 @@ pub struct AtlasSummary {
     pub skip_chunking: Option<String>,
     /// Limits of the job.
     pub limits: JobLimits,
-    /// Whether what an interrupted job had read was taken over.
+    /// True if what an interrupted job had read was taken over.
     pub resumed: bool,
-    /// What it cost.
+    /// Cost of the job.
     pub measured: MeasuredCost,
 }
 
-/// What the skip list and the page sets need of the rows, of the chunking by which most near copies can be skipped, and
+/// Data that the skip list and the page sets need of the rows, of the chunking by which most near copies can be skipped, and
 /// of several such by which most visits are saved.
 struct BestChunking {
     replicas: ReplicaCounter,

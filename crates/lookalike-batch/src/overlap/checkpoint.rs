@@ -1,4 +1,4 @@
-//! What was read, on disk, so that a job that was killed later need not read and chunk everything again.
+//! Counts of what was read, on disk, so that a job that was killed later need not read and chunk everything again.
 //!
 //! One file, `read.bin`, replaced atomically. Little-endian:
 //!
@@ -32,11 +32,11 @@ use crate::skipped::SkippedLine;
 
 const MAGIC: [u8; 8] = *b"LOOKOVL1";
 
-/// Where what was read is kept, and what job it belongs to.
+/// Path of what was read, and the job that it belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct OverlapCheckpoint<'a> {
     pub(crate) path: &'a Path,
-    /// Where the sums of the inputs are kept.
+    /// Path of the sums of the inputs.
     pub(crate) contents: &'a Path,
     pub(crate) identity: &'a JobIdentity,
 }

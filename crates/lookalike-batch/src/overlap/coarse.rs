@@ -1,4 +1,4 @@
-//! The count engine when the lists do not fit in memory (S6): coarse counts, candidates, exact counts.
+//! The count engine when the lists do not fit in memory (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting): coarse counts, candidates, exact counts.
 //!
 //! The lists stay in their file and are read from one end to the other, once or a few times for each *range* of first
 //! units of pairs:
@@ -39,7 +39,7 @@ pub(crate) struct CoarseEngine<'a> {
     pub(crate) budget: u64,
 }
 
-/// What the pilot chose, and what came of it.
+/// Choice of the pilot, and its result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CoarseStats {
     /// Hashes of a pair; 0 where coarse counting does not pay.
@@ -53,7 +53,7 @@ pub(crate) struct CoarseStats {
     pub(crate) halved: u64,
 }
 
-/// What the pilot saw, scaled to all pairs.
+/// Counts that the pilot saw, scaled to all pairs.
 #[derive(Default)]
 struct PilotSample {
     /// Pairs that have what they need.

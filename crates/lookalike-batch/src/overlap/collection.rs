@@ -1,4 +1,4 @@
-//! What is known of the documents once all are read and ordered: ids, sets of equal texts, servers.
+//! Facts about the documents once all are read and ordered: ids, sets of equal texts, servers.
 
 use lookalike_corpus::host;
 
@@ -28,7 +28,7 @@ pub(crate) struct UnitView<'a> {
 }
 
 impl UnitView<'_> {
-    /// Where the units of classes are.
+    /// Positions of the units of classes.
     pub(crate) fn placement(&self) -> UnitPlacement {
         let collection = self.collection;
         match self.by {
@@ -57,7 +57,7 @@ impl UnitView<'_> {
         }
     }
 
-    /// Whether there are documents of equal text that stand apart.
+    /// True if there are documents of equal text that stand apart.
     pub(crate) fn has_copies(&self) -> bool {
         self.by == OverlapUnit::Document && !self.collection.exact.all_single()
     }

@@ -1,6 +1,6 @@
 //! The count engine with its lists in memory: one counter a unit, and one unit after another.
 //!
-//! For each unit the lists of its chunks are run through and the units in them counted (S6 with as many counters as
+//! For each unit the lists of its chunks are run through and the units in them counted (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting, with as many counters as
 //! units and a hash that never collides), equal lists at once ([`crate::overlap::interned_lists`]), then the deferred chunks are added ([`crate::overlap::defer`]). Rows come out
 //! in order, so that nothing needs sorting and memory does not depend on their number.
 
@@ -17,7 +17,7 @@ use crate::spill::prefetch::prefetch;
 /// Units whose rows are made at once.
 const BLOCK: u32 = 128;
 
-/// How many lists ahead memory is asked for.
+/// Number of lists by which memory is prefetched ahead.
 const AHEAD: usize = 16;
 
 /// The lists of shared chunks, and for each unit the places in them behind it.
@@ -201,7 +201,7 @@ impl<'a> SharedLists<'a> {
 /// For each unit the places of the units that follow it in its lists, where any do.
 struct UnitPlaces {
     places: Vec<u32>,
-    /// Where the places of each unit begin; one more at the end.
+    /// Start of the places of each unit; one more at the end.
     starts: Vec<u64>,
 }
 
@@ -236,7 +236,7 @@ impl UnitPlaces {
         (Self { places, starts }, weights)
     }
 
-    /// Where the places of a unit stand.
+    /// Range of the places of a unit.
     fn of(&self, unit: u32) -> std::ops::Range<usize> {
         self.starts[unit as usize] as usize..self.starts[unit as usize + 1] as usize
     }

@@ -20,7 +20,7 @@ const EASY: u64 = 16;
 /// Chunks that so few units share are never common.
 const LEAST_CUT: u32 = 16;
 
-/// What is known of the common chunks of one unit: in one place, for it is asked for together.
+/// Facts about the common chunks of one unit: in one place, for it is asked for together.
 #[derive(Clone, Copy, Default)]
 struct DeferredCounts {
     /// Chunks that it defers.
@@ -37,7 +37,7 @@ pub(crate) struct Deferral {
     pub(crate) cut: u32,
     /// Common chunks, most common first: units, and the position of their list.
     pub(crate) common: Vec<(u32, u64)>,
-    /// What each unit puts off; empty when there are no common chunks.
+    /// Chunks that each unit defers; empty when there are no common chunks.
     units: Vec<DeferredCounts>,
     /// Units that do not defer a common chunk, chunk by chunk.
     pub(crate) remainder: PostingLists,
@@ -145,7 +145,7 @@ impl Deferral {
         Ok(())
     }
 
-    /// Whether anything is deferred.
+    /// True if anything is deferred.
     pub(crate) fn is_empty(&self) -> bool {
         self.common.is_empty()
     }

@@ -30,29 +30,29 @@ use crate::settings::JobLimits;
 use crate::skipped::SkippedLine;
 
 const MIB: u64 = 1 << 20;
-/// What the process takes without any document, and for each thread.
+/// Memory of the process without any document, and for each thread.
 const FIXED: u64 = 12 * MIB;
 const FIXED_THREAD: u64 = 6 * MIB;
-/// What there is to work with, whatever the limit.
+/// Least memory to work with, whatever the limit.
 const LEAST_LEFT: u64 = 4 * MIB;
 
 /// An overlap job: what to read, what to count, what to use.
 pub struct OverlapJob<'a> {
-    /// What decides the result.
+    /// Settings that decide the result.
     pub settings: &'a OverlapSettings,
-    /// What does not.
+    /// Limits, which do not.
     pub limits: &'a JobLimits,
     /// All sources.
     pub inputs: &'a Inputs,
-    /// How sources are read.
+    /// Options for reading sources.
     pub options: &'a InputOptions,
-    /// Where temporary files go.
+    /// Directory for temporary files.
     pub folder: &'a Path,
-    /// Who hears of progress.
+    /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
 }
 
-/// What came of one chunking.
+/// Result of one chunking.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ChunkingSummary {
     /// The chunking.
@@ -71,7 +71,7 @@ pub struct ChunkingSummary {
     pub expected_collisions: f64,
     /// The engine that counted.
     pub engine: &'static str,
-    /// Why it was chosen.
+    /// Reason why it was chosen.
     pub why: String,
     /// Chunks so common that they were put off and added exactly later.
     pub common_chunks: u64,
@@ -89,7 +89,7 @@ pub struct ChunkingSummary {
     pub rows: u64,
 }
 
-/// What the job tells when it is done.
+/// Summary of the job.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct OverlapSummary {
     /// Counts of what was read.
@@ -104,9 +104,9 @@ pub struct OverlapSummary {
     pub servers: u64,
     /// Documents without a server.
     pub without_server: u64,
-    /// What came of each chunking.
+    /// Result of each chunking.
     pub chunkings: Vec<ChunkingSummary>,
-    /// What was not read, by reason.
+    /// Parts that were not read, by reason.
     pub skipped: Vec<SkippedRow>,
 }
 
@@ -115,9 +115,9 @@ pub(crate) struct ChunkingCount<'a> {
     /// Its number among those of the settings.
     pub(crate) number: usize,
     pub(crate) by: OverlapUnit,
-    /// Where the rows go, for messages.
+    /// Destination of the rows, for messages.
     pub(crate) path: &'a Path,
-    /// Where rows are kept as they are counted, for a later run; those of an earlier one count if what it read was
+    /// File that keeps rows as they are counted, for a later run; those of an earlier one count if what it read was
     /// taken over.
     pub(crate) log: Option<&'a Path>,
 }
@@ -131,7 +131,7 @@ pub(crate) struct PreparedOverlap {
     pub(crate) skipped: Vec<SkippedLine>,
     /// Bytes left to work with.
     pub(crate) left: u64,
-    /// Whether an interrupted job had read it.
+    /// True if an interrupted job had read it.
     pub(crate) resumed: bool,
 }
 
@@ -413,7 +413,7 @@ impl OverlapJob<'_> {
         Ok((postings, deferral))
     }
 
-    /// Who hears that rows are being written: with more threads than one they are while others count.
+    /// Receiver of the news that rows are being written: with more threads than one they are while others count.
     fn observer_of_rows(&self) -> &dyn JobObserver {
         match self.limits.threads {
             1 => self.observer,

@@ -1,4 +1,4 @@
-//! Page sets that are held by the same servers, and servers and URLs that are names of the same thing (S8).
+//! Page sets that are held by the same servers, and servers and URLs that are names of the same thing (Shivakumar and Garcia-Molina 1998, section 3).
 //!
 //! Pages that overlap with one kept page are one *page* here, whatever their URLs: a family. The servers of a family are
 //! those of all its documents. Families with the same list of servers are a mirrored set, as the manuals of table 2 of
@@ -57,7 +57,7 @@ pub enum NameAlias {
     },
 }
 
-/// What servers hold in common.
+/// Content that servers hold in common.
 #[derive(Default)]
 pub(crate) struct MirrorFinder {
     pub(crate) sets: Vec<MirroredSet>,

@@ -1,4 +1,4 @@
-//! All-pairs overlap: how many chunks every two documents, or servers, share (S2 to S6).
+//! All-pairs overlap: how many chunks every two documents, or servers, share (Shivakumar and Garcia-Molina 1998, section 2).
 //!
 //! An [`OverlapJob`] job goes a way of its own from the same readers:
 //!

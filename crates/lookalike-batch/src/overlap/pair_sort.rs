@@ -1,4 +1,4 @@
-//! How often each pair was named, by sorting: runs that fit the memory, each counted, merged.
+//! Counts how often each pair was named, by sorting: runs that fit the memory, each counted, merged.
 //!
 //! A pair of units is a number of as few bits as there are units, so that sorting is a few passes of counting digits, not
 //! of comparing; and a run leaves as pairs with their counts, since most pairs are named many times.

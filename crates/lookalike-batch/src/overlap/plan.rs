@@ -1,4 +1,4 @@
-//! Which engine counts, and why.
+//! Choice of the counting engine.
 
 use super::defer::all_pairs;
 use super::postings::Postings;

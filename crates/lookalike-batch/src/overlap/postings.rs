@@ -45,7 +45,7 @@ impl PostingLists {
         self.filed + self.words.len() as u64
     }
 
-    /// Whether everything is in memory.
+    /// True if everything is in memory.
     pub(crate) fn resident(&self) -> bool {
         self.file.is_none()
     }
@@ -162,7 +162,7 @@ fn visit_lists(
 /// The shared chunks of one chunking.
 pub(crate) struct Postings {
     pub(crate) lists: PostingLists,
-    /// How many chunks so many units share, from 2 on.
+    /// Number of chunks that so many units share, from 2 on.
     pub(crate) histogram: BTreeMap<u32, u64>,
     /// Chunk records: every distinct chunk of every unit.
     pub(crate) records: u64,
@@ -172,7 +172,7 @@ pub(crate) struct Postings {
     pub(crate) sizes: Vec<u32>,
 }
 
-/// How [`collect`] may use the machine.
+/// Resources of [`collect`].
 pub(crate) struct CountResources<'a> {
     pub(crate) threads: usize,
     /// Bytes of scattered records that stay in memory.

@@ -23,12 +23,12 @@ use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::skipped::SkippedLine;
 use crate::spill::feature_sets::{SetStore, header};
 
-/// What the reading is asked for.
+/// Options of the reading.
 pub(crate) struct ReadPlan<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) options: &'a InputOptions,
     pub(crate) settings: &'a OverlapSettings,
-    /// Whether URLs and servers are wanted.
+    /// True if URLs and servers are wanted.
     pub(crate) sites: bool,
     pub(crate) threads: usize,
     /// Bytes of chunks to keep in memory.
@@ -120,7 +120,7 @@ impl DocumentSites {
     }
 }
 
-/// What one worker made of one chunk of input.
+/// Result of one worker for one chunk of input.
 #[derive(Default)]
 struct ChunkedBatch {
     ids: String,

@@ -1,4 +1,4 @@
-//! What the rows of one chunking say of replication (S7): replicas of each page, and what a crawler need not visit.
+//! Replication as told by the rows of one chunking (Shivakumar and Garcia-Molina 1998, section 3): replicas of each page, and what a crawler need not visit.
 //!
 //! Rows come in the order of their first unit, so when a unit comes first in a row, everything is known that could make
 //! it a copy of an earlier one: one pass decides, and a page is only ever skipped for one that is kept.
@@ -73,7 +73,7 @@ impl ReplicaCounter {
         self.skipped.iter().flatten().count() as u64
     }
 
-    /// What these rows say in numbers.
+    /// Figures of these rows.
     pub(crate) fn level(&self, name: &str, collection: &OverlapDocuments) -> ReplicaLevel {
         let mut level = ReplicaLevel::exact(collection);
         level.level = name.to_owned();
@@ -94,7 +94,7 @@ impl ReplicaCounter {
     }
 }
 
-/// How replicated the collection is at one level of likeness, and what a crawler saves that knows it.
+/// Replication of the collection at one level of likeness, and what a crawler saves that knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReplicaLevel {
     /// `exact` for equal texts, else the chunking.

@@ -1,4 +1,4 @@
-//! Two uses of the chunks of single documents (S9): results in the order of what is new in each, and copies of one page.
+//! Two uses of the chunks of single documents (Shivakumar and Garcia-Molina 1998, section 4): results in the order of what is new in each, and copies of one page.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};

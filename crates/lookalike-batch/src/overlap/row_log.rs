@@ -29,7 +29,7 @@ const MOST: u64 = 1 << 33;
 /// Takes rows and gives back those of an earlier run; see the module's header.
 pub(crate) struct RowLog {
     file: File,
-    /// Where the next frame begins.
+    /// Start of the next frame.
     end: u64,
     /// Rows whose first unit is before this one are on disk.
     from: u32,
@@ -113,7 +113,7 @@ impl RowLog {
     }
 }
 
-/// What a frame says up to where, its rows, and its bytes.
+/// Content of a frame: its end, its rows, and its bytes.
 type LogFrame = (u32, Vec<[u32; 3]>, u64);
 
 /// The frame at hand, `None` where none is whole.

@@ -19,7 +19,7 @@ pub struct OverlapRow<'a> {
     pub a: &'a str,
     /// The larger name.
     pub b: &'a str,
-    /// How the texts were cut.
+    /// Chunking of the texts.
     pub chunking: &'a str,
     /// Distinct chunks that both have.
     pub shared: u32,
@@ -111,7 +111,7 @@ fn string(line: &mut Vec<u8>, text: &str) -> io::Result<()> {
 /// Rows that are written at once.
 const BATCH: usize = 4096;
 
-/// What is between an engine and the file.
+/// Stage between an engine and the file.
 pub(crate) struct RowWriter<'a> {
     pub(crate) view: UnitView<'a>,
     pub(crate) chunking: &'a str,
@@ -138,7 +138,7 @@ impl From<io::Error> for RowFailure {
 }
 
 impl RowWriter<'_> {
-    /// Whether a pair is contained enough.
+    /// True if a pair is contained enough.
     pub(crate) fn wants(&self, row: &SharedCount) -> bool {
         let smaller = self.sizes[row.a as usize].min(self.sizes[row.b as usize]);
         f64::from(row.shared) / f64::from(smaller) >= self.min_containment

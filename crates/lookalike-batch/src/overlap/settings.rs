@@ -1,4 +1,4 @@
-//! What an overlap job is asked for.
+//! Settings of an overlap job.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,38 +10,38 @@ use crate::error::BatchError;
 use crate::losses::LossPolicy;
 use crate::settings::RepeatedIds;
 
-/// How pairs of units with common chunks are counted. Every engine gives the same rows.
+/// Method of counting pairs of units with common chunks. Every engine gives the same rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverlapEngine {
     /// Chosen from the chunks at hand.
     #[default]
     Auto,
-    /// Every pair of every chunk is written out, sorted and counted (S4).
+    /// Every pair of every chunk is written out, sorted and counted (Shivakumar and Garcia-Molina 1998, section 2.1).
     Sort,
-    /// Pairs are counted where they stand, very common chunks last (S6).
+    /// Pairs are counted where they stand, very common chunks last (Shivakumar and Garcia-Molina 1998, section 2, probabilistic counting).
     Count,
 }
 
-/// What is laid over one another.
+/// Units that are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverlapUnit {
     /// Documents.
     #[default]
     Document,
-    /// Servers: each the union of its documents (S8).
+    /// Servers: each the union of its documents (Shivakumar and Garcia-Molina 1998, section 3).
     Server,
 }
 
-/// What stands in the rows for documents of equal text.
+/// Representation of documents of equal text in the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExactCopies {
     /// All of them: every pair of documents has its row.
     Listed,
-    /// The one with the smallest id (S5).
+    /// The one with the smallest id (Shivakumar and Garcia-Molina 1998, section 2).
     Apart,
 }
 
-/// Where the name of a document's server stands.
+/// Place of the name of a document's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServerName {
     /// Host of the URL: of the field `url`, else of the id.
@@ -159,10 +159,10 @@ impl fmt::Display for MinShared {
     }
 }
 
-/// What decides the result of an overlap job.
+/// Settings that decide the result of an overlap job.
 #[derive(Clone, Debug)]
 pub struct OverlapSettings {
-    /// How texts are cut; at least one, each once.
+    /// Chunkings of the texts; at least one, each once.
     pub chunkings: Vec<Chunking>,
     /// Width of the fingerprints of chunks.
     pub bits: ChunkBits,
@@ -170,17 +170,17 @@ pub struct OverlapSettings {
     pub min_shared: Vec<MinShared>,
     /// Least share of the chunks of one of the two that the other holds, from 0 to 1.
     pub min_containment: f64,
-    /// How pairs are counted.
+    /// Method of counting pairs.
     pub engine: OverlapEngine,
-    /// What is compared.
+    /// Units that are compared.
     pub by: OverlapUnit,
-    /// Where names of servers come from.
+    /// Source of the names of servers.
     pub server: ServerName,
-    /// What stands for documents of equal text.
+    /// Representation of documents of equal text.
     pub copies: ExactCopies,
-    /// What happens to repeated ids.
+    /// Rule for repeated ids.
     pub repeated_ids: RepeatedIds,
-    /// What to do about records and files that cannot be read.
+    /// Policy for records and files that cannot be read.
     pub losses: LossPolicy,
 }
 

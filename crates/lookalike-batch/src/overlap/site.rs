@@ -1,4 +1,4 @@
-//! Where a document comes from: its URL and its server.
+//! Origin of a document: its URL and its server.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use lookalike_corpus::{FieldPath, Record, field_of, host};
 
 use super::settings::ServerName;
 
-/// What is known of a document's place.
+/// Facts about a document's place.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocumentSite {
     /// The URL, where it is not the id.

@@ -1,4 +1,4 @@
-//! What a crawler need not visit, and sets of equal texts, as lines.
+//! Pages that a crawler need not visit, and sets of equal texts, as lines.
 
 use std::io::{self, Write};
 
@@ -63,7 +63,7 @@ struct SkipLine<'a> {
     containment: Option<f64>,
 }
 
-/// What the skip list holds.
+/// Counts of the skip list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SkipCounts {
     /// Pages: documents of one URL are one page.
@@ -113,7 +113,7 @@ impl SkipList<'_> {
         (listed, pages)
     }
 
-    /// What a document is skipped for, if its content is in a kept one.
+    /// Document for which another is skipped, if its content is in a kept one.
     fn line(&self, document: u32) -> Option<SkipLine<'_>> {
         let collection = self.collection;
         let class = collection.documents.classes[document as usize]?;

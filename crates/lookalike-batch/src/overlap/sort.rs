@@ -1,4 +1,4 @@
-//! The sort engine (S4): every pair of units in every list, sorted, counted.
+//! The sort engine (Shivakumar and Garcia-Molina 1998, section 2.1): every pair of units in every list, sorted, counted.
 //!
 //! Its price is eight bytes for each chunk of each pair at a time, and disk for what does not fit. Very common chunks are
 //! put off as the count engine does ([`crate::overlap::defer`]) where the lists of who has them fit the memory, and
@@ -36,7 +36,7 @@ impl From<io::Error> for SortFailure {
 }
 
 impl SortEngine<'_> {
-    /// Whether common chunks are put off.
+    /// True if common chunks are put off.
     pub(crate) fn defers(&self) -> bool {
         !self.deferral.is_empty() && CommonChunks::bytes(self.deferral) <= self.budget / 4
     }

@@ -50,7 +50,7 @@ fn chunk_sets(units: &[BTreeSet<u64>], folder: &std::path::Path) -> ChunkSets {
     chunks
 }
 
-/// How much of the machine a run may use.
+/// Limits on the resources of a run.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     threads: usize,

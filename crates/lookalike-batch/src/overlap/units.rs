@@ -1,4 +1,4 @@
-//! What is laid over one another: one unit a set of equal texts, or one a server.
+//! Units that are compared: one unit a set of equal texts, or one a server.
 //!
 //! Units are numbered in the order of their names, so that whatever comes after is in the order of the result.
 
@@ -7,13 +7,13 @@ use std::num::NonZeroU32;
 use super::read::DocumentSites;
 use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
 
-/// Documents of equal text: the one with the smallest id stands for all (S5).
+/// Documents of equal text: the one with the smallest id stands for all (Shivakumar and Garcia-Molina 1998, section 2).
 ///
 /// Memory: 8 bytes a document, 8 a class.
 pub(crate) struct ExactSets {
     /// Documents of all sets, by set, by id in each.
     members: Vec<u32>,
-    /// Where each set begins in `members`; one more at the end.
+    /// Start of each set in `members`; one more at the end.
     starts: Vec<u32>,
     /// Set of each class.
     pub(crate) of_class: Vec<u32>,
@@ -71,7 +71,7 @@ impl ExactSets {
         &self.members[self.starts[set as usize] as usize..self.starts[set as usize + 1] as usize]
     }
 
-    /// Whether no two documents have equal texts.
+    /// True if no two documents have equal texts.
     pub(crate) fn all_single(&self) -> bool {
         self.members.len() == self.len()
     }

@@ -10,7 +10,7 @@ use super::page::{STYLE, add_filters, format};
 use super::{figure, visible};
 
 const TEMPLATE: &str = include_str!("atlas.html");
-/// What this page adds to the style of the report; its hash stands in [`POLICY`].
+/// Additions of this page to the style of the report; its hash stands in [`POLICY`].
 pub(super) const ATLAS_STYLE: &str = include_str!("atlas.css");
 /// Sorting and search; its hash stands in [`POLICY`].
 pub(super) const ATLAS_SCRIPT: &str = include_str!("atlas.js");
@@ -68,7 +68,7 @@ pub(crate) struct LevelRow {
     pub(crate) bytes_saved: u64,
 }
 
-/// What share of the chunks of the row's server the column's has.
+/// Share of the chunks of the row's server the column's has.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct MapCell {
     pub(crate) row: usize,

@@ -60,7 +60,7 @@ pub(super) struct Histogram {
 pub(super) struct HistogramRow {
     pub(super) range: String,
     pub(super) count: u64,
-    /// Whether it is below the threshold.
+    /// True if it is below the threshold.
     pub(super) is_below: bool,
 }
 

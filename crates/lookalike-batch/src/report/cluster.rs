@@ -23,7 +23,7 @@ pub(super) struct ClusterView<'r> {
     samples: &'r [String],
     /// Removed members that are not among the samples.
     more: u64,
-    /// Whether all members are exact copies.
+    /// True if all members are exact copies.
     all_exact: bool,
     example: Option<ExampleView<'r>>,
 }
@@ -34,7 +34,7 @@ pub(super) struct ExampleView<'r> {
     a_id: &'r str,
     b_id: &'r str,
     similarity: f64,
-    /// What the reader should know about the rows.
+    /// Note about the rows.
     notes: Vec<String>,
     /// The rows as HTML.
     rows: Value,
@@ -108,7 +108,7 @@ impl<'r> ExampleView<'r> {
     }
 }
 
-/// How two texts without a changed word are the same.
+/// Describes in what two texts without a changed word are the same.
 fn sameness(example: &ReportExample) -> &'static str {
     match (example.a_text == example.b_text, example.cut) {
         (true, false) => "The two texts are equal.",

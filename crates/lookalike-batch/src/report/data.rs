@@ -1,4 +1,4 @@
-//! What a report says, as plain data: filled by the jobs, read by the page.
+//! Content of a report, as plain data: filled by the jobs, read by the page.
 
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub struct ReportData {
     pub scheme_id: String,
     /// Version of the engine.
     pub version: String,
-    /// Whether the true similarity of every near copy was computed.
+    /// True if the true similarity of every near copy was computed.
     pub verified: bool,
     /// Probability that a pair exactly at the threshold becomes a candidate: 1.0 for `allpairs`,
     /// `None` where the method cannot state it.
@@ -42,7 +42,7 @@ pub struct ReportData {
     pub written: WrittenBytes,
     /// Inputs in the order they were read. The page lists the first [`Self::MAX_INPUTS`].
     pub inputs: Vec<InputRow>,
-    /// What was skipped, and why.
+    /// Things that were skipped, and why.
     pub skips: Vec<SkipRow>,
     /// Clusters by number of members: a bucket's name (`"2"`, `"3-4"`, ...) and its clusters.
     pub cluster_sizes: Vec<(String, u64)>,
@@ -146,11 +146,11 @@ pub struct InputRow {
 /// One reason for skipping, with how often it was met.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SkipRow {
-    /// What was skipped: records, files, lines.
+    /// Things that were skipped: records, files, lines.
     pub what: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// How many.
+    /// Number of them.
     pub count: u64,
     /// One of them, to look at.
     pub example: String,
@@ -201,8 +201,8 @@ pub struct ReportExample {
     pub a_text: String,
     /// Text of the member, at most about 20 KB.
     pub b_text: String,
-    /// Whether one of the texts was cut to fit.
+    /// True if one of the texts was cut to fit.
     pub cut: bool,
-    /// Whether the main texts are equal, and these are all that a reader sees.
+    /// True if the main texts are equal, and these are all that a reader sees.
     pub whole_pages: bool,
 }

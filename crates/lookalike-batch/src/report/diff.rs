@@ -34,7 +34,7 @@ pub fn visible(text: &str) -> String {
 pub struct DiffSpan {
     /// The characters, as they are in the text.
     pub text: String,
-    /// Whether the other text lacks these words at this place.
+    /// True if the other text lacks these words at this place.
     pub changed: bool,
 }
 
@@ -43,14 +43,14 @@ pub struct DiffSpan {
 pub struct DiffLine {
     /// Number of the line in its text, from 1.
     pub number: usize,
-    /// Whether this is a later part of the line before it.
+    /// True if this is a later part of the line before it.
     pub continued: bool,
     /// The parts of the line in order; neighbours differ in `changed`. No line end is included.
     pub spans: Vec<DiffSpan>,
 }
 
 impl DiffLine {
-    /// Whether any word of the line is marked.
+    /// True if any word of the line is marked.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         self.spans.iter().any(|span| span.changed)
@@ -67,14 +67,14 @@ pub struct DiffRow {
 }
 
 impl DiffRow {
-    /// Whether both sides are there and no word of either is marked.
+    /// True if both sides are there and no word of either is marked.
     #[must_use]
     pub fn is_same(&self) -> bool {
         let same = |side: &Option<DiffLine>| side.as_ref().is_some_and(|line| !line.is_changed());
         same(&self.left) && same(&self.right)
     }
 
-    /// Whether neither side holds anything but white space.
+    /// True if neither side holds anything but white space.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         let lines = [&self.left, &self.right].into_iter().flatten();

@@ -10,7 +10,7 @@ use super::page::{STYLE, add_filters, format, serialized};
 use crate::explain::{Explanation, FeatureListing, FingerprintComparison};
 
 const TEMPLATE: &str = include_str!("explanation.html");
-/// What this page adds to the style of the report; its hash stands in [`POLICY`].
+/// Additions of this page to the style of the report; its hash stands in [`POLICY`].
 pub(super) const OWN_STYLE: &str = include_str!("explanation.css");
 /// Nothing may be loaded but the styles, and nothing run.
 pub(super) const POLICY: &str = concat!(

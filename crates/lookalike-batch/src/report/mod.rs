@@ -25,7 +25,7 @@ mod tests;
 pub use data::{BelowRow, ClusterRow, InputRow, ReportCounts, ReportData, ReportExample, SkipRow};
 pub use explanation::render_explanation;
 
-/// Why a report could not be made.
+/// Reason why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {

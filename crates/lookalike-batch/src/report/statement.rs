@@ -31,7 +31,7 @@ pub(super) fn headline(data: &ReportData) -> String {
     }
 }
 
-/// How near copies were looked for.
+/// Describes the search for near copies.
 pub(super) fn method(data: &ReportData) -> String {
     let least = threshold(data.threshold);
     let found = match data.method.as_str() {
@@ -61,7 +61,7 @@ pub(super) fn method(data: &ReportData) -> String {
     }
 }
 
-/// Whether the similarities are true ones.
+/// True if the similarities are true ones.
 pub(super) fn verification(data: &ReportData) -> &'static str {
     match (data.method.as_str(), data.verified) {
         ("copies", _) => "Exact copies have equal texts, as a reader sees them.",
@@ -74,7 +74,7 @@ pub(super) fn verification(data: &ReportData) -> &'static str {
     }
 }
 
-/// What share of the pairs the candidate search finds.
+/// Share of the pairs the candidate search finds.
 pub(super) fn recall(data: &ReportData) -> Option<String> {
     match (data.method.as_str(), data.recall) {
         ("copies", _) => None,
@@ -89,7 +89,7 @@ pub(super) fn recall(data: &ReportData) -> Option<String> {
     }
 }
 
-/// What a reader might wrongly conclude, each as a sentence.
+/// Caveats, each as a sentence.
 pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     let counts = &data.counts;
     let mut caveats = vec![
@@ -156,7 +156,7 @@ pub(super) fn caveats(data: &ReportData) -> Vec<String> {
     caveats
 }
 
-/// What to know of main texts.
+/// Note on main texts.
 fn of_pages(data: &ReportData) -> Vec<String> {
     let counts = &data.counts;
     let mut caveats = Vec::new();

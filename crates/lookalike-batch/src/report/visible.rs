@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-/// Whether the character is shown as its code point instead of itself.
+/// True if the character is shown as its code point instead of itself.
 ///
 /// Zero-width joiner and non-joiner are left alone: Indic and Persian orthography need them.
 fn is_hidden(c: char) -> bool {

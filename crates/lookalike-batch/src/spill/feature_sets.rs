@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::spill::prefetch::prefetch;
 
-/// Where a set begins: segment number in the upper, word within the segment in the lower 32 bits.
+/// Start of a set: segment number in the upper, word within the segment in the lower 32 bits.
 pub(crate) type SetPlace = u64;
 
 /// Feature sets of classes, by [`SetPlace`].
@@ -47,7 +47,7 @@ pub(crate) fn split(header: u64) -> (u32, usize) {
     ((header >> 32) as u32, (header & 0xffff_ffff) as usize)
 }
 
-/// Whether words are whole sets of classes below `classes`, with their headers.
+/// True if words are whole sets of classes below `classes`, with their headers.
 pub(crate) fn is_whole(words: &[u64], classes: usize) -> bool {
     let mut at = 0;
     while at < words.len() {

@@ -92,7 +92,7 @@ impl<T: Pod> PartitionedFile<T> {
         Ok(())
     }
 
-    /// How many records a partition has.
+    /// Number of records of a partition.
     pub(crate) fn records(&self, part: usize) -> u64 {
         let state = lock(&self.state);
         let part = &state.parts[part];

@@ -47,7 +47,7 @@ pub(crate) struct AuditArguments {
     run: RunArguments,
 }
 
-/// When the method proposes a pair, as the jobs do it.
+/// Condition on which the method proposes a pair, as the jobs do it.
 fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failure> {
     let agree = method.agree.unwrap_or(method.method.default_agree());
     let banding = |places: usize, agreement: f64| {
@@ -85,7 +85,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
     }
 }
 
-/// What is printed as JSON.
+/// Output as JSON.
 #[derive(serde::Serialize)]
 struct AuditResult {
     method: String,

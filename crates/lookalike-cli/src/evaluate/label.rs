@@ -64,7 +64,7 @@ pub(crate) struct LabelArguments {
     run: RunArguments,
 }
 
-/// What a person can say to a pair.
+/// Answers of a person to a pair.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LabelCommand {
     Tag(Option<bool>),
@@ -106,7 +106,7 @@ impl LabelCommand {
     }
 }
 
-/// Where answers come from: keys of a terminal, or lines of standard input.
+/// Source of answers: keys of a terminal, or lines of standard input.
 enum LabelPrompt {
     Keys(Term),
     Lines,
@@ -205,7 +205,7 @@ fn texts(
     }
 }
 
-/// What is printed at the end.
+/// Summary that is printed at the end.
 #[derive(Serialize)]
 struct LabelResult {
     pairs: u64,

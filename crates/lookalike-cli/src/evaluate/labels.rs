@@ -45,7 +45,7 @@ pub(crate) struct LabelFileArguments {
     #[arg(long, value_name = "SKETCH", default_value = "none")]
     sketch: Sketch,
 
-    /// How features weigh in a simhash
+    /// Weights of features in a simhash
     #[arg(long, value_name = "WEIGHT", default_value = "set")]
     weight: Weight,
 
@@ -99,7 +99,7 @@ impl LabelFileArguments {
     }
 }
 
-/// What is printed.
+/// Output of the command.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "labels")]
 enum LabelFileResult {

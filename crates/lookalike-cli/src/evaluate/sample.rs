@@ -50,11 +50,11 @@ pub(crate) struct SampleArguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     draw: u64,
 
-    /// What measures the distance: simhash:64, none (the exact resemblance), minhash:128, super-shingle:6x14, ...
+    /// Measure of the distance: simhash:64, none (the exact resemblance), minhash:128, super-shingle:6x14, ...
     #[arg(long, value_name = "SKETCH", default_value = "simhash:64")]
     sketch: Sketch,
 
-    /// How features weigh in a simhash
+    /// Weights of features in a simhash
     #[arg(long, value_name = "WEIGHT", default_value = "set")]
     weight: Weight,
 
@@ -68,7 +68,7 @@ pub(crate) struct SampleArguments {
     run: RunArguments,
 }
 
-/// What is printed.
+/// Output of the command.
 #[derive(Serialize)]
 struct SampleResult {
     documents: u64,

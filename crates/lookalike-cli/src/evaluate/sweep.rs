@@ -270,7 +270,7 @@ struct RecommendedJob<T> {
     command: Option<String>,
 }
 
-/// What is printed as JSON. All but `expected` is chosen on the data that its figures are of.
+/// Output as JSON. All but `expected` is chosen on the data that its figures are of.
 #[derive(Serialize)]
 struct SweepOutput<'a> {
     truth: &'a str,

@@ -1,4 +1,4 @@
-//! `lookalike index info`: what an index holds (M9), as text, JSON or a page; and a check of every byte.
+//! `lookalike index info`: what an index holds (Manku et al. 2007, section 4.2), as text, JSON or a page; and a check of every byte.
 
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ pub(super) struct TableInfo {
     pub(super) fullest_bucket: usize,
 }
 
-/// What `--analyse` finds.
+/// Findings of `--analyse`.
 #[derive(Serialize)]
 pub(super) struct Distribution {
     /// Of neighbours in sorted order, by the bit that first differs, from the lowest.

@@ -66,7 +66,7 @@ struct FoundLine<'a> {
     distance: u32,
 }
 
-/// What was asked and found.
+/// Counts of queries and matches.
 #[derive(Default, Serialize)]
 struct SearchSummary {
     queries: u64,

@@ -374,7 +374,7 @@ fn simhash_of_every_width() {
     assert!(done.count("decisions", "removed_near") > 0);
 }
 
-/// M12: anchors and links are features beside those of the text, in every command that sketches records.
+/// Manku et al. 2007, section 5.3: anchors and links are features beside those of the text, in every command that sketches records.
 #[test]
 fn anchors_and_links_are_features() {
     let folder = Folder::new();

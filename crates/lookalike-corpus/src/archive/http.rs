@@ -26,7 +26,7 @@ pub(super) struct HttpResponse<'a> {
 /// A body without its encodings.
 pub(super) struct HttpBody<'a> {
     pub(super) bytes: Cow<'a, [u8]>,
-    /// Why an encoding that the head names was not undone.
+    /// Reason why an encoding that the head names was not undone.
     pub(super) raw: Option<String>,
     /// True if it is longer than the limit; then it is cut somewhere behind it.
     pub(super) too_long: bool,

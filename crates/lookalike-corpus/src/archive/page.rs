@@ -68,7 +68,7 @@ fn block_hash(block: &[u8]) -> LongHasher {
     hasher
 }
 
-/// Which kind of text a payload is.
+/// Kind of text that a payload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PayloadText {
     Html,

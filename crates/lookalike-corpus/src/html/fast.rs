@@ -1,4 +1,4 @@
-//! Which blocks of a page are what it is about: rules on words and links, of a block and its
+//! Selection of the blocks that a page is about: rules on words and links, of a block and its
 //! neighbours.
 //!
 //! The rule for a block is that of Kohlschuetter, Fankhauser, Nejdl, "Boilerplate Detection using

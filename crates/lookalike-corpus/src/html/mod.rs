@@ -79,7 +79,7 @@ pub struct UnsupportedHtml {
     pub mode: HtmlMode,
 }
 
-/// Why the text of a page is more than what was taken for its main content.
+/// Reason why the text of a page is more than what was taken for its main content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fallback {
     /// It is not.

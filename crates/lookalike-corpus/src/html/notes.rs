@@ -1,5 +1,5 @@
 //! Text that counts when it is asked for: the title of a page, the alternative
-//! texts of images, the targets of links (V5).
+//! texts of images, the targets of links (Vassilvitskii 2007).
 
 use lookalike::Extraction;
 

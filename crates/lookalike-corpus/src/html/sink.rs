@@ -202,7 +202,7 @@ fn run_end(bytes: &[u8], mut at: usize) -> usize {
 
 const FULL: u32 = (1 << BLOCK) - 1;
 
-/// Which bytes of a block end a run, before `next`; and the bit above the block.
+/// Mask of the bytes of a block that end a run, before `next`; and the bit above the block.
 fn ends_mask(block: ByteBlock, next: u8) -> u32 {
     let amp = block.equal(b'&');
     let stops_space = block.at_most(b' ') | amp;

@@ -20,7 +20,7 @@ pub(crate) enum FieldSlot {
 pub(super) const RAW_SLOTS: usize = 7;
 pub(super) const TEXT_SLOTS: usize = 2;
 
-/// Which fields to pick, as a tree of names.
+/// Fields to pick, as a tree of names.
 #[derive(Debug, Default)]
 pub(crate) struct FieldSelection {
     pub(super) root: FieldNode,

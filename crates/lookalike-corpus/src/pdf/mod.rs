@@ -52,7 +52,7 @@ pub(crate) enum PdfText {
     TooLong,
 }
 
-/// Why a file says nothing.
+/// Reason why a file says nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PdfError {
     pub(crate) kind: BadKind,

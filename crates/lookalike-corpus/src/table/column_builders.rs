@@ -41,7 +41,7 @@ pub(super) struct StructBuilder {
     columns: Vec<ColumnBuilder>,
     valid: NullBufferBuilder,
     rows: usize,
-    /// Which fields the row at hand has had.
+    /// Fields that the row at hand has had.
     seen: Vec<bool>,
 }
 

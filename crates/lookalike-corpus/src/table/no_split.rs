@@ -32,7 +32,7 @@ pub struct SplitTable {
 }
 
 impl Inputs {
-    /// Why the rows of a table cannot be written as Parquet with their types: no table is read in this build.
+    /// Reason why the rows of a table cannot be written as Parquet with their types: no table is read in this build.
     ///
     /// # Errors
     /// None.

@@ -209,7 +209,7 @@ impl SplitPart {
 }
 
 impl Inputs {
-    /// Why the rows of a table cannot be written as Parquet with their types, if they cannot.
+    /// Reason why the rows of a table cannot be written as Parquet with their types, if they cannot.
     ///
     /// # Errors
     /// When the source cannot be opened.

@@ -88,6 +88,6 @@ fn the_page_holds_every_setting_and_loads_nothing() {
     );
     assert!(page.contains("&lt;in&gt; &amp; co") && !page.contains("<in>"));
     assert!(!page.contains("http:") && !page.contains("https:") && !page.contains("<script"));
-    // V4's table stands with the super-shingles.
+    // Vassilvitskii's table stands with the super-shingles.
     assert_eq!(page.matches("Super-shingles that agree").count(), 2);
 }

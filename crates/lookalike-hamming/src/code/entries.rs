@@ -1,4 +1,4 @@
-//! Which of many entries or words are near one, by the slow and obvious way: for words without vector kernels.
+//! Search of many entries or words for those near one, by the slow and obvious way: for words without vector kernels.
 
 use super::super::kernel::{
     self, BucketVisitor, CacheLine, Dense, Found, ProbeLocations, ProbeSet, ProbeStages,

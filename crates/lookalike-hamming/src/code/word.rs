@@ -133,7 +133,7 @@ pub trait Word:
     ) -> u64 {
         entries::scan(line, width, count, needle, radius)
     }
-    /// Which of at most 64 words lie within `radius` of `needle`, as a bit mask.
+    /// Bit mask of those of at most 64 words that lie within `radius` of `needle`.
     fn scan_words(words: &[Self], needle: Self, radius: u32) -> u64 {
         entries::scan_words(words, needle, radius)
     }

@@ -24,7 +24,7 @@ pub(super) struct IndexSearch<'a, 'v, C: Code> {
 struct SearchTask<W> {
     query: u32,
     table: u32,
-    /// Which of the xor masks of the table.
+    /// Number of the xor mask of the table.
     piece: u32,
     /// Bucket of the query itself.
     bucket: u32,

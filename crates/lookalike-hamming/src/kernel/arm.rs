@@ -11,7 +11,7 @@ use std::arch::aarch64::*;
 /// Words that are judged together.
 const GROUP: usize = 16;
 
-/// Which of sixteen words, two a vector, have at most `radius` ones: bit i for word i.
+/// Mask of those of sixteen words, two a vector, that have at most `radius` ones: bit i for word i.
 #[target_feature(enable = "neon")]
 fn within(words: [uint64x2_t; GROUP / 2], radius: u32) -> u64 {
     let [a, b, c, d, e, f, g, h] = words.map(|pair| vcntq_u8(vreinterpretq_u8_u64(pair)));
@@ -36,7 +36,7 @@ fn bits(bytes: uint8x16_t) -> u64 {
     u64::from(low) | u64::from(high) << 8
 }
 
-/// Which of sixteen words lie within `radius` of `needle`.
+/// Mask of those of sixteen words that lie within `radius` of `needle`.
 #[target_feature(enable = "neon")]
 fn scan_group(words: &[u64; GROUP], needle: u64, radius: u32) -> u64 {
     let needles = vdupq_n_u64(needle);

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Which instructions the kernels use.
+/// Instructions that the kernels use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KernelLevel {
     /// Plain Rust.

@@ -1,4 +1,4 @@
-//! Which of some entries or words are near a needle.
+//! Search of some entries or words for those near a needle.
 
 #[cfg(target_arch = "aarch64")]
 use super::arm;
@@ -6,7 +6,7 @@ use super::arm;
 use super::x86;
 use super::{KernelLevel, low_ones};
 
-/// Which of the `count <= 64` entries of `width` bytes at the start of `bytes` lie within `radius`
+/// Mask of those of the `count <= 64` entries, of `width` bytes at the start of `bytes`, that lie within `radius`
 /// of `needle`. An entry is a little-endian number of at most 8 bytes.
 ///
 /// # Panics
@@ -112,7 +112,7 @@ pub(super) fn scan_cache_line_at(
     }
 }
 
-/// Which of at most 64 words lie within `radius` of `needle`.
+/// Mask of those of at most 64 words that lie within `radius` of `needle`.
 pub(in super::super) fn scan_words(words: &[u64], needle: u64, radius: u32) -> u64 {
     scan_words_at(KernelLevel::detected(), words, needle, radius)
 }

@@ -23,7 +23,7 @@ const WAVE: usize = 32;
 /// Entries that are compared at a time.
 const TOGETHER: usize = 64;
 
-/// Which bits of a code number its bucket, and which are stored.
+/// Division of a code into the bits that number its bucket and those that are stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AddressSplit<W> {
     pub(in super::super) address: W,
@@ -209,7 +209,7 @@ pub(in super::super) struct ProbeStages<Extract, Deposit, Near> {
     pub(in super::super) extract: Extract,
     /// As [`Word::deposit`].
     pub(in super::super) deposit: Deposit,
-    /// Which of at most 64 entries, from a place of some bytes on, are within the radius of a needle: bytes, place, width,
+    /// Mask of those of at most 64 entries, from a place of some bytes on, that are within the radius of a needle: bytes, place, width,
     /// count, needle, radius.
     pub(in super::super) near: Near,
 }

@@ -72,7 +72,7 @@ pub(crate) struct DocumentResponse<'d> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     metadata: Option<Box<RawValue>>,
-    /// When it was asked for, and is kept.
+    /// Stored value, if it was asked for and is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'d str>,
 }

@@ -1,4 +1,4 @@
-//! Pages paragraph by paragraph: which were seen before, where, and what share of the page is known (Y3).
+//! Pages paragraph by paragraph: which were seen before, where, and what share of the page is known (Yu, Hu and Zhang).
 
 use std::collections::HashMap;
 

@@ -51,7 +51,7 @@ pub(crate) async fn health() -> Response {
     crate::response::json(StatusCode::OK, answer.bytes)
 }
 
-/// Why a collection that is open takes no writes.
+/// Reason why a collection that is open takes no writes.
 fn unready(health: &CollectionHealth) -> Option<&'static str> {
     if health.stopped.is_some() {
         Some("stopped")

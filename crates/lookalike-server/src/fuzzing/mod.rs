@@ -1,4 +1,4 @@
-//! What the service must bear of anybody who reaches its port: any bytes as a body, and any as a connection.
+//! Fuzz targets of the service: any bytes as a body, and any as a connection.
 
 mod connection;
 #[cfg(test)]
@@ -55,7 +55,7 @@ pub fn run(target: &str, bytes: &[u8]) {
     }
 }
 
-/// What is refused is refused as the client's mistake.
+/// Checks that what is refused is refused as the client's mistake.
 fn checked<T>(read: Result<T, ProblemDetails>) -> Option<T> {
     if let Err(problem) = &read {
         assert!(problem.status.is_client_error(), "{problem:?}");
@@ -107,7 +107,7 @@ fn bounded(content: Option<RequestContent>, bytes: &[u8]) {
     assert!(content.is_none_or(|content| content.len() <= bytes.len()));
 }
 
-/// What is read says all that was there.
+/// Checks that what is read says all that was there.
 fn packed(bytes: &[u8]) {
     let probes = items::<ContentItem>(bytes, BodyFormat::Packed);
     assert!(probes.is_empty() || probes.len() * 8 == bytes.len());

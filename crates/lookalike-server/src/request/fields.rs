@@ -159,7 +159,7 @@ pub(crate) struct NewCollection {
     keep: Option<KeptParts>,
 }
 
-/// Which parts of documents are kept.
+/// Parts of documents that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct KeptParts {

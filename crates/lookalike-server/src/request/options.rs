@@ -13,7 +13,7 @@ const NEIGHBOURS: usize = 10;
 /// Most neighbours of an item.
 const MOST_NEIGHBOURS: usize = 100;
 
-/// Which fingerprints an operation takes, and how far it looks.
+/// Fingerprints that an operation takes, and its radius.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScopeOptions {

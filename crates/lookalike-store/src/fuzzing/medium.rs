@@ -21,7 +21,7 @@ pub(super) const ELSEWHERE: &str = "/elsewhere";
 pub(super) const IDENTITY: u64 = 42;
 const NAME: &str = "pages";
 
-/// When everything happens.
+/// Clock of the fuzzer: the time of everything.
 pub(super) const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 
 pub(super) const TUNING: StoreTuning = StoreTuning {

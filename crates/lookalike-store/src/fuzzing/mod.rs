@@ -1,4 +1,4 @@
-//! What the readers of a store must bear: any bytes in the place of any of its files.
+//! Fuzz targets of the readers of a store: any bytes in the place of any of its files.
 //!
 //! [`run`] puts bytes in the place of one file of a small store and demands what holds whatever they are: no panic, nothing
 //! outside the store changes, and what is called whole can be read, searched, written to and closed. While it runs all checks of files are
@@ -181,7 +181,7 @@ fn change(engine: &CollectionEngine, known: Option<&StoredDocument>) -> bool {
     made().is_ok() && written
 }
 
-/// What lies outside of a folder.
+/// Files outside of a folder.
 fn beside(fs: &SimulatedFs, folder: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = fs.files();
     files.retain(|path, _| !path.starts_with(folder));

@@ -1,4 +1,4 @@
-//! Which documents have a code: equal codes are one entry of the tables, with their documents beside.
+//! Documents of each code: equal codes are one entry of the tables, with their documents beside.
 //!
 //! Documents are listed by the rank of their code, then by number. Memory: a packed number and little more than a bit
 //! a document.

@@ -46,7 +46,7 @@ pub(crate) struct RunFooter {
     pub(crate) starts: RunSection,
     /// Documents in the order of the ranks of their fingerprints, as few bits each as the largest needs.
     pub(crate) order: RunSection,
-    /// When documents expire, 8 bytes each, all ones for never; empty when none does.
+    /// Expiry times of documents, 8 bytes each, all ones for never; empty when none does.
     pub(crate) expires: RunSection,
     /// Index of ids by hash.
     pub(crate) ids: IndexLocation,

@@ -28,7 +28,7 @@ pub(crate) struct StoredRun {
     footer: RunFooter,
     codes: RunTables,
     groups: CodeGroups,
-    /// When documents expire; empty when none does.
+    /// Expiry times of documents; empty when none does.
     expires: Vec<u64>,
     expired: ExpirySample,
     firsts: Vec<u32>,
@@ -45,7 +45,7 @@ const COUNTED: usize = 1 << 14;
 /// Times of a sample.
 const SAMPLED: usize = 1 << 12;
 
-/// When some documents of a run expire, evenly drawn, and when the last does.
+/// Expiry times of some documents of a run, evenly drawn, and when the last does.
 #[derive(Debug)]
 struct ExpirySample {
     sorted: Vec<u64>,
@@ -207,7 +207,7 @@ impl StoredRun {
         !self.expires.is_empty()
     }
 
-    /// When a document expires, all ones for never.
+    /// Expiry time of a document, all ones for never.
     pub(crate) fn expires(&self, document: u32) -> u64 {
         self.expires
             .get(document as usize)

@@ -24,7 +24,7 @@ pub(crate) trait DocumentSource {
     fn codes(&self, each: &mut dyn FnMut(Option<u64>) -> Result<()>) -> Result<()>;
     /// Tells whether any document may expire.
     fn any_expires(&self) -> bool;
-    /// When they do.
+    /// Expiry times.
     fn expiry(&self, each: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
     /// Hashes of their ids.
     fn ids(&self) -> Result<EntryIter<'_>>;
@@ -49,7 +49,7 @@ impl MemTableSource {
         }
     }
 
-    /// Which slots went in.
+    /// Slots that went in.
     pub(crate) fn live_bits(&self) -> &RankedBits {
         &self.live
     }
@@ -135,7 +135,7 @@ impl RunSource {
         Self { run, live }
     }
 
-    /// Which documents went in.
+    /// Documents that went in.
     pub(crate) fn live_bits(&self) -> &RankedBits {
         &self.live
     }

@@ -1,4 +1,4 @@
-//! Features of a document's other fields: anchor texts with their surroundings, and links (M12).
+//! Features of a document's other fields: anchor texts with their surroundings, and links (Manku et al. 2007, section 5.3).
 //!
 //! Their definition, beside that of the text's features in [`crate::feature`]; weights are in
 //! 256ths of one occurrence in the text:

@@ -1,4 +1,4 @@
-//! Two words that belong together, by what a table of terms has counted (M12).
+//! Two words that belong together, by what a table of terms has counted (Manku et al. 2007, section 5.3).
 
 use crate::kernel::shingle;
 use crate::terms::Terms;

@@ -146,7 +146,7 @@ impl Features<'_> {
     }
 
     /// The cosine of the angle between two texts' weighted features, in [-1, 1]; 0 when either has
-    /// none. A simhash under a random hash disagrees in each bit with the chance angle / pi (M1).
+    /// none. A simhash under a random hash disagrees in each bit with the chance angle / pi (Manku et al. 2007, section 2).
     #[must_use]
     pub fn cosine(&self, other: &Features<'_>) -> f64 {
         let (a, b) = (self.weighted(), other.weighted());

@@ -1,4 +1,4 @@
-//! Weights of the features of a text in a simhash (M2, Y1), in integers.
+//! Weights of the features of a text in a simhash (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight), in integers.
 
 use crate::feature::FeatureExtractor;
 use crate::scheme::{Nouns, Weight};
@@ -33,7 +33,7 @@ pub(super) fn weigh(
     }));
 }
 
-/// A word of a text as Y1 sees it.
+/// A word of a text as Yu, Hu and Zhang see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ScoredWord {
     hash: u64,
@@ -42,7 +42,7 @@ pub(super) struct ScoredWord {
     noun: bool,
 }
 
-/// Y1: `W = Score / max Score` in 1024ths, `Score = n + lambda * (Len + Pos)`; Len is 1 for words
+/// Word weight of Yu, Hu and Zhang: `W = Score / max Score` in 1024ths, `Score = n + lambda * (Len + Pos)`; Len is 1 for words
 /// of 4 characters or more, Pos 1 for words that are nouns at least as often as not, where the scheme
 /// has nouns told from other words. The source leaves open how lambda depends on the document's
 /// length; here it is 1 + floor(log2(1 + words / 64)), so that it keeps pace with the frequencies of
@@ -84,7 +84,7 @@ impl WordStream {
 }
 
 impl FeatureExtractor {
-    /// Y1's weights of the words of `text`.
+    /// The weights of the words of `text` by Yu, Hu and Zhang.
     pub(super) fn weigh_by_length_and_noun(&mut self, text: &str) {
         let Self {
             segmenter,

@@ -1,4 +1,4 @@
-//! H2: Bob Jenkins's lookup3 (`hashlittle2`, May 2006, public domain), two 32-bit hashes at once.
+//! Bob Jenkins's lookup3 for Holub's words (`hashlittle2`, May 2006, public domain), two 32-bit hashes at once.
 
 /// The two hashes `hashlittle2` leaves in `*pc` and `*pb`, given what stood there before.
 ///

@@ -1,4 +1,4 @@
-//! Which vector instructions this CPU has, found out once.
+//! Detection, once, of the vector instructions of this CPU.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::hash::splitmix64;
 
-    /// M1 as it is written: add and subtract, keep the signs.
+    /// The simhash as it is written: add and subtract, keep the signs.
     fn obvious(features: &[(u64, i32)]) -> u64 {
         let mut sums = [0i64; 64];
         for &(feature, weight) in features {

@@ -1,4 +1,4 @@
-//! Which words are nouns, for the weights of Y1.
+//! Detection of nouns, for the weights of Yu, Hu and Zhang.
 //!
 //! English: the transformation-based tagger of Brill (1992) with the model of harper-brill 3.0.0
 //! (Apache-2.0; `data/english_tags.txt` holds it in the form read here): the commonest tag of

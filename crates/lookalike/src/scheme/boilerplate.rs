@@ -23,7 +23,7 @@ impl fmt::Display for BoilerplateScope {
     }
 }
 
-/// Treatment of lines that recur on many pages (M13 D); they stay by default.
+/// Treatment of lines that recur on many pages (Manku et al. 2007, section 6); they stay by default.
 ///
 /// In a scheme: `boilerplate=site/1:0123456789abcdef`, with the version of the rules and the id of the
 /// lines, which were learned from one collection: texts without other lines are not comparable.

@@ -1,4 +1,4 @@
-//! How a page becomes text: the part of a scheme that acts before the first word is cut.
+//! Extraction of text from pages: the part of a scheme that acts before the first word is cut.
 
 use std::fmt;
 use std::str::FromStr;

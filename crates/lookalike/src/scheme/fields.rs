@@ -1,4 +1,4 @@
-//! Fields beside the text that give a document features, and their weights (M12).
+//! Fields beside the text that give a document features, and their weights (Manku et al. 2007, section 5.3).
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use super::option::parse_number;
 pub struct FieldWeights {
     /// Weight of a word in the text of a link to the document.
     pub anchors: u8,
-    /// How many words before and behind such a text count as well, the less the farther away, at
+    /// Number of words before and behind such a text that count as well, the less the farther away, at
     /// most 64; 0 without anchors.
     pub window: u8,
     /// Weight of a page that links to the document.

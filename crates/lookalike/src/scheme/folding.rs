@@ -1,4 +1,4 @@
-//! Which variants of characters are made alike.
+//! Folding of variants of characters.
 
 use std::fmt;
 use std::str::FromStr;

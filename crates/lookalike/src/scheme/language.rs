@@ -94,7 +94,7 @@ pub struct StopWords(LanguageSource);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stemming(LanguageSource);
 
-/// True if nouns weigh more with [`Weight::TfLengthNoun`](super::Weight::TfLengthNoun): Y1's Pos, by part-of-speech tags
+/// True if nouns weigh more with [`Weight::TfLengthNoun`](super::Weight::TfLengthNoun): Pos of Yu, Hu and Zhang, by part-of-speech tags
 /// of English and Chinese. Off by default: Pos is 0 then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Nouns(bool);

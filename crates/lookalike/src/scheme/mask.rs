@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::ParseOptionError;
 
-/// Numbers and dates that are made alike (M13 D); none by default.
+/// Numbers and dates that are made alike (Manku et al. 2007, section 6); none by default.
 ///
 /// ```
 /// use lookalike::scheme::Mask;

@@ -139,7 +139,7 @@ impl FromStr for Segmentation {
 }
 
 word_option! {
-    /// Weight of a feature in a simhash (M2, Y1); the formulas stand in `crate::feature`.
+    /// Weight of a feature in a simhash (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight); the formulas stand in `crate::feature`.
     Weight, "weight", "set, tf, log-tf, idf, tf-idf, log-tf-idf or tf-length-noun",
     /// Each distinct feature once.
     #[default]
@@ -154,7 +154,7 @@ word_option! {
     TfIdf = "tf-idf",
     /// The product of `log-tf` and `idf`.
     LogTfIdf = "log-tf-idf",
-    /// Y1's score of a word, for `words:1`.
+    /// The score of a word by Yu, Hu and Zhang, for `words:1`.
     TfLengthNoun = "tf-length-noun",
 }
 
@@ -221,7 +221,7 @@ pub enum Shingle {
     /// So many English function words in a row, all other words left out: the skeleton of the
     /// sentences (E. Stamatatos, JASIST 62, 2011).
     Stops(Width),
-    /// M12: words, of which each two in a row that a table of terms knows as a phrase are one
+    /// Words (Manku et al. 2007, section 5.3), of which each two in a row that a table of terms knows as a phrase are one
     /// feature; they are in at least so many documents together.
     Phrases(Width),
 }

@@ -11,11 +11,11 @@ pub enum Sketch {
     /// None: the feature sets themselves are compared.
     #[default]
     None,
-    /// M1: a 64-bit fingerprint.
+    /// A 64-bit fingerprint (Manku et al. 2007, section 2).
     Simhash,
-    /// M1 with 32 bits: the low half of the 64-bit fingerprint.
+    /// A 32-bit fingerprint: the low half of the 64-bit fingerprint.
     Simhash32,
-    /// M1 with 128 bits, of which the low half is the 64-bit fingerprint.
+    /// A 128-bit fingerprint, of which the low half is the 64-bit fingerprint.
     Simhash128,
     /// V2: a signature of so many minima.
     MinHash {
@@ -35,30 +35,30 @@ pub enum Sketch {
         /// Bits of each minimum, 1 to 16.
         bits: u8,
     },
-    /// V3: minima hashed in groups.
+    /// Minima hashed in groups (Vassilvitskii 2007).
     SuperShingle {
         /// Number of groups, at least 1.
         groups: u8,
         /// Minima in each group, at least 1.
         rows: u8,
     },
-    /// M11: the features that are zero modulo p.
+    /// Features that are zero modulo p (Manku et al. 2007, section 5.4).
     ModP {
         /// One feature in so many is selected, at least 1.
         modulus: u16,
     },
-    /// M11: winnowing, the least feature of every window.
+    /// Winnowing: the least feature of every window (Manku et al. 2007, section 5.4).
     Winnowing {
         /// Features in a window, at least 1.
         window: u16,
     },
-    /// M11: I-Match, one hash of the features that are in a pruned lexicon; more than one
+    /// I-Match (Manku et al. 2007, section 5.4): one hash of the features that are in a pruned lexicon; more than one
     /// lexicon is the randomised form.
     IMatch {
         /// Number of lexicons, at least 1.
         lexicons: u8,
     },
-    /// M11: Pugh and Henzinger's checksums of the features in each bucket.
+    /// Pugh and Henzinger's checksums of the features in each bucket (Manku et al. 2007, section 5.4).
     Buckets {
         /// Number of buckets, at least 1.
         buckets: u8,

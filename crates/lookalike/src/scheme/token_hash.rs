@@ -10,7 +10,7 @@ pub enum TokenHash {
     /// XXH3-64, seeded: fast, and stable by its published specification.
     #[default]
     Xxh3,
-    /// H2: Jenkins's lookup3, both of its 32-bit halves, seeded.
+    /// Jenkins's lookup3 (Holub): both of its 32-bit halves, seeded.
     Lookup3,
     /// SipHash-2-4 under a secret key, for input that somebody crafts. The seed changes nothing.
     SipHash(SipKey),

@@ -1,4 +1,4 @@
-//! M11: sketches that are hashes of whole parts of a document: I-Match, and bucket checksums.
+//! Sketches that are hashes of whole parts of a document: I-Match and bucket checksums (Manku et al. 2007, section 5.4).
 
 use crate::hash::{GOLDEN, avalanche, xxh3_64};
 use crate::terms::Terms;

@@ -1,4 +1,4 @@
-//! M11: sketches that keep some of the features, by rules that look at the features alone, so that
+//! Sketches that keep some of the features (Manku et al. 2007, section 5.4), by rules that look at the features alone, so that
 //! documents which share text share selected features.
 
 /// Broder's mod-p shingles: the features that are zero modulo p, ascending and distinct.

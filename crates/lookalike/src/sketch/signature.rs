@@ -47,7 +47,7 @@ impl Signature {
         Ok(agreeing as f64 / self.0.len().max(1) as f64)
     }
 
-    /// The super-shingles of the first `groups * rows` minima (V3): group g is XXH3-64 with seed g
+    /// The super-shingles of the first `groups * rows` minima (Vassilvitskii 2007): group g is XXH3-64 with seed g
     /// of the little-endian bytes of its `rows` minima.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Signature {
     }
 }
 
-/// Hashes of groups of minima (V3): near-duplicates agree on some of them.
+/// Hashes of groups of minima (Vassilvitskii 2007): near-duplicates agree on some of them.
 ///
 /// Two documents of resemblance J agree on a group of r minima with probability J^r. The source
 /// takes 6 groups of 14 and calls two pages near-duplicates when 2 or more groups agree.

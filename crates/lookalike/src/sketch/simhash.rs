@@ -1,4 +1,4 @@
-//! M1, H1: Charikar's hash, 64 bits.
+//! Charikar's hash of 64 bits (Manku et al. 2007, section 2; Holub).
 
 use std::fmt;
 use std::str::FromStr;
@@ -55,7 +55,7 @@ impl FromStr for Fingerprint {
     }
 }
 
-/// The simhash (M1): add the weight where the feature's bit is 1, subtract it where it is 0, keep
+/// The simhash (Manku et al. 2007, section 2): add the weight where the feature's bit is 1, subtract it where it is 0, keep
 /// the signs. A bit of the fingerprint is 1 if and only if its sum is above zero; a tie gives 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Simhash;

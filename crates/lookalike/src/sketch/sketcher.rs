@@ -17,7 +17,7 @@ use crate::sketch::{
 };
 use crate::terms::{Terms, TermsMismatch};
 
-/// Why a scheme has no sketcher.
+/// Reason why a scheme has no sketcher.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SketcherError {
     /// The sketch or the weight needs a table of terms, and none was given.

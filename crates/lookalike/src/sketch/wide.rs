@@ -1,4 +1,4 @@
-//! M1 with 32 and 128 bits, and the simhash of weighted features whatever their weights.
+//! Charikar's hash of 32 and 128 bits, and the simhash of weighted features whatever their weights.
 
 use crate::feature::Features;
 use crate::hash::{GOLDEN, avalanche};

@@ -11,7 +11,7 @@ use crate::terms::TermsId;
 /// First bytes of every table; the last one is the version.
 const MAGIC: &[u8; 8] = b"LKTERM\0\x01";
 
-/// Why bytes are no table of terms.
+/// Reason why bytes are no table of terms.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TermsFileError {
     /// They begin otherwise.

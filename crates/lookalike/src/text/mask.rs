@@ -1,4 +1,4 @@
-//! Numbers and dates made alike (M13 D), before a text is cut into words.
+//! Numbers and dates made alike (Manku et al. 2007, section 6), before a text is cut into words.
 //!
 //! Pages that differ only in a counter, a price or the day they were made have the same features
 //! when these are masked. What is masked becomes the one character `0`:

@@ -4,7 +4,7 @@ use lookalike::hash::splitmix64;
 use lookalike::{Fingerprint, MinHash, Signature, Simhash, resemblance_of};
 use proptest::prelude::*;
 
-/// M1: add the weight where the bit is 1, subtract it where it is 0, keep the signs.
+/// Manku et al. 2007, section 2: add the weight where the bit is 1, subtract it where it is 0, keep the signs.
 fn defined_simhash(features: &[(u64, i32)]) -> Option<Fingerprint> {
     let sum = |bit: u32| -> i64 {
         let sign = |feature: u64| if feature >> bit & 1 == 1 { 1 } else { -1 };

@@ -220,7 +220,7 @@ fn one_permutation_is_as_exact_as_functions_on_long_texts() {
     assert!(found < 1.15 * theory, "{found} against {theory}");
 }
 
-/// Simhash distance follows the angle between the feature vectors (M1, Charikar): a bit differs
+/// Simhash distance follows the angle between the feature vectors (Manku et al. 2007, section 2, Charikar): a bit differs
 /// with probability angle / pi. For sets of equal weights the cosine is shared / sqrt(a * b).
 #[test]
 fn simhash_distance_follows_the_angle() {

@@ -31,7 +31,7 @@ fn v1_a_rose() {
     assert_eq!(resemblance(&a, &b), 1.0);
 }
 
-/// V2, V3: 84 functions, 6 super-shingles of 14, similar when 2 or more agree.
+/// Vassilvitskii 2007: 84 functions, 6 super-shingles of 14, similar when 2 or more agree.
 #[test]
 fn v2_and_v3_eighty_four_functions_in_six_groups() {
     let text: String = (0..400).map(|i| format!("word{} ", i * i % 389)).collect();
@@ -52,7 +52,7 @@ fn v2_and_v3_eighty_four_functions_in_six_groups() {
     );
 }
 
-/// M1 by hand, on four bits: weights 3, 2 and 1.
+/// The simhash by hand, on four bits: weights 3, 2 and 1.
 ///
 /// ```text
 /// feature   weight   bit 3  2  1  0
@@ -70,7 +70,7 @@ fn m1_by_hand() {
     assert_eq!(Simhash::weighted(&heavier), Some(Fingerprint(0b1010)));
 }
 
-/// H1: tokens or super-tokens (word tuples), weights are counts.
+/// Holub, Charikar's hash: tokens or super-tokens (word tuples), weights are counts.
 #[test]
 fn h1_tokens_and_super_tokens() {
     let fingerprint = |shingle: &str, text: &str| {

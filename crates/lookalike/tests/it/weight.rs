@@ -1,4 +1,4 @@
-//! Weights of features (M2, Y1) against the formulas in floating point, and worked examples.
+//! Weights of features (Manku et al. 2007, section 2; Yu, Hu and Zhang, word weight) against the formulas in floating point, and worked examples.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ proptest! {
     }
 }
 
-/// Y1 on a sentence: nine words, so lambda is 1; "data" three times scores 3 + 1, "of" five times
+/// Yu, Hu and Zhang's weights on a sentence: nine words, so lambda is 1; "data" three times scores 3 + 1, "of" five times
 /// 5, "base" once 1 + 1; the largest score is 5.
 #[test]
 fn y1_by_hand() {

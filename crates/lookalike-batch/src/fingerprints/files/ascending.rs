@@ -1,4 +1,4 @@
-//! Fingerprints in any order on their way into an archive (M6), which holds them ascending.
+//! Fingerprints in any order on their way into an archive (Manku et al. 2007, section 3.2), which holds them ascending.
 //!
 //! They are cut into partitions by their first byte, on disk where they are many, and sorted one partition after another. A partition
 //! that is too large to be sorted in memory is cut again by the next byte; behind the last byte all that is left is equal. So the memory
@@ -13,7 +13,7 @@ use lookalike_hamming::{ArchiveWriter, DEFAULT_BLOCK_BYTES, FileError, GapCounts
 
 use crate::spill::partitions::{PARTS, PartitionedFile, SpoolWriter};
 
-/// Where a job may put what does not fit into its memory.
+/// Scratch space for what does not fit into its memory.
 #[derive(Clone, Copy, Debug)]
 pub struct ArchiveScratch<'a> {
     /// A folder for temporary files.
@@ -36,7 +36,7 @@ pub(super) struct ArchiveSorter {
     batch: Vec<u64>,
 }
 
-/// How partitions are made.
+/// Options of the partitions.
 struct PartitionCuts {
     folder: PathBuf,
     /// Bytes that may be sorted at once.

@@ -1,4 +1,4 @@
-//! What can be wrong with a collection of fingerprints, named with its file.
+//! Errors of a collection of fingerprints, named with its file.
 
 use std::io;
 
@@ -14,7 +14,7 @@ pub enum CodesError {
     Io {
         /// The file.
         name: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The file is not what its first bytes say.
@@ -22,7 +22,7 @@ pub enum CodesError {
     File {
         /// The file.
         name: String,
-        /// What is wrong with it, and where.
+        /// Fault, and its place.
         source: FileError,
     },
     /// A table that cannot be read, or holds no fingerprints.
@@ -32,7 +32,7 @@ pub enum CodesError {
     Table {
         /// The file.
         name: String,
-        /// What is wrong with it.
+        /// Fault.
         source: io::Error,
     },
     /// The fingerprints of the two sides mean different things.
@@ -59,7 +59,7 @@ pub enum CodesError {
          fingerprint`, and raw little-endian numbers in a file named .u64 are read"
     )]
     Unknown {
-        /// What is wrong with the first line.
+        /// Fault of the first line.
         first: String,
     },
 }

@@ -19,7 +19,7 @@ pub enum FingerprintIds {
     },
 }
 
-/// What a fingerprint is called in results.
+/// Name of a fingerprint in results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FingerprintName<'a> {
     /// By itself.
@@ -31,7 +31,7 @@ pub enum FingerprintName<'a> {
 }
 
 impl FingerprintIds {
-    /// What the fingerprint at a position is called.
+    /// Name of the fingerprint at a position.
     pub fn name(&self, at: usize, fingerprint: u64) -> FingerprintName<'_> {
         match self {
             Self::None => FingerprintName::Fingerprint(Fingerprint(fingerprint)),
@@ -43,7 +43,7 @@ impl FingerprintIds {
         }
     }
 
-    /// Whether fingerprints stand for themselves.
+    /// True if fingerprints stand for themselves.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }

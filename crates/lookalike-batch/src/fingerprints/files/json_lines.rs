@@ -21,7 +21,7 @@ pub(super) struct JsonLines {
     number: u64,
 }
 
-/// Why reading stopped before the end.
+/// Reason why reading stopped before the end.
 pub(super) enum StopReason {
     /// The medium failed.
     Io(io::Error),

@@ -6,7 +6,7 @@
 //! | format | begins with | ids | scheme |
 //! |---|---|---|---|
 //! | fingerprint file | `LKFP` | texts, numbers, or none | yes |
-//! | archive (M6) | `LKAR` | none | yes |
+//! | archive (Manku et al. 2007, section 3.2) | `LKAR` | none | yes |
 //! | raw little-endian numbers of 64 bits | named `.u64` | none | no |
 //! | Parquet table with a column `fingerprint` | `PAR1` | texts of a column `id`, or none | no |
 //! | JSON Lines `{"id":..,"fingerprint":..}` | anything else | texts, or none | no |
@@ -87,7 +87,7 @@ enum FingerprintFormat {
     Table(Box<TableReader>),
 }
 
-/// What was read of a collection.
+/// Counts of what was read of a collection.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CodesSummary {
     /// Its name.
@@ -246,7 +246,7 @@ impl CodeFile {
         }
     }
 
-    /// What was read; to be asked after the end.
+    /// Counts of what was read; to be asked after the end.
     pub fn summary(self) -> CodesSummary {
         CodesSummary {
             name: self.name,
@@ -307,7 +307,7 @@ pub(crate) fn check_losses<'a>(
     losses.check(rows, all.sum())
 }
 
-/// How many bytes have been read of some files.
+/// Number of bytes read of some files.
 pub(crate) fn sum(counters: &[Arc<AtomicU64>]) -> u64 {
     counters
         .iter()

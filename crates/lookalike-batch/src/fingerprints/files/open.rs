@@ -28,7 +28,7 @@ pub(super) struct OpenedFile {
     pub(super) read: Arc<AtomicU64>,
 }
 
-/// How a file of raw numbers of this name is packed, as the first bytes of what is packed that way; none when the
+/// Packing of a file of raw numbers of this name, as the first bytes of what is packed that way; none when the
 /// name promises no raw numbers. Their own first bytes tell nothing.
 fn raw_head(path: &Path) -> Option<[u8; 4]> {
     let name = path.to_string_lossy().to_lowercase();

@@ -18,7 +18,7 @@ use crate::error::BatchError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 
-/// How fingerprints are written.
+/// Format of written fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeFormat {
     /// `{"id":..,"fingerprint":".."}` a line.
@@ -78,7 +78,7 @@ enum FingerprintOutput {
     Broken,
 }
 
-/// What ids the fingerprints of a file have.
+/// Kind of the ids of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WrittenIdKind {
     None,
@@ -290,22 +290,22 @@ impl CodeWriter {
 
 /// The job behind `lookalike fingerprint --import`: collections of fingerprints as one collection, in any format.
 pub struct CodeImport<'a> {
-    /// What is read, in this order; `-` is standard input.
+    /// Sources, in this order; `-` is standard input.
     pub inputs: &'a [PathBuf],
     /// The file to write; standard output, as JSON Lines, when there is none.
     pub output: Option<&'a Path>,
     /// For what an output must have in order.
     pub scratch: ArchiveScratch<'a>,
-    /// What to do about lines that cannot be read.
+    /// Policy for lines that cannot be read.
     pub losses: LossPolicy,
-    /// Who hears of progress.
+    /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
 }
 
-/// What an import tells when it is done.
+/// Summary of an import.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportSummary {
-    /// What was read.
+    /// Counts of what was read.
     pub inputs: Vec<CodesSummary>,
     /// Fingerprints written.
     pub fingerprints: u64,

@@ -39,7 +39,7 @@ impl LoadedIds {
     }
 }
 
-/// What was gathered.
+/// Things that were gathered.
 pub(super) struct GatheredInput {
     pub(super) count: u64,
     pub(super) scheme: Option<SchemeId>,

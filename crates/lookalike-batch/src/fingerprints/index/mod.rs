@@ -39,24 +39,24 @@ pub struct IndexBuild<'a> {
     pub distance: u32,
     /// Most tables; by default as many as forgive one error in each key.
     pub tables: Option<u32>,
-    /// How tables are stored.
+    /// Storage of tables.
     pub layout: Layout,
     /// Keep ids, where the inputs have them.
     pub with_ids: bool,
     /// Go on with an interrupted build of the same inputs and settings.
     pub resume: bool,
-    /// What to do about lines that cannot be read.
+    /// Policy for lines that cannot be read.
     pub losses: LossPolicy,
     /// Memory of the build.
     pub limits: &'a JobLimits,
-    /// Who hears of progress.
+    /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
 }
 
-/// What a build tells when it is done.
+/// Summary of a build.
 #[derive(Clone, Debug, Serialize)]
 pub struct IndexBuildSummary {
-    /// What was read.
+    /// Counts of what was read.
     pub inputs: Vec<CodesSummary>,
     /// Fingerprints read.
     pub fingerprints: u64,
@@ -64,13 +64,13 @@ pub struct IndexBuildSummary {
     pub distinct: u64,
     /// The design of the tables.
     pub design: String,
-    /// How they are stored.
+    /// Their storage.
     pub layout: &'static str,
-    /// How many there are.
+    /// Number of them.
     pub tables: usize,
     /// Largest distance of a search.
     pub distance: u32,
-    /// Whether ids stand beside the fingerprints.
+    /// True if ids stand beside the fingerprints.
     pub ids: bool,
     /// Id of the scheme, where the inputs name one.
     pub scheme_id: Option<String>,
@@ -82,7 +82,7 @@ pub struct IndexBuildSummary {
     pub tables_resumed: usize,
 }
 
-/// What `job.json` keeps: which build it is, and what was gathered.
+/// Content of `job.json`: the identity of the build, and what was gathered.
 #[derive(Serialize, Deserialize, PartialEq)]
 struct JobFile {
     settings: String,
@@ -92,7 +92,7 @@ struct JobFile {
     inputs: Vec<CodesSummary>,
 }
 
-/// Whether the folder of a build that was interrupted holds what [`IndexBuild::resume`] goes on from.
+/// True if the folder of a build that was interrupted holds what [`IndexBuild::resume`] goes on from.
 pub fn can_resume(folder: &Path) -> bool {
     folder.join(JOB).exists()
 }
@@ -128,7 +128,7 @@ impl IndexBuild<'_> {
         self.summary(gathering, tables, resumed)
     }
 
-    /// Where the build lives until it is done: what [`Self::resume`] goes on with.
+    /// Folder of the build until it is done, with which [`Self::resume`] goes on.
     pub fn folder(&self) -> PathBuf {
         let mut name = self.output.as_os_str().to_owned();
         name.push(".building");

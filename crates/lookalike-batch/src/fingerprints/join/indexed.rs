@@ -21,7 +21,7 @@ use crate::spill::partitions::lock;
 /// Bytes of a chunk below which another thread brings nothing.
 const LEAST_PART: u64 = 64 << 10;
 
-/// Whether a file begins as an index does. What cannot be opened is somebody else's error.
+/// True if a file begins as an index does. What cannot be opened is somebody else's error.
 pub(super) fn is_index(path: &Path) -> bool {
     let mut head = [0; 4];
     let mut file = std::fs::File::open(path).ok();

@@ -26,7 +26,7 @@ const LARGE: usize = 1 << 20;
 /// Bytes of each sorted run that are read at once.
 const RUN_BYTES: usize = 1 << 16;
 
-/// What one thread found.
+/// Pairs that one thread found.
 #[derive(Default)]
 pub(super) struct FoundPairs(Vec<u8>);
 
@@ -68,7 +68,7 @@ impl FoundPairs {
         }
     }
 
-    /// Whether it is time to hand over.
+    /// True if it is time to hand over.
     pub(super) fn is_large(&self) -> bool {
         self.0.len() >= LARGE
     }
@@ -115,7 +115,7 @@ pub(super) struct JoinMatches {
     /// First bytes of each record in memory, and where it is.
     places: Vec<(u64, usize)>,
     file: Option<File>,
-    /// Where each sorted run on disk begins and ends.
+    /// Start and end of each sorted run on disk.
     runs: Vec<(u64, u64)>,
 }
 
@@ -314,7 +314,7 @@ impl Read for FileExtent<'_> {
     }
 }
 
-/// What the two names of a pair stand under.
+/// Field names of the two ids of a pair.
 #[derive(Clone, Copy)]
 pub(super) enum PairSides {
     /// f and q: of two collections.

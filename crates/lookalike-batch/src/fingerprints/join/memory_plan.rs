@@ -1,4 +1,4 @@
-//! Who gets how much of `--memory` in a join.
+//! Division of `--memory` in a join.
 //!
 //! A fixed part is for code, threads and reading. Queries and their ids take what they need; an eighth of the rest is
 //! for pairs that wait to be sorted, a quarter for the chunks of F, and what remains for the tables over the queries
@@ -19,7 +19,7 @@ const SMALLEST_CHUNK: u64 = MIB;
 /// Pairs that wait in memory beyond this are written anyway.
 const MOST_MATCHES: u64 = 512 * MIB;
 
-/// Why a whole collection is read into memory.
+/// Reason why a whole collection is read into memory.
 #[derive(Clone, Copy)]
 pub(super) enum MemoryPurpose {
     /// Another streams by.
@@ -100,7 +100,7 @@ impl MemoryPlan {
         }
     }
 
-    /// What is left beside a collection of so many bytes that is joined with itself.
+    /// Memory left beside a collection of so many bytes that is joined with itself.
     pub(super) fn alone(self, bytes: u64) -> Self {
         let left = self.left.saturating_sub(bytes).max(2 * MIB);
         let matches = (left / 4).clamp(MIB, MOST_MATCHES);
@@ -112,7 +112,7 @@ impl MemoryPlan {
         }
     }
 
-    /// Where nothing is in memory but what streams by: chunks with eight bytes a fingerprint beside, and pairs.
+    /// Plan for a join with nothing in memory but what streams by: chunks with eight bytes a fingerprint beside, and pairs.
     pub(super) fn streaming(self) -> Self {
         let left = self.left.max(4 * MIB);
         let matches = (left / 4).clamp(MIB, MOST_MATCHES);
@@ -125,7 +125,7 @@ impl MemoryPlan {
         }
     }
 
-    /// What is left beside queries of so many bytes, shared out.
+    /// Memory left beside queries of so many bytes, shared out.
     pub(super) fn after(
         self,
         query_bytes: u64,

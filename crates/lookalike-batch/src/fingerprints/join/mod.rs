@@ -1,4 +1,4 @@
-//! The batch query (M7): every pair of two collections of fingerprints within a distance, behind `lookalike join`.
+//! The batch query (Manku et al. 2007, section 3.3): every pair of two collections of fingerprints within a distance, behind `lookalike join`.
 //!
 //! The way of the data: `queries` takes the smaller collection Q into memory; F streams by in chunks, each by one of
 //! the threads, through [`BatchJoin`]; `matches` sorts what is found, on disk when there is much. F is never in
@@ -43,17 +43,17 @@ pub struct FingerprintJoin<'a> {
     pub q: Option<&'a Path>,
     /// Most bits in which the fingerprints of a pair differ, 0 to [`LARGEST_DISTANCE`].
     pub distance: u32,
-    /// What to do about lines that cannot be read.
+    /// Policy for lines that cannot be read.
     pub losses: LossPolicy,
     /// Threads and memory.
     pub limits: &'a JobLimits,
-    /// Where temporary files go.
+    /// Directory for temporary files.
     pub folder: &'a Path,
-    /// Who hears of progress.
+    /// Receiver of progress.
     pub observer: &'a dyn JobObserver,
 }
 
-/// What the job tells when it is done.
+/// Summary of the job.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct JoinSummary {
     /// The collection that streamed by.

@@ -11,7 +11,7 @@ use crate::observer::JobObserver;
 pub(super) struct QuerySet {
     /// In the order of the file when they stand for themselves, else ascending.
     codes: Vec<u64>,
-    /// Where the id of each is; equal codes by their names.
+    /// Position of the id of each; equal codes by their names.
     rows: Vec<u32>,
     ids: FingerprintIds,
 }
@@ -67,7 +67,7 @@ impl QuerySet {
             + (size_of_val(self.codes.as_slice()) + size_of_val(self.rows.as_slice())) as u64
     }
 
-    /// What a fingerprint of the collection is called when it is to have one name: the least of its own.
+    /// Name of a fingerprint of the collection when it is to have one: the least of its own.
     pub(super) fn least_name(&self, fingerprint: u64) -> FingerprintName<'_> {
         if self.rows.is_empty() {
             return FingerprintName::Fingerprint(Fingerprint(fingerprint));

@@ -14,7 +14,7 @@ use crate::fingerprints::files::CodeFile;
 use crate::observer::JobStage;
 use crate::spill::partitions::lock;
 
-/// What one thread finds on its way to all, and the first failure on that way.
+/// Pairs that one thread finds on its way to all, and the first failure on that way.
 struct MatchHandover<'a> {
     found: FoundPairs,
     matches: &'a Mutex<JoinMatches>,

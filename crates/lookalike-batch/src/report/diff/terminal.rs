@@ -6,7 +6,7 @@ use crate::report::visible;
 /// Equal lines shown around a change.
 const CONTEXT: usize = 2;
 
-/// How a side is written: its sign, and what stands before and after marked words.
+/// Style of a side: its sign, and what stands before and after marked words.
 struct SideStyle {
     sign: &'static str,
     open: &'static str,

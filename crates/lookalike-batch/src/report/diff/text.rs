@@ -32,7 +32,7 @@ pub(super) struct DiffUnit {
     pub(super) words: Range<usize>,
     /// Number of the line, from 1.
     pub(super) line: usize,
-    /// Whether the line began in an earlier unit.
+    /// True if the line began in an earlier unit.
     pub(super) continued: bool,
 }
 
@@ -151,7 +151,7 @@ impl<'t> DiffText<'t> {
     }
 }
 
-/// Whether a unit that holds `done` so far ends before the segment `next`.
+/// True if a unit that holds `done` so far ends before the segment `next`.
 ///
 /// The white space after a sentence stays with it, so a unit begins with a word.
 fn ends_unit(done: &str, next: &str) -> bool {
@@ -164,7 +164,7 @@ fn ends_unit(done: &str, next: &str) -> bool {
         || ends_sentence(done, spaced, next)
 }
 
-/// Whether a sentence ends here. Ideographic stops need no space after them.
+/// True if a sentence ends here. Ideographic stops need no space after them.
 fn ends_sentence(done: &str, spaced: bool, next: &str) -> bool {
     const STOPS: [char; 7] = ['.', '!', '?', '\u{61f}', '\u{6d4}', '\u{964}', '\u{2026}'];
     const WIDE_STOPS: [char; 3] = ['\u{3002}', '\u{ff01}', '\u{ff1f}'];

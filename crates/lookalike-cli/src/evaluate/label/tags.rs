@@ -19,7 +19,7 @@ struct ReferenceLabel {
     label: Option<bool>,
 }
 
-/// How often what was said.
+/// Number of times that each answer was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct LabelCounts {
     #[serde(rename = "true")]
@@ -40,7 +40,7 @@ pub(super) struct TagFile {
     path: PathBuf,
     file: File,
     tags: HashMap<(String, String), Option<bool>>,
-    /// Where each line begins, and its pair.
+    /// Start of each line, and its pair.
     lines: Vec<(u64, (String, String))>,
     end: u64,
 }
@@ -112,7 +112,7 @@ impl TagFile {
         self.end += len;
     }
 
-    /// Whether a pair has a tag.
+    /// True if a pair has a tag.
     pub(super) fn has(&self, pair: &DrawnPair) -> bool {
         self.tags.contains_key(&key(pair))
     }

@@ -97,7 +97,7 @@ fn further(setting: &SweepSetting, cut: f64) -> String {
     format!("{}:{}:{cut}", setting.measure, setting.scheme.shingle)
 }
 
-/// How a job decides.
+/// Rule by which a job decides.
 #[derive(Default)]
 struct RecommendedRule {
     method: String,

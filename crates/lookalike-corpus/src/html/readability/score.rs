@@ -1,4 +1,4 @@
-//! Which element of a page has its article: a score of every element around paragraphs, by their length and commas.
+//! Selection of the element that has the article: a score of every element around paragraphs, by their length and commas.
 
 use super::measure;
 use crate::html::attribute;

@@ -14,7 +14,7 @@ fn ones_avx2(x: __m256i) -> __m256i {
     _mm256_sad_epu8(sums, _mm256_setzero_si256())
 }
 
-/// Which of four lanes hold at most `limit`.
+/// Mask of those of four lanes that hold at most `limit`.
 #[target_feature(enable = "avx2")]
 fn within_avx2(apart: __m256i, limit: __m256i) -> u64 {
     let beyond = _mm256_castsi256_pd(_mm256_cmpgt_epi64(apart, limit));

@@ -146,7 +146,7 @@ fn visit_packed(
 /// The AVX-512 kernels once for each way to count ones.
 macro_rules! avx512_kernels {
     ($features:literal, $ones:ident, $group:ident, $groups:ident, $run:ident, $packed:ident, $line:ident, $lines:ident, $words:ident, $pairs:ident, $search:ident) => {
-        /// Which of the eight entries at the start of `bytes` are near.
+        /// Mask of those of the eight entries at the start of `bytes` that are near.
         #[inline]
         #[target_feature(enable = $features)]
         fn $group(bytes: &[u8], width: usize, needle: u64, radius: u32) -> u64 {
@@ -180,7 +180,7 @@ macro_rules! avx512_kernels {
             hits
         }
 
-        /// Which of at most 64 entries are near; `bytes` holds [`read_entries`] of them.
+        /// Mask of those of at most 64 entries that are near; `bytes` holds [`read_entries`] of them.
         ///
         /// Two groups are compared even where one would do, which is then compared again: how many a bucket has is not
         /// known beforehand, and a wrong guess costs more, but memory beyond the bucket is not asked for.

@@ -72,7 +72,7 @@ pub(super) fn probe_dense_popcnt(
     compared
 }
 
-/// Which of eight entries are within `radius` of `needle`, and these entries. Ranks beyond the table are taken for its
+/// Mask of those of eight entries that are within `radius` of `needle`, and these entries. Ranks beyond the table are taken for its
 /// last entry. The table has entries of 1 to 57 bits, and eight bytes of them at least.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
