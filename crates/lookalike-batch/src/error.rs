@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{InputError, ReadError, STATE_FOLDER};
 
-use crate::output_dir::NEW;
+/// Folder in [`STATE_FOLDER`] in which results are gathered; with the summary in it, they are all there.
+pub(crate) const NEW: &str = "new";
 
 /// The name of an output that only the caller knows: standard output, or a file that is whole or not there.
 pub(crate) const OUTPUT: &str = "the output";

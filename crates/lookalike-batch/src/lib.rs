@@ -41,7 +41,7 @@ pub use dedup::job::{DedupJob, PairsSummary};
 pub use dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
-pub use dedup::run::{DEDUP_RESULTS, OutputOptions};
+pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::summary::{
     BelowPair, BelowThreshold, DecisionCounts, DedupSummary, InputCounts, LargestCluster,
     SkippedRow, SkippedRows, WrittenBytes,
@@ -53,7 +53,7 @@ pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
 pub use fingerprints::join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
 pub use losses::{LossExtent, LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
-pub use output_dir::{IfExists, JobProgress, SPOOL, remove_unfinished};
+pub use output_dir::{IfExists, JobProgress, OutputOptions, SPOOL, remove_unfinished};
 pub use settings::{
     DistanceFor, JobLimits, JobSettings, KeepRule, KeepRules, Method, PairList, PairScope,
     RecordOrder, RepeatedIds,

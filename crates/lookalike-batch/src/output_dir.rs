@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
     AtomicFile, Compression, Inputs, OutputFormat, STATE_FOLDER as STATE, SUMMARY_FILE as LAST,
-    holds_results, remove_leftovers, sync_directory, uninterrupted,
+    Transfer, holds_results, remove_leftovers, sync_directory, uninterrupted,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::contents::{self, CONTENTS};
 use crate::dedup::result_lines::write_line;
-use crate::error::BatchError;
+use crate::error::{BatchError, NEW};
 
 /// Rule for results that are already there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +30,21 @@ pub enum IfExists {
     Resume,
     /// Start, and replace the results that are there when the new ones are whole.
     Overwrite,
+}
+
+/// Options for writing results.
+#[derive(Clone, Debug, Default)]
+pub struct OutputOptions {
+    /// Format of the results.
+    pub format: OutputFormat,
+    /// Compression of `kept.jsonl` and `removed.jsonl`; as the input if `None`. Tables are compressed in their own way.
+    pub compression: Option<Compression>,
+    /// Way of getting input files into the results.
+    pub transfer: Transfer,
+    /// Rule for results that are already there.
+    pub folder: IfExists,
+    /// The command, for the report.
+    pub command: String,
 }
 
 /// Progress of a job in a folder.
@@ -85,9 +100,6 @@ pub const SPOOL: &str = "spool.tmp-";
 
 /// In [`STATE`]: which job is at work.
 const JOB: &str = "job.json";
-
-/// Folder in [`STATE`] in which results are gathered; with [`LAST`] in it, they are all there.
-pub(crate) const NEW: &str = "new";
 
 /// Name of [`NEW`] once the older results are out of the way.
 const READY: &str = "ready";

@@ -959,31 +959,6 @@ fn threads(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{text:?} is not a number of threads from 1 to 1024"))
 }
 
-/// Condition on which output is coloured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ColorOption {
-    /// On a terminal, unless the environment variable NO_COLOR is set
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
-
-impl ColorOption {
-    /// Decides whether to colour what goes to a terminal, or to something else.
-    pub(crate) fn wanted(self, is_terminal: bool) -> bool {
-        match self {
-            // By no-color.org an empty value counts as unset.
-            Self::Auto => {
-                let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                is_terminal && !forbidden
-            }
-            Self::Always => true,
-            Self::Never => false,
-        }
-    }
-}
-
 /// A word as a shell takes it.
 pub(crate) fn quoted(word: OsString) -> String {
     let text = word.to_string_lossy().into_owned();

@@ -21,9 +21,33 @@ use lookalike_batch::fingerprints::files::ImportSummary;
 use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, OverlapSummary};
 use lookalike_batch::report::diff;
 
-use crate::arguments::ColorOption;
 use crate::machine;
 use crate::size::show;
+
+/// Condition on which output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorOption {
+    /// On a terminal, unless the environment variable NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl ColorOption {
+    /// Decides whether to colour what goes to a terminal, or to something else.
+    pub(crate) fn wanted(self, is_terminal: bool) -> bool {
+        match self {
+            // By no-color.org an empty value counts as unset.
+            Self::Auto => {
+                let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                is_terminal && !forbidden
+            }
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
 
 fn say(line: &str) {
     let _ = writeln!(stderr(), "{}", harmless(line));

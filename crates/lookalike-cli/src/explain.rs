@@ -16,9 +16,10 @@ use lookalike_corpus::{
 };
 
 use crate::arguments::{
-    ColorOption, ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments,
-    TestArguments, command_line,
+    ConvertArguments, HtmlArguments, MethodArguments, RunArguments, SchemeArguments, TestArguments,
+    command_line,
 };
+use crate::console::ColorOption;
 use crate::failure::Failure;
 
 #[derive(clap::Args)]

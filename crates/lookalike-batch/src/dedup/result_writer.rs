@@ -16,11 +16,10 @@ use crate::dedup::decision::{ClusterTable, DocumentDecision};
 use crate::dedup::job::DedupJob;
 use crate::dedup::report_examples::ReportExamples;
 use crate::dedup::result_lines::write_cluster;
-use crate::dedup::run::OutputOptions;
 use crate::dedup::summary::WrittenBytes;
 use crate::error::BatchError;
 use crate::observer::{JobObserver, JobStage};
-use crate::output_dir::OutputDir;
+use crate::output_dir::{OutputDir, OutputOptions};
 use crate::settings::RecordOrder;
 use crate::spill::arrange::RecordArranger;
 

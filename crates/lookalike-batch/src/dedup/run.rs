@@ -39,23 +39,8 @@ use crate::dedup::summary::{
     BelowPair, BelowThreshold, DecisionCounts, DedupSummary, InputCounts, skipped,
 };
 use crate::error::BatchError;
-use crate::output_dir::{IfExists, JobIdentity, OutputDir, write_file};
+use crate::output_dir::{JobIdentity, OutputDir, OutputOptions, write_file};
 use crate::skipped::{SKIPPED, SkippedLine};
-
-/// Options for writing results.
-#[derive(Clone, Debug, Default)]
-pub struct OutputOptions {
-    /// Format of the results.
-    pub format: OutputFormat,
-    /// Compression of `kept.jsonl` and `removed.jsonl`; as the input if `None`. Tables are compressed in their own way.
-    pub compression: Option<Compression>,
-    /// Way of getting input files into the results.
-    pub transfer: Transfer,
-    /// Rule for results that are already there.
-    pub folder: IfExists,
-    /// The command, for the report.
-    pub command: String,
-}
 
 /// Names of all results of `dedup` in its folder.
 pub const DEDUP_RESULTS: [&str; 20] = [

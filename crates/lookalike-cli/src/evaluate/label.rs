@@ -18,8 +18,9 @@ use lookalike_eval::DrawnPair;
 use serde::Serialize;
 
 use super::{EvaluationInput, print};
-use crate::arguments::{ColorOption, InputArguments, RunArguments};
+use crate::arguments::{InputArguments, RunArguments};
 use crate::console;
+use crate::console::ColorOption;
 use crate::failure::Failure;
 use tags::{LabelCounts, TagFile};
 
