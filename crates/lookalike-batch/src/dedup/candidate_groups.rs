@@ -61,17 +61,32 @@ impl KeyWriter<'_> {
 
 /// Classes that share keys, by rank.
 ///
+/// Two members of a group are candidates unless both are weak in it. All are strong, but for what [`CandidateGroups::weaken`]
+/// and [`CandidateGroups::of_virtual_ranks`] say.
+///
 /// Memory: 8 bytes a posting (a class in a group), 8 a group, 8 a class.
 #[derive(Default)]
 pub(crate) struct CandidateGroups {
-    /// Ranks of the members of all groups, ascending in each.
+    /// Ranks of the members of all groups: in each the strong ones, then the weak ones, both ascending.
     pub(crate) members: Vec<u32>,
     /// Start of each group in `members`; one more at the end.
     pub(crate) starts: Vec<u64>,
+    /// Number of strong members of each group; empty where all are.
+    strong: Vec<u32>,
     /// Groups of all ranks.
     pub(crate) lists: Vec<u32>,
     /// Start of the list of each rank in `lists`; one more at the end.
     pub(crate) list_starts: Vec<u64>,
+    /// One bit for each of `lists`: whether the rank is weak in that group. Empty where none is.
+    weak: Vec<u64>,
+}
+
+/// A group of a rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupMembership {
+    pub(crate) group: u32,
+    /// True if only strong members are candidates of the rank here.
+    pub(crate) is_weak: bool,
 }
 
 /// Resources of [`CandidateGroups::new`].
@@ -146,13 +161,21 @@ impl CandidateGroups {
         }
         self.list_starts.clone_from(&ends);
         self.lists = vec![0; self.members.len()];
+        self.weak = match self.strong.is_empty() {
+            true => Vec::new(),
+            false => vec![0; self.members.len().div_ceil(64)],
+        };
         for group in 0..self.len() {
+            let first_weak = self.starts[group] as usize + self.strong_count(group as u32);
             for i in self.starts[group] as usize..self.starts[group + 1] as usize {
                 if let Some(&later) = self.members.get(i + AHEAD) {
                     prefetch(&ends, later as usize);
                 }
                 let end = &mut ends[self.members[i] as usize];
                 self.lists[*end as usize] = group as u32;
+                if i >= first_weak {
+                    self.weak[*end as usize / 64] |= 1 << (*end % 64);
+                }
                 *end += 1;
             }
         }
@@ -163,14 +186,116 @@ impl CandidateGroups {
         self.starts.len() - 1
     }
 
-    /// Members of a group, ascending.
+    /// Makes the given ranks weak in all groups of more than `bound` members.
+    pub(crate) fn weaken(&mut self, bound: usize, ranks: usize, is_weak: impl Fn(u32) -> bool) {
+        self.strong = Vec::with_capacity(self.len());
+        let mut weak = Vec::new();
+        for group in 0..self.len() {
+            let range = self.starts[group] as usize..self.starts[group + 1] as usize;
+            let members = &mut self.members[range];
+            let mut strong = members.len();
+            if members.len() > bound {
+                weak.clear();
+                strong = 0;
+                for at in 0..members.len() {
+                    match is_weak(members[at]) {
+                        true => weak.push(members[at]),
+                        false => {
+                            members[strong] = members[at];
+                            strong += 1;
+                        }
+                    }
+                }
+                members[strong..].copy_from_slice(&weak);
+            }
+            self.strong.push(strong as u32);
+        }
+        // The old lists go before the new ones are made.
+        self.lists = Vec::new();
+        self.invert(ranks);
+    }
+
+    /// Builds the groups from those of virtual ranks: those from `ranks` on are weak memberships of the rank so much lower. Groups without a strong
+    /// member are dropped.
+    pub(crate) fn of_virtual_ranks(groups: &Self, ranks: usize) -> Self {
+        let mut found = Self {
+            starts: vec![0],
+            ..Self::default()
+        };
+        for group in 0..groups.len() as u32 {
+            let members = groups.members(group);
+            let strong = members.partition_point(|&rank| (rank as usize) < ranks);
+            if strong == 0 {
+                continue;
+            }
+            let (first, rest) = members.split_at(strong);
+            found.members.extend_from_slice(first);
+            let weak = rest.iter().map(|&rank| rank - ranks as u32);
+            found.members.extend(weak);
+            found.strong.push(strong as u32);
+            found.starts.push(found.members.len() as u64);
+        }
+        found.invert(ranks);
+        found
+    }
+
+    /// Number of members of a group that are strong in it.
+    pub(crate) fn strong_count(&self, group: u32) -> usize {
+        match self.strong.get(group as usize) {
+            Some(&strong) => strong as usize,
+            None => self.members(group).len(),
+        }
+    }
+
+    /// Candidates of a member: the strong members of the group, and the weak ones where it is strong itself. Both ascending, the
+    /// member itself among them.
+    pub(crate) fn partners(&self, membership: GroupMembership) -> [&[u32]; 2] {
+        let members = self.members(membership.group);
+        let (strong, weak) = members.split_at(self.strong_count(membership.group));
+        [strong, if membership.is_weak { &[] } else { weak }]
+    }
+
+    /// Returns true if a rank is weak in any group.
+    pub(crate) fn is_weak(&self, rank: u32) -> bool {
+        !self.weak.is_empty() && self.of(rank).any(|membership| membership.is_weak)
+    }
+
+    /// Number of groups that two ranks share.
+    pub(crate) fn shared(&self, x: u32, y: u32) -> u32 {
+        let (mut own, mut other) = (self.list(x), self.list(y));
+        let mut shared = 0;
+        while let (Some(&a), Some(&b)) = (own.first(), other.first()) {
+            shared += u32::from(a == b);
+            if a <= b {
+                own = &own[1..];
+            }
+            if b <= a {
+                other = &other[1..];
+            }
+        }
+        shared
+    }
+
+    /// Members of a group: strong ones, then weak ones, both ascending.
     pub(crate) fn members(&self, group: u32) -> &[u32] {
         &self.members
             [self.starts[group as usize] as usize..self.starts[group as usize + 1] as usize]
     }
 
-    /// Groups of a rank.
-    pub(crate) fn of(&self, rank: u32) -> &[u32] {
+    /// Groups of a rank, ascending.
+    pub(crate) fn of(&self, rank: u32) -> impl Iterator<Item = GroupMembership> {
+        let from = self.list_starts[rank as usize] as usize;
+        let groups = self.list(rank).iter().enumerate();
+        groups.map(move |(at, &group)| {
+            let bits = self.weak.get((from + at) / 64).copied().unwrap_or(0);
+            GroupMembership {
+                group,
+                is_weak: bits >> ((from + at) % 64) & 1 == 1,
+            }
+        })
+    }
+
+    fn list(&self, rank: u32) -> &[u32] {
         &self.lists
             [self.list_starts[rank as usize] as usize..self.list_starts[rank as usize + 1] as usize]
     }
@@ -192,11 +317,13 @@ impl CandidateGroups {
 
     /// Bytes that this many postings of this many classes need at the peak of building.
     pub(crate) fn bytes(&self) -> u64 {
-        bytes_needed(
+        let weak = self.strong.len() * 4 + self.weak.len() * 8;
+        let whole = bytes_needed(
             self.members.len(),
             self.starts.len(),
             self.list_starts.len(),
-        )
+        );
+        whole + weak as u64
     }
 }
 
@@ -372,8 +499,8 @@ mod tests {
             found.sort();
             prop_assert_eq!(found, expected);
             for rank in 0..50 {
-                for &group in groups.of(rank) {
-                    prop_assert!(groups.members(group).contains(&rank));
+                for membership in groups.of(rank) {
+                    prop_assert!(groups.members(membership.group).contains(&rank) && !membership.is_weak);
                 }
             }
             prop_assert_eq!(groups.lists.len(), groups.members.len());

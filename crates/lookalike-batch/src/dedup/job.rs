@@ -16,6 +16,7 @@ use crate::dedup::decision::{DocumentDecision, outcomes};
 use crate::dedup::documents::DocumentRanking;
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit};
+use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::pairs::{ClassCopies, PairSpool, join};
@@ -118,6 +119,7 @@ pub(crate) struct PreparedJob {
     pub(crate) rank_of: Vec<u32>,
     pub(crate) repeated_ids: u64,
     groups: CandidateGroups,
+    page_groups: Option<CandidateGroups>,
     by_rank: ClassColumns,
 }
 
@@ -226,14 +228,49 @@ impl DedupJob<'_> {
             })?;
         budget.groups(&groups)?;
         let by_rank = ClassColumns::new(&scanned, &ranking, self.settings.lengths.is_some());
-        Ok(PreparedJob {
+        let mut prepared = PreparedJob {
             scanned,
             ranking,
             rank_of,
             repeated_ids,
             groups,
+            page_groups: None,
             by_rank,
-        })
+        };
+        self.group_pages(&mut prepared, &mut budget)?;
+        Ok(prepared)
+    }
+
+    /// Groups pages that have their main text in common with many others by what else they show.
+    fn group_pages(
+        &self,
+        prepared: &mut PreparedJob,
+        budget: &mut DedupMemory,
+    ) -> Result<(), BatchError> {
+        // Columns of families and virtual ranks go first; the groups are in memory twice while weak members are sorted out.
+        let columns = 64 * prepared.rank_of.len() as u64;
+        let resources = PageGroupResources {
+            folder: self.folder,
+            keys: budget.keys() / 2,
+            groups: GroupResources {
+                threads: self.limits.threads,
+                memory: budget.for_groups().saturating_sub(columns) / 2,
+                advance: &|_| (),
+            },
+        };
+        let found = page_groups(&self.verifier(prepared), LARGE_GROUP, &resources)
+            .map_err(BatchError::temporary(self.folder))?;
+        let Some(found) = found else {
+            return Ok(());
+        };
+        budget.groups(&found)?;
+        let pages = &prepared.by_rank.pages;
+        let is_page = |rank| pages.identity(rank).is_some();
+        prepared
+            .groups
+            .weaken(LARGE_GROUP, prepared.rank_of.len(), is_page);
+        prepared.page_groups = Some(found);
+        Ok(())
     }
 
     /// Refuses input in which nothing has a text: the field is misnamed.
@@ -443,6 +480,7 @@ impl DedupJob<'_> {
     fn verifier<'p>(&self, prepared: &'p PreparedJob) -> Verifier<'p> {
         Verifier {
             groups: &prepared.groups,
+            page_groups: prepared.page_groups.as_ref(),
             sets: &prepared.scanned.sets,
             classes: &prepared.ranking.classes,
             places: &prepared.by_rank.places,

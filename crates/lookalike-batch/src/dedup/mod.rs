@@ -10,6 +10,7 @@ pub(crate) mod frequency;
 pub(crate) mod job;
 pub(crate) mod just_below;
 pub(crate) mod memory_budget;
+pub(crate) mod page_groups;
 pub(crate) mod pages;
 pub(crate) mod pair_test;
 pub(crate) mod pairs;

@@ -26,10 +26,10 @@ use crate::dedup::documents::{ClassId, put};
 use crate::spill::feature_sets::{SetPlace, SetStore};
 
 /// The resemblance of visible texts that two pages under one headline have at least if they are in frames of one kind.
-const FLOOR: f64 = 0.5;
+pub(crate) const FLOOR: f64 = 0.5;
 
 /// Of what two pages show besides their main text, at most this share is in both if their frames differ.
-const FRAMES_SHARE: f64 = 0.1;
+pub(crate) const FRAMES_SHARE: f64 = 0.1;
 
 /// Counts of pages of which a part was chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ impl PageColumns {
         }
     }
 
-    fn identity(&self, rank: u32) -> Option<PageIdentity> {
+    pub(crate) fn identity(&self, rank: u32) -> Option<PageIdentity> {
         PageIdentity::from_bits(self.identities.get(rank as usize).copied().unwrap_or(0))
     }
 }
@@ -198,7 +198,7 @@ impl PageVerifier<'_> {
     }
 
     /// Features of all that is visible.
-    fn visible<'b>(
+    pub(crate) fn visible<'b>(
         &'b self,
         side: ComparedPage<'b>,
         buffer: &'b mut Vec<u64>,
@@ -235,7 +235,7 @@ impl PagePair {
     /// True if the main text is two thirds of what either page shows.
     fn is_mostly_main(&self) -> bool {
         let mut shares = self.main.iter().zip(&self.visible);
-        shares.all(|(&main, &visible)| 3 * main >= 2 * visible)
+        shares.all(|(&main, &visible)| is_mostly_main(main, visible))
     }
 
     /// Features that the visible texts share at least, if the pair is one.
@@ -277,6 +277,11 @@ impl PagePair {
             && (first.may_be_about_the_same_as(second)
                 || shared_rest >= shared_needed(rest_a, rest_b, self.threshold))
     }
+}
+
+/// Returns true if a main text of so many features is two thirds of a page of so many.
+pub(crate) fn is_mostly_main(main: usize, visible: usize) -> bool {
+    3 * main >= 2 * visible
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::dedup::candidate_groups::CandidateGroups;
+use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::documents::{DocumentRanking, DocumentTable};
 use crate::dedup::verify::{CandidateMembers, Verifier, VerifyScratch};
 use crate::settings::PairScope;
@@ -163,10 +163,7 @@ pub(crate) fn join(
                 })?;
             }
             let mut outcome = Ok(());
-            let earlier = |than| EarlierMembers {
-                groups: verifier.groups,
-                than,
-            };
+            let earlier = |than| EarlierMembers::new(verifier, than);
             verifier.matches(ranks, &mut scratch, earlier, |x, found| {
                 if outcome.is_err() {
                     return;
@@ -223,19 +220,47 @@ fn product<'s>(a: &'s [u32], b: &'s [u32]) -> impl Iterator<Item = (u32, u32)> +
 }
 
 /// Members of smaller rank: each pair is met once.
-struct EarlierMembers<'g> {
+pub(crate) struct EarlierMembers<'g> {
     groups: &'g CandidateGroups,
+    page_groups: Option<&'g CandidateGroups>,
     than: u32,
 }
 
+impl<'g> EarlierMembers<'g> {
+    pub(crate) fn new(verifier: &Verifier<'g>, than: u32) -> Self {
+        Self {
+            groups: verifier.groups,
+            page_groups: verifier.page_groups,
+            than,
+        }
+    }
+
+    fn partners(
+        &self,
+        groups: &CandidateGroups,
+        membership: GroupMembership,
+        mut visit: impl FnMut(u32),
+    ) {
+        for partners in groups.partners(membership) {
+            let earlier = partners.iter().copied().take_while(|&y| y < self.than);
+            earlier.for_each(&mut visit);
+        }
+    }
+}
+
 impl CandidateMembers for EarlierMembers<'_> {
-    fn each(&self, group: u32, visit: impl FnMut(u32)) {
-        self.groups
-            .members(group)
-            .iter()
-            .copied()
-            .take_while(|&y| y < self.than)
-            .for_each(visit);
+    fn each(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
+        self.partners(self.groups, membership, visit);
+    }
+
+    fn each_by_page(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
+        if let Some(groups) = self.page_groups {
+            self.partners(groups, membership, visit);
+        }
+    }
+
+    fn leaves_out_weak(&self) -> bool {
+        true
     }
 }
 

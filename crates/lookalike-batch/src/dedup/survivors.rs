@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::dedup::candidate_groups::CandidateGroups;
+use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::just_below::{BelowMargin, JustBelow};
 use crate::dedup::verify::{CandidateMembers, ClosestMatch, Verifier, VerifyScratch};
 use crate::spill::partitions::lock;
@@ -55,7 +55,8 @@ struct GroupSurvivors<'g> {
     bits: Vec<u64>,
     /// Lists of large groups, each in the place of its group. Pages of small groups are never touched.
     lists: Vec<u32>,
-    lengths: Vec<u32>,
+    /// Of each group, for strong members and for weak ones.
+    lengths: Vec<[u32; 2]>,
 }
 
 /// Larger groups keep a list of their survivors.
@@ -63,7 +64,8 @@ const SMALL: usize = 32;
 
 impl<'g> GroupSurvivors<'g> {
     fn new(groups: &'g CandidateGroups, ranks: usize) -> Self {
-        let (lists, lengths) = (vec![0; groups.members.len()], vec![0; groups.len()]);
+        let lists = vec![0; groups.members.len()];
+        let lengths = vec![[0; 2]; groups.len()];
         Self {
             groups,
             bits: vec![0; ranks.div_ceil(64)],
@@ -76,53 +78,142 @@ impl<'g> GroupSurvivors<'g> {
         self.bits[rank as usize / 64] >> (rank % 64) & 1 == 1
     }
 
-    /// Survivors of a large group, ascending.
-    fn listed(&self, group: u32) -> &[u32] {
+    fn is_large(&self, group: u32) -> bool {
+        self.groups.members(group).len() > SMALL
+    }
+
+    /// Survivors of a large group that are strong in it, ascending; and those that are weak.
+    fn listed(&self, group: u32) -> [&[u32]; 2] {
         let start = self.groups.starts[group as usize] as usize;
-        &self.lists[start..start + self.lengths[group as usize] as usize]
+        let weak = start + self.groups.strong_count(group);
+        let [strong_length, weak_length] = self.lengths[group as usize];
+        [
+            &self.lists[start..start + strong_length as usize],
+            &self.lists[weak..weak + weak_length as usize],
+        ]
     }
 
     fn add(&mut self, rank: u32) {
         self.bits[rank as usize / 64] |= 1 << (rank % 64);
-        for &group in self.groups.of(rank) {
-            if self.groups.members(group).len() > SMALL {
-                let length = &mut self.lengths[group as usize];
-                self.lists[(self.groups.starts[group as usize] + u64::from(*length)) as usize] =
-                    rank;
-                *length += 1;
+        let groups = self.groups;
+        for GroupMembership { group, is_weak } in groups.of(rank) {
+            if !self.is_large(group) {
+                continue;
             }
+            let start = groups.starts[group as usize] as usize;
+            let [strong_length, weak_length] = &mut self.lengths[group as usize];
+            let (first, length) = match is_weak {
+                true => (start + groups.strong_count(group), weak_length),
+                false => (start, strong_length),
+            };
+            self.lists[first + *length as usize] = rank;
+            *length += 1;
+        }
+    }
+
+    /// Survivors with ranks in a range that are candidates of a member.
+    fn each(&self, membership: GroupMembership, ranks: &Range<u32>, mut visit: impl FnMut(u32)) {
+        let Range { start, end } = *ranks;
+        if self.is_large(membership.group) {
+            let [strong, weak] = self.listed(membership.group);
+            for listed in [strong, if membership.is_weak { &[] } else { weak }] {
+                let from = if start == 0 {
+                    0
+                } else {
+                    listed.partition_point(|&rank| rank < start)
+                };
+                let later = listed[from..].iter().copied();
+                later.take_while(|&rank| rank < end).for_each(&mut visit);
+            }
+            return;
+        }
+        for members in self.groups.partners(membership) {
+            let earlier = members.iter().copied().take_while(|&rank| rank < end);
+            earlier
+                .filter(|&rank| rank >= start && self.has(rank))
+                .for_each(&mut visit);
+        }
+    }
+}
+
+/// Survivors so far, by the groups of their texts and by those of pages.
+struct Survivors<'g> {
+    by_text: GroupSurvivors<'g>,
+    by_page: Option<GroupSurvivors<'g>>,
+}
+
+impl<'g> Survivors<'g> {
+    fn new(verifier: &Verifier<'g>) -> Self {
+        let ranks = verifier.sizes.len();
+        let of = |groups| GroupSurvivors::new(groups, ranks);
+        Self {
+            by_text: of(verifier.groups),
+            by_page: verifier.page_groups.map(of),
+        }
+    }
+
+    fn add(&mut self, rank: u32) {
+        self.by_text.add(rank);
+        if let Some(by_page) = &mut self.by_page {
+            by_page.add(rank);
         }
     }
 }
 
 /// Survivors with ranks in a range.
 struct SurvivorRange<'s, 'g> {
-    survivors: &'s GroupSurvivors<'g>,
+    survivors: &'s Survivors<'g>,
     ranks: Range<u32>,
 }
 
 impl CandidateMembers for SurvivorRange<'_, '_> {
-    fn each(&self, group: u32, visit: impl FnMut(u32)) {
-        let members = self.survivors.groups.members(group);
-        let Range { start, end } = self.ranks;
-        if members.len() > SMALL {
-            let listed = self.survivors.listed(group);
-            let from = if start == 0 {
-                0
-            } else {
-                listed.partition_point(|&rank| rank < start)
-            };
-            listed[from..]
-                .iter()
-                .copied()
-                .take_while(|&rank| rank < end)
-                .for_each(visit);
-        } else {
-            let earlier = members.iter().copied().take_while(|&rank| rank < end);
-            earlier
-                .filter(|&rank| rank >= start && self.survivors.has(rank))
-                .for_each(visit);
+    fn each(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
+        self.survivors.by_text.each(membership, &self.ranks, visit);
+    }
+
+    fn each_by_page(&self, membership: GroupMembership, visit: impl FnMut(u32)) {
+        if let Some(by_page) = &self.survivors.by_page {
+            by_page.each(membership, &self.ranks, visit);
         }
+    }
+
+    fn leaves_out_weak(&self) -> bool {
+        true
+    }
+}
+
+/// All survivors before a rank that share a group with it, and of each group in which it is weak only the last one if so asked.
+struct EarlierSurvivors<'s, 'g> {
+    survivors: &'s Survivors<'g>,
+    than: u32,
+    last_only: bool,
+}
+
+impl CandidateMembers for EarlierSurvivors<'_, '_> {
+    fn each(&self, membership: GroupMembership, mut visit: impl FnMut(u32)) {
+        let by_text = &self.survivors.by_text;
+        let strong = GroupMembership {
+            is_weak: false,
+            ..membership
+        };
+        if !self.last_only {
+            by_text.each(strong, &(0..self.than), visit);
+        } else if membership.is_weak && by_text.is_large(membership.group) {
+            let [_, weak] = by_text.listed(membership.group);
+            let before = weak.partition_point(|&rank| rank < self.than);
+            weak[..before]
+                .last()
+                .copied()
+                .into_iter()
+                .for_each(&mut visit);
+        }
+    }
+
+    fn each_by_page(&self, _: GroupMembership, _: impl FnMut(u32)) {}
+
+    /// True where only the last ones are visited: else all shared groups are counted, as if there were no weak members.
+    fn leaves_out_weak(&self) -> bool {
+        self.last_only
     }
 }
 
@@ -139,7 +230,7 @@ pub(crate) fn settle(
     let mut fates = vec![ClassDecision::Survives; ranks];
     let margin = BelowMargin::below(verifier.threshold);
     let mut just_below = JustBelow::new(margin);
-    let mut survivors = GroupSurvivors::new(verifier.groups, ranks);
+    let mut survivors = Survivors::new(verifier);
     let mut scratches: Vec<VerifyScratch> =
         (0..threads).map(|_| VerifyScratch::new(ranks)).collect();
     (0..fixed as u32).for_each(|rank| survivors.add(rank));
@@ -175,6 +266,7 @@ pub(crate) fn settle(
         }
         advance(block.end as usize);
     }
+    look_for_refused(verifier, &survivors, fixed, &mut scratches)?;
     let refused = scratches.into_iter().flat_map(|scratch| scratch.refused);
     let mut refused: Vec<u32> = refused.collect();
     refused.sort_unstable();
@@ -190,28 +282,73 @@ pub(crate) fn settle(
 /// Best survivors of earlier blocks for each rank of a block, found by all threads.
 fn against_earlier(
     verifier: &Verifier<'_>,
-    survivors: &GroupSurvivors<'_>,
+    survivors: &Survivors<'_>,
     block: Range<u32>,
     scratches: &mut [VerifyScratch],
 ) -> io::Result<Vec<Option<ClosestMatch>>> {
+    let found = Mutex::new(vec![None; block.len()]);
+    by_strides(block.clone(), scratches, |stride, scratch| {
+        let among = |_| SurvivorRange {
+            survivors,
+            ranks: 0..block.start,
+        };
+        verifier.best(stride, scratch, among, |x, best| {
+            lock(&found)[(x - block.start) as usize] = Some(best);
+        })
+    })?;
+    Ok(found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// Notes the survivors that resemble an earlier one by their main text, where both are weak members of a group: such pairs are
+/// not compared while survivors are chosen, for they are not near-duplicates as pages.
+fn look_for_refused(
+    verifier: &Verifier<'_>,
+    survivors: &Survivors<'_>,
+    fixed: usize,
+    scratches: &mut [VerifyScratch],
+) -> io::Result<()> {
+    if verifier.page_groups.is_none() {
+        return Ok(());
+    }
+    let ranks = fixed as u32..verifier.sizes.len() as u32;
+    by_strides(ranks, scratches, |stride, scratch| {
+        let is_weak = |&rank: &u32| survivors.by_text.has(rank) && verifier.groups.is_weak(rank);
+        for rank in stride.filter(is_weak) {
+            let earlier = |last_only| {
+                move |than| EarlierSurvivors {
+                    survivors,
+                    than,
+                    last_only,
+                }
+            };
+            // In a family nearly any other member will do.
+            if !verifier.is_refused(rank, scratch, earlier(true))? {
+                verifier.is_refused(rank, scratch, earlier(false))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Does some work for all ranks in a range, on all threads.
+fn by_strides(
+    ranks: Range<u32>,
+    scratches: &mut [VerifyScratch],
+    stride_work: impl Fn(Range<u32>, &mut VerifyScratch) -> io::Result<()> + Sync,
+) -> io::Result<()> {
     const STRIDE: usize = 32;
-    let size = block.len();
+    let size = ranks.len();
     let next = AtomicUsize::new(0);
-    let found = Mutex::new(vec![None; size]);
     let work = |scratch: &mut VerifyScratch| -> io::Result<()> {
         loop {
             let from = next.fetch_add(STRIDE, Ordering::Relaxed);
             if from >= size {
                 return Ok(());
             }
-            let stride = block.start + from as u32..block.start + size.min(from + STRIDE) as u32;
-            let among = |_| SurvivorRange {
-                survivors,
-                ranks: 0..block.start,
-            };
-            verifier.best(stride, scratch, among, |x, best| {
-                lock(&found)[(x - block.start) as usize] = Some(best);
-            })?;
+            let stride = ranks.start + from as u32..ranks.start + size.min(from + STRIDE) as u32;
+            stride_work(stride, scratch)?;
         }
     };
     let (own, others) = scratches
@@ -226,10 +363,7 @@ fn against_earlier(
         workers
             .into_iter()
             .try_for_each(|worker| worker.join().expect("workers do not panic"))
-    })?;
-    Ok(found
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner))
+    })
 }
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ impl TestCollection {
     pub(crate) fn verifier(&self) -> Verifier<'_> {
         Verifier {
             groups: &self.groups,
+            page_groups: None,
             sets: &self.store,
             classes: &self.classes,
             places: &self.places,
@@ -104,6 +105,11 @@ impl TestCollection {
         }
     }
 
+    /// Makes ranks weak in groups of more than `bound` members.
+    pub(crate) fn weaken(&mut self, bound: usize, is_weak: impl Fn(u32) -> bool) {
+        self.groups.weaken(bound, self.sets.len(), is_weak);
+    }
+
     /// The resemblance of two ranks if it reaches the threshold: by a walk through both sets.
     pub(crate) fn similar(&self, a: u32, b: u32) -> Option<f64> {
         let (a, b) = (&self.sets[a as usize], &self.sets[b as usize]);
@@ -114,7 +120,7 @@ impl TestCollection {
 }
 
 /// The sets in segments of five, the first of them in memory and the rest in a file.
-fn stored(sets: &[Vec<u64>], folder: &Path) -> (SetStore, Vec<SetPlace>) {
+pub(crate) fn stored(sets: &[Vec<u64>], folder: &Path) -> (SetStore, Vec<SetPlace>) {
     const PER_SEGMENT: usize = 5;
     let mut store = SetStore::new(2000);
     let mut places = Vec::new();

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
 
-use crate::dedup::candidate_groups::CandidateGroups;
+use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::pages::{ComparedPage, PageScratch, PageVerifier};
 use crate::dedup::pair_test::{LoadedTest, TestBuffers};
 use crate::settings::{DistanceFor, PairScope};
@@ -31,6 +31,8 @@ pub(crate) enum CandidateRule {
 /// All that verification needs to know of the classes, by rank.
 pub(crate) struct Verifier<'a> {
     pub(crate) groups: &'a CandidateGroups,
+    /// Groups by what else makes two pages near-duplicates, for those that are weak in `groups`.
+    pub(crate) page_groups: Option<&'a CandidateGroups>,
     pub(crate) sets: &'a SetStore,
     /// Class of each rank.
     pub(crate) classes: &'a [u32],
@@ -64,8 +66,14 @@ pub(crate) struct Verifier<'a> {
 
 /// Members of a group that are candidates.
 pub(crate) trait CandidateMembers {
-    /// Visits them.
-    fn each(&self, group: u32, visit: impl FnMut(u32));
+    /// Visits those of a group of [`Verifier::groups`].
+    fn each(&self, membership: GroupMembership, visit: impl FnMut(u32));
+
+    /// Visits those of a group of [`Verifier::page_groups`].
+    fn each_by_page(&self, membership: GroupMembership, visit: impl FnMut(u32));
+
+    /// Returns true if weak members of groups are left out, so that a candidate may share more groups than were visited.
+    fn leaves_out_weak(&self) -> bool;
 }
 
 /// One thread's memory: 4 bytes a class, and two sets, or four where there are further tests.
@@ -145,6 +153,12 @@ impl Verifier<'_> {
             true => of(self.fingerprints),
             false => of(self.fingerprints) + of(self.high_fingerprints),
         }
+    }
+
+    /// Returns true if a rank is a page of which a part was chosen.
+    pub(crate) fn is_page(&self, rank: u32) -> bool {
+        let identity = |pages: PageVerifier<'_>| pages.columns.identity(rank);
+        self.pages.and_then(identity).is_some()
     }
 
     /// The category of a rank, which is its site where the distance depends on it; none where it is not known.
@@ -336,6 +350,35 @@ impl Verifier<'_> {
         Ok(())
     }
 
+    /// Returns true if one of the given members of the groups of x resembles it by its main text, but not as a page; it is then among the
+    /// refused ones.
+    pub(crate) fn is_refused<M: CandidateMembers>(
+        &self,
+        x: u32,
+        scratch: &mut VerifyScratch,
+        members: impl Fn(u32) -> M,
+    ) -> io::Result<bool> {
+        self.propose(x..x + 1, scratch, members);
+        let set = self.set(x, &mut scratch.own)?;
+        for &CandidatePair { y, .. } in &scratch.proposed {
+            let needed = self.needed(x, y, self.threshold);
+            let Some(shared) = self.shared(set, x, y, needed, &mut scratch.other)? else {
+                continue;
+            };
+            let buffers = VerifyBuffers {
+                other: &mut scratch.other,
+                tests: &mut scratch.tests,
+                pages: &mut scratch.pages,
+                refused: &mut scratch.refused,
+            };
+            self.passes(set, (x, y), shared, buffers)?;
+            if scratch.refused.last() == Some(&x) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Bound that a candidate must reach to be closer to x than the best so far, or as close.
     fn bar(&self, x: u32, best: Option<ClosestMatch>) -> f64 {
         match best {
@@ -387,18 +430,29 @@ impl Verifier<'_> {
                 ..
             } = scratch;
             let members = members(x);
-            for &group in self.groups.of(x) {
-                members.each(group, |y| {
-                    let count = &mut counts[y as usize];
-                    if *count == 0 {
-                        touched.push(y);
-                    }
-                    *count += 1;
-                });
+            let mut count = |y: u32| {
+                let count = &mut counts[y as usize];
+                if *count == 0 {
+                    touched.push(y);
+                }
+                *count += 1;
+            };
+            for membership in self.groups.of(x) {
+                members.each(membership, &mut count);
+            }
+            let is_weak = members.leaves_out_weak() && self.groups.is_weak(x);
+            if let Some(page_groups) = self.page_groups.filter(|_| is_weak) {
+                for membership in page_groups.of(x) {
+                    members.each_by_page(membership, &mut count);
+                }
             }
             for y in touched.drain(..) {
-                let shared_groups = std::mem::take(&mut counts[y as usize]);
-                if self.is_promising(x, y, shared_groups) {
+                let counted = std::mem::take(&mut counts[y as usize]);
+                let shared_groups = match is_weak {
+                    true => self.groups.shared(x, y),
+                    false => counted,
+                };
+                if shared_groups > 0 && self.is_promising(x, y, shared_groups) {
                     self.sets.prefetch(self.places[x as usize]);
                     self.sets.prefetch(self.places[y as usize]);
                     proposed.push(CandidatePair {
@@ -469,7 +523,8 @@ impl Verifier<'_> {
         )
     }
 
-    fn set<'b>(&'b self, rank: u32, buffer: &'b mut Vec<u64>) -> io::Result<&'b [u64]> {
+    /// Features of the text that is compared of a rank.
+    pub(crate) fn set<'b>(&'b self, rank: u32, buffer: &'b mut Vec<u64>) -> io::Result<&'b [u64]> {
         let rank = rank as usize;
         self.sets.get(
             self.classes[rank],

@@ -1,0 +1,665 @@
+//! Candidates among pages of one main text, by what else makes them near-duplicates.
+//!
+//! Thousands of pages may have one main text and all be kept, since the rest of them differs: error pages, say. Groups over
+//! features of the main text propose every pair of them. So in large groups pages are made weak, that is no candidates of each
+//! other, and [`page_groups`] gives them keys by the rules of [`pages`](crate::dedup::pages). Two such pages are accepted only if
+//!
+//! - they show a reader the same: a key for that;
+//! - or their visible texts reach the threshold: keys for a prefix of these;
+//! - or they have one headline and one title, and their visible texts reach the floor: keys for a longer prefix;
+//! - or they are in different frames, under one headline or both mostly main text. Pages that have most of a core of features
+//!   share too many with each other for that, so they are weak under the key of their headline, and the others strong.
+//!
+//! Of two pages that reach a resemblance the smaller one has a shorter prefix in which a shared feature must be, for it must
+//! have more of its features in common: the rest of a prefix is weak.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+
+use lookalike::hash::avalanche;
+use lookalike::resemblance::{intersection_size, prefix_len, shared_needed};
+use lookalike_corpus::PageIdentity;
+
+use crate::dedup::candidate_groups::{
+    CandidateGroups, GroupError, GroupResources, KeySink, KeyWriter,
+};
+use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
+use crate::dedup::pages::{ComparedPage, FLOOR, FRAMES_SHARE, PageVerifier, is_mostly_main};
+use crate::dedup::verify::Verifier;
+
+/// Groups of more members are large: there pages are compared only if other keys propose it.
+pub(crate) const LARGE_GROUP: usize = 64;
+
+/// Pages from which a core is learned.
+const CORE_SAMPLE: usize = 256;
+
+/// Resources to collect and group keys.
+pub(crate) struct PageGroupResources<'a> {
+    pub(crate) folder: &'a Path,
+    /// Bytes of keys that stay in memory.
+    pub(crate) keys: u64,
+    pub(crate) groups: GroupResources<'a>,
+}
+
+/// The groups of pages in groups of `verifier` with more than `bound` members; none where there are no such pages, or the groups
+/// do not fit the memory.
+pub(crate) fn page_groups(
+    verifier: &Verifier<'_>,
+    bound: usize,
+    resources: &PageGroupResources<'_>,
+) -> io::Result<Option<CandidateGroups>> {
+    let ranks = verifier.sizes.len();
+    let Some(pages) = verifier.pages else {
+        return Ok(None);
+    };
+    if pages.threshold <= 0.0 {
+        // Every candidate passes, also one that shares nothing and so has no key.
+        return Ok(None);
+    }
+    let families = PageFamilies::new(verifier, bound);
+    // Twice as many numbers as ranks are needed: one for strong members, one for weak ones.
+    if families.members.is_empty() || u32::try_from(2 * ranks).is_err() {
+        return Ok(None);
+    }
+    let sink = KeySink::new(resources.folder, resources.keys)?;
+    let mut keys = PageKeys {
+        verifier,
+        pages,
+        families: &families,
+        writer: sink.writer(),
+        buffers: PageBuffers::default(),
+    };
+    keys.push_prefixes()?;
+    keys.push_frames(bound)?;
+    keys.writer.finish()?;
+    let virtual_ranks: Vec<u32> = (0..2 * ranks as u32).collect();
+    match CandidateGroups::new(&sink, &virtual_ranks, &resources.groups) {
+        Ok(groups) => Ok(Some(CandidateGroups::of_virtual_ranks(&groups, ranks))),
+        Err(GroupError::Io(error)) => Err(error),
+        // All pairs are compared then, as in small groups.
+        Err(GroupError::TooLarge(_)) => Ok(None),
+    }
+}
+
+/// Pages in large groups, with the family of each: those that large groups connect.
+struct PageFamilies {
+    /// Ascending.
+    members: Vec<u32>,
+    /// By rank; a rank of the family stands for it.
+    parents: Vec<u32>,
+}
+
+impl PageFamilies {
+    fn new(verifier: &Verifier<'_>, bound: usize) -> Self {
+        let ranks = verifier.sizes.len() as u32;
+        let mut families = Self {
+            members: Vec::new(),
+            parents: (0..ranks).collect(),
+        };
+        let mut is_member = vec![false; ranks as usize];
+        for group in 0..verifier.groups.len() as u32 {
+            let members = verifier.groups.members(group);
+            if members.len() <= bound {
+                continue;
+            }
+            let mut first = None;
+            for &rank in members.iter().filter(|&&rank| verifier.is_page(rank)) {
+                is_member[rank as usize] = true;
+                families.join(*first.get_or_insert(rank), rank);
+            }
+        }
+        families.members = (0..ranks)
+            .filter(|&rank| is_member[rank as usize])
+            .collect();
+        for &rank in &families.members {
+            let family = families.parents[rank as usize];
+            families.parents[rank as usize] = families.parents[family as usize];
+        }
+        families
+    }
+
+    /// The smaller rank stands for both.
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parents[a.max(b) as usize] = a.min(b);
+    }
+
+    fn root(&mut self, rank: u32) -> u32 {
+        let mut at = rank;
+        while self.parents[at as usize] != at {
+            let parent = self.parents[at as usize];
+            self.parents[at as usize] = self.parents[parent as usize];
+            at = parent;
+        }
+        at
+    }
+
+    /// The smallest rank of the family of a member.
+    fn of(&self, rank: u32) -> u32 {
+        self.parents[rank as usize]
+    }
+}
+
+/// Kinds of keys, so that those of different kinds do not meet.
+#[derive(Clone, Copy)]
+enum PageKeyKind {
+    SameText = 1,
+    Threshold,
+    Title,
+    Headline,
+    MostlyMain,
+}
+
+/// The key of something in a family.
+fn key_of(kind: PageKeyKind, family: u32, what: u64) -> u64 {
+    avalanche(what ^ avalanche(u64::from(family) << 8 | kind as u64))
+}
+
+/// Memory for the sets of a page and what is made of them.
+#[derive(Default)]
+struct PageBuffers {
+    text: Vec<u64>,
+    visible: Vec<u64>,
+    prefix: Vec<u64>,
+    common: Vec<u64>,
+}
+
+/// A page under a key of pages that may be accepted for being in different frames.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct KeyedPage {
+    key: u64,
+    rank: u32,
+}
+
+/// The keys of pages on their way to the groups.
+struct PageKeys<'a, 'v> {
+    verifier: &'a Verifier<'v>,
+    pages: PageVerifier<'v>,
+    families: &'a PageFamilies,
+    writer: KeyWriter<'a>,
+    buffers: PageBuffers,
+}
+
+/// The visible text of a page, with the size of its main text.
+struct LoadedPage<'b> {
+    main: usize,
+    visible: &'b [u64],
+}
+
+impl LoadedPage<'_> {
+    /// Features besides the main text.
+    fn rest(&self) -> usize {
+        self.visible.len().saturating_sub(self.main)
+    }
+
+    /// Returns true only if no two pages of which it does, with the same core, are in different frames.
+    ///
+    /// Two pages share all of the core but what one of them misses. Half of that, less half of the main text, is more than
+    /// [`FRAMES_SHARE`] of half of the rest on each side, so in the sum it is for both.
+    fn is_in_frame_of(&self, core: &[u64]) -> bool {
+        let missing = core.len() - intersection_size(self.visible, core);
+        let sure = core.len().saturating_sub(2 * missing + self.main);
+        // A feature more, for the rounding of the product.
+        sure as f64 > FRAMES_SHARE * self.rest() as f64 + 1.0
+    }
+}
+
+impl PageKeys<'_, '_> {
+    fn identity(&self, rank: u32) -> Option<PageIdentity> {
+        self.pages.columns.identity(rank)
+    }
+
+    fn push(&mut self, key: u64, rank: u32, is_weak: bool) -> io::Result<()> {
+        let weak = u32::from(is_weak) * self.verifier.sizes.len() as u32;
+        self.writer.push(key, rank + weak)
+    }
+
+    /// Hands over the sets of a page.
+    fn with_page<T>(
+        &mut self,
+        rank: u32,
+        visit: impl FnOnce(LoadedPage<'_>) -> T,
+    ) -> io::Result<T> {
+        let PageBuffers { text, visible, .. } = &mut self.buffers;
+        let text = self.verifier.set(rank, text)?;
+        let visible = self.pages.visible(ComparedPage { rank, text }, visible)?;
+        let main = text.len();
+        Ok(visit(LoadedPage { main, visible }))
+    }
+
+    /// Keys for pairs that reach the threshold or the floor, or show the same.
+    fn push_prefixes(&mut self) -> io::Result<()> {
+        let families = self.families;
+        let mut frequency = FeatureFrequency::new();
+        for &rank in &families.members {
+            self.with_page(rank, |page| frequency.add(page.visible))?;
+        }
+        let levels = frequency.levels();
+        let threshold = self.pages.threshold;
+        for &rank in &families.members {
+            let family = families.of(rank);
+            if let Some(&text) = self.verifier.texts.get(rank as usize) {
+                self.push(
+                    key_of(PageKeyKind::SameText, family, text as u64),
+                    rank,
+                    false,
+                )?;
+            }
+            let salt = key_of(PageKeyKind::Threshold, family, 0);
+            self.push_prefix(rank, &levels, threshold, salt)?;
+            // Below the threshold only one title and headline will do.
+            let identity = self
+                .identity(rank)
+                .filter(|page| page.has_headline_of(*page));
+            if let Some(identity) = identity.filter(|_| threshold > FLOOR) {
+                let salt = key_of(PageKeyKind::Title, family, identity.to_bits());
+                self.push_prefix(rank, &levels, FLOOR, salt)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys for pairs whose visible texts resemble each other by `least`.
+    fn push_prefix(
+        &mut self,
+        rank: u32,
+        levels: &FrequencyLevels,
+        least: f64,
+        salt: u64,
+    ) -> io::Result<()> {
+        let (mut prefix, mut common) = (
+            std::mem::take(&mut self.buffers.prefix),
+            std::mem::take(&mut self.buffers.common),
+        );
+        let strong = self.with_page(rank, |page| {
+            let size = page.visible.len();
+            let long = prefix_len(size, least);
+            levels.prefix(page.visible, long, &mut prefix, &mut common);
+            (size + 1).saturating_sub(shared_needed(size, size, least))
+        })?;
+        for (at, &feature) in prefix.iter().enumerate() {
+            self.push(avalanche(feature ^ salt), rank, at >= strong)?;
+        }
+        (self.buffers.prefix, self.buffers.common) = (prefix, common);
+        Ok(())
+    }
+
+    /// Keys for pairs in different frames.
+    fn push_frames(&mut self, bound: usize) -> io::Result<()> {
+        let families = self.families;
+        let mut keyed: Vec<KeyedPage> = Vec::new();
+        for &rank in &families.members {
+            let family = families.of(rank);
+            let identity = self
+                .identity(rank)
+                .filter(|page| page.has_headline_of(*page));
+            if let Some(identity) = identity {
+                let headline = identity.to_bits() >> 32;
+                let key = key_of(PageKeyKind::Headline, family, headline);
+                keyed.push(KeyedPage { key, rank });
+            }
+            let is_main =
+                self.with_page(rank, |page| is_mostly_main(page.main, page.visible.len()))?;
+            if is_main {
+                let key = key_of(PageKeyKind::MostlyMain, family, 0);
+                keyed.push(KeyedPage { key, rank });
+            }
+        }
+        keyed.sort_unstable();
+        for pages in keyed
+            .chunk_by(|a, b| a.key == b.key)
+            .filter(|pages| pages.len() > 1)
+        {
+            let core = match pages.len() > bound {
+                true => self.core(pages)?,
+                false => Vec::new(),
+            };
+            for &KeyedPage { key, rank } in pages {
+                let is_weak =
+                    !core.is_empty() && self.with_page(rank, |page| page.is_in_frame_of(&core))?;
+                self.push(key, rank, is_weak)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Features that most of some of these pages have, evenly chosen. A feature of fewer would be missed more often than it helps.
+    fn core(&mut self, pages: &[KeyedPage]) -> io::Result<Vec<u64>> {
+        let sample = pages.len().min(CORE_SAMPLE);
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        for at in 0..sample {
+            let KeyedPage { rank, .. } = pages[at * pages.len() / sample];
+            self.with_page(rank, |page| {
+                for &feature in page.visible {
+                    *counts.entry(feature).or_default() += 1;
+                }
+            })?;
+        }
+        let most = counts.into_iter().filter(|&(_, count)| 2 * count > sample);
+        let mut core: Vec<u64> = most.map(|(feature, _)| feature).collect();
+        core.sort_unstable();
+        Ok(core)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dedup::candidate_groups::GroupMembership;
+    use crate::dedup::documents::ClassId;
+    use crate::dedup::just_below::BelowMargin;
+    use crate::dedup::pages::{PageColumns, PagePair};
+    use crate::dedup::pairs::EarlierMembers;
+    use crate::dedup::survivors::{ClassDecision, settle};
+    use crate::dedup::testing::{TestCollection, stored};
+    use crate::dedup::verify::{CandidateMembers, VerifyScratch};
+    use crate::spill::feature_sets::SetStore;
+
+    /// A page, or a text if it has no identity.
+    #[derive(Clone, Debug)]
+    struct TestPage {
+        identity: Option<PageIdentity>,
+        main: Vec<u64>,
+        visible: Vec<u64>,
+    }
+
+    impl TestPage {
+        fn new(identity: Option<PageIdentity>, mut main: Vec<u64>, besides: &[u64]) -> Self {
+            main.sort_unstable();
+            let mut visible = main.clone();
+            if identity.is_some() {
+                visible.extend(besides);
+            }
+            visible.sort_unstable();
+            visible.dedup();
+            Self {
+                identity,
+                main,
+                visible,
+            }
+        }
+    }
+
+    fn identity(headline: u32, title: u32) -> Option<PageIdentity> {
+        PageIdentity::from_bits(u64::from(headline) << 32 | u64::from(title))
+    }
+
+    struct TestPages {
+        pages: Vec<TestPage>,
+        collection: TestCollection,
+        columns: PageColumns,
+        store: SetStore,
+        classes: Vec<u32>,
+        /// Numbers of visible texts; empty where equal ones are not known.
+        texts: Vec<u128>,
+        page_groups: Option<CandidateGroups>,
+        threshold: f64,
+    }
+
+    impl TestPages {
+        fn new(pages: Vec<TestPage>, threshold: f64, knows_texts: bool) -> Self {
+            let sets = pages.iter().map(|page| page.main.clone()).collect();
+            let collection = TestCollection::by_prefix(sets, threshold);
+            let visible: Vec<Vec<u64>> = pages.iter().map(|page| page.visible.clone()).collect();
+            let (store, places) = stored(&visible, collection.folder.path());
+            let mut columns = PageColumns::default();
+            for (class, page) in pages.iter().enumerate() {
+                if let Some(identity) = page.identity {
+                    let set = Some((places[class], page.visible.len() as u32));
+                    columns.set(ClassId::new(class).unwrap(), identity, set);
+                }
+            }
+            let first = |page: &TestPage| visible.iter().position(|other| *other == page.visible);
+            let texts = match knows_texts {
+                true => pages
+                    .iter()
+                    .map(|page| first(page).unwrap() as u128)
+                    .collect(),
+                false => Vec::new(),
+            };
+            Self {
+                collection,
+                columns,
+                store,
+                classes: (0..pages.len() as u32).collect(),
+                texts,
+                page_groups: None,
+                threshold,
+                pages,
+            }
+        }
+
+        fn verifier(&self) -> Verifier<'_> {
+            Verifier {
+                pages: (!self.columns.is_empty()).then_some(PageVerifier {
+                    columns: &self.columns,
+                    sets: &self.store,
+                    classes: &self.classes,
+                    threshold: self.threshold,
+                }),
+                page_groups: self.page_groups.as_ref(),
+                texts: &self.texts,
+                margin_from: BelowMargin::below(self.threshold).from(),
+                ..self.collection.verifier()
+            }
+        }
+
+        /// Groups pages as a job does.
+        fn group_pages(&mut self, bound: usize) {
+            let resources = PageGroupResources {
+                folder: self.collection.folder.path(),
+                keys: 1 << 20,
+                groups: GroupResources {
+                    threads: 1,
+                    memory: u64::MAX,
+                    advance: &|_| (),
+                },
+            };
+            let found = page_groups(&self.verifier(), bound, &resources).unwrap();
+            if found.is_some() {
+                let columns = &self.columns;
+                let is_page = |rank| columns.identity(rank).is_some();
+                self.collection.weaken(bound, is_page);
+                self.page_groups = found;
+            }
+        }
+
+        /// All pairs, and how often a candidate was looked at for them.
+        fn matches(&self) -> (Vec<(u32, u32, u32)>, u64) {
+            let verifier = self.verifier();
+            let ranks = self.pages.len();
+            let (mut found, visits) = (Vec::new(), Cell::new(0));
+            let counted = |than| CountedMembers {
+                members: EarlierMembers::new(&verifier, than),
+                visits: &visits,
+            };
+            let mut scratch = VerifyScratch::new(ranks);
+            for rank in 0..ranks as u32 {
+                let visit = |x, m: crate::dedup::verify::VerifiedMatch| {
+                    found.push((x, m.rank, m.shared));
+                };
+                verifier
+                    .matches(rank..rank + 1, &mut scratch, counted, visit)
+                    .unwrap();
+            }
+            (found, visits.get())
+        }
+
+        /// The definition: every two whose main texts reach the threshold, and that are accepted as pages.
+        fn slow_matches(&self) -> Vec<(u32, u32, u32)> {
+            let shared = |a: &[u64], b: &[u64]| a.iter().filter(|f| b.contains(f)).count();
+            let mut found = Vec::new();
+            for (x, a) in self.pages.iter().enumerate() {
+                for (y, b) in self.pages[..x].iter().enumerate() {
+                    if self.collection.similar(x as u32, y as u32).is_none() {
+                        continue;
+                    }
+                    let pair = PagePair {
+                        identities: [a.identity, b.identity],
+                        main: [a.main.len(), b.main.len()],
+                        visible: [a.visible.len(), b.visible.len()],
+                        shared_main: shared(&a.main, &b.main),
+                        threshold: self.threshold,
+                    };
+                    let are_texts = pair.identities == [None, None];
+                    if are_texts || pair.accepts(shared(&a.visible, &b.visible)) {
+                        found.push((x as u32, y as u32, pair.shared_main as u32));
+                    }
+                }
+            }
+            found
+        }
+    }
+
+    /// Counts the members that are visited.
+    struct CountedMembers<'c, M> {
+        members: M,
+        visits: &'c Cell<u64>,
+    }
+
+    impl<M: CandidateMembers> CandidateMembers for CountedMembers<'_, M> {
+        fn each(&self, membership: GroupMembership, mut visit: impl FnMut(u32)) {
+            self.members.each(membership, |rank| {
+                self.visits.set(self.visits.get() + 1);
+                visit(rank);
+            });
+        }
+
+        fn each_by_page(&self, membership: GroupMembership, mut visit: impl FnMut(u32)) {
+            self.members.each_by_page(membership, |rank| {
+                self.visits.set(self.visits.get() + 1);
+                visit(rank);
+            });
+        }
+
+        fn leaves_out_weak(&self) -> bool {
+            self.members.leaves_out_weak()
+        }
+    }
+
+    /// Pages of few main texts in few frames, of which they have most, each with something of its own.
+    fn families() -> impl Strategy<Value = Vec<TestPage>> {
+        let sizes = (3..30_u64, 0..25_u64, 1..40_u64);
+        sizes.prop_flat_map(|(main_size, frame_size, pool)| {
+            let page = (
+                (0..4_u64, 0..3_u64, prop::collection::vec(0..25_u64, 0..4)),
+                prop::collection::btree_set(0..pool, 0..14),
+                (0..3_u32, 1..3_u32, prop::bool::weighted(0.9)),
+            );
+            let page = page.prop_map(move |((variant, shift, missing), own, who)| {
+                let (headline, title, is_page) = who;
+                // Frames overlap by a third; main texts differ in a feature or not.
+                let main = (0..main_size).map(|f| f + 100 * u64::from(f < variant / 2));
+                let frame = (0..frame_size).filter(|f| !missing.contains(f));
+                let frame = frame.map(|f| 1000 + f + frame_size * 2 / 3 * (shift / 2));
+                let besides: Vec<u64> = frame.chain(own.iter().map(|f| 2000 + f)).collect();
+                let identity = identity(headline, title).filter(|_| is_page);
+                TestPage::new(identity, main.collect(), &besides)
+            });
+            prop::collection::vec(page, 0..60)
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+
+        #[test]
+        fn page_groups_lose_no_pair_and_change_no_decision(
+            pages in families(),
+            threshold in prop::sample::select(vec![0.3, 0.5, 0.6, 0.8, 1.0]),
+            bound in 2..12_usize,
+            knows_texts in any::<bool>(),
+            threads in 1..3_usize,
+            fixed in 0..5_usize,
+        ) {
+            let fixed = fixed.min(pages.len());
+            let mut collection = TestPages::new(pages, threshold, knows_texts);
+            let (pairs, _) = collection.matches();
+            if !knows_texts {
+                prop_assert_eq!(&pairs, &collection.slow_matches());
+            }
+            let settled = |collection: &TestPages| {
+                settle(&collection.verifier(), fixed, threads, |_| ()).unwrap()
+            };
+            let before = settled(&collection);
+            collection.group_pages(bound);
+            prop_assert_eq!(collection.matches().0, pairs);
+            let after = settled(&collection);
+            prop_assert_eq!(after.fates, before.fates);
+            prop_assert_eq!(after.just_below, before.just_below);
+            prop_assert_eq!(after.kept_as_pages, before.kept_as_pages);
+        }
+    }
+
+    /// The parts of the pages of a family.
+    #[derive(Clone, Copy)]
+    struct FamilyShape {
+        main: u64,
+        frame: u64,
+        own: u64,
+        has_one_headline: bool,
+    }
+
+    /// So many pages of nearly one main text in one frame, all of which differ enough to stay; five each share a little more.
+    fn differing_pages(count: u64, shape: FamilyShape) -> Vec<TestPage> {
+        let page = |number: u64| {
+            let main = (0..shape.main).map(|f| f + 5000 * u64::from(f < number % 2));
+            let frame = (0..shape.frame).map(|f| avalanche(10_000 + f));
+            let own = (0..shape.own).map(|f| match f < 10 {
+                true => avalanche(1_000_000 + number / 5 * 1000 + f),
+                false => avalanche(1_000_000_000 + number * 1000 + f),
+            });
+            let besides: Vec<u64> = frame.chain(own).collect();
+            let headline = if shape.has_one_headline {
+                1
+            } else {
+                number as u32 + 1
+            };
+            let title = headline;
+            TestPage::new(
+                identity(headline, title),
+                main.map(avalanche).collect(),
+                &besides,
+            )
+        };
+        (0..count).map(page).collect()
+    }
+
+    #[test]
+    fn a_family_of_pages_that_all_stay_was_compared_pair_by_pair() {
+        let shape = |main, frame, own, has_one_headline| FamilyShape {
+            main,
+            frame,
+            own,
+            has_one_headline,
+        };
+        for shape in [
+            // Error pages of a site.
+            shape(40, 60, 80, true),
+            shape(40, 60, 80, false),
+            // Mostly main text.
+            shape(400, 100, 100, false),
+        ] {
+            let visits = |count: u64| {
+                let mut family = TestPages::new(differing_pages(count, shape), 0.8, false);
+                family.group_pages(LARGE_GROUP);
+                let settled = settle(&family.verifier(), 0, 2, |_| ()).unwrap();
+                let survives = |fate: &ClassDecision| *fate == ClassDecision::Survives;
+                assert!(settled.fates.iter().all(survives));
+                assert_eq!(settled.kept_as_pages, count - 1);
+                let (pairs, visits) = family.matches();
+                assert!(pairs.is_empty());
+                visits
+            };
+            let (few, many) = (visits(500), visits(4000));
+            assert!(few > 0, "five pages each share something");
+            assert!(many <= 9 * few, "{few} of 500, {many} of 4,000");
+            assert!(many < 4000 * 100, "{many} of 4,000");
+        }
+    }
+}
