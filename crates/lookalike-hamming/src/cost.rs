@@ -3,10 +3,11 @@
 //! Counts assume fingerprints spread evenly; how far real ones are from that is the business of
 //! `analysis`. Times come from [`CostConstants`], which are measured once on a machine ([`calibrate`]).
 
-use super::design::{Design, TableKey};
+use super::design::Design;
 use super::family::choose;
 use super::kernel::{DENSE_GROUP, MOST_TABLES};
 use super::layout::{LINE_BYTES, Layout, TableGeometry, bucket_capacity, overflow};
+use super::table_key::TableKey;
 
 mod calibrate;
 

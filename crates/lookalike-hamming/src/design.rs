@@ -7,28 +7,8 @@
 //! family. The families stand in `family`, what they cost in `plan`.
 
 use super::family::Family;
+use super::table_key::TableKey;
 use std::collections::BTreeMap;
-
-/// One table of a design.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TableKey {
-    /// The bits of the code that form the table's key.
-    pub mask: u128,
-    /// Number of them that may be wrong: the table is probed at every key within this distance.
-    pub budget: u32,
-}
-
-impl TableKey {
-    /// Length of the key, the p of the paper (Manku et al. 2007, section 3.1).
-    pub fn prefix_bits(&self) -> u32 {
-        self.mask.count_ones()
-    }
-
-    /// Returns true if the probes of this table find a code that differs in the bits of `errors`.
-    pub fn sees(&self, errors: u128) -> bool {
-        (self.mask & errors).count_ones() <= self.budget
-    }
-}
 
 /// A complete set of tables for one width and radius.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 //!
 //! Every family cuts the bits into nearly equal runs, the longer ones first.
 
-use super::design::TableKey;
+use super::table_key::TableKey;
 use std::fmt;
 
 /// Construction of a design.

@@ -60,6 +60,7 @@ mod shared_bytes;
 mod sorted;
 mod stored;
 mod table;
+mod table_key;
 
 pub use analysis::{Analysis, Analyzer, RANGES, Spike, candidates};
 pub use archive::{
@@ -69,7 +70,7 @@ pub use batch::{BatchJoin, BatchLimits, JoinScratch};
 pub use build::{BuildError, CodeSource};
 pub use code::{Code, Word};
 pub use cost::{CostConstants, DesignCosts, calibrate, neighbours};
-pub use design::{Design, NoSuchDesign, TableKey};
+pub use design::{Design, NoSuchDesign};
 pub use entropy::BitBalance;
 pub use family::{BlockGroup, Family, FamilyKind};
 pub use file::{FingerprintChunk, FingerprintReader, FingerprintWriter};
@@ -89,6 +90,7 @@ pub use self_join::{SelfJoinLimits, self_join};
 pub use shared_bytes::{SharedBytes, huge_page_buffer, share};
 pub use sorted::{PrefixLookup, SortedTables};
 pub use stored::{IdTexts, IndexFile, IndexFileWriter};
+pub use table_key::TableKey;
 
 /// Codes that can be searched by Hamming distance; sealed.
 ///

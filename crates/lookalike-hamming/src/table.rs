@@ -5,12 +5,12 @@
 
 use super::build::BuildAddressing;
 use super::code::Word;
-use super::design::TableKey;
 use super::kernel::{
     self, AddressSplit, BucketTable, EntryRange, PackedTable, ProbeLocations, ProbeSet,
 };
 use super::layout::{Layout, entry_bytes};
 use super::shared_bytes::SharedBytes;
+use super::table_key::TableKey;
 use bucket::Bucket;
 use cache_line_buckets::BucketStore;
 use dense::DenseStore;

@@ -7,6 +7,7 @@
 
 mod level;
 
+pub(crate) mod bins;
 pub(crate) mod densify;
 pub(crate) mod intersect;
 pub(crate) mod minhash;

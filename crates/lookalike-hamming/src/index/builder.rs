@@ -3,10 +3,10 @@
 use super::super::build::{BuildError, CodeSource, buckets};
 use super::super::code::{Code, Word};
 use super::super::cost::neighbours;
-use super::super::design::TableKey;
 use super::super::entropy::BitBalance;
 use super::super::layout::{Layout, TableGeometry};
 use super::super::table::ProbeTable;
+use super::super::table_key::TableKey;
 
 /// Memory and threads that a build may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

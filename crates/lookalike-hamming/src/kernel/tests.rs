@@ -1,8 +1,8 @@
 //! Every kernel, at every level of this processor, against its portable twin.
 
-use super::super::design::TableKey;
 use super::super::layout::Layout;
 use super::super::table::ProbeTable;
+use super::super::table_key::TableKey;
 use super::address_filter::{select_members_at, select_members_portably};
 use super::bits::{deposit_portably, extract_portably, permute_portably};
 use super::pairs::*;

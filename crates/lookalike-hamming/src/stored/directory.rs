@@ -1,9 +1,9 @@
 //! The directory of an index file: what stands where, and the check of every page.
 
-use super::super::design::TableKey;
 use super::super::family::{BlockGroup, Family};
 use super::super::file_error::{FileError, number};
 use super::super::layout::Layout;
+use super::super::table_key::TableKey;
 use super::{HEAD, PAGE, TRAILER};
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;

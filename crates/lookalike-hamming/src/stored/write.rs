@@ -178,7 +178,7 @@ impl<W: Write> IndexFileWriter<W> {
 
     fn write_table<T: Word>(
         &mut self,
-        key: super::super::design::TableKey,
+        key: super::super::table_key::TableKey,
         table: &ProbeTable<T>,
     ) -> Result<(), BuildError> {
         let sections = table.sections().map(|section| self.out.section(section));

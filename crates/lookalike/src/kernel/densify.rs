@@ -5,9 +5,9 @@
 //! a table of 128 bytes in two registers, a try of all bins two look-ups in it, and values are moved when all know whose they take.
 
 use super::CpuLevel;
+use super::bins::{Bins, EMPTY, FEW};
 #[cfg(target_arch = "x86_64")]
 use super::level::CpuKind;
-use super::one_permutation::{Bins, EMPTY, FEW};
 
 /// The donors of all bins at one try; those of bins that there are not are any.
 pub(crate) type Donors = [u8; FEW];

@@ -4,6 +4,7 @@
 //! bins is a load, a comparison and two stores for each of these words. Bins that stay empty are
 //! filled in [`densify`](super::densify).
 
+use super::bins::{Bins, EMPTY, FEW, HIGHEST};
 use super::densify::{Donors, densify};
 use super::{CpuLevel, versions};
 use crate::hash::avalanche;
@@ -12,21 +13,6 @@ use crate::hash::avalanche;
 type BinWord = [u32; 2];
 /// Features that are hashed at once.
 const BLOCK: usize = 32;
-/// Value of a bin without a feature.
-pub(crate) const HIGHEST: u32 = u32::MAX;
-/// Stands beside a bin that is empty; beside a full one its number, of seven bits.
-pub(crate) const EMPTY: u8 = 0x80;
-/// As many bins as bytes can tell apart.
-pub(crate) const FEW: usize = 128;
-
-/// Up to [`FEW`] bins.
-pub(crate) struct Bins {
-    /// The least value of each, [`HIGHEST`] where there is none.
-    pub(crate) least: [u32; FEW],
-    /// The number of each, or [`EMPTY`].
-    pub(crate) full: [u8; FEW],
-}
-
 /// Value of the bins that [`few`] leaves empty.
 pub(crate) struct Open {
     /// The empty bins, ascending.

@@ -4,8 +4,9 @@
 //! by Shrivastava, "Optimal densification for fast and accurate minwise hashing", ICML 2017.
 
 use crate::hash::{GOLDEN, avalanche, splitmix64};
+use crate::kernel::bins::{EMPTY, FEW, HIGHEST};
 use crate::kernel::densify::{Donors, ask, list_empty};
-use crate::kernel::one_permutation::{self, EMPTY, FEW, HIGHEST};
+use crate::kernel::one_permutation;
 use crate::sketch::Signature;
 
 /// Min-hash with so many bins, whose cost is a few operations a feature whatever their number.
