@@ -84,14 +84,11 @@ impl<'a> ChunkReader<'a> {
             && chunk.pieces.len() < MAX_PIECES
             && chunk.records < MAX_RECORDS
         {
-            if let Some(open) = &mut self.open {
-                let ended = match open {
-                    OpenSource::Lines(lines) => lines.fill(chunk, self.limits, self.mode)?,
-                    OpenSource::Array(array) => array.fill(chunk, self.limits, self.mode)?,
-                    OpenSource::Rows(rows) => rows.fill(chunk, self.limits.chunk_bytes)?,
-                };
-                if ended {
-                    self.open = None;
+            if let Some(mut open) = self.open.take() {
+                match open.fill(chunk, self.limits, self.mode) {
+                    Ok(true) => {}
+                    Ok(false) => self.open = Some(open),
+                    Err(error) => self.lose_rest(open.records(), error, chunk)?,
                 }
             } else if self.next_source < self.inputs.sources.len() {
                 self.start_source(chunk)?;
@@ -102,33 +99,47 @@ impl<'a> ChunkReader<'a> {
         Ok(())
     }
 
-    /// Opens a source of records. One that is gone, or another than was found, before any of its records was read is lost with all of
-    /// them, and nothing else is; what some records were read of must stay.
+    /// Opens a source of records. One that is gone, or another than was found, is lost with all of its records, and nothing else is.
     fn begin(
         &self,
         number: u32,
         source: &'a Source,
         chunk: &mut RecordChunk,
     ) -> Result<Option<OpenSource<'a>>, ReadError> {
-        let opened = self.open(number, source);
         if self.mode != ReadMode::Parse {
-            return opened.map(Some);
+            return self.open(number, source).map(Some);
         }
-        let beginning = source.learned.beginning.get_or_init(|| match &opened {
-            Err(error) if error.is_of_file() => Err(error.reason()),
-            _ => Ok(()),
-        });
-        match beginning {
-            Ok(()) => opened.map(Some),
-            Err(reason) => {
-                chunk.skips.push(SkippedPart {
-                    kind: SkipKind::Unreadable,
-                    offset: None,
-                    ..SkippedPart::lost(source, 0, reason.clone())
-                });
-                Ok(None)
+        if source.loss().is_none() {
+            match self.open(number, source) {
+                Err(error) if error.is_of_file() => source.lose(error.reason()),
+                opened => return opened.map(Some),
             }
         }
+        let reason = source.loss().unwrap_or_default();
+        chunk.skips.push(unreadable(source, reason.to_owned()));
+        Ok(None)
+    }
+
+    /// Goes on without the rest of the source at hand, if it changed while it was read. A reading for output must not: it would
+    /// lack records of which something was decided.
+    fn lose_rest(
+        &self,
+        records: u64,
+        error: ReadError,
+        chunk: &mut RecordChunk,
+    ) -> Result<(), ReadError> {
+        if self.mode != ReadMode::Parse || !error.is_of_file() {
+            return Err(error);
+        }
+        let source = &self.inputs.sources[self.next_source - 1];
+        let reason = error.reason();
+        source.lose(reason.clone());
+        let reason = match records {
+            0 => reason,
+            _ => format!("{reason}: what follows record {records} is not read"),
+        };
+        chunk.skips.push(unreadable(source, reason));
+        Ok(())
     }
 
     fn open(&self, number: u32, source: &'a Source) -> Result<OpenSource<'a>, ReadError> {
@@ -169,6 +180,40 @@ impl<'a> ChunkReader<'a> {
     }
 }
 
+impl OpenSource<'_> {
+    /// Adds records to the chunk; says whether the source is at its end.
+    fn fill(
+        &mut self,
+        chunk: &mut RecordChunk,
+        limits: ReadLimits,
+        mode: ReadMode,
+    ) -> Result<bool, ReadError> {
+        match self {
+            OpenSource::Lines(lines) => lines.fill(chunk, limits, mode),
+            OpenSource::Array(array) => array.fill(chunk, limits, mode),
+            OpenSource::Rows(rows) => rows.fill(chunk, limits.chunk_bytes),
+        }
+    }
+
+    /// The number of its records that chunks were given.
+    fn records(&self) -> u64 {
+        match self {
+            OpenSource::Lines(lines) => lines.records(),
+            OpenSource::Array(array) => array.records(),
+            OpenSource::Rows(rows) => rows.records(),
+        }
+    }
+}
+
+/// A source of records that is lost, or the rest of one.
+fn unreadable(source: &Source, reason: String) -> SkippedPart {
+    SkippedPart {
+        kind: SkipKind::Unreadable,
+        offset: None,
+        ..SkippedPart::lost(source, 0, reason)
+    }
+}
+
 impl Iterator for ChunkReader<'_> {
     type Item = Result<RecordChunk, ReadError>;
 
@@ -196,10 +241,14 @@ impl Iterator for ChunkReader<'_> {
 /// was found, is one document that is lost; the others are unharmed.
 fn read_file(source: &Source, limits: ReadLimits, chunk: &mut RecordChunk) -> FileState {
     let start = chunk.bytes.len();
+    if let Some(reason) = source.loss() {
+        return FileState::Bad(BadKind::Unreadable, reason.to_owned());
+    }
     match try_read_file(source, limits, chunk) {
         Ok(state) => state,
         Err(error) => {
             chunk.bytes.truncate(start);
+            source.lose(error.reason());
             FileState::Bad(BadKind::Unreadable, error.reason())
         }
     }

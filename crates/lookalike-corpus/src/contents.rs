@@ -1,24 +1,24 @@
-//! Sums of the bytes of sources, by which a resumed job knows whether they changed.
+//! Sources that change: sums of their bytes, by which a resumed job knows, and what a job loses while it reads.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::decode::io_error;
+use crate::decode::{self, io_error};
 use crate::error::ReadError;
 use crate::source::{Inputs, Source};
 
 impl Inputs {
-    /// A sum of the bytes of each source, as they lie on disk; zero for one that was gone before it could be read. Free for those that were read from the first byte to the
+    /// A sum of the bytes of each source, as they lie on disk; zero for one that was lost because it changed or is gone. Free for those that were read from the first byte to the
     /// last; tables, of which parts are read, are read once more.
     ///
     /// # Errors
     /// When a source cannot be read.
     pub fn content_sums(&self) -> Result<Vec<u64>, ReadError> {
         let sum = |source: &Source| match source.learned.sum.get() {
+            _ if source.is_lost() => Ok(0),
             Some(sum) => Ok(*sum),
-            None if source.is_lost() => Ok(0),
             None => content_sum(source),
         };
         self.sources.iter().map(sum).collect()
@@ -35,6 +35,26 @@ impl Inputs {
             }
         }
         Ok(None)
+    }
+
+    /// Loses the sources of records that changed since they were discovered; the next reading leaves them out. `records` counts what
+    /// was read of each source. Returns the first lost one of which something was read, or that is found only here.
+    pub fn lose_changed(&self, records: &[u64]) -> Option<&Source> {
+        let mut first = None;
+        let sources = self.sources.iter().zip(records);
+        for (source, &records) in sources.filter(|(source, _)| !source.is_document()) {
+            let was_lost = source.is_lost();
+            let metadata = fs::metadata(source.file());
+            if let Err(error) = decode::check_metadata(source, metadata)
+                && error.is_of_file()
+            {
+                source.lose(error.reason());
+            }
+            if source.is_lost() && (records > 0 || !was_lost) {
+                first = first.or(Some(source));
+            }
+        }
+        first
     }
 }
 

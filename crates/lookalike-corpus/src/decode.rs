@@ -1,6 +1,6 @@
 //! One open source: its bytes, decompressed, and the proof that it did not change meanwhile.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
@@ -144,10 +144,15 @@ impl<'a> SourceDecoder<'a> {
 
 /// Checks that the open file still is the one that was discovered.
 pub(crate) fn check_unchanged(source: &Source, counted: &CountedFile) -> Result<(), ReadError> {
-    let now = counted
-        .file
-        .metadata()
-        .map_err(|error| io_error(source, error))?;
+    check_metadata(source, counted.file.metadata())
+}
+
+/// Checks what the system says of the file of a source: that it is the one that was discovered.
+pub(crate) fn check_metadata(
+    source: &Source,
+    metadata: io::Result<Metadata>,
+) -> Result<(), ReadError> {
+    let now = metadata.map_err(|error| io_error(source, error))?;
     let same_time = match source.origin {
         SourceOrigin::File(_) => now.modified().ok() == source.modified,
         SourceOrigin::Spool { .. } => true,

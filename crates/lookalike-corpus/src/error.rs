@@ -94,7 +94,9 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The file is not the one that was discovered: its size or modification time differs.
-    #[error("{name}: changed since the job started; run it again on files that stand still")]
+    #[error(
+        "{name}: changed since the job began to read it; run the job again when the file is no longer written to"
+    )]
     Changed {
         /// The file.
         name: String,
@@ -111,6 +113,7 @@ impl ReadError {
                     | io::ErrorKind::PermissionDenied
                     | io::ErrorKind::IsADirectory
                     | io::ErrorKind::NotADirectory
+                    | io::ErrorKind::StaleNetworkFileHandle
             ),
             ReadError::Changed { .. } => true,
         }

@@ -96,8 +96,16 @@ impl<'a> MemberDecoder<'a> {
             match self.step(out, want) {
                 Ok(Some(output)) => return Ok(output),
                 Ok(None) => {}
-                Err(error) => return Err(decode::io_error(self.source, error)),
+                Err(error) => return Err(self.read_error(error)),
             }
+        }
+    }
+
+    /// The error of a step: that of the file itself, where it is one, else the system's.
+    fn read_error(&self, error: io::Error) -> ReadError {
+        match error.downcast::<ReadError>() {
+            Ok(error) => error,
+            Err(error) => decode::io_error(self.source, error),
         }
     }
 

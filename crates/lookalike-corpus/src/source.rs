@@ -45,8 +45,8 @@ pub(crate) struct LearnedFacts {
     /// XXH3-64 of its bytes on disk; whoever reads all of them first sets it.
     pub(crate) sum: OnceLock<u64>,
     has_html: AtomicBool,
-    /// The state of the source when its records were first to be read; later readings must find the same.
-    pub(crate) beginning: OnceLock<Result<(), String>>,
+    /// The reason why it cannot be read, or not to its end. Readings that begin later leave it out.
+    loss: OnceLock<String>,
 }
 
 impl LearnedFacts {
@@ -104,9 +104,20 @@ impl Source {
         }
     }
 
-    /// True if its records were not there when they were first to be read.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.learned.beginning.get().is_some_and(Result::is_err)
+    /// Returns true if it could not be read, or not to its end, because it changed or is gone.
+    pub fn is_lost(&self) -> bool {
+        self.loss().is_some()
+    }
+
+    /// The reason why it is lost.
+    pub(crate) fn loss(&self) -> Option<&str> {
+        self.learned.loss.get().map(String::as_str)
+    }
+
+    /// Leaves the source out of all readings that begin from now on.
+    pub(crate) fn lose(&self, reason: String) {
+        // The first reason stays.
+        let _ = self.learned.loss.set(reason);
     }
 
     /// The file itself; none for standard input and objects of stores.

@@ -6,6 +6,8 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::atomic;
+use crate::decode;
+use crate::error::ReadError;
 use crate::format::Format;
 use crate::source::{Inputs, Source};
 
@@ -65,7 +67,7 @@ impl FileTree {
     /// Returns the bytes copied.
     ///
     /// # Errors
-    /// When reading or writing fails, or the source's size is not the one that was discovered.
+    /// When reading or writing fails, or the source is not the one that was discovered.
     pub fn copy(
         &self,
         inputs: &Inputs,
@@ -78,13 +80,13 @@ impl FileTree {
         // What lies in the spool directory goes with it.
         let transfer = source.path().map_or(Transfer::Copy, |_| transfer);
         let bytes = transfer_file(source.file(), &to, transfer)?;
-        if bytes != source.bytes {
-            return Err(io::Error::other(format!(
-                "{}: changed while it was read",
-                source.name()
-            )));
+        decode::check_metadata(source, fs::metadata(source.file())).map_err(io::Error::other)?;
+        match bytes == source.bytes {
+            true => Ok(bytes),
+            false => Err(io::Error::other(ReadError::Changed {
+                name: source.name().into_owned(),
+            })),
         }
-        Ok(bytes)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::hash::avalanche;
 use lookalike::resemblance::prefix_len;
-use lookalike_corpus::{Category, InputOptions, Inputs};
+use lookalike_corpus::{Category, InputOptions, Inputs, ReadError};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources, KeySink};
 use crate::dedup::decision::{DocumentDecision, outcomes};
@@ -29,6 +29,9 @@ use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairScope};
 use crate::spill::feature_sets::SetPlace;
 use crate::spill::partitions::PARTS;
+
+/// Scans before a job gives up on files that go on changing: each finds one more that does.
+const MAX_SCANS: usize = 4;
 
 /// Deduplication of some inputs: what to read, what to look for, what to use.
 ///
@@ -164,7 +167,6 @@ impl DedupJob<'_> {
             &self.options,
         )?;
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
-        let sink = KeySink::new(self.folder, budget.keys()).map_err(&temporary)?;
         let options = InputOptions {
             read_long: true,
             ..self.options.clone()
@@ -191,9 +193,7 @@ impl DedupJob<'_> {
             reading: budget.reading(),
             folder: self.folder,
         };
-        self.observer
-            .stage(JobStage::Scan, self.inputs.total_bytes());
-        let mut scanned = scan(&plan, &sink, self.observer)?;
+        let (mut scanned, sink) = self.scan_steady(&plan, budget.keys())?;
         let skipped = crate::dedup::summary::skipped(self.inputs, &scanned);
         self.settings
             .losses
@@ -271,6 +271,28 @@ impl DedupJob<'_> {
             .weaken(LARGE_GROUP, prepared.rank_of.len(), is_page);
         prepared.page_groups = Some(found);
         Ok(())
+    }
+
+    /// Reads everything. A file of records that changes on the way is lost with all of them, because the results could not be
+    /// written from it: then everything is read again, without that file.
+    fn scan_steady(
+        &self,
+        plan: &ScanPlan<'_>,
+        keys_budget: u64,
+    ) -> Result<(ScannedCollection, KeySink), BatchError> {
+        let mut changed = String::new();
+        for _ in 0..MAX_SCANS {
+            let sink = KeySink::new(self.folder, keys_budget)
+                .map_err(BatchError::temporary(self.folder))?;
+            self.observer
+                .stage(JobStage::Scan, self.inputs.total_bytes());
+            let scanned = scan(plan, &sink, self.observer)?;
+            match self.inputs.lose_changed(&scanned.records) {
+                None => return Ok((scanned, sink)),
+                Some(source) => changed = source.name().into_owned(),
+            }
+        }
+        Err(BatchError::Read(ReadError::Changed { name: changed }))
     }
 
     /// Refuses input in which nothing has a text: the field is misnamed.

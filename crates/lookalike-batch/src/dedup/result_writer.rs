@@ -155,7 +155,9 @@ impl ResultWriter<'_> {
                     current = cursor.next(record.source, record.number);
                 }
                 let Some(document) = current else {
-                    if record.part == RecordPart::File {
+                    // A file that changed cannot be copied as it was found.
+                    let is_lost = inputs.sources[record.source as usize].is_lost();
+                    if record.part == RecordPart::File && !is_lost {
                         self.transfer_unread((&inputs, &tree), record.source, &mut written)?;
                     }
                     return Ok(());

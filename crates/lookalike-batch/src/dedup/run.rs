@@ -155,7 +155,8 @@ impl DedupJob<'_> {
         let of_source = |number: usize| shown(tree.path((number - against) as u32));
         for bad in &decided.scanned.bad {
             let number = bad.source as usize;
-            let is_file = number >= against && self.inputs.sources[number].is_document();
+            let source = &self.inputs.sources[number];
+            let is_file = number >= against && source.is_document() && !source.is_lost();
             let line = SkippedLine::of_record(self.inputs, bad);
             write_line(out, &line.with_file(is_file.then(|| of_source(number))))?;
         }

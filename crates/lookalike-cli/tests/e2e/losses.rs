@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Finish, Folder, Numbers, contents, json_lines, lookalike, record};
 
 /// Commands that read documents, each with what it needs besides.
-fn readers(folder: &Folder, input: &Path) -> Vec<Command> {
+pub(crate) fn readers(folder: &Folder, input: &Path) -> Vec<Command> {
     let out = |name: &str| folder.path(name).to_str().unwrap().to_owned();
     let flags: [(&str, Vec<String>); 8] = [
         (

@@ -7,6 +7,8 @@ mod against;
 mod archives;
 mod arrays;
 mod boilerplate;
+#[cfg(target_os = "linux")]
+mod changing_files;
 mod choices;
 #[cfg(all(unix, feature = "parquet"))]
 mod client;

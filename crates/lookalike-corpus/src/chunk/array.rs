@@ -110,6 +110,11 @@ impl<'a> ArrayCutter<'a> {
         })
     }
 
+    /// The number of elements that chunks were given.
+    pub(super) fn records(&self) -> u64 {
+        self.record
+    }
+
     /// Adds whole elements, or a part of one that is too long; says whether the source is at its end.
     pub(super) fn fill(
         &mut self,
@@ -125,8 +130,10 @@ impl<'a> ArrayCutter<'a> {
                 if self.is_at_end {
                     self.finish(chunk, &mut rows, mode);
                     is_done = true;
-                } else {
-                    self.read(chunk)?;
+                } else if let Err(error) = self.read(chunk) {
+                    // The elements before are read.
+                    self.take_rows(chunk, start, rows);
+                    return Err(error);
                 }
             } else if self.state == ArrayState::Within {
                 let end = self.within();

@@ -61,6 +61,11 @@ impl<'a> LineCutter<'a> {
         })
     }
 
+    /// The number of records that chunks were given.
+    pub(super) fn records(&self) -> u64 {
+        self.record
+    }
+
     /// Adds at least one read's worth to the chunk; says whether the source is at its end.
     pub(super) fn fill(
         &mut self,
@@ -71,7 +76,8 @@ impl<'a> LineCutter<'a> {
         let start = chunk.bytes.len();
         chunk.bytes.append(&mut self.carry);
         if !self.ended && !self.has_lines {
-            self.ended = self.read(chunk, start, limits)?;
+            let read = self.read(chunk, start, limits);
+            self.ended = read.inspect_err(|_| chunk.bytes.truncate(start))?;
         }
         let ended = self.ended;
         let disk_bytes = self.decoder.disk_bytes();

@@ -33,6 +33,11 @@ impl<'a> RowCutter<'a> {
         })
     }
 
+    /// The number of rows that chunks were given.
+    pub(super) fn records(&self) -> u64 {
+        self.record
+    }
+
     /// Adds rows until the chunk has `enough` bytes; says whether the source is at its end.
     pub(super) fn fill(
         &mut self,
@@ -47,8 +52,14 @@ impl<'a> RowCutter<'a> {
             attached: &mut chunk.attached,
             enough,
         };
-        let ended = self.reader.fill(&mut sink)?;
+        let ended = self.reader.fill(&mut sink);
         let rows = sink.rows;
+        if ended.is_err() {
+            // The rows before are read; of the next one there may be a part.
+            chunk
+                .bytes
+                .truncate(rows.last().map_or(start, |row| row.end));
+        }
         let disk_bytes = self.reader.disk_bytes().max(self.counted_disk_bytes);
         chunk.disk_bytes += disk_bytes - self.counted_disk_bytes;
         self.counted_disk_bytes = disk_bytes;
@@ -65,7 +76,7 @@ impl<'a> RowCutter<'a> {
         }
         self.record += count;
         chunk.records += count;
-        Ok(ended)
+        ended
     }
 }
 

@@ -1,6 +1,6 @@
 //! Arrow IPC, files (Feather 2) and streams, message by message.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -81,7 +81,11 @@ impl BatchSource for ArrowTable<'_> {
 
 impl RowReader for ArrowTable<'_> {
     fn fill(&mut self, sink: &mut RowSink<'_>) -> Result<bool, ReadError> {
-        Ok(batch_cursor::fill(self, sink))
+        let ended = batch_cursor::fill(self, sink);
+        if ended {
+            decode::check_metadata(self.source, fs::metadata(self.source.file()))?;
+        }
+        Ok(ended)
     }
 
     fn disk_bytes(&self) -> u64 {

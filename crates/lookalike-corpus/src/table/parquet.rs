@@ -135,7 +135,13 @@ impl RowReader for ParquetTable<'_> {
                 .push(SkippedPart::lost(self.source, 0, reason.clone()));
             return Ok(true);
         }
-        Ok(batch_cursor::fill(self, sink))
+        let ended = batch_cursor::fill(self, sink);
+        match &self.file {
+            Ok((file, _)) if ended => {
+                decode::check_metadata(self.source, file.metadata()).map(|()| true)
+            }
+            _ => Ok(ended),
+        }
     }
 
     fn disk_bytes(&self) -> u64 {

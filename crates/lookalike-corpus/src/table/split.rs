@@ -25,6 +25,7 @@ use super::batch_cursor::BatchSource;
 use super::column;
 use super::parquet::ParquetTable;
 use crate::atomic::AtomicFile;
+use crate::decode;
 use crate::error::ReadError;
 use crate::format::{Compression, Format};
 use crate::guard::guarded;
@@ -264,6 +265,7 @@ impl Inputs {
                 part.add(&batch, rows)?;
             }
         }
+        decode::check_metadata(source, fs::metadata(source.file())).map_err(io::Error::other)?;
         let [first, second] = parts;
         Ok(Some(SplitTable {
             rows: number,
