@@ -66,7 +66,7 @@ impl DocumentDecision {
     }
 }
 
-/// Turns the fates of classes into outcomes of documents.
+/// Turns the decisions of classes into outcomes of documents.
 ///
 /// Documents of one class are exact copies of its best one. Not so across categories: they share
 /// their category, so they are no pair, and all of them are kept when their class is.
@@ -75,7 +75,7 @@ pub(crate) fn outcomes(
     classes: &TextClasses,
     ranking: &DocumentRanking,
     rank_of: &[u32],
-    fates: &[ClassDecision],
+    decisions: &[ClassDecision],
     scope: PairScope,
 ) -> Vec<DocumentDecision> {
     let same_text = |a: u32, b: u32| {
@@ -91,7 +91,7 @@ pub(crate) fn outcomes(
             return DocumentDecision::Kept;
         }
         let rank = rank_of[class.position()];
-        match fates[rank as usize] {
+        match decisions[rank as usize] {
             ClassDecision::Survives
                 if best(rank) as usize == document || scope == PairScope::Across =>
             {

@@ -438,7 +438,7 @@ impl DedupJob<'_> {
         let fixed = prepared.ranking.fixed;
         let advance = |done: usize| self.observer.advance(done as u64);
         let ClassDecisions {
-            fates,
+            decisions,
             just_below,
             kept_as_pages,
         } = settle(&verifier, fixed, self.limits.threads, advance).map_err(&temporary)?;
@@ -458,7 +458,7 @@ impl DedupJob<'_> {
             &scanned.classes,
             &ranking,
             &rank_of,
-            &fates,
+            &decisions,
             self.settings.scope,
         );
         let fingerprints = self.settings.method.has_fingerprints();

@@ -590,7 +590,7 @@ mod tests {
             collection.group_pages(bound);
             prop_assert_eq!(collection.matches().0, pairs);
             let after = settled(&collection);
-            prop_assert_eq!(after.fates, before.fates);
+            prop_assert_eq!(after.decisions, before.decisions);
             prop_assert_eq!(after.just_below, before.just_below);
             prop_assert_eq!(after.kept_as_pages, before.kept_as_pages);
         }
@@ -649,8 +649,8 @@ mod tests {
                 let mut family = TestPages::new(differing_pages(count, shape), 0.8, false);
                 family.group_pages(LARGE_GROUP);
                 let settled = settle(&family.verifier(), 0, 2, |_| ()).unwrap();
-                let survives = |fate: &ClassDecision| *fate == ClassDecision::Survives;
-                assert!(settled.fates.iter().all(survives));
+                let survives = |decision: &ClassDecision| *decision == ClassDecision::Survives;
+                assert!(settled.decisions.iter().all(survives));
                 assert_eq!(settled.kept_as_pages, count - 1);
                 let (pairs, visits) = family.matches();
                 assert!(pairs.is_empty());

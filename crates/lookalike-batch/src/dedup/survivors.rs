@@ -38,7 +38,7 @@ pub(crate) enum ClassDecision {
 /// Decision on all classes.
 pub(crate) struct ClassDecisions {
     /// By rank.
-    pub(crate) fates: Vec<ClassDecision>,
+    pub(crate) decisions: Vec<ClassDecision>,
     /// Those that nearly resemble a survivor enough.
     pub(crate) just_below: JustBelow,
     /// Number of classes that survive though their main text resembles that of a survivor: the pages differ.
@@ -218,7 +218,7 @@ impl CandidateMembers for EarlierSurvivors<'_, '_> {
 }
 
 /// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block. Beside the
-/// fates it gives those that survive with a similarity in the margin below the threshold.
+/// decisions it gives those that survive with a similarity in the margin below the threshold.
 pub(crate) fn settle(
     verifier: &Verifier<'_>,
     fixed: usize,
@@ -227,7 +227,7 @@ pub(crate) fn settle(
 ) -> io::Result<ClassDecisions> {
     const BLOCK: usize = 1024;
     let ranks = verifier.sizes.len();
-    let mut fates = vec![ClassDecision::Survives; ranks];
+    let mut decisions = vec![ClassDecision::Survives; ranks];
     let margin = BelowMargin::below(verifier.threshold);
     let mut just_below = JustBelow::new(margin);
     let mut survivors = Survivors::new(verifier);
@@ -249,7 +249,7 @@ pub(crate) fn settle(
             match verifier.closer(rank, earlier, within) {
                 Some(ClosestMatch::Similar(found)) => {
                     let scratch = &mut scratches[0];
-                    fates[rank as usize] = ClassDecision::Joins {
+                    decisions[rank as usize] = ClassDecision::Joins {
                         survivor: found.rank,
                         similarity: verifier.similarity(rank, found),
                         visible: verifier.visible_similarity(rank, found.rank, scratch)?,
@@ -271,9 +271,9 @@ pub(crate) fn settle(
     let mut refused: Vec<u32> = refused.collect();
     refused.sort_unstable();
     refused.dedup();
-    refused.retain(|&rank| fates[rank as usize] == ClassDecision::Survives);
+    refused.retain(|&rank| decisions[rank as usize] == ClassDecision::Survives);
     Ok(ClassDecisions {
-        fates,
+        decisions,
         just_below,
         kept_as_pages: refused.len() as u64,
     })
@@ -375,11 +375,11 @@ mod tests {
 
     /// The definition, one rank after another: the most similar earlier survivor, the smaller rank of equals.
     fn slow(collection: &TestCollection, fixed: usize) -> Vec<ClassDecision> {
-        let mut fates: Vec<ClassDecision> = Vec::new();
+        let mut decisions: Vec<ClassDecision> = Vec::new();
         for rank in 0..collection.sets.len() as u32 {
             let mut best = None;
             for earlier in
-                (0..rank).filter(|&earlier| fates[earlier as usize] == ClassDecision::Survives)
+                (0..rank).filter(|&earlier| decisions[earlier as usize] == ClassDecision::Survives)
             {
                 let found = collection
                     .similar(rank, earlier)
@@ -390,7 +390,7 @@ mod tests {
                     best = found;
                 }
             }
-            fates.push(match best {
+            decisions.push(match best {
                 Some((similarity, survivor)) if rank as usize >= fixed => ClassDecision::Joins {
                     survivor,
                     similarity,
@@ -399,13 +399,13 @@ mod tests {
                 _ => ClassDecision::Survives,
             });
         }
-        fates
+        decisions
     }
 
     fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<ClassDecision> {
         settle(&collection.verifier(), fixed, threads, |_| ())
             .unwrap()
-            .fates
+            .decisions
     }
 
     proptest! {
@@ -438,7 +438,7 @@ mod tests {
         });
         let collection = TestCollection::by_prefix(sets.collect(), 0.5);
         let expected = slow(&collection, 3);
-        let across_blocks = |(rank, fate): (usize, &ClassDecision)| matches!(fate, ClassDecision::Joins { survivor, .. } if rank / 1024 > *survivor as usize / 1024);
+        let across_blocks = |(rank, decision): (usize, &ClassDecision)| matches!(decision, ClassDecision::Joins { survivor, .. } if rank / 1024 > *survivor as usize / 1024);
         assert!(expected.iter().enumerate().any(across_blocks));
         for threads in [1, 3] {
             assert_eq!(

@@ -253,7 +253,7 @@ impl ArchivePages {
     }
 }
 
-/// The fate of a WAT record.
+/// Decision on a WAT record.
 enum AddedWat {
     /// It is a row, good or bad.
     Page,
