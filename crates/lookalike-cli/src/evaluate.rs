@@ -179,7 +179,7 @@ impl<'a> EvaluationInput<'a> {
         let (mut documents, mut bytes) = (Vec::new(), 0_u64);
         self.visit_under(options, |record| {
             let document = document(record);
-            bytes += bytes_of(&document);
+            bytes += document.bytes();
             if bytes <= limit {
                 documents.push(document);
             }
@@ -226,23 +226,6 @@ fn document(record: &Record<'_>) -> EvaluatedDocument {
         fields: record.fields.clone(),
         site: record.category.as_deref().map(str::to_owned),
     }
-}
-
-/// Bytes of the texts of a document.
-fn bytes_of(document: &EvaluatedDocument) -> u64 {
-    let DocumentFields {
-        anchors,
-        in_links,
-        out_links,
-    } = &document.fields;
-    let anchors = anchors
-        .iter()
-        .flat_map(|anchor| [&anchor.text, &anchor.before, &anchor.after]);
-    let texts = [&document.id, &document.text].into_iter().chain(anchors);
-    let texts = texts.chain(in_links).chain(out_links);
-    // Each text is a string of its own.
-    let own = size_of::<EvaluatedDocument>() as u64 + 64;
-    own + texts.map(|text| text.len() as u64).sum::<u64>()
 }
 
 /// A share above 0 and at most 1.

@@ -13,10 +13,24 @@ use lookalike::resemblance::resemblance_of;
 use lookalike::sketch::{SketchValue, Sketcher};
 use lookalike::{Banding, FeatureExtractor, Simhash};
 use serde::Serialize;
+use thiserror::Error;
 
 use crate::document_set::EvaluatedDocument;
 use crate::interval::ShareEstimate;
 use crate::sweep::close_lengths;
+
+/// Memory that a feature of the sample takes: its place in a table that is half full, and the list of its documents.
+const BYTES_PER_FEATURE: u64 = 112;
+/// Memory that each document takes in such a list.
+const BYTES_PER_POSTING: u64 = 8;
+
+/// A sample that does not fit the memory that it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the sample takes more than {most_bytes} bytes")]
+pub struct SampleTooLarge {
+    /// Bytes that it was given.
+    pub most_bytes: u64,
+}
 
 /// Draws a sample of documents: those whose ids have the smallest hashes under a seed. The sample
 /// does not depend on the order in which they come.
@@ -24,6 +38,10 @@ use crate::sweep::close_lengths;
 pub struct DocumentSampler {
     size: usize,
     seed: u64,
+    most_bytes: u64,
+    bytes: u64,
+    /// True if the sample had more than `most_bytes` at some time.
+    is_too_large: bool,
     chosen: BinaryHeap<SampledDocument>,
 }
 
@@ -53,12 +71,15 @@ impl PartialOrd for SampledDocument {
 }
 
 impl DocumentSampler {
-    /// A sampler of so many documents.
+    /// Creates a sampler of `size` documents, which may take `most_bytes` of memory.
     #[must_use]
-    pub fn new(size: usize, seed: u64) -> Self {
+    pub fn new(size: usize, seed: u64, most_bytes: u64) -> Self {
         Self {
             size,
             seed,
+            most_bytes,
+            bytes: 0,
+            is_too_large: false,
             chosen: BinaryHeap::new(),
         }
     }
@@ -69,22 +90,35 @@ impl DocumentSampler {
         let key = (hash, &*document.id, &*document.text);
         let wanted = self.chosen.len() < self.size
             || self.chosen.peek().is_some_and(|last| key < last.key());
-        if wanted && self.size > 0 {
-            let document = document.clone();
-            self.chosen.push(SampledDocument { hash, document });
-            if self.chosen.len() > self.size {
-                self.chosen.pop();
-            }
+        if !wanted || self.size == 0 || self.is_too_large {
+            return;
+        }
+        let document = document.clone();
+        self.bytes += document.bytes();
+        self.chosen.push(SampledDocument { hash, document });
+        if self.chosen.len() > self.size {
+            let dropped = self.chosen.pop();
+            self.bytes -= dropped.map_or(0, |dropped| dropped.document.bytes());
+        }
+        if self.bytes > self.most_bytes {
+            self.is_too_large = true;
+            self.chosen = BinaryHeap::new();
         }
     }
 
-    /// The sample, by id.
-    #[must_use]
-    pub fn finish(self) -> Vec<EvaluatedDocument> {
+    /// Returns the sample, by id.
+    ///
+    /// # Errors
+    /// [`SampleTooLarge`] if it took more memory than it was given.
+    pub fn finish(self) -> Result<Vec<EvaluatedDocument>, SampleTooLarge> {
+        if self.is_too_large {
+            let most_bytes = self.most_bytes;
+            return Err(SampleTooLarge { most_bytes });
+        }
         let chosen = self.chosen.into_iter();
         let mut sample: Vec<EvaluatedDocument> = chosen.map(|chosen| chosen.document).collect();
         sample.sort_unstable_by(|a, b| (&a.id, &a.text).cmp(&(&b.id, &b.text)));
-        sample
+        Ok(sample)
     }
 }
 
@@ -157,9 +191,11 @@ pub struct AuditReport {
 }
 
 impl RecallAudit {
-    /// An audit of a sample, whose ids are distinct. Pairs whose shorter text has less than the
-    /// share `lengths` of the longer one's bytes are not proposed.
-    #[must_use]
+    /// Creates an audit of a sample, whose ids are distinct. Pairs whose shorter text has less than the
+    /// share `lengths` of the longer one's bytes are not proposed. The features of the sample may take `most_bytes` of memory.
+    ///
+    /// # Errors
+    /// [`SampleTooLarge`] if they would take more.
     pub fn new(
         mut extractor: FeatureExtractor,
         sketcher: Sketcher,
@@ -167,9 +203,10 @@ impl RecallAudit {
         threshold: f64,
         lengths: Option<f64>,
         sample: &[EvaluatedDocument],
-    ) -> Self {
+        most_bytes: u64,
+    ) -> Result<Self, SampleTooLarge> {
         let (mut by_feature, mut by_key) = (HashMap::new(), HashMap::new());
-        let mut seen = Vec::new();
+        let (mut seen, mut postings) = (Vec::new(), 0);
         for (at, document) in sample.iter().enumerate() {
             let features = extractor.extract_with(&document.text, &document.fields);
             let document = AuditedDocument::new(document, &features, &sketcher, rule);
@@ -182,9 +219,14 @@ impl RecallAudit {
             for &key in &document.keys {
                 by_key.entry(key).or_insert_with(Vec::new).push(at as u32);
             }
+            postings += features.set.len() + document.keys.len();
+            let keys = (by_feature.len() + by_key.len()) as u64;
+            if keys * BYTES_PER_FEATURE + postings as u64 * BYTES_PER_POSTING > most_bytes {
+                return Err(SampleTooLarge { most_bytes });
+            }
             seen.push(document);
         }
-        Self {
+        Ok(Self {
             extractor,
             sketcher,
             rule,
@@ -198,7 +240,7 @@ impl RecallAudit {
             by_feature,
             by_key,
             documents: 0,
-        }
+        })
     }
 
     /// Compares one document of the collection with the sample. Time: its features, and the

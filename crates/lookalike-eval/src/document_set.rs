@@ -16,6 +16,26 @@ pub struct EvaluatedDocument {
     pub site: Option<String>,
 }
 
+impl EvaluatedDocument {
+    /// Returns the memory that it takes, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let DocumentFields {
+            anchors,
+            in_links,
+            out_links,
+        } = &self.fields;
+        let anchors = anchors
+            .iter()
+            .flat_map(|anchor| [&anchor.text, &anchor.before, &anchor.after]);
+        let texts = [&self.id, &self.text].into_iter().chain(anchors);
+        let texts = texts.chain(in_links).chain(out_links);
+        // Each text is a string of its own.
+        let own = size_of::<Self>() as u64 + 64;
+        own + texts.map(|text| text.len() as u64).sum::<u64>()
+    }
+}
+
 /// Documents with their texts, ascending by id: positions do not depend on the order of the input.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentSet {

@@ -32,7 +32,7 @@ pub mod stratified_sample;
 pub mod sweep;
 pub mod text_dedup_benchmark;
 
-pub use audit::{AuditReport, DocumentSampler, RecallAudit};
+pub use audit::{AuditReport, DocumentSampler, RecallAudit, SampleTooLarge};
 pub use conjunctive_rule::{ConjunctiveRule, JudgedScores, conjunctive_rules};
 pub use curve::{CurvePoint, ScoreCurve};
 pub use document_set::{DocumentSet, DocumentSetError, EvaluatedDocument};

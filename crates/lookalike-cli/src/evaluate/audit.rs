@@ -6,7 +6,9 @@ use lookalike::{Banding, FeatureExtractor, Sketch, Sketcher};
 use lookalike_batch::{DistanceFor, DocumentUse, Method};
 use lookalike_corpus::InputOptions;
 use lookalike_eval::audit::ProposalRule;
-use lookalike_eval::{AuditReport, DocumentSampler, RecallAudit};
+use lookalike_eval::{
+    AuditReport, DocumentSampler, EvaluatedDocument, RecallAudit, SampleTooLarge,
+};
 
 use super::{EvaluationInput, document, print, shown};
 use crate::arguments::{
@@ -125,9 +127,17 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<(), Failure> {
         }
         None => FeatureExtractor::new(&scheme),
     };
-    let mut sampler = DocumentSampler::new(arguments.sample as usize, scheme.seed);
+    let most_bytes = arguments.run.limits().memory;
+    let too_large = |_: SampleTooLarge| {
+        Failure::Failed(format!(
+            "a sample of {} documents needs more than the {} that --memory allows: give a smaller --sample, or more memory",
+            grouped(arguments.sample),
+            crate::size::show(most_bytes)
+        ))
+    };
+    let mut sampler = DocumentSampler::new(arguments.sample as usize, scheme.seed, most_bytes);
     reading.visit(|record| sampler.add(&document(record)))?;
-    let sample = sampler.finish();
+    let sample = sampler.finish().map_err(too_large)?;
     if (sample.len() as u64) < arguments.sample && !arguments.run.quiet {
         console::warning(&format!(
             "the input has {} documents: all of them are the sample",
@@ -141,7 +151,10 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<(), Failure> {
         method.threshold,
         arguments.lengths,
         &sample,
-    );
+        most_bytes.saturating_sub(sample.iter().map(EvaluatedDocument::bytes).sum()),
+    )
+    .map_err(too_large)?;
+    drop(sample);
     reading.visit(|record| audit.add(&document(record)))?;
     let answer = AuditResult {
         method: method.method.to_string(),

@@ -155,3 +155,25 @@ fn standard_input_is_read_as_often_as_an_audit_needs() {
         (&json!(30), &json!(30))
     );
 }
+
+#[test]
+fn a_sample_that_memory_cannot_hold_is_refused() {
+    let folder = Folder::new();
+    let words = "one two three four ".repeat(50_000);
+    let lines: String = (0..80)
+        .map(|at| json!({"id": at, "text": format!("{at} {words}")}).to_string() + "\n")
+        .collect();
+    let input = folder.add("long.jsonl", &lines);
+    let run = |sample: &str| {
+        let mut command = lookalike("evaluate");
+        command.arg("audit").arg(&input);
+        command.args([
+            "--method", "minhash", "--memory", "64M", "--sample", sample, "--quiet",
+        ]);
+        command
+    };
+    run("80")
+        .fail(1)
+        .says(&["a sample of 80 documents", "--memory", "--sample"]);
+    run("10").succeed();
+}

@@ -3,7 +3,8 @@
 use lookalike::{FeatureExtractor, Scheme, Sketch, Sketcher};
 use lookalike_eval::audit::ProposalRule;
 use lookalike_eval::{
-    AuditReport, DocumentSampler, GroundTruth, RecallAudit, scored_pairs, sweep::sketches_of,
+    AuditReport, DocumentSampler, EvaluatedDocument, GroundTruth, RecallAudit, SampleTooLarge,
+    scored_pairs, sweep::sketches_of,
 };
 
 use crate::families;
@@ -19,16 +20,16 @@ fn scheme() -> Scheme {
 fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
     let collection = families(30, 4);
     let documents = || collection.documents().iter();
-    let mut sampler = DocumentSampler::new(size, seed);
+    let mut sampler = DocumentSampler::new(size, seed, u64::MAX);
     documents().for_each(|document| sampler.add(document));
-    let sample = sampler.finish();
-    let mut backwards = DocumentSampler::new(size, seed);
+    let sample = sampler.finish().unwrap();
+    let mut backwards = DocumentSampler::new(size, seed, u64::MAX);
     documents()
         .rev()
         .for_each(|document| backwards.add(document));
     assert_eq!(
         sample,
-        backwards.finish(),
+        backwards.finish().unwrap(),
         "a sample does not depend on the order"
     );
     let sketcher = Sketcher::new(&scheme(), None).unwrap();
@@ -40,9 +41,38 @@ fn audit(size: usize, seed: u64, distance: u32) -> AuditReport {
         0.5,
         None,
         &sample,
-    );
+        u64::MAX,
+    )
+    .unwrap();
     documents().for_each(|document| audit.add(document));
     audit.finish()
+}
+
+#[test]
+fn a_sample_that_does_not_fit_is_refused_while_it_is_drawn() {
+    let collection = families(30, 4);
+    let documents = || collection.documents().iter();
+    let all: u64 = documents().map(EvaluatedDocument::bytes).sum();
+    let drawn = |size, most_bytes| {
+        let mut sampler = DocumentSampler::new(size, 1, most_bytes);
+        documents().for_each(|document| sampler.add(document));
+        sampler.finish()
+    };
+    assert_eq!(drawn(1000, all).unwrap().len(), 120);
+    let most_bytes = all - 1;
+    assert_eq!(drawn(1000, most_bytes), Err(SampleTooLarge { most_bytes }));
+    // What is dropped for others is not counted.
+    assert_eq!(drawn(10, all / 4).unwrap().len(), 10);
+    let audit = |most_bytes| {
+        let sketcher = Sketcher::new(&scheme(), None).unwrap();
+        let extractor = FeatureExtractor::new(&scheme());
+        let rule = ProposalRule::Distance(3);
+        let sample = drawn(10, all).unwrap();
+        RecallAudit::new(extractor, sketcher, rule, 0.5, None, &sample, most_bytes).map(|_| ())
+    };
+    assert_eq!(audit(1 << 20), Ok(()));
+    let most_bytes = 1 << 10;
+    assert_eq!(audit(most_bytes), Err(SampleTooLarge { most_bytes }));
 }
 
 #[test]
