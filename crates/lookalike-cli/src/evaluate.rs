@@ -10,7 +10,6 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use clap::Subcommand;
-use lookalike::DocumentFields;
 use lookalike_batch::{
     DocumentUse, FieldTally, JobObserver, JobStage, SkippedRow, SkippedRows, ensure_documents_fit,
 };

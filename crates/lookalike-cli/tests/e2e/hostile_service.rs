@@ -245,7 +245,13 @@ fn as_nobody(folder: &std::path::Path) -> std::process::Command {
     }
     // The one that was built may lie where nobody else looks.
     let copy = folder.join("lookalike");
-    std::fs::copy(binary, &copy).unwrap();
+    // By a process of its own: a child that another test starts meanwhile would inherit the file that is being written, and nobody could
+    // run what somebody may still write to.
+    let copied = std::process::Command::new("cp")
+        .arg(binary)
+        .arg(&copy)
+        .status();
+    assert!(copied.unwrap().success());
     let mut command = std::process::Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     command.arg(copy).arg("serve");
