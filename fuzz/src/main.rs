@@ -26,7 +26,7 @@ type Run = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 static RUN: OnceLock<Run> = OnceLock::new();
 
-/// What a target does with bytes, and what it begins with.
+/// Action of a target on bytes, and the inputs that it begins with.
 fn target(name: &'static str) -> Option<(Run, Vec<Vec<u8>>)> {
     if let Some(&target) = fuzzing::TARGETS.iter().find(|target| target.name == name) {
         let folder = tempfile::tempdir().expect("a temporary folder").keep();

@@ -67,7 +67,7 @@ impl Numbers {
     }
 }
 
-/// What a test draws its inputs from, as often as it does: `count` times, or what the environment says.
+/// Seeds of the inputs of a test: `count` of them, or as many as the environment says.
 ///
 /// `LOOKALIKE_FUZZ_EXECUTIONS` is another count, `LOOKALIKE_FUZZ_MILLIS` a time for each target instead, and
 /// `LOOKALIKE_FUZZ_SEED` the first number of other inputs.

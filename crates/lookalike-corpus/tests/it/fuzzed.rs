@@ -65,7 +65,7 @@ fn no_wrong_byte_asks_for_much_memory() {
     }
 }
 
-/// Where lengths and counts are written in digits, any may be another.
+/// Changes a digit: lengths and counts are written in digits.
 #[test]
 fn no_wrong_number_asks_for_much_memory() {
     const NUMBERS: [u64; 4] = [0, u32::MAX as u64, 1 << 45, u64::MAX];

@@ -1,4 +1,4 @@
-//! What a reader of a page sees, and adversarial pages.
+//! Visible text of pages, and adversarial pages.
 
 use std::time::Instant;
 

@@ -18,11 +18,11 @@ use tower::ServiceExt as _;
 /// When tests begin, in milliseconds since 1970.
 pub(crate) const BEGIN: u64 = 1_800_000_000_000;
 
-/// How a service is started.
+/// Options with which a service is started.
 pub(crate) struct Started {
     pub(crate) limits: ServiceLimits,
     pub(crate) keys: ApiKeys,
-    /// What its clock says then.
+    /// Time of its clock at the start.
     pub(crate) at: u64,
     pub(crate) trust_clock: bool,
 }
