@@ -130,7 +130,7 @@ struct PageBatch {
     disk_bytes: u64,
 }
 
-impl ChunkWorker for LineReader<'_> {
+impl ChunkWorker<RecordChunk> for LineReader<'_> {
     type Output = PageBatch;
 
     fn run(&mut self, chunk: &RecordChunk) -> Result<PageBatch, BatchError> {
@@ -256,7 +256,7 @@ impl BoilerplateLearner<'_> {
         };
         let (mut sites, mut read) = (SiteTable::default(), 0);
         let readers = (0..self.limits.threads).map(|_| reader()).collect();
-        let readers = run_in_order(self.inputs, &options, readers, |pages: PageBatch| {
+        let readers = run_in_order(self.inputs.chunks(&options), readers, |pages: PageBatch| {
             pages.new.iter().for_each(|page| sites.add(page));
             read += pages.disk_bytes;
             self.observer.advance(read);

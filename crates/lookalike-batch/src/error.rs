@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{InputError, ReadError, STATE_FOLDER};
 
+use crate::observer::JobCancelled;
+
 /// Folder in [`STATE_FOLDER`] in which results are gathered; with the summary in it, they are all there.
 pub(crate) const NEW: &str = "new";
 
@@ -202,6 +204,12 @@ pub enum BatchError {
     /// Settings that contradict each other.
     #[error("{0}")]
     Settings(String),
+    /// The job's observer cancelled it.
+    #[error("the job was cancelled")]
+    Cancelled,
+    /// Documents that a caller hands over could not be had.
+    #[error("{0}")]
+    Given(Box<dyn std::error::Error + Send + Sync>),
     /// The output folder is not fit for this job.
     #[error("{path}: {reason}", path = path.display())]
     Folder {
@@ -215,10 +223,13 @@ pub enum BatchError {
 impl BatchError {
     /// For `map_err`: an error of a temporary file in `folder`.
     pub(crate) fn temporary(folder: &Path) -> impl Fn(io::Error) -> Self + '_ {
-        move |source| Self::File {
-            path: folder.to_owned(),
-            source,
-            remedy: "temporary files are kept there while the job runs; free some space, or name another folder with --tmp",
+        move |source| match is_cancelled(&source) {
+            true => Self::Cancelled,
+            false => Self::File {
+                path: folder.to_owned(),
+                source,
+                remedy: "temporary files are kept there while the job runs; free some space, or name another folder with --tmp",
+            },
         }
     }
 
@@ -236,6 +247,12 @@ impl BatchError {
             },
         }
     }
+}
+
+fn is_cancelled(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|reason| reason.is::<JobCancelled>())
 }
 
 /// Final path of a result that is written at `path`.

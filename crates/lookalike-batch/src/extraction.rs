@@ -165,7 +165,7 @@ struct TextWriter<'a> {
     parser: Parser<'a>,
 }
 
-impl ChunkWorker for TextWriter<'_> {
+impl ChunkWorker<RecordChunk> for TextWriter<'_> {
     type Output = TextBatch;
 
     fn run(&mut self, chunk: &RecordChunk) -> Result<TextBatch, BatchError> {
@@ -209,19 +209,23 @@ impl TextExtraction<'_> {
             parser: Parser::new(self.inputs, self.options),
         };
         let workers = (0..self.limits.threads).map(|_| writer()).collect();
-        run_in_order(self.inputs, self.options, workers, |texts: TextBatch| {
-            for skipped in texts.skipped {
-                self.losses.refuse_first(&skipped)?;
-                rows.take(skipped);
-            }
-            out.write_all(&texts.bytes)
-                .map_err(BatchError::result(Path::new("the output")))?;
-            summary.merge(texts.summary);
-            removed.add(&texts.removed);
-            fields.add(&texts.fields);
-            self.observer.advance(summary.input_bytes);
-            Ok(())
-        })?;
+        run_in_order(
+            self.inputs.chunks(self.options),
+            workers,
+            |texts: TextBatch| {
+                for skipped in texts.skipped {
+                    self.losses.refuse_first(&skipped)?;
+                    rows.take(skipped);
+                }
+                out.write_all(&texts.bytes)
+                    .map_err(BatchError::result(Path::new("the output")))?;
+                summary.merge(texts.summary);
+                removed.add(&texts.removed);
+                fields.add(&texts.fields);
+                self.observer.advance(summary.input_bytes);
+                Ok(())
+            },
+        )?;
         fields.check(self.inputs, self.options)?;
         summary.skipped = rows.finish();
         self.losses.check(&summary.skipped, summary.documents)?;

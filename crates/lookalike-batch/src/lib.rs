@@ -37,6 +37,9 @@ mod spill;
 mod terms;
 
 pub use boilerplate::{BoilerplateCounts, BoilerplateLearner};
+pub use dedup::decided::{DedupCluster, DedupDecisions, DedupPair};
+pub use dedup::decision::DocumentDecision;
+pub use dedup::given::DocumentDedup;
 pub use dedup::job::{DedupJob, PairsSummary};
 pub use dedup::memory_budget::{DocumentUse, ensure_documents_fit};
 pub use dedup::pages::PageCounts;

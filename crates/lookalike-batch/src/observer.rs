@@ -1,4 +1,6 @@
-//! Progress of a job. The library neither prints nor looks at a clock: whoever runs the job does.
+//! Progress of a job, and its end before its time. The library neither prints nor looks at a clock: whoever runs the job does.
+
+use std::io;
 
 /// A part of a job, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +77,24 @@ pub trait JobObserver: Sync {
     fn advance(&self, done: u64);
     /// Announces that, within the stage, the next step is writing results (`true`), or the stage's own work again.
     fn writing(&self, _is_writing: bool) {}
+    /// True if nobody wants the result any more: the job then ends soon with [`BatchError::Cancelled`](crate::BatchError::Cancelled).
+    /// Asked by all threads, many times a second.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// The reason of an error that is none: the job was cancelled.
+#[derive(Debug, thiserror::Error)]
+#[error("the job was cancelled")]
+pub(crate) struct JobCancelled;
+
+/// Fails if the job is cancelled.
+pub(crate) fn ensure_wanted(observer: &dyn JobObserver) -> io::Result<()> {
+    match observer.is_cancelled() {
+        true => Err(io::Error::other(JobCancelled)),
+        false => Ok(()),
+    }
 }
 
 /// An observer that does not care.

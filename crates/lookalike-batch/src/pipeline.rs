@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, mpsc};
 
-use lookalike_corpus::{InputOptions, Inputs, ReadError, RecordChunk};
+use lookalike_corpus::RecordChunk;
 
 use crate::error::BatchError;
 use crate::spill::partitions::lock;
@@ -15,22 +15,38 @@ use crate::spill::partitions::lock;
 /// Chunks of more bytes, which hold a long document, go through one after another.
 pub(crate) const LONG_BYTES: usize = 16 << 20;
 
-/// A worker: makes something of each chunk.
-pub(crate) trait ChunkWorker: Send {
-    type Output: Send;
-    fn run(&mut self, chunk: &RecordChunk) -> Result<Self::Output, BatchError>;
+/// A piece of the input that one worker takes at a time.
+pub(crate) trait InputChunk: Send {
+    /// Bytes that it holds in memory.
+    fn held_bytes(&self) -> usize;
 }
 
-/// Runs all chunks of `inputs` through `workers` and gives what they make to `collect`, in the order of the input.
-/// Returns the workers.
-pub(crate) fn run_in_order<W: ChunkWorker>(
-    inputs: &Inputs,
-    options: &InputOptions,
+impl InputChunk for RecordChunk {
+    fn held_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// A worker: makes something of each chunk.
+pub(crate) trait ChunkWorker<C>: Send {
+    type Output: Send;
+    fn run(&mut self, chunk: &C) -> Result<Self::Output, BatchError>;
+}
+
+/// Runs all chunks through `workers` and gives what they make to `collect`, in the order of the chunks. Returns the workers.
+pub(crate) fn run_in_order<C, E, W>(
+    chunks: impl Iterator<Item = Result<C, E>> + Send,
     mut workers: Vec<W>,
     mut collect: impl FnMut(W::Output) -> Result<(), BatchError>,
-) -> Result<Vec<W>, BatchError> {
+) -> Result<Vec<W>, BatchError>
+where
+    C: InputChunk,
+    E: Send,
+    BatchError: From<E>,
+    W: ChunkWorker<C>,
+{
     if let [worker] = workers.as_mut_slice() {
-        for chunk in inputs.chunks(options) {
+        for chunk in chunks {
             collect(worker.run(&chunk?)?)?;
         }
         return Ok(workers);
@@ -42,17 +58,17 @@ pub(crate) fn run_in_order<W: ChunkWorker>(
         stop: AtomicBool::new(false),
         window,
     };
-    let (chunk_sender, chunks) = mpsc::sync_channel(workers.len());
-    let chunks = Mutex::new(chunks);
+    let (chunk_sender, received) = mpsc::sync_channel(workers.len());
+    let received = Mutex::new(received);
     let (sender, results) = mpsc::channel();
     std::thread::scope(|scope| {
         let line = &line;
-        let reader = scope.spawn(move || line.read(inputs, options, &chunk_sender));
+        let reader = scope.spawn(move || line.read(chunks, &chunk_sender));
         let mut handles = Vec::new();
         for mut worker in workers {
-            let (chunks, sender) = (&chunks, sender.clone());
+            let (received, sender) = (&received, sender.clone());
             handles.push(scope.spawn(move || {
-                while let Some((number, chunk)) = receive(chunks) {
+                while let Some((number, chunk)) = receive(received) {
                     if sender.send((number, worker.run(&chunk))).is_err() {
                         break;
                     }
@@ -74,7 +90,7 @@ pub(crate) fn run_in_order<W: ChunkWorker>(
     })
 }
 
-fn receive(chunks: &Mutex<mpsc::Receiver<(u64, RecordChunk)>>) -> Option<(u64, RecordChunk)> {
+fn receive<C>(chunks: &Mutex<mpsc::Receiver<(u64, C)>>) -> Option<(u64, C)> {
     lock(chunks).recv().ok()
 }
 
@@ -99,14 +115,13 @@ impl PipelineState {
         }
     }
 
-    fn read(
+    fn read<C: InputChunk, E>(
         &self,
-        inputs: &Inputs,
-        options: &InputOptions,
-        sender: &mpsc::SyncSender<(u64, RecordChunk)>,
-    ) -> Result<(), ReadError> {
+        chunks: impl Iterator<Item = Result<C, E>>,
+        sender: &mpsc::SyncSender<(u64, C)>,
+    ) -> Result<(), E> {
         let number = AtomicU64::new(0);
-        for chunk in inputs.chunks(options) {
+        for chunk in chunks {
             let chunk = chunk?;
             let number = number.fetch_add(1, Ordering::Relaxed);
             let mut collected = lock(&self.collected);
@@ -117,7 +132,7 @@ impl PipelineState {
                     .unwrap_or_else(std::sync::PoisonError::into_inner);
             }
             drop(collected);
-            let is_long = chunk.bytes.len() > LONG_BYTES;
+            let is_long = chunk.held_bytes() > LONG_BYTES;
             if self.stop.load(Ordering::Relaxed) || sender.send((number, chunk)).is_err() {
                 break;
             }

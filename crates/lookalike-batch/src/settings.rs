@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use lookalike::Terms;
-use lookalike::scheme::Scheme;
+use lookalike::scheme::{Scheme, Sketch};
 use serde::Serialize;
 
 use crate::dedup::pair_test::PairTest;
@@ -101,6 +101,35 @@ impl Method {
 }
 
 impl Method {
+    /// The sketch that it needs of a scheme, with the parameters that the command takes unless told otherwise.
+    ///
+    /// ```
+    /// use lookalike::scheme::Sketch;
+    /// use lookalike_batch::Method;
+    ///
+    /// assert_eq!(Method::MinHash.default_sketch(), Sketch::MinHash { functions: 128 });
+    /// ```
+    pub fn default_sketch(self) -> Sketch {
+        match self {
+            Self::Copies | Self::AllPairs => Sketch::None,
+            Self::MinHash => Sketch::MinHash { functions: 128 },
+            Self::Oph => Sketch::OnePermutation { bins: 128 },
+            Self::BBit => Sketch::BBit {
+                functions: 128,
+                bits: 4,
+            },
+            Self::SuperShingle | Self::Henzinger => Sketch::SuperShingle {
+                groups: 6,
+                rows: 14,
+            },
+            Self::Simhash => Sketch::Simhash,
+            Self::ModP => Sketch::ModP { modulus: 16 },
+            Self::Winnow => Sketch::Winnowing { window: 16 },
+            Self::IMatch => Sketch::IMatch { lexicons: 6 },
+            Self::Buckets => Sketch::Buckets { buckets: 8 },
+        }
+    }
+
     /// True if its candidates are pairs by a rule of their own, so that no least resemblance need be asked for.
     pub fn decides_alone(self) -> bool {
         self.has_fingerprints()
@@ -490,6 +519,26 @@ impl Default for JobSettings {
 }
 
 impl JobSettings {
+    /// Default settings of a method, with a scheme that has the sketch it needs.
+    ///
+    /// ```
+    /// use lookalike_batch::{JobSettings, Method};
+    ///
+    /// let settings = JobSettings { threshold: 0.7, ..JobSettings::of_method(Method::MinHash) };
+    /// assert!(settings.check().is_ok());
+    /// ```
+    pub fn of_method(method: Method) -> Self {
+        let scheme = Scheme {
+            sketch: method.default_sketch(),
+            ..Scheme::default()
+        };
+        Self {
+            scheme,
+            method,
+            ..Self::default()
+        }
+    }
+
     /// Super-shingles, checksums or selected shingles that candidates share.
     pub fn agree(&self) -> u32 {
         self.agree.unwrap_or(self.method.default_agree())
@@ -515,6 +564,7 @@ impl JobSettings {
     /// [`BatchError::Settings`], which says what to write instead.
     pub fn check(&self) -> Result<(), BatchError> {
         self.check_threshold()?;
+        self.check_sketch()?;
         self.check_tests()?;
         let most = self.fingerprint_bits() / 4;
         if self.method.has_fingerprints() && self.distance > most {
@@ -554,6 +604,25 @@ impl JobSettings {
         Err(BatchError::Settings(format!(
             "threshold {threshold} is not above 0 and at most 1: resemblance is a share, write for example --threshold 0.8{zero}"
         )))
+    }
+
+    /// Refuses a scheme without the sketch that the method looks at.
+    fn check_sketch(&self) -> Result<(), BatchError> {
+        let (needed, sketch) = (self.method.default_sketch(), self.scheme.sketch);
+        let is_kind =
+            |kind: Sketch| std::mem::discriminant(&kind) == std::mem::discriminant(&sketch);
+        let is_fit = match needed {
+            Sketch::None => true,
+            Sketch::Simhash => sketch.fingerprint_bits() > 0,
+            _ => is_kind(needed),
+        };
+        match is_fit {
+            true => Ok(()),
+            false => Err(BatchError::Settings(format!(
+                "the method {} needs a scheme with a sketch such as {needed}, not {sketch}",
+                self.method
+            ))),
+        }
     }
 
     /// Refuses further tests that would do nothing, or need what is not there.
@@ -648,6 +717,24 @@ mod tests {
             "shortest,min:a\\,b,first",
         ] {
             assert_eq!(keep.parse::<KeepRules>().unwrap().to_string(), keep);
+        }
+    }
+
+    #[test]
+    fn a_method_needs_its_sketch() {
+        for method in Method::ALL {
+            let settings = JobSettings::of_method(method);
+            let refused = settings.check().err().map(|error| error.to_string());
+            assert!(
+                refused.is_none_or(|error| error.contains("terms")),
+                "{method}"
+            );
+            let settings = JobSettings {
+                method,
+                ..JobSettings::default()
+            };
+            let needs_none = matches!(method, Method::Copies | Method::AllPairs);
+            assert_eq!(settings.check().is_ok(), needs_none, "{method}");
         }
     }
 

@@ -67,7 +67,7 @@ struct TermSets {
     skipped: Vec<SkippedInput>,
 }
 
-impl ChunkWorker for TermCounter<'_> {
+impl ChunkWorker<RecordChunk> for TermCounter<'_> {
     type Output = TermSets;
 
     fn run(&mut self, chunk: &RecordChunk) -> Result<TermSets, BatchError> {
@@ -123,7 +123,7 @@ impl TermTable<'_> {
         let (mut read, mut removed) = (0, RemovedTally::default());
         let mut fields = FieldTally::default();
         let workers = (0..self.limits.threads).map(|_| counter()).collect();
-        run_in_order(self.inputs, self.options, workers, |sets| {
+        run_in_order(self.inputs.chunks(self.options), workers, |sets| {
             for skipped in sets.skipped {
                 self.losses.refuse_first(&skipped)?;
                 rows.take(skipped);

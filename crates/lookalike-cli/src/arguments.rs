@@ -790,39 +790,25 @@ pub(crate) struct TestArguments {
 impl MethodArguments {
     /// The sketch that the method needs.
     pub(crate) fn sketch(&self) -> Sketch {
-        match self.method {
-            Method::Copies | Method::AllPairs => Sketch::None,
-            Method::MinHash => Sketch::MinHash {
-                functions: self.functions,
-            },
-            Method::SuperShingle | Method::Henzinger => Sketch::SuperShingle {
-                groups: 6,
-                rows: 14,
-            },
-            Method::Simhash => match &*self.bits {
+        let functions = self.functions;
+        match (self.method.default_sketch(), self.size) {
+            (Sketch::Simhash, _) => match &*self.bits {
                 "32" => Sketch::Simhash32,
                 "128" => Sketch::Simhash128,
                 _ => Sketch::Simhash,
             },
-            Method::Oph => Sketch::OnePermutation {
-                bins: self.functions,
+            (Sketch::MinHash { .. }, _) => Sketch::MinHash { functions },
+            (Sketch::OnePermutation { .. }, _) => Sketch::OnePermutation { bins: functions },
+            (Sketch::BBit { bits, .. }, _) => Sketch::BBit { functions, bits },
+            (Sketch::ModP { .. }, Some(size)) => Sketch::ModP {
+                modulus: size.into(),
             },
-            Method::BBit => Sketch::BBit {
-                functions: self.functions,
-                bits: 4,
+            (Sketch::Winnowing { .. }, Some(size)) => Sketch::Winnowing {
+                window: size.into(),
             },
-            Method::ModP => Sketch::ModP {
-                modulus: self.size.unwrap_or(16).into(),
-            },
-            Method::Winnow => Sketch::Winnowing {
-                window: self.size.unwrap_or(16).into(),
-            },
-            Method::IMatch => Sketch::IMatch {
-                lexicons: self.size.unwrap_or(6),
-            },
-            Method::Buckets => Sketch::Buckets {
-                buckets: self.size.unwrap_or(8),
-            },
+            (Sketch::IMatch { .. }, Some(lexicons)) => Sketch::IMatch { lexicons },
+            (Sketch::Buckets { .. }, Some(buckets)) => Sketch::Buckets { buckets },
+            (sketch, _) => sketch,
         }
     }
 

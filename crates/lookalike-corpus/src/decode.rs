@@ -155,7 +155,7 @@ pub(crate) fn check_metadata(
     let now = metadata.map_err(|error| io_error(source, error))?;
     let same_time = match source.origin {
         SourceOrigin::File(_) => now.modified().ok() == source.modified,
-        SourceOrigin::Spool { .. } => true,
+        SourceOrigin::Spool { .. } | SourceOrigin::Given(_) => true,
     };
     if now.len() == source.bytes && same_time {
         return Ok(());

@@ -84,7 +84,20 @@ pub enum OrderKey<'a> {
     Text(Cow<'a, str>),
 }
 
-impl OrderKey<'_> {
+impl<'a> OrderKey<'a> {
+    /// Reads a JSON value as the order needs.
+    ///
+    /// ```
+    /// use lookalike_corpus::OrderKey;
+    ///
+    /// let newest = "newest:date".parse()?;
+    /// assert_eq!(OrderKey::parse(&newest, "\"1970-01-02\"").number(), Some(86_400.0));
+    /// # Ok::<(), lookalike_corpus::OptionError>(())
+    /// ```
+    pub fn parse(field: &OrderField, json: &'a str) -> OrderKey<'a> {
+        parse(field, json)
+    }
+
     /// The number, or the double that is nearest to it, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {

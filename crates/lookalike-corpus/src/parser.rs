@@ -12,6 +12,7 @@ use crate::charset;
 use crate::convert::{ConvertedText, Converter};
 use crate::fields::fields_of;
 use crate::format::Format;
+use crate::given::{DocumentBatch, GivenDocument};
 use crate::homoglyphs::has_homoglyphs;
 use crate::html::{Fallback, HtmlText, PageFacts};
 use crate::json::{self, FieldSelection, FieldSlot, FoundFields, TextBuffers, TextCapture};
@@ -148,6 +149,79 @@ impl<'i> Parser<'i> {
 
     /// Visits the chunk's records in order: exactly [`RecordChunk::records`] of them.
     pub fn parse(&mut self, chunk: &RecordChunk, visit: &mut RecordVisitor<'_>) {
+        self.finish_records(visit, |parser, visit| parser.pieces(chunk, visit));
+    }
+
+    /// Visits the records that given documents are, the first of them with number `first` in `source`. Their raw bytes are those of the
+    /// text.
+    pub fn parse_given(
+        &mut self,
+        batch: &dyn DocumentBatch,
+        source: u32,
+        first: u64,
+        visit: &mut RecordVisitor<'_>,
+    ) {
+        let mut number = first;
+        self.finish_records(visit, |parser, visit| {
+            batch.visit(&mut |document| {
+                parser.given(document, source, number, visit);
+                number += 1;
+            });
+        });
+    }
+
+    fn given(
+        &mut self,
+        document: GivenDocument<'_>,
+        source: u32,
+        number: u64,
+        visit: &mut RecordVisitor<'_>,
+    ) {
+        let place = RecordPlace {
+            source,
+            number,
+            line: 0,
+            offset: 0,
+            raw: 0..0,
+        };
+        let GivenDocument {
+            id,
+            text,
+            is_html,
+            order_key,
+            category,
+        } = document;
+        let id_named = id.is_some();
+        let id = id.unwrap_or_else(|| Cow::Owned(number.to_string()));
+        let raw = text.as_deref().unwrap_or_default();
+        let mut record = Record {
+            id_generated: !id_named,
+            id_named,
+            order_key,
+            category,
+            ..place.record(raw.as_bytes(), id, TextState::Missing)
+        };
+        if raw.len() > self.max_bytes {
+            record.text_state = TextState::TooLong;
+            record.long_hash = Some(text_hash(raw.as_bytes()));
+        } else if text.is_some() {
+            record.text_state = TextState::Present;
+            let (text, visible, fallback) = match is_html {
+                true => self.extract(source, raw),
+                false => (raw, None, Fallback::None),
+            };
+            record.text = Cow::Borrowed(text);
+            (record.visible, record.fallback) = (visible, fallback);
+        }
+        visit(Ok(record));
+    }
+
+    /// Looks at the text of every record that `records` makes, and takes boilerplate out of it.
+    fn finish_records(
+        &mut self,
+        visit: &mut RecordVisitor<'_>,
+        records: impl FnOnce(&mut Self, &mut RecordVisitor<'_>),
+    ) {
         let visit: &mut RecordVisitor<'_> = &mut |record| {
             visit(record.map(|record| Record {
                 mojibake: is_mojibake(&record.text),
@@ -156,10 +230,10 @@ impl<'i> Parser<'i> {
             }));
         };
         let Some(lines) = self.boilerplate.clone() else {
-            return self.pieces(chunk, visit);
+            return records(self, visit);
         };
         let (inputs, wants_visible) = (self.inputs, self.wants_visible);
-        self.pieces(chunk, &mut |record| {
+        records(self, &mut |record| {
             visit(record.map(|mut record| {
                 let format = inputs.sources[record.source as usize].format;
                 lines.strip(&mut record, format, wants_visible);

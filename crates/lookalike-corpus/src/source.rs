@@ -23,7 +23,7 @@ pub struct Inputs {
     pub skips: Vec<SkippedPart>,
 }
 
-/// One file, or standard input.
+/// One file, standard input, or documents that a caller hands over.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub(crate) origin: SourceOrigin,
@@ -70,6 +70,8 @@ pub(crate) enum SourceOrigin {
         hash: u64,
         url: Option<String>,
     },
+    /// Documents that a caller hands over, called so: there are no bytes.
+    Given(String),
 }
 
 impl Source {
@@ -81,6 +83,7 @@ impl Source {
         match &self.origin {
             SourceOrigin::File(path) => name::display(path),
             SourceOrigin::Spool { url, .. } => Cow::Borrowed(url.as_deref().unwrap_or("-")),
+            SourceOrigin::Given(name) => Cow::Borrowed(name),
         }
     }
 
@@ -91,6 +94,7 @@ impl Source {
             SourceOrigin::Spool { url, .. } => {
                 Path::new(remote::file_name(url.as_deref().unwrap_or_default()))
             }
+            SourceOrigin::Given(_) => Path::new(""),
         }
     }
 
@@ -101,6 +105,7 @@ impl Source {
             SourceOrigin::Spool { url, .. } => {
                 Some(PathBuf::from(url.as_ref()?.replace("://", "/")))
             }
+            SourceOrigin::Given(_) => None,
         }
     }
 
@@ -124,7 +129,7 @@ impl Source {
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
             SourceOrigin::File(path) => Some(path),
-            SourceOrigin::Spool { .. } => None,
+            SourceOrigin::Spool { .. } | SourceOrigin::Given(_) => None,
         }
     }
 
@@ -146,6 +151,7 @@ impl Source {
         match &self.origin {
             SourceOrigin::File(path) => path.canonicalize().ok(),
             SourceOrigin::Spool { url, .. } => url.as_ref().map(PathBuf::from),
+            SourceOrigin::Given(_) => None,
         }
     }
 
@@ -153,6 +159,8 @@ impl Source {
     pub(crate) fn file(&self) -> &Path {
         match &self.origin {
             SourceOrigin::File(path) | SourceOrigin::Spool { copy: path, .. } => path,
+            // No file has this name: opening it says so.
+            SourceOrigin::Given(_) => Path::new(""),
         }
     }
 }

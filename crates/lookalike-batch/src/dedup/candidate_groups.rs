@@ -95,7 +95,7 @@ pub(crate) struct GroupResources<'a> {
     /// Bytes that all groups may take.
     pub(crate) memory: u64,
     /// Hears how many of [`PARTS`] are done.
-    pub(crate) advance: &'a (dyn Fn(u64) + Sync),
+    pub(crate) advance: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
 }
 
 /// Reason why keys could not be grouped.
@@ -356,7 +356,7 @@ fn partitions(
             if needed.fetch_add(more, Ordering::Relaxed) + more <= resources.memory {
                 lock(&parts)[part] = found;
             }
-            (resources.advance)(part as u64 + 1);
+            (resources.advance)(part as u64 + 1)?;
         }
     };
     std::thread::scope(|scope| -> io::Result<()> {
@@ -444,7 +444,7 @@ mod tests {
         GroupResources {
             threads,
             memory: u64::MAX,
-            advance: &|_| (),
+            advance: &|_| Ok(()),
         }
     }
 

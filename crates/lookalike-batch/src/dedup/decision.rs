@@ -4,10 +4,10 @@ use crate::dedup::documents::{DocumentRanking, DocumentTable, TextClasses};
 use crate::dedup::survivors::ClassDecision;
 use crate::settings::PairScope;
 
-/// Decision on a document.
+/// Decision on a document. Survivors are told by their numbers; see [`DedupDecisions`](crate::DedupDecisions).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum DocumentDecision {
-    /// It is kept (or was given with `--against`).
+pub enum DocumentDecision {
+    /// It is kept, or only compared with.
     Kept,
     /// A reader sees the same text as of a kept document.
     Exact {
@@ -27,14 +27,15 @@ pub(crate) enum DocumentDecision {
 
 impl DocumentDecision {
     /// The kept document that a removed one is like.
-    pub(crate) fn survivor(self) -> Option<u32> {
+    pub fn survivor(self) -> Option<u32> {
         match self {
             Self::Kept => None,
             Self::Exact { survivor } | Self::Near { survivor, .. } => Some(survivor),
         }
     }
 
-    pub(crate) fn similarity(self) -> f64 {
+    /// The resemblance to the survivor; 1 for exact copies and kept documents.
+    pub fn similarity(self) -> f64 {
         if let Self::Near { similarity, .. } = self {
             similarity
         } else {
@@ -43,7 +44,7 @@ impl DocumentDecision {
     }
 
     /// The resemblance of all that a reader sees, where that is not what was compared.
-    pub(crate) fn visible_similarity(self) -> Option<f64> {
+    pub fn visible_similarity(self) -> Option<f64> {
         match self {
             Self::Near { visible, .. } => visible,
             Self::Kept | Self::Exact { .. } => None,
@@ -52,16 +53,17 @@ impl DocumentDecision {
 
     /// True if its main text has all the features of that of the kept document and no others, while a reader sees something
     /// else.
-    pub(crate) fn is_same_main_text(self) -> bool {
+    pub fn is_same_main_text(self) -> bool {
         self.visible_similarity().is_some() && self.similarity() >= 1.0
     }
 
-    /// The word for it in `clusters.jsonl`.
-    pub(crate) fn reason(self) -> &'static str {
+    /// The reason of the removal in a word, as in `clusters.jsonl`: `exact`, `near` or `same-main-text`.
+    pub fn reason(self) -> Option<&'static str> {
         match self {
-            Self::Near { .. } if self.is_same_main_text() => "same-main-text",
-            Self::Near { .. } => "near",
-            Self::Kept | Self::Exact { .. } => "exact",
+            Self::Kept => None,
+            Self::Near { .. } if self.is_same_main_text() => Some("same-main-text"),
+            Self::Near { .. } => Some("near"),
+            Self::Exact { .. } => Some("exact"),
         }
     }
 }
@@ -218,9 +220,12 @@ mod tests {
             similarity,
             visible,
         };
-        assert_eq!(near(1.0, Some(0.9)).reason(), "same-main-text");
-        assert_eq!(near(0.9, Some(0.9)).reason(), "near");
-        assert_eq!(near(1.0, None).reason(), "near");
-        assert_eq!(DocumentDecision::Exact { survivor: 0 }.reason(), "exact");
+        assert_eq!(near(1.0, Some(0.9)).reason(), Some("same-main-text"));
+        assert_eq!(near(0.9, Some(0.9)).reason(), Some("near"));
+        assert_eq!(near(1.0, None).reason(), Some("near"));
+        assert_eq!(
+            DocumentDecision::Exact { survivor: 0 }.reason(),
+            Some("exact")
+        );
     }
 }

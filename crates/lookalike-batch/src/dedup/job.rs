@@ -12,20 +12,22 @@ use lookalike::resemblance::prefix_len;
 use lookalike_corpus::{Category, InputOptions, Inputs, ReadError};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources, KeySink};
-use crate::dedup::decision::{DocumentDecision, outcomes};
+use crate::dedup::decided::DedupDecisions;
+use crate::dedup::decision::{ClusterTable, outcomes};
 use crate::dedup::documents::DocumentRanking;
-use crate::dedup::just_below::{BelowMargin, JustBelow};
+use crate::dedup::just_below::BelowMargin;
 use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit};
 use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::pairs::{ClassCopies, PairSpool, join};
 use crate::dedup::scan::{ScanPlan, ScannedCollection, salted, scan};
+use crate::dedup::summary::{DecisionCounts, InputCounts, SkippedRow, skipped};
 use crate::dedup::survivors::{ClassDecisions, settle};
 use crate::dedup::verify::{CandidateRule, Verifier};
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::{FieldTally, first_names};
-use crate::observer::{JobObserver, JobStage, NoProgress};
+use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairScope};
 use crate::spill::feature_sets::SetPlace;
 use crate::spill::partitions::PARTS;
@@ -139,33 +141,25 @@ struct ClassColumns {
     lengths: Vec<u64>,
 }
 
-/// Decisions of a job about every document.
-pub(crate) struct JobDecisions {
-    pub(crate) scanned: ScannedCollection,
-    pub(crate) ranking: DocumentRanking,
-    pub(crate) outcomes: Vec<DocumentDecision>,
-    /// Kept documents that nearly resemble another kept one enough.
-    pub(crate) just_below: JustBelow,
-    pub(crate) repeated_ids: u64,
-    /// Texts that are kept though their main text resembles that of a kept page.
-    pub(crate) kept_as_pages: u64,
-    /// All pairs, when the settings ask for them.
-    pub(crate) pairs: Option<PairSpool>,
-    /// Fingerprints of documents by class, when the method made them.
-    pub(crate) fingerprints: bool,
-}
-
 impl DedupJob<'_> {
-    /// Reads everything and groups candidates.
+    /// Reads all inputs and groups candidates.
     fn prepare(&self) -> Result<PreparedJob, BatchError> {
-        self.settings.check()?;
-        let temporary = BatchError::temporary(self.folder);
         ensure_documents_fit(
             &self.limits,
             DocumentUse::Features(&self.settings.scheme),
             self.inputs,
             &self.options,
         )?;
+        self.prepare_scan(|plan, keys| self.scan_steady(plan, keys))
+    }
+
+    /// Lets `read` scan all documents, and groups candidates. `read` gets the plan, and how many bytes of keys stay in memory.
+    pub(crate) fn prepare_scan(
+        &self,
+        read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
+    ) -> Result<PreparedJob, BatchError> {
+        self.settings.check()?;
+        let temporary = BatchError::temporary(self.folder);
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
         let options = InputOptions {
             read_long: true,
@@ -193,11 +187,11 @@ impl DedupJob<'_> {
             reading: budget.reading(),
             folder: self.folder,
         };
-        let (mut scanned, sink) = self.scan_steady(&plan, budget.keys())?;
-        let skipped = crate::dedup::summary::skipped(self.inputs, &scanned);
+        let (mut scanned, sink) = read(&plan, budget.keys())?;
+        let lost = skipped(self.inputs, &scanned);
         self.settings
             .losses
-            .check(&skipped, scanned.documents.len() as u64)?;
+            .check(&lost, scanned.documents.len() as u64)?;
         self.refuse_no_text(&scanned)?;
         self.refuse_unknown_fields(&scanned)?;
         self.observer.stage(JobStage::Rank, 0);
@@ -215,7 +209,7 @@ impl DedupJob<'_> {
         budget.tables(&scanned)?;
         self.push_keys(&scanned, &sink).map_err(&temporary)?;
         self.observer.stage(JobStage::Group, PARTS as u64);
-        let advance = |done| self.observer.advance(done);
+        let advance = |done| self.advance(done);
         let resources = GroupResources {
             threads: self.limits.threads,
             memory: budget.for_groups(),
@@ -255,7 +249,7 @@ impl DedupJob<'_> {
             groups: GroupResources {
                 threads: self.limits.threads,
                 memory: budget.for_groups().saturating_sub(columns) / 2,
-                advance: &|_| (),
+                advance: &|_| ensure_wanted(self.observer),
             },
         };
         let found = page_groups(&self.verifier(prepared), LARGE_GROUP, &resources)
@@ -286,7 +280,8 @@ impl DedupJob<'_> {
                 .map_err(BatchError::temporary(self.folder))?;
             self.observer
                 .stage(JobStage::Scan, self.inputs.total_bytes());
-            let scanned = scan(plan, &sink, self.observer)?;
+            let chunks = self.inputs.chunks(plan.options);
+            let scanned = scan(plan, chunks, &sink, self.observer)?;
             match self.inputs.lose_changed(&scanned.records) {
                 None => return Ok((scanned, sink)),
                 Some(source) => changed = source.name().into_owned(),
@@ -414,7 +409,7 @@ impl DedupJob<'_> {
                         writer.push(salted(feature, self.salt(scanned, class)), class)
                     })
                 })?;
-                self.observer.advance(segment as u64 + 1);
+                self.advance(segment as u64 + 1)?;
             }
         };
         std::thread::scope(|scope| {
@@ -428,15 +423,31 @@ impl DedupJob<'_> {
         })
     }
 
-    /// Chooses survivors.
-    pub(crate) fn decide(&self) -> Result<JobDecisions, BatchError> {
-        let prepared = self.prepare()?;
+    /// Tells the observer of progress; an error if it has cancelled the job.
+    fn advance(&self, done: u64) -> io::Result<()> {
+        self.observer.advance(done);
+        ensure_wanted(self.observer)
+    }
+
+    /// Reads the inputs and decides on every document, without writing results.
+    ///
+    /// # Errors
+    /// [`BatchError`].
+    pub fn decide(&self) -> Result<DedupDecisions, BatchError> {
+        self.choose_survivors(self.prepare()?)
+    }
+
+    /// Decides on every document of a prepared job.
+    pub(crate) fn choose_survivors(
+        &self,
+        prepared: PreparedJob,
+    ) -> Result<DedupDecisions, BatchError> {
         let temporary = BatchError::temporary(self.folder);
         self.observer
             .stage(JobStage::Compare, prepared.rank_of.len() as u64);
         let verifier = self.verifier(&prepared);
         let fixed = prepared.ranking.fixed;
-        let advance = |done: usize| self.observer.advance(done as u64);
+        let advance = |done: usize| self.advance(done as u64);
         let ClassDecisions {
             decisions,
             just_below,
@@ -464,13 +475,26 @@ impl DedupJob<'_> {
         let fingerprints = self.settings.method.has_fingerprints();
         let best = |rank: u32| ranking.best[ranking.classes[rank as usize] as usize];
         let just_below = just_below.of_documents(best);
-        Ok(JobDecisions {
+        let clusters = ClusterTable::new(&ranking.by_id, &ranking.id_ranks, &outcomes);
+        Ok(DedupDecisions {
+            counts: InputCounts::of_scan(
+                &scanned,
+                self.inputs,
+                self.against_sources,
+                &self.options,
+                repeated_ids,
+            ),
+            decision_counts: DecisionCounts {
+                kept_as_pages,
+                ..DecisionCounts::new(&scanned.documents, &outcomes, &clusters)
+            },
+            skipped: skipped(self.inputs, &scanned),
+            threshold: self.settings.threshold,
             scanned,
             ranking,
             outcomes,
+            clusters,
             just_below,
-            repeated_ids,
-            kept_as_pages,
             pairs,
             fingerprints,
         })
@@ -485,7 +509,7 @@ impl DedupJob<'_> {
             documents.len(),
         )?;
         let copies = ClassCopies::new(documents, &prepared.ranking, &prepared.rank_of);
-        let advance = |done: usize| self.observer.advance(done as u64);
+        let advance = |done: usize| self.advance(done as u64);
         let against = documents.against as u32;
         join(
             &self.verifier(prepared),
@@ -573,14 +597,14 @@ impl DedupJob<'_> {
         written
             .and_then(|()| out.flush())
             .map_err(BatchError::result(Path::new(OUTPUT)))?;
-        let counts = crate::dedup::summary::InputCounts::of_scan(
+        let counts = InputCounts::of_scan(
             scanned,
             self.inputs,
             self.against_sources,
             &self.options,
             prepared.repeated_ids,
         );
-        let skipped = crate::dedup::summary::skipped(self.inputs, scanned);
+        let skipped = skipped(self.inputs, scanned);
         Ok(PairsSummary {
             pairs,
             counts,
@@ -596,9 +620,9 @@ pub struct PairsSummary {
     pub pairs: u64,
     /// Counts of what was read.
     #[serde(flatten)]
-    pub counts: crate::dedup::summary::InputCounts,
+    pub counts: InputCounts,
     /// Parts that were not read, by reason.
-    pub skipped: Vec<crate::dedup::summary::SkippedRow>,
+    pub skipped: Vec<SkippedRow>,
 }
 
 impl ClassColumns {

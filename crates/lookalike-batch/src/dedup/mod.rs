@@ -4,9 +4,11 @@
 
 pub(crate) mod candidate_groups;
 pub(crate) mod checkpoint;
+pub(crate) mod decided;
 pub(crate) mod decision;
 pub(crate) mod documents;
 pub(crate) mod frequency;
+pub(crate) mod given;
 pub(crate) mod job;
 pub(crate) mod just_below;
 pub(crate) mod memory_budget;

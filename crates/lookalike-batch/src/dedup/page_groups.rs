@@ -457,7 +457,7 @@ mod tests {
                 groups: GroupResources {
                     threads: 1,
                     memory: u64::MAX,
-                    advance: &|_| (),
+                    advance: &|_| Ok(()),
                 },
             };
             let found = page_groups(&self.verifier(), bound, &resources).unwrap();
@@ -584,7 +584,7 @@ mod tests {
                 prop_assert_eq!(&pairs, &collection.slow_matches());
             }
             let settled = |collection: &TestPages| {
-                settle(&collection.verifier(), fixed, threads, |_| ()).unwrap()
+                settle(&collection.verifier(), fixed, threads, |_| Ok(())).unwrap()
             };
             let before = settled(&collection);
             collection.group_pages(bound);
@@ -648,7 +648,7 @@ mod tests {
             let visits = |count: u64| {
                 let mut family = TestPages::new(differing_pages(count, shape), 0.8, false);
                 family.group_pages(LARGE_GROUP);
-                let settled = settle(&family.verifier(), 0, 2, |_| ()).unwrap();
+                let settled = settle(&family.verifier(), 0, 2, |_| Ok(())).unwrap();
                 let survives = |decision: &ClassDecision| *decision == ClassDecision::Survives;
                 assert!(settled.decisions.iter().all(survives));
                 assert_eq!(settled.kept_as_pages, count - 1);

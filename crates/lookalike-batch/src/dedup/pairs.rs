@@ -132,7 +132,7 @@ fn whole(high: u32, low: u32) -> f64 {
 }
 
 /// Finds every pair and puts it into `spool`. Pairs of two documents before place `against` are left out: those were
-/// given with `--against`. `advance` hears how many classes are done.
+/// given with `--against`. `advance` hears how many classes are done, and its error ends the work.
 pub(crate) fn join(
     verifier: &Verifier<'_>,
     copies: &ClassCopies,
@@ -140,7 +140,7 @@ pub(crate) fn join(
     scope: PairScope,
     threads: usize,
     spool: &PairSpool,
-    advance: &(dyn Fn(usize) + Sync),
+    advance: &(dyn Fn(usize) -> io::Result<()> + Sync),
 ) -> io::Result<()> {
     const STRIDE: usize = 32;
     let ranks = verifier.sizes.len();
@@ -184,7 +184,7 @@ pub(crate) fn join(
             outcome?;
             let mut done = lock(&done);
             *done += to - from;
-            advance(*done);
+            advance(*done)?;
         }
     };
     std::thread::scope(|scope| {
@@ -339,7 +339,7 @@ mod tests {
             let copies = ClassCopies::new(&documents, &ranking, &rank_of);
             let spool = PairSpool::new(collection.folder.path(), budget, documents.len()).unwrap();
             let verifier = collection.verifier();
-            join(&verifier, &copies, against, PairScope::Everything, threads, &spool, &|_| ()).unwrap();
+            join(&verifier, &copies, against, PairScope::Everything, threads, &spool, &|_| Ok(())).unwrap();
 
             let mut found = Vec::new();
             spool.drain(&ranking.by_id, |pair| {

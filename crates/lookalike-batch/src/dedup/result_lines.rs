@@ -66,7 +66,7 @@ struct MemberLine<'a> {
     /// Resemblance of all that a reader sees, where that is not what was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     visible_similarity: Option<f64>,
-    reason: &'static str,
+    reason: Option<&'static str>,
 }
 
 /// Writes a cluster: its survivor and the documents removed for it.

@@ -25,19 +25,15 @@ use lookalike_corpus::{
 
 use crate::contents::{self, CONTENTS};
 use crate::dedup::checkpoint::{CheckpointHead, DecisionCheckpoint};
-use crate::dedup::decision::{ClusterTable, DocumentDecision};
-use crate::dedup::job::{DedupJob, JobDecisions};
-use crate::dedup::just_below::{BelowMargin, ClosePair, JustBelow};
-use crate::dedup::pairs::DocumentPair;
+use crate::dedup::decided::DedupDecisions;
+use crate::dedup::job::DedupJob;
 use crate::dedup::result_lines::{write_line, write_pair};
 use crate::dedup::result_writer::{
     PAIR, PAIR_WITH_DISTANCE, ResultWriter, SKIPPED_FILES, common_compression, is_split,
     record_file_name,
 };
 use crate::dedup::scan::ScannedCollection;
-use crate::dedup::summary::{
-    BelowPair, BelowThreshold, DecisionCounts, DedupSummary, InputCounts, skipped,
-};
+use crate::dedup::summary::{BelowThreshold, DedupSummary};
 use crate::error::BatchError;
 use crate::output_dir::{JobIdentity, OutputDir, OutputOptions, write_file};
 use crate::skipped::{SKIPPED, SkippedLine};
@@ -145,7 +141,7 @@ impl DedupJob<'_> {
         unread.map(|(number, _)| number as u32).collect()
     }
 
-    fn write_skipped(&self, out: &mut AtomicFile, decided: &JobDecisions) -> io::Result<()> {
+    fn write_skipped(&self, out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()> {
         let against = self.against_sources;
         let tree = FileTree::new(&self.new_inputs());
         let shown = |path: &Path| {
@@ -245,33 +241,24 @@ impl DedupJob<'_> {
         Ok(verdicts)
     }
 
-    fn verdicts(&self, decided: JobDecisions, identity: JobIdentity) -> DecisionCheckpoint {
-        let JobDecisions {
+    fn verdicts(&self, decided: DedupDecisions, identity: JobIdentity) -> DecisionCheckpoint {
+        let DedupDecisions {
             scanned,
             ranking,
             outcomes,
             just_below,
-            repeated_ids,
-            kept_as_pages,
+            counts,
+            decision_counts,
+            skipped,
             ..
         } = decided;
-        let clusters = ClusterTable::new(&ranking.by_id, &ranking.id_ranks, &outcomes);
         let head = CheckpointHead {
             settings: identity.settings,
             input: identity.input,
-            counts: InputCounts::of_scan(
-                &scanned,
-                self.inputs,
-                self.against_sources,
-                &self.options,
-                repeated_ids,
-            ),
-            decisions: DecisionCounts {
-                kept_as_pages,
-                ..DecisionCounts::new(&scanned.documents, &outcomes, &clusters)
-            },
+            counts,
+            decisions: decision_counts,
             just_below,
-            skipped: skipped(self.inputs, &scanned),
+            skipped,
             unread: self.unread(&scanned),
         };
         let bad = scanned
@@ -349,53 +336,12 @@ impl DedupJob<'_> {
 impl DecisionCheckpoint {
     /// Pairs just below the threshold, by ids.
     fn below_threshold(&self, threshold: f64) -> BelowThreshold {
-        let JustBelow { kept, closest } = &self.head.just_below;
-        let id = |document: u32| self.documents.id(document as usize).to_owned();
-        let pair = |pair: &ClosePair| BelowPair {
-            a: id(pair.a),
-            b: id(pair.b),
-            similarity: pair.similarity(),
-        };
-        BelowThreshold {
-            from: BelowMargin::below(threshold).from(),
-            kept: kept.clone(),
-            closest: closest.iter().map(pair).collect(),
-        }
+        BelowThreshold::new(&self.head.just_below, threshold, &self.documents)
     }
 }
 
-fn write_pairs(out: &mut AtomicFile, decided: &JobDecisions) -> io::Result<()> {
+fn write_pairs(out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()> {
     let documents = &decided.scanned.documents;
     let classes = decided.fingerprints.then_some(&decided.scanned.classes);
-    if let Some(pairs) = &decided.pairs {
-        return pairs.drain(&decided.ranking.by_id, |pair| {
-            write_pair(out, documents, classes, pair)
-        });
-    }
-    let ranks = &decided.ranking.id_ranks;
-    let pair = |(document, outcome): (usize, &DocumentDecision)| {
-        let survivor = outcome.survivor()?;
-        let (a, b) = (document as u32, survivor);
-        let (a, b) = if ranks[a as usize] < ranks[b as usize] {
-            (a, b)
-        } else {
-            (b, a)
-        };
-        Some(DocumentPair {
-            a,
-            b,
-            similarity: outcome.similarity(),
-            visible: outcome.visible_similarity(),
-        })
-    };
-    let mut pairs: Vec<DocumentPair> = decided
-        .outcomes
-        .iter()
-        .enumerate()
-        .filter_map(pair)
-        .collect();
-    pairs.sort_unstable_by_key(|pair| (ranks[pair.a as usize], ranks[pair.b as usize]));
-    pairs
-        .into_iter()
-        .try_for_each(|pair| write_pair(out, documents, classes, pair))
+    decided.drain_pairs(|pair| write_pair(out, documents, classes, pair))
 }

@@ -31,8 +31,8 @@ use crate::dedup::pair_test::{PairTest, TestSets};
 use crate::dedup::summary::SkippedInput;
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
-use crate::observer::JobObserver;
-use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::observer::{JobObserver, ensure_wanted};
+use crate::pipeline::{ChunkWorker, InputChunk, run_in_order};
 use crate::settings::{KeepRule, Method, PairScope};
 use crate::spill::feature_sets::{SetStore, header, place};
 use crate::spill::partitions::lock;
@@ -147,6 +147,30 @@ impl ScanTally {
         self.text_bytes += other.text_bytes;
         self.removed.add(&other.removed);
         self.pages.add(&other.pages);
+    }
+}
+
+/// A piece of the input with documents in it.
+pub(crate) trait ScanChunk: InputChunk {
+    /// Losses met while reading it.
+    fn skips(&self) -> &[SkippedPart];
+    /// Bytes of the input that it stands for.
+    fn read_bytes(&self) -> u64;
+    /// Visits its records in their order.
+    fn parse(&self, parser: &mut Parser<'_>, visit: &mut dyn FnMut(Result<Record<'_>, BadRecord>));
+}
+
+impl ScanChunk for RecordChunk {
+    fn skips(&self) -> &[SkippedPart] {
+        &self.skips
+    }
+
+    fn read_bytes(&self) -> u64 {
+        self.disk_bytes
+    }
+
+    fn parse(&self, parser: &mut Parser<'_>, visit: &mut dyn FnMut(Result<Record<'_>, BadRecord>)) {
+        parser.parse(self, visit);
     }
 }
 
@@ -411,10 +435,10 @@ impl<'a> ScanWorker<'a> {
         }
     }
 
-    fn batch(&mut self, chunk: &RecordChunk) -> io::Result<ScanBatch> {
+    fn batch(&mut self, chunk: &impl ScanChunk) -> io::Result<ScanBatch> {
         let mut batch = ScanBatch {
-            skips: chunk.skips.clone(),
-            raw_bytes: chunk.disk_bytes,
+            skips: chunk.skips().to_vec(),
+            raw_bytes: chunk.read_bytes(),
             ..ScanBatch::default()
         };
         let Self {
@@ -426,7 +450,7 @@ impl<'a> ScanWorker<'a> {
         tools.tests.iter_mut().for_each(|(_, words)| words.clear());
         tools.page_words.clear();
         let mut failed = None;
-        parser.parse(chunk, &mut |record| {
+        chunk.parse(parser, &mut |record| {
             let done = match record {
                 Ok(record) => add_record(shared, &record, tools, &mut batch),
                 Err(bad) => {
@@ -755,10 +779,10 @@ fn first_128(hash: &blake3::Hash) -> u128 {
     u128::from_le_bytes(first)
 }
 
-impl ChunkWorker for ScanWorker<'_> {
+impl<C: ScanChunk> ChunkWorker<C> for ScanWorker<'_> {
     type Output = ScanBatch;
 
-    fn run(&mut self, chunk: &RecordChunk) -> Result<ScanBatch, BatchError> {
+    fn run(&mut self, chunk: &C) -> Result<ScanBatch, BatchError> {
         self.batch(chunk)
             .map_err(BatchError::temporary(self.shared.plan.folder))
     }
@@ -907,12 +931,16 @@ impl ScanCollector<'_> {
     }
 }
 
-/// Reads all inputs. Keys that a method takes from its sketches go to `keys`.
-pub(crate) fn scan(
+/// Reads all chunks. Keys that a method takes from its sketches go to `keys`.
+pub(crate) fn scan<C: ScanChunk, E: Send>(
     plan: &ScanPlan<'_>,
+    chunks: impl Iterator<Item = Result<C, E>> + Send,
     keys: &KeySink,
     observer: &dyn JobObserver,
-) -> Result<ScannedCollection, BatchError> {
+) -> Result<ScannedCollection, BatchError>
+where
+    BatchError: From<E>,
+{
     plan.losses.refuse_undiscovered(plan.inputs)?;
     let (seen, too_many) = (SeenTexts::new(), AtomicBool::new(false));
     let shared = ScanShared {
@@ -947,9 +975,10 @@ pub(crate) fn scan(
     let workers = (0..plan.threads)
         .map(|_| ScanWorker::new(&shared))
         .collect();
-    let workers = run_in_order(plan.inputs, plan.options, workers, |batch| {
+    let workers = run_in_order(chunks, workers, |batch: ScanBatch| {
         collector.append(batch)?;
         observer.advance(collector.read_bytes);
+        ensure_wanted(observer).map_err(BatchError::temporary(plan.folder))?;
         Ok(())
     })?;
     if too_many.load(Ordering::Relaxed) || collector.scanned.documents.len() >= u32::MAX as usize {

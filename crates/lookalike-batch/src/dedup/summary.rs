@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::boilerplate::BoilerplateCounts;
 use crate::dedup::decision::{ClusterTable, DocumentDecision};
 use crate::dedup::documents::DocumentTable;
+use crate::dedup::just_below::{BelowMargin, ClosePair, JustBelow};
 use crate::dedup::pages::PageCounts;
 use crate::dedup::scan::ScannedCollection;
 use crate::losses::LossExtent;
@@ -313,6 +314,23 @@ pub struct BelowThreshold {
     pub kept: Vec<u64>,
     /// The most similar of these pairs, most similar first.
     pub closest: Vec<BelowPair>,
+}
+
+impl BelowThreshold {
+    pub(crate) fn new(just_below: &JustBelow, threshold: f64, documents: &DocumentTable) -> Self {
+        let JustBelow { kept, closest } = just_below;
+        let id = |document: u32| documents.id(document as usize).to_owned();
+        let pair = |pair: &ClosePair| BelowPair {
+            a: id(pair.a),
+            b: id(pair.b),
+            similarity: pair.similarity(),
+        };
+        Self {
+            from: BelowMargin::below(threshold).from(),
+            kept: kept.clone(),
+            closest: closest.iter().map(pair).collect(),
+        }
+    }
 }
 
 /// Two kept documents that are nearly similar enough.

@@ -217,13 +217,13 @@ impl CandidateMembers for EarlierSurvivors<'_, '_> {
     }
 }
 
-/// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block. Beside the
+/// Settles every rank. The first `fixed` ranks survive whatever they resemble. `advance` hears of each block, and its error ends the work. Beside the
 /// decisions it gives those that survive with a similarity in the margin below the threshold.
 pub(crate) fn settle(
     verifier: &Verifier<'_>,
     fixed: usize,
     threads: usize,
-    mut advance: impl FnMut(usize),
+    mut advance: impl FnMut(usize) -> io::Result<()>,
 ) -> io::Result<ClassDecisions> {
     const BLOCK: usize = 1024;
     let ranks = verifier.sizes.len();
@@ -264,7 +264,7 @@ pub(crate) fn settle(
             }
             survivors.add(rank);
         }
-        advance(block.end as usize);
+        advance(block.end as usize)?;
     }
     look_for_refused(verifier, &survivors, fixed, &mut scratches)?;
     let refused = scratches.into_iter().flat_map(|scratch| scratch.refused);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     fn settled(collection: &TestCollection, fixed: usize, threads: usize) -> Vec<ClassDecision> {
-        settle(&collection.verifier(), fixed, threads, |_| ())
+        settle(&collection.verifier(), fixed, threads, |_| Ok(()))
             .unwrap()
             .decisions
     }

@@ -66,7 +66,7 @@ impl TestCollection {
         let resources = GroupResources {
             threads: 1,
             memory: u64::MAX,
-            advance: &|_| (),
+            advance: &|_| Ok(()),
         };
         Self {
             groups: CandidateGroups::new(&sink, &classes, &resources).unwrap(),

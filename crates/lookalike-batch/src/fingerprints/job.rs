@@ -96,7 +96,7 @@ impl FingerprintBatch {
     }
 }
 
-impl ChunkWorker for FingerprintWorker<'_> {
+impl ChunkWorker<RecordChunk> for FingerprintWorker<'_> {
     type Output = FingerprintBatch;
 
     fn run(&mut self, chunk: &RecordChunk) -> Result<FingerprintBatch, BatchError> {
@@ -201,8 +201,7 @@ impl FingerprintJob<'_> {
             rows.take(SkippedInput::part(skip));
         }
         run_in_order(
-            self.inputs,
-            self.options,
+            self.inputs.chunks(self.options),
             (0..self.threads).map(|_| printer()).collect(),
             |made| {
                 sink(&made)?;

@@ -151,7 +151,7 @@ struct OverlapReader<'a> {
     url_field: FieldPath,
 }
 
-impl ChunkWorker for OverlapReader<'_> {
+impl ChunkWorker<RecordChunk> for OverlapReader<'_> {
     type Output = ChunkedBatch;
 
     fn run(&mut self, chunk: &RecordChunk) -> Result<ChunkedBatch, BatchError> {
@@ -359,8 +359,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
     }
     let (mut read, mut line_bytes, total) = (0, 0, plan.inputs.total_bytes());
     run_in_order(
-        plan.inputs,
-        plan.options,
+        plan.inputs.chunks(plan.options),
         (0..plan.threads).map(|_| reader()).collect(),
         |mut batch| {
             for (skipped, line) in batch.skipped.drain(..) {

@@ -1,0 +1,159 @@
+//! Decisions of a job on every document, for callers: which are kept, which are removed, for whom and why.
+//!
+//! They come from [`DedupJob::decide`](crate::DedupJob::decide) for files and from [`DocumentDedup::decide`](crate::DocumentDedup::decide)
+//! for documents in memory; `dedup` writes its results from them.
+
+use std::io;
+
+use crate::dedup::decision::{ClusterTable, DocumentDecision};
+use crate::dedup::documents::DocumentRanking;
+use crate::dedup::just_below::JustBelow;
+use crate::dedup::pairs::{DocumentPair, PairSpool};
+use crate::dedup::scan::ScannedCollection;
+use crate::dedup::summary::{BelowThreshold, DecisionCounts, InputCounts, SkippedRow};
+
+/// Decisions of a job on every document.
+///
+/// Documents have numbers, from 0, in the order in which they came: first those that are compared with and never removed (see
+/// [`DedupDecisions::against`]), then the others. Memory: about 100 bytes a document, and its id.
+pub struct DedupDecisions {
+    pub(crate) scanned: ScannedCollection,
+    pub(crate) ranking: DocumentRanking,
+    pub(crate) outcomes: Vec<DocumentDecision>,
+    pub(crate) clusters: ClusterTable,
+    pub(crate) counts: InputCounts,
+    pub(crate) decision_counts: DecisionCounts,
+    pub(crate) skipped: Vec<SkippedRow>,
+    pub(crate) threshold: f64,
+    /// Kept documents that nearly resemble another kept one enough.
+    pub(crate) just_below: JustBelow,
+    /// All pairs, when the settings ask for them.
+    pub(crate) pairs: Option<PairSpool>,
+    /// Fingerprints of documents by class, when the method made them.
+    pub(crate) fingerprints: bool,
+}
+
+/// A kept document and those that were removed for it, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DedupCluster<'a> {
+    /// The kept one.
+    pub survivor: u32,
+    /// The removed ones, in the order of their ids.
+    pub members: &'a [u32],
+}
+
+/// Two documents that were found to be similar, by their numbers; `a` has the smaller id.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DedupPair {
+    /// One document.
+    pub a: u32,
+    /// The other.
+    pub b: u32,
+    /// Their resemblance, in [0, 1].
+    pub similarity: f64,
+}
+
+impl DedupDecisions {
+    /// The number of documents, those that are only compared with included.
+    pub fn len(&self) -> usize {
+        self.outcomes.len()
+    }
+
+    /// True if there are no documents.
+    pub fn is_empty(&self) -> bool {
+        self.outcomes.is_empty()
+    }
+
+    /// The number of documents, from the first, that are only compared with.
+    pub fn against(&self) -> usize {
+        self.scanned.documents.against
+    }
+
+    /// The id of a document: the caller's, or with `#2` and so on behind it where an earlier document has the same.
+    ///
+    /// # Panics
+    /// If there is no such document.
+    pub fn id(&self, document: u32) -> &str {
+        self.scanned.documents.id(document as usize)
+    }
+
+    /// The decision on every document, by number.
+    pub fn decisions(&self) -> &[DocumentDecision] {
+        &self.outcomes
+    }
+
+    /// The clusters of more than one document, in the order of the survivors' ids.
+    pub fn clusters(&self) -> impl ExactSizeIterator<Item = DedupCluster<'_>> {
+        (0..self.clusters.len()).map(|cluster| {
+            let (survivor, members) = self.clusters.get(cluster);
+            DedupCluster { survivor, members }
+        })
+    }
+
+    /// Shows pairs in the order of ids: each removed document with its survivor, or, with [`PairList::All`](crate::PairList::All),
+    /// all pairs at or above the threshold. All pairs are in temporary files and can be shown once: the second time there are none.
+    ///
+    /// # Errors
+    /// Of a temporary file, or of `visit`.
+    pub fn take_pairs(&self, mut visit: impl FnMut(DedupPair) -> io::Result<()>) -> io::Result<()> {
+        self.drain_pairs(|pair| {
+            visit(DedupPair {
+                a: pair.a,
+                b: pair.b,
+                similarity: pair.similarity,
+            })
+        })
+    }
+
+    /// Counts of what was read.
+    pub fn counts(&self) -> &InputCounts {
+        &self.counts
+    }
+
+    /// Counts of what was decided.
+    pub fn decision_counts(&self) -> &DecisionCounts {
+        &self.decision_counts
+    }
+
+    /// Records and files that were not read, by reason.
+    pub fn skipped(&self) -> &[SkippedRow] {
+        &self.skipped
+    }
+
+    /// Kept documents whose most similar kept one is just below the threshold.
+    pub fn below_threshold(&self) -> BelowThreshold {
+        BelowThreshold::new(&self.just_below, self.threshold, &self.scanned.documents)
+    }
+
+    pub(crate) fn drain_pairs(
+        &self,
+        visit: impl FnMut(DocumentPair) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match &self.pairs {
+            Some(pairs) => pairs.drain(&self.ranking.by_id, visit),
+            None => self.deciding_pairs().into_iter().try_for_each(visit),
+        }
+    }
+
+    /// Removed documents with their survivors, in the order of ids.
+    fn deciding_pairs(&self) -> Vec<DocumentPair> {
+        let ranks = &self.ranking.id_ranks;
+        let pair = |(document, outcome): (u32, &DocumentDecision)| {
+            let survivor = outcome.survivor()?;
+            let is_first = ranks[document as usize] < ranks[survivor as usize];
+            let (a, b) = match is_first {
+                true => (document, survivor),
+                false => (survivor, document),
+            };
+            Some(DocumentPair {
+                a,
+                b,
+                similarity: outcome.similarity(),
+                visible: outcome.visible_similarity(),
+            })
+        };
+        let mut pairs: Vec<DocumentPair> = (0..).zip(&self.outcomes).filter_map(pair).collect();
+        pairs.sort_unstable_by_key(|pair| (ranks[pair.a as usize], ranks[pair.b as usize]));
+        pairs
+    }
+}

@@ -1,0 +1,442 @@
+//! Deduplication of documents that a caller has in memory: batches in, decisions out, no files of its own but temporary ones.
+
+use std::path::Path;
+
+use lookalike_corpus::{BadRecord, DocumentBatch, Inputs, Parser, Record, SkippedPart};
+
+use crate::dedup::candidate_groups::KeySink;
+use crate::dedup::decided::DedupDecisions;
+use crate::dedup::job::DedupJob;
+use crate::dedup::scan::{ScanChunk, scan};
+use crate::error::BatchError;
+use crate::observer::{JobObserver, JobStage, NoProgress};
+use crate::pipeline::InputChunk;
+use crate::settings::{JobLimits, JobSettings};
+
+/// Sources by number: documents to compare with, and those to decide about.
+const SOURCES: [&str; 2] = ["against", "documents"];
+
+/// Deduplication of documents that a caller hands over in batches.
+///
+/// The decisions are those of a [`DedupJob`](crate::DedupJob) over a file with the same ids and texts, and depend as little on threads,
+/// memory and batches. Each batch is read once and not kept.
+///
+/// ```
+/// use std::convert::Infallible;
+///
+/// use lookalike_batch::{DocumentDedup, JobSettings};
+/// use lookalike_corpus::GivenDocument;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let texts = ["a rose is a rose is a rose", "something else", "A rose is a rose is a rose!"];
+/// let batch: Vec<_> = texts.map(GivenDocument::of_text).into();
+/// let none: [Result<Vec<GivenDocument>, Infallible>; 0] = [];
+///
+/// let folder = tempfile::tempdir()?;
+/// let settings = JobSettings { threshold: 0.9, ..JobSettings::default() };
+/// let job = DocumentDedup::new(folder.path()).settings(settings);
+/// let decided = job.decide(none, [Ok::<_, Infallible>(batch)])?;
+///
+/// let survivors: Vec<_> = decided.decisions().iter().map(|decision| decision.survivor()).collect();
+/// assert_eq!(survivors, [Some(2), None, None]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct DocumentDedup<'a> {
+    folder: &'a Path,
+    settings: JobSettings,
+    limits: JobLimits,
+    observer: &'a dyn JobObserver,
+}
+
+impl<'a> DocumentDedup<'a> {
+    /// Creates a job with default settings and limits. Its temporary files, which have no names, go to `folder`.
+    pub fn new(folder: &'a Path) -> Self {
+        Self {
+            folder,
+            settings: JobSettings::default(),
+            limits: JobLimits::default(),
+            observer: &NoProgress,
+        }
+    }
+
+    /// Sets what decides the result.
+    #[must_use]
+    pub fn settings(self, settings: JobSettings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// Sets how much of the machine the job may use. The result does not depend on it.
+    #[must_use]
+    pub fn limits(self, limits: JobLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Sets who hears of progress, and may cancel the job.
+    #[must_use]
+    pub fn observer(self, observer: &'a dyn JobObserver) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// Decides on every document. Those of `against` are compared with and never removed; their numbers come first.
+    ///
+    /// With several threads the batches are fetched on a thread of their own.
+    ///
+    /// # Errors
+    /// [`BatchError`]; [`BatchError::Given`] with the error of a batch that could not be had, [`BatchError::Cancelled`] if the observer
+    /// says so.
+    pub fn decide<B, E, A, D>(&self, against: A, documents: D) -> Result<DedupDecisions, BatchError>
+    where
+        B: DocumentBatch,
+        E: std::error::Error + Send + Sync + 'static,
+        A: IntoIterator<Item = Result<B, E>, IntoIter: Send>,
+        D: IntoIterator<Item = Result<B, E>, IntoIter: Send>,
+    {
+        let inputs = Inputs::given(&SOURCES);
+        let job = DedupJob::new(&inputs, self.folder)
+            .settings(self.settings.clone())
+            .limits(self.limits.clone())
+            .against_sources(1)
+            .observer(self.observer);
+        let (mut chunks, mut later) = (numbered(against, 0), numbered(documents, 1));
+        let chunks = std::iter::from_fn(move || chunks.next().or_else(|| later.next()));
+        let prepared = job.prepare_scan(|plan, keys| {
+            let sink =
+                KeySink::new(self.folder, keys).map_err(BatchError::temporary(self.folder))?;
+            self.observer.stage(JobStage::Scan, 0);
+            let scanned = scan(plan, chunks, &sink, self.observer)?;
+            Ok((scanned, sink))
+        })?;
+        job.choose_survivors(prepared)
+    }
+}
+
+/// The batches of a source, each with the number of its first document.
+fn numbered<B, E, I>(
+    batches: I,
+    source: u32,
+) -> impl Iterator<Item = Result<GivenChunk<B>, BatchError>>
+where
+    B: DocumentBatch,
+    E: std::error::Error + Send + Sync + 'static,
+    I: IntoIterator<Item = Result<B, E>>,
+{
+    let mut first = 0;
+    batches.into_iter().map(move |batch| {
+        let batch = batch.map_err(|error| BatchError::Given(Box::new(error)))?;
+        let chunk = GivenChunk {
+            source,
+            first,
+            batch,
+        };
+        first += chunk.batch.len() as u64;
+        Ok(chunk)
+    })
+}
+
+/// A batch and where it stands.
+struct GivenChunk<B> {
+    source: u32,
+    /// Number of its first document in the source.
+    first: u64,
+    batch: B,
+}
+
+impl<B: DocumentBatch> InputChunk for GivenChunk<B> {
+    fn held_bytes(&self) -> usize {
+        self.batch.bytes()
+    }
+}
+
+impl<B: DocumentBatch> ScanChunk for GivenChunk<B> {
+    fn skips(&self) -> &[SkippedPart] {
+        &[]
+    }
+
+    fn read_bytes(&self) -> u64 {
+        self.batch.bytes() as u64
+    }
+
+    fn parse(&self, parser: &mut Parser<'_>, visit: &mut dyn FnMut(Result<Record<'_>, BadRecord>)) {
+        parser.parse_given(&self.batch, self.source, self.first, visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::io;
+
+    use lookalike_corpus::{GivenDocument, InputOptions, OrderField, OrderKey};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::dedup::decided::DedupCluster;
+    use crate::settings::{KeepRule, KeepRules, Method, PairScope};
+
+    /// A row as a caller has it.
+    #[derive(Clone, Debug)]
+    struct Row {
+        id: String,
+        text: Option<String>,
+        score: Option<i64>,
+        group: Option<String>,
+    }
+
+    fn rows() -> impl Strategy<Value = Vec<Row>> {
+        let text = prop::collection::vec("[ab]{1,2}", 0..9).prop_map(|words| words.join(" "));
+        let row = (
+            "[a-e]{1,2}",
+            prop::option::weighted(0.9, text),
+            prop::option::of(-2..3_i64),
+            prop::option::of("[xy]"),
+        );
+        let row = row.prop_map(|(id, text, score, group)| Row {
+            id,
+            text,
+            score,
+            group,
+        });
+        prop::collection::vec(row, 1..40)
+    }
+
+    fn given(row: &Row) -> GivenDocument<'static> {
+        let by_score: OrderField = "max:score".parse().unwrap();
+        let order_key = match row.score.map(|score| score.to_string()) {
+            // A number leaves nothing behind that borrows.
+            Some(score) => match OrderKey::parse(&by_score, &score) {
+                OrderKey::Number(number) => OrderKey::Number(number),
+                _ => OrderKey::Missing,
+            },
+            None => OrderKey::Missing,
+        };
+        GivenDocument {
+            id: Some(row.id.clone().into()),
+            text: row.text.clone().map(Into::into),
+            order_key,
+            category: row.group.clone().map(Into::into),
+            is_html: false,
+        }
+    }
+
+    /// Decisions by the slow way: each document's number, or its survivor's id and their similarity.
+    type Told = Vec<(String, Option<(String, f64, &'static str)>)>;
+
+    fn told(decided: &DedupDecisions) -> Told {
+        let one = |(document, decision): (u32, &crate::DocumentDecision)| {
+            let survivor = decision.survivor().map(|survivor| {
+                let reason = decision.reason().unwrap();
+                let id = decided.id(survivor).to_owned();
+                (id, decision.similarity(), reason)
+            });
+            (decided.id(document).to_owned(), survivor)
+        };
+        (0..).zip(decided.decisions()).map(one).collect()
+    }
+
+    fn of_files(
+        settings: &JobSettings,
+        options: &InputOptions,
+        parts: [&[Row]; 2],
+    ) -> DedupDecisions {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ["old.jsonl", "new.jsonl"].map(|name| folder.path().join(name));
+        for (file, rows) in files.iter().zip(parts) {
+            let line = |row: &Row| {
+                let fields =
+                    json!({"id": row.id, "text": row.text, "score": row.score, "group": row.group});
+                format!("{fields}\n")
+            };
+            std::fs::write(file, rows.iter().map(line).collect::<String>()).unwrap();
+        }
+        let files = files.map(Into::into);
+        let inputs = Inputs::discover(&files, options, folder.path()).unwrap();
+        let job = DedupJob::new(&inputs, folder.path()).settings(settings.clone());
+        let job = job.options(options.clone()).against_sources(1);
+        job.decide().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn given_documents_get_the_decisions_of_their_file(
+            rows in rows(),
+            old in 0..8_usize,
+            size in 1..9_usize,
+            threads in 1..4_usize,
+            method in prop::sample::select(vec![Method::AllPairs, Method::MinHash, Method::Simhash, Method::Copies]),
+            scope in prop::sample::select(vec![PairScope::Everything, PairScope::Within, PairScope::Across]),
+            keep in prop::sample::select(vec!["longest", "shortest", "first", "max:score,longest"]),
+            threshold in 0.3..1.0_f64,
+        ) {
+            // All of them missing what is asked for is refused, by both.
+            let mut rows = rows;
+            rows.push(Row { id: "z".to_owned(), text: Some("a b".to_owned()), score: Some(1), group: Some("x".to_owned()) });
+            // Which of two records of one id and one text is numbered, their other fields decide; callers' documents have none.
+            let key = |row: &Row| (row.id.clone(), row.text.clone().unwrap_or_default());
+            rows.sort_by_key(key);
+            rows.dedup_by_key(|row| key(row));
+            let (old, new) = rows.split_at(old.min(rows.len() - 1));
+            let settings = JobSettings { scope, threshold, keep: keep.parse().unwrap(), ..JobSettings::of_method(method) };
+            let field = settings.keep.field_rule().map(|_| "max:score".parse().unwrap());
+            let category = (scope != PairScope::Everything).then(|| "group".parse().unwrap());
+            let options = InputOptions { order_field: field, category, ..InputOptions::default() };
+            let expected = of_files(&settings, &options, [old, new]);
+
+            let batches = |rows: &[Row]| -> Vec<Result<Vec<GivenDocument<'static>>, Infallible>> {
+                rows.chunks(size).map(|rows| Ok(rows.iter().map(given).collect())).collect()
+            };
+            let folder = tempfile::tempdir().unwrap();
+            let limits = JobLimits { threads, ..JobLimits::default() };
+            let job = DocumentDedup::new(folder.path()).settings(settings).limits(limits);
+            let found = job.decide(batches(old), batches(new)).unwrap();
+
+            prop_assert_eq!(told(&found), told(&expected));
+            prop_assert_eq!(found.against(), old.len());
+            prop_assert_eq!(found.decision_counts(), expected.decision_counts());
+            let pairs = |decided: &DedupDecisions| {
+                let mut pairs = Vec::new();
+                decided.take_pairs(|pair| { pairs.push(pair); Ok(()) }).unwrap();
+                pairs
+            };
+            prop_assert_eq!(pairs(&found), pairs(&expected));
+        }
+    }
+
+    fn decide(
+        job: &DocumentDedup<'_>,
+        texts: &[&'static str],
+    ) -> Result<DedupDecisions, BatchError> {
+        let none: [Result<Vec<GivenDocument<'static>>, io::Error>; 0] = [];
+        let batch: Vec<_> = texts
+            .iter()
+            .map(|text| GivenDocument::of_text(*text))
+            .collect();
+        job.decide(none, [Ok(batch)])
+    }
+
+    #[test]
+    fn documents_without_an_id_are_called_by_their_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = DocumentDedup::new(folder.path());
+        let decided = decide(&job, &["x y", "x y", "z"]).unwrap();
+        assert_eq!([0, 1, 2].map(|number| decided.id(number)), ["0", "1", "2"]);
+        let clusters: Vec<_> = decided.clusters().collect();
+        let members: &[u32] = &[1];
+        assert_eq!(
+            clusters,
+            [DedupCluster {
+                survivor: 0,
+                members
+            }]
+        );
+        assert_eq!(decided.counts().repeated_texts, 1);
+    }
+
+    #[test]
+    fn html_is_reduced_to_what_a_reader_sees() {
+        let folder = tempfile::tempdir().unwrap();
+        let page = |text: &'static str| GivenDocument {
+            is_html: true,
+            ..GivenDocument::of_text(text)
+        };
+        let batch = vec![
+            page("<p>a rose is a rose</p>"),
+            page("<div><b>a</b> rose is a rose</div>"),
+        ];
+        let none: [Result<Vec<GivenDocument<'static>>, Infallible>; 0] = [];
+        let decided = DocumentDedup::new(folder.path())
+            .decide(none, [Ok::<_, Infallible>(batch)])
+            .unwrap();
+        assert_eq!(decided.decision_counts().removed_exact, 1);
+    }
+
+    #[test]
+    fn a_caller_that_fails_ends_the_job_with_its_own_error() {
+        let folder = tempfile::tempdir().unwrap();
+        for threads in [1, 2] {
+            let limits = JobLimits {
+                threads,
+                ..JobLimits::default()
+            };
+            let job = DocumentDedup::new(folder.path()).limits(limits);
+            let none: [Result<Vec<GivenDocument<'static>>, io::Error>; 0] = [];
+            let batches = [
+                Ok(vec![GivenDocument::of_text("a")]),
+                Err(io::Error::other("column gone")),
+            ];
+            let error = job.decide(none, batches).err().unwrap();
+            assert!(matches!(error, BatchError::Given(_)), "{error:?}");
+            assert_eq!(error.to_string(), "column gone");
+        }
+    }
+
+    /// Cancels at a stage.
+    struct CancelAt {
+        stage: JobStage,
+        is_there: std::sync::atomic::AtomicBool,
+    }
+
+    impl JobObserver for CancelAt {
+        fn stage(&self, stage: JobStage, _: u64) {
+            let is_there = stage == self.stage;
+            self.is_there
+                .fetch_or(is_there, std::sync::atomic::Ordering::Relaxed);
+        }
+
+        fn advance(&self, _: u64) {}
+
+        fn is_cancelled(&self) -> bool {
+            self.is_there.load(std::sync::atomic::Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_job_can_be_cancelled_at_every_stage() {
+        let folder = tempfile::tempdir().unwrap();
+        for stage in [
+            JobStage::Scan,
+            JobStage::Keys,
+            JobStage::Group,
+            JobStage::Compare,
+        ] {
+            let observer = CancelAt {
+                stage,
+                is_there: false.into(),
+            };
+            let job = DocumentDedup::new(folder.path()).observer(&observer);
+            let ended = decide(&job, &["a b c d e f", "a b c d e f g", "h"]);
+            assert!(
+                matches!(ended.err(), Some(BatchError::Cancelled)),
+                "{stage:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_order_of_keep_rules_is_that_of_the_callers_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let by_date: OrderField = "newest:date".parse().unwrap();
+        let dated = |json: &'static str| GivenDocument {
+            order_key: OrderKey::parse(&by_date, json),
+            ..GivenDocument::of_text("same")
+        };
+        let batch = vec![
+            dated("\"2024-01-01\""),
+            dated("\"2025-01-01\""),
+            dated("null"),
+        ];
+        let keep = KeepRules::from(KeepRule::Newest("date".to_owned()));
+        let settings = JobSettings {
+            keep,
+            ..JobSettings::default()
+        };
+        let none: [Result<Vec<GivenDocument<'_>>, Infallible>; 0] = [];
+        let decided = DocumentDedup::new(folder.path())
+            .settings(settings)
+            .decide(none, [Ok::<_, Infallible>(batch)])
+            .unwrap();
+        let survivors: Vec<_> = decided.decisions().iter().map(|d| d.survivor()).collect();
+        assert_eq!(survivors, [Some(1), None, Some(1)]);
+    }
+}
