@@ -107,12 +107,13 @@ impl<'a> OrderKey<'a> {
     }
 }
 
-/// A finite number. Of integers no digit is lost: those beyond 2^53 are the nearest double and what it lacks.
+/// A finite number. Of integers no digit is lost, and of times no nanosecond: what no double holds is the nearest double and what
+/// it lacks. Both together, in this order, are in the order of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct OrderNumber {
-    /// The nearest double.
+    /// The nearest double; of a time, in seconds.
     pub nearest: f64,
-    /// The difference of an integer to that.
+    /// The difference of an integer to that; of a time in nanoseconds, to its nearest microsecond.
     pub rest: i64,
 }
 
@@ -124,6 +125,16 @@ impl OrderNumber {
             nearest,
             rest: i64::try_from(rest).unwrap_or(0),
         })
+    }
+
+    /// A time, as nanoseconds since 1970. Times of whole microseconds have no rest until the year 2255.
+    fn of_nanos(nanos: i128) -> OrderNumber {
+        let nearest = nanos as f64 / 1e9;
+        let rest = nanos - (nearest * 1e6).round() as i128 * 1000;
+        OrderNumber {
+            nearest,
+            rest: i64::try_from(rest).unwrap_or(0),
+        }
     }
 }
 
@@ -165,10 +176,7 @@ pub(crate) fn parse<'a>(field: &OrderField, json: &'a str) -> OrderKey<'a> {
             None => unusable("not a number"),
         },
         OrderField::Newest(_) => match time(&text) {
-            Some(seconds) => OrderKey::Number(OrderNumber {
-                nearest: seconds,
-                rest: 0,
-            }),
+            Some(time) => OrderKey::Number(time),
             None if has_year_last(&text) => unusable(
                 "a date whose day and month cannot be told apart: the year has to stand first",
             ),
@@ -198,8 +206,8 @@ fn integer(text: &str) -> Option<i128> {
     }
 }
 
-/// Seconds since 1970 of a date or time; without an offset it is UTC, without a day the first of the month, without a month of the year.
-fn time(text: &str) -> Option<f64> {
+/// The time since 1970 of a date or time; without an offset it is UTC, without a day the first of the month, without a month of the year.
+fn time(text: &str) -> Option<OrderNumber> {
     if let Some(time) = iso(text) {
         return Some(time);
     }
@@ -207,19 +215,19 @@ fn time(text: &str) -> Option<f64> {
         return numeric_time(text, number);
     }
     let stamp = rfc2822::DateTimeParser::new().parse_timestamp(text);
-    stamp.ok().map(seconds)
+    stamp.ok().map(since_1970)
 }
 
-fn seconds(stamp: Timestamp) -> f64 {
-    stamp.as_duration().as_secs_f64()
+fn since_1970(stamp: Timestamp) -> OrderNumber {
+    OrderNumber::of_nanos(stamp.as_nanosecond())
 }
 
-fn civil(time: DateTime) -> Option<f64> {
-    TimeZone::UTC.to_timestamp(time).ok().map(seconds)
+fn civil(time: DateTime) -> Option<OrderNumber> {
+    TimeZone::UTC.to_timestamp(time).ok().map(since_1970)
 }
 
 /// A number: four digits are a year, eight a day, all others count from 1970, in the unit that their size suggests.
-fn numeric_time(text: &str, number: f64) -> Option<f64> {
+fn numeric_time(text: &str, number: f64) -> Option<OrderNumber> {
     let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
     if is_whole && matches!(text.len(), 4 | 8) {
         let (year, rest) = text.split_at(4);
@@ -230,21 +238,35 @@ fn numeric_time(text: &str, number: f64) -> Option<f64> {
         }
     }
     // Seconds of the year 5138, milliseconds of 1973.
-    let unit = match number.abs() {
-        size if size < 1e11 => 1.0,
-        size if size < 1e14 => 1e3,
-        size if size < 1e17 => 1e6,
-        _ => 1e9,
+    let digits = match number.abs() {
+        size if size < 1e11 => 9,
+        size if size < 1e14 => 6,
+        size if size < 1e17 => 3,
+        _ => 0,
     };
-    Some(number / unit)
+    let nearest = OrderNumber {
+        nearest: number / 10_f64.powi(9 - digits as i32),
+        rest: 0,
+    };
+    Some(scaled(text, digits).map_or(nearest, OrderNumber::of_nanos))
+}
+
+/// The integer part of a decimal number with its point moved by so many digits to the right; none if it has an exponent, or too many digits.
+fn scaled(text: &str, digits: usize) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let fraction = fraction.get(..digits).unwrap_or(fraction);
+    if whole.len() + digits > MOST_DIGITS {
+        return None;
+    }
+    format!("{whole}{fraction:0<digits$}").parse().ok()
 }
 
 /// A date that begins with its year: `2024-3`, `2024/03/01`, `2024.03.01 10:30`, and all that RFC 3339 and ISO 8601 write.
-fn iso(text: &str) -> Option<f64> {
+fn iso(text: &str) -> Option<OrderNumber> {
     let year = text.get(..4)?;
     let separator = *text.as_bytes().get(4)?;
     if !year.bytes().all(|byte| byte.is_ascii_digit()) || !b"-/.".contains(&separator) {
-        return text.parse::<Timestamp>().ok().map(seconds);
+        return text.parse::<Timestamp>().ok().map(since_1970);
     }
     let separator = char::from(separator);
     let (month, rest) = leading_digits(&text[5..])?;
@@ -263,7 +285,7 @@ fn iso(text: &str) -> Option<f64> {
     };
     let text = format!("{date}T{rest}");
     match text.parse::<Timestamp>() {
-        Ok(stamp) => Some(seconds(stamp)),
+        Ok(stamp) => Some(since_1970(stamp)),
         Err(_) => civil(text.parse().ok()?),
     }
 }
@@ -382,6 +404,53 @@ mod tests {
     }
 
     #[test]
+    fn times_of_one_second_lost_their_nanoseconds() {
+        let key = |json: &str| match parse(&"newest:n".parse().unwrap(), json) {
+            OrderKey::Number(number) => (number.nearest, number.rest),
+            _ => panic!("{json} is a time"),
+        };
+        let spellings = |fraction: u32| {
+            [
+                format!("\"2024-03-01T00:00:00.{fraction:09}Z\""),
+                format!("\"2024-03-01 00:00:00.{fraction:09}\""),
+                format!("1709251200.{fraction:09}"),
+                format!(
+                    "1709251200{:03}.{:06}",
+                    fraction / 1_000_000,
+                    fraction % 1_000_000
+                ),
+                format!("1709251200{fraction:09}"),
+            ]
+        };
+        let mut before = None;
+        for fraction in [
+            0,
+            1,
+            2,
+            119,
+            120,
+            121,
+            500,
+            501,
+            123_456_788,
+            123_456_789,
+            999_999_999,
+        ] {
+            let [first, others @ ..] = spellings(fraction).map(|json| key(&json));
+            assert!(
+                others.iter().all(|other| *other == first),
+                "{fraction}: {others:?}"
+            );
+            assert!(before < Some(first), "{fraction}");
+            before = Some(first);
+        }
+        // Most collections need no second column.
+        assert_eq!(key("\"2024-03-01T00:00:00.123457Z\"").1, 0);
+        assert_eq!(key("-1.5"), (-1.5, 0));
+        assert!(key("-1.000000002") < key("-1.000000001"));
+    }
+
+    #[test]
     fn integers_beyond_2_to_the_53rd_keep_their_digits() {
         let parts = |json: &str| match parse(&"max:n".parse().unwrap(), json) {
             OrderKey::Number(number) => (number.nearest, number.rest),
@@ -414,6 +483,19 @@ mod tests {
             for b in [b % bound, (a + near).clamp(1 - bound, bound - 1)] {
                 prop_assert_eq!(key(a).partial_cmp(&key(b)), Some(a.cmp(&b)), "{} and {}", a, b);
             }
+        }
+
+        #[test]
+        fn times_are_in_their_order(second in -10_000_000_000_i64..10_000_000_000, a in 0_i32..1_000_000_000, near in -300_i32..=300) {
+            let b = (a + near).clamp(0, 999_999_999);
+            let key = |nanosecond: i32| {
+                let stamp = Timestamp::new(second, nanosecond).unwrap();
+                match parse(&"newest:n".parse().unwrap(), &format!("\"{stamp}\"")) {
+                    OrderKey::Number(number) => (number.nearest, number.rest),
+                    _ => panic!("{stamp} is a time"),
+                }
+            };
+            prop_assert_eq!(key(a).partial_cmp(&key(b)), Some(a.cmp(&b)));
         }
 
         #[test]

@@ -43,6 +43,17 @@ fn the_newest_version_survives_however_its_date_is_written() {
     }
 }
 
+/// Doubles hold seconds of today to a quarter of a microsecond: versions of one moment were equal, and the smaller id survived.
+#[test]
+fn times_differ_in_their_last_nanosecond() {
+    let written = |last: u64| json!(format!("2024-03-01T10:00:00.{:09}Z", 123_456_700 + last));
+    let counted = |last: u64| json!(1_709_287_200_123_456_700 + last);
+    for time in [&written as &dyn Fn(u64) -> Value, &counted] {
+        assert_eq!(survivor(&[time(1), time(3), time(2)], "newest:v"), "1");
+        assert_eq!(survivor(&[time(1), time(3), time(4)], "newest:v"), "2");
+    }
+}
+
 /// Doubles have 53 bits: versions that differ in the last digit were equal, and the smaller id survived.
 #[test]
 fn large_integers_differ_in_their_last_digit() {
