@@ -267,6 +267,12 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// A number of things, by the name of one: `1 table`, `2 tables`.
+pub(crate) fn counted(number: u64, name: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {name}{ending}", grouped(number))
+}
+
 fn line(name: &str, value: &str) {
     say(&format!("{name:>12}  {value}"));
 }
@@ -279,8 +285,8 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
     line(
         "input",
         &format!(
-            "{} records, {} as stored",
-            grouped(records),
+            "{}, {} as stored",
+            counted(records, "record"),
             show(counts.input_bytes - counts.against_bytes)
         ),
     );
@@ -288,8 +294,8 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
         line(
             "against",
             &format!(
-                "{} records, {} as stored: never removed",
-                grouped(counts.against),
+                "{}, {} as stored: never removed",
+                counted(counts.against, "record"),
                 show(counts.against_bytes)
             ),
         );
@@ -337,17 +343,12 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
             share(decisions.removed_text_bytes, text_bytes)
         ),
     );
-    let families = if decisions.clusters == 1 {
-        "cluster"
-    } else {
-        "clusters"
-    };
     line(
         "",
         &format!(
-            "{} in {} {families}",
+            "{} in {}",
             grouped(removed),
-            grouped(decisions.clusters)
+            counted(decisions.clusters, "cluster")
         ),
     );
     if let Some(largest) = decisions.dominant_cluster() {
@@ -388,17 +389,25 @@ fn share(part: u64, whole: u64) -> String {
 /// Prints the number of texts, and of records that repeat one: the same count for every job over the same input.
 fn texts(counts: &InputCounts, shared: Option<u64>) {
     let shared = match shared {
-        Some(shared) if shared > 0 => format!(", in {} sets of equal text", grouped(shared)),
+        Some(shared) if shared > 0 => format!(", in {} of equal text", counted(shared, "set")),
         _ => String::new(),
     };
     line(
         "texts",
         &format!(
-            "{} different, {} records repeat one of them{shared}",
+            "{} different, {} one of them{shared}",
             grouped(counts.distinct_texts),
-            grouped(counts.repeated_texts)
+            repeating(counts.repeated_texts)
         ),
     );
+}
+
+/// The records that repeat others, with their verb.
+fn repeating(records: u64) -> String {
+    match records {
+        1 => "1 record repeats".to_owned(),
+        records => format!("{} records repeat", grouped(records)),
+    }
 }
 
 /// Prints the summary of `pairs`.
@@ -406,8 +415,8 @@ pub(crate) fn pairs_summary(summary: &PairsSummary, measured: &MeasuredCost) {
     line(
         "input",
         &format!(
-            "{} records, {}",
-            grouped(summary.counts.documents),
+            "{}, {}",
+            counted(summary.counts.documents, "record"),
             show(summary.counts.input_bytes)
         ),
     );
@@ -429,8 +438,8 @@ pub(crate) fn extraction_summary(summary: &ExtractionSummary, measured: &Measure
     line(
         "input",
         &format!(
-            "{} records, {} ({} as read)",
-            grouped(summary.documents),
+            "{}, {} ({} as read)",
+            counted(summary.documents, "record"),
             show(summary.input_bytes),
             show(summary.record_bytes)
         ),
@@ -486,8 +495,8 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
     line(
         "input",
         &format!(
-            "{} records, {} of text",
-            grouped(summary.documents),
+            "{}, {} of text",
+            counted(summary.documents, "record"),
             show(summary.text_bytes)
         ),
     );
@@ -507,17 +516,12 @@ pub(crate) fn fingerprint_summary(summary: &FingerprintSummary, measured: &Measu
 /// Prints the summary of `fingerprint --import`.
 pub(crate) fn import_summary(summary: &ImportSummary, measured: &MeasuredCost) {
     for input in &summary.inputs {
-        let (count, none) = (grouped(input.fingerprints), grouped(input.without_features));
-        line(
-            "input",
-            &format!("{}: {count} fingerprints, {none} texts without", input.name),
-        );
+        let count = counted(input.fingerprints, "fingerprint");
+        let none = counted(input.without_features, "text");
+        line("input", &format!("{}: {count}, {none} without", input.name));
         skipped(&input.skipped);
     }
-    line(
-        "written",
-        &format!("{} fingerprints", grouped(summary.fingerprints)),
-    );
+    line("written", &counted(summary.fingerprints, "fingerprint"));
     let scheme = summary.scheme_id.as_deref().unwrap_or("not known");
     line("scheme", scheme);
     cost(measured);
@@ -534,8 +538,8 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
             || "scheme not stored in the file".to_owned(),
             |id| format!("scheme {id}"),
         );
-        let count = grouped(side.fingerprints);
-        line(label, &format!("{count} fingerprints, {scheme}"));
+        let count = counted(side.fingerprints, "fingerprint");
+        line(label, &format!("{count}, {scheme}"));
         if side.without_features > 0 {
             let count = grouped(side.without_features);
             line("note", &format!("{count} null: texts without features"));
@@ -555,7 +559,7 @@ pub(crate) fn join_summary(summary: &JoinSummary, measured: &MeasuredCost) {
 
 /// Prints the summary of `terms`.
 pub(crate) fn terms_summary(summary: &TermsSummary, measured: &MeasuredCost) {
-    line("input", &format!("{} records", grouped(summary.documents)));
+    line("input", &counted(summary.documents, "record"));
     line(
         "terms",
         &format!("{} in two records or more", grouped(summary.terms)),
@@ -575,8 +579,8 @@ pub(crate) fn index_summary(
     line(
         "input",
         &format!(
-            "{} fingerprints, {} of them different",
-            grouped(summary.fingerprints),
+            "{}, {} of them different",
+            counted(summary.fingerprints, "fingerprint"),
             grouped(summary.distinct)
         ),
     );
@@ -596,8 +600,11 @@ pub(crate) fn index_summary(
     line(
         "design",
         &format!(
-            "{} tables ({}), {}, distance up to {}",
-            summary.tables, summary.design, summary.layout, summary.distance
+            "{} ({}), {}, distance up to {}",
+            counted(summary.tables as u64, "table"),
+            summary.design,
+            summary.layout,
+            summary.distance
         ),
     );
     cost(measured);
@@ -609,8 +616,8 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
     line(
         "input",
         &format!(
-            "{} documents, {} as stored",
-            grouped(counts.documents),
+            "{}, {} as stored",
+            counted(counts.documents, "document"),
             show(counts.input_bytes)
         ),
     );
@@ -631,6 +638,7 @@ pub(crate) fn overlap_summary(summary: &OverlapSummary, measured: &MeasuredCost)
     if summary.servers > 0 {
         let without = match summary.without_server {
             0 => String::new(),
+            1 => "; 1 document has none".to_owned(),
             without => format!("; {} documents have none", grouped(without)),
         };
         line("servers", &format!("{}{without}", grouped(summary.servers)));
@@ -648,9 +656,9 @@ pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
         line(
             &level.level,
             &format!(
-                "{} of {} documents saved ({}), {} of {} of text",
+                "{} of {} saved ({}), {} of {} of text",
                 grouped(level.visits_saved),
-                grouped(counts.documents),
+                counted(counts.documents, "document"),
                 share(level.visits_saved, counts.documents),
                 show(level.bytes_saved),
                 show(counts.text_bytes)
@@ -669,9 +677,12 @@ pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
     line(
         "mirrors",
         &format!(
-            "{} page sets on several servers, {} aliases",
-            grouped(summary.mirrored_sets),
-            grouped(summary.aliases)
+            "{} on several servers, {}",
+            counted(summary.mirrored_sets, "page set"),
+            match summary.aliases {
+                1 => "1 alias".to_owned(),
+                aliases => format!("{} aliases", grouped(aliases)),
+            }
         ),
     );
     line(
@@ -681,15 +692,12 @@ pub(crate) fn atlas_summary(summary: &AtlasSummary, folder: &Path) {
 }
 
 fn chunking_summary(chunking: &ChunkingSummary) {
-    line(
-        &chunking.chunking,
-        &format!("{} rows", grouped(chunking.rows)),
-    );
+    line(&chunking.chunking, &counted(chunking.rows, "row"));
     line(
         "",
         &format!(
-            "{} chunks, {} of them shared; counted by {} ({})",
-            grouped(chunking.distinct_chunks),
+            "{}, {} of them shared; counted by {} ({})",
+            counted(chunking.distinct_chunks, "chunk"),
             grouped(chunking.shared_chunks),
             chunking.engine,
             chunking.why
@@ -699,8 +707,8 @@ fn chunking_summary(chunking: &ChunkingSummary) {
         line(
             "",
             &format!(
-                "{} chunks of more than {} units each were put off and counted exactly afterwards",
-                grouped(chunking.common_chunks),
+                "{} of more than {} units each put off and counted exactly afterwards",
+                counted(chunking.common_chunks, "chunk"),
                 grouped(u64::from(chunking.common_above))
             ),
         );
@@ -760,11 +768,11 @@ fn boilerplate(counts: Option<&BoilerplateCounts>) {
     line(
         "template",
         &format!(
-            "{} lines learned; {} ({}) taken out of {} records",
-            grouped(counts.learned),
+            "{} learned; {} ({}) taken out of {}",
+            counted(counts.learned, "line"),
             grouped(counts.lines),
             show(counts.bytes),
-            grouped(counts.documents)
+            counted(counts.documents, "record")
         ),
     );
     let notes = [
@@ -839,16 +847,14 @@ pub(crate) fn noteworthy(counts: &InputCounts) {
 
 /// Prints where the copies of unread files are.
 fn skipped_files(written: &WrittenBytes, folder: &Path) {
-    let files = match written.skipped_files {
-        0 => return,
-        1 => "file",
-        _ => "files",
-    };
+    if written.skipped_files == 0 {
+        return;
+    }
     line(
         "",
         &format!(
-            "{} {files} ({}) of which nothing was read: in {}",
-            grouped(written.skipped_files),
+            "{} ({}) of which nothing was read: in {}",
+            counted(written.skipped_files, "file"),
             show(written.skipped),
             folder.join("skipped").display()
         ),
@@ -931,6 +937,11 @@ mod tests {
         assert_eq!(
             [0, 999, 1000, 1_234_567].map(grouped),
             ["0", "999", "1,000", "1,234,567"]
+        );
+        let counted = |number| counted(number, "table");
+        assert_eq!(
+            [0, 1, 2, 1000].map(counted),
+            ["0 tables", "1 table", "2 tables", "1,000 tables"]
         );
     }
 }

@@ -29,6 +29,10 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(reason) | Self::Failed(reason) => f.write_str(reason),
+            Self::Losses { count: 1, first } => write!(
+                f,
+                "done, but 1 record or file could not be read: {first}; status 3, see --max-skipped"
+            ),
             Self::Losses { count, first } => write!(
                 f,
                 "done, but {} records or files could not be read, for example {first}; status 3, see --max-skipped",

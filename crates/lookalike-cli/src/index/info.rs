@@ -10,7 +10,7 @@ use lookalike_hamming::{Analysis, Analyzer, BucketLoads, HammingIndex, IndexFile
 use serde::Serialize;
 
 use super::page;
-use crate::console::grouped;
+use crate::console::{counted, grouped};
 use crate::failure::Failure;
 use crate::size::show;
 
@@ -155,8 +155,8 @@ impl IndexInfo {
     fn text(&self) -> String {
         let repeated = self.documents - self.fingerprints;
         let mut text = format!(
-            "{}: {}, {:.2} bytes a fingerprint{}\n{} fingerprints of {} bits, {} of them different, {} repeat another\n\
-             distance up to {}: {} tables ({}), {}{}\nscheme {}\n",
+            "{}: {}, {:.2} bytes a fingerprint{}\n{} of {} bits, {} of them different, {} another\n\
+             distance up to {}: {} ({}), {}{}\nscheme {}\n",
             self.file,
             show(self.bytes),
             self.bytes_per_fingerprint,
@@ -165,12 +165,15 @@ impl IndexInfo {
             } else {
                 ""
             },
-            grouped(self.documents),
+            counted(self.documents, "fingerprint"),
             self.bits,
             grouped(self.fingerprints),
-            grouped(repeated),
+            match repeated {
+                1 => "1 repeats".to_owned(),
+                repeated => format!("{} repeat", grouped(repeated)),
+            },
             self.distance,
-            self.tables,
+            counted(self.tables as u64, "table"),
             self.design,
             self.layout,
             if self.ids {
@@ -247,7 +250,11 @@ impl RepeatedFingerprints {
             [] => String::new(),
             ids => format!(": {}", ids.join(", ")),
         };
-        format!("{} ({} times){ids}", self.fingerprint, grouped(self.copies))
+        format!(
+            "{} ({}){ids}",
+            self.fingerprint,
+            counted(self.copies, "time")
+        )
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::info::{Distribution, IndexInfo, RepeatedFingerprints};
-use crate::console::{grouped, harmless};
+use crate::console::{counted, grouped, harmless};
 use crate::size::show;
 
 const STYLE: &str = include_str!("page.css");
@@ -28,16 +28,13 @@ pub(super) fn render(info: &IndexInfo) -> String {
 }
 
 fn summary(info: &IndexInfo) -> String {
-    let plural = |number: u64| if number == 1 { "" } else { "s" };
     format!(
-        "{} fingerprint{} of {} bits, {} distinct. {} table{} ({}, {}) for distances up to {}; {}, {:.2} bytes a fingerprint. \
+        "{} of {} bits, {} distinct. {} ({}, {}) for distances up to {}; {}, {:.2} bytes a fingerprint. \
          Scheme {}.",
-        grouped(info.documents),
-        plural(info.documents),
+        counted(info.documents, "fingerprint"),
         info.bits,
         grouped(info.fingerprints),
-        info.tables,
-        plural(info.tables as u64),
+        counted(info.tables as u64, "table"),
         escaped(&info.design),
         info.layout,
         info.distance,

@@ -287,6 +287,17 @@ fn other_settings_do_not_resume_an_interrupted_build() {
 }
 
 #[test]
+fn one_of_a_kind_is_told_in_the_singular() {
+    let folder = Folder::new();
+    let input = json_lines(&folder, "in.jsonl", &[7], 0);
+    let path = built(&folder, &[&input], "index", &["--distance", "0"]);
+    let told = index("info").arg(path).succeed();
+    for words in ["1 fingerprint of 64 bits", ": 1 table ("] {
+        assert!(told.text().contains(words), "{}", told.text());
+    }
+}
+
+#[test]
 fn info_tells_of_duplicates_spikes_and_gaps() {
     let folder = Folder::new();
     let mut all = codes(900);

@@ -58,6 +58,10 @@ fn a_file_of_which_no_line_can_be_read_is_not_status_0() {
     for mut command in readers(&folder, &input) {
         command.lose().says(&["3 records or files", "line 1"]);
     }
+    let input = folder.add("in.jsonl", lines(3) + "nonsense\n");
+    let mut command = lookalike("pairs");
+    let told = command.arg(&input).lose();
+    told.says(&["done, but 1 record or file could not be read: ", "line 4"]);
 }
 
 #[test]

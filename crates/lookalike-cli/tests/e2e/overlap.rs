@@ -210,7 +210,7 @@ fn servers_are_unions_of_their_pages() {
         .succeed();
     let pair = ("one.example".to_owned(), "two.example".to_owned());
     assert_eq!(rows(&finished), Rows::from([(pair, [2, 3, 3])]));
-    finished.says(&["3; 1 documents have none"]);
+    finished.says(&["3; 1 document has none"]);
     let none = folder.add("none.jsonl", record("x", "a"));
     lookalike("overlap")
         .arg(&none)
