@@ -1,12 +1,19 @@
 //! A file of records that changes while it is read is lost, told, and ends no job.
 //!
-//! The job is stopped in the middle of the file: behind its records a gap follows that takes a while to be read.
+//! The job is stopped in the middle of the file. Where that holds lines, a gap follows behind its records that takes a while to be
+//! read; other formats have many records.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_ipc::writer::FileWriter;
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::losses::readers;
@@ -33,12 +40,11 @@ fn two_files(folder: &Folder) -> [PathBuf; 2] {
     [changing, other]
 }
 
+/// Cuts a file off before the place where it is read.
 fn truncate(file: &Path) {
-    OpenOptions::new()
-        .write(true)
-        .open(file)
-        .and_then(|file| file.set_len(1 << 20))
-        .unwrap();
+    let file = OpenOptions::new().write(true).open(file).unwrap();
+    let length = file.metadata().unwrap().len();
+    file.set_len(length / 512).unwrap();
 }
 
 fn grow(file: &Path) {
@@ -68,8 +74,8 @@ fn is_stopped(process: u32) -> bool {
     status.rsplit(')').next().unwrap().trim().starts_with('T')
 }
 
-/// Stops a process as soon as it has begun with a file.
-fn stop_within(child: &mut Child, file: &Path) {
+/// Stops a process as soon as it reads a file at one of these places.
+fn stop_within(child: &mut Child, file: &Path, places: &Range<u64>) {
     let process = child.id();
     let pid = Pid::from_child(child);
     loop {
@@ -79,11 +85,7 @@ fn stop_within(child: &mut Child, file: &Path) {
             std::thread::yield_now();
         }
         match reads_at(process, file) {
-            // The records before the gap are read.
-            Some(at) if at > LENGTH / 256 => {
-                assert!(at < LENGTH, "the file is read to its end");
-                return;
-            }
+            Some(at) if places.contains(&at) => return,
             _ => kill_process(pid, Signal::CONT).unwrap(),
         }
         std::thread::yield_now();
@@ -93,9 +95,15 @@ fn stop_within(child: &mut Child, file: &Path) {
 /// Runs a command that reads a file, and changes the file meanwhile.
 fn change_midway(command: &mut Command, file: &Path, change: fn(&Path)) -> Finished {
     let file = file.canonicalize().unwrap();
+    let length = fs::metadata(&file).unwrap().len();
+    // Before the gap all records are read; tables are read from their end at first.
+    let places = match length {
+        LENGTH => LENGTH / 256..LENGTH,
+        _ => length / 8..length / 4 * 3,
+    };
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    stop_within(&mut child, &file);
+    stop_within(&mut child, &file, &places);
     change(&file);
     kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -113,30 +121,151 @@ fn dedup(folder: &Folder) -> Command {
     command
 }
 
+/// A job that lost `a` of two files, and nothing else.
+#[track_caller]
+fn lost_one(folder: &Folder, finished: &Finished, changing: &Path, other: &Path) {
+    assert_eq!(finished.status, Some(3), "{}", finished.err);
+    let results = Results::read(&folder.path("out"));
+    // Nothing is removed for a text that stands in the lost file only.
+    assert!(results.kept.concat() == fs::read(other).unwrap());
+    assert!(results.removed.is_empty());
+    let [skip] = &results.skipped[..] else {
+        panic!("{:?}", results.skipped);
+    };
+    let name = changing.file_name().unwrap().to_str().unwrap();
+    assert_eq!(skip["kind"], "unreadable", "{skip}");
+    assert!(skip["source"].as_str().unwrap().ends_with(name), "{skip}");
+    assert!(
+        skip["reason"].as_str().unwrap().contains("changed"),
+        "{skip}"
+    );
+    let row = &results.run["skipped"][0];
+    assert_eq!(row["count"], 1, "{row}");
+    assert_eq!(row["loss"], "unknown", "{row}");
+    finished.says(&[name, "changed"]);
+}
+
 #[test]
 fn one_file_that_changed_while_it_was_read_ended_the_job() {
     for change in [truncate, grow, replace] {
         let folder = Folder::new();
         let [changing, other] = two_files(&folder);
         let finished = change_midway(&mut dedup(&folder), &changing, change);
-        assert_eq!(finished.status, Some(3), "{}", finished.err);
-        let results = Results::read(&folder.path("out"));
-        // Nothing is removed for a text that stands in the lost file only.
-        assert!(results.kept.concat() == fs::read(other).unwrap());
-        assert!(results.removed.is_empty());
-        let [skip] = &results.skipped[..] else {
-            panic!("{:?}", results.skipped);
-        };
-        assert_eq!(skip["kind"], "unreadable", "{skip}");
-        assert!(skip["source"].as_str().unwrap().ends_with("in/a.jsonl"));
-        assert!(
-            skip["reason"].as_str().unwrap().contains("changed"),
-            "{skip}"
+        lost_one(&folder, &finished, &changing, &other);
+    }
+}
+
+/// Records of a file that has no gap.
+const MANY_RECORDS: usize = 30_000;
+
+/// A record: its id and its text.
+type IdText = (String, String);
+
+/// Many records, and the first of them under other ids.
+fn many_records(folder: &Folder) -> (Vec<IdText>, PathBuf) {
+    let mut numbers = Numbers(11);
+    let texts = (0..MANY_RECORDS).map(|number| (number, numbers.words(30, 100_000)));
+    let records: Vec<IdText> = texts
+        .map(|(number, text)| (format!("a{number}"), text))
+        .collect();
+    let lines = records.iter().take(10).enumerate();
+    let lines: String = lines
+        .map(|(number, (_, text))| record(&format!("b{number}"), text))
+        .collect();
+    let other = folder.add("in/b.jsonl", lines);
+    (records, other)
+}
+
+fn table(records: &[IdText]) -> RecordBatch {
+    let column = |value: fn(&IdText) -> &str| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(records.iter().map(value)))
+    };
+    let columns = [("id", column(|row| &row.0)), ("text", column(|row| &row.1))];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn parquet(folder: &Folder, records: &[IdText]) -> PathBuf {
+    let path = folder.add("in/a.parquet", "");
+    let groups = WriterProperties::builder().set_max_row_group_row_count(Some(500));
+    let (file, rows) = (File::create(&path).unwrap(), table(records));
+    let mut writer = ArrowWriter::try_new(file, rows.schema(), Some(groups.build())).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+    path
+}
+
+fn arrow(folder: &Folder, records: &[IdText]) -> PathBuf {
+    let path = folder.add("in/a.arrow", "");
+    let file = File::create(&path).unwrap();
+    let mut writer = FileWriter::try_new(file, &table(&records[..1]).schema()).unwrap();
+    for rows in records.chunks(500) {
+        writer.write(&table(rows)).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
+}
+
+/// A web archive of so many pages, each packed by itself.
+fn archive(records: &[IdText], pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let page = |(id, text): &IdText| {
+        let block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{text}");
+        let length = block.len();
+        let head = format!(
+            "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/{id}\r\n"
         );
-        let row = &results.run["skipped"][0];
-        assert_eq!(row["count"], 1, "{row}");
-        assert_eq!(row["loss"], "unknown", "{row}");
-        finished.says(&["a.jsonl", "changed"]);
+        let head = head + "Content-Type: application/http\r\n";
+        pack(format!("{head}Content-Length: {length}\r\n\r\n{block}\r\n\r\n").as_bytes())
+    };
+    records.iter().flat_map(page).collect()
+}
+
+fn lines(records: &[IdText]) -> String {
+    records.iter().map(|(id, text)| record(id, text)).collect()
+}
+
+#[test]
+fn a_table_or_a_packed_file_that_changes_while_it_is_read_is_a_loss_alone() {
+    let formats: [fn(&Folder, &[IdText]) -> PathBuf; 6] = [
+        parquet,
+        arrow,
+        |folder, records| folder.add("in/a.warc.gz", archive(records, gzip)),
+        |folder, records| folder.add("in/a.warc.zst", archive(records, zstd)),
+        |folder, records| folder.add("in/a.jsonl.gz", gzip(lines(records).as_bytes())),
+        |folder, records| folder.add("in/a.jsonl.zst", zstd(lines(records).as_bytes())),
+    ];
+    for write in formats {
+        for change in [truncate, grow, replace] {
+            let folder = Folder::new();
+            let (records, other) = many_records(&folder);
+            let changing = write(&folder, &records);
+            let finished = change_midway(&mut dedup(&folder), &changing, change);
+            lost_one(&folder, &finished, &changing, &other);
+        }
+        for change in [truncate, grow] {
+            let folder = Folder::new();
+            let (records, _) = many_records(&folder);
+            let changing = write(&folder, &records);
+            let mut extract = lookalike("extract");
+            extract.arg(folder.path("in"));
+            let finished = change_midway(&mut extract, &changing, change);
+            assert_eq!(finished.status, Some(3), "{}", finished.err);
+            finished.says(&[changing.file_name().unwrap().to_str().unwrap(), "changed"]);
+            let lines = finished.lines();
+            let of_other = lines
+                .iter()
+                .filter(|line| line["id"].as_str().unwrap().starts_with('b'));
+            assert_eq!(of_other.count(), 10, "the other file is read whole");
+        }
     }
 }
 
