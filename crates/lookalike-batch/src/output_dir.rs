@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::contents::{self, CONTENTS};
 use crate::dedup::result_lines::write_line;
 use crate::error::{BatchError, NEW};
+use crate::skipped::SKIPPED_FILES;
 
 /// Rule for results that are already there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,7 +186,7 @@ impl OutputDir<'_> {
             remove(&self.state(NEW)).map_err(&failed)?;
         }
         std::fs::create_dir_all(self.state(NEW)).map_err(&failed)?;
-        remove_folders_in(&self.state(NEW)).map_err(&failed)?;
+        remove_folders_but(&self.state(NEW), SKIPPED_FILES).map_err(&failed)?;
         remove_unfinished(self.folder).map_err(&failed)?;
         self.remove_spools(spool).map_err(&failed)?;
         let mut file = AtomicFile::create(&self.state(JOB), Compression::None).map_err(&failed)?;
@@ -367,11 +368,11 @@ impl OutputDir<'_> {
     }
 }
 
-/// Removes the folders in a folder.
-fn remove_folders_in(folder: &Path) -> io::Result<()> {
+/// Removes the folders in a folder but one, which was whole before anything was decided.
+fn remove_folders_but(folder: &Path, whole: &str) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
+        if entry.file_type()?.is_dir() && entry.file_name() != whole {
             std::fs::remove_dir_all(entry.path())?;
         }
     }

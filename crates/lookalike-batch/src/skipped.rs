@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use lookalike_corpus::{BadRecord, Inputs, SkippedPart};
 use serde::{Deserialize, Serialize};
 
+/// The folder of files of which nothing was read, among results.
+pub(crate) const SKIPPED_FILES: &str = "skipped";
+
 /// A line with every field, for tables without rows.
 pub(crate) const SKIPPED: &str =
     r#"{"source":"","line":1,"record":1,"offset":0,"kind":"","reason":"","count":1,"file":""}"#;

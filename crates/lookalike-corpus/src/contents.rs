@@ -1,12 +1,13 @@
 //! Sources that change: sums of their bytes, by which a resumed job knows, and what a job loses while it reads.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::decode::{self, io_error};
 use crate::error::ReadError;
+use crate::regular::open_regular;
 use crate::source::{Inputs, Source};
 
 impl Inputs {
@@ -61,7 +62,7 @@ impl Inputs {
 /// The sum of the bytes of a source, read for it.
 fn content_sum(source: &Source) -> Result<u64, ReadError> {
     let read = || {
-        let mut file = File::open(source.file())?;
+        let mut file = open_regular(source.file())?;
         let (mut sum, mut piece) = (Xxh3::new(), vec![0; 1 << 20]);
         loop {
             match file.read(&mut piece) {

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::ReadError;
 use crate::format::Compression;
+use crate::regular::{is_not_regular, open_regular};
 use crate::source::{LearnedFacts, Source, SourceOrigin};
 
 /// Compressed bytes that are read at once.
@@ -96,8 +97,8 @@ enum DecodedStream {
 impl<'a> SourceDecoder<'a> {
     /// Opens the source and checks that it is the one that was discovered.
     pub(crate) fn open(source: &'a Source) -> Result<SourceDecoder<'a>, ReadError> {
-        let stream = File::open(source.file())
-            .and_then(|file| DecodedStream::new(CountedFile::of(file, source), source.compression))
+        let counted = CountedFile::of(open_source(source)?, source);
+        let stream = DecodedStream::new(counted, source.compression)
             .map_err(|error| io_error(source, error))?;
         let decoder = SourceDecoder {
             source,
@@ -142,6 +143,20 @@ impl<'a> SourceDecoder<'a> {
     }
 }
 
+/// Opens the file of a source. One that is no regular file any more changed.
+pub(crate) fn open_source(source: &Source) -> Result<File, ReadError> {
+    open_regular(source.file()).map_err(|error| match is_not_regular(&error) {
+        true => changed(source),
+        false => io_error(source, error),
+    })
+}
+
+fn changed(source: &Source) -> ReadError {
+    ReadError::Changed {
+        name: source.name().into_owned(),
+    }
+}
+
 /// Checks that the open file still is the one that was discovered.
 pub(crate) fn check_unchanged(source: &Source, counted: &CountedFile) -> Result<(), ReadError> {
     check_metadata(source, counted.file.metadata())
@@ -160,9 +175,7 @@ pub(crate) fn check_metadata(
     if now.len() == source.bytes && same_time {
         return Ok(());
     }
-    Err(ReadError::Changed {
-        name: source.name().into_owned(),
-    })
+    Err(changed(source))
 }
 
 impl DecodedStream {

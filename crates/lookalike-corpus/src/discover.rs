@@ -15,6 +15,7 @@ use crate::glob;
 use crate::html;
 use crate::name;
 use crate::options::InputOptions;
+use crate::regular::open_regular;
 use crate::remote;
 use crate::results::{self, OutputFolder};
 use crate::sniff::{self, FormatRefusal, SniffedFormat};
@@ -556,7 +557,7 @@ fn is_loop(path: &Path, error: &io::Error) -> bool {
 
 fn head_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = vec![0; sniff::HEAD_BYTES];
-    let (filled, end) = decode::fill(&mut File::open(path)?, &mut head);
+    let (filled, end) = decode::fill(&mut open_regular(path)?, &mut head);
     end?;
     head.truncate(filled);
     Ok(head)

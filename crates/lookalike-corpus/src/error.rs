@@ -3,6 +3,8 @@
 
 use std::io;
 
+use crate::regular::is_of_file;
+
 /// Reason why the arguments cannot be read as asked. Each names the argument.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -107,14 +109,7 @@ impl ReadError {
     /// Tells whether the cause is this one file, not the machine that reads it.
     pub(crate) fn is_of_file(&self) -> bool {
         match self {
-            ReadError::Io { source, .. } => matches!(
-                source.kind(),
-                io::ErrorKind::NotFound
-                    | io::ErrorKind::PermissionDenied
-                    | io::ErrorKind::IsADirectory
-                    | io::ErrorKind::NotADirectory
-                    | io::ErrorKind::StaleNetworkFileHandle
-            ),
+            ReadError::Io { source, .. } => is_of_file(source),
             ReadError::Changed { .. } => true,
         }
     }

@@ -71,6 +71,7 @@ mod pdf;
 mod piece;
 mod raw;
 mod record;
+mod regular;
 mod remote;
 mod results;
 mod row;
@@ -101,12 +102,13 @@ pub use raw::{RawRecord, raw_records, raw_records_beside_tables};
 pub use record::{
     BadKind, BadRecord, Record, RecordPart, RemovedBoilerplate, TextState, VisibleText,
 };
+pub use regular::open_regular;
 pub use remote::StoreSettings;
 pub use results::{OutputFolder, PROGRAM, STATE_FOLDER, SUMMARY_FILE, holds_results};
 pub use site::{field_of, host, server_of};
 pub use source::{Inputs, SkipKind, SkippedPart, Source};
 pub use table::{CodeCell, CodeTable, CodeTableWriter, SplitTable, TableRow};
-pub use tree::{FileTree, Transfer, transfer_file};
+pub use tree::{FileTree, Transfer, TransferError, transfer_file};
 
 /// The example of the README, as a test.
 #[cfg(doctest)]

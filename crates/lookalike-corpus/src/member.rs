@@ -4,7 +4,6 @@
 //! magic number is looked for behind its beginning, and reading goes on there; one read's
 //! output never crosses the border between two members.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::GzDecoder;
@@ -59,7 +58,7 @@ impl<'a> MemberDecoder<'a> {
         let state = match source.compression {
             Compression::Gzip | Compression::Zstd => {
                 decode::SourceDecoder::open(source)?;
-                let file = File::open(source.file()).map_err(|e| decode::io_error(source, e))?;
+                let file = decode::open_source(source)?;
                 MemberState::Between(BufReader::with_capacity(
                     READ_BYTES,
                     CountedFile::of(file, source),

@@ -1,10 +1,11 @@
 //! Folders of results, which a walk leaves out: they are not the documents that a user means.
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
 use serde::Deserialize;
+
+use crate::regular::open_regular;
 
 /// The result that is written when all others are: what the job was, and that this program did it.
 pub const SUMMARY_FILE: &str = "run.json";
@@ -39,12 +40,9 @@ pub fn holds_results(folder: &Path) -> bool {
 
 /// Returns true if a file is the summary of a job, and not somebody else's file of that name.
 fn is_summary(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else {
+    let Ok(file) = open_regular(path) else {
         return false;
     };
-    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
-        return false;
-    }
     let mut text = String::new();
     let read = BufReader::new(file)
         .take(MAX_SUMMARY_BYTES)

@@ -1,7 +1,7 @@
 //! Sources that are one document each, copied byte for byte into a directory of results.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -9,6 +9,7 @@ use crate::atomic;
 use crate::decode;
 use crate::error::ReadError;
 use crate::format::Format;
+use crate::regular::{is_of_file, open_regular};
 use crate::source::{Inputs, Source};
 
 /// Assignment of sources to files below a results directory.
@@ -32,6 +33,25 @@ pub enum Transfer {
     Copy,
     /// As a hard link; across file systems, and where there are none, as a symbolic link.
     Link,
+}
+
+/// Reason why a file did not get into results.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// The file is gone, may not be read, or is not the one that was discovered.
+    #[error("{0}")]
+    Source(#[source] io::Error),
+    /// It cannot be read to its end, or the copy cannot be written.
+    #[error("{0}")]
+    Output(#[source] io::Error),
+}
+
+impl From<TransferError> for io::Error {
+    fn from(error: TransferError) -> io::Error {
+        match error {
+            TransferError::Source(error) | TransferError::Output(error) => error,
+        }
+    }
 }
 
 impl FileTree {
@@ -67,46 +87,60 @@ impl FileTree {
     /// Returns the bytes copied.
     ///
     /// # Errors
-    /// When reading or writing fails, or the source is not the one that was discovered.
+    /// When reading or writing fails, or the source is not the one that was discovered: then there is no copy.
     pub fn copy(
         &self,
         inputs: &Inputs,
         source: u32,
         directory: &Path,
         transfer: Transfer,
-    ) -> io::Result<u64> {
+    ) -> Result<u64, TransferError> {
         let to = directory.join(self.path(source));
         let source = &inputs.sources[source as usize];
         // What lies in the spool directory goes with it.
         let transfer = source.path().map_or(Transfer::Copy, |_| transfer);
         let bytes = transfer_file(source.file(), &to, transfer)?;
-        decode::check_metadata(source, fs::metadata(source.file())).map_err(io::Error::other)?;
-        match bytes == source.bytes {
-            true => Ok(bytes),
-            false => Err(io::Error::other(ReadError::Changed {
+        let same = match bytes == source.bytes {
+            true => decode::check_metadata(source, fs::metadata(source.file())),
+            false => Err(ReadError::Changed {
                 name: source.name().into_owned(),
-            })),
-        }
+            }),
+        };
+        let Err(error) = same else {
+            return Ok(bytes);
+        };
+        fs::remove_file(to).map_err(TransferError::Output)?;
+        Err(TransferError::Source(io::Error::other(error)))
     }
 }
 
 /// Copies or links a file to a place, creating directories on the way; it appears whole or not at all. Returns its bytes.
 ///
 /// # Errors
-/// When reading or writing fails.
-pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> io::Result<u64> {
+/// When the file is gone or no regular file, or reading or writing fails.
+pub fn transfer_file(from: &Path, to: &Path, transfer: Transfer) -> Result<u64, TransferError> {
+    let mut file = open_regular(from).map_err(|error| match is_of_file(&error) {
+        true => TransferError::Source(error),
+        false => TransferError::Output(error),
+    })?;
     if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent)?;
+        fs::create_dir_all(parent).map_err(TransferError::Output)?;
     }
     if transfer == Transfer::Link {
-        let from = fs::canonicalize(from)?;
-        fs::hard_link(&from, to).or_else(|_| symbolic_link(&from, to))?;
-        return fs::metadata(from).map(|meta| meta.len());
+        let from = fs::canonicalize(from).map_err(TransferError::Source)?;
+        fs::hard_link(&from, to)
+            .or_else(|_| symbolic_link(&from, to))
+            .map_err(TransferError::Output)?;
+        let meta = file.metadata().map_err(TransferError::Source)?;
+        return Ok(meta.len());
     }
-    let mut temporary = atomic::temporary_beside(to)?;
-    let bytes = io::copy(&mut File::open(from)?, temporary.as_file_mut())?;
-    temporary.persist(to).map_err(|error| error.error)?;
-    Ok(bytes)
+    let mut copy = || {
+        let mut temporary = atomic::temporary_beside(to)?;
+        let bytes = io::copy(&mut file, temporary.as_file_mut())?;
+        temporary.persist(to).map_err(|error| error.error)?;
+        Ok(bytes)
+    };
+    copy().map_err(TransferError::Output)
 }
 
 fn symbolic_link(from: &Path, to: &Path) -> io::Result<()> {

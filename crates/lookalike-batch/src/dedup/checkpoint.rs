@@ -25,6 +25,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::just_below::JustBelow;
+use crate::dedup::skipped_files::CopiedFiles;
 use crate::dedup::summary::{DecisionCounts, InputCounts, SkippedRow};
 
 const MAGIC: [u8; 8] = *b"LOOKDEC1";
@@ -50,8 +51,8 @@ pub(crate) struct CheckpointHead {
     pub(crate) decisions: DecisionCounts,
     pub(crate) just_below: JustBelow,
     pub(crate) skipped: Vec<SkippedRow>,
-    /// Sources of records of which nothing could be read.
-    pub(crate) unread: Vec<u32>,
+    /// Files of which nothing was read.
+    pub(crate) copied: CopiedFiles,
 }
 
 /// A writer or reader that hashes what passes.
@@ -274,7 +275,7 @@ mod tests {
                 count: 2,
                 first: "x".into(),
             }],
-            unread: vec![3],
+            copied: CopiedFiles { bytes: 9, files: 1 },
         };
         let outcomes = vec![
             DocumentDecision::Kept,

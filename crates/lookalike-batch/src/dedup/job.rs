@@ -188,7 +188,7 @@ impl DedupJob<'_> {
             folder: self.folder,
         };
         let (mut scanned, sink) = read(&plan, budget.keys())?;
-        let lost = skipped(self.inputs, &scanned);
+        let lost = skipped(self.inputs, &scanned, &[]);
         self.settings
             .losses
             .check(&lost, scanned.documents.len() as u64)?;
@@ -488,7 +488,7 @@ impl DedupJob<'_> {
                 kept_as_pages,
                 ..DecisionCounts::new(&scanned.documents, &outcomes, &clusters)
             },
-            skipped: skipped(self.inputs, &scanned),
+            skipped: skipped(self.inputs, &scanned, &[]),
             threshold: self.settings.threshold,
             scanned,
             ranking,
@@ -604,7 +604,7 @@ impl DedupJob<'_> {
             &self.options,
             prepared.repeated_ids,
         );
-        let skipped = skipped(self.inputs, scanned);
+        let skipped = skipped(self.inputs, scanned, &[]);
         Ok(PairsSummary {
             pairs,
             counts,

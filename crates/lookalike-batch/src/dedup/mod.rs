@@ -21,6 +21,7 @@ pub(crate) mod result_lines;
 pub(crate) mod result_writer;
 pub(crate) mod run;
 pub(crate) mod scan;
+pub(crate) mod skipped_files;
 pub(crate) mod summary;
 pub(crate) mod survivors;
 #[cfg(test)]

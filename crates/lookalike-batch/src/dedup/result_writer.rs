@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike_corpus::{
     AtomicFile, Compression, FileTree, Inputs, OutputFormat, RawRecord, ReadError, RecordPart,
-    STATE_FOLDER as STATE, Source, TableRow, raw_records, raw_records_beside_tables, transfer_file,
+    STATE_FOLDER as STATE, Source, TableRow, raw_records, raw_records_beside_tables,
 };
 use serde::Serialize;
 
@@ -22,9 +22,6 @@ use crate::observer::{JobObserver, JobStage};
 use crate::output_dir::{OutputDir, OutputOptions};
 use crate::settings::RecordOrder;
 use crate::spill::arrange::RecordArranger;
-
-/// The folder of files of which nothing was read.
-pub(super) const SKIPPED_FILES: &str = "skipped";
 
 /// Lines whose fields tables have even where no line does.
 pub(super) const PAIR: &str = r#"{"a":"","b":"","similarity":0.5,"visible_similarity":0.5}"#;
@@ -131,7 +128,6 @@ impl ResultWriter<'_> {
             .stage(JobStage::Write, self.verdicts.documents.len() as u64);
         let mut cursor = RecordCursor::new(self.verdicts, against, self.job.observer);
         let mut current = None;
-        let mut written = self.transfer_skipped(&inputs, &tree)?;
         let read = match self.options.format {
             OutputFormat::Parquet => raw_records_beside_tables,
             OutputFormat::JsonLines => raw_records,
@@ -155,11 +151,6 @@ impl ResultWriter<'_> {
                     current = cursor.next(record.source, record.number);
                 }
                 let Some(document) = current else {
-                    // A file that changed cannot be copied as it was found.
-                    let is_lost = inputs.sources[record.source as usize].is_lost();
-                    if record.part == RecordPart::File && !is_lost {
-                        self.transfer_unread((&inputs, &tree), record.source, &mut written)?;
-                    }
                     return Ok(());
                 };
                 let file = if self.verdicts.outcomes[document] == DocumentDecision::Kept {
@@ -172,42 +163,15 @@ impl ResultWriter<'_> {
                 done.map_err(BatchError::result(&self.place.path(file.name)))
             },
         )?;
-        (written.kept, written.removed) = (kept.bytes, removed.bytes);
+        let copied = self.verdicts.head.copied;
+        let written = WrittenBytes {
+            kept: kept.bytes,
+            removed: removed.bytes,
+            skipped: copied.bytes,
+            skipped_files: copied.files,
+        };
         self.finish(kept, removed)?;
         Ok(written)
-    }
-
-    /// Copies files that were passed over, and sources of records of which nothing could be read.
-    fn transfer_skipped(
-        &self,
-        inputs: &Inputs,
-        tree: &FileTree,
-    ) -> Result<WrittenBytes, BatchError> {
-        let mut written = WrittenBytes::default();
-        for (from, to) in tree.skipped() {
-            let to = self.place.path(SKIPPED_FILES).join(to);
-            let bytes = transfer_file(from, &to, self.options.transfer);
-            written.skipped += bytes.map_err(BatchError::result(&to))?;
-            written.skipped_files += 1;
-        }
-        for &source in &self.verdicts.head.unread {
-            let source = source - self.job.against_sources as u32;
-            self.transfer_unread((inputs, tree), source, &mut written)?;
-        }
-        Ok(written)
-    }
-
-    fn transfer_unread(
-        &self,
-        (inputs, tree): (&Inputs, &FileTree),
-        source: u32,
-        written: &mut WrittenBytes,
-    ) -> Result<(), BatchError> {
-        let folder = self.place.path(SKIPPED_FILES);
-        let bytes = tree.copy(inputs, source, &folder, self.options.transfer);
-        written.skipped += bytes.map_err(BatchError::result(&folder))?;
-        written.skipped_files += 1;
-        Ok(())
     }
 
     /// True if the rows of a source go to tables of their own.

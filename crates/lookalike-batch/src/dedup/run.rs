@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use lookalike_corpus::{
-    AtomicFile, Compression, FileTree, Inputs, OutputFormat, PROGRAM, STATE_FOLDER as STATE,
+    AtomicFile, BadRecord, Compression, Inputs, OutputFormat, PROGRAM, STATE_FOLDER as STATE,
     SUMMARY_FILE as LAST, SkipKind, Source, Transfer,
 };
 
@@ -29,14 +29,14 @@ use crate::dedup::decided::DedupDecisions;
 use crate::dedup::job::DedupJob;
 use crate::dedup::result_lines::{write_line, write_pair};
 use crate::dedup::result_writer::{
-    PAIR, PAIR_WITH_DISTANCE, ResultWriter, SKIPPED_FILES, common_compression, is_split,
-    record_file_name,
+    PAIR, PAIR_WITH_DISTANCE, ResultWriter, common_compression, is_split, record_file_name,
 };
 use crate::dedup::scan::ScannedCollection;
-use crate::dedup::summary::{BelowThreshold, DedupSummary};
+use crate::dedup::skipped_files::SkippedFiles;
+use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
 use crate::error::BatchError;
 use crate::output_dir::{JobIdentity, OutputDir, OutputOptions, write_file};
-use crate::skipped::{SKIPPED, SkippedLine};
+use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
 
 /// Names of all results of `dedup` in its folder.
 pub const DEDUP_RESULTS: [&str; 20] = [
@@ -104,7 +104,7 @@ impl DedupJob<'_> {
                 verdicts
             }
             None => self
-                .judge(&place, options.format, identity, &checkpoint)
+                .judge(&place, options, identity, &checkpoint)
                 .inspect_err(|_| place.forget_undecided(&checkpoint))?,
         };
         let report = ResultWriter {
@@ -141,32 +141,48 @@ impl DedupJob<'_> {
         unread.map(|(number, _)| number as u32).collect()
     }
 
-    fn write_skipped(&self, out: &mut AtomicFile, decided: &DedupDecisions) -> io::Result<()> {
-        let against = self.against_sources;
-        let tree = FileTree::new(&self.new_inputs());
-        let shown = |path: &Path| {
-            let path = Path::new(SKIPPED_FILES).join(path);
-            path.to_string_lossy().into_owned()
-        };
-        let of_source = |number: usize| shown(tree.path((number - against) as u32));
+    /// Returns true if a record that cannot be read is a file of its own that can be copied: one that changed is not what was found.
+    fn is_bad_file(&self, bad: &BadRecord) -> bool {
+        let number = bad.source as usize;
+        let source = &self.inputs.sources[number];
+        number >= self.against_sources && source.is_document() && !source.is_lost()
+    }
+
+    /// Sources that are copied whole, by their numbers among the new ones.
+    fn unread_sources(&self, scanned: &ScannedCollection) -> Vec<u32> {
+        let bad = scanned.bad.iter().filter(|bad| self.is_bad_file(bad));
+        let sources = bad.map(|bad| bad.source).chain(self.unread(scanned));
+        let against = self.against_sources as u32;
+        sources.map(|source| source - against).collect()
+    }
+
+    fn write_skipped(
+        &self,
+        out: &mut AtomicFile,
+        decided: &DedupDecisions,
+        copies: &SkippedFiles<'_>,
+    ) -> io::Result<()> {
+        let against = self.against_sources as u32;
+        let of_source = |source: u32| copies.of_source(source - against);
         for bad in &decided.scanned.bad {
-            let number = bad.source as usize;
-            let source = &self.inputs.sources[number];
-            let is_file = number >= against && source.is_document() && !source.is_lost();
+            let is_file = self.is_bad_file(bad).then_some(bad.source);
             let line = SkippedLine::of_record(self.inputs, bad);
-            write_line(out, &line.with_file(is_file.then(|| of_source(number))))?;
+            write_line(out, &line.with_file(is_file.and_then(of_source)))?;
         }
-        let mut files = tree.skipped();
+        let mut files = copies.passed_over();
         for skip in &self.inputs.skips {
             let file = skip.file.as_ref().and_then(|_| files.next());
-            let line = SkippedLine::of_part(skip).with_file(file.map(|(_, to)| shown(to)));
+            let line = SkippedLine::of_part(skip).with_file(file.flatten());
             write_line(out, &line)?;
+        }
+        for lost in &copies.lost {
+            write_line(out, &SkippedLine::of_part(lost))?;
         }
         let unread = self.unread(&decided.scanned);
         for skip in &decided.scanned.skips {
             let is_it = |number: &&u32| self.inputs.sources[**number as usize].name() == skip.name;
             let number = unread.iter().find(is_it);
-            let file = number.map(|number| of_source(*number as usize));
+            let file = number.and_then(|number| of_source(*number));
             write_line(out, &SkippedLine::of_part(skip).with_file(file))?;
         }
         Ok(())
@@ -218,11 +234,16 @@ impl DedupJob<'_> {
     fn judge(
         &self,
         place: &OutputDir<'_>,
-        format: OutputFormat,
+        options: &OutputOptions,
         identity: JobIdentity,
         checkpoint: &Path,
     ) -> Result<DecisionCheckpoint, BatchError> {
+        let format = options.format;
         let decided = self.decide()?;
+        let new = self.new_inputs();
+        let sources = self.unread_sources(&decided.scanned);
+        let folder = place.path(SKIPPED_FILES);
+        let copies = SkippedFiles::copy(&new, sources, folder, options.transfer)?;
         let pair = match decided.fingerprints {
             true => PAIR_WITH_DISTANCE,
             false => PAIR,
@@ -231,9 +252,12 @@ impl DedupJob<'_> {
             write_pairs(out, &decided)
         })?;
         place.write_lines("skipped", (format, SKIPPED), &mut |out| {
-            self.write_skipped(out, &decided)
+            self.write_skipped(out, &decided, &copies)
         })?;
-        let verdicts = self.verdicts(decided, identity);
+        let verdicts = self.verdicts(decided, identity, &copies);
+        let head = &verdicts.head;
+        let losses = self.settings.losses;
+        losses.check(&head.skipped, head.counts.documents)?;
         contents::save(&place.state(CONTENTS), self.inputs)?;
         verdicts
             .save(checkpoint)
@@ -241,7 +265,12 @@ impl DedupJob<'_> {
         Ok(verdicts)
     }
 
-    fn verdicts(&self, decided: DedupDecisions, identity: JobIdentity) -> DecisionCheckpoint {
+    fn verdicts(
+        &self,
+        decided: DedupDecisions,
+        identity: JobIdentity,
+        copies: &SkippedFiles<'_>,
+    ) -> DecisionCheckpoint {
         let DedupDecisions {
             scanned,
             ranking,
@@ -249,7 +278,6 @@ impl DedupJob<'_> {
             just_below,
             counts,
             decision_counts,
-            skipped,
             ..
         } = decided;
         let head = CheckpointHead {
@@ -258,8 +286,8 @@ impl DedupJob<'_> {
             counts,
             decisions: decision_counts,
             just_below,
-            skipped,
-            unread: self.unread(&scanned),
+            skipped: skipped(self.inputs, &scanned, &copies.lost),
+            copied: copies.copied,
         };
         let bad = scanned
             .bad

@@ -447,13 +447,17 @@ impl SkippedRows {
     }
 }
 
-/// Things that were skipped, by kind: unreadable records, and files not read or not to their end.
-pub(crate) fn skipped(inputs: &Inputs, scanned: &ScannedCollection) -> Vec<SkippedRow> {
+/// Things that were skipped, by kind: unreadable records, and files not read or not to their end, `more` among them.
+pub(crate) fn skipped(
+    inputs: &Inputs,
+    scanned: &ScannedCollection,
+    more: &[SkippedPart],
+) -> Vec<SkippedRow> {
     let mut rows = SkippedRows::default();
     for bad in &scanned.bad {
         rows.take(SkippedInput::record(inputs, bad));
     }
-    for skip in inputs.skips.iter().chain(&scanned.skips) {
+    for skip in inputs.skips.iter().chain(&scanned.skips).chain(more) {
         rows.take(SkippedInput::part(skip));
     }
     rows.finish()

@@ -96,6 +96,70 @@ fn row_20_a_file_that_changes_while_the_job_runs() {
     }
 }
 
+/// Whoever opened it waited for a writer, who never came.
+#[test]
+fn a_pipe_in_the_place_of_a_file_that_was_found_stopped_the_job_for_ever() {
+    let folder = Folder::new();
+    for (sign, status) in [(".lookalike/job.json", 3), (".lookalike/decided.bin", 1)] {
+        let [long, short] = long_and_short(&folder);
+        let out = folder.path("out");
+        let mut command = lookalike("dedup");
+        command.args([&long, &short]).arg("-o").arg(&out);
+        command.args(["--quiet", "--threads", "1", "--overwrite"]);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        wait_for(&out.join(sign), &mut child);
+        fs::remove_file(&short).unwrap();
+        fifo(&short);
+        while child.try_wait().unwrap().is_none() {
+            if is_awaited(&short) {
+                child.kill().unwrap();
+                panic!("the job waits for a writer");
+            }
+            sleep(Duration::from_millis(1));
+        }
+        let output = child.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{message}");
+        assert!(
+            message.contains("short.jsonl") && message.contains("changed"),
+            "{message}"
+        );
+        if status == 3 {
+            let results = Results::read(&out);
+            assert_eq!(results.kept.len() + results.removed.len(), 16_000);
+            assert_eq!(results.skipped[0]["kind"], "unreadable");
+        }
+        fs::remove_file(&short).unwrap();
+        fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+/// Returns true if somebody has a named pipe open to read it; lets go who waits for that.
+fn is_awaited(pipe: &Path) -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    open(pipe, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).is_ok()
+}
+
+/// A folder with a pipe of the name of our summary is no folder of results.
+#[test]
+fn a_pipe_that_is_called_as_a_summary_stopped_the_walk_for_ever() {
+    let folder = Folder::new();
+    folder.add("in/sub/a.txt", STORY);
+    let pipe = folder.path("in/sub/run.json");
+    fifo(&pipe);
+    let mut command = lookalike("pairs");
+    command.arg(folder.path("in")).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    while child.try_wait().unwrap().is_none() {
+        if is_awaited(&pipe) {
+            child.kill().unwrap();
+            panic!("the walk waits for a writer");
+        }
+        sleep(Duration::from_millis(1));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
 fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }

@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 
+use crate::hostile_files::{long_and_short, wait_for};
+use crate::results::Results;
 use crate::support::{Finish, Folder, STORY, json_lines, lookalike};
 
 /// Two equal texts, an office document, a binary file, a broken PDF, a gzip file that is none.
@@ -66,6 +69,70 @@ fn what_is_not_read_is_copied_to_skipped() {
         .args(["other.txt", "-o", "new", "--against", "in"])
         .lose();
     assert!(!folder.path("new/skipped").exists());
+}
+
+/// A job over a folder with a picture, in which another file takes a while.
+fn with_picture(folder: &Folder, flags: &[&str]) -> (PathBuf, Child) {
+    let [long, _] = long_and_short(folder);
+    fs::create_dir(folder.path("in")).unwrap();
+    fs::rename(long, folder.path("in/long.jsonl")).unwrap();
+    let picture = folder.add("in/picture.png", b"\x89PNG\r\n\x1a\n\0\0\0");
+    let mut command = dedup(folder, flags);
+    (picture, command.stderr(Stdio::piped()).spawn().unwrap())
+}
+
+#[test]
+fn a_file_that_was_passed_over_and_vanished_before_it_was_copied_ended_the_job() {
+    for (flags, status) in [
+        (&[][..], 3),
+        (&["--max-skipped", "0"], 1),
+        (&["--strict"], 1),
+    ] {
+        let folder = Folder::new();
+        let (picture, mut child) = with_picture(&folder, flags);
+        wait_for(&folder.path("out/.lookalike/job.json"), &mut child);
+        fs::remove_file(picture).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{message}");
+        assert!(
+            message.contains("picture.png") && message.contains("gone"),
+            "{message}"
+        );
+        assert_eq!(folder.path("out/run.json").exists(), status == 3);
+        if status == 1 {
+            continue;
+        }
+        let results = Results::read(&folder.path("out"));
+        assert_eq!(results.kept.len() + results.removed.len(), 16_000);
+        let [passed_over, lost] = &results.skipped[..] else {
+            panic!("{:?}", results.skipped);
+        };
+        assert!(passed_over["file"].is_null(), "{passed_over}");
+        assert_eq!(lost["kind"], "unreadable");
+        assert!(lost["source"].as_str().unwrap().ends_with("picture.png"));
+        assert_eq!(results.run["written"]["skipped_files"], 0);
+    }
+}
+
+#[test]
+fn copies_of_files_that_were_passed_over_outlive_a_killed_job() {
+    let folder = Folder::new();
+    let (picture, mut child) = with_picture(&folder, &[]);
+    wait_for(&folder.path("out/.lookalike/decided.bin"), &mut child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        !folder.path("out/run.json").exists(),
+        "it was killed in time"
+    );
+    let bytes = fs::read(&picture).unwrap();
+    fs::remove_file(picture).unwrap();
+    dedup(&folder, &["--resume"]).succeed();
+    let copy = folder.path("out/skipped/in/picture.png");
+    assert!(fs::read(copy).unwrap() == bytes);
+    let results = Results::read(&folder.path("out"));
+    assert_eq!(results.run["written"]["skipped_files"], 1);
 }
 
 #[cfg(unix)]

@@ -36,7 +36,7 @@ impl<'a> ArrowTable<'a> {
         options: &InputOptions,
     ) -> Result<ArrowTable<'a>, ReadError> {
         decode::SourceDecoder::open(source)?;
-        let file = File::open(source.file()).map_err(|error| decode::io_error(source, error))?;
+        let file = decode::open_source(source)?;
         Ok(ArrowTable {
             source,
             batches: batches(file, source.bytes, options.max_batch_bytes),

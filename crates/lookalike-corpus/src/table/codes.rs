@@ -3,7 +3,6 @@
 //! Fingerprints are numbers of 64 bits (signed ones are taken by their bits) or texts, such as sixteen hexadecimal digits;
 //! ids texts or whole numbers. Other columns are not read.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use parquet::file::properties::WriterProperties;
 use super::code_cell::CodeCell;
 use super::{column, footer, pages};
 use crate::guard::guarded;
+use crate::regular::open_regular;
 
 const FINGERPRINT: &str = "fingerprint";
 const ID: &str = "id";
@@ -43,7 +43,7 @@ impl CodeTable {
     /// # Errors
     /// When it is no Parquet file or has no column `fingerprint`.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         let metadata = footer::load(&file).map_err(invalid)?;
         let names = metadata
             .schema()

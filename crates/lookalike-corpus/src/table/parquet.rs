@@ -45,7 +45,7 @@ impl<'a> ParquetTable<'a> {
         options: &InputOptions,
     ) -> Result<ParquetTable<'a>, ReadError> {
         decode::SourceDecoder::open(source)?;
-        let file = File::open(source.file()).map_err(|error| decode::io_error(source, error))?;
+        let file = decode::open_source(source)?;
         let metadata = footer::load(&file);
         Ok(ParquetTable {
             source,

@@ -1,10 +1,10 @@
 //! The bytes of an index file in memory: mapped, or read as a whole.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use lookalike_corpus::open_regular;
 use lookalike_hamming::{SharedBytes, share};
 
 /// Maps a file, so that it opens at once and the system keeps what is used in memory.
@@ -16,7 +16,7 @@ use lookalike_hamming::{SharedBytes, share};
 /// When the file cannot be opened or mapped.
 #[expect(unsafe_code, reason = "mapping a file")]
 pub fn map(path: &Path) -> io::Result<SharedBytes> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     if file.metadata()?.len() == 0 {
         return Ok(Arc::new(Vec::<u8>::new()));
     }
@@ -33,7 +33,7 @@ pub fn map(path: &Path) -> io::Result<SharedBytes> {
 /// # Errors
 /// When the file cannot be read, or memory is short.
 pub fn read(path: &Path) -> io::Result<SharedBytes> {
-    let mut file = File::open(path)?;
+    let mut file = open_regular(path)?;
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     if length == 0 {
         return Ok(Arc::new(Vec::<u8>::new()));

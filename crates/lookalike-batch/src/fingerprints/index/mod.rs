@@ -13,7 +13,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use lookalike::scheme::SchemeId;
-use lookalike_corpus::{AtomicFile, Compression};
+use lookalike_corpus::{AtomicFile, Compression, open_regular};
 use lookalike_hamming::{
     BuildLimits, CostConstants, CostedDesign, FamilyKind, IndexFile, IndexFileWriter, Layout, plan,
 };
@@ -345,10 +345,7 @@ fn save(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
 
 /// The sum of the bytes of a file; none of what can be read only once.
 fn content_sum(path: &Path) -> Option<u64> {
-    let mut file = File::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let mut file = open_regular(path).ok()?;
     let mut sum = HashingStream::new(std::io::sink());
     std::io::copy(&mut file, &mut sum).ok()?;
     Some(sum.digest())

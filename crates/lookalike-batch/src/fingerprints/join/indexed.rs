@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use lookalike::{Fingerprint, SchemeId};
+use lookalike_corpus::open_regular;
 use lookalike_hamming::{HammingIndex, IndexFile};
 
 use super::matches::{FoundPairs, JoinMatches, PairSides};
@@ -24,7 +25,7 @@ const LEAST_PART: u64 = 64 << 10;
 /// True if a file begins as an index does. What cannot be opened is somebody else's error.
 pub(super) fn is_index(path: &Path) -> bool {
     let mut head = [0; 4];
-    let mut file = std::fs::File::open(path).ok();
+    let mut file = open_regular(path).ok();
     let read = file.as_mut().map(|file| file.read_exact(&mut head));
     matches!(read, Some(Ok(()))) && &head == b"LKIX"
 }

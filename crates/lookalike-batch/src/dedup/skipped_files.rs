@@ -1,0 +1,191 @@
+//! Files of which nothing was read, copied to `skipped/` of the results before anything says that they are there.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use lookalike_corpus::{
+    FileTree, Inputs, SkipKind, SkippedPart, Transfer, TransferError, transfer_file,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::error::BatchError;
+use crate::skipped::SKIPPED_FILES;
+
+/// Files that were copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CopiedFiles {
+    pub(crate) bytes: u64,
+    pub(crate) files: u64,
+}
+
+/// Copies below `skipped/`.
+pub(super) struct SkippedFiles<'a> {
+    inputs: &'a Inputs,
+    tree: FileTree,
+    folder: PathBuf,
+    transfer: Transfer,
+    pub(super) copied: CopiedFiles,
+    /// Paths in the tree of those that were gone before they could be copied.
+    gone: BTreeSet<PathBuf>,
+    /// Of these, the files that nothing else tells of as a loss.
+    pub(super) lost: Vec<SkippedPart>,
+}
+
+impl<'a> SkippedFiles<'a> {
+    /// Copies the files that were passed over, and those sources, by their numbers in `inputs`.
+    ///
+    /// # Errors
+    /// When a copy cannot be written. A file that is gone is a loss.
+    pub(super) fn copy(
+        inputs: &'a Inputs,
+        sources: impl IntoIterator<Item = u32>,
+        folder: PathBuf,
+        transfer: Transfer,
+    ) -> Result<Self, BatchError> {
+        let mut files = Self {
+            inputs,
+            tree: FileTree::new(inputs),
+            folder,
+            transfer,
+            copied: CopiedFiles::default(),
+            gone: BTreeSet::new(),
+            lost: Vec::new(),
+        };
+        files.copy_passed_over()?;
+        for source in sources {
+            let tree = &files.tree;
+            let copy = tree.copy(inputs, source, &files.folder, transfer);
+            let to = tree.path(source).to_owned();
+            // Its own line tells of the loss.
+            files.count(to, copy)?;
+        }
+        Ok(files)
+    }
+
+    fn copy_passed_over(&mut self) -> Result<(), BatchError> {
+        let files = self.tree.skipped();
+        let files: Vec<_> = files
+            .map(|(from, to)| (from.to_owned(), to.to_owned()))
+            .collect();
+        let inputs = self.inputs;
+        let skips = inputs.skips.iter().filter(|skip| skip.file.is_some());
+        for (skip, (from, to)) in skips.zip(files) {
+            let copy = transfer_file(&from, &self.folder.join(&to), self.transfer);
+            if let Some(reason) = self.count(to, copy)? {
+                self.lost.push(SkippedPart {
+                    kind: SkipKind::Unreadable,
+                    reason: format!("passed over, and gone before it could be copied: {reason}"),
+                    file: None,
+                    ..skip.clone()
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a copy; returns why there is none.
+    fn count(
+        &mut self,
+        to: PathBuf,
+        copy: Result<u64, TransferError>,
+    ) -> Result<Option<String>, BatchError> {
+        match copy {
+            Ok(bytes) => {
+                self.copied.bytes += bytes;
+                self.copied.files += 1;
+                Ok(None)
+            }
+            Err(TransferError::Source(reason)) => {
+                self.gone.insert(to);
+                Ok(Some(reason.to_string()))
+            }
+            Err(TransferError::Output(error)) => {
+                Err(BatchError::result(&self.folder.join(to))(error))
+            }
+        }
+    }
+
+    /// Names the copy of a source, as a path within the results; none if there is none.
+    pub(super) fn of_source(&self, source: u32) -> Option<String> {
+        self.named(self.tree.path(source))
+    }
+
+    /// Names the copies of the files that were passed over, in the order of [`Inputs::skips`].
+    pub(super) fn passed_over(&self) -> impl Iterator<Item = Option<String>> {
+        self.tree.skipped().map(|(_, to)| self.named(to))
+    }
+
+    fn named(&self, path: &Path) -> Option<String> {
+        let name = || {
+            Path::new(SKIPPED_FILES)
+                .join(path)
+                .to_string_lossy()
+                .into_owned()
+        };
+        (!self.gone.contains(path)).then(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use lookalike_corpus::InputOptions;
+
+    use super::*;
+
+    #[test]
+    fn files_that_vanish_before_they_are_copied_are_named_and_the_others_are_copied() {
+        let place = tempfile::tempdir().unwrap();
+        let input = place.path().join("in");
+        fs::create_dir(&input).unwrap();
+        for name in ["a.txt", "b.txt", "c.png", "d.png"] {
+            let head: &[u8] = if name.ends_with("png") {
+                b"\x89PNG\r\n\x1a\n\0"
+            } else {
+                b"a text"
+            };
+            fs::write(input.join(name), head).unwrap();
+        }
+        let options = InputOptions::default();
+        let inputs = Inputs::discover(&[input.clone().into()], &options, place.path()).unwrap();
+        fs::remove_file(input.join("a.txt")).unwrap();
+        fs::remove_file(input.join("c.png")).unwrap();
+        let folder = place.path().join("skipped");
+        for transfer in [Transfer::Copy, Transfer::Link] {
+            let files = SkippedFiles::copy(&inputs, [0, 1], folder.clone(), transfer).unwrap();
+            let named =
+                |name: Option<String>| name.map(|name| name.rsplit('/').next().unwrap().to_owned());
+            assert_eq!(
+                [0, 1].map(|source| named(files.of_source(source))),
+                [None, Some("b.txt".into())]
+            );
+            let passed_over: Vec<_> = files.passed_over().map(named).collect();
+            assert_eq!(passed_over, [None, Some("d.png".into())]);
+            // Of a source something else tells already.
+            let [lost] = &files.lost[..] else {
+                panic!("{:?}", files.lost);
+            };
+            assert!(
+                lost.name.ends_with("c.png") && lost.kind.is_loss(),
+                "{lost:?}"
+            );
+            assert_eq!(
+                files.copied,
+                CopiedFiles {
+                    bytes: 6 + 9,
+                    files: 2
+                }
+            );
+            for (number, source) in [(0, false), (1, true)] {
+                assert_eq!(folder.join(files.tree.path(number)).exists(), source);
+            }
+            fs::remove_dir_all(&folder).unwrap();
+        }
+        // What changed meanwhile is not what nothing was read of.
+        fs::write(input.join("b.txt"), "another text").unwrap();
+        let files = SkippedFiles::copy(&inputs, [1], folder.clone(), Transfer::Copy).unwrap();
+        assert_eq!(files.of_source(1), None);
+        assert!(!folder.join(files.tree.path(1)).exists());
+    }
+}
