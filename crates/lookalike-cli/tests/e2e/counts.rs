@@ -209,7 +209,7 @@ fn bytes_and_records_leave_out_what_is_given_with_against() {
     let told = dedup.arg("--against").arg(&old).succeed();
     let bytes = lines.concat().len();
     told.says(&[&format!("2 records, {bytes} B as stored")]);
-    told.says(&["against  1 records"]);
+    told.says(&["against  1 record"]);
     let run = run_of(&out);
     let counts = &run["counts"];
     let number = |value: &Value| value.as_u64().unwrap();
