@@ -25,7 +25,7 @@ use lookalike_corpus::{
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::spool::Spool;
-use crate::{console, machine, size};
+use crate::{caller, console, machine, size};
 
 /// Sources to read.
 #[derive(Args)]
@@ -958,7 +958,7 @@ pub(crate) fn quoted(word: OsString) -> String {
 
 /// The command line as it was given, quoted where a shell would need it.
 pub(crate) fn command_line() -> String {
-    let words = std::env::args_os().skip(1).map(quoted);
+    let words = caller::words().into_iter().map(quoted);
     std::iter::once("lookalike".to_owned())
         .chain(words)
         .collect::<Vec<_>>()

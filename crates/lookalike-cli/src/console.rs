@@ -21,8 +21,8 @@ use lookalike_batch::fingerprints::files::ImportSummary;
 use lookalike_batch::overlap::{AtlasSummary, ChunkingSummary, OverlapSummary};
 use lookalike_batch::report::diff;
 
-use crate::machine;
 use crate::size::show;
+use crate::{caller, machine};
 
 /// Condition on which output is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -90,6 +90,9 @@ pub(crate) fn error(reason: &str) {
 
 /// One line about what to know.
 pub(crate) fn warning(text: &str) {
+    if caller::keep_warning(text) {
+        return;
+    }
     say(&format!(
         "lookalike: {} {text}",
         coloured("warning:", YELLOW)
@@ -102,8 +105,10 @@ pub(crate) fn losses(text: &str) {
 }
 
 /// Shows progress on a terminal, and measures each stage.
-pub(crate) struct Console {
+pub(crate) struct Console<'o> {
     bar: ProgressBar,
+    /// Another program that hears of progress instead.
+    program: Option<&'o dyn JobObserver>,
     quiet: bool,
     /// Width of the terminal.
     columns: u16,
@@ -118,7 +123,16 @@ struct ConsoleState {
     running: Option<(JobStage, JobStage, Instant, ProcessTime)>,
 }
 
-impl Console {
+impl<'o> Console<'o> {
+    /// Measures for another program, which hears of progress.
+    pub(crate) fn for_program(observer: &'o dyn JobObserver) -> Self {
+        Self {
+            program: Some(observer),
+            quiet: false,
+            ..Self::new(true)
+        }
+    }
+
     pub(crate) fn new(quiet: bool) -> Self {
         let visible = !quiet && stderr().is_terminal();
         let bar = if visible {
@@ -128,6 +142,7 @@ impl Console {
         };
         Self {
             bar,
+            program: None,
             quiet,
             columns: Term::stderr().size().1,
             state: Mutex::new(ConsoleState {
@@ -175,8 +190,11 @@ impl ConsoleState {
     }
 }
 
-impl JobObserver for Console {
+impl JobObserver for Console<'_> {
     fn stage(&self, stage: JobStage, total: u64) {
+        if let Some(program) = self.program {
+            program.stage(stage, total);
+        }
         let mut state = self.state();
         state.stages = state.stages();
         state.first = state.stages.len();
@@ -195,7 +213,14 @@ impl JobObserver for Console {
     }
 
     fn advance(&self, done: u64) {
+        if let Some(program) = self.program {
+            program.advance(done);
+        }
         self.bar.set_position(done);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.program.is_some_and(JobObserver::is_cancelled)
     }
 
     fn writing(&self, is_writing: bool) {

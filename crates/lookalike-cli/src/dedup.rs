@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::{
-    DEDUP_RESULTS, DedupJob, IfExists, JobSettings, KeepRules, Method, OutputOptions, PairList,
-    RecordOrder, RepeatedIds,
+    DEDUP_RESULTS, DedupJob, DedupSummary, IfExists, JobLimits, JobSettings, KeepRules, Method,
+    OutputOptions, PairList, RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
     Compression, InputOptions, Inputs, OrderField, OutputFolder, OutputFormat, PROGRAM,
@@ -301,77 +301,106 @@ fn results_of(path: &OsString) -> Vec<OsString> {
 }
 
 pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
-    let is_ours = !arguments.output.exists();
-    let done = dedup(arguments);
-    if is_ours && !matches!(done, Ok(()) | Err(Failure::Losses { .. })) {
-        // A job that failed leaves no empty folder. One with results in it stays, for they can be resumed.
-        let _ = std::fs::remove_dir(&arguments.output);
-    }
-    done
-}
-
-fn dedup(arguments: &DedupArguments) -> Result<(), Failure> {
-    arguments.method.check()?;
-    let mut options = InputOptions {
-        category: arguments.scope.category(&arguments.method),
-        fields: arguments.scheme.fields,
-        ..arguments.input.options(order_field(&arguments.keep)?)
-    };
-    let boilerplate = &arguments.boilerplate;
-    // Before anything is read where that can be: wrong settings should not cost time.
-    let early = match boilerplate.is_off() {
-        true => Some(arguments.settings(&options)?),
-        false => None,
-    };
-    if arguments.method.method == Method::Copies && arguments.pairs == PairList::All {
-        console::warning("--pairs all lists every pair of equal texts with --method copies");
-    }
-    let limits = arguments.run.limits();
-    let spool = arguments.run.spool(arguments.temporary()?)?;
-    interrupt::remove_unfinished(&arguments.output);
-    if arguments.resume {
-        interrupt::warn_of_nothing_in(&arguments.output);
-    }
-    let (inputs, against_sources) = arguments.inputs(&options, spool.path())?;
-    let console = Console::new(arguments.run.quiet);
-    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
-    let settings = match early {
-        Some(settings) => settings,
-        None => arguments.settings(&options)?,
-    };
-    let job = DedupJob::new(&inputs, spool.path())
-        .settings(settings)
-        .limits(limits)
-        .options(options)
-        .against_sources(against_sources)
-        .observer(&console);
-    let output = OutputOptions {
-        format: arguments.format(&inputs.sources[against_sources..])?,
-        compression: arguments.compress,
-        transfer: match arguments.link {
-            true => Transfer::Link,
-            false => Transfer::Copy,
-        },
-        folder: arguments.folder(),
-        command: command_line(),
-    };
-    let done = job.dedup(&arguments.output, &output);
-    console.clear();
-    let summary = done?;
-    if !arguments.run.quiet {
-        arguments
-            .scope
-            .warn(summary.counts.without_category, &arguments.method);
-    }
-    if !summary.resumed {
-        arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
-    }
+    let quiet = arguments.run.quiet;
+    let console = Console::new(quiet);
+    let summary = arguments.write_results(&console)?;
     if arguments.run.json {
         console::json(&summary)?;
-    } else if !arguments.run.quiet {
+    } else if !quiet {
         console::dedup_summary(&summary, &arguments.output);
     }
     arguments.input.losses.end(&summary.skipped)
+}
+
+impl DedupArguments {
+    /// Carries out the job, with its results in the output directory.
+    pub(crate) fn write_results(&self, console: &Console) -> Result<DedupSummary, Failure> {
+        let is_ours = !self.output.exists();
+        let done = self.dedup(console);
+        if is_ours && done.is_err() {
+            // A job that failed leaves no empty folder. One with results in it stays, for they can be resumed.
+            let _ = std::fs::remove_dir(&self.output);
+        }
+        done
+    }
+
+    /// What decides the results of documents that another program hands over, and how much of the machine the job may use.
+    pub(crate) fn document_settings(&self) -> Result<(JobSettings, JobLimits), Failure> {
+        self.method.check()?;
+        let settings = self.settings(&self.input_options()?)?;
+        Ok((settings, self.run.limits()))
+    }
+
+    fn input_options(&self) -> Result<InputOptions, Failure> {
+        Ok(InputOptions {
+            category: self.scope.category(&self.method),
+            fields: self.scheme.fields,
+            ..self.input.options(order_field(&self.keep)?)
+        })
+    }
+
+    fn dedup(&self, console: &Console) -> Result<DedupSummary, Failure> {
+        self.method.check()?;
+        let mut options = self.input_options()?;
+        // Before anything is read where that can be: wrong settings should not cost time.
+        let early = match self.boilerplate.is_off() {
+            true => Some(self.settings(&options)?),
+            false => None,
+        };
+        if self.method.method == Method::Copies && self.pairs == PairList::All {
+            console::warning("--pairs all lists every pair of equal texts with --method copies");
+        }
+        let limits = self.run.limits();
+        let spool = self.run.spool(self.temporary()?)?;
+        interrupt::remove_unfinished(&self.output);
+        if self.resume {
+            interrupt::warn_of_nothing_in(&self.output);
+        }
+        let (inputs, against_sources) = self.inputs(&options, spool.path())?;
+        self.boilerplate
+            .learn(&inputs, &mut options, &limits, spool.path(), console)?;
+        let settings = match early {
+            Some(settings) => settings,
+            None => self.settings(&options)?,
+        };
+        let output = self.output_options(&inputs.sources[against_sources..])?;
+        let job = DedupJob::new(&inputs, spool.path())
+            .settings(settings)
+            .limits(limits)
+            .options(options)
+            .against_sources(against_sources)
+            .observer(console);
+        let done = job.dedup(&self.output, &output);
+        console.clear();
+        let summary = done?;
+        self.warn_of_unused(&inputs, &summary);
+        Ok(summary)
+    }
+
+    fn output_options(&self, sources: &[Source]) -> Result<OutputOptions, Failure> {
+        Ok(OutputOptions {
+            format: self.format(sources)?,
+            compression: self.compress,
+            transfer: match self.link {
+                true => Transfer::Link,
+                false => Transfer::Copy,
+            },
+            folder: self.folder(),
+            command: command_line(),
+        })
+    }
+
+    /// Says which options had nothing to act on.
+    fn warn_of_unused(&self, inputs: &Inputs, summary: &DedupSummary) {
+        let quiet = self.run.quiet;
+        if !quiet {
+            self.scope
+                .warn(summary.counts.without_category, &self.method);
+        }
+        if !summary.resumed {
+            self.input.warn_of_unused(inputs, quiet);
+        }
+    }
 }
 
 impl DedupArguments {

@@ -88,6 +88,16 @@ struct ExplainedPair {
 }
 
 impl ExplainedPair {
+    fn of_text(name: &str, text: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            visible: None,
+            fields: DocumentFields::default(),
+            site: None,
+        }
+    }
+
     fn new(record: &Record<'_>) -> Self {
         Self {
             name: record.id.clone().into_owned(),
@@ -380,40 +390,90 @@ fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
     file.commit().map_err(failed)
 }
 
-pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
-    let method = &arguments.method;
-    method.check()?;
-    let read = InputOptions {
-        html: arguments.html.extraction(),
-        ..InputOptions::default()
-    };
-    let (scheme, terms) = arguments
-        .scheme
-        .scheme(method.weight, method.sketch(), &read)?;
-    let settings = JobSettings {
-        scheme,
-        terms,
-        agree: method.agree,
-        method: method.method,
-        threshold: method.threshold,
-        distance: method.distance,
-        distance_for: method.distance_for,
-        recall: method.recall,
-        tests: arguments.tests.tests.clone(),
-        ..JobSettings::default()
-    };
-    settings.check()?;
-    let [a, b] = arguments.documents()?;
-    let explanation = explain([a.view(), b.view()], &settings, arguments.list)?;
-    // Where the main texts are equal, the rest of the pages is what there is to see.
-    let texts = match explanation.equal_main_text {
+impl ExplainArguments {
+    fn settings(&self) -> Result<JobSettings, Failure> {
+        let method = &self.method;
+        method.check()?;
+        let read = InputOptions {
+            html: self.html.extraction(),
+            ..InputOptions::default()
+        };
+        let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), &read)?;
+        let settings = JobSettings {
+            scheme,
+            terms,
+            agree: method.agree,
+            method: method.method,
+            threshold: method.threshold,
+            distance: method.distance,
+            distance_for: method.distance_for,
+            recall: method.recall,
+            tests: self.tests.tests.clone(),
+            ..JobSettings::default()
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Explains two texts, else the documents that the arguments name, to another program.
+    pub(crate) fn explain_for_program(
+        &self,
+        texts: Option<[&str; 2]>,
+    ) -> Result<PairExplanation, Failure> {
+        let settings = self.settings()?;
+        let pair = match texts {
+            Some([a, b]) => [
+                ExplainedPair::of_text("a", a),
+                ExplainedPair::of_text("b", b),
+            ],
+            None => self.documents()?,
+        };
+        let explanation = explain([pair[0].view(), pair[1].view()], &settings, self.list)?;
+        let texts = shown_texts(&explanation, &pair);
+        let mut text = describe(&explanation, false);
+        if !explanation.equal_text {
+            text += &diff::unified_terminal(texts[0], texts[1], false);
+        }
+        Ok(PairExplanation {
+            text,
+            json: serde_json::to_string(&explanation).map_err(std::io::Error::from)?,
+            page: render_page(&explanation, texts)?,
+        })
+    }
+}
+
+/// Explanation of a pair of documents for another program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PairExplanation {
+    /// What the command prints, without colours.
+    pub text: String,
+    /// What `--json` prints.
+    pub json: String,
+    /// The page of `--output`.
+    pub page: String,
+}
+
+/// The texts whose differences are shown: where the main texts are equal, the rest of the pages is what there is to see.
+fn shown_texts<'p>(explanation: &Explanation, pair: &'p [ExplainedPair; 2]) -> [&'p str; 2] {
+    let [a, b] = pair;
+    match explanation.equal_main_text {
         true => [a.seen(), b.seen()],
         false => [&*a.text, &*b.text],
-    };
+    }
+}
+
+fn render_page(explanation: &Explanation, texts: [&str; 2]) -> Result<String, Failure> {
+    render_explanation(explanation, texts, &command_line())
+        .map_err(|error| Failure::Failed(error.to_string()))
+}
+
+pub(crate) fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
+    let settings = arguments.settings()?;
+    let pair = arguments.documents()?;
+    let explanation = explain([pair[0].view(), pair[1].view()], &settings, arguments.list)?;
+    let texts = shown_texts(&explanation, &pair);
     if let Some(path) = &arguments.output {
-        let page = render_explanation(&explanation, texts, &command_line())
-            .map_err(|error| Failure::Failed(error.to_string()))?;
-        write_page(path, &page)?;
+        write_page(path, &render_page(&explanation, texts)?)?;
     }
     let color = arguments.color.wanted(stdout().is_terminal());
     let mut text = if arguments.run.json {

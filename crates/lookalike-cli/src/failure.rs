@@ -2,18 +2,20 @@
 
 use std::fmt;
 use std::io;
-use std::process::ExitCode;
 
 use lookalike_batch::BatchError;
 use lookalike_corpus::{InputError, OptionError};
 
 /// Reason why a command ended without its result.
 #[derive(Debug)]
-pub(crate) enum Failure {
+#[non_exhaustive]
+pub enum Failure {
     /// The words on the command line contradict each other: status 2.
     Usage(String),
     /// Something went wrong: status 1.
     Failed(String),
+    /// A job failed: status 1.
+    Job(BatchError),
     /// It is done, but something that was to be read could not be: status 3.
     Losses {
         /// Records and files.
@@ -25,6 +27,8 @@ pub(crate) enum Failure {
     ReaderGone,
 }
 
+impl std::error::Error for Failure {}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -33,6 +37,7 @@ impl fmt::Display for Failure {
                 f,
                 "done, but 1 record or file could not be read: {first}; status 3, see --max-skipped"
             ),
+            Self::Job(error) => error.fmt(f),
             Self::Losses { count, first } => write!(
                 f,
                 "done, but {} records or files could not be read, for example {first}; status 3, see --max-skipped",
@@ -50,14 +55,14 @@ impl From<BatchError> for Failure {
                 Self::ReaderGone
             }
             BatchError::Settings(reason) => Self::Usage(reason),
-            error => Self::Failed(error.to_string()),
+            error => Self::Job(error),
         }
     }
 }
 
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
-        Self::Failed(error.to_string())
+        Self::Job(BatchError::Input(error))
     }
 }
 
@@ -78,20 +83,20 @@ impl From<io::Error> for Failure {
 }
 
 /// Tells of a failure and turns it into the exit status.
-pub(crate) fn exit_code(done: Result<(), Failure>) -> ExitCode {
+pub(crate) fn exit_status(done: Result<(), Failure>) -> u8 {
     match done {
-        Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::ReaderGone) => 0,
         Err(losses @ Failure::Losses { .. }) => {
             crate::console::losses(&losses.to_string());
-            ExitCode::from(3)
+            3
         }
-        Err(Failure::Failed(reason)) => {
-            crate::console::error(&reason);
-            ExitCode::from(1)
+        Err(failure @ (Failure::Failed(_) | Failure::Job(_))) => {
+            crate::console::error(&failure.to_string());
+            1
         }
         Err(Failure::Usage(reason)) => {
             crate::console::error(&reason);
-            ExitCode::from(2)
+            2
         }
     }
 }

@@ -92,6 +92,10 @@ pub(crate) fn warn_of_nothing_to_resume(is_resumable: bool) {
 }
 
 fn watch(watched: TemporaryPath) {
+    if crate::caller::is_program() {
+        // Signals are the other program's, which ends the job by its observer.
+        return;
+    }
     let mut all = watched_so_far();
     if all.is_empty() {
         let (ready, listening) = channel();

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use lookalike::scheme::SchemeId;
 use lookalike_corpus::{AtomicFile, Compression, open_regular};
 use lookalike_hamming::{
-    BuildLimits, CostConstants, CostedDesign, FamilyKind, IndexFile, IndexFileWriter, Layout, plan,
+    BuildLimits, CostConstants, CostedDesign, FamilyKind, IndexFile, IndexFileWriter, Layout,
+    PlanLimits, plan,
 };
 use serde::{Deserialize, Serialize};
 
@@ -185,30 +186,8 @@ impl IndexBuild<'_> {
         Ok(gathering)
     }
 
-    /// The fastest design of the layout within the number of tables.
     fn design(&self, count: u64) -> CostedDesign {
-        let most = self.tables.unwrap_or(self.distance / 2 + 1) as usize;
-        let constants = CostConstants::default();
-        let designs = plan(
-            count.max(1),
-            64,
-            self.distance,
-            &lookalike_hamming::PlanLimits::default(),
-            &constants,
-        );
-        let scan = |costed: &CostedDesign| costed.design.family().kind() == FamilyKind::Scan;
-        let allowed = designs.into_iter().filter(|costed| {
-            let layout = costed.layout == self.layout || scan(costed);
-            layout && costed.design.tables().len() <= most
-        });
-        allowed
-            .min_by(|a, b| {
-                let ns = |costed: &CostedDesign| costed.costs.query_ns;
-                (scan(a), ns(a))
-                    .partial_cmp(&(scan(b), ns(b)))
-                    .unwrap_or(std::cmp::Ordering::Equal)
-            })
-            .expect("a scan is always listed")
+        cheapest_design(count, self.distance, self.tables, self.layout)
     }
 
     /// Memory that is left for sorting.
@@ -331,6 +310,40 @@ impl IndexBuild<'_> {
             tables_resumed,
         })
     }
+}
+
+/// The fastest design of the layout for so many 64-bit fingerprints, within a number of tables: by default as many as forgive one
+/// error in each key.
+///
+/// # Panics
+/// Never: a scan, which has no tables, is always listed.
+pub fn cheapest_design(
+    count: u64,
+    distance: u32,
+    tables: Option<u32>,
+    layout: Layout,
+) -> CostedDesign {
+    let most = tables.unwrap_or(distance / 2 + 1) as usize;
+    let designs = plan(
+        count.max(1),
+        64,
+        distance,
+        &PlanLimits::default(),
+        &CostConstants::default(),
+    );
+    let scan = |costed: &CostedDesign| costed.design.family().kind() == FamilyKind::Scan;
+    let allowed = designs.into_iter().filter(|costed| {
+        let allowed = costed.layout == layout || scan(costed);
+        allowed && costed.design.tables().len() <= most
+    });
+    allowed
+        .min_by(|a, b| {
+            let ns = |costed: &CostedDesign| costed.costs.query_ns;
+            (scan(a), ns(a))
+                .partial_cmp(&(scan(b), ns(b)))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        })
+        .expect("a scan is always listed")
 }
 
 /// A small file that is there whole or not at all.

@@ -32,7 +32,7 @@ const DROPPED: [&str; 4] = ["--two-tests", "--json", "--quiet", "-q"];
 
 /// The inputs and options of this command that a job has as well.
 pub(super) fn kept_arguments() -> Vec<String> {
-    kept(std::env::args_os().skip(3))
+    kept(crate::caller::words().into_iter().skip(2))
 }
 
 fn kept(words: impl Iterator<Item = OsString>) -> Vec<String> {

@@ -1,0 +1,163 @@
+//! The `lookalike` command: near-duplicate detection for collections of any size.
+//!
+//! [`run`] is the whole program; [`program`] has the jobs for other programs, which take the options of the command and get
+//! results and errors instead of text.
+//!
+//! One file a subcommand; `arguments` holds what they share, `console` everything that is printed. Results go to
+//! standard output or into the directory given with `-o`, all else to standard error. `failure` has the exit statuses.
+
+mod arguments;
+mod bus_error;
+mod caller;
+#[cfg(feature = "service")]
+mod client;
+mod completions;
+#[cfg(feature = "service")]
+mod config;
+mod console;
+mod dedup;
+mod design;
+mod evaluate;
+mod explain;
+mod extract;
+mod failure;
+mod fingerprint;
+mod index;
+mod interrupt;
+mod join;
+mod machine;
+#[cfg(not(feature = "service"))]
+mod missing;
+#[cfg(feature = "service")]
+mod open_files;
+mod option_uses;
+mod overlap;
+mod pairs;
+pub mod program;
+#[cfg(feature = "service")]
+mod serve;
+mod size;
+mod spool;
+#[cfg(feature = "service")]
+mod store;
+mod terms;
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+pub use failure::Failure;
+#[cfg(not(feature = "service"))]
+use missing::{client, serve, store};
+
+/// Finds exact and near-duplicate documents: what to keep, what to drop, and why.
+#[derive(Parser)]
+#[command(name = "lookalike", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: CliCommand,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  lookalike dedup pages/ -o out                 folders of text, source code or HTML
+  lookalike dedup crawl.jsonl.gz -o out         one record a line; fields id and text
+  lookalike pairs news.jsonl --threshold 0.5    all pairs that resemble each other, on standard output
+  lookalike join crawl.u64 new.jsonl            all pairs of two files of fingerprints within 3 bits
+  lookalike serve --data store                  the online service, on this machine
+  lookalike explain a.html b.html               why two documents match, or do not
+
+Every near-duplicate that is reported was verified by exact resemblance.
+
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but records or files that were to be read could not be (see
+--max-skipped); 130 or 143 ended by a signal.";
+
+#[derive(Subcommand)]
+enum CliCommand {
+    /// Remove duplicates: writes what is kept, what is removed and why, and a report
+    Dedup(dedup::DedupArguments),
+    /// List all pairs of documents that resemble each other
+    Pairs(pairs::PairsArguments),
+    /// Print the texts that the other commands see
+    Extract(extract::ExtractArguments),
+    /// Print the 64-bit simhash fingerprint of every document
+    Fingerprint(fingerprint::FingerprintJobArguments),
+    /// List all pairs of fingerprints within a distance, of two collections or of one
+    Join(join::JoinArguments),
+    /// List the table designs of a Hamming index and what each costs
+    Design(design::DesignArguments),
+    /// Count in how many documents each feature occurs, for weights by rarity
+    Terms(terms::TermsArguments),
+    /// Build, search and examine a Hamming index on disk
+    Index(index::IndexArguments),
+    /// Measure precision and recall: against labels, against the exact answer, over many settings
+    Evaluate(evaluate::EvaluateArguments),
+    /// Count the chunks that every two documents, or servers, share
+    Overlap(overlap::OverlapArguments),
+    /// Serve verdicts on documents over HTTP: seen before, or new?
+    Serve(serve::ServeArguments),
+    /// Ask a service: check, insert, load, export
+    Client(client::ClientArguments),
+    /// Check, copy, restore, save or fill the data of a service that is stopped
+    Store(store::StoreArguments),
+    /// Show why two documents match or do not
+    Explain(explain::ExplainArguments),
+    /// Print the completion script of a shell
+    Completions(completions::CompletionsArguments),
+    /// Write the manual pages into a directory
+    Man(completions::ManArguments),
+}
+
+/// Damaged files make libraries panic now and then: that is told with the file, and is no error of the program.
+fn mute_handled_panics() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !lookalike_corpus::panic_is_handled() {
+            tell(panic);
+        }
+    }));
+}
+
+/// The command line, with what a configuration file says where it says nothing.
+fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
+    #[cfg(feature = "service")]
+    let command = config::with_defaults(Cli::command(), &words)?;
+    #[cfg(not(feature = "service"))]
+    let command = Cli::command();
+    let read = command.get_matches_from(words);
+    option_uses::check(&read)?;
+    Cli::from_arg_matches(&read).map_err(|error| error.exit())
+}
+
+/// Runs the command with these words, the first of which is the name of the program, and returns its exit status.
+///
+/// It prints, handles signals and may end the process, as the program does: a command that cannot be understood ends it with status 2.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
+    mute_handled_panics();
+    let words: Vec<OsString> = words.into_iter().collect();
+    caller::set_words(words.iter().skip(1).cloned().collect());
+    let cli = match read_arguments(words) {
+        Ok(cli) => cli,
+        Err(failure) => return failure::exit_status(Err(failure)),
+    };
+    let done = match cli.command {
+        CliCommand::Dedup(arguments) => dedup::run(&arguments),
+        CliCommand::Pairs(arguments) => pairs::run(&arguments),
+        CliCommand::Extract(arguments) => extract::run(&arguments),
+        CliCommand::Fingerprint(arguments) => fingerprint::run(&arguments),
+        CliCommand::Join(arguments) => join::run(&arguments),
+        CliCommand::Design(arguments) => design::run(&arguments),
+        CliCommand::Terms(arguments) => terms::run(&arguments),
+        CliCommand::Index(arguments) => index::run(&arguments),
+        CliCommand::Evaluate(arguments) => evaluate::run(&arguments),
+        CliCommand::Overlap(arguments) => overlap::run(&arguments),
+        CliCommand::Serve(arguments) => serve::run(&arguments),
+        CliCommand::Client(arguments) => client::run(&arguments),
+        CliCommand::Store(arguments) => store::run(&arguments),
+        CliCommand::Explain(arguments) => explain::run(&arguments),
+        CliCommand::Completions(arguments) => completions::run(&arguments),
+        CliCommand::Man(arguments) => completions::manual(&arguments),
+    };
+    interrupt::give_way();
+    failure::exit_status(done)
+}

@@ -1,0 +1,108 @@
+//! Jobs for other programs: the options of the command as words, results and errors as values.
+//!
+//! Nothing is printed and no signal handled: warnings come back, and the observer hears of progress. The calls may stand beside
+//! each other in several threads.
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+use lookalike_batch::{DedupSummary, JobLimits, JobObserver, JobSettings};
+
+pub use crate::explain::PairExplanation;
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::{Cli, CliCommand, caller, option_uses};
+
+/// Result of a job, and what to know about it.
+#[derive(Debug)]
+pub struct ProgramJob<T> {
+    /// The result.
+    pub done: Result<T, Failure>,
+    /// Warnings, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// Runs `lookalike dedup` with these words after the name of the program, `dedup` first, and writes its results into the directory
+/// that they name.
+///
+/// ```
+/// use lookalike_batch::NoProgress;
+///
+/// let folder = tempfile::tempdir()?;
+/// let (pages, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+/// std::fs::write(&pages, "{\"id\":1,\"text\":\"a rose is a rose\"}\n{\"id\":2,\"text\":\"A rose is a rose!\"}\n")?;
+/// let words = ["dedup".into(), pages.into(), "-o".into(), out.into()];
+/// let summary = lookalike_cli::program::dedup(&words, &NoProgress).done?;
+/// assert_eq!((summary.decisions.kept, summary.decisions.near), (1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<DedupSummary> {
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => arguments.write_results(&Console::for_program(observer)),
+        _ => Err(other_command("dedup")),
+    })
+}
+
+/// Reads what the options of `lookalike dedup` say about documents that the program hands over itself. The inputs and the output
+/// directory among the words are not looked at.
+pub fn document_settings(words: &[OsString]) -> ProgramJob<(JobSettings, JobLimits)> {
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => arguments.document_settings(),
+        _ => Err(other_command("dedup")),
+    })
+}
+
+/// Explains two texts, or, without texts, the documents that the words of `lookalike explain` name.
+pub fn explain(words: &[OsString], texts: Option<[&str; 2]>) -> ProgramJob<PairExplanation> {
+    for_program(words, |command| match command {
+        CliCommand::Explain(arguments) => arguments.explain_for_program(texts),
+        _ => Err(other_command("explain")),
+    })
+}
+
+fn other_command(name: &str) -> Failure {
+    Failure::Usage(format!("the first word must be {name}"))
+}
+
+fn for_program<T>(
+    words: &[OsString],
+    job: impl FnOnce(CliCommand) -> Result<T, Failure>,
+) -> ProgramJob<T> {
+    let (done, warnings) = caller::for_program(words, || job(command(words)?));
+    ProgramJob { done, warnings }
+}
+
+/// The command that the words name.
+fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
+    let all = std::iter::once(OsString::from("lookalike")).chain(words.iter().cloned());
+    let unknown = |error: clap::Error| Failure::Usage(first_paragraph(&error));
+    let read = Cli::command().try_get_matches_from(all).map_err(unknown)?;
+    option_uses::check(&read)?;
+    Ok(Cli::from_arg_matches(&read).map_err(unknown)?.command)
+}
+
+/// What is wrong, without usage and hints, which speak of a command line.
+fn first_paragraph(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let paragraph: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+    paragraph.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_options_are_told_in_a_sentence_and_end_nothing() {
+        let refused = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            document_settings(&words).done.unwrap_err().to_string()
+        };
+        let said = refused(&["dedup", "-", "-o", "out", "--methd", "minhash"]);
+        assert_eq!(said, "unexpected argument '--methd' found");
+        assert!(refused(&["dedup", "-", "-o", "out", "--threshold", "2x"]).contains("not a share"));
+        assert!(refused(&["pairs", "-"]).contains("first word"));
+    }
+}
