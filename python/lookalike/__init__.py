@@ -1,0 +1,49 @@
+"""Near-duplicate detection for data frames, datasets and files of any size.
+
+>>> import lookalike as lk
+>>> result = lk.dedup(["a rose is a rose", "A rose is a rose!", "something else"])
+>>> result.kept
+['A rose is a rose!', 'something else']
+
+The guide is the chapter *Python* of the documentation.
+"""
+
+from lookalike._errors import BadInput, LookalikeError, MemoryLimit, SchemeMismatch
+from lookalike._explain import Explanation, explain
+from lookalike._extract import extract
+from lookalike._lookalike import (
+    Array,
+    Index,
+    Scheme,
+    Table,
+    __version__,
+    features,
+    join,
+    minhash,
+    resemblance,
+    simhash,
+)
+from lookalike._result import DedupResult
+from lookalike._dedup import dedup
+
+__all__ = [
+    "Array",
+    "BadInput",
+    "DedupResult",
+    "Explanation",
+    "Index",
+    "LookalikeError",
+    "MemoryLimit",
+    "Scheme",
+    "SchemeMismatch",
+    "Table",
+    "__version__",
+    "dedup",
+    "explain",
+    "extract",
+    "features",
+    "join",
+    "minhash",
+    "resemblance",
+    "simhash",
+]

@@ -1,0 +1,20 @@
+"""The command ``lookalike`` of the wheel."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+
+def main() -> int:
+    """Run the command with the words of ``sys.argv`` and return its exit status."""
+    from lookalike import _lookalike
+
+    # Signals are the command's own, as in the program: Python would only look at them when the command is done.
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, signal.SIG_DFL)
+    return _lookalike.command(["lookalike", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,292 @@
+"""Deduplication of data in memory and of files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from lookalike import _lookalike
+from lookalike._frames import Rows, rows_of
+from lookalike._options import paths, positional, words
+from lookalike._progress import observer
+from lookalike._result import DedupResult, FrameResult, PathResult, Records
+
+__all__ = ["dedup"]
+
+#: Options of `dedup` that `explain` has too.
+_EXPLAINED = (
+    "shingle segment normalize case mask fold stop stem nouns seed hash hash_key fields terms html html_title html_alt html_links "
+    "method threshold distance distance_for bits agree size weight functions recall and_"
+).split()
+
+#: Options that mean files, and have no meaning for data in memory.
+_FILES_ONLY = (
+    "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share order output_format "
+    "compress link resume overwrite strict max_skipped"
+).split()
+
+
+def dedup(
+    data: Any,
+    *,
+    text: str | Sequence[str] | Callable[[Any], str | None] | None = None,
+    id: str | None = None,
+    threshold: float = 0.8,
+    shingle: str = "words:5",
+    method: str = "allpairs",
+    keep: str = "longest",
+    against: Any = None,
+    within: str | None = None,
+    across: str | None = None,
+    memory: str | int | None = None,
+    threads: int | None = None,
+    progress: Any = "auto",
+    **options: Any,
+) -> DedupResult:
+    """Find exact and near-duplicate documents, and decide which are kept.
+
+    ``data`` is a frame of pandas, polars, pyarrow or DuckDB, a ``datasets.Dataset``, anything else with Arrow data, an iterable of
+    ``str`` or ``dict``; or a path or glob (one ``str``, or ``pathlib.Path``, or a list of these) of files as the command reads them.
+
+    ``text`` names the column of the texts, or several, which are joined by line breaks, or is a function of a row; by default
+    ``text``, else ``html``, else the only column. ``id`` names the column of ids; by default documents are called by their rows.
+    ``against`` is data of the same kind that is compared with and never removed, or the folder of an earlier result.
+
+    All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
+    ``method="simhash", distance=6``, ``stem="en"``. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,
+    or a function of stage, done and total.
+
+    >>> result = dedup(["a rose is a rose", "A rose is a rose!", "something else"])
+    >>> result
+    <lookalike.DedupResult: 3 documents, 2 kept, 0 exact copies, 1 near-duplicates>
+    >>> result.clusters.to_pylist()
+    [{'survivor': '1', 'id': '0', 'similarity': 1.0, 'reason': 'near'}]
+    """
+    told = {
+        "threshold": threshold,
+        "shingle": shingle,
+        "method": method,
+        "keep": keep,
+        "within": within,
+        "across": across,
+        "memory": memory,
+        "threads": threads,
+        **options,
+    }
+    named = paths(data)
+    if named is not None:
+        return _dedup_paths(named, text, id, against, told, progress)
+    job = _RowJob(data, text, id, against, told)
+    return job.run(progress)
+
+
+def _warn(told: Iterable[str]) -> None:
+    import warnings
+
+    for warning in told:
+        warnings.warn(warning, stacklevel=4)
+
+
+def _explained_with(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in _EXPLAINED if options.get(name) is not None}
+
+
+def _dedup_paths(
+    inputs: list[str], text: Any, id: str | None, against: Any, options: dict[str, Any], progress: Any
+) -> PathResult:
+    if text is not None and not isinstance(text, str):
+        raise TypeError("text must be the name of a field where data is a path")
+    compared = paths(against) if against is not None else []
+    if compared is None:
+        raise TypeError("against must be a path, or a list of them, where data is one")
+    import tempfile
+
+    folder = tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp"))
+    said = words({"text": text, "id": id, "against": compared, **options})
+    output = os.path.join(folder.name, "results")
+    call, clear = observer(progress)
+    try:
+        summary, told = _lookalike.dedup_paths(
+            ["dedup", *positional(inputs), f"--output={output}", *said], call
+        )
+    finally:
+        clear()
+    _warn(told)
+
+    def again(threshold: float) -> PathResult:
+        return _dedup_paths(inputs, text, id, against, {**options, "threshold": threshold}, False)
+
+    return PathResult(
+        folder, json.loads(summary), inputs=inputs, again=again, explained_with=_explained_with(options)
+    )
+
+
+class _RowJob:
+    """A job over data in memory."""
+
+    def __init__(self, data: Any, text: Any, id: str | None, against: Any, options: dict[str, Any]) -> None:
+        for name in _FILES_ONLY:
+            if options.get(name) is not None:
+                raise TypeError(f"{name} is for files, and the data is in memory")
+        self.rows = rows_of(data)
+        self.options = options
+        self.function = text if callable(text) else None
+        names = self.rows.columns()
+        self.html = False
+        if self.function is not None or names is None:
+            self.text: list[str] = [] if self.function is None else ["text"]
+        else:
+            self.text, self.html = _text_columns(text, names)
+        self.against = None if against is None else self._alike(_earlier(against))
+        self.id = id
+        category = options.get("within") or options.get("across")
+        self.site = category == "site"
+        self.category = "url" if self.site else category
+        self.order = _order_field(options["keep"])
+        for column, asked in [(id, "id"), (self.category, "within or across"), (self.order, "keep")]:
+            if column is not None and (names is None or column not in names):
+                shown = ", ".join(names or []) or "none"
+                raise ValueError(f"there is no column {column!r}, which {asked} asks for: the columns are {shown}")
+
+    def run(self, progress: Any) -> FrameResult:
+        columns = {
+            "text": self.text,
+            "id": self.id,
+            "order": self.order,
+            "category": self.category,
+            "site": self.site,
+            "html": self.html,
+        }
+        import tempfile
+
+        call, clear = observer(progress)
+        with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as folder:
+            try:
+                decisions, told = _lookalike.dedup_documents(
+                    ["dedup", "-", "--output=-", *words(self.options)],
+                    self._documents(self.rows),
+                    None if self.against is None else self._documents(self.against),
+                    columns,
+                    folder,
+                    call,
+                )
+            finally:
+                clear()
+        _warn(told)
+        return FrameResult(
+            self.rows,
+            decisions,
+            threshold=float(self.options["threshold"]),
+            texts=lambda: self._texts(self.rows),
+            again=self._again,
+            save=self._save,
+            explained_with=_explained_with(self.options),
+        )
+
+    def _alike(self, earlier: Rows) -> Rows:
+        """Rows to compare with, in the form of the data: those of a result may be in another."""
+        names = earlier.columns()
+        if self.function is not None or names is None or not set(self.text) - set(names) and self.text:
+            return earlier
+        own, _ = _text_columns(None, names)
+        texts = ("\n".join(row[name] or "" for name in own) for row in earlier.dicts())
+        if not self.text:
+            return rows_of(list(texts))
+        first, *others = self.text
+        beside = dict.fromkeys(others)
+        return rows_of([{**row, first: text, **beside} for row, text in zip(earlier.dicts(), texts)])
+
+    def _needed(self) -> list[str]:
+        others = (self.id, self.order, self.category)
+        return list(dict.fromkeys([*self.text, *(name for name in others if name is not None)]))
+
+    def _documents(self, rows: Rows) -> Any:
+        if self.function is None:
+            return rows.arrow(self._needed())
+        others = [name for name in (self.id, self.order, self.category) if name is not None]
+        return [{"text": self.function(row), **{name: row[name] for name in others}} for row in rows.dicts()]
+
+    def _texts(self, rows: Rows) -> Iterable[str | None]:
+        for row in rows.dicts():
+            if self.function is not None:
+                yield self.function(row)
+            elif isinstance(row, Mapping):
+                parts = [row[name] for name in self.text if row[name] is not None]
+                yield "\n".join(parts) if parts else None
+            else:
+                yield row
+
+    def _again(self, threshold: float) -> FrameResult:
+        other = _RowJob.__new__(_RowJob)
+        other.__dict__.update(self.__dict__)
+        other.options = {**self.options, "threshold": threshold}
+        return other.run(False)
+
+    def _save(self, folder: str, overwrite: bool) -> None:
+        """The job of the command over the same documents as JSON lines."""
+        import tempfile
+        from pathlib import Path
+
+        with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as spool:
+            documents = Path(spool, "documents.jsonl")
+            self._write(self.rows, documents, "")
+            said = words({**self.options, "overwrite": overwrite})
+            field = "html" if self.html else "text"
+            inputs = [os.fspath(documents), "--id=id", f"--text={field}", f"--output={folder}", *said]
+            if self.against is not None:
+                earlier = Path(spool, "against.jsonl")
+                self._write(self.against, earlier, "against-")
+                inputs.append(f"--against={os.fspath(earlier)}")
+            _, told = _lookalike.dedup_paths(["dedup", *inputs], None)
+        _warn(told)
+
+    def _write(self, rows: Rows, path: os.PathLike[str], prefix: str) -> None:
+        with open(path, "w", encoding="utf-8") as lines:
+            for number, (row, text) in enumerate(zip(rows.dicts(), self._texts(rows))):
+                own = dict(row) if isinstance(row, Mapping) else {}
+                own["id"] = row[self.id] if self.id is not None else f"{prefix}{number}"
+                own["html" if self.html else "text"] = text
+                lines.write(json.dumps(own, ensure_ascii=False, default=str) + "\n")
+
+
+def _text_columns(text: Any, names: list[str]) -> tuple[list[str], bool]:
+    """The columns of the texts, and whether they are HTML."""
+    if text is not None:
+        chosen = [text] if isinstance(text, str) else list(text)
+        for name in chosen:
+            if name not in names:
+                raise ValueError(f"there is no column {name!r}: the columns are {', '.join(names)}")
+        return chosen, False
+    for name in ("text", "html"):
+        if name in names:
+            return [name], name == "html"
+    if len(names) == 1:
+        return names, False
+    raise ValueError(f"none of the columns is called text: name the one of the texts with text=; the columns are {', '.join(names)}")
+
+
+def _order_field(keep: str) -> str | None:
+    """The column that a rule for survivors reads."""
+    for rule in keep.split(","):
+        kind, colon, field = rule.partition(":")
+        if colon and kind in ("max", "min", "newest", "latest"):
+            return field
+    return None
+
+
+def _earlier(against: Any) -> Rows:
+    """Data to compare with: rows, or those that an earlier job kept in a folder."""
+    if isinstance(against, FrameResult):
+        return rows_of(against.kept)
+    if isinstance(against, (str, os.PathLike)):
+        from pathlib import Path
+
+        folder = Path(against)
+        summary = folder / "run.json"
+        if not summary.exists():
+            raise TypeError("against must be data, or the folder of an earlier result, where data is in memory")
+        kept = [folder / name for name in json.loads(summary.read_text(encoding="utf-8"))["kept_in"]]
+        return rows_of(list(Records(kept, None)))
+    return rows_of(against)

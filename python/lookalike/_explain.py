@@ -1,0 +1,83 @@
+"""Explanations of pairs of documents."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from lookalike import _lookalike
+from lookalike._options import positional, words
+
+__all__ = ["Explanation", "explain"]
+
+
+class Explanation:
+    """Why two documents match or do not: how alike they are, what a method finds, and where the texts differ.
+
+    ``str()`` gives it as text, :meth:`to_dict` as data; in a notebook it shows as a page.
+    """
+
+    def __init__(self, text: str, data: str, page: str) -> None:
+        self._text = text
+        self._data: dict[str, Any] = json.loads(data)
+        self._page = page
+
+    @property
+    def resemblance(self) -> float:
+        """Shared features over all features of both."""
+        return float(self._data["resemblance"])
+
+    @property
+    def found(self) -> bool:
+        """True if the method, with its settings, finds the pair."""
+        return bool(self._data["found"]["found"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that is known, as ``lookalike explain --json`` prints it."""
+        return json.loads(json.dumps(self._data))  # type: ignore[no-any-return]
+
+    def to_html(self) -> str:
+        """The page that ``lookalike explain --output`` writes."""
+        return self._page
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<lookalike.Explanation: resemblance {self.resemblance:.6f}, {'found' if self.found else 'not found'}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        # A page of its own: neither its style nor what is in the texts reaches the notebook.
+        return (
+            '<iframe sandbox="" style="width:100%;height:30em;border:0" srcdoc="'
+            f'{html.escape(self._page, quote=True)}"></iframe>'
+        )
+
+
+def explain(a: str | os.PathLike[str], b: str | os.PathLike[str], **options: Any) -> Explanation:
+    """Explain why two documents match or do not.
+
+    ``a`` and ``b`` are texts, or paths (``pathlib.Path``) of files with one document each; with ``in_=`` they are the ids of two
+    records in that input. ``options`` are those of ``lookalike explain``: ``method="simhash", distance=6``.
+
+    >>> print(explain("a rose is a rose is a rose", "a rose is a rose").resemblance)
+    0.3333333333333333
+    """
+    texts: tuple[str, str] | None
+    by_name = "in_" in options or isinstance(a, os.PathLike) or isinstance(b, os.PathLike)
+    if by_name:
+        said = ["explain", *positional([os.fspath(a), os.fspath(b)]), *words(options)]
+        texts = None
+    else:
+        said = ["explain", "a", "b", *words(options)]
+        texts = (str(a), str(b))
+    text, data, page, told = _lookalike.explain(said, texts)
+    if told:
+        import warnings
+
+        for warning in told:
+            warnings.warn(warning, stacklevel=2)
+    return Explanation(text, data, page)

@@ -1,0 +1,240 @@
+"""Data of any kind as rows: which columns it has, how rows are chosen, and what stays of its type.
+
+No library of frames is imported here: a value of one says by its type which it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lookalike._lookalike import Array, Table
+
+__all__ = ["Rows", "rows_of"]
+
+
+class Rows:
+    """Data with rows. Subclasses know one library each."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def columns(self) -> list[str] | None:
+        """Names of the columns; None if the data is one column of texts."""
+        raise NotImplementedError
+
+    def arrow(self, names: list[str]) -> Any:
+        """These columns as Arrow data or a list of dicts; the texts themselves if there are no columns."""
+        raise NotImplementedError
+
+    def take(self, mask: Array, is_kept: bool) -> Any:
+        """The rows where ``mask`` is ``is_kept``, as the same type."""
+        raise NotImplementedError
+
+    def with_columns(self, table: Table) -> Any:
+        """The rows with the columns of ``table`` behind them."""
+        return self.table().with_columns(table)
+
+    def table(self) -> Table:
+        """All of it as a table."""
+        return Table(self.data)
+
+    def dicts(self) -> Iterable[Any]:
+        """The rows as dicts, or the texts."""
+        return self.table().to_pylist()
+
+
+class _Polars(Rows):
+    def columns(self) -> list[str] | None:
+        return list(self.data.columns) if hasattr(self.data, "columns") else None
+
+    def arrow(self, names: list[str]) -> Any:
+        return self.data.select(names) if names else self.data
+
+    def take(self, mask: Array, is_kept: bool) -> Any:
+        import polars
+
+        kept = polars.Series(mask)
+        return self.data.filter(kept if is_kept else ~kept)
+
+    def with_columns(self, table: Table) -> Any:
+        import polars
+
+        beside = polars.DataFrame(table)
+        frame = self.data if hasattr(self.data, "columns") else self.data.to_frame()
+        return frame.hstack(beside.get_columns())
+
+    def dicts(self) -> Iterable[Any]:
+        return self.data.iter_rows(named=True) if hasattr(self.data, "columns") else iter(self.data)
+
+
+class _Pandas(Rows):
+    def columns(self) -> list[str] | None:
+        return [str(name) for name in self.data.columns] if hasattr(self.data, "columns") else None
+
+    def _list(self, column: Any) -> list[Any]:
+        missing = column.isna()
+        return [None if absent else value for value, absent in zip(column.tolist(), missing.tolist())]
+
+    def arrow(self, names: list[str]) -> Any:
+        try:
+            import pyarrow
+
+            if not names:
+                return pyarrow.Array.from_pandas(self.data)
+            return pyarrow.Table.from_pandas(self.data[names], preserve_index=False)
+        except (ImportError, ValueError, TypeError):
+            # Without pyarrow, or with values of several types in a column, of which the engine says what is wrong.
+            return self._objects(names)
+
+    def _objects(self, names: list[str]) -> Any:
+        if not names:
+            return self._list(self.data)
+        columns = [self._list(self.data[name]) for name in names]
+        return [dict(zip(names, values)) for values in zip(*columns)]
+
+    def take(self, mask: Array, is_kept: bool) -> Any:
+        return self.data[[kept is is_kept for kept in mask.to_pylist()]]
+
+    def with_columns(self, table: Table) -> Any:
+        import pandas
+
+        frame = self.data if hasattr(self.data, "columns") else self.data.to_frame()
+        values = {name: table[name].to_pylist() for name in table.column_names}
+        return pandas.concat([frame, pandas.DataFrame(values, index=frame.index)], axis=1)
+
+    def dicts(self) -> Iterable[Any]:
+        if hasattr(self.data, "columns"):
+            return self._objects(self.columns() or [])  # type: ignore[no-any-return]
+        return self._list(self.data)
+
+
+class _PyArrow(Rows):
+    def __init__(self, data: Any) -> None:
+        # A reader can be read once, and its rows are wanted again.
+        super().__init__(data.read_all() if hasattr(data, "read_all") else data)
+
+    def columns(self) -> list[str] | None:
+        return list(self.data.column_names) if hasattr(self.data, "column_names") else None
+
+    def arrow(self, names: list[str]) -> Any:
+        return self.data.select(names) if names else self.data
+
+    def take(self, mask: Array, is_kept: bool) -> Any:
+        import pyarrow
+
+        chosen = pyarrow.array([kept is is_kept for kept in mask.to_pylist()], pyarrow.bool_())
+        try:
+            return self.data.filter(chosen)
+        except NotImplementedError:
+            # Not of every type, such as string_view.
+            if not hasattr(self.data, "column_names"):
+                return pyarrow.array(self.data.to_pylist(), self.data.type).take(chosen.indices_nonzero())
+            return pyarrow.table(Table(self.data).filter(mask, is_kept)).cast(self.data.schema)
+
+    def with_columns(self, table: Table) -> Any:
+        import pyarrow
+
+        own = self.data if hasattr(self.data, "column_names") else pyarrow.table({"text": self.data})
+        if isinstance(own, pyarrow.RecordBatch):
+            own = pyarrow.Table.from_batches([own])
+        for name in table.column_names:
+            own = own.append_column(name, pyarrow.array(table[name]))
+        return own
+
+    def dicts(self) -> Iterable[Any]:
+        return self.data.to_pylist()  # type: ignore[no-any-return]
+
+
+class _Dataset(Rows):
+    """``datasets.Dataset``: rows are chosen by their numbers, so that nothing is copied."""
+
+    def columns(self) -> list[str] | None:
+        return list(self.data.column_names)
+
+    def arrow(self, names: list[str]) -> Any:
+        chosen = self.data.select_columns(names).with_format("arrow")
+        return chosen[:]
+
+    def take(self, mask: Array, is_kept: bool) -> Any:
+        return self.data.select([row for row, kept in enumerate(mask.to_pylist()) if kept is is_kept])
+
+    def with_columns(self, table: Table) -> Any:
+        dataset = self.data
+        for name in table.column_names:
+            dataset = dataset.add_column(name, table[name].to_pylist())
+        return dataset
+
+    def dicts(self) -> Iterable[Any]:
+        return iter(self.data)
+
+
+class _Arrow(Rows):
+    """Anything else that hands out Arrow data, as a table of ours."""
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(data if isinstance(data, Table) else Table(data))
+
+    def columns(self) -> list[str] | None:
+        return self.data.column_names
+
+    def arrow(self, names: list[str]) -> Any:
+        return self.data
+
+    def take(self, mask: Array, is_kept: bool) -> Any:
+        return self.data.filter(mask, is_kept)
+
+    def table(self) -> Table:
+        return self.data
+
+
+class _List(Rows):
+    def columns(self) -> list[str] | None:
+        for row in self.data:
+            if row is not None:
+                return list(row) if isinstance(row, Mapping) else None
+        return None
+
+    def arrow(self, names: list[str]) -> Any:
+        return self.data
+
+    def take(self, mask: Array, is_kept: bool) -> Any:
+        return [row for row, kept in zip(self.data, mask.to_pylist()) if kept is is_kept]
+
+    def with_columns(self, table: Table) -> Any:
+        rows = (row if isinstance(row, Mapping) else {"text": row} for row in self.data)
+        return [{**row, **beside} for row, beside in zip(rows, table.to_pylist())]
+
+    def dicts(self) -> Iterable[Any]:
+        return self.data
+
+
+def rows_of(data: Any) -> Rows:
+    """The rows of data."""
+    root = type(data).__module__.partition(".")[0]
+    name = type(data).__name__
+    if root == "polars" and name == "LazyFrame":
+        return _Polars(data.collect())
+    if root == "polars" and name in ("DataFrame", "Series"):
+        return _Polars(data)
+    if root == "pandas" and name in ("DataFrame", "Series"):
+        return _Pandas(data)
+    if root == "pyarrow" and hasattr(data, "schema" if name != "ChunkedArray" else "chunks"):
+        return _PyArrow(data)
+    if root == "pyarrow" and hasattr(data, "to_pylist"):
+        return _PyArrow(data)
+    if root == "datasets" and name == "Dataset":
+        return _Dataset(data)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return _Arrow(data)
+    if isinstance(data, (bytes, Mapping)):
+        raise TypeError(f"data must be several documents, not one {type(data).__name__}")
+    if isinstance(data, Iterable):
+        return _List(data if isinstance(data, list) else list(data))
+    raise TypeError(
+        "data must be a data frame, a dataset, Arrow data, an iterable of str or dict, or a path, not "
+        + type(data).__name__
+    )

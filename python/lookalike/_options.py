@@ -1,0 +1,53 @@
+"""Options of the command as keyword arguments: ``max_document="32M"`` is ``--max-document 32M``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+#: Options that the package decides itself, and what to use instead.
+_OWN = {
+    "output": "save() of the result",
+    "json": "the result itself",
+    "quiet": "progress=False",
+}
+
+
+def words(options: Mapping[str, Any]) -> list[str]:
+    """The words of a command line for these options; None leaves one out."""
+    said: list[str] = []
+    for name, value in options.items():
+        if name in _OWN:
+            raise TypeError(f"{name} is no option here: use {_OWN[name]}")
+        flag = "--" + name.rstrip("_").replace("_", "-")
+        for single in value if _is_list(value) else [value]:
+            if single is None or single is False:
+                continue
+            said.append(flag if single is True else f"{flag}={_word(single)}")
+    return said
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)  # type: ignore[no-any-return]
+    return str(value)
+
+
+def paths(data: Any) -> list[str] | None:
+    """The paths that ``data`` names; None if it is data itself."""
+    if isinstance(data, (str, os.PathLike)):
+        return [_word(data)]
+    if isinstance(data, Iterable) and _is_list(data) and data:
+        if all(isinstance(item, os.PathLike) for item in data):
+            return [_word(item) for item in data]
+    return None
+
+
+def positional(names: Iterable[str]) -> list[str]:
+    """Words that are names, whatever they begin with."""
+    return [f"./{name}" if name.startswith("-") else name for name in names]

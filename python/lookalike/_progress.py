@@ -1,0 +1,60 @@
+"""Progress of jobs: a line on a terminal or in a notebook, or a call of the user's own."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+Callback = Callable[[str, int, int], Any]
+Observer = Callable[[str, int, int, bool], None]
+
+
+def observer(progress: Any) -> tuple[Observer | None, Callable[[], None]]:
+    """What a job calls, and what is called when it is over."""
+    if progress == "auto":
+        progress = _is_watched()
+    if callable(progress):
+        return (lambda stage, done, total, counts_bytes: progress(stage, done, total)), lambda: None
+    if progress is True:
+        line = _Line()
+        return line.show, line.clear
+    if progress is False or progress is None:
+        return None, lambda: None
+    raise TypeError(f'progress must be "auto", True, False or a function of stage, done and total, not {progress!r}')
+
+
+def _is_watched() -> bool:
+    """True where somebody sees standard error: on a terminal, or in a notebook."""
+    return _in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    running = shell.get_ipython() if shell is not None else None
+    return running is not None and "IPKernelApp" in running.config
+
+
+class _Line:
+    """One line that is drawn over."""
+
+    def __init__(self) -> None:
+        self._width = 0
+        self._start = time.monotonic()
+
+    def show(self, stage: str, done: int, total: int, counts_bytes: bool) -> None:
+        share = f" {100 * min(done, total) // total:3d} %" if total else ""
+        number = f"{done / 2**20:,.0f} MiB" if counts_bytes else f"{done:,}"
+        self._draw(f"lookalike: {stage}{share}, {number}, {time.monotonic() - self._start:.0f} s")
+
+    def clear(self) -> None:
+        if self._width:
+            self._draw("")
+            sys.stderr.write("\r")
+            sys.stderr.flush()
+
+    def _draw(self, text: str) -> None:
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(text)

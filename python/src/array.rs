@@ -1,0 +1,379 @@
+//! Arrays and tables that the engine hands out: Arrow data, which every frame library takes without a copy.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, LargeStringArray, RecordBatch,
+    RecordBatchIterator, RecordBatchOptions, RecordBatchReader as _, UInt64Array,
+};
+use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_select::concat::{concat, concat_batches};
+use arrow_select::filter::filter_record_batch;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+
+use crate::capsule::{ArrowProducer, export_array, export_schema, export_stream};
+use crate::error::{CallError, type_name};
+use crate::texts::named;
+use crate::value::{list, value};
+
+/// Column of values.
+#[pyclass(frozen, sequence, name = "Array", module = "lookalike")]
+pub(crate) struct ArrowArray(pub(crate) ArrayRef);
+
+/// Values that are shown of a long array, at each end.
+const SHOWN: usize = 5;
+
+#[pymethods]
+impl ArrowArray {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        // The interface asks for the best that a producer can do, which is its own type.
+        let _ = requested_schema;
+        export_array(py, &self.0)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.0.data_type()).map_err(CallError::value)?;
+        export_schema(py, schema)
+    }
+
+    /// NumPy's view of the numbers.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let no_view = |why: String| Err(PyAttributeError::new_err(why));
+        let (numbers, columns) = match self.0.data_type() {
+            DataType::FixedSizeList(_, columns) => {
+                let list = self.0.as_fixed_size_list();
+                (list.values().clone(), Some(*columns))
+            }
+            _ => (self.0.clone(), None),
+        };
+        if self.0.null_count() > 0 || numbers.null_count() > 0 {
+            return no_view(format!(
+                "{} of the values are null, which NumPy has no number for: use to_pylist()",
+                self.0.null_count()
+            ));
+        }
+        let Some(kind) = number_kind(numbers.data_type()) else {
+            return no_view(format!(
+                "values of the type {} are no numbers",
+                self.data_type()
+            ));
+        };
+        let data = numbers.to_data();
+        let width = data.data_type().primitive_width().unwrap_or(1);
+        let address = data.buffers()[0].as_ptr() as usize + data.offset() * width;
+        let view = PyDict::new(py);
+        view.set_item("version", 3)?;
+        view.set_item("typestr", format!("<{kind}{width}"))?;
+        view.set_item("data", (address, true))?;
+        match columns {
+            Some(columns) => view.set_item("shape", (self.0.len(), columns))?,
+            None => view.set_item("shape", (self.0.len(),))?,
+        }
+        Ok(view)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, at: isize) -> PyResult<Bound<'py, PyAny>> {
+        let len = self.0.len() as isize;
+        let from_start = if at < 0 { at + len } else { at };
+        match (0..len).contains(&from_start) {
+            true => value(py, &self.0, from_start as usize),
+            false => Err(PyIndexError::new_err(format!(
+                "index {at} is out of range: the array has {len} values"
+            ))),
+        }
+    }
+
+    /// The values as Python objects, None where there is none.
+    fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        list(py, &self.0)
+    }
+
+    /// Number of values that are missing.
+    #[getter]
+    fn null_count(&self) -> usize {
+        self.0.logical_null_count()
+    }
+
+    /// Name of the type of the values, as Arrow has it.
+    #[getter]
+    #[pyo3(name = "type")]
+    fn data_type(&self) -> String {
+        named(self.0.data_type())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let len = self.0.len();
+        let shown = |range: std::ops::Range<usize>| -> PyResult<Vec<String>> {
+            range
+                .map(|at| Ok(value(py, &self.0, at)?.repr()?.to_string()))
+                .collect()
+        };
+        let values = match len <= 2 * SHOWN {
+            true => shown(0..len)?,
+            false => {
+                let mut values = shown(0..SHOWN)?;
+                values.push("...".to_owned());
+                values.extend(shown(len - SHOWN..len)?);
+                values
+            }
+        };
+        Ok(format!(
+            "<lookalike.Array of {len} {}: [{}]>",
+            self.data_type(),
+            values.join(", ")
+        ))
+    }
+}
+
+/// Letter of NumPy for a type of numbers.
+fn number_kind(data_type: &DataType) -> Option<char> {
+    match data_type {
+        data_type if data_type.is_unsigned_integer() => Some('u'),
+        data_type if data_type.is_signed_integer() => Some('i'),
+        DataType::Float32 | DataType::Float64 => Some('f'),
+        _ => None,
+    }
+}
+
+/// Table of named columns.
+#[pyclass(frozen, name = "Table", module = "lookalike")]
+pub(crate) struct ArrowTable {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl ArrowTable {
+    /// All batches of an object with Arrow data.
+    fn collect(data: &Bound<'_, PyAny>) -> Result<Self, CallError> {
+        let Some(mut producer) = ArrowProducer::of(data)? else {
+            return Err(CallError::Type(format!(
+                "{} hands out no Arrow data",
+                type_name(data)
+            )));
+        };
+        let DataType::Struct(fields) = producer.field.data_type() else {
+            return Err(CallError::Type(
+                "the data is a column, not a table".to_owned(),
+            ));
+        };
+        let schema = Arc::new(Schema::new(fields.clone()));
+        let mut batches = Vec::new();
+        while let Some(array) = producer.next(data.py())? {
+            let columns = array.as_struct().columns().to_vec();
+            let options = RecordBatchOptions::new().with_row_count(Some(array.len()));
+            let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
+            batches.push(batch.map_err(CallError::bad_input)?);
+        }
+        Ok(Self { schema, batches })
+    }
+
+    /// A table of one batch.
+    pub(crate) fn of(columns: Vec<(&str, ArrayRef)>) -> Result<Self, CallError> {
+        let fields: Vec<_> = columns
+            .iter()
+            .map(|(name, column)| arrow_schema::Field::new(*name, column.data_type().clone(), true))
+            .collect();
+        let schema = Arc::new(Schema::new(fields));
+        let columns = columns.into_iter().map(|(_, column)| column).collect();
+        let batch = RecordBatch::try_new(schema.clone(), columns).map_err(CallError::value)?;
+        Ok(Self {
+            schema,
+            batches: vec![batch],
+        })
+    }
+}
+
+#[pymethods]
+impl ArrowTable {
+    /// All rows of an object with Arrow data.
+    #[new]
+    fn new(data: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self::collect(data)?)
+    }
+
+    /// The rows where `mask` is true, or false.
+    #[pyo3(signature = (mask, is_true=true))]
+    fn filter(&self, mask: &ArrowArray, is_true: bool) -> PyResult<Self> {
+        let wrong = || {
+            CallError::Value(format!(
+                "the mask must have a truth for each of the {} rows",
+                self.__len__()
+            ))
+        };
+        let mask = mask
+            .0
+            .as_boolean_opt()
+            .filter(|mask| mask.len() == self.__len__())
+            .ok_or_else(wrong)?;
+        let mut start = 0;
+        let batches = self.batches.iter().map(|batch| {
+            let own = mask.slice(start, batch.num_rows());
+            start += batch.num_rows();
+            let chosen = own.iter().map(|value| Some(value == Some(is_true)));
+            let of_batch: BooleanArray = chosen.collect();
+            filter_record_batch(batch, &of_batch).map_err(CallError::value)
+        });
+        Ok(Self {
+            batches: batches.collect::<Result<_, _>>()?,
+            schema: self.schema.clone(),
+        })
+    }
+
+    /// The same rows with the columns of another table behind them.
+    fn with_columns(&self, other: &Self) -> PyResult<Self> {
+        let fields = self.schema.fields().iter().chain(other.schema.fields());
+        let schema = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
+        let others = concat_batches(&other.schema, &other.batches).map_err(CallError::value)?;
+        if others.num_rows() != self.__len__() {
+            return Err(CallError::Value(format!(
+                "the tables have {} and {} rows",
+                self.__len__(),
+                others.num_rows()
+            ))
+            .into());
+        }
+        let mut start = 0;
+        let batches = self.batches.iter().map(|batch| {
+            let beside = others.slice(start, batch.num_rows());
+            start += batch.num_rows();
+            let columns = batch
+                .columns()
+                .iter()
+                .chain(beside.columns())
+                .cloned()
+                .collect();
+            RecordBatch::try_new(schema.clone(), columns).map_err(CallError::value)
+        });
+        Ok(Self {
+            batches: batches.collect::<Result<_, _>>()?,
+            schema: schema.clone(),
+        })
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = self.batches.clone().into_iter().map(Ok);
+        export_stream(
+            py,
+            Box::new(RecordBatchIterator::new(batches, self.schema.clone())),
+        )
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(&*self.schema).map_err(CallError::value)?;
+        export_schema(py, schema)
+    }
+
+    fn __len__(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// Names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        let fields = self.schema.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
+    }
+
+    /// The column of this name.
+    fn __getitem__(&self, name: &str) -> PyResult<ArrowArray> {
+        let at = self.schema.index_of(name).map_err(|_| {
+            PyKeyError::new_err(format!(
+                "there is no column {name:?}: the columns are {}",
+                self.column_names().join(", ")
+            ))
+        })?;
+        let chunks: Vec<&dyn Array> = self
+            .batches
+            .iter()
+            .map(|batch| &**batch.column(at))
+            .collect();
+        let column = match &chunks[..] {
+            [] => arrow_array::new_empty_array(self.schema.field(at).data_type()),
+            chunks => concat(chunks).map_err(CallError::value)?,
+        };
+        Ok(ArrowArray(column))
+    }
+
+    /// The rows as dicts.
+    fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let rows = PyList::empty(py);
+        for batch in &self.batches {
+            let batch: ArrayRef = Arc::new(arrow_array::StructArray::from(batch.clone()));
+            for at in 0..batch.len() {
+                rows.append(value(py, &batch, at)?)?;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn __repr__(&self) -> String {
+        let columns = self.schema.fields().iter();
+        let columns: Vec<String> = columns
+            .map(|field| format!("{}: {}", field.name(), named(field.data_type())))
+            .collect();
+        format!(
+            "<lookalike.Table of {} rows: {}>",
+            self.__len__(),
+            columns.join(", ")
+        )
+    }
+}
+
+/// Makes a table of columns: their names, the kinds of their values (`string`, `double`, `uint64`), and the values.
+#[pyfunction]
+pub(crate) fn table(columns: Vec<(String, String, Bound<'_, PyList>)>) -> PyResult<ArrowTable> {
+    let mut made: Vec<(&str, ArrayRef)> = Vec::new();
+    for (name, kind, values) in &columns {
+        let column: ArrayRef = match kind.as_str() {
+            "double" => Arc::new(Float64Array::from(values.extract::<Vec<Option<f64>>>()?)),
+            "uint64" => Arc::new(UInt64Array::from(values.extract::<Vec<Option<u64>>>()?)),
+            _ => Arc::new(LargeStringArray::from(
+                values.extract::<Vec<Option<String>>>()?,
+            )),
+        };
+        made.push((name, column));
+    }
+    Ok(ArrowTable::of(made)?)
+}
+
+/// Reads a Parquet file of results.
+#[pyfunction]
+pub(crate) fn read_parquet(py: Python<'_>, path: PathBuf) -> PyResult<ArrowTable> {
+    let failed =
+        |error: &dyn std::fmt::Display| CallError::Failed(format!("{}: {error}", path.display()));
+    Ok(py.detach(|| {
+        let file = File::open(&path).map_err(|error| failed(&error))?;
+        let reader =
+            ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
+        let reader = reader.map_err(|error| failed(&error))?;
+        let schema = reader.schema();
+        let batches: Result<Vec<_>, _> = reader.collect();
+        Ok::<_, CallError>(ArrowTable {
+            schema,
+            batches: batches.map_err(|error| failed(&error))?,
+        })
+    })?)
+}

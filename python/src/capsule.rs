@@ -1,0 +1,300 @@
+//! Arrow data in and out of Python by the PyCapsule interface of Arrow, whatever library it comes from, without copies.
+//!
+//! What comes in is checked before anything reads it: a producer with wrong offsets is an exception, not a crash. What cannot be
+//! checked are the lengths of buffers whose lengths the C data interface does not tell, and that memory stays as it is.
+
+#![expect(unsafe_code, reason = "the C data interface of Arrow")]
+
+use std::ffi::{CStr, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type, to_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, RecordBatchReader, make_array};
+use arrow_data::{ArrayData, layout};
+use arrow_schema::{ArrowError, DataType, Field};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+use crate::error::CallError;
+
+const ARRAY: &CStr = c"arrow_array";
+const SCHEMA: &CStr = c"arrow_schema";
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// Arrays of one type, from an object that hands out Arrow data.
+pub(crate) struct ArrowProducer {
+    /// Type of the arrays: a struct if they are batches of a table.
+    pub(crate) field: Field,
+    source: ProducerSource,
+}
+
+enum ProducerSource {
+    /// One array, until it is taken.
+    Array(Option<ArrayRef>),
+    Stream(FFI_ArrowArrayStream),
+}
+
+impl ArrowProducer {
+    /// The arrays of an object; none if it hands out no Arrow data.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Option<Self>, CallError> {
+        // A stream first: objects of one chunk have both, and arrays of many chunks would be copied together.
+        if object.hasattr("__arrow_c_stream__")? {
+            let capsule = object.call_method0("__arrow_c_stream__")?;
+            return stream(object.py(), &capsule.cast_into().map_err(PyErr::from)?).map(Some);
+        }
+        if object.hasattr("__arrow_c_array__")? {
+            let both = object.call_method0("__arrow_c_array__")?;
+            return array(&both.cast_into().map_err(PyErr::from)?).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// The next array; none at the end. The interpreter is let go of meanwhile.
+    pub(crate) fn next(&mut self, py: Python<'_>) -> Result<Option<ArrayRef>, CallError> {
+        py.detach(|| self.next_detached())
+    }
+
+    /// The same, on a thread that has not got hold of the interpreter.
+    pub(crate) fn next_detached(&mut self) -> Result<Option<ArrayRef>, CallError> {
+        match &mut self.source {
+            ProducerSource::Array(array) => Ok(array.take()),
+            ProducerSource::Stream(stream) => next_of_stream(stream, self.field.data_type()),
+        }
+    }
+}
+
+fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Result<NonNull<T>, CallError> {
+    Ok(capsule.pointer_checked(Some(name))?.cast())
+}
+
+/// Type of the data behind a schema; the names and formats in it may be anything.
+fn read_schema(schema: &FFI_ArrowSchema) -> Result<Field, CallError> {
+    guarded(|| Field::try_from(schema))
+}
+
+fn array(both: &Bound<'_, PyTuple>) -> Result<ArrowProducer, CallError> {
+    let schema: Bound<'_, PyCapsule> = both.get_item(0)?.cast_into().map_err(PyErr::from)?;
+    let array: Bound<'_, PyCapsule> = both.get_item(1)?.cast_into().map_err(PyErr::from)?;
+    let schema = pointer::<FFI_ArrowSchema>(&schema, SCHEMA)?;
+    let array = pointer::<FFI_ArrowArray>(&array, ARRAY)?;
+    // SAFETY: by the PyCapsule interface capsules of these names hold such structs, which live as long as the capsules; `both`
+    // keeps these alive. The array is moved out, as the interface says, and what stays behind is released.
+    let (field, array) = unsafe {
+        let field = read_schema(schema.as_ref())?;
+        (field, FFI_ArrowArray::from_raw(array.as_ptr()))
+    };
+    let array = import(array, field.data_type())?;
+    Ok(ArrowProducer {
+        field,
+        source: ProducerSource::Array(Some(array)),
+    })
+}
+
+fn stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>) -> Result<ArrowProducer, CallError> {
+    let stream = pointer::<FFI_ArrowArrayStream>(capsule, STREAM)?;
+    // SAFETY: by the PyCapsule interface a capsule of this name holds such a struct, which lives as long as the capsule, and
+    // consumers move it out.
+    let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
+    let field = py.detach(|| {
+        let mut schema = FFI_ArrowSchema::empty();
+        let get_schema = stream.get_schema.filter(|_| stream.release.is_some());
+        let get_schema = get_schema.ok_or_else(used_up)?;
+        // SAFETY: the stream is not released, so its function may be called with it, and writes a schema that is ours.
+        let status = unsafe { get_schema(&raw mut stream, &raw mut schema) };
+        check_status(&mut stream, status)?;
+        read_schema(&schema)
+    })?;
+    Ok(ArrowProducer {
+        field,
+        source: ProducerSource::Stream(stream),
+    })
+}
+
+fn used_up() -> CallError {
+    CallError::bad_input("the Arrow data was handed to somebody else before: hand it over anew")
+}
+
+fn next_of_stream(
+    stream: &mut FFI_ArrowArrayStream,
+    data_type: &DataType,
+) -> Result<Option<ArrayRef>, CallError> {
+    let mut array = FFI_ArrowArray::empty();
+    let get_next = stream.get_next.ok_or_else(used_up)?;
+    // SAFETY: the stream is not released, so its function may be called with it, and writes an array that is ours.
+    let status = unsafe { get_next(&raw mut *stream, &raw mut array) };
+    check_status(stream, status)?;
+    match array.is_released() {
+        true => Ok(None),
+        false => import(array, data_type).map(Some),
+    }
+}
+
+/// The producer's own words about what went wrong.
+fn check_status(stream: &mut FFI_ArrowArrayStream, status: c_int) -> Result<(), CallError> {
+    if status == 0 {
+        return Ok(());
+    }
+    let told = stream.get_last_error.map(|get| {
+        // SAFETY: the stream is not released. The text, if there is one, lives until the next call.
+        unsafe {
+            let text = get(&raw mut *stream);
+            match text.is_null() {
+                true => String::new(),
+                false => CStr::from_ptr(text).to_string_lossy().into_owned(),
+            }
+        }
+    });
+    let told = told.filter(|told| !told.is_empty());
+    Err(CallError::bad_input(format!(
+        "the Arrow data could not be read: {}",
+        told.unwrap_or_else(|| format!("error {status}"))
+    )))
+}
+
+/// Takes an array over, after all checks.
+fn import(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayRef, CallError> {
+    catch_unwind(AssertUnwindSafe(|| check_buffers(&array, data_type)))
+        .unwrap_or_else(|_| Err(broken("its type is none")))?;
+    // SAFETY: the array is the producer's, its number of buffers and children fits the type, and the lengths that are read from
+    // its buffers are lengths; the rest of what it says is validated before anything else reads it.
+    let data = guarded(|| unsafe { from_ffi_and_data_type(array, data_type.clone()) })?;
+    guarded(|| data.validate_full().map(|()| make_array(data.clone())))
+}
+
+/// An error of what a producer says; a panic is one too.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, CallError> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(read)) => Ok(read),
+        Ok(Err(error)) => Err(broken(&error.to_string())),
+        Err(_) => Err(broken("its parts do not fit together")),
+    }
+}
+
+fn broken(what: &str) -> CallError {
+    CallError::bad_input(format!("the Arrow data is broken: {what}"))
+}
+
+/// Checks what `from_ffi` believes: the numbers of buffers and children, and the lengths that are read from buffers.
+fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType) -> Result<(), CallError> {
+    const MOST: usize = isize::MAX as usize / 64;
+    if array.len() > MOST || array.offset() > MOST {
+        return Err(broken("its length or offset is no length"));
+    }
+    let expected = layout(data_type);
+    let own = expected.buffers.len() + usize::from(expected.can_contain_null_mask);
+    let buffers = own + usize::from(expected.variadic);
+    let too_few = array.num_buffers() < buffers || array.num_buffers() > MOST;
+    // Some producers give a null array one buffer.
+    if too_few && !matches!(data_type, DataType::Null) {
+        return Err(broken(&format!(
+            "an array of {data_type} has {} buffers instead of {buffers}",
+            array.num_buffers()
+        )));
+    }
+    let wrong_children = || broken(&format!("an array of {data_type} has wrong children"));
+    match data_type {
+        DataType::Utf8 | DataType::Binary => check_end(array, 4)?,
+        DataType::LargeUtf8 | DataType::LargeBinary => check_end(array, 8)?,
+        DataType::Utf8View | DataType::BinaryView => check_view_lengths(array)?,
+        DataType::Dictionary(_, values) => {
+            let dictionary = array.dictionary().ok_or_else(wrong_children)?;
+            check_buffers(dictionary, values)?;
+        }
+        _ => {}
+    }
+    let children = child_types(data_type);
+    if array.num_children() != children.len() {
+        return Err(wrong_children());
+    }
+    for (at, child) in children.into_iter().enumerate() {
+        let there = catch_unwind(AssertUnwindSafe(|| array.child(at)));
+        check_buffers(there.map_err(|_| wrong_children())?, child)?;
+    }
+    Ok(())
+}
+
+fn child_types(data_type: &DataType) -> Vec<&DataType> {
+    match data_type {
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => vec![field.data_type()],
+        DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
+        DataType::RunEndEncoded(ends, values) => vec![ends.data_type(), values.data_type()],
+        _ => Vec::new(),
+    }
+}
+
+/// Checks the last offset, from which the length of the bytes is taken; offsets have `width` bytes.
+fn check_end(array: &FFI_ArrowArray, width: usize) -> Result<(), CallError> {
+    let (offsets, end) = (array.buffer(1), array.len() + array.offset());
+    if array.is_empty() || offsets.is_null() {
+        return Ok(());
+    }
+    // SAFETY: an array of so many texts has one offset more, of this width. Whether it is right is found out below and by the
+    // validation.
+    let last = unsafe {
+        match width {
+            4 => offsets.cast::<i32>().add(end).read_unaligned().into(),
+            _ => offsets.cast::<i64>().add(end).read_unaligned(),
+        }
+    };
+    match last >= 0 {
+        true => Ok(()),
+        false => Err(broken("its last offset is negative")),
+    }
+}
+
+/// Checks the lengths of the buffers that views point into.
+fn check_view_lengths(array: &FFI_ArrowArray) -> Result<(), CallError> {
+    let count = array.num_buffers() - 3;
+    let lengths = array.buffer(array.num_buffers() - 1);
+    if count == 0 {
+        return Ok(());
+    }
+    if lengths.is_null() {
+        return Err(broken("its view buffers have no lengths"));
+    }
+    for at in 0..count {
+        // SAFETY: the last buffer of an array of views has a length for each of its buffers.
+        let length = unsafe { lengths.cast::<i64>().add(at).read_unaligned() };
+        let data = array.buffer(2 + at);
+        if length < 0 || (data.is_null() && length > 0) {
+            return Err(broken("a view buffer has a length that is none"));
+        }
+    }
+    Ok(())
+}
+
+/// Hands an array out, as `__arrow_c_array__` does.
+pub(crate) fn export_array<'py>(
+    py: Python<'py>,
+    array: &dyn Array,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let data: ArrayData = array.to_data();
+    let (array, schema) = to_ffi(&data).map_err(CallError::bad_input)?;
+    let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
+    let array = PyCapsule::new_with_value(py, array, ARRAY)?;
+    PyTuple::new(py, [schema, array])
+}
+
+/// Hands a type out, as `__arrow_c_schema__` does.
+pub(crate) fn export_schema(
+    py: Python<'_>,
+    schema: FFI_ArrowSchema,
+) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, schema, SCHEMA)
+}
+
+/// Hands batches out, as `__arrow_c_stream__` does.
+pub(crate) fn export_stream(
+    py: Python<'_>,
+    reader: Box<dyn RecordBatchReader + Send>,
+) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
+}

@@ -1,0 +1,211 @@
+//! Errors of the engine, as the exceptions that users catch.
+
+use lookalike::SchemeMismatch;
+use lookalike_batch::BatchError;
+use lookalike_cli::Failure;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+
+/// Reason why a call has no result.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// A value of a wrong type.
+    Type(String),
+    /// An argument that means nothing.
+    Value(String),
+    /// Data that cannot be read.
+    BadInput {
+        /// Fault and remedy.
+        message: String,
+        /// The row, where it is known.
+        row: Option<usize>,
+        /// The file or column, where it is known.
+        source: Option<String>,
+    },
+    /// Values of two schemes.
+    SchemeMismatch(String),
+    /// A memory limit that is too low.
+    MemoryLimit {
+        /// Consumer, limit and remedy.
+        message: String,
+        /// Least limit that would do, in bytes.
+        needed: Option<u64>,
+    },
+    /// Anything else that goes wrong: files, results.
+    Failed(String),
+    /// An exception of the caller's own code, or Ctrl-C.
+    Raised(PyErr),
+}
+
+impl CallError {
+    /// For `map_err`: data that cannot be read, of no known row.
+    pub(crate) fn bad_input(error: impl std::fmt::Display) -> Self {
+        Self::BadInput {
+            message: error.to_string(),
+            row: None,
+            source: None,
+        }
+    }
+
+    /// For `map_err`: an argument that means nothing.
+    pub(crate) fn value(error: impl std::fmt::Display) -> Self {
+        Self::Value(error.to_string())
+    }
+
+    /// The same error, of the column of this name.
+    pub(crate) fn in_column(self, column: Option<&str>) -> Self {
+        match (self, column) {
+            (
+                Self::BadInput {
+                    message,
+                    row,
+                    source: None,
+                },
+                Some(column),
+            ) => Self::BadInput {
+                message: format!("{message} (column {column:?})"),
+                row,
+                source: Some(column.to_owned()),
+            },
+            (Self::Type(message), Some(column)) => {
+                Self::Type(format!("{message} (column {column:?})"))
+            }
+            (error, _) => error,
+        }
+    }
+}
+
+impl From<PyErr> for CallError {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+impl From<SchemeMismatch> for CallError {
+    fn from(error: SchemeMismatch) -> Self {
+        Self::SchemeMismatch(error.to_string())
+    }
+}
+
+impl From<BatchError> for CallError {
+    fn from(error: BatchError) -> Self {
+        let message = in_python(&error.to_string());
+        let limit = |needed| Self::MemoryLimit {
+            message: message.clone(),
+            needed: Some(needed),
+        };
+        match error {
+            BatchError::Memory { least, .. } | BatchError::LongDocuments { least, .. } => {
+                limit(least)
+            }
+            BatchError::JoinMemory { least, .. }
+            | BatchError::SelfJoinMemory { least, .. }
+            | BatchError::IndexMemory { least, .. } => limit(least << 20),
+            BatchError::Settings(_) => Self::Value(message),
+            BatchError::Given(_) => Self::bad_input(message),
+            BatchError::Input(_)
+            | BatchError::Read(_)
+            | BatchError::RepeatedId { .. }
+            | BatchError::Strict(_)
+            | BatchError::Losses { .. }
+            | BatchError::NoText { .. }
+            | BatchError::NoField { .. }
+            | BatchError::NoUsableValue { .. } => Self::bad_input(message),
+            _ => Self::Failed(message),
+        }
+    }
+}
+
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Job(error) => error.into(),
+            Failure::Usage(reason) => Self::Value(in_python(&reason)),
+            other => Self::Failed(in_python(&other.to_string())),
+        }
+    }
+}
+
+impl From<CallError> for PyErr {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Type(message) => PyTypeError::new_err(message),
+            CallError::Value(message) => PyValueError::new_err(message),
+            CallError::Raised(error) => error,
+            other => Python::attach(|py| exception(py, other).unwrap_or_else(|error| error)),
+        }
+    }
+}
+
+/// An exception of the package.
+fn exception(py: Python<'_>, error: CallError) -> PyResult<PyErr> {
+    let named = PyDict::new(py);
+    let (class, message) = match error {
+        CallError::BadInput {
+            message,
+            row,
+            source,
+        } => {
+            named.set_item("row", row)?;
+            named.set_item("source", source)?;
+            ("BadInput", message)
+        }
+        CallError::MemoryLimit { message, needed } => {
+            named.set_item("needed", needed)?;
+            ("MemoryLimit", message)
+        }
+        CallError::SchemeMismatch(message) => ("SchemeMismatch", message),
+        CallError::Failed(message) => ("LookalikeError", message),
+        CallError::Type(message) | CallError::Value(message) => ("LookalikeError", message),
+        CallError::Raised(error) => return Ok(error),
+    };
+    let class = exceptions(py)?.getattr(py, class)?;
+    let value = class.bind(py).call((message,), Some(&named))?;
+    Ok(PyErr::from_value(value))
+}
+
+/// The module of the exceptions.
+fn exceptions(py: Python<'_>) -> PyResult<&'static Py<PyAny>> {
+    static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    MODULE.get_or_try_init(py, || {
+        Ok(py.import("lookalike._errors")?.into_any().unbind())
+    })
+}
+
+/// The name of the type of a value, for messages.
+pub(crate) fn type_name(value: &Bound<'_, PyAny>) -> String {
+    let class: Bound<'_, PyType> = value.get_type();
+    class
+        .name()
+        .map_or_else(|_| "an unknown type".to_owned(), |name| name.to_string())
+}
+
+/// A message with the options of the command as arguments: `--max-document` is `max_document=` in Python.
+fn in_python(message: &str) -> String {
+    let mut told = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some(at) = rest.find("--") {
+        let (before, option) = rest.split_at(at);
+        let name = option[2..]
+            .find(|c: char| !(c.is_ascii_lowercase() || c == '-'))
+            .map_or(&option[2..], |end| &option[2..2 + end]);
+        told.push_str(before);
+        rest = &option[2 + name.len()..];
+        match name.is_empty() {
+            true => told.push_str("--"),
+            false => {
+                told.push_str(&name.replace('-', "_"));
+                // "--memory 4G" is memory=4G, "--memory" by itself an argument.
+                if let Some(value) = rest.strip_prefix(' ')
+                    && value.starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase())
+                {
+                    told.push('=');
+                    rest = value;
+                }
+            }
+        }
+    }
+    told + rest
+}

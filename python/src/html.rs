@@ -1,0 +1,98 @@
+//! The texts of HTML pages.
+
+use std::sync::Arc;
+
+use arrow_array::builder::LargeStringBuilder;
+use arrow_array::{Array, ArrayRef, LargeStringArray};
+use arrow_select::concat::concat;
+use lookalike::Extraction;
+use lookalike_corpus::{HtmlText, charset};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::array::ArrowArray;
+use crate::error::CallError;
+use crate::texts::for_each_chunk;
+use crate::work::{for_all, run};
+
+/// Pages that a thread takes at a time.
+const BLOCK: usize = 16;
+
+/// The text of a page, or of each of many.
+#[pyfunction]
+#[pyo3(signature = (html, *, mode="main", title=false, alt=false, links=false, threads=None))]
+pub(crate) fn extract<'py>(
+    html: &Bound<'py, PyAny>,
+    mode: &str,
+    title: bool,
+    alt: bool,
+    links: bool,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = html.py();
+    let extraction = Extraction {
+        mode: mode.parse().map_err(CallError::value)?,
+        title,
+        alt,
+        links,
+    };
+    let extractor = HtmlText::new(extraction).map_err(CallError::value)?;
+    let threads = crate::work::threads(threads)?;
+    let text_of = |extractor: &HtmlText, page: &str| {
+        let mut text = String::new();
+        extractor.clone().extract(page, &mut text);
+        text
+    };
+    if let Ok(bytes) = html.cast::<PyBytes>() {
+        let bytes = bytes.as_bytes();
+        let text = run(py, |_| {
+            Ok(text_of(&extractor, &charset::decode(bytes, true).text))
+        })?;
+        return Ok(PyString::new(py, &text).into_any());
+    }
+    if let Ok(page) = html.cast::<PyString>() {
+        let page = page.to_str()?;
+        let text = run(py, |_| Ok(text_of(&extractor, page)))?;
+        return Ok(PyString::new(py, &text).into_any());
+    }
+    let mut parts: Vec<ArrayRef> = Vec::new();
+    for_each_chunk(html, |chunk| {
+        let starts: Vec<usize> = (0..chunk.len()).step_by(BLOCK).collect();
+        parts.extend(run(py, |cancellation| {
+            for_all(
+                threads,
+                starts,
+                cancellation,
+                || extractor.clone(),
+                |extractor, start| {
+                    let (mut texts, mut text) = (LargeStringBuilder::new(), String::new());
+                    for at in start..(start + BLOCK).min(chunk.len()) {
+                        let page = chunk.get(at);
+                        text.clear();
+                        if let Some(page) = page {
+                            extractor.extract(page, &mut text);
+                        }
+                        texts.append_option(page.map(|_| &text));
+                    }
+                    Ok(Arc::new(texts.finish()) as ArrayRef)
+                },
+            )
+        })?);
+        Ok(())
+    })?;
+    let texts = match &parts
+        .iter()
+        .map(|part| &**part)
+        .collect::<Vec<&dyn Array>>()[..]
+    {
+        [] => Arc::new(LargeStringArray::new_null(0)),
+        parts => concat(parts).map_err(CallError::value)?,
+    };
+    Ok(ArrowArray(texts).into_pyobject(py)?.into_any())
+}
+
+/// The characters of a page in whatever character set it is.
+#[pyfunction]
+pub(crate) fn decode_html(bytes: &[u8]) -> String {
+    charset::decode(bytes, true).text.into_owned()
+}

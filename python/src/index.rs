@@ -1,0 +1,402 @@
+//! The Hamming index: fingerprints in, neighbours out.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
+use lookalike::scheme::SchemeId;
+use lookalike::{Scheme, SchemeMismatch};
+use lookalike_batch::LARGEST_DISTANCE;
+use lookalike_batch::fingerprints::index::{cheapest_design, open, open_unchecked};
+use lookalike_hamming::{
+    BuildLimits, CostedDesign, HammingIndex, IdTexts, IndexFile, IndexFileWriter, Layout, share,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::array::ArrowTable;
+use crate::codes::CodeColumn;
+use crate::error::CallError;
+use crate::scheme::PyScheme;
+use crate::texts::TextSource;
+use crate::work::{Cancellation, for_all, run};
+
+/// Index of fingerprints that finds every one within a distance.
+#[pyclass(frozen, name = "Index", module = "lookalike")]
+pub(crate) struct PyIndex {
+    file: IndexFile<u64>,
+    path: Option<PathBuf>,
+}
+
+#[pymethods]
+impl PyIndex {
+    /// Builds an index, in memory or as a file.
+    #[classmethod]
+    #[pyo3(signature = (codes, distance=3, *, ids=None, path=None, layout="packed", tables=None, scheme=None, threads=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of a Python function"
+    )]
+    fn build(
+        class: &Bound<'_, PyType>,
+        codes: &Bound<'_, PyAny>,
+        distance: u32,
+        ids: Option<&Bound<'_, PyAny>>,
+        path: Option<PathBuf>,
+        layout: &str,
+        tables: Option<u32>,
+        scheme: Option<PyScheme>,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        check_distance(distance)?;
+        let layout = layout_named(layout)?;
+        let threads = crate::work::threads(threads)?;
+        let codes = CodeColumn::of(codes)?;
+        let ids = match ids {
+            Some(ids) => IndexIds::of(ids, &codes)?,
+            None => IndexIds::rows(&codes),
+        };
+        let design = cheapest_design(codes.codes.len() as u64, distance, tables, layout);
+        let scheme = scheme.map(|scheme| scheme.0.id().0);
+        let build = IndexInput {
+            codes: &codes.codes,
+            ids: &ids,
+            scheme,
+            design: &design,
+            threads,
+        };
+        let file = run(class.py(), |cancellation| match &path {
+            Some(path) => {
+                build.write_file(path, cancellation)?;
+                Ok(open(path, false)?)
+            }
+            None => {
+                let bytes = build.write(Vec::new(), cancellation)?;
+                IndexFile::open(share(bytes)).map_err(|error| CallError::Failed(error.to_string()))
+            }
+        })?;
+        Ok(Self { file, path })
+    }
+
+    /// Opens an index file, mapped or read into memory.
+    #[classmethod]
+    #[pyo3(signature = (path, *, in_memory=false, check=true))]
+    fn open(
+        class: &Bound<'_, PyType>,
+        path: PathBuf,
+        in_memory: bool,
+        check: bool,
+    ) -> PyResult<Self> {
+        let file = run(class.py(), |_| {
+            let open = if check { open } else { open_unchecked };
+            Ok(open(&path, in_memory)?)
+        })?;
+        Ok(Self {
+            file,
+            path: Some(path),
+        })
+    }
+
+    /// Finds the neighbours of every query.
+    #[pyo3(signature = (codes, distance=None, *, scheme=None, threads=None))]
+    fn search(
+        &self,
+        py: Python<'_>,
+        codes: &Bound<'_, PyAny>,
+        distance: Option<u32>,
+        scheme: Option<PyScheme>,
+        threads: Option<usize>,
+    ) -> PyResult<ArrowTable> {
+        let distance = distance.unwrap_or_else(|| self.distance());
+        if distance > self.distance() {
+            return Err(CallError::Value(format!(
+                "the index was built for distances up to {}, asked for {distance}: build it again with distance={distance}",
+                self.distance()
+            ))
+            .into());
+        }
+        self.check_scheme(scheme)?;
+        let threads = crate::work::threads(threads)?;
+        let queries = CodeColumn::of(codes)?;
+        let found = run(py, |cancellation| {
+            let blocks: Vec<usize> = (0..queries.codes.len()).step_by(BLOCK).collect();
+            for_all(
+                threads,
+                blocks,
+                cancellation,
+                || (),
+                |(), start| self.neighbours(&queries, start, distance),
+            )
+        })?;
+        Ok(Neighbours::table(found)?)
+    }
+
+    /// Largest distance of a search.
+    #[getter]
+    fn distance(&self) -> u32 {
+        self.file.index().radius()
+    }
+
+    /// Id of the scheme of the fingerprints, where it is known.
+    #[getter]
+    fn scheme_id(&self) -> Option<String> {
+        self.file.scheme().map(|id| SchemeId(id).to_string())
+    }
+
+    /// The file, if the index is one.
+    #[getter]
+    fn path(&self) -> Option<PathBuf> {
+        self.path.clone()
+    }
+
+    /// Bytes of the index.
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.file.bytes()
+    }
+
+    /// Number of fingerprints, equal ones included.
+    fn __len__(&self) -> usize {
+        self.file.documents() as usize
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<lookalike.Index of {} fingerprints, distance {}, {}>",
+            self.file.documents(),
+            self.distance(),
+            self.file.index().layout().name()
+        )
+    }
+}
+
+fn layout_named(name: &str) -> Result<Layout, CallError> {
+    let known = Layout::ALL.into_iter().find(|layout| layout.name() == name);
+    known.ok_or_else(|| {
+        let names: Vec<&str> = Layout::ALL.iter().map(|layout| layout.name()).collect();
+        CallError::Value(format!("layout={name:?} is none: use {}", names.join(", ")))
+    })
+}
+
+/// Refuses a distance that no index is built for.
+pub(crate) fn check_distance(distance: u32) -> Result<(), CallError> {
+    match distance <= LARGEST_DISTANCE {
+        true => Ok(()),
+        false => Err(CallError::Value(format!(
+            "distance={distance} is above {LARGEST_DISTANCE}: fingerprints that differ in more bits are hardly related"
+        ))),
+    }
+}
+
+/// Queries that a thread takes at a time.
+const BLOCK: usize = 1024;
+
+/// Neighbours of some queries.
+#[derive(Default)]
+struct Neighbours {
+    queries: Vec<u64>,
+    ids: Vec<Option<String>>,
+    codes: Vec<u64>,
+    distances: Vec<u32>,
+}
+
+impl Neighbours {
+    fn table(blocks: Vec<Self>) -> Result<ArrowTable, CallError> {
+        let column = |of: &dyn Fn(&Self) -> &Vec<u64>| -> ArrayRef {
+            Arc::new(
+                blocks
+                    .iter()
+                    .flat_map(|block| of(block).iter().copied())
+                    .collect::<UInt64Array>(),
+            )
+        };
+        let distances = blocks
+            .iter()
+            .flat_map(|block| block.distances.iter().copied());
+        let ids = blocks
+            .iter()
+            .flat_map(|block| block.ids.iter().map(Option::as_deref));
+        ArrowTable::of(vec![
+            ("query", column(&|block| &block.queries)),
+            ("id", Arc::new(ids.collect::<StringArray>())),
+            ("code", column(&|block| &block.codes)),
+            ("distance", Arc::new(distances.collect::<UInt32Array>())),
+        ])
+    }
+}
+
+impl PyIndex {
+    fn check_scheme(&self, scheme: Option<PyScheme>) -> Result<(), CallError> {
+        let (Some(own), Some(PyScheme(other))) = (self.file.scheme(), scheme) else {
+            return Ok(());
+        };
+        if own == other.id().0 {
+            return Ok(());
+        }
+        let default = Scheme::default();
+        let known = [
+            default,
+            Scheme {
+                sketch: other.sketch,
+                ..default
+            },
+        ]
+        .into_iter()
+        .find(|known| known.id().0 == own);
+        Err(match known {
+            Some(known) => SchemeMismatch {
+                left: Box::new(known),
+                right: Box::new(other),
+            }
+            .into(),
+            None => CallError::SchemeMismatch(format!(
+                "the index has fingerprints of the scheme {}, the queries are of {}: make both with one scheme",
+                SchemeId(own),
+                other.id()
+            )),
+        })
+    }
+
+    /// The neighbours of a block of queries: by query, distance, code and id.
+    fn neighbours(
+        &self,
+        queries: &CodeColumn,
+        start: usize,
+        distance: u32,
+    ) -> Result<Neighbours, CallError> {
+        let block = &queries.codes[start..(start + BLOCK).min(queries.codes.len())];
+        let mut found = Vec::new();
+        self.file
+            .index()
+            .search_group(block, distance, &mut |query, code, distance| {
+                found.push((query, distance, code));
+            })
+            .map_err(CallError::value)?;
+        found.sort_unstable();
+        let (mut neighbours, mut ids) = (Neighbours::default(), Vec::new());
+        for (query, distance, code) in found {
+            ids.clear();
+            self.file
+                .ids(code, &mut ids)
+                .map_err(|error| CallError::Failed(error.to_string()))?;
+            let named = ids.iter().map(|id| Some((*id).to_owned()));
+            for id in named.chain(ids.is_empty().then_some(None)) {
+                neighbours.queries.push(queries.row(start + query));
+                neighbours.ids.push(id);
+                neighbours.codes.push(code);
+                neighbours.distances.push(distance);
+            }
+        }
+        Ok(neighbours)
+    }
+}
+
+/// Ids of all codes, back to back.
+struct IndexIds {
+    texts: String,
+    ends: Vec<u64>,
+}
+
+impl IndexIds {
+    /// The numbers of the rows.
+    fn rows(codes: &CodeColumn) -> Self {
+        let rows = (0..codes.codes.len()).map(|at| codes.row(at).to_string());
+        Self::collect(rows)
+    }
+
+    fn collect(ids: impl Iterator<Item = String>) -> Self {
+        let (mut texts, mut ends) = (String::new(), Vec::new());
+        for id in ids {
+            texts.push_str(&id);
+            ends.push(texts.len() as u64);
+        }
+        Self { texts, ends }
+    }
+
+    /// The ids that a caller gives, one for each row of the fingerprints.
+    fn of(ids: &Bound<'_, PyAny>, codes: &CodeColumn) -> Result<Self, CallError> {
+        let mut all: Vec<Option<String>> = Vec::new();
+        let mut source = TextSource::of(ids)?;
+        while let Some(chunk) = source.next(ids.py())? {
+            all.extend((0..chunk.len()).map(|at| chunk.get(at).map(str::to_owned)));
+        }
+        if all.len() != codes.count() {
+            return Err(CallError::Value(format!(
+                "there are {} fingerprints but {} ids",
+                codes.count(),
+                all.len()
+            )));
+        }
+        if let Some(row) = all.iter().position(Option::is_none) {
+            return Err(CallError::BadInput {
+                message: format!("row {row} has no id"),
+                row: Some(row),
+                source: None,
+            });
+        }
+        let own = (0..codes.codes.len()).filter_map(|at| all[codes.row(at) as usize].clone());
+        Ok(Self::collect(own))
+    }
+}
+
+/// Everything that an index is built of.
+struct IndexInput<'a> {
+    codes: &'a [u64],
+    ids: &'a IndexIds,
+    scheme: Option<u64>,
+    design: &'a CostedDesign,
+    threads: usize,
+}
+
+impl IndexInput<'_> {
+    fn write<W: Write>(&self, out: W, cancellation: &Cancellation) -> Result<W, CallError> {
+        let failed = |error: &dyn std::fmt::Display| CallError::Failed(error.to_string());
+        let limits = BuildLimits {
+            threads: self.threads,
+            ..BuildLimits::default()
+        };
+        let mut ids = Some(IdTexts {
+            texts: &self.ids.texts,
+            ends: &self.ids.ends,
+        });
+        let mut writer =
+            IndexFileWriter::new(out, self.scheme, &self.design.design, self.design.layout)
+                .map_err(|error| failed(&error))?;
+        while !cancellation.is_cancelled()
+            && writer
+                .next_table(self.codes, ids.take(), limits)
+                .map_err(|error| failed(&error))?
+        {}
+        writer.finish().map_err(|error| failed(&error))
+    }
+
+    /// Writes the file under another name first: it is there whole or not at all.
+    fn write_file(&self, path: &PathBuf, cancellation: &Cancellation) -> Result<(), CallError> {
+        let mut part = path.clone().into_os_string();
+        part.push(".part");
+        let write = || {
+            let file = File::create(&part).map_err(|error| failed_file(path, &error))?;
+            let mut out = self.write(BufWriter::with_capacity(1 << 20, file), cancellation)?;
+            out.flush()
+                .and_then(|()| out.get_ref().sync_all())
+                .and_then(|()| match cancellation.is_cancelled() {
+                    true => Ok(()),
+                    false => std::fs::rename(&part, path),
+                })
+                .map_err(|error| failed_file(path, &error))
+        };
+        write().inspect_err(|_| {
+            let _ = std::fs::remove_file(&part);
+        })?;
+        if cancellation.is_cancelled() {
+            let _ = std::fs::remove_file(&part);
+        }
+        Ok(())
+    }
+}
+
+fn failed_file(path: &std::path::Path, error: &std::io::Error) -> CallError {
+    CallError::Failed(format!("{}: {error}", path.display()))
+}

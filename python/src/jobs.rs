@@ -1,0 +1,117 @@
+//! Jobs over files, with the options of the command.
+
+use std::ffi::OsString;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lookalike_batch::{JobObserver, JobStage};
+use lookalike_cli::program;
+use pyo3::prelude::*;
+
+use crate::error::CallError;
+use crate::work::{Cancellation, run, run_beside};
+
+/// Progress of a job, which the thread of the caller looks at.
+struct JobProgress<'a> {
+    now: &'a Mutex<Option<StageProgress>>,
+    cancellation: &'a Cancellation,
+}
+
+/// The stage that runs, and how much of it is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct StageProgress {
+    stage: JobStage,
+    done: u64,
+    total: u64,
+}
+
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl JobObserver for JobProgress<'_> {
+    fn stage(&self, stage: JobStage, total: u64) {
+        *locked(self.now) = Some(StageProgress {
+            stage,
+            done: 0,
+            total,
+        });
+    }
+
+    fn advance(&self, done: u64) {
+        if let Some(now) = &mut *locked(self.now) {
+            now.done = done;
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancellation.is_cancelled()
+    }
+}
+
+/// Runs `job` with an observer whose progress goes to `callback`, on the thread of the caller.
+pub(crate) fn observed<T: Send>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&dyn JobObserver) -> Result<T, CallError> + Send,
+) -> PyResult<T> {
+    let now = Mutex::new(None);
+    let callback = callback.map(|callback| callback.clone().unbind());
+    let told = Mutex::new(None);
+    run_beside(
+        py,
+        |cancellation| {
+            let now = &now;
+            job(&JobProgress { now, cancellation })
+        },
+        |py| {
+            py.check_signals()?;
+            let (Some(callback), now) = (&callback, *locked(&now)) else {
+                return Ok(());
+            };
+            let mut told = locked(&told);
+            if let Some(StageProgress { stage, done, total }) = now
+                && now != *told
+            {
+                *told = now;
+                callback.call1(py, (stage.name(), done, total, stage.counts_bytes()))?;
+            }
+            Ok(())
+        },
+    )
+}
+
+/// Runs `lookalike dedup` with these words and returns its summary as JSON, and warnings.
+#[pyfunction]
+#[pyo3(signature = (words, progress=None))]
+pub(crate) fn dedup_paths(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(String, Vec<String>)> {
+    observed(py, progress, |observer| {
+        let job = program::dedup(&words, observer);
+        let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
+        Ok((summary, job.warnings))
+    })
+}
+
+/// Explains two texts, or the documents that the words name: the text, the JSON, the page, and warnings.
+#[pyfunction]
+#[pyo3(signature = (words, texts=None))]
+pub(crate) fn explain(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    texts: Option<(String, String)>,
+) -> PyResult<(String, String, String, Vec<String>)> {
+    run(py, |_| {
+        let texts = texts.as_ref().map(|(a, b)| [a.as_str(), b.as_str()]);
+        let job = program::explain(&words, texts);
+        let explanation = job.done?;
+        Ok((
+            explanation.text,
+            explanation.json,
+            explanation.page,
+            job.warnings,
+        ))
+    })
+}

@@ -1,0 +1,150 @@
+//! Pairs of fingerprints within a distance.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{UInt32Array, UInt64Array};
+use lookalike_hamming::{BatchJoin, BatchLimits, JoinScratch, SelfJoinLimits, self_join};
+use pyo3::prelude::*;
+
+use crate::array::ArrowTable;
+use crate::codes::CodeColumn;
+use crate::error::CallError;
+use crate::index::check_distance;
+use crate::work::{Cancellation, for_all, run};
+
+/// Finds all pairs of a row of `a` and a row of `b`, or of two rows of `a`, within a distance.
+#[pyfunction]
+#[pyo3(signature = (a, b=None, distance=3, *, threads=None))]
+pub(crate) fn join(
+    a: &Bound<'_, PyAny>,
+    b: Option<&Bound<'_, PyAny>>,
+    distance: u32,
+    threads: Option<usize>,
+) -> PyResult<ArrowTable> {
+    check_distance(distance)?;
+    let threads = crate::work::threads(threads)?;
+    let py = a.py();
+    let a = CodeColumn::of(a)?;
+    let b = b.map(CodeColumn::of).transpose()?;
+    let pairs = run(py, |cancellation| match &b {
+        Some(b) => joined(&a, b, distance, threads, cancellation),
+        None => Ok(self_joined(&a, distance, threads)),
+    })?;
+    let column = |of: fn(&RowPair) -> u64| -> Arc<UInt64Array> {
+        Arc::new(
+            pairs
+                .iter()
+                .map(|pair| Some(of(pair)))
+                .collect::<UInt64Array>(),
+        )
+    };
+    let distances = UInt32Array::from_iter_values(pairs.iter().map(|pair| pair.distance));
+    Ok(ArrowTable::of(vec![
+        ("a", column(|pair| pair.a)),
+        ("b", column(|pair| pair.b)),
+        ("distance", Arc::new(distances)),
+    ])?)
+}
+
+/// Two rows whose fingerprints are close.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RowPair {
+    a: u64,
+    b: u64,
+    distance: u32,
+}
+
+/// Rows by their codes.
+struct RowsByCode(Vec<(u64, u64)>);
+
+impl RowsByCode {
+    fn of(column: &CodeColumn) -> Self {
+        let numbered = column.codes.iter().enumerate();
+        let mut rows: Vec<_> = numbered.map(|(at, &code)| (code, column.row(at))).collect();
+        rows.sort_unstable();
+        Self(rows)
+    }
+
+    fn rows(&self, code: u64) -> impl Iterator<Item = u64> + Clone + '_ {
+        let first = self.0.partition_point(|&(other, _)| other < code);
+        let rest = self.0[first..].iter();
+        rest.take_while(move |&&(other, _)| other == code)
+            .map(|&(_, row)| row)
+    }
+}
+
+/// Codes that a thread takes at a time.
+const CHUNK: usize = 1 << 16;
+
+fn joined(
+    a: &CodeColumn,
+    b: &CodeColumn,
+    distance: u32,
+    threads: usize,
+    cancellation: &Cancellation,
+) -> Result<Vec<RowPair>, CallError> {
+    let limits = BatchLimits {
+        stream_codes: a.codes.len() as u64,
+        threads,
+        ..BatchLimits::default()
+    };
+    let queries = BatchJoin::new(&b.codes, distance, limits).map_err(CallError::value)?;
+    let rows = RowsByCode::of(b);
+    let starts: Vec<usize> = (0..a.codes.len()).step_by(CHUNK).collect();
+    let found = for_all(
+        threads,
+        starts,
+        cancellation,
+        JoinScratch::default,
+        |scratch, start| {
+            let chunk = &a.codes[start..(start + CHUNK).min(a.codes.len())];
+            let mut pairs = Vec::new();
+            queries.join(chunk, scratch, &mut |at, code, distance| {
+                let a = a.row(start + at);
+                pairs.extend(rows.rows(code).map(|b| RowPair { a, b, distance }));
+            });
+            pairs.sort_unstable();
+            Ok(pairs)
+        },
+    )?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// All pairs `a < b` of rows.
+fn self_joined(column: &CodeColumn, distance: u32, threads: usize) -> Vec<RowPair> {
+    let rows = RowsByCode::of(column);
+    let pairs = Mutex::new(equal_pairs(&rows));
+    let limits = SelfJoinLimits {
+        threads,
+        ..SelfJoinLimits::default()
+    };
+    self_join(&column.codes, distance, limits, || {
+        |first, second, distance| {
+            let of_codes = rows.rows(first).flat_map(|a| {
+                rows.rows(second).map(move |b| RowPair {
+                    a: a.min(b),
+                    b: a.max(b),
+                    distance,
+                })
+            });
+            pairs
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(of_codes);
+        }
+    });
+    let mut pairs = pairs.into_inner().unwrap_or_else(PoisonError::into_inner);
+    pairs.sort_unstable();
+    pairs
+}
+
+fn equal_pairs(rows: &RowsByCode) -> Vec<RowPair> {
+    let mut pairs = Vec::new();
+    for equal in rows.0.chunk_by(|a, b| a.0 == b.0) {
+        for (at, &(_, a)) in equal.iter().enumerate() {
+            let later = equal[at + 1..].iter();
+            pairs.extend(later.map(|&(_, b)| RowPair { a, b, distance: 0 }));
+        }
+    }
+    pairs
+}

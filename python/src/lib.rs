@@ -1,0 +1,69 @@
+//! The extension module of the Python package `lookalike`.
+//!
+//! The package around it is Python: `lookalike/__init__.py` has what users see. Here are the calls that need the engine:
+//!
+//! - `capsule` takes Arrow data in and hands it out, and checks what producers say; all `unsafe` is there;
+//! - `texts`, `codes` and `array` are columns of Arrow as the engine reads and makes them;
+//! - `work` runs the engine on threads of its own, beside which the caller hears of Ctrl-C;
+//! - `error` turns errors into the exceptions of `lookalike/_errors.py`;
+//! - the others are functions of the package: `sketches`, `scheme`, `index`, `join`, `html`, `jobs`,
+//!   `decisions` with `documents`.
+
+mod array;
+mod capsule;
+mod codes;
+mod decisions;
+mod documents;
+mod error;
+mod html;
+mod index;
+mod jobs;
+mod join;
+mod scheme;
+mod sketches;
+mod texts;
+mod value;
+mod work;
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// Runs the command with these words, the name of the program first, and returns its exit status.
+///
+/// Signals and standard output are the command's.
+#[pyfunction]
+fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
+    // Panics of the command are told as those of the program are.
+    let silent = std::panic::take_hook();
+    let status = py.detach(|| lookalike_cli::run(words));
+    std::panic::set_hook(silent);
+    status
+}
+
+/// The engine of the package `lookalike`; use that.
+#[pymodule(gil_used = false)]
+fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // A panic becomes an exception: see `work`.
+    std::panic::set_hook(Box::new(|_| ()));
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<array::ArrowArray>()?;
+    module.add_class::<array::ArrowTable>()?;
+    module.add_class::<scheme::PyScheme>()?;
+    module.add_class::<index::PyIndex>()?;
+    module.add_class::<decisions::RowDecisions>()?;
+    module.add_function(wrap_pyfunction!(command, module)?)?;
+    module.add_function(wrap_pyfunction!(sketches::simhash, module)?)?;
+    module.add_function(wrap_pyfunction!(sketches::minhash, module)?)?;
+    module.add_function(wrap_pyfunction!(sketches::features, module)?)?;
+    module.add_function(wrap_pyfunction!(sketches::resemblance, module)?)?;
+    module.add_function(wrap_pyfunction!(join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(html::extract, module)?)?;
+    module.add_function(wrap_pyfunction!(html::decode_html, module)?)?;
+    module.add_function(wrap_pyfunction!(array::table, module)?)?;
+    module.add_function(wrap_pyfunction!(array::read_parquet, module)?)?;
+    module.add_function(wrap_pyfunction!(decisions::dedup_documents, module)?)?;
+    module.add_function(wrap_pyfunction!(jobs::dedup_paths, module)?)?;
+    module.add_function(wrap_pyfunction!(jobs::explain, module)?)?;
+    Ok(())
+}

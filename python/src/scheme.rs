@@ -1,0 +1,128 @@
+//! The scheme as a Python value.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use lookalike::{Scheme, TokenHash};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::error::CallError;
+
+/// Everything that can change a feature or a sketch.
+#[pyclass(frozen, eq, from_py_object, name = "Scheme", module = "lookalike")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PyScheme(pub(crate) Scheme);
+
+#[pymethods]
+impl PyScheme {
+    #[new]
+    #[pyo3(signature = (text=None, /, **options))]
+    fn new(text: Option<&str>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut scheme = match text {
+            Some(text) => text.parse().map_err(CallError::value)?,
+            None => Scheme::default(),
+        };
+        for (name, value) in options.into_iter().flatten() {
+            let name: String = name.extract()?;
+            set(&mut scheme, &name, &value.str()?.to_string())?;
+        }
+        Ok(Self(scheme))
+    }
+
+    /// Short name of the scheme: 16 hexadecimal digits, which stand with everything that is made by it.
+    #[getter]
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let (text, default) = (self.0.to_string(), Scheme::default().to_string());
+        let fields = text.split(' ').zip(default.split(' '));
+        let changed = fields.filter(|(own, default)| own != default);
+        let changed: Vec<String> = changed
+            .filter_map(|(own, _)| own.split_once('='))
+            .map(|(name, value)| format!("{name}={value:?}"))
+            .collect();
+        format!("Scheme({})", changed.join(", "))
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.0.id().0
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let text = (slf.get().0.to_string(),);
+        PyTuple::new(
+            slf.py(),
+            [
+                slf.get_type().into_any(),
+                text.into_pyobject(slf.py())?.into_any(),
+            ],
+        )
+    }
+}
+
+/// Sets the part of the scheme that its text calls `name`.
+fn set(scheme: &mut Scheme, name: &str, value: &str) -> Result<(), CallError> {
+    match name {
+        "html" => read(&mut scheme.html, name, value),
+        "boilerplate" => read(&mut scheme.boilerplate, name, value),
+        "mask" => read(&mut scheme.mask, name, value),
+        "normalize" => read(&mut scheme.normalization, name, value),
+        "fold" => read(&mut scheme.folding, name, value),
+        "case" => read(&mut scheme.case, name, value),
+        "segment" => read(&mut scheme.segmentation, name, value),
+        "stop" => read(&mut scheme.stop, name, value),
+        "stem" => read(&mut scheme.stem, name, value),
+        "shingle" => read(&mut scheme.shingle, name, value),
+        "seed" => read(&mut scheme.seed, name, value),
+        "weight" => read(&mut scheme.weight, name, value),
+        "nouns" => read(&mut scheme.nouns, name, value),
+        "fields" => read(&mut scheme.fields, name, value),
+        "sketch" => read(&mut scheme.sketch, name, value),
+        "hash" => {
+            scheme.hash = match value {
+                "xxh3-64" => TokenHash::Xxh3,
+                "lookup3" => TokenHash::Lookup3,
+                other => {
+                    return Err(CallError::Value(format!(
+                        "hash={other:?} is no hash: use xxh3-64 or lookup3"
+                    )));
+                }
+            };
+            Ok(())
+        }
+        other => Err(CallError::Type(format!(
+            "a scheme has no {other:?}: it has html, boilerplate, mask, normalize, fold, case, segment, stop, stem, shingle, \
+             hash, seed, weight, nouns, fields and sketch"
+        ))),
+    }
+}
+
+fn read<T>(part: &mut T, name: &str, value: &str) -> Result<(), CallError>
+where
+    T: FromStr,
+    T::Err: Display,
+{
+    *part = value
+        .parse()
+        .map_err(|error| CallError::Value(format!("{name}={value:?}: {error}")))?;
+    Ok(())
+}
+
+/// The scheme that was given, else the default. Schemes that need a table of terms have no place for it here.
+pub(crate) fn given(scheme: Option<PyScheme>) -> Result<Scheme, CallError> {
+    let scheme = scheme.map_or_else(Scheme::default, |scheme| scheme.0);
+    if scheme.terms.is_some() || scheme.shingle.needs_terms() || scheme.weight.needs_terms() {
+        return Err(CallError::Value(
+            "the scheme needs a table of terms, which only the jobs over collections take"
+                .to_owned(),
+        ));
+    }
+    Ok(scheme)
+}

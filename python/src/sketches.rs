@@ -1,0 +1,236 @@
+//! Sketches of many texts at once, and the exact resemblance of pairs.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::builder::{FixedSizeListBuilder, ListBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float64Array, UInt64Array};
+use arrow_schema::{DataType, Field};
+use arrow_select::concat::concat;
+use lookalike::{FeatureExtractor, MinHash, Scheme, Simhash, resemblance as resemblance_of_sets};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::array::ArrowArray;
+use crate::error::CallError;
+use crate::scheme::{PyScheme, given};
+use crate::texts::{TextColumn, TextSource, for_each_chunk};
+use crate::work::{for_all, run};
+
+/// Texts that a thread takes at a time.
+const BLOCK: usize = 256;
+
+/// Makes an array of every chunk of texts, block by block on all threads, and joins them.
+fn sketched<'py>(
+    texts: &Bound<'py, PyAny>,
+    scheme: &Scheme,
+    threads: usize,
+    empty: &DataType,
+    sketch: impl Fn(&mut FeatureExtractor, &TextColumn, Range<usize>) -> ArrayRef + Sync,
+) -> PyResult<ArrowArray> {
+    let mut parts: Vec<ArrayRef> = Vec::new();
+    for_each_chunk(texts, |chunk| {
+        let blocks = (0..chunk.len()).step_by(BLOCK);
+        let blocks = blocks.map(|start| start..(start + BLOCK).min(chunk.len()));
+        let blocks: Vec<_> = blocks.collect();
+        parts.extend(run(texts.py(), |cancellation| {
+            let extractor = || FeatureExtractor::new(scheme);
+            for_all(
+                threads,
+                blocks,
+                cancellation,
+                extractor,
+                |extractor, block| Ok(sketch(extractor, &chunk, block)),
+            )
+        })?);
+        Ok(())
+    })?;
+    if parts.is_empty() {
+        return Ok(ArrowArray(arrow_array::new_empty_array(empty)));
+    }
+    let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
+    Ok(ArrowArray(concat(&parts).map_err(CallError::value)?))
+}
+
+/// Simhash fingerprints of 64 bits; null for texts without features.
+#[pyfunction]
+#[pyo3(signature = (texts, *, scheme=None, threads=None))]
+pub(crate) fn simhash(
+    texts: &Bound<'_, PyAny>,
+    scheme: Option<PyScheme>,
+    threads: Option<usize>,
+) -> PyResult<ArrowArray> {
+    let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
+    sketched(
+        texts,
+        &scheme,
+        threads,
+        &DataType::UInt64,
+        |extractor, texts, block| {
+            let fingerprints = block.map(|at| {
+                let features = extractor.extract(texts.get(at)?);
+                Simhash::of(&features).map(|fingerprint| fingerprint.0)
+            });
+            Arc::new(fingerprints.collect::<UInt64Array>())
+        },
+    )
+}
+
+/// Min-hash signatures; null for texts without features.
+#[pyfunction]
+#[pyo3(signature = (texts, functions=128, *, scheme=None, threads=None))]
+pub(crate) fn minhash(
+    texts: &Bound<'_, PyAny>,
+    functions: usize,
+    scheme: Option<PyScheme>,
+    threads: Option<usize>,
+) -> PyResult<ArrowArray> {
+    let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
+    if !(1..=65_535).contains(&functions) {
+        return Err(
+            CallError::Value(format!("functions={functions} is not from 1 to 65535")).into(),
+        );
+    }
+    let hash = MinHash::new(functions, scheme.seed);
+    let item = Arc::new(Field::new_list_field(DataType::UInt32, true));
+    let width = functions as i32;
+    let empty = DataType::FixedSizeList(item, width);
+    sketched(
+        texts,
+        &scheme,
+        threads,
+        &empty,
+        |extractor, texts, block| {
+            let mut signatures = FixedSizeListBuilder::new(
+                UInt32Builder::with_capacity(block.len() * functions),
+                width,
+            );
+            let mut minima = vec![0; functions];
+            for at in block {
+                let set = texts.get(at).map(|text| extractor.feature_set(text));
+                let is_there = set.is_some_and(|set| hash.signature_into(set, &mut minima));
+                match is_there {
+                    true => signatures.values().append_slice(&minima),
+                    false => signatures.values().append_nulls(functions),
+                }
+                signatures.append(is_there);
+            }
+            let signatures: FixedSizeListArray = signatures.finish();
+            Arc::new(signatures)
+        },
+    )
+}
+
+/// Feature sets, ascending; null for missing texts.
+#[pyfunction]
+#[pyo3(signature = (texts, *, scheme=None, threads=None))]
+pub(crate) fn features(
+    texts: &Bound<'_, PyAny>,
+    scheme: Option<PyScheme>,
+    threads: Option<usize>,
+) -> PyResult<ArrowArray> {
+    let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
+    let item = Arc::new(Field::new_list_field(DataType::UInt64, true));
+    sketched(
+        texts,
+        &scheme,
+        threads,
+        &DataType::List(item),
+        |extractor, texts, block| {
+            let mut sets = ListBuilder::new(UInt64Builder::new());
+            for at in block {
+                let text = texts.get(at);
+                if let Some(text) = text {
+                    sets.values().append_slice(extractor.feature_set(text));
+                }
+                sets.append(text.is_some());
+            }
+            Arc::new(sets.finish())
+        },
+    )
+}
+
+/// Exact resemblance of two texts, or of the texts in two columns row by row.
+#[pyfunction]
+#[pyo3(signature = (a, b, *, scheme=None, threads=None))]
+pub(crate) fn resemblance<'py>(
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+    scheme: Option<PyScheme>,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = a.py();
+    let (scheme, threads) = (given(scheme)?, crate::work::threads(threads)?);
+    if let (Ok(a), Ok(b)) = (a.cast::<PyString>(), b.cast::<PyString>()) {
+        let (a, b) = (a.to_str()?, b.to_str()?);
+        let similarity = run(py, |_| {
+            let (mut own, mut other) = (
+                FeatureExtractor::new(&scheme),
+                FeatureExtractor::new(&scheme),
+            );
+            Ok(resemblance_of_sets(
+                own.feature_set(a),
+                other.feature_set(b),
+            ))
+        })?;
+        return Ok(similarity.into_pyobject(py)?.into_any());
+    }
+    let (a, b) = (all(a)?, all(b)?);
+    let (rows_a, rows_b) = (rows(&a), rows(&b));
+    if rows_a.len() != rows_b.len() {
+        return Err(CallError::Value(format!(
+            "texts are compared row by row, and there are {} and {} of them",
+            rows_a.len(),
+            rows_b.len()
+        ))
+        .into());
+    }
+    let pairs: Vec<_> = rows_a.into_iter().zip(rows_b).collect();
+    let similarities = run(py, |cancellation| {
+        let blocks: Vec<_> = pairs.chunks(BLOCK).collect();
+        let extractors = || {
+            (
+                FeatureExtractor::new(&scheme),
+                FeatureExtractor::new(&scheme),
+            )
+        };
+        for_all(
+            threads,
+            blocks,
+            cancellation,
+            extractors,
+            |(own, other), block| {
+                let of_pair =
+                    |&((chunk_a, at_a), (chunk_b, at_b)): &((usize, usize), (usize, usize))| {
+                        let (text_a, text_b) = (a[chunk_a].get(at_a)?, b[chunk_b].get(at_b)?);
+                        Some(resemblance_of_sets(
+                            own.feature_set(text_a),
+                            other.feature_set(text_b),
+                        ))
+                    };
+                Ok(block.iter().map(of_pair).collect::<Vec<_>>())
+            },
+        )
+    })?;
+    let similarities: Float64Array = similarities.into_iter().flatten().collect();
+    Ok(ArrowArray(Arc::new(similarities))
+        .into_pyobject(py)?
+        .into_any())
+}
+
+fn all<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Vec<TextColumn>> {
+    let mut source = TextSource::of(texts)?;
+    let mut chunks = Vec::new();
+    while let Some(chunk) = source.next(texts.py())? {
+        chunks.push(chunk);
+    }
+    Ok(chunks)
+}
+
+/// Chunk and place in it of every row.
+fn rows(chunks: &[TextColumn]) -> Vec<(usize, usize)> {
+    let numbered = chunks.iter().enumerate();
+    numbered
+        .flat_map(|(chunk, texts)| (0..texts.len()).map(move |at| (chunk, at)))
+        .collect()
+}

@@ -1,0 +1,271 @@
+"""Deduplication of lists and dicts, without any library of frames."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from conftest import pages
+
+import lookalike as lk
+
+
+def decided(result: lk.DedupResult) -> dict[str, tuple[str, float, str]]:
+    return {
+        row["id"]: (row["survivor"], row["similarity"], row["reason"]) for row in result.clusters.to_pylist()
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, []),
+        ({"threshold": 0.6}, ["--threshold", "0.6"]),
+        ({"keep": "max:score,longest"}, ["--keep", "max:score,longest"]),
+        ({"within": "language"}, ["--within", "language"]),
+        ({"across": "language", "threads": 2}, ["--across", "language"]),
+        ({"method": "minhash", "functions": 64}, ["--method", "minhash", "--functions", "64"]),
+        ({"method": "simhash", "distance": 6}, ["--method", "simhash", "--distance", "6"]),
+        ({"stem": "en", "shingle": "words:3"}, ["--stem", "en", "--shingle", "words:3"]),
+        ({"and_": ["containment:words:1:0.9"]}, ["--and", "containment:words:1:0.9"]),
+    ],
+)
+def test_rows_get_the_clusters_that_the_command_finds_in_them_as_json_lines(rows, command_clusters, options, words):
+    expected = command_clusters(rows, *words)
+    result = lk.dedup(rows, id="id", **options)
+    assert expected
+    assert decided(result) == expected
+
+
+def test_kept_and_removed_rows_are_the_rows_themselves_in_their_order(rows):
+    result = lk.dedup(rows, id="id")
+    gone = set(decided(result))
+    assert all(a is b for a, b in zip(result.kept, (row for row in rows if row["id"] not in gone)))
+    assert [row["id"] for row in result.removed] == [row["id"] for row in rows if row["id"] in gone]
+    assert len(result.kept) + len(result.removed) == len(rows)
+    assert result.counts["documents"] == len(rows)
+    assert result.counts["removed"] == len(gone)
+
+
+def test_rows_with_ids_or_without_have_the_same_mask(rows):
+    # The id decides between equals only, and rows without one are called by their numbers.
+    numbered = [{**row, "id": str(at)} for at, row in enumerate(rows)]
+    assert lk.dedup(numbered, id="id").mask.to_pylist() == lk.dedup([row["text"] for row in rows]).mask.to_pylist()
+
+
+def test_an_iterator_is_read_once_and_its_kept_rows_are_a_list():
+    result = lk.dedup(iter(["a b", "a b", "c d"]))
+    assert result.kept == ["a b", "c d"]
+
+
+def test_missing_texts_are_duplicates_of_nothing():
+    result = lk.dedup([None, None, "", "", "a b c"])
+    assert result.mask.to_pylist() == [True] * 5
+
+
+def test_nothing_is_a_result_too():
+    result = lk.dedup([])
+    assert result.kept == []
+    assert len(result.clusters) == 0
+    assert "0 documents" in repr(result)
+
+
+def test_texts_of_several_columns_and_of_a_function_are_compared():
+    rows = [{"title": "a rose", "body": "is a rose is red"}, {"title": "A rose", "body": "is a rose is red"}]
+    assert len(lk.dedup(rows, text=["title", "body"]).kept) == 1
+    assert len(lk.dedup(rows, text=lambda row: row["title"] + " " + row["body"]).kept) == 1
+    assert len(lk.dedup([{"t": str(at)} for at in range(3)], text=lambda row: "the same").kept) == 1
+
+
+def test_data_to_compare_with_is_never_removed():
+    earlier = ["a rose is a rose", "a rose is a rose"]
+    result = lk.dedup(["A rose is a rose!", "new"], against=earlier)
+    assert result.kept == ["new"]
+    assert result.counts["documents"] == 2
+    assert lk.dedup(["A rose is a rose!", "new"], against=lk.dedup(earlier)).kept == ["new"]
+
+
+def test_what_an_earlier_job_kept_in_a_folder_is_compared_with(tmp_path):
+    lk.dedup(["a rose is a rose", "else"]).save(tmp_path / "earlier")
+    assert lk.dedup(["A rose is a rose!", "new"], against=tmp_path / "earlier").kept == ["new"]
+
+
+def test_annotations_stand_beside_the_rows():
+    rows = [{"id": "x", "text": "a rose is a rose"}, {"id": "y", "text": "A rose is a rose!"}, {"id": "z", "text": "else"}]
+    x, y, z = lk.dedup(rows, id="id").annotated()
+    assert (x["survivor_id"], x["is_duplicate"], x["reason"], x["cluster_size"]) == ("y", True, "near", 2)
+    assert (y["survivor_id"], y["is_duplicate"], y["reason"]) == ("y", False, None)
+    assert x["cluster_id"] == y["cluster_id"]
+    assert (z["cluster_id"], z["cluster_size"], z["representative_id"]) == (None, 1, "z")
+
+
+def test_all_pairs_are_listed_when_asked_for():
+    texts = ["a b c d e f g", "a b c d e f h", "a b c d e f i"]
+    result = lk.dedup(texts, threshold=0.4, pairs="all")
+    assert [(pair["a"], pair["b"]) for pair in result.pairs.to_pylist()] == [("0", "1"), ("0", "2"), ("1", "2")]
+    assert result.pairs["similarity"][0] == lk.resemblance(texts[0], texts[1])
+
+
+def test_another_threshold_is_another_job(rows):
+    loose = lk.dedup(rows, id="id", threshold=0.5)
+    assert decided(loose.at(0.9)) == decided(lk.dedup(rows, id="id", threshold=0.9))
+
+
+def test_saved_results_are_those_of_the_command(rows, command_clusters, tmp_path):
+    command_clusters(rows)
+    lk.dedup(rows, id="id").save(tmp_path / "saved")
+    for name in ("kept.jsonl", "removed.jsonl", "clusters.jsonl", "pairs.jsonl"):
+        assert (tmp_path / "saved" / name).read_bytes() == (tmp_path / "out" / name).read_bytes(), name
+    with pytest.raises(lk.LookalikeError, match="overwrite"):
+        lk.dedup(rows, id="id").save(tmp_path / "saved")
+
+
+def test_files_give_the_bytes_of_the_command(rows, command_clusters, tmp_path):
+    expected = command_clusters(rows)
+    result = lk.dedup(tmp_path / "rows.jsonl")
+    assert decided(result) == expected
+    saved = result.save(tmp_path / "saved")
+    for name in ("kept.jsonl", "removed.jsonl", "clusters.jsonl", "pairs.jsonl", "skipped.jsonl"):
+        assert (saved / name).read_bytes() == (tmp_path / "out" / name).read_bytes(), name
+    assert [row["id"] for row in result.removed] == sorted(expected)
+    assert len(result.kept) == result.counts["kept"]
+    assert result.scheme == lk.Scheme()
+    assert "<html" in result.report()
+    with pytest.raises(FileExistsError):
+        result.save(tmp_path / "saved")
+    result.save(tmp_path / "saved", overwrite=True)
+
+
+def test_an_explanation_by_ids_is_that_of_the_texts(rows, tmp_path):
+    result = lk.dedup(rows, id="id")
+    gone = result.clusters.to_pylist()[0]
+    texts = {row["id"]: row["text"] for row in rows}
+    told = result.explain(gone["survivor"], gone["id"])
+    assert told.resemblance == pytest.approx(lk.resemblance(texts[gone["survivor"]], texts[gone["id"]]))
+    assert told.found
+    with pytest.raises(KeyError, match="nobody"):
+        result.explain("nobody", gone["id"])
+
+
+def test_the_summary_of_a_notebook_is_escaped():
+    evil = "<script>alert(1)</script> a b c d e f g h"
+    page = lk.dedup([evil, evil + " i"], threshold=0.1)._repr_html_()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "<svg" in page
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (lambda: lk.dedup([1, 2]), TypeError, r"texts must be strings, not int \(row 0\)"),
+        (lambda: lk.dedup([{"text": 5}]), TypeError, r'texts must be strings, not int \(row 0\) \(column "text"\)'),
+        (lambda: lk.dedup([{"a": "x", "b": "y"}]), ValueError, "name the one of the texts with text="),
+        (lambda: lk.dedup([{"text": "x"}], text="body"), ValueError, "there is no column 'body'"),
+        (lambda: lk.dedup(["x"], id="id"), ValueError, "no column 'id'"),
+        (lambda: lk.dedup(["x"], threshold=2), ValueError, "threshold 2 is not above 0"),
+        (lambda: lk.dedup(["x"], methd="minhash"), ValueError, "unexpected argument"),
+        (lambda: lk.dedup(["x"], output="out"), TypeError, r"use save\(\)"),
+        (lambda: lk.dedup(["x"], format="csv"), TypeError, "format is for files"),
+        (lambda: lk.dedup(5), TypeError, "data must be"),
+        (lambda: lk.dedup(b"x"), TypeError, "not one bytes"),
+        (lambda: lk.dedup(["\ud800"]), lk.BadInput, "row 0"),
+        (lambda: lk.dedup("no/such/file.jsonl"), lk.BadInput, "no such file"),
+        (lambda: lk.dedup(["x"], progress="loud"), TypeError, "progress"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(call, error, told):
+    with pytest.raises(error, match=told) as caught:
+        call()
+    assert "--" not in str(caught.value)
+
+
+def test_a_bad_row_is_named():
+    with pytest.raises(lk.BadInput) as caught:
+        lk.dedup(["fine", "\udc80"])
+    assert caught.value.row == 1
+
+
+def test_too_little_memory_says_how_much_is_needed():
+    memory, refusals = 1 << 20, 0
+    while refusals < 5:
+        try:
+            lk.dedup(pages(50), memory=memory)
+            break
+        except MemoryError as error:
+            assert isinstance(error, lk.MemoryLimit) and error.needed > memory
+            memory, refusals = error.needed, refusals + 1
+    # Each step of the job asks for itself.
+    assert 1 <= refusals < 5
+
+
+def test_progress_is_told_and_nothing_is_printed(capfd, tmp_path):
+    told = []
+    lk.dedup(pages(3000), progress=lambda stage, done, total: told.append(stage))
+    lk.dedup(pages(20))
+    assert capfd.readouterr() == ("", "")
+    assert set(told) <= {"read", "rank", "keys", "group", "compare", "write"}
+
+
+def test_an_error_of_the_progress_callback_ends_the_job():
+    class Enough(Exception):
+        pass
+
+    def stop(stage, done, total):
+        raise Enough
+
+    with pytest.raises(Enough):
+        lk.dedup(pages(60_000, seed=3), progress=stop, threads=1)
+
+
+def test_ctrl_c_ends_a_job_soon():
+    program = textwrap.dedent("""
+        import os, signal, sys, threading, time
+        import lookalike as lk
+        from conftest import pages
+        texts = pages(2000) * 200
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            # Every pair of a million is compared: far more than a second of work.
+            lk.dedup([f"{text} {at}" for at, text in enumerate(texts)], threshold=0.3, pairs="all", threads=1)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=False, timeout=120, cwd=Path(__file__).parent,
+    )
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_jobs_in_many_threads_do_not_disturb_each_other():
+    from concurrent.futures import ThreadPoolExecutor
+
+    batches = [pages(300, seed) for seed in range(8)]
+    alone = [lk.dedup(batch, threads=1).mask.to_pylist() for batch in batches]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(lambda batch: lk.dedup(batch, threads=1).mask.to_pylist(), batches))
+    assert together == alone
+
+
+def test_a_thousand_calls_leak_nothing():
+    import resource
+
+    def grown() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    texts = pages(40)
+    for _ in range(100):
+        lk.dedup(texts, threads=1)
+        lk.simhash(texts, threads=1)
+    before = grown()
+    for _ in range(900):
+        lk.dedup(texts, threads=1)
+        lk.simhash(texts, threads=1)
+    assert grown() - before < 8 << 10, "KiB more after 900 further calls"

@@ -1,0 +1,206 @@
+"""Sketches, schemes, indexes, joins and extraction."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+
+import pytest
+from conftest import pages
+
+import lookalike as lk
+
+
+def test_fingerprints_are_those_of_the_command(command, tmp_path):
+    texts = pages(300)
+    file = tmp_path / "texts.jsonl"
+    file.write_text("".join(json.dumps({"id": str(at), "text": text}) + "\n" for at, text in enumerate(texts)))
+    printed = [json.loads(line) for line in command("fingerprint", file, "--quiet").stdout.splitlines()]
+    by_id = {int(line["id"]): int(line["fingerprint"], 16) for line in printed}
+    assert lk.simhash(texts).to_pylist() == [by_id[at] for at in range(len(texts))]
+
+
+def test_sketches_do_not_depend_on_threads_or_chunks():
+    texts = [*pages(2000), None, ""] * 2
+    for sketch in (lk.simhash, lk.minhash, lk.features):
+        one = sketch(texts, threads=1).to_pylist()
+        assert sketch(texts, threads=3).to_pylist() == one
+        assert sketch(iter(texts)).to_pylist() == one
+        assert sketch(texts[:1000]).to_pylist() + sketch(texts[1000:]).to_pylist() == one
+
+
+def test_resemblance_is_the_share_of_common_features():
+    texts = pages(60)
+    sets = [set(features) for features in lk.features(texts).to_pylist()]
+    expected = [len(a & b) / len(a | b) for a, b in zip(sets, sets[1:])]
+    assert lk.resemblance(texts[:-1], texts[1:]).to_pylist() == pytest.approx(expected)
+    assert lk.resemblance(texts[0], texts[1]) == pytest.approx(expected[0])
+
+
+def test_signatures_agree_about_as_often_as_sets_do():
+    a = " ".join(f"w{at}" for at in range(400))
+    b = " ".join(f"w{at}" for at in range(100, 500))
+    one, other = lk.minhash([a, b], 1024, scheme=lk.Scheme(shingle="words:1")).to_pylist()
+    agreement = sum(x == y for x, y in zip(one, other)) / 1024
+    # 300 of 500 words are common; four standard deviations are .061.
+    assert agreement == pytest.approx(0.6, abs=0.062)
+
+
+def test_texts_without_features_have_no_sketch():
+    assert lk.simhash(["a", "", None]).to_pylist()[1:] == [None, None]
+    assert lk.minhash(["a", "", None], 2).to_pylist()[1:] == [None, None]
+    assert lk.features(["a", "", None]).to_pylist()[1:] == [[], None]
+    assert lk.simhash([]).to_pylist() == []
+    assert lk.minhash([], 4).type == "list of uint32"
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ([1], r"texts must be strings, not int \(row 0\)"),
+        ("one text", "not one str"),
+        (5, "not int"),
+        ({"a": 1}, "not one dict"),
+    ],
+)
+def test_what_are_no_texts_is_said(texts, told):
+    for sketch in (lk.simhash, lk.minhash, lk.features):
+        with pytest.raises(TypeError, match=told):
+            sketch(texts)
+
+
+def test_arguments_out_of_range_are_refused():
+    with pytest.raises(ValueError, match="functions=0"):
+        lk.minhash(["a"], 0)
+    with pytest.raises(ValueError, match="threads=0"):
+        lk.simhash(["a"], threads=0)
+    with pytest.raises(ValueError, match="2 and 1"):
+        lk.resemblance(["a", "b"], ["a"])
+
+
+def test_schemes_are_values():
+    scheme = lk.Scheme(shingle="chars:9", case="keep")
+    assert scheme == lk.Scheme(str(scheme)) == pickle.loads(pickle.dumps(scheme)) == copy.deepcopy(scheme)
+    assert scheme != lk.Scheme() and len({scheme, lk.Scheme(str(scheme))}) == 1
+    assert eval(repr(scheme), {"Scheme": lk.Scheme}) == scheme
+    assert len(scheme.id) == 16
+    assert lk.simhash(["Some Text here"], scheme=scheme).to_pylist() != lk.simhash(["Some Text here"]).to_pylist()
+    with pytest.raises(TypeError, match='no "shingel"'):
+        lk.Scheme(shingel="words:5")
+    with pytest.raises(ValueError, match="shingle="):
+        lk.Scheme(shingle="words")
+    with pytest.raises(ValueError):
+        lk.Scheme("lookalike/1 nonsense")
+
+
+def close(codes: list[int], queries: list[int], distance: int) -> list[tuple[int, int, int]]:
+    found = [
+        (query, row, bin(a ^ b).count("1")) for query, a in enumerate(queries) for row, b in enumerate(codes)
+    ]
+    return sorted(triple for triple in found if triple[2] <= distance)
+
+
+@pytest.fixture
+def codes() -> list[int]:
+    import random
+
+    draw = random.Random(5)
+    centres = [draw.getrandbits(64) for _ in range(20)]
+    flipped = [centre ^ (1 << draw.randrange(64)) ^ (1 << draw.randrange(64)) for centre in centres for _ in range(10)]
+    return [*centres, *flipped, *centres[:5]]
+
+
+@pytest.mark.parametrize("distance", [0, 1, 3, 6])
+def test_an_index_finds_what_comparing_all_finds(codes, distance, tmp_path):
+    queries = codes[::3] + [0, 2**64 - 1]
+    expected = close(codes, queries, distance)
+    built = lk.Index.build(codes, distance)
+    saved = lk.Index.build(codes, distance, path=tmp_path / "codes.lkix")
+    for index in (built, saved, lk.Index.open(tmp_path / "codes.lkix"), lk.Index.open(tmp_path / "codes.lkix", in_memory=True)):
+        found = index.search(queries, threads=2).to_pylist()
+        assert sorted((row["query"], int(row["id"]), row["distance"]) for row in found) == expected
+        assert len(index) == len(codes) and index.distance == distance
+    with pytest.raises(ValueError, match="build it again"):
+        built.search(queries, distance + 1)
+
+
+def test_an_index_keeps_ids_and_knows_its_scheme(tmp_path):
+    texts = ["a rose is a rose", "else"]
+    scheme = lk.Scheme(shingle="words:2")
+    index = lk.Index.build(lk.simhash(texts, scheme=scheme), ids=["x", "y"], scheme=scheme, path=tmp_path / "i")
+    assert index.scheme_id == scheme.id
+    found = lk.Index.open(tmp_path / "i").search(lk.simhash(texts[:1], scheme=scheme), scheme=scheme)
+    assert [(row["id"], row["distance"]) for row in found.to_pylist()] == [("x", 0)]
+    with pytest.raises(lk.SchemeMismatch):
+        index.search([1], scheme=lk.Scheme())
+    with pytest.raises(ValueError, match="2 fingerprints but 1 ids"):
+        lk.Index.build([1, 2], ids=["x"])
+    (tmp_path / "no").write_bytes(b"no index")
+    with pytest.raises(lk.LookalikeError, match="no"):
+        lk.Index.open(tmp_path / "no")
+
+
+@pytest.mark.parametrize("distance", [0, 2, 4])
+def test_a_join_finds_what_comparing_all_finds(codes, distance):
+    left, right = codes[:120], [*codes[60:], None]
+    expected = close(right[:-1], left, distance)
+    found = lk.join(left, right, distance).to_pylist()
+    assert sorted((row["a"], row["b"], row["distance"]) for row in found) == expected
+    own = [(a, b, d) for a, b, d in close(codes, codes, distance) if a < b]
+    found = lk.join(codes, distance=distance, threads=2).to_pylist()
+    assert [(row["a"], row["b"], row["distance"]) for row in found] == own
+
+
+def test_wrong_fingerprints_are_refused():
+    with pytest.raises(TypeError, match=r"2\*\*64"):
+        lk.join([2**64])
+    with pytest.raises(TypeError, match="not 'x'"):
+        lk.Index.build(["x"])
+    with pytest.raises(ValueError, match="distance=17"):
+        lk.join([1], distance=17)
+    with pytest.raises(ValueError, match='layout="x"'):
+        lk.Index.build([1], layout="x")
+
+
+def test_pages_become_their_texts(tmp_path):
+    page = "<title>t</title><h1>Café</h1><p>Open <b>all</b> day<script>1</script>"
+    assert lk.extract(page, mode="visible") == "Café\n\nOpen all day"
+    assert lk.extract(page, mode="visible", title=True).startswith("t")
+    assert lk.extract(page.encode("latin-1"), mode="visible") == "Café\n\nOpen all day"
+    (tmp_path / "p.html").write_bytes(page.encode())
+    assert lk.extract(tmp_path / "p.html", mode="visible") == "Café\n\nOpen all day"
+    assert lk.extract([page, None, b"<p>x"], mode="visible").to_pylist() == ["Café\n\nOpen all day", None, "x"]
+    with pytest.raises(ValueError, match="no"):
+        lk.extract(page, mode="no")
+
+
+def test_explanations_of_texts_and_files(tmp_path):
+    told = lk.explain("a rose is a rose is a rose", "a rose is a rose", method="simhash", distance=6)
+    assert told.resemblance == pytest.approx(1 / 3)
+    assert "resemblance" in str(told)
+    assert told.to_dict()["shared"] == 1
+    assert "<html" in told.to_html() and "<html" not in told._repr_html_()
+    (tmp_path / "a.txt").write_text("one text of six words here")
+    (tmp_path / "b.txt").write_text("one text of six words here")
+    assert lk.explain(tmp_path / "a.txt", tmp_path / "b.txt").resemblance == 1
+    with pytest.raises(ValueError):
+        lk.explain("a", "b", method="none")
+
+
+def test_arrays_and_tables_are_read_as_sequences():
+    array = lk.simhash(["a", None])
+    assert len(array) == 2 and array[-1] is None and array[0] == array.to_pylist()[0] and array.null_count == 1
+    with pytest.raises(IndexError):
+        array[2]
+    table = lk.join([1, 1])
+    assert len(table) == 1 and table.column_names == ["a", "b", "distance"] and table["b"].to_pylist() == [1]
+    with pytest.raises(KeyError, match="no column"):
+        table["c"]
+
+
+def test_exceptions_survive_pickling():
+    for error in (lk.BadInput("m", 3, "f"), lk.MemoryLimit("m", 5), lk.SchemeMismatch("m")):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), "m", vars(error))
+        assert isinstance(again, lk.LookalikeError)
