@@ -170,6 +170,11 @@ impl ChunkWorker<RecordChunk> for LineReader<'_> {
         failed.map_err(BatchError::temporary(learning.folder))?;
         Ok(pages)
     }
+
+    fn shrink(&mut self) {
+        self.parser.shrink();
+        self.keys = Vec::new();
+    }
 }
 
 /// Sites of the pages, and how many pages each has.
@@ -256,12 +261,18 @@ impl BoilerplateLearner<'_> {
         };
         let (mut sites, mut read) = (SiteTable::default(), 0);
         let readers = (0..self.limits.threads).map(|_| reader()).collect();
-        let readers = run_in_order(self.inputs.chunks(&options), readers, |pages: PageBatch| {
-            pages.new.iter().for_each(|page| sites.add(page));
-            read += pages.disk_bytes;
-            self.observer.advance(read);
-            Ok(())
-        })?;
+        let in_flight = self.limits.in_flight(DocumentUse::Text);
+        let readers = run_in_order(
+            self.inputs.chunks(&options),
+            in_flight,
+            readers,
+            |pages: PageBatch| {
+                pages.new.iter().for_each(|page| sites.add(page));
+                read += pages.disk_bytes;
+                self.observer.advance(read);
+                Ok(())
+            },
+        )?;
         if too_many.load(Ordering::Relaxed) {
             return Err(BatchError::TooMany);
         }

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
-use crate::dedup::result_lines::write_line;
 use crate::dedup::summary::{SkippedInput, SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
@@ -185,6 +184,10 @@ impl ChunkWorker<RecordChunk> for TextWriter<'_> {
         });
         Ok(texts)
     }
+
+    fn shrink(&mut self) {
+        self.parser.shrink();
+    }
 }
 
 impl TextExtraction<'_> {
@@ -211,6 +214,7 @@ impl TextExtraction<'_> {
         let workers = (0..self.limits.threads).map(|_| writer()).collect();
         run_in_order(
             self.inputs.chunks(self.options),
+            self.limits.in_flight(DocumentUse::Text),
             workers,
             |texts: TextBatch| {
                 for skipped in texts.skipped {
@@ -269,6 +273,8 @@ impl TextExtraction<'_> {
             without,
             text: without.is_none().then_some(&*record.text),
         };
-        write_line(out, &line).expect("a vector takes every byte");
+        // Not by way of another buffer: a text may be long, and its control characters are six bytes each.
+        serde_json::to_writer(&mut *out, &line).expect("a vector takes every byte");
+        out.push(b'\n');
     }
 }

@@ -4,8 +4,8 @@
 //! of the input. With one thread everything happens on the caller's, without channels.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, mpsc};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, mpsc};
 
 use lookalike_corpus::RecordChunk;
 
@@ -31,11 +31,24 @@ impl InputChunk for RecordChunk {
 pub(crate) trait ChunkWorker<C>: Send {
     type Output: Send;
     fn run(&mut self, chunk: &C) -> Result<Self::Output, BatchError>;
+
+    /// Gives back the memory that buffers took for a long document: each worker would keep that of the longest one.
+    fn shrink(&mut self);
 }
 
+/// Bytes of an ordinary chunk, as readers cut them.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// Chunks of more bytes, which hold a document that is no ordinary one, leave no buffers.
+const SHRINK_BYTES: u64 = 2 * CHUNK_BYTES;
+
 /// Runs all chunks through `workers` and gives what they make to `collect`, in the order of the chunks. Returns the workers.
+///
+/// Chunks of more than `in_flight` bytes together wait for one another, so that long documents take no more memory than that allows;
+/// ordinary chunks never do.
 pub(crate) fn run_in_order<C, E, W>(
     chunks: impl Iterator<Item = Result<C, E>> + Send,
+    in_flight: u64,
     mut workers: Vec<W>,
     mut collect: impl FnMut(W::Output) -> Result<(), BatchError>,
 ) -> Result<Vec<W>, BatchError>
@@ -47,16 +60,25 @@ where
 {
     if let [worker] = workers.as_mut_slice() {
         for chunk in chunks {
-            collect(worker.run(&chunk?)?)?;
+            let chunk = chunk?;
+            let result = worker.run(&chunk)?;
+            if chunk.held_bytes() as u64 > SHRINK_BYTES {
+                worker.shrink();
+            }
+            drop(chunk);
+            collect(result)?;
         }
         return Ok(workers);
     }
     let window = workers.len() as u64 * 2 + 2;
+    // One that is worked on, and for every other worker one that waits.
+    let ordinary = workers.len() as u64 * CHUNK_BYTES * 3 / 2;
     let line = PipelineState {
-        collected: Mutex::new(0),
+        progress: Mutex::default(),
         moved: Condvar::new(),
         stop: AtomicBool::new(false),
         window,
+        in_flight: in_flight.max(ordinary),
     };
     let (chunk_sender, received) = mpsc::sync_channel(workers.len());
     let received = Mutex::new(received);
@@ -69,7 +91,16 @@ where
             let (received, sender) = (&received, sender.clone());
             handles.push(scope.spawn(move || {
                 while let Some((number, chunk)) = receive(received) {
-                    if sender.send((number, worker.run(&chunk))).is_err() {
+                    let done = ChunkDone {
+                        bytes: chunk.held_bytes() as u64,
+                        result: worker.run(&chunk),
+                    };
+                    // Its memory must be free before another chunk is let in for it.
+                    drop(chunk);
+                    if done.bytes > SHRINK_BYTES {
+                        worker.shrink();
+                    }
+                    if sender.send((number, done)).is_err() {
                         break;
                     }
                 }
@@ -94,25 +125,56 @@ fn receive<C>(chunks: &Mutex<mpsc::Receiver<(u64, C)>>) -> Option<(u64, C)> {
     lock(chunks).recv().ok()
 }
 
+/// The result of a worker for a chunk, and the bytes of that.
+struct ChunkDone<T> {
+    bytes: u64,
+    result: Result<T, BatchError>,
+}
+
+/// How far reader and collector are.
+#[derive(Default)]
+struct PipelineProgress {
+    /// Chunks that were collected.
+    collected: u64,
+    /// Bytes of chunks that were read and are not collected yet.
+    in_flight: u64,
+}
+
 /// State that reader and collector share: how far the one may be ahead of the other, and whether to stop.
 struct PipelineState {
-    collected: Mutex<u64>,
+    progress: Mutex<PipelineProgress>,
     moved: Condvar,
     stop: AtomicBool,
     /// Chunks that may be between reader and collector: memory is bounded even when one of them takes long.
     window: u64,
+    /// Bytes of such chunks, unless it is a single one.
+    in_flight: u64,
 }
 
 impl PipelineState {
-    /// Waits until so many chunks are collected, or nothing more is wanted.
-    fn wait_for(&self, count: u64) {
-        let mut collected = lock(&self.collected);
-        while *collected < count && !self.stop.load(Ordering::Relaxed) {
-            collected = self
+    /// Waits while something holds, or until nothing more is wanted.
+    fn wait_while(
+        &self,
+        holds: impl Fn(&PipelineProgress) -> bool,
+    ) -> MutexGuard<'_, PipelineProgress> {
+        let mut progress = lock(&self.progress);
+        while holds(&progress) && !self.stop.load(Ordering::Relaxed) {
+            progress = self
                 .moved
-                .wait(collected)
+                .wait(progress)
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
         }
+        progress
+    }
+
+    /// Waits until there is room for a chunk, and counts it.
+    fn enter(&self, number: u64, bytes: u64) {
+        let is_full = |progress: &PipelineProgress| {
+            let is_alone = number == progress.collected;
+            number >= progress.collected + self.window
+                || (!is_alone && progress.in_flight + bytes > self.in_flight)
+        };
+        self.wait_while(is_full).in_flight += bytes;
     }
 
     fn read<C: InputChunk, E>(
@@ -120,25 +182,16 @@ impl PipelineState {
         chunks: impl Iterator<Item = Result<C, E>>,
         sender: &mpsc::SyncSender<(u64, C)>,
     ) -> Result<(), E> {
-        let number = AtomicU64::new(0);
-        for chunk in chunks {
+        for (number, chunk) in (0..).zip(chunks) {
             let chunk = chunk?;
-            let number = number.fetch_add(1, Ordering::Relaxed);
-            let mut collected = lock(&self.collected);
-            while number >= *collected + self.window && !self.stop.load(Ordering::Relaxed) {
-                collected = self
-                    .moved
-                    .wait(collected)
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
-            }
-            drop(collected);
-            let is_long = chunk.held_bytes() > LONG_BYTES;
+            let bytes = chunk.held_bytes();
+            self.enter(number, bytes as u64);
             if self.stop.load(Ordering::Relaxed) || sender.send((number, chunk)).is_err() {
                 break;
             }
-            if is_long {
-                // Several at once, and one more that is read meanwhile, would take their memory times the threads.
-                self.wait_for(number + 1);
+            if bytes > LONG_BYTES {
+                // Another one that is read meanwhile would take memory beside it.
+                drop(self.wait_while(|progress| progress.collected <= number));
             }
         }
         Ok(())
@@ -146,20 +199,23 @@ impl PipelineState {
 
     fn collect<T>(
         &self,
-        results: &mpsc::Receiver<(u64, Result<T, BatchError>)>,
+        results: &mpsc::Receiver<(u64, ChunkDone<T>)>,
         collect: &mut impl FnMut(T) -> Result<(), BatchError>,
     ) -> Result<(), BatchError> {
         let mut waiting = BTreeMap::new();
         let mut next = 0;
         let mut outcome = Ok(());
-        for (number, result) in results {
-            waiting.insert(number, result);
-            while let Some(result) = waiting.remove(&next) {
+        for (number, done) in results {
+            waiting.insert(number, done);
+            while let Some(ChunkDone { bytes, result }) = waiting.remove(&next) {
                 next += 1;
                 if outcome.is_ok() {
                     outcome = result.and_then(&mut *collect);
                 }
-                *lock(&self.collected) = next;
+                let mut progress = lock(&self.progress);
+                progress.collected = next;
+                progress.in_flight -= bytes;
+                drop(progress);
                 if outcome.is_err() {
                     self.stop.store(true, Ordering::Relaxed);
                 }
@@ -167,5 +223,65 @@ impl PipelineState {
             }
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A chunk of so many bytes, none of which is there.
+    struct SizedChunk(u64);
+
+    impl InputChunk for SizedChunk {
+        fn held_bytes(&self) -> usize {
+            self.0 as usize
+        }
+    }
+
+    /// Returns sizes.
+    struct SizeWorker;
+
+    impl ChunkWorker<SizedChunk> for SizeWorker {
+        type Output = u64;
+
+        fn run(&mut self, chunk: &SizedChunk) -> Result<u64, BatchError> {
+            std::thread::yield_now();
+            Ok(chunk.0)
+        }
+
+        fn shrink(&mut self) {}
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_in_hand_are_within_the_limit_or_one_alone(
+            sizes in prop::collection::vec(0..40 * CHUNK_BYTES, 0..60),
+            in_flight in 0..60 * CHUNK_BYTES,
+            threads in 2..6_usize,
+        ) {
+            let workers = (0..threads).map(|_| SizeWorker).collect();
+            let begun = AtomicU64::new(0);
+            let (mut collected, mut done) = (Vec::new(), 0);
+            let limit = in_flight.max(threads as u64 * CHUNK_BYTES * 3 / 2);
+            // One more is read while it waits for room.
+            let most_beside = sizes.iter().max().copied().unwrap_or(0);
+            let chunks = sizes.iter().map(|&size| {
+                begun.fetch_add(size, Ordering::Relaxed);
+                Ok::<_, BatchError>(SizedChunk(size))
+            });
+            run_in_order(chunks, in_flight, workers, |size| {
+                let in_hand = begun.load(Ordering::Relaxed) - done;
+                assert!(in_hand <= limit.max(most_beside) + most_beside, "{in_hand} of {limit}");
+                done += size;
+                collected.push(size);
+                Ok(())
+            }).unwrap();
+            prop_assert_eq!(collected, sizes);
+        }
     }
 }

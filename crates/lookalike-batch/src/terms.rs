@@ -97,6 +97,11 @@ impl ChunkWorker<RecordChunk> for TermCounter<'_> {
         });
         Ok(sets)
     }
+
+    fn shrink(&mut self) {
+        self.parser.shrink();
+        self.extractor.shrink();
+    }
 }
 
 impl TermTable<'_> {
@@ -123,22 +128,28 @@ impl TermTable<'_> {
         let (mut read, mut removed) = (0, RemovedTally::default());
         let mut fields = FieldTally::default();
         let workers = (0..self.limits.threads).map(|_| counter()).collect();
-        run_in_order(self.inputs.chunks(self.options), workers, |sets| {
-            for skipped in sets.skipped {
-                self.losses.refuse_first(&skipped)?;
-                rows.take(skipped);
-            }
-            let mut start = 0;
-            for end in sets.ends {
-                builder.add(&sets.features[start..end]);
-                start = end;
-            }
-            read += sets.disk_bytes;
-            removed.add(&sets.removed);
-            fields.add(&sets.fields);
-            self.observer.advance(read);
-            self.ensure_fits(&builder)
-        })?;
+        let in_flight = self.limits.in_flight(documents);
+        run_in_order(
+            self.inputs.chunks(self.options),
+            in_flight,
+            workers,
+            |sets| {
+                for skipped in sets.skipped {
+                    self.losses.refuse_first(&skipped)?;
+                    rows.take(skipped);
+                }
+                let mut start = 0;
+                for end in sets.ends {
+                    builder.add(&sets.features[start..end]);
+                    start = end;
+                }
+                read += sets.disk_bytes;
+                removed.add(&sets.removed);
+                fields.add(&sets.fields);
+                self.observer.advance(read);
+                self.ensure_fits(&builder)
+            },
+        )?;
         fields.check(self.inputs, self.options)?;
         let terms = builder.finish();
         let summary = TermsSummary {

@@ -147,6 +147,13 @@ impl<'i> Parser<'i> {
         self
     }
 
+    /// Gives back the memory of buffers, which grow with the longest document.
+    pub fn shrink(&mut self) {
+        self.buffers = TextBuffers::default();
+        (self.html_text, self.visible_text) = (String::new(), String::new());
+        self.html.shrink();
+    }
+
     /// Visits the chunk's records in order: exactly [`RecordChunk::records`] of them.
     pub fn parse(&mut self, chunk: &RecordChunk, visit: &mut RecordVisitor<'_>) {
         self.finish_records(visit, |parser, visit| parser.pieces(chunk, visit));

@@ -97,6 +97,19 @@ impl ChunkBits {
     }
 }
 
+impl Chunking {
+    fn is_by_line(self) -> bool {
+        matches!(self, Chunking::Lines(_) | Chunking::Paragraphs)
+    }
+
+    fn is_by_word(self) -> bool {
+        matches!(self, Chunking::Words(_))
+    }
+}
+
+/// Chunks of a text up to which a second buffer of that size sorts them faster.
+const SCRATCH_CHUNKS: usize = 1 << 20;
+
 /// Makes the chunk fingerprints of texts. One a thread; its buffers are used again from text to text.
 ///
 /// Time is linear in the text for each chunking; lines and words are looked for once, whatever number of chunkings
@@ -141,20 +154,41 @@ impl Chunker {
     pub fn chunk(&mut self, text: &str) {
         let text = &*without_ignorable(text);
         self.look(text);
-        for (chunking, set) in self.chunkings.iter().zip(&mut self.sets) {
+        for (at, chunking) in self.chunkings.iter().enumerate() {
+            let set = &mut self.sets[at];
             set.clear();
+            let later = &self.chunkings[at + 1..];
             match chunking {
                 Chunking::Document if text.is_empty() => {}
                 Chunking::Document => set.push(xxh3_64(text.as_bytes())),
                 Chunking::Sentences => sentences(text, set),
-                Chunking::Lines(run) => runs(&self.lines, *run, set),
-                Chunking::Words(run) => runs(&self.words, *run, set),
+                Chunking::Lines(run) => {
+                    let is_last = !later.iter().any(|chunking| chunking.is_by_line());
+                    runs(&mut self.lines, *run, is_last, set);
+                }
+                Chunking::Words(run) => {
+                    let is_last = !later.iter().any(|chunking| chunking.is_by_word());
+                    runs(&mut self.words, *run, is_last, set);
+                }
                 Chunking::Paragraphs => paragraphs(&self.lines, &self.paragraphs, set),
             }
             set.iter_mut()
                 .for_each(|chunk| *chunk = self.bits.cut(*chunk));
-            sort_dedup(set, &mut self.scratch);
+            match set.len() {
+                0..=SCRATCH_CHUNKS => sort_dedup(set, &mut self.scratch),
+                _ => {
+                    set.sort_unstable();
+                    set.dedup();
+                }
+            }
         }
+    }
+
+    /// Gives back the memory of buffers, which grow with the longest text; [`Chunker::set`] is empty until the next one.
+    pub fn shrink(&mut self) {
+        (self.lines, self.words) = (Vec::new(), Vec::new());
+        (self.paragraphs, self.scratch) = (Vec::new(), Vec::new());
+        self.sets.fill_with(Vec::new);
     }
 
     /// Distinct fingerprints of the text's chunks under chunking number `chunking`, ascending.
@@ -165,13 +199,10 @@ impl Chunker {
 
     /// Finds lines and words, when a chunking wants them.
     fn look(&mut self, text: &str) {
-        let wants = |of: fn(&Chunking) -> bool| self.chunkings.iter().any(of);
-        let by_line = wants(|c| matches!(c, Chunking::Lines(_) | Chunking::Paragraphs));
-        let by_word = wants(|c| matches!(c, Chunking::Words(_)));
-        if by_line {
+        if self.chunkings.iter().any(|chunking| chunking.is_by_line()) {
             self.look_for_lines(text);
         }
-        if by_word {
+        if self.chunkings.iter().any(|chunking| chunking.is_by_word()) {
             self.words.clear();
             let words = text.as_bytes().split(u8::is_ascii_whitespace);
             let words = words.filter(|word| !word.is_empty());
@@ -217,12 +248,27 @@ fn paragraphs(lines: &[u64], ends: &[usize], set: &mut Vec<u64>) {
     }
 }
 
-fn runs(parts: &[u64], run: RunChunking, set: &mut Vec<u64>) {
+/// Puts the fingerprints of runs of parts into a set; into the room of the parts, if this is their last use.
+fn runs(parts: &mut Vec<u64>, run: RunChunking, is_last: bool, set: &mut Vec<u64>) {
     let length = usize::from(run.length);
-    if run.sliding && parts.len() > length {
-        set.extend(parts.windows(length).map(fold));
+    let step = if run.sliding { 1 } else { length };
+    let count = match run.sliding && parts.len() > length {
+        true => parts.len() - length + 1,
+        false => parts.len().div_ceil(length),
+    };
+    let fold_at = |parts: &[u64], at: usize| {
+        let start = at * step;
+        fold(&parts[start..parts.len().min(start + length)])
+    };
+    if is_last {
+        // A run begins at its own place or behind it: what is overwritten is not needed again.
+        for at in 0..count {
+            parts[at] = fold_at(parts, at);
+        }
+        parts.truncate(count);
+        std::mem::swap(parts, set);
     } else {
-        set.extend(parts.chunks(length).map(fold));
+        set.extend((0..count).map(|at| fold_at(parts, at)));
     }
 }
 

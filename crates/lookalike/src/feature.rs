@@ -111,6 +111,15 @@ impl<'a> Features<'a> {
 }
 
 impl FeatureExtractor {
+    /// Gives back the memory of buffers, which grow with the longest text.
+    pub fn shrink(&mut self) {
+        self.segmenter.shrink();
+        self.chars = CharBatch::default();
+        (self.tokens, self.bounds) = (Vec::new(), Vec::new());
+        (self.features, self.scratch) = (Vec::new(), Vec::new());
+        (self.set, self.weights) = (Vec::new(), Vec::new());
+    }
+
     /// An extractor for the features of `scheme`. Where the scheme's weight needs a table of
     /// terms, add it by [`FeatureExtractor::with_terms`]; without it all features weigh the same.
     #[must_use]

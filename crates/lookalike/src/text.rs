@@ -102,6 +102,11 @@ pub struct Segmenter {
 }
 
 impl Segmenter {
+    /// Gives back the memory of a long text.
+    pub(crate) fn shrink(&mut self) {
+        self.masked = String::new();
+    }
+
     /// A segmenter for the words of `scheme`.
     #[must_use]
     pub fn new(scheme: &Scheme) -> Self {

@@ -183,6 +183,9 @@ impl DedupJob<'_> {
             field_rule: self.settings.keep.field_rule(),
             losses: self.settings.losses,
             threads: self.limits.threads,
+            in_flight: self
+                .limits
+                .in_flight(DocumentUse::Features(&self.settings.scheme)),
             sets_budget: budget.sets(1 + self.settings.tests.len()),
             reading: budget.reading(),
             folder: self.folder,

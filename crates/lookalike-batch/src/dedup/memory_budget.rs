@@ -5,6 +5,7 @@
 //! by doubling, so a sixth may become a third), and the tables of documents and groups take what they need: when that
 //! is more than there is, the job stops and says how much would do, instead of breaking its promise.
 
+use lookalike::chunk::{Chunking, RunChunking};
 use lookalike::{Scheme, Shingle};
 use lookalike_corpus::{Compression, InputOptions, Inputs};
 
@@ -29,8 +30,8 @@ pub(crate) struct DedupMemory {
 pub enum DocumentUse<'a> {
     /// Its text.
     Text,
-    /// Chunks of its text.
-    Chunks,
+    /// Chunks of its text, under each of these chunkings.
+    Chunks(&'a [Chunking]),
     /// Features of its text by this scheme.
     Features(&'a Scheme),
 }
@@ -40,7 +41,9 @@ impl DocumentUse<'_> {
     /// of one size, 13 for two sizes, 30 for characters.
     fn factor(self) -> u64 {
         match self {
-            Self::Text | Self::Chunks => 8,
+            // A control character is six bytes in JSON.
+            Self::Text => 9,
+            Self::Chunks(chunkings) => chunk_factor(chunkings),
             Self::Features(scheme) => match scheme.shingle {
                 Shingle::Chars(_) => 32,
                 Shingle::Words(..) => 8,
@@ -51,9 +54,56 @@ impl DocumentUse<'_> {
 
     fn dictionary_bytes(self) -> u64 {
         match self {
-            Self::Text | Self::Chunks => 0,
+            Self::Text | Self::Chunks(_) => 0,
             Self::Features(scheme) => scheme.dictionary_bytes(),
         }
+    }
+}
+
+/// Bytes that chunks of a long document take for each of its own, where every line, word or sentence is one letter and what ends it:
+/// eight bytes for each of these, of lines and of words once and of their sets, but for the last one, which takes the room of what it is
+/// made of; and the distinct ones again, of which there are half as many if each is a single part.
+fn chunk_factor(chunkings: &[Chunking]) -> u64 {
+    const HASH: u64 = 8 / 2;
+    let distinct = |run: &RunChunking| match (run.length, run.sliding) {
+        (1, _) => HASH / 2,
+        (_, true) => HASH,
+        (length, false) => HASH.div_ceil(u64::from(length)),
+    };
+    let set = |run: &RunChunking| match run.sliding {
+        true => HASH,
+        false => HASH.div_ceil(u64::from(run.length)),
+    };
+    // The text as it is read, and without what nobody sees.
+    let mut factor = 3;
+    let (mut lines, mut words) = (0, 0);
+    for chunking in chunkings.iter().rev() {
+        // The last set is in the room of all its parts.
+        factor += match chunking {
+            Chunking::Document => 0,
+            Chunking::Sentences => HASH + HASH / 2,
+            Chunking::Paragraphs => {
+                lines = HASH;
+                HASH + HASH / 2
+            }
+            Chunking::Lines(run) if lines == 0 => {
+                lines = HASH;
+                distinct(run)
+            }
+            Chunking::Words(run) if words == 0 => {
+                words = HASH;
+                distinct(run)
+            }
+            Chunking::Lines(run) | Chunking::Words(run) => set(run) + distinct(run),
+        };
+    }
+    factor + lines + words
+}
+
+impl JobLimits {
+    /// Bytes of chunks that workers may have in hand together: with what is made of them they take a quarter of the memory.
+    pub(crate) fn in_flight(&self, documents: DocumentUse<'_>) -> u64 {
+        self.memory / 4 / documents.factor()
     }
 }
 

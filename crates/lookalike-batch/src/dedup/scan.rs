@@ -59,6 +59,8 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) field_rule: Option<&'a KeepRule>,
     pub(crate) losses: LossPolicy,
     pub(crate) threads: usize,
+    /// Bytes of input that the threads may have in hand together.
+    pub(crate) in_flight: u64,
     /// Bytes of the feature sets of each kind to keep in memory.
     pub(crate) sets_budget: u64,
     /// Bytes of feature sets and tables together.
@@ -786,6 +788,17 @@ impl<C: ScanChunk> ChunkWorker<C> for ScanWorker<'_> {
         self.batch(chunk)
             .map_err(BatchError::temporary(self.shared.plan.folder))
     }
+
+    fn shrink(&mut self) {
+        self.parser.shrink();
+        let tools = &mut self.tools;
+        tools.extractor.shrink();
+        (tools.words, tools.page_words) = (Vec::new(), Vec::new());
+        for (extractor, words) in &mut tools.tests {
+            extractor.shrink();
+            *words = Vec::new();
+        }
+    }
 }
 
 /// Puts batches into the tables, in input order.
@@ -975,7 +988,7 @@ where
     let workers = (0..plan.threads)
         .map(|_| ScanWorker::new(&shared))
         .collect();
-    let workers = run_in_order(chunks, workers, |batch: ScanBatch| {
+    let workers = run_in_order(chunks, plan.in_flight, workers, |batch: ScanBatch| {
         collector.append(batch)?;
         observer.advance(collector.read_bytes);
         ensure_wanted(observer).map_err(BatchError::temporary(plan.folder))?;

@@ -18,7 +18,7 @@ use crate::fields::FieldTally;
 use crate::fingerprints::files::{ArchiveScratch, CodeWriter, FingerprintName, write_code};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
-use crate::pipeline::{ChunkWorker, run_in_order};
+use crate::pipeline::{ChunkWorker, LONG_BYTES, run_in_order};
 
 /// The job: what to read and how texts become fingerprints.
 pub struct FingerprintJob<'a> {
@@ -138,6 +138,11 @@ impl ChunkWorker<RecordChunk> for FingerprintWorker<'_> {
         });
         Ok(made)
     }
+
+    fn shrink(&mut self) {
+        self.parser.shrink();
+        self.extractor.shrink();
+    }
 }
 
 impl FingerprintJob<'_> {
@@ -202,6 +207,7 @@ impl FingerprintJob<'_> {
         }
         run_in_order(
             self.inputs.chunks(self.options),
+            LONG_BYTES as u64,
             (0..self.threads).map(|_| printer()).collect(),
             |made| {
                 sink(&made)?;

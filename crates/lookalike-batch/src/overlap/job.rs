@@ -173,7 +173,8 @@ impl OverlapJob<'_> {
         kept: Option<OverlapCheckpoint<'_>>,
     ) -> Result<PreparedOverlap, BatchError> {
         self.settings.check()?;
-        ensure_documents_fit(self.limits, DocumentUse::Chunks, self.inputs, self.options)?;
+        let chunks = DocumentUse::Chunks(&self.settings.chunkings);
+        ensure_documents_fit(self.limits, chunks, self.inputs, self.options)?;
         let left = self.left();
         self.observer
             .stage(JobStage::Scan, self.inputs.total_bytes());
@@ -183,6 +184,7 @@ impl OverlapJob<'_> {
             settings: self.settings,
             sites,
             threads: self.limits.threads,
+            in_flight: self.limits.in_flight(chunks),
             sets_budget: left / 3,
             reading: ReadingBudget::new(left, self.limits.memory.saturating_sub(left)),
             folder: self.folder,

@@ -31,6 +31,8 @@ pub(crate) struct ReadPlan<'a> {
     /// True if URLs and servers are wanted.
     pub(crate) sites: bool,
     pub(crate) threads: usize,
+    /// Bytes of input that the threads may have in hand together.
+    pub(crate) in_flight: u64,
     /// Bytes of chunks to keep in memory.
     pub(crate) sets_budget: u64,
     /// Bytes of chunks and tables together.
@@ -193,6 +195,11 @@ impl ChunkWorker<RecordChunk> for OverlapReader<'_> {
             }
         });
         Ok(batch)
+    }
+
+    fn shrink(&mut self) {
+        self.parser.shrink();
+        self.chunker.shrink();
     }
 }
 
@@ -360,6 +367,7 @@ pub(crate) fn read(plan: &ReadPlan<'_>, observer: &dyn JobObserver) -> Result<Re
     let (mut read, mut line_bytes, total) = (0, 0, plan.inputs.total_bytes());
     run_in_order(
         plan.inputs.chunks(plan.options),
+        plan.in_flight,
         (0..plan.threads).map(|_| reader()).collect(),
         |mut batch| {
             for (skipped, line) in batch.skipped.drain(..) {

@@ -22,19 +22,19 @@ fn packed(line: &str, times: usize) -> Vec<u8> {
 }
 
 /// Runs a command to its end; what it says, and the most that it had in memory.
-fn measured(command: &mut Command) -> (String, u64) {
+fn measured(command: &mut Command, status: i32) -> (String, u64) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
+    let facts = format!("/proc/{}/status", child.id());
     let mut most = 0;
     while child.try_wait().unwrap().is_none() {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let text = std::fs::read_to_string(&facts).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
         most = most.max(kib.unwrap_or(0) << 10);
         std::thread::sleep(Duration::from_millis(2));
     }
     let done = child.wait_with_output().unwrap();
-    assert_eq!(done.status.code(), Some(1));
+    assert_eq!(done.status.code(), Some(status));
     (String::from_utf8_lossy(&done.stderr).into_owned(), most)
 }
 
@@ -50,7 +50,7 @@ fn refused(folder: &Folder, input: &Path, memory: u64) {
             .arg(input)
             .args(["--threads", "2", "--memory", &limit]);
         command.args(flags).arg(folder.path(name));
-        let (said, most) = measured(&mut command);
+        let (said, most) = measured(&mut command, 1);
         for words in ["--memory", "raise", "the table of documents"] {
             assert!(said.contains(words), "{name}: {said}");
         }
@@ -81,11 +81,84 @@ fn what_a_refused_job_asks_for_is_what_all_records_need() {
     command
         .arg(&input)
         .args(["--threads", "2", "--memory", "128M", "-o"]);
-    let (said, _) = measured(command.arg(folder.path("out")));
+    let (said, _) = measured(command.arg(folder.path("out")), 1);
     let least = said.split("--memory to at least ").nth(1).unwrap();
     let mebibytes: u64 = least.split_once('M').unwrap().0.parse().unwrap();
     // More than a hundred bytes each.
     assert!((1_900..20_000).contains(&mebibytes), "{said}");
+}
+
+/// A job that says how much memory a long document may take, and then takes no more than that.
+fn keeps_its_word(mut command: impl FnMut() -> Command) {
+    let limits = ["--max-document", "64M", "--threads", "2", "--memory"];
+    let (said, most) = measured(command().args(limits).arg("48M"), 1);
+    assert!(most < 48 * MIB, "{most}");
+    let least = said.split("--memory to at least ").nth(1).unwrap();
+    let (mebibytes, _) = least.split_once('M').unwrap();
+    let granted = mebibytes.parse::<u64>().unwrap() * MIB;
+    let (_, most) = measured(command().args(limits).arg(format!("{mebibytes}M")), 0);
+    assert!(most <= granted, "{} of {mebibytes} MiB", most / MIB);
+}
+
+#[test]
+fn a_letter_a_line_took_up_to_three_times_the_memory_that_was_asked_for_it() {
+    let folder = Folder::new();
+    let letters: String = ('a'..='z')
+        .cycle()
+        .take(12_000_000)
+        .flat_map(|c| [c, '\n'])
+        .collect();
+    let input = folder.add("letters.txt", letters);
+    let chunkings = [
+        "lines:1",
+        "words:2:sliding",
+        "lines:1,words:1,sentences",
+        "paragraphs,lines:20:sliding",
+    ];
+    for chunking in chunkings {
+        keeps_its_word(|| {
+            let mut command = lookalike("overlap");
+            command
+                .arg(&input)
+                .args(["--chunk", chunking, "--overwrite", "-o"]);
+            command.arg(folder.path("out"));
+            command.stdout(Stdio::null());
+            command
+        });
+    }
+}
+
+#[test]
+fn control_characters_took_more_memory_in_json_than_was_asked_for_them() {
+    let folder = Folder::new();
+    let input = folder.add("control.txt", vec![1; 24_000_000]);
+    keeps_its_word(|| {
+        let mut command = lookalike("extract");
+        command.arg(&input).stdout(Stdio::null());
+        command
+    });
+}
+
+/// Nested elements, each with its own text.
+fn nested(bytes: usize, seed: usize) -> String {
+    let piece = format!("<div>a b{seed} ");
+    piece.repeat(bytes / piece.len())
+}
+
+#[test]
+fn long_pages_took_their_memory_once_for_every_thread() {
+    let folder = Folder::new();
+    for page in 0..12 {
+        folder.add(format!("in/{page}.html"), nested(6 << 20, page));
+    }
+    let mut command = lookalike("dedup");
+    command
+        .arg(folder.path("in"))
+        .arg("-o")
+        .arg(folder.path("out"));
+    command.args(["--threads", "8", "--memory", "256M"]);
+    let (_, most) = measured(&mut command, 0);
+    assert!(most <= 256 * MIB, "{} MiB", most / MIB);
 }
 
 #[test]

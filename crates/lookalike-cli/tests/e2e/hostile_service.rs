@@ -18,6 +18,40 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// Each worker's heap kept what its longest page had taken.
+#[test]
+fn a_service_gives_the_memory_of_long_pages_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(folder.path(), &["--threads", "8"]);
+    service.ask("PUT", "/v1/collections/pages", &json!({}));
+    let page = json!({"html": "<div>a b ".repeat((6 << 20) / 9)});
+    std::thread::scope(|scope| {
+        let askers = (0..8).map(|_| {
+            scope.spawn(|| {
+                for _ in 0..3 {
+                    let (status, _) = service.ask("POST", "/v1/collections/pages/check", &page);
+                    // Not all at once.
+                    assert!([200, 503].contains(&status), "{status}");
+                }
+            })
+        });
+        let askers: Vec<_> = askers.collect();
+        askers.into_iter().for_each(|asker| asker.join().unwrap());
+    });
+    // The last answer may be here before its buffers are gone.
+    assert_eq!(service.ask("GET", "/healthz", &Value::Null).0, 200);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", service.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib: u64 = line
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    assert!(kib < 96 << 10, "{} MiB", kib >> 10);
+    service.stop();
+}
+
 #[test]
 fn streams_that_are_reset_as_fast_as_they_open_end_the_connection() {
     let folder = tempfile::tempdir().unwrap();

@@ -429,7 +429,7 @@ fn every_command_that_reads_documents_refuses_those_that_its_memory_cannot_hold(
     }
     // One that holds them does.
     for command in &commands[4..8] {
-        let limits = ["--memory", "512M", "--max-document", "200M"];
+        let limits = ["--memory", "1G", "--max-document", "200M"];
         let done = run(command, limits).arg("--quiet").succeed();
         assert!(done.err.is_empty(), "{}", done.err);
         assert!(command[0] != "extract" || done.out.len() > 40 << 20);

@@ -131,6 +131,13 @@ impl HtmlText {
         self.extraction.mode != HtmlMode::Visible
     }
 
+    /// Gives back the memory of buffers, which grow with the longest page.
+    pub fn shrink(&mut self) {
+        self.fast = FastExtractor::default();
+        self.reading = ReadingView::default();
+        self.plain = String::new();
+    }
+
     /// Appends the text of a page to `out`. Never fails. O(length of the page) for all pages in the modes *visible*, *fast* and
     /// *main*, and for adversarial pages in the others.
     pub fn extract(&mut self, html: &str, out: &mut String) {

@@ -43,6 +43,34 @@ fn slow(chunking: &str, text: &str) -> BTreeSet<Vec<String>> {
     }
 }
 
+/// Sets of this many chunks are sorted in another way.
+#[test]
+fn chunks_of_a_long_text_are_those_of_its_definition() {
+    let text: String = (0..1_100_000)
+        .map(|line| format!("{}\n", line % 1_060_000))
+        .collect();
+    for (name, count) in [
+        ("lines:1", 1_060_000),
+        ("lines:2:sliding", 1_060_000),
+        ("lines:2", 530_000),
+    ] {
+        let chunking: Chunking = name.parse().unwrap();
+        // The second time in buffers that are there already.
+        let mut chunker = Chunker::new(&[chunking], ChunkBits::Long);
+        for _ in 0..2 {
+            chunker.chunk(&text);
+            let set = chunker.set(0);
+            assert_eq!(set.len(), count, "{name}");
+            assert!(set.is_sorted());
+        }
+        let whole = chunker.set(0).to_vec();
+        chunker.shrink();
+        assert!(chunker.set(0).is_empty());
+        chunker.chunk(&text);
+        assert!(chunker.set(0) == whole, "{name}");
+    }
+}
+
 const NAMES: [&str; 9] = [
     "doc",
     "lines:1",
