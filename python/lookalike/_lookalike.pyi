@@ -4,6 +4,28 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
+__all__ = [
+    "Array",
+    "Decisions",
+    "Index",
+    "Scheme",
+    "Table",
+    "__version__",
+    "command",
+    "decode_html",
+    "dedup_documents",
+    "dedup_paths",
+    "explain",
+    "extract",
+    "features",
+    "join",
+    "minhash",
+    "read_parquet",
+    "resemblance",
+    "simhash",
+    "table",
+]
+
 __version__: str
 
 @final
