@@ -8,6 +8,7 @@
 The guide is the chapter *Python* of the documentation.
 """
 
+from lookalike._client import AsyncClient, Client, ServiceError
 from lookalike._errors import BadInput, LookalikeError, MemoryLimit, SchemeMismatch
 from lookalike._explain import Explanation, explain
 from lookalike._extract import extract
@@ -28,7 +29,9 @@ from lookalike._dedup import dedup
 
 __all__ = [
     "Array",
+    "AsyncClient",
     "BadInput",
+    "Client",
     "DedupResult",
     "Explanation",
     "Index",
@@ -36,6 +39,7 @@ __all__ = [
     "MemoryLimit",
     "Scheme",
     "SchemeMismatch",
+    "ServiceError",
     "Table",
     "__version__",
     "dedup",

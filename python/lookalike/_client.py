@@ -1,0 +1,329 @@
+"""A client of the service, by the standard library alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any
+
+from lookalike._errors import LookalikeError
+
+__all__ = ["AsyncClient", "Client", "ServiceError"]
+
+#: Documents and bytes of text of one request.
+_BATCH = 100
+_BATCH_BYTES = 2 << 20
+_TIMEOUT = 60.0
+
+
+class ServiceError(LookalikeError):
+    """A request that the service refused. ``status`` is that of HTTP, ``code`` the service's word for the reason."""
+
+    __module__ = "lookalike"
+
+    def __init__(self, message: str = "", status: int = 0, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+    def __reduce__(self):
+        return type(self), (str(self), self.status, self.code)
+
+
+class Client:
+    """A service that ``lookalike serve`` runs.
+
+    Documents are texts, or dicts with ``text`` (or ``fingerprint``) and ``id``; answers come in their order, as dicts. Batches are
+    cut as the service likes them. A busy service is asked again after the time that it names, for at most ``retry_for`` seconds.
+
+    A client may be shared by threads; each has a connection of its own.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:7280",
+        key: str | None = None,
+        *,
+        retry_for: float = 60.0,
+        ca: str | os.PathLike[str] | None = None,
+    ) -> None:
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is not the URL of a service: write for example http://127.0.0.1:7280")
+        self.url = url.rstrip("/")
+        self._parts = parts
+        self._key = key if key is not None else os.environ.get("LOOKALIKE_KEY") or None
+        self._retry_for = retry_for
+        self._ca = ca
+        self._local = threading.local()
+
+    def __repr__(self) -> str:
+        return f"<lookalike.Client of {self.url}>"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection of this thread."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._local.connection = None
+
+    # Collections
+
+    def create(self, collection: str, **options: Any) -> dict[str, Any]:
+        """Create a collection; ``radius``, ``ttl_seconds``, ``scheme``, and ``keep`` (of texts, signatures, paragraphs)."""
+        body = {name: value for name, value in options.items() if value is not None}
+        if "scheme" in body:
+            body["scheme"] = str(body["scheme"])
+        if "keep" in body and not isinstance(body["keep"], Mapping):
+            body["keep"] = dict.fromkeys(body["keep"], True)
+        return self._json("PUT", self._path(collection), body)  # type: ignore[no-any-return]
+
+    def collections(self) -> Any:
+        """All collections."""
+        return self._json("GET", "/v1/collections")
+
+    def show(self, collection: str) -> dict[str, Any]:
+        """What is known of a collection."""
+        return self._json("GET", self._path(collection))  # type: ignore[no-any-return]
+
+    def drop(self, collection: str) -> Any:
+        """Delete a collection with all that is in it."""
+        return self._json("DELETE", self._path(collection))
+
+    # Documents
+
+    def check(self, collection: str, documents: Any, **options: Any) -> Any:
+        """Tell which documents were seen before: verdicts only."""
+        return self._documents(collection, "check", documents, options)
+
+    def query(self, collection: str, documents: Any, **options: Any) -> Any:
+        """Tell which documents were seen before, with their neighbours; ``radius``, ``limit``, ``verify``, ``diff``."""
+        return self._documents(collection, "query", documents, options)
+
+    def insert(self, collection: str, documents: Any, **options: Any) -> Any:
+        """Insert documents; each replaces any with its id."""
+        return self._documents(collection, "insert", documents, options)
+
+    def check_and_insert(self, collection: str, documents: Any, **options: Any) -> Any:
+        """Give the verdict and insert what is new, in one step; ``insert`` is ``new``, ``not-exact`` or ``always``."""
+        return self._documents(collection, "check-and-insert", documents, options)
+
+    def paragraphs(self, collection: str, documents: Any, **options: Any) -> Any:
+        """Tell which paragraphs were seen before, and the known share of each page."""
+        return self._documents(collection, "paragraphs", documents, options)
+
+    def get(self, collection: str, ids: Any) -> Any:
+        """The documents with these ids."""
+        return self._documents(collection, "get", _ids(ids), {})
+
+    def delete(self, collection: str, ids: Any) -> Any:
+        """Delete documents by id, and tell which there were."""
+        return self._documents(collection, "delete", _ids(ids), {})
+
+    def export(self, collection: str) -> Iterator[dict[str, Any]]:
+        """All documents, one after another."""
+        response = self._send("GET", self._path(collection, "export"), None)
+        try:
+            for line in response:
+                if line.strip():
+                    yield json.loads(line)
+        finally:
+            if not response.isclosed():
+                # What was not read cannot be skipped.
+                self.close()
+
+    def _path(self, collection: str, operation: str = "") -> str:
+        from urllib.parse import quote
+
+        path = "/v1/collections/" + quote(collection, safe="")
+        return f"{path}/{operation}" if operation else path
+
+    def _documents(self, collection: str, operation: str, documents: Any, options: Mapping[str, Any]) -> Any:
+        from urllib.parse import urlencode
+
+        path = self._path(collection, operation)
+        said = {name: _word(value) for name, value in options.items() if value is not None}
+        if said:
+            path += "?" + urlencode(said)
+        if isinstance(documents, (str, Mapping)):
+            return self._json("POST", path, [_item(documents)])[0]
+        answers: list[Any] = []
+        for batch in _batches(documents):
+            answers.extend(self._json("POST", path, batch))
+        return answers
+
+    def _json(self, method: str, path: str, body: Any = None) -> Any:
+        read = self._send(method, path, body).read()
+        return json.loads(read) if read else None
+
+    def _send(self, method: str, path: str, body: Any) -> Any:
+        sent = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"} if sent is not None or method == "POST" else {}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        begun = time.monotonic()
+        while True:
+            response = self._once(method, path, sent, headers)
+            if response.status < 400:
+                return response
+            refusal = response.read()
+            wait = response.headers.get("Retry-After", "")
+            if not wait.isdigit() or time.monotonic() - begun + int(wait) >= self._retry_for:
+                raise _refused(f"{self.url}{path}", response.status, refusal)
+            time.sleep(int(wait))
+
+    def _once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
+        import http.client
+
+        prefix = self._parts.path.rstrip("/")
+        for is_kept in (True, False):
+            connection = getattr(self._local, "connection", None) if is_kept else None
+            if connection is None:
+                if is_kept:
+                    continue
+                connection = self._local.connection = self._connect()
+            try:
+                connection.request(method, prefix + path, body, headers)
+                return connection.getresponse()
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                # A connection that was kept may have been closed meanwhile, before the service saw anything of the request.
+                closed = isinstance(error, (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError))
+                if not (is_kept and closed):
+                    raise LookalikeError(
+                        f"{self.url}{path}: {error or type(error).__name__}: check that the service is running"
+                    ) from error
+        raise AssertionError("the second attempt returns or raises")
+
+    def _connect(self) -> Any:
+        import http.client
+
+        host, port = self._parts.hostname, self._parts.port
+        if self._parts.scheme == "http":
+            return http.client.HTTPConnection(host or "", port, timeout=_TIMEOUT)
+        import ssl
+
+        trusted = ssl.create_default_context(cafile=None if self._ca is None else os.fspath(self._ca))
+        return http.client.HTTPSConnection(host or "", port, timeout=_TIMEOUT, context=trusted)
+
+
+class AsyncClient:
+    """The same operations for ``asyncio``: each runs on a thread of the loop's pool, so that the loop is never held up."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._client = Client(*arguments, **named)
+
+    def __repr__(self) -> str:
+        return f"<lookalike.AsyncClient of {self._client.url}>"
+
+    async def create(self, collection: str, **options: Any) -> dict[str, Any]:
+        """See :meth:`Client.create`."""
+        return await self._call(self._client.create, collection, **options)  # type: ignore[no-any-return]
+
+    async def collections(self) -> Any:
+        """See :meth:`Client.collections`."""
+        return await self._call(self._client.collections)
+
+    async def show(self, collection: str) -> dict[str, Any]:
+        """See :meth:`Client.show`."""
+        return await self._call(self._client.show, collection)  # type: ignore[no-any-return]
+
+    async def drop(self, collection: str) -> Any:
+        """See :meth:`Client.drop`."""
+        return await self._call(self._client.drop, collection)
+
+    async def check(self, collection: str, documents: Any, **options: Any) -> Any:
+        """See :meth:`Client.check`."""
+        return await self._call(self._client.check, collection, documents, **options)
+
+    async def query(self, collection: str, documents: Any, **options: Any) -> Any:
+        """See :meth:`Client.query`."""
+        return await self._call(self._client.query, collection, documents, **options)
+
+    async def insert(self, collection: str, documents: Any, **options: Any) -> Any:
+        """See :meth:`Client.insert`."""
+        return await self._call(self._client.insert, collection, documents, **options)
+
+    async def check_and_insert(self, collection: str, documents: Any, **options: Any) -> Any:
+        """See :meth:`Client.check_and_insert`."""
+        return await self._call(self._client.check_and_insert, collection, documents, **options)
+
+    async def paragraphs(self, collection: str, documents: Any, **options: Any) -> Any:
+        """See :meth:`Client.paragraphs`."""
+        return await self._call(self._client.paragraphs, collection, documents, **options)
+
+    async def get(self, collection: str, ids: Any) -> Any:
+        """See :meth:`Client.get`."""
+        return await self._call(self._client.get, collection, ids)
+
+    async def delete(self, collection: str, ids: Any) -> Any:
+        """See :meth:`Client.delete`."""
+        return await self._call(self._client.delete, collection, ids)
+
+    async def export(self, collection: str) -> AsyncIterator[dict[str, Any]]:
+        """See :meth:`Client.export`."""
+        # A connection belongs to a thread, and the pool has many: all is read by one of them.
+        for document in await self._call(lambda: list(self._client.export(collection))):
+            yield document
+
+    async def _call(self, function: Any, *arguments: Any, **named: Any) -> Any:
+        import asyncio
+
+        return await asyncio.to_thread(function, *arguments, **named)
+
+
+def _item(document: Any) -> dict[str, Any]:
+    if isinstance(document, str):
+        return {"text": document}
+    if isinstance(document, Mapping):
+        return dict(document)
+    raise TypeError(f"documents must be str or dict, not {type(document).__name__}")
+
+
+def _ids(ids: Any) -> Any:
+    return {"id": ids} if isinstance(ids, str) else [{"id": id} for id in ids]
+
+
+def _batches(documents: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for document in documents:
+        item = _item(document)
+        own = len(str(item.get("text") or ""))
+        if batch and (len(batch) == _BATCH or size + own > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += own
+    if batch:
+        yield batch
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _refused(url: str, status: int, body: bytes) -> ServiceError:
+    try:
+        problem = json.loads(body)
+    except ValueError:
+        problem = {}
+    if not isinstance(problem, dict):
+        problem = {}
+    detail = problem.get("detail") or "refused"
+    if problem.get("item") is not None:
+        detail += f" (item {problem['item']} of the batch)"
+    remedy = problem.get("remedy")
+    message = f"{url}: {status}: {detail}" + (f": {remedy}" if remedy else "")
+    return ServiceError(message, status, problem.get("code"))

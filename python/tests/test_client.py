@@ -1,0 +1,123 @@
+"""The client, against a service of the same wheel, and against one that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import lookalike as lk
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    data = tmp_path_factory.mktemp("service")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "lookalike", "serve", "--data", data / "store", "--listen", f"127.0.0.1:{port}"],
+        stderr=subprocess.PIPE, text=True,
+    )
+    url = f"http://127.0.0.1:{port}"
+    client = lk.Client(url)
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            client.collections()
+            break
+        except lk.LookalikeError:
+            if running.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(running.communicate()[1]) from None
+            time.sleep(0.05)
+    yield url
+    running.terminate()
+    running.communicate(timeout=30)
+    assert running.returncode == 0
+
+
+def test_documents_come_back_as_they_were_judged(service):
+    with lk.Client(service) as client:
+        client.create("pages", radius=3, keep=["texts"])
+        text = "a rose is a rose is a rose and a thorn is a thorn"
+        answers = client.check_and_insert("pages", [{"id": "a", "text": text}, {"id": "b", "text": text}, {"id": "c", "text": "other words"}])
+        assert [answer["verdict"] for answer in answers] == ["new", "exact", "new"]
+        assert client.check("pages", text)["verdict"] == "exact"
+        assert client.query("pages", text, limit=1, verify=True)["neighbours"][0]["id"] == "a"
+        assert client.insert("pages", {"id": "d", "text": "still others"})
+        many = [{"id": f"m{at}", "text": f"text number {at} of many that are sent"} for at in range(250)]
+        assert len(client.insert("pages", many)) == 250
+        assert client.get("pages", "d")["id"] == "d"
+        assert [bool(answer["existed"]) for answer in client.delete("pages", ["d", "nobody"])] == [True, False]
+        assert {document["id"] for document in client.export("pages")} == {"a", "c", *(row["id"] for row in many)}
+        next(client.export("pages"))
+        assert client.show("pages")["radius"] == 3
+        client.drop("pages")
+        with pytest.raises(lk.ServiceError) as refused:
+            client.show("pages")
+        assert refused.value.status == 404 and refused.value.code
+        again = pickle.loads(pickle.dumps(refused.value))
+        assert (again.status, again.code) == (404, refused.value.code)
+
+
+def test_the_asynchronous_client_answers_the_same(service):
+    async def use() -> list[str]:
+        client = lk.AsyncClient(service)
+        await client.create("async")
+        answers = await asyncio.gather(*(client.check_and_insert("async", {"id": f"{at}", "text": f"text {at} {at}"}) for at in range(20)))
+        exported = [document["id"] async for document in client.export("async")]
+        assert {answer["verdict"] for answer in answers} <= {"new", "near", "exact"}
+        await client.drop("async")
+        return exported
+
+    assert asyncio.run(use())
+
+
+def test_a_busy_service_is_asked_again_and_a_closed_connection_opened_again():
+    asked = []
+
+    class Busy(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            asked.append(self.headers.get("Authorization"))
+            busy = len(asked) == 1
+            self.send_response(503 if busy else 200)
+            if busy:
+                self.send_header("Retry-After", "1")
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"[]")
+            # Says nothing about it, as a service that is restarted does.
+            self.close_connection = True
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Busy)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    client = lk.Client(f"http://127.0.0.1:{server.server_port}", key="secret")
+    assert client.collections() == [] and client.collections() == []
+    assert asked == ["Bearer secret"] * 3
+    asked.clear()
+    impatient = lk.Client(f"http://127.0.0.1:{server.server_port}", retry_for=0)
+    with pytest.raises(lk.ServiceError, match="503"):
+        impatient.collections()
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(lk.LookalikeError, match="check that the service is running"):
+        impatient.collections()
+
+
+def test_what_is_no_service_or_no_document_is_refused():
+    with pytest.raises(ValueError, match="URL"):
+        lk.Client("localhost:7280")
+    with pytest.raises(TypeError, match="not int"):
+        lk.Client("http://127.0.0.1:9").check("pages", [1])
