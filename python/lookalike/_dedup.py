@@ -52,7 +52,8 @@ def dedup(
 
     ``text`` names the column of the texts, or several, which are joined by line breaks, or is a function of a row; by default
     ``text``, else ``html``, else the only column. ``id`` names the column of ids; by default documents are called by their rows.
-    ``against`` is data of the same kind that is compared with and never removed, or the folder of an earlier result.
+    ``against`` is data of the same kind that is compared with and never removed, or the folder of an earlier result; its rows are
+    called ``against-0`` and so on where there are no ids.
 
     All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
     ``method="simhash", distance=6``, ``stem="en"``. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,

@@ -59,7 +59,7 @@ pub(crate) fn dedup_documents(
     let order = order.transpose().map_err(CallError::value)?.map(Arc::new);
     let documents = DocumentSource::of(documents, columns.clone(), order.clone())?;
     let against = against.map(|against| DocumentSource::of(against, columns, order));
-    let against = against.transpose()?;
+    let against = against.transpose()?.map(DocumentSource::against);
     let scheme = settings.scheme;
     let decisions = observed(py, progress, |observer| {
         let job = DocumentDedup::new(&folder)

@@ -55,6 +55,8 @@ pub(crate) struct RowBatch {
     range: Range<usize>,
     bytes: usize,
     order: Option<Arc<OrderField>>,
+    /// Number of the first of `rows`, where documents without ids are called by theirs in words of our own.
+    named_from: Option<usize>,
 }
 
 impl DocumentRows {
@@ -102,7 +104,11 @@ impl DocumentBatch for RowBatch {
 
     fn visit(&self, visit: &mut dyn FnMut(GivenDocument<'_>)) {
         for row in self.range.clone() {
-            visit(self.rows.document(row, self.order.as_deref()));
+            let mut document = self.rows.document(row, self.order.as_deref());
+            if let (None, Some(first)) = (&document.id, self.named_from) {
+                document.id = Some(format!("against-{}", first + row).into());
+            }
+            visit(document);
         }
     }
 }
@@ -112,6 +118,10 @@ pub(crate) struct DocumentSource {
     data: RowSource,
     columns: DocumentColumns,
     order: Option<Arc<OrderField>>,
+    /// True for documents that others are compared with: their numbers must not be taken for those of the others.
+    is_against: bool,
+    /// Number of rows before the current ones.
+    before: usize,
     /// Rows that are to be handed out, and the next of them.
     current: Option<(Arc<DocumentRows>, usize)>,
     /// True after an error.
@@ -162,9 +172,19 @@ impl DocumentSource {
             data,
             columns,
             order,
+            is_against: false,
+            before: 0,
             current: None,
             ended: false,
         })
+    }
+
+    /// The same documents to compare with: those without ids are called `against-0` and so on.
+    pub(crate) fn against(self) -> Self {
+        Self {
+            is_against: true,
+            ..self
+        }
     }
 
     fn next_rows(&mut self) -> Result<Option<DocumentRows>, CallError> {
@@ -197,8 +217,12 @@ impl DocumentSource {
                         range: start..end,
                         bytes,
                         order: self.order.clone(),
+                        named_from: self.is_against.then_some(self.before),
                     }));
                 }
+            }
+            if let Some((rows, _)) = self.current.take() {
+                self.before += rows.texts[0].len();
             }
             match self.next_rows()? {
                 Some(rows) => self.current = Some((Arc::new(rows), 0)),

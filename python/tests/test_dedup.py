@@ -89,6 +89,10 @@ def test_data_to_compare_with_is_never_removed():
     assert result.kept == ["new"]
     assert result.counts["documents"] == 2
     assert lk.dedup(["A rose is a rose!", "new"], against=lk.dedup(earlier)).kept == ["new"]
+    # Rows of both sides have numbers, which must not be mistaken for each other.
+    assert [(row["survivor"], row["id"]) for row in result.clusters.to_pylist()] == [("against-0", "0")]
+    other = lk.dedup(["new", "a b c"], against=["else", "A B C"], threads=2)
+    assert [(row["survivor"], row["id"]) for row in other.clusters.to_pylist()] == [("against-1", "1")]
 
 
 def test_what_an_earlier_job_kept_in_a_folder_is_compared_with(tmp_path):
