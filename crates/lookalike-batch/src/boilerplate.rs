@@ -17,9 +17,9 @@ use lookalike_corpus::{
 use serde::{Deserialize, Serialize};
 
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
-use crate::dedup::documents::ClassId;
+use crate::dedup::class_id::ClassId;
 use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
-use crate::dedup::scan::{SeenTexts, content_hash};
+use crate::dedup::seen_texts::{SeenTexts, content_hash};
 use crate::error::BatchError;
 use crate::observer::{JobObserver, JobStage};
 use crate::pipeline::{ChunkWorker, run_in_order};

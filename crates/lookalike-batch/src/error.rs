@@ -152,7 +152,7 @@ pub enum BatchError {
     },
     /// A collection of fingerprints cannot be used.
     #[error(transparent)]
-    Codes(#[from] crate::fingerprints::files::CodesError),
+    Codes(#[from] crate::fingerprints::files::error::CodesError),
     /// Tables over fingerprints could not be built.
     #[error(transparent)]
     Tables(#[from] lookalike_hamming::BuildError),

@@ -12,13 +12,13 @@ use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
 use crate::dedup::memory_budget::{DocumentUse, ensure_documents_fit};
-use crate::dedup::summary::{SkippedInput, SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::settings::JobLimits;
+use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
 /// Format of the texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

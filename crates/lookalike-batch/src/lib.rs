@@ -47,20 +47,21 @@ pub use dedup::pair_test::{PairTest, TestOutcome};
 pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::summary::{
     BelowPair, BelowThreshold, DecisionCounts, DedupSummary, InputCounts, LargestCluster,
-    SkippedRow, SkippedRows, WrittenBytes,
+    WrittenBytes,
 };
 pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};
 pub use fields::FieldTally;
 pub use fingerprints::job::{FingerprintJob, FingerprintSummary};
 pub use fingerprints::join::{FingerprintJoin, JoinSummary, LARGEST_DISTANCE};
-pub use losses::{LossExtent, LossLimit, LossPolicy};
+pub use losses::{LossLimit, LossPolicy};
 pub use observer::{JobObserver, JobStage, MeasuredCost, NoProgress};
 pub use output_dir::{IfExists, JobProgress, OutputOptions, SPOOL, remove_unfinished};
 pub use settings::{
     DistanceFor, JobLimits, JobSettings, KeepRule, KeepRules, Method, PairList, PairScope,
     RecordOrder, RepeatedIds,
 };
+pub use skipped::{LossExtent, SkippedRow, SkippedRows};
 pub use terms::{TermTable, TermsSummary};
 
 /// The example of the README, as a test.

@@ -7,10 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use lookalike_corpus::Inputs;
-use serde::{Deserialize, Serialize};
 
-use crate::dedup::summary::{SkippedInput, SkippedRow};
 use crate::error::BatchError;
+use crate::skipped::{LossExtent, SkippedInput, SkippedRow};
 
 /// Policy for losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,19 +31,6 @@ pub enum LossLimit {
     /// So many records of a hundred. A file that cannot be opened, or that breaks off, is always too much: nobody knows how many
     /// records were in it.
     Percent(f64),
-}
-
-/// Extent of the losses of a row of skipped things.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LossExtent {
-    /// Nothing.
-    #[default]
-    None,
-    /// As many records as are counted.
-    Records,
-    /// Nobody knows how many records.
-    Unknown,
 }
 
 impl FromStr for LossLimit {

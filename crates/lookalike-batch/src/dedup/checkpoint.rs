@@ -26,7 +26,8 @@ use crate::dedup::decision::DocumentDecision;
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::skipped_files::CopiedFiles;
-use crate::dedup::summary::{DecisionCounts, InputCounts, SkippedRow};
+use crate::dedup::summary::{DecisionCounts, InputCounts};
+use crate::skipped::SkippedRow;
 
 const MAGIC: [u8; 8] = *b"LOOKDEC1";
 

@@ -10,7 +10,8 @@ use crate::dedup::documents::DocumentRanking;
 use crate::dedup::just_below::JustBelow;
 use crate::dedup::pairs::{DocumentPair, PairSpool};
 use crate::dedup::scan::ScannedCollection;
-use crate::dedup::summary::{BelowThreshold, DecisionCounts, InputCounts, SkippedRow};
+use crate::dedup::summary::{BelowThreshold, DecisionCounts, InputCounts};
+use crate::skipped::SkippedRow;
 
 /// Decisions of a job on every document.
 ///

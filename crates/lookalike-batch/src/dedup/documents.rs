@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use lookalike_corpus::OrderNumber;
 
+use crate::dedup::class_id::{ClassId, put};
 use crate::dedup::pages::PageColumns;
 use crate::error::BatchError;
 use crate::settings::{KeepRule, KeepRules, RepeatedIds};
@@ -43,23 +44,6 @@ pub(crate) struct DocumentTable {
 
 /// Bytes of an entry of a B-tree of given ids, and of its share of the nodes.
 const GIVEN_BYTES: usize = 40;
-
-/// Number of a class, one more than its position: so `Option<ClassId>` needs 4 bytes and no value is special.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ClassId(std::num::NonZeroU32);
-
-impl ClassId {
-    pub(crate) fn new(position: usize) -> Option<Self> {
-        u32::try_from(position + 1)
-            .ok()
-            .and_then(std::num::NonZeroU32::new)
-            .map(Self)
-    }
-
-    pub(crate) fn position(self) -> usize {
-        self.0.get() as usize - 1
-    }
-}
 
 impl DocumentTable {
     pub(crate) fn len(&self) -> usize {
@@ -335,15 +319,6 @@ impl TextClasses {
         (each + self.sizes.capacity() * 4 + fingerprints * 8 + categories) as u64
             + self.pages.bytes()
     }
-}
-
-/// Sets the value of a class; threads finish them in any order.
-pub(crate) fn put<T: Copy + Default>(column: &mut Vec<T>, class: ClassId, value: T) {
-    let position = class.position();
-    if position >= column.len() {
-        column.resize(position + 1, T::default());
-    }
-    column[position] = value;
 }
 
 /// The orders in which everything after the scan happens.

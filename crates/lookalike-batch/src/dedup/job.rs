@@ -23,13 +23,14 @@ use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::pairs::{ClassCopies, PairSpool, join};
 use crate::dedup::scan::{ScanPlan, ScannedCollection, salted, scan};
-use crate::dedup::summary::{DecisionCounts, InputCounts, SkippedRow, skipped};
+use crate::dedup::summary::{DecisionCounts, InputCounts, skipped};
 use crate::dedup::survivors::{ClassDecisions, settle};
 use crate::dedup::verify::{CandidateRule, Verifier};
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::{FieldTally, first_names};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairScope};
+use crate::skipped::SkippedRow;
 use crate::spill::feature_sets::SetPlace;
 use crate::spill::partitions::PARTS;
 
@@ -217,7 +218,8 @@ impl DedupJob<'_> {
         for (rank, &class) in ranking.classes.iter().enumerate() {
             rank_of[class as usize] = rank as u32;
         }
-        budget.tables(&scanned)?;
+        let rows = scanned.documents.len() + scanned.classes.len();
+        budget.tables(scanned.table_bytes(), rows)?;
         frequency.iter_mut().for_each(FeatureFrequency::finish);
         self.push_keys(&scanned, frequency.as_ref(), &sink)
             .map_err(&temporary)?;

@@ -11,8 +11,6 @@ use lookalike_corpus::{Compression, InputOptions, Inputs, Source};
 
 use crate::dedup::candidate_groups::CandidateGroups;
 use crate::dedup::frequency::FeatureFrequency;
-use crate::dedup::pair_test::TestSets;
-use crate::dedup::scan::ScannedCollection;
 use crate::error::BatchError;
 use crate::pipeline::LONG_BYTES;
 use crate::settings::JobLimits;
@@ -235,17 +233,10 @@ impl DedupMemory {
         }
     }
 
-    /// Takes the tables of the scan off.
-    pub(crate) fn tables(&mut self, scanned: &ScannedCollection) -> Result<(), BatchError> {
+    /// Takes the tables of a scan off, with their documents and classes together.
+    pub(crate) fn tables(&mut self, bytes: u64, rows: usize) -> Result<(), BatchError> {
         // Ranks, orders and outcomes: 40 bytes a document and a class.
-        let rows = (scanned.documents.len() + scanned.classes.len()) as u64;
-        self.take(
-            "the table of documents",
-            scanned.documents.bytes()
-                + scanned.classes.bytes()
-                + scanned.test_sets.iter().map(TestSets::bytes).sum::<u64>()
-                + 40 * rows,
-        )
+        self.take("the table of documents", bytes + 40 * rows as u64)
     }
 
     /// Takes the groups off.

@@ -4,6 +4,7 @@
 
 pub(crate) mod candidate_groups;
 pub(crate) mod checkpoint;
+pub(crate) mod class_id;
 pub(crate) mod decided;
 pub(crate) mod decision;
 pub(crate) mod documents;
@@ -21,6 +22,7 @@ pub(crate) mod result_lines;
 pub(crate) mod result_writer;
 pub(crate) mod run;
 pub(crate) mod scan;
+pub(crate) mod seen_texts;
 pub(crate) mod skipped_files;
 pub(crate) mod summary;
 pub(crate) mod survivors;

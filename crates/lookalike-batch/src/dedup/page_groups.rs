@@ -351,7 +351,7 @@ mod tests {
 
     use super::*;
     use crate::dedup::candidate_groups::GroupMembership;
-    use crate::dedup::documents::ClassId;
+    use crate::dedup::class_id::ClassId;
     use crate::dedup::just_below::BelowMargin;
     use crate::dedup::pages::{PageColumns, PagePair};
     use crate::dedup::pairs::EarlierMembers;

@@ -22,7 +22,7 @@ use lookalike::resemblance::{
 use lookalike_corpus::{Fallback, PageIdentity, Record};
 use serde::{Deserialize, Serialize};
 
-use crate::dedup::documents::{ClassId, put};
+use crate::dedup::class_id::{ClassId, put};
 use crate::spill::feature_sets::{SetPlace, SetStore};
 
 /// The resemblance of visible texts that two pages under one headline have at least if they are in frames of one kind.

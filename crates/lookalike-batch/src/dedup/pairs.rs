@@ -269,7 +269,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dedup::documents::{ClassId, TextClasses};
+    use crate::dedup::class_id::ClassId;
+    use crate::dedup::documents::TextClasses;
     use crate::dedup::testing::{TestCollection, feature_sets, thresholds};
     use crate::settings::{KeepRules, RepeatedIds};
 

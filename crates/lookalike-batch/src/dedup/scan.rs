@@ -5,10 +5,9 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use hashbrown::HashTable;
 use lookalike::band::Banding;
 use lookalike::feature::FeatureExtractor;
 use lookalike::scheme::{Scheme, Sketch};
@@ -23,19 +22,20 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::boilerplate::RemovedTally;
 use crate::dedup::candidate_groups::{KeySink, KeyWriter};
-use crate::dedup::documents::{ClassId, DocumentTable, TextClasses, ValueTexts};
+use crate::dedup::class_id::ClassId;
+use crate::dedup::documents::{DocumentTable, TextClasses, ValueTexts};
 use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::memory_budget::{ReadingBudget, skip_bytes};
 use crate::dedup::pages::PageCounts;
 use crate::dedup::pair_test::{PairTest, TestSets};
-use crate::dedup::summary::SkippedInput;
+use crate::dedup::seen_texts::{SeenTexts, content_hash, first_128};
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 use crate::pipeline::{ChunkWorker, InputChunk, run_in_order};
 use crate::settings::{KeepRule, Method, PairScope};
+use crate::skipped::SkippedInput;
 use crate::spill::feature_sets::{SetStore, header, place};
-use crate::spill::partitions::lock;
 
 /// Options of a scan.
 pub(crate) struct ScanPlan<'a> {
@@ -86,6 +86,14 @@ pub(crate) struct ScannedCollection {
     pub(crate) unusable: Option<String>,
     /// Records of each source, unreadable ones included.
     pub(crate) records: Vec<u64>,
+}
+
+impl ScannedCollection {
+    /// Bytes of the tables of documents and classes, and of further tests.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        let tests: u64 = self.test_sets.iter().map(TestSets::bytes).sum();
+        self.documents.bytes() + self.classes.bytes() + tests
+    }
 }
 
 /// Counts of what was noteworthy.
@@ -240,47 +248,6 @@ struct PlacedText<'t> {
     visible_hash: u128,
     /// Hash of the category; 0 where there is none.
     category: u64,
-}
-
-/// Texts seen so far, by hash: 64 parts with a lock each.
-///
-/// Memory: 28 to 36 bytes a class.
-pub(crate) struct SeenTexts {
-    parts: Vec<Mutex<SeenPart>>,
-    next: AtomicUsize,
-}
-
-/// Classes in order of arrival, and a table of their positions: 5 bytes an entry, so that it stays in cache long after
-/// a table of hashes would have left it.
-#[derive(Default)]
-struct SeenPart {
-    table: HashTable<u32>,
-    classes: Vec<(u128, ClassId)>,
-}
-
-impl SeenTexts {
-    pub(crate) fn new() -> Self {
-        Self {
-            parts: (0..64).map(|_| Mutex::default()).collect(),
-            next: AtomicUsize::new(0),
-        }
-    }
-
-    /// The class of a text, and whether it is new. None when there are too many.
-    pub(crate) fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
-        let mut part = lock(&self.parts[(hash >> 122) as usize]);
-        let SeenPart { table, classes } = &mut *part;
-        // Any 64 bits of a cryptographic hash are as good as a hash of it.
-        let is_it = |&position: &u32| classes[position as usize].0 == hash;
-        if let Some(&position) = table.find(hash as u64, is_it) {
-            return Some((classes[position as usize].1, false));
-        }
-        let class = ClassId::new(self.next.fetch_add(1, Ordering::Relaxed))?;
-        let position = classes.len() as u32;
-        classes.push((hash, class));
-        table.insert_unique(hash as u64, position, |&p| classes[p as usize].0 as u64);
-        Some((class, true))
-    }
 }
 
 /// State that all workers share.
@@ -753,33 +720,6 @@ impl PlacedText<'_> {
     }
 }
 
-/// Hash of a record's text, and of what a reader sees where the text is but a part of that.
-pub(crate) fn seen_hash(record: &Record<'_>) -> u128 {
-    let whole = record.visible.as_ref().map(|visible| &visible.whole);
-    let of_text = content_hash(&record.text);
-    match whole.filter(|whole| **whole != record.text) {
-        None => of_text,
-        Some(whole) => {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(&of_text.to_le_bytes());
-            hasher.update(&content_hash(whole).to_le_bytes());
-            first_128(&hasher.finalize())
-        }
-    }
-}
-
-/// First 128 bits of the BLAKE3 hash of a text.
-pub(crate) fn content_hash(text: &str) -> u128 {
-    first_128(&blake3::hash(text.as_bytes()))
-}
-
-fn first_128(hash: &blake3::Hash) -> u128 {
-    let first: [u8; 16] = hash.as_bytes()[..16]
-        .try_into()
-        .expect("a hash has 32 bytes");
-    u128::from_le_bytes(first)
-}
-
 impl<C: ScanChunk> ChunkWorker<C> for ScanWorker<'_> {
     type Output = ScanBatch;
 
@@ -815,6 +755,7 @@ impl ScanCollector<'_> {
         let reasons = batch.bad.iter().map(|bad| bad.reason.len());
         let reasons = reasons.chain(batch.skips.iter().map(|skip| skip.reason.len()));
         self.list_bytes += reasons.map(skip_bytes).sum::<u64>();
+        let tables = self.scanned.table_bytes();
         let ScannedCollection {
             documents,
             classes,
@@ -826,8 +767,6 @@ impl ScanCollector<'_> {
         // The hash table of texts, and ranks, orders and outcomes that come later.
         let rows = (documents.len() + batch.rows.len()) as u64;
         let texts = (classes.len() + batch.classes.len()) as u64;
-        let of_tests: u64 = test_sets.iter().map(TestSets::bytes).sum();
-        let tables = documents.bytes() + classes.bytes() + of_tests;
         let tables = tables + 40 * (rows + texts) + 36 * texts;
         let total = self.plan.inputs.total_bytes();
         let left = self

@@ -1,8 +1,6 @@
 //! Summary of a job: `run.json`, and the source of what a person reads.
 
-use std::collections::BTreeMap;
-
-use lookalike_corpus::{BadRecord, InputOptions, Inputs, SkippedPart};
+use lookalike_corpus::{InputOptions, Inputs, SkippedPart};
 use serde::{Deserialize, Serialize};
 
 use crate::boilerplate::BoilerplateCounts;
@@ -11,9 +9,9 @@ use crate::dedup::documents::DocumentTable;
 use crate::dedup::just_below::{BelowMargin, ClosePair, JustBelow};
 use crate::dedup::pages::PageCounts;
 use crate::dedup::scan::ScannedCollection;
-use crate::losses::LossExtent;
 use crate::observer::MeasuredCost;
 use crate::settings::JobLimits;
+use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
 /// Summary of `dedup`: the content of `run.json`.
 #[derive(Clone, Debug, Serialize)]
@@ -342,109 +340,6 @@ pub struct BelowPair {
     pub b: String,
     /// Their resemblance.
     pub similarity: f64,
-}
-
-/// Something that was not read, with how often it was met.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SkippedRow {
-    /// A short name of the reason.
-    pub kind: String,
-    /// Number of them.
-    pub count: u64,
-    /// Extent of the loss of documents.
-    pub loss: LossExtent,
-    /// Place of the first of them, with its fault.
-    pub first: String,
-}
-
-/// Something that was not read, on its way into a [`SkippedRow`].
-pub(crate) struct SkippedInput {
-    pub(crate) kind: &'static str,
-    /// Description of it with its reason, for a person.
-    pub(crate) first: String,
-    count: u64,
-    /// True if documents are missing because of it.
-    pub(crate) extent: LossExtent,
-}
-
-impl SkippedRow {
-    /// True if documents are missing because of it.
-    pub fn is_loss(&self) -> bool {
-        self.loss > LossExtent::None
-    }
-}
-
-impl SkippedInput {
-    /// A file, or a part of one.
-    pub(crate) fn part(skip: &SkippedPart) -> Self {
-        Self {
-            kind: skip.kind.as_str(),
-            first: format!("{}: {}", skip.name, skip.reason),
-            count: skip.count,
-            extent: match skip.kind.is_loss() {
-                true => LossExtent::Unknown,
-                false => LossExtent::None,
-            },
-        }
-    }
-
-    /// A record of `inputs`.
-    pub(crate) fn record(inputs: &Inputs, bad: &BadRecord) -> Self {
-        let name = inputs.sources[bad.source as usize].name();
-        Self {
-            kind: bad.kind.as_str(),
-            first: format!("{name}, {}: {}", bad.place(), bad.reason),
-            count: 1,
-            extent: LossExtent::Records,
-        }
-    }
-}
-
-/// Counts skips by kind and remembers the first of each.
-#[derive(Default)]
-pub struct SkippedRows(BTreeMap<&'static str, SkippedRow>);
-
-impl SkippedRows {
-    /// Those of a file, or of a part of one.
-    pub fn add_part(&mut self, skip: &SkippedPart) {
-        self.take(SkippedInput::part(skip));
-    }
-
-    /// One more record that cannot be read.
-    pub fn add_record(&mut self, inputs: &Inputs, bad: &BadRecord) {
-        self.take(SkippedInput::record(inputs, bad));
-    }
-
-    /// One more record of a kind that cannot be used; `first` says which and why.
-    pub fn add(&mut self, kind: &'static str, first: String) {
-        self.take(SkippedInput {
-            kind,
-            first,
-            count: 1,
-            extent: LossExtent::Records,
-        });
-    }
-
-    pub(crate) fn take(&mut self, skipped: SkippedInput) {
-        let row = self.0.entry(skipped.kind).or_insert(SkippedRow {
-            kind: skipped.kind.to_owned(),
-            count: 0,
-            loss: skipped.extent,
-            first: skipped.first,
-        });
-        row.count += skipped.count;
-        row.loss = row.loss.max(skipped.extent);
-    }
-
-    /// True if documents are missing.
-    pub fn has_losses(&self) -> bool {
-        self.0.values().any(SkippedRow::is_loss)
-    }
-
-    /// A row for each kind.
-    pub fn finish(self) -> Vec<SkippedRow> {
-        self.0.into_values().collect()
-    }
 }
 
 /// Things that were skipped, by kind: unreadable records, and files not read or not to their end, `more` among them.

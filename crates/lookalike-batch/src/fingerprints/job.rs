@@ -12,13 +12,13 @@ use lookalike_corpus::{InputOptions, Inputs, Parser, RecordChunk};
 use serde::Serialize;
 
 use crate::boilerplate::{BoilerplateCounts, RemovedTally};
-use crate::dedup::summary::{SkippedInput, SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::fingerprints::files::{ArchiveScratch, CodeWriter, FingerprintName, write_code};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, JobStage};
 use crate::pipeline::{ChunkWorker, LONG_BYTES, run_in_order};
+use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 
 /// The job: what to read and how texts become fingerprints.
 pub struct FingerprintJob<'a> {

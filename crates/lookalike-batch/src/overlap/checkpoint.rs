@@ -24,11 +24,12 @@ use serde::{Deserialize, Serialize};
 
 use super::read::{DocumentSites, ReadOut, ReadPlan};
 use crate::dedup::checkpoint::{HashingStream, damaged};
-use crate::dedup::documents::{ClassId, DocumentTable};
+use crate::dedup::class_id::ClassId;
+use crate::dedup::documents::DocumentTable;
 use crate::dedup::scan::ScanTally;
-use crate::dedup::summary::SkippedRow;
 use crate::output_dir::JobIdentity;
 use crate::skipped::SkippedLine;
+use crate::skipped::SkippedRow;
 
 const MAGIC: [u8; 8] = *b"LOOKOVL1";
 

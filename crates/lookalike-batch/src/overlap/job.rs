@@ -22,12 +22,13 @@ use super::settings::{OverlapSettings, OverlapUnit};
 use super::sort::{SortEngine, SortFailure};
 use crate::contents;
 use crate::dedup::memory_budget::{DocumentUse, ReadingBudget, ensure_documents_fit};
-use crate::dedup::summary::{InputCounts, SkippedRow};
+use crate::dedup::summary::InputCounts;
 use crate::error::BatchError;
 use crate::fields::FieldTally;
 use crate::observer::{JobObserver, JobStage, NoProgress};
 use crate::settings::JobLimits;
 use crate::skipped::SkippedLine;
+use crate::skipped::SkippedRow;
 
 const MIB: u64 = 1 << 20;
 /// Memory of the process without any document, and for each thread.

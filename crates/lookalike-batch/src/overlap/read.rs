@@ -13,14 +13,16 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::settings::OverlapSettings;
 use super::site::DocumentSite;
-use crate::dedup::documents::{ClassId, DocumentTable, TextClasses};
+use crate::dedup::class_id::ClassId;
+use crate::dedup::documents::{DocumentTable, TextClasses};
 use crate::dedup::memory_budget::ReadingBudget;
-use crate::dedup::scan::{ScanTally, SeenTexts, seen_hash};
-use crate::dedup::summary::{SkippedInput, SkippedRow, SkippedRows};
+use crate::dedup::scan::ScanTally;
+use crate::dedup::seen_texts::{SeenTexts, seen_hash};
 use crate::error::BatchError;
 use crate::observer::JobObserver;
 use crate::pipeline::{ChunkWorker, run_in_order};
 use crate::skipped::SkippedLine;
+use crate::skipped::{SkippedInput, SkippedRow, SkippedRows};
 use crate::spill::feature_sets::{SetStore, header};
 
 /// Options of the reading.

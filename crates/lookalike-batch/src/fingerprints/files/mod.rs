@@ -15,7 +15,7 @@
 //! `write` writes all of them.
 
 mod ascending;
-mod error;
+pub(crate) mod error;
 mod ids;
 mod json_lines;
 mod open;
@@ -40,9 +40,9 @@ use table::TableReader;
 pub(crate) use write::write_code;
 pub use write::{CodeFormat, CodeImport, CodeWriter, ImportSummary};
 
-use crate::dedup::summary::{SkippedRow, SkippedRows};
 use crate::error::BatchError;
 use crate::losses::LossPolicy;
+use crate::skipped::{SkippedRow, SkippedRows};
 
 /// Fingerprints and their ids, in the order of their file.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,27 @@
+//! Numbers of classes of equal texts, and columns by them.
+
+/// Number of a class, one more than its position: so `Option<ClassId>` needs 4 bytes and no value is special.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClassId(std::num::NonZeroU32);
+
+impl ClassId {
+    pub(crate) fn new(position: usize) -> Option<Self> {
+        u32::try_from(position + 1)
+            .ok()
+            .and_then(std::num::NonZeroU32::new)
+            .map(Self)
+    }
+
+    pub(crate) fn position(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// Sets the value of a class; threads finish them in any order.
+pub(crate) fn put<T: Copy + Default>(column: &mut Vec<T>, class: ClassId, value: T) {
+    let position = class.position();
+    if position >= column.len() {
+        column.resize(position + 1, T::default());
+    }
+    column[position] = value;
+}

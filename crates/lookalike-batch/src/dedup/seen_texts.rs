@@ -1,0 +1,78 @@
+//! Texts by their hashes: which were seen before, and the class that each belongs to.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hashbrown::HashTable;
+use lookalike_corpus::Record;
+
+use crate::dedup::class_id::ClassId;
+use crate::spill::partitions::lock;
+
+/// Texts seen so far, by hash: 64 parts with a lock each.
+///
+/// Memory: 28 to 36 bytes a class.
+pub(crate) struct SeenTexts {
+    parts: Vec<Mutex<SeenPart>>,
+    next: AtomicUsize,
+}
+
+/// Classes in order of arrival, and a table of their positions: 5 bytes an entry, so that it stays in cache long after
+/// a table of hashes would have left it.
+#[derive(Default)]
+struct SeenPart {
+    table: HashTable<u32>,
+    classes: Vec<(u128, ClassId)>,
+}
+
+impl SeenTexts {
+    pub(crate) fn new() -> Self {
+        Self {
+            parts: (0..64).map(|_| Mutex::default()).collect(),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// The class of a text, and whether it is new. None when there are too many.
+    pub(crate) fn class(&self, hash: u128) -> Option<(ClassId, bool)> {
+        let mut part = lock(&self.parts[(hash >> 122) as usize]);
+        let SeenPart { table, classes } = &mut *part;
+        // Any 64 bits of a cryptographic hash are as good as a hash of it.
+        let is_it = |&position: &u32| classes[position as usize].0 == hash;
+        if let Some(&position) = table.find(hash as u64, is_it) {
+            return Some((classes[position as usize].1, false));
+        }
+        let class = ClassId::new(self.next.fetch_add(1, Ordering::Relaxed))?;
+        let position = classes.len() as u32;
+        classes.push((hash, class));
+        table.insert_unique(hash as u64, position, |&p| classes[p as usize].0 as u64);
+        Some((class, true))
+    }
+}
+
+/// Hash of a record's text, and of what a reader sees where the text is but a part of that.
+pub(crate) fn seen_hash(record: &Record<'_>) -> u128 {
+    let whole = record.visible.as_ref().map(|visible| &visible.whole);
+    let of_text = content_hash(&record.text);
+    match whole.filter(|whole| **whole != record.text) {
+        None => of_text,
+        Some(whole) => {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&of_text.to_le_bytes());
+            hasher.update(&content_hash(whole).to_le_bytes());
+            first_128(&hasher.finalize())
+        }
+    }
+}
+
+/// First 128 bits of the BLAKE3 hash of a text.
+pub(crate) fn content_hash(text: &str) -> u128 {
+    first_128(&blake3::hash(text.as_bytes()))
+}
+
+pub(crate) fn first_128(hash: &blake3::Hash) -> u128 {
+    let first: [u8; 16] = hash.as_bytes()[..16]
+        .try_into()
+        .expect("a hash has 32 bytes");
+    u128::from_le_bytes(first)
+}
