@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::SharedCount;
-use super::atlas_dir::AtlasSummary;
+use super::atlas_summary::AtlasSummary;
 use super::collection::OverlapDocuments;
 use super::mirrors::{MirrorFinder, NameAlias};
 use crate::report::ReportError;

@@ -23,8 +23,9 @@ use lookalike_corpus::{
 use serde::Serialize;
 
 use super::atlas;
+use super::atlas_summary::AtlasSummary;
 use super::checkpoint::OverlapCheckpoint;
-use super::job::{ChunkingCount, OverlapJob, OverlapSummary, PreparedOverlap};
+use super::job::{ChunkingCount, OverlapJob, PreparedOverlap};
 use super::mirrors::{MirrorFinder, mirrors};
 use super::replicas::{ReplicaCounter, ReplicaLevel};
 use super::settings::OverlapUnit;
@@ -32,9 +33,8 @@ use super::skip::{SkipCounts, SkipList, write_copies};
 use crate::contents::CONTENTS;
 use crate::dedup::result_lines::write_line;
 use crate::error::BatchError;
-use crate::observer::{JobStage, MeasuredCost};
+use crate::observer::JobStage;
 use crate::output_dir::{IfExists, JobIdentity, OutputDir, write_file};
-use crate::settings::JobLimits;
 use crate::skipped::SKIPPED;
 
 /// Names of all results in the folder of an atlas.
@@ -77,42 +77,6 @@ pub struct AtlasOptions {
     pub command: String,
     /// Least share of a page's chunks in a kept page for which it stands in `skip.jsonl`, above 0 and at most 1.
     pub copy_containment: f64,
-}
-
-/// The content of `run.json`.
-#[derive(Clone, Debug, Serialize)]
-pub struct AtlasSummary {
-    /// The program: [`PROGRAM`], by which a folder of results is known.
-    pub program: &'static str,
-    /// Its version.
-    pub version: &'static str,
-    /// The command line.
-    pub command: String,
-    /// Settings that decided the result.
-    pub settings: String,
-    /// Counts of documents and of each chunking.
-    #[serde(flatten)]
-    pub overlap: OverlapSummary,
-    /// Replication of equal texts, then by each chunking.
-    pub levels: Vec<ReplicaLevel>,
-    /// Rows of servers, by chunking.
-    pub server_rows: Vec<u64>,
-    /// Page sets that several servers hold.
-    pub mirrored_sets: u64,
-    /// Aliases of servers and URLs.
-    pub aliases: u64,
-    /// Pages: documents of one URL are one page, whatever their texts.
-    pub pages: u64,
-    /// Pages in `skip.jsonl`: all their documents have their content in a kept document of another page.
-    pub skip: u64,
-    /// The chunking by which near copies are skipped; none when equal texts are all.
-    pub skip_chunking: Option<String>,
-    /// Limits of the job.
-    pub limits: JobLimits,
-    /// True if what an interrupted job had read was taken over.
-    pub resumed: bool,
-    /// Cost of the job.
-    pub measured: MeasuredCost,
 }
 
 /// Data that the skip list and the page sets need of the rows, of the chunking by which most near copies can be skipped, and

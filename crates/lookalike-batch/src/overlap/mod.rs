@@ -17,6 +17,7 @@
 
 mod atlas;
 mod atlas_dir;
+mod atlas_summary;
 mod checkpoint;
 mod coarse;
 mod collection;
@@ -41,7 +42,8 @@ mod sort;
 mod tests;
 mod units;
 
-pub use atlas_dir::{ATLAS_RESULTS, AtlasOptions, AtlasSummary};
+pub use atlas_dir::{ATLAS_RESULTS, AtlasOptions};
+pub use atlas_summary::AtlasSummary;
 pub use job::{ChunkingSummary, OverlapJob, OverlapSummary};
 pub use mirrors::{MirroredSet, NameAlias};
 pub use replicas::{ReplicaClass, ReplicaLevel};

@@ -7,8 +7,8 @@ use lookalike::{Fingerprint, SchemeId};
 use lookalike_batch::BatchError;
 use lookalike_batch::fingerprints::index::open_unchecked;
 use lookalike_hamming::{Analysis, Analyzer, BucketLoads, HammingIndex, IndexFile};
-use serde::Serialize;
 
+use super::findings::{Distribution, IndexInfo, RepeatedFingerprints, SpikeRow, TableInfo};
 use super::page;
 use crate::console::{counted, grouped};
 use crate::failure::Failure;
@@ -41,63 +41,6 @@ pub(crate) struct IndexInfoArguments {
     /// Write a page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-}
-
-/// Fingerprints that many documents have, with ids of some.
-#[derive(Serialize)]
-pub(super) struct RepeatedFingerprints {
-    pub(super) fingerprint: String,
-    pub(super) copies: u64,
-    pub(super) ids: Vec<String>,
-}
-
-/// A range with far more fingerprints than others.
-#[derive(Serialize)]
-pub(super) struct SpikeRow {
-    pub(super) range: usize,
-    pub(super) count: u64,
-    pub(super) commonest: RepeatedFingerprints,
-}
-
-#[derive(Serialize)]
-pub(super) struct TableInfo {
-    pub(super) key_bits: u32,
-    pub(super) budget: u32,
-    pub(super) address_bits: u32,
-    pub(super) observed_candidates: f64,
-    pub(super) expected_candidates: f64,
-    pub(super) fullest_bucket: usize,
-}
-
-/// Findings of `--analyse`.
-#[derive(Serialize)]
-pub(super) struct Distribution {
-    /// Of neighbours in sorted order, by the bit that first differs, from the lowest.
-    pub(super) leading_gaps: Vec<u64>,
-    pub(super) expected_gaps: Vec<f64>,
-    pub(super) ranges: Vec<u64>,
-    pub(super) spikes: Vec<SpikeRow>,
-    pub(super) repeated: Vec<RepeatedFingerprints>,
-    pub(super) tables: Vec<TableInfo>,
-}
-
-#[derive(Serialize)]
-pub(super) struct IndexInfo {
-    pub(super) file: String,
-    pub(super) bytes: u64,
-    pub(super) documents: u64,
-    pub(super) fingerprints: u64,
-    pub(super) bits: u32,
-    pub(super) distance: u32,
-    pub(super) design: String,
-    pub(super) layout: &'static str,
-    pub(super) tables: usize,
-    pub(super) bytes_per_fingerprint: f64,
-    pub(super) ids: bool,
-    pub(super) scheme_id: Option<String>,
-    pub(super) verified: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) distribution: Option<Distribution>,
 }
 
 /// Ids that are shown of a fingerprint, and fingerprints of a list.

@@ -1,6 +1,7 @@
 //! `lookalike index`: a Hamming index on disk, one file a subcommand.
 
 mod build;
+mod findings;
 mod info;
 mod page;
 mod search;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::info::{Distribution, IndexInfo, RepeatedFingerprints};
+use super::findings::{Distribution, IndexInfo, RepeatedFingerprints};
 use crate::console::{counted, grouped, harmless};
 use crate::size::show;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::id_filter::FILTER_BLOCK;
-use super::pages::{BlockReader, BlockWriter, RunSection};
+use super::pages::{BlockReader, BlockWriter, IndexLocation, RunSection};
 use super::sorted;
 use super::{END, HEADER, MAGIC, TRAILER, VERSION};
 use crate::checksum::{FileChecksum, FileIdentity, whole_file};
@@ -13,17 +13,6 @@ use crate::fs::{FileHandle, read_exact};
 
 /// End of a document that never expires, as runs store it.
 pub(crate) const NEVER: u64 = u64::MAX;
-
-/// Location of a sorted index in a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct IndexLocation {
-    /// Offset of the first block.
-    pub(crate) offset: u64,
-    /// Number of entries.
-    pub(crate) count: u64,
-    /// First key of each block, 8 bytes each.
-    pub(crate) first_keys: RunSection,
-}
 
 /// The parts of a run, in the order of the file. As bytes: each number in turn, as short numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -39,6 +39,17 @@ impl RunSection {
     }
 }
 
+/// Location of a sorted index in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IndexLocation {
+    /// Offset of the first block.
+    pub(crate) offset: u64,
+    /// Number of entries.
+    pub(crate) count: u64,
+    /// First key of each block, 8 bytes each.
+    pub(crate) first_keys: RunSection,
+}
+
 /// Gives up what is not wanted any more.
 pub(crate) fn ensure_wanted(cancelled: &AtomicBool) -> Result<()> {
     if cancelled.load(Ordering::Acquire) {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use lookalike_hamming::TableIndex;
 
 use super::code_groups::CodeGroups;
-use super::footer::{IndexLocation, NEVER, RunFooter};
+use super::footer::{NEVER, RunFooter};
 use super::id_filter::IdFilter;
-use super::pages::BlockReader;
+use super::pages::{BlockReader, IndexLocation};
 use super::sorted::{IndexEntry, SortedIndex};
 use super::tables::RunTables;
 use crate::bits::AtomicBits;

@@ -1,8 +1,7 @@
 //! Numbers of documents by a 64-bit key, on disk: sorted entries in sealed blocks of one size, of which only the first
 //! keys are held in memory. A lookup reads one block, or two.
 
-use super::footer::IndexLocation;
-use super::pages::{BlockReader, BlockWriter, CHECK};
+use super::pages::{BlockReader, BlockWriter, CHECK, IndexLocation};
 use crate::codec::fixed;
 use crate::error::Result;
 

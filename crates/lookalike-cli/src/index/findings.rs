@@ -1,0 +1,60 @@
+//! Findings of `lookalike index info`: what it prints as JSON and draws on its page.
+
+use serde::Serialize;
+
+/// Fingerprints that many documents have, with ids of some.
+#[derive(Serialize)]
+pub(super) struct RepeatedFingerprints {
+    pub(super) fingerprint: String,
+    pub(super) copies: u64,
+    pub(super) ids: Vec<String>,
+}
+
+/// A range with far more fingerprints than others.
+#[derive(Serialize)]
+pub(super) struct SpikeRow {
+    pub(super) range: usize,
+    pub(super) count: u64,
+    pub(super) commonest: RepeatedFingerprints,
+}
+
+#[derive(Serialize)]
+pub(super) struct TableInfo {
+    pub(super) key_bits: u32,
+    pub(super) budget: u32,
+    pub(super) address_bits: u32,
+    pub(super) observed_candidates: f64,
+    pub(super) expected_candidates: f64,
+    pub(super) fullest_bucket: usize,
+}
+
+/// Findings of `--analyse`.
+#[derive(Serialize)]
+pub(super) struct Distribution {
+    /// Of neighbours in sorted order, by the bit that first differs, from the lowest.
+    pub(super) leading_gaps: Vec<u64>,
+    pub(super) expected_gaps: Vec<f64>,
+    pub(super) ranges: Vec<u64>,
+    pub(super) spikes: Vec<SpikeRow>,
+    pub(super) repeated: Vec<RepeatedFingerprints>,
+    pub(super) tables: Vec<TableInfo>,
+}
+
+#[derive(Serialize)]
+pub(super) struct IndexInfo {
+    pub(super) file: String,
+    pub(super) bytes: u64,
+    pub(super) documents: u64,
+    pub(super) fingerprints: u64,
+    pub(super) bits: u32,
+    pub(super) distance: u32,
+    pub(super) design: String,
+    pub(super) layout: &'static str,
+    pub(super) tables: usize,
+    pub(super) bytes_per_fingerprint: f64,
+    pub(super) ids: bool,
+    pub(super) scheme_id: Option<String>,
+    pub(super) verified: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) distribution: Option<Distribution>,
+}
