@@ -12,6 +12,8 @@ pub(crate) mod dictionary;
 #[cfg(feature = "languages")]
 pub(crate) mod nouns;
 #[cfg(feature = "languages")]
+pub(crate) mod word_lists;
+#[cfg(feature = "languages")]
 pub(crate) mod words;
 
 use std::fmt;

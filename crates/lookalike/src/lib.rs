@@ -78,13 +78,13 @@ pub use resemblance::{
 };
 pub use scheme::{
     Boilerplate, Case, Extraction, FieldWeights, Folding, HtmlMode, Mask, Normalization, Nouns,
-    Scheme, SchemeId, SchemeMismatch, Segmentation, Shingle, Sketch, Stemming, StopWords,
+    Scheme, SchemeId, SchemeMismatch, Segmentation, Shingle, Sketch, Stemming, StopWords, TermsId,
     TokenHash, Weight, Width,
 };
 pub use sketch::{
     Fingerprint, MinHash, OnePermutation, Signature, Simhash, SketchValue, Sketcher, SuperShingles,
 };
-pub use terms::{Terms, TermsBuilder, TermsId};
+pub use terms::{Terms, TermsBuilder};
 pub use text::Segmenter;
 
 /// The example of the README, as a test.

@@ -45,7 +45,7 @@ use crate::kernel::tokenise::{self, TokeniserRules};
 #[cfg(feature = "languages")]
 use crate::language::words::WordListFilter;
 use crate::scheme::{Case, Folding, Mask, Normalization, Scheme, Segmentation};
-pub(crate) use batch::{WordBatch, WordBatchRoom};
+pub(crate) use batch::WordBatch;
 pub(crate) use chars::CharBatch;
 #[cfg(not(feature = "languages"))]
 use filter::WordListFilter;

@@ -7,7 +7,6 @@
 mod classes;
 
 use super::versions;
-use crate::text::WordBatchRoom;
 use classes::{Classes, Classify};
 
 pub(super) const BLOCK: usize = 64;
@@ -19,6 +18,16 @@ pub(crate) struct TokeniserRules {
     pub lower: bool,
     /// Join words over `.`, `:`, `'`, `,` and `;` as UAX #29 does.
     pub join: bool,
+}
+
+/// The free part of a batch, for a kernel to fill.
+pub(crate) struct WordBatchRoom<'a> {
+    /// As many bytes as were asked for, and 64 more.
+    pub bytes: &'a mut [u8],
+    /// Position of `bytes` within the batch: bounds are counted from there.
+    pub base: u32,
+    /// A bound for each byte, and 64 more.
+    pub bounds: &'a mut [u32],
 }
 
 /// Progress of a scan.

@@ -1,42 +1,23 @@
 //! Stop words and stems: what becomes of words after they are cut.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::sync::OnceLock;
 
-use frostem::{Algorithm, Stemmer};
+use frostem::Stemmer;
 
-use super::{Language, detect};
+use super::detect;
+use super::word_lists::{StopWordList, stemmer, stop_words};
 use crate::scheme::{Scheme, Stemming, StopWords};
 use crate::text::WordBatch;
 
 /// Longer words are no words of a language: they stay as they are.
 const LONGEST_WORD: usize = 64;
 
-type List = HashSet<&'static str>;
-
-/// The stop words of a language, if there is a list.
-pub(crate) fn stop_words(language: Language) -> Option<&'static List> {
-    static LISTS: [OnceLock<Option<List>>; 128] = [const { OnceLock::new() }; 128];
-    let list = LISTS[usize::from(language.0)].get_or_init(|| {
-        let words = stop_words::lookup(language.code())?;
-        Some(words.iter().copied().collect())
-    });
-    list.as_ref()
-}
-
-/// The stemmer of a language, if there is one.
-pub(crate) fn stemmer(language: Language) -> Option<Stemmer> {
-    let algorithm = Algorithm::from_name(language.code()).ok()?;
-    Some(Stemmer::new(algorithm))
-}
-
 /// Leaves stop words out and reduces the others to their stems. One a thread.
 #[derive(Clone)]
 pub(crate) struct WordListFilter {
     stop: StopWords,
     stem: Stemming,
-    lists: Vec<&'static List>,
+    lists: Vec<&'static StopWordList>,
     stemmer: Option<Stemmer>,
     out: WordBatch,
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ParseOptionError;
+use super::parse_error::ParseOptionError;
 
 /// Among which pages a line must recur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

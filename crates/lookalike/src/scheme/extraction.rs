@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ParseOptionError;
+use super::parse_error::ParseOptionError;
 
 /// The text of an HTML page that counts. The modes themselves are in the crate that reads documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ParseOptionError;
 use super::option::parse_number;
+use super::parse_error::ParseOptionError;
 
 /// Weights of a document's other fields against one occurrence of a feature of its text; 0 where a
 /// field is not looked at. None by default.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ParseOptionError;
+use super::parse_error::ParseOptionError;
 
 /// Variants of characters that count as one, beside what the normalisation form does; none by
 /// default. What each covers stands in `docs/vectors`.

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ParseOptionError;
+use super::parse_error::ParseOptionError;
 use crate::language::{Language, LanguageSet};
 
 const DETECTION: &str = "whatlang-0.18.0";
@@ -170,12 +170,12 @@ impl fmt::Display for Nouns {
 
 #[cfg(feature = "languages")]
 fn has_stop_words(language: Language) -> bool {
-    crate::language::words::stop_words(language).is_some()
+    crate::language::word_lists::stop_words(language).is_some()
 }
 
 #[cfg(feature = "languages")]
 fn has_stemmer(language: Language) -> bool {
-    crate::language::words::stemmer(language).is_some()
+    crate::language::word_lists::stemmer(language).is_some()
 }
 
 #[cfg(not(feature = "languages"))]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ParseOptionError;
+use super::parse_error::ParseOptionError;
 
 /// Numbers and dates that are made alike (Manku et al. 2007, section 6); none by default.
 ///

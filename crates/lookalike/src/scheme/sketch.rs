@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::option::{ParseOptionError, parse_number};
+use super::option::parse_number;
+use super::parse_error::ParseOptionError;
 
 /// The sketch that is made of the features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::terms_id::TermsId;
 use super::{
     ParseOptionError, ParseSchemeError, Scheme, TokenHash, UNICODE_MAJOR, option, token_hash,
 };
 use crate::hash::siphash::SipKey;
-use crate::terms::TermsId;
 
 /// First word of every scheme.
 pub(super) const VERSION: &str = "lookalike/1";

@@ -5,8 +5,8 @@ use thiserror::Error;
 use super::Terms;
 use crate::hash::siphash::SipKey;
 use crate::hash::xxh3_64;
+use crate::scheme::TermsId;
 use crate::scheme::{ParseSchemeError, Scheme};
-use crate::terms::TermsId;
 
 /// First bytes of every table; the last one is the version.
 const MAGIC: &[u8; 8] = b"LKTERM\0\x01";

@@ -3,7 +3,7 @@
 //! What the segmenter fills and the token hash reads. The buffers are longer than what they hold,
 //! so that a kernel may read and write whole vectors at any word.
 
-use crate::kernel::tokenise::Scan;
+use crate::kernel::tokenise::{Scan, WordBatchRoom};
 
 /// Bytes and bounds that may be touched behind the used part of the buffers.
 const PADDING: usize = 64;
@@ -15,16 +15,6 @@ pub(crate) struct WordBatch {
     used: usize,
     bounds: Vec<u32>,
     bounds_used: usize,
-}
-
-/// The free part of a batch, for a kernel to fill.
-pub(crate) struct WordBatchRoom<'a> {
-    /// As many bytes as were asked for, and 64 more.
-    pub bytes: &'a mut [u8],
-    /// Position of `bytes` within the batch: bounds are counted from there.
-    pub base: u32,
-    /// A bound for each byte, and 64 more.
-    pub bounds: &'a mut [u32],
 }
 
 impl WordBatch {
