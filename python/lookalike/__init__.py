@@ -25,7 +25,7 @@ from lookalike._lookalike import (
     simhash,
 )
 from lookalike._result import DedupResult
-from lookalike._dedup import dedup
+from lookalike._dedup import dedup, pairs
 
 __all__ = [
     "Array",
@@ -48,6 +48,7 @@ __all__ = [
     "features",
     "join",
     "minhash",
+    "pairs",
     "resemblance",
     "simhash",
 ]

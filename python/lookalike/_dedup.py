@@ -9,11 +9,12 @@ from typing import Any
 
 from lookalike import _lookalike
 from lookalike._frames import Rows, rows_of
+from lookalike._lookalike import Table
 from lookalike._options import paths, positional, words
 from lookalike._progress import observer
 from lookalike._result import DedupResult, FrameResult, PathResult, Records
 
-__all__ = ["dedup"]
+__all__ = ["dedup", "pairs"]
 
 #: Options of `dedup` that `explain` has too.
 _EXPLAINED = (
@@ -81,6 +82,17 @@ def dedup(
         return _dedup_paths(named, text, id, against, told, progress)
     job = _RowJob(data, text, id, against, told)
     return job.run(progress)
+
+
+def pairs(data: Any, **options: Any) -> Table:
+    """Find all pairs of documents that resemble each other: ``a``, ``b``, ``similarity``, in the order of ids, the smaller id first.
+
+    ``data`` and the options are those of :func:`dedup`. The pairs of a family of n documents are n (n - 1) / 2.
+
+    >>> pairs(["a rose is a rose", "A rose is a rose!", "something else"]).to_pylist()
+    [{'a': '0', 'b': '1', 'similarity': 1.0}]
+    """
+    return dedup(data, **{**options, "pairs": "all"}).pairs
 
 
 def _warn(told: Iterable[str]) -> None:

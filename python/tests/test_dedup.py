@@ -43,6 +43,26 @@ def test_rows_get_the_clusters_that_the_command_finds_in_them_as_json_lines(rows
     assert decided(result) == expected
 
 
+@pytest.mark.parametrize("threshold", [0.3, 0.8])
+def test_pairs_are_all_that_reach_the_threshold(threshold):
+    texts = pages(60)
+    expected = {
+        tuple(sorted((str(a), str(b)))): similarity
+        for a in range(len(texts))
+        for b in range(a)
+        if (similarity := lk.resemblance(texts[a], texts[b])) >= threshold
+    }
+    found = {(row["a"], row["b"]): row["similarity"] for row in lk.pairs(texts, threshold=threshold).to_pylist()}
+    assert expected
+    assert found == pytest.approx(expected)
+
+
+def test_pairs_of_files_are_those_of_their_rows(rows, tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert lk.pairs(file).to_pylist() == lk.pairs(rows, id="id").to_pylist()
+
+
 def test_kept_and_removed_rows_are_the_rows_themselves_in_their_order(rows):
     result = lk.dedup(rows, id="id")
     gone = set(decided(result))

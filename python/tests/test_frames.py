@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 
 import pytest
 from conftest import pages
@@ -135,6 +136,17 @@ def test_kept_rows_of_polars_are_those_of_its_own_filter():
     result = lk.dedup(frame)
     assert result.kept.equals(frame.filter(pl.Series(result.mask)))
     assert result.annotated().columns == [*frame.columns, *(pl.DataFrame(result._decisions.annotations).columns)]
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_frames_have_the_methods_themselves(library):
+    frames = importlib.import_module(library)
+    importlib.import_module(f"lookalike.{library}")
+    frame = frames.DataFrame({"body": pages(50), "n": range(50)})
+    result = lk.dedup(frame, text="body", threshold=0.6)
+    assert 0 < len(result.kept) < 50
+    assert frame.lookalike.dedup("body", threshold=0.6).equals(result.kept)
+    assert frame.lookalike.annotated("body", threshold=0.6).equals(result.annotated())
 
 
 def test_series_come_back_as_series():

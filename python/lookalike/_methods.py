@@ -1,0 +1,25 @@
+"""Deduplication as methods of a frame, for the namespaces of polars and pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lookalike._dedup import dedup
+
+__all__ = ["FrameMethods"]
+
+
+class FrameMethods:
+    """The methods behind ``frame.lookalike``. Options are those of :func:`lookalike.dedup`."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def dedup(self, text: str | Sequence[str] | Callable[[Any], str | None] | None = None, **options: Any) -> Any:
+        """The rows that are kept, as a frame."""
+        return dedup(self._frame, text=text, **options).kept
+
+    def annotated(self, text: str | Sequence[str] | Callable[[Any], str | None] | None = None, **options: Any) -> Any:
+        """All rows, with columns that say what became of each: see :meth:`lookalike.DedupResult.annotated`."""
+        return dedup(self._frame, text=text, **options).annotated()
