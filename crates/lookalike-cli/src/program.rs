@@ -34,7 +34,7 @@ pub struct ProgramJob<T> {
 /// std::fs::write(&pages, "{\"id\":1,\"text\":\"a rose is a rose\"}\n{\"id\":2,\"text\":\"A rose is a rose!\"}\n")?;
 /// let words = ["dedup".into(), pages.into(), "-o".into(), out.into()];
 /// let summary = lookalike_cli::program::dedup(&words, &NoProgress).done?;
-/// assert_eq!((summary.decisions.kept, summary.decisions.near), (1, 1));
+/// assert_eq!((summary.decisions.kept, summary.decisions.removed_near), (1, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<DedupSummary> {
