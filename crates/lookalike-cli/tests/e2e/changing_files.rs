@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -74,18 +74,25 @@ fn is_stopped(process: u32) -> bool {
     status.rsplit(')').next().unwrap().trim().starts_with('T')
 }
 
-/// Stops a process as soon as it reads a file at one of these places.
-fn stop_within(child: &mut Child, file: &Path, places: &Range<u64>) {
+/// Stops a process as soon as it reads a file at one of these places. False if it was over before it was seen there: on a busy machine
+/// it reads all of the file between two looks.
+fn stop_within(child: &mut Child, file: &Path, places: &Range<u64>) -> bool {
     let process = child.id();
     let pid = Pid::from_child(child);
     loop {
-        assert!(child.try_wait().unwrap().is_none(), "the job is over");
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
         kill_process(pid, Signal::STOP).unwrap();
+        // One that has ended stays a zombie until it is waited for, and stops no more.
         while !is_stopped(process) {
+            if child.try_wait().unwrap().is_some() {
+                return false;
+            }
             std::thread::yield_now();
         }
         match reads_at(process, file) {
-            Some(at) if places.contains(&at) => return,
+            Some(at) if places.contains(&at) => return true,
             _ => kill_process(pid, Signal::CONT).unwrap(),
         }
         std::thread::yield_now();
@@ -94,6 +101,7 @@ fn stop_within(child: &mut Child, file: &Path, places: &Range<u64>) {
 
 /// Runs a command that reads a file, and changes the file meanwhile.
 fn change_midway(command: &mut Command, file: &Path, change: fn(&Path)) -> Finished {
+    const TRIES: usize = 50;
     let file = file.canonicalize().unwrap();
     let length = fs::metadata(&file).unwrap().len();
     // Before the gap all records are read; tables are read from their end at first.
@@ -101,17 +109,31 @@ fn change_midway(command: &mut Command, file: &Path, change: fn(&Path)) -> Finis
         LENGTH => LENGTH / 256..LENGTH,
         _ => length / 8..length / 4 * 3,
     };
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    stop_within(&mut child, &file, &places);
-    change(&file);
-    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    Finished {
-        status: output.status.code(),
-        out: output.stdout,
-        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    let folder = file.ancestors().nth(2).unwrap();
+    let (out, err) = (
+        folder.join("standard-output"),
+        folder.join("standard-error"),
+    );
+    for _ in 0..TRIES {
+        // Files take all that is written: a job that waits for a reader stays where it is.
+        command.stdout(File::create(&out).unwrap());
+        command.stderr(File::create(&err).unwrap());
+        let mut child = command.spawn().unwrap();
+        if !stop_within(&mut child, &file, &places) {
+            // Results of a job that was missed are in the way of the next.
+            let _ = fs::remove_dir_all(folder.join("out"));
+            continue;
+        }
+        change(&file);
+        kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+        let status = child.wait().unwrap();
+        return Finished {
+            status: status.code(),
+            out: fs::read(&out).unwrap(),
+            err: fs::read_to_string(&err).unwrap(),
+        };
     }
+    panic!("{command:?} was over {TRIES} times before it was seen to read");
 }
 
 fn dedup(folder: &Folder) -> Command {
