@@ -1,154 +1,111 @@
 //! Rough frequencies of features, for the order in which prefixes are taken.
 //!
 //! Prefix filtering is right under *any* one total order of the features (Chaudhuri et al., ICDE 2006; Bayardo et
-//! al., WWW 2007); an order from rare to common only makes it fast. So the counts may be rough: an array of counters of a byte each,
-//! addressed by some bits of the feature, that grows with the collection. A counter holds the sum of its features, exact up to [`EXACT`]
-//! and from there on logarithmic, after Morris (Counting large numbers of events in small registers, CACM 1978). What stands at or below
-//! the mean is rare, and ordered by its value, which is as good as random and is the order in which feature sets are stored; above it
-//! even a little counts, for a common feature in a prefix costs comparisons.
+//! al., WWW 2007); an order from rare to common only makes it fast. So the counts may be rough: an array of counters
+//! that stays in the processor's cache, addressed by some bits of the feature. A counter holds the sum of its
+//! features; what stands out above the mean by more than chance is a common feature (a licence header, a menu),
+//! and its level is the logarithm of its count. All others are level 0 and ordered by their value, which is as good
+//! as random and is the order in which feature sets are stored.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
-use lookalike::hash::avalanche;
-use lookalike_hamming::huge_page_buffer;
-
-use crate::spill::prefetch::prefetch;
-
-/// Counters of one pass over the feature sets, shared by all threads; see the module's header.
+/// Counters of one pass over the feature sets; see the module's header.
 ///
-/// Memory: a byte a counter. An addition touches one cache line a feature.
+/// Memory: 4 bytes a cell, [`FeatureFrequency::CELLS`] cells: 512 KiB.
+#[derive(Clone)]
 pub(crate) struct FeatureFrequency {
-    cells: Vec<AtomicU8>,
-    /// Features of no higher level are as rare as most.
-    rare: u8,
+    cells: Vec<u32>,
+    total: u64,
 }
 
-/// Counts that are exact; the first counter beyond stands for the double of it after [`STEPS`] steps.
-const EXACT: u8 = 128;
-/// Steps of a counter for each doubling beyond that: 255 stands for some 8 million.
-const STEPS: u8 = 8;
+/// Level of every feature, fixed after counting: 1 byte a cell, 128 KiB.
+pub(crate) struct FrequencyLevels {
+    cells: Vec<u8>,
+}
 
-/// Counters that are asked for before they are looked at.
-const AHEAD: usize = 16;
+/// As many counters as fit a second-level cache beside other things.
+const BITS: u32 = 17;
 
-/// Counters that are always there, in bits of their number: they fit a second-level cache beside other things.
-const LEAST_BITS: u32 = 17;
+#[inline]
+fn cell(feature: u64) -> usize {
+    // Not the leading bits: prefixes are the smallest features of a document, so their leading bits are alike.
+    (feature & ((1 << BITS) - 1)) as usize
+}
 
 impl FeatureFrequency {
-    /// As many counters as are wanted, or up to twice as many, in at most so many bytes, but 128 KiB at least.
-    pub(crate) fn new(wanted: u64, bytes: u64) -> Self {
-        let wanted = 64 - wanted.saturating_sub(1).leading_zeros();
-        let most = 63 - bytes.max(1).leading_zeros();
-        let bits = wanted.min(most).clamp(LEAST_BITS, 32);
-        let mut cells = huge_page_buffer(1 << bits);
-        cells.resize(1 << bits, 0);
-        // Collected in place, so that the huge pages stay.
+    pub(crate) const CELLS: usize = 1 << BITS;
+
+    pub(crate) fn new() -> Self {
         Self {
-            cells: cells.into_iter().map(AtomicU8::new).collect(),
-            rare: 1,
+            cells: vec![0; Self::CELLS],
+            total: 0,
         }
     }
 
-    /// Bytes of the counters.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.cells.len() as u64
-    }
-
-    #[inline]
-    fn cell_of(&self, feature: u64) -> usize {
-        // Not the leading bits: prefixes are the smallest features of a document, so their leading bits are alike.
-        feature as usize & (self.cells.len() - 1)
-    }
-
-    #[inline]
-    fn cell(&self, feature: u64) -> &AtomicU8 {
-        &self.cells[self.cell_of(feature)]
-    }
-
-    /// Counts each feature of one document; the number tells it from all others.
-    ///
-    /// Two threads that count one feature at the same moment may count it once: that costs time somewhere, never a pair, and locked
-    /// additions would cost more.
-    pub(crate) fn add(&self, document: u32, features: &[u64]) {
+    /// Counts each feature of one document.
+    pub(crate) fn add(&mut self, features: &[u64]) {
         for &feature in features {
-            let cell = self.cell(feature);
-            let level = cell.load(Ordering::Relaxed);
-            if level < EXACT || level < u8::MAX && is_counted(level, document, feature) {
-                cell.store(level + 1, Ordering::Relaxed);
+            let count = &mut self.cells[cell(feature)];
+            *count = count.saturating_add(1);
+        }
+        self.total += features.len() as u64;
+    }
+
+    /// Adds the counts of another thread.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
+            *mine = mine.saturating_add(*theirs);
+        }
+        self.total += other.total;
+    }
+
+    /// Fixes the levels. A cell is level 0 unless it exceeds the mean by four standard deviations and eight.
+    pub(crate) fn levels(&self) -> FrequencyLevels {
+        let mean = self.total as f64 / Self::CELLS as f64;
+        let chance = mean + 4.0 * mean.sqrt() + 8.0;
+        let level = |&count: &u32| {
+            let count = f64::from(count);
+            if count <= chance {
+                0
+            } else {
+                (count - mean).log2().max(1.0) as u8
             }
+        };
+        FrequencyLevels {
+            cells: self.cells.iter().map(level).collect(),
         }
     }
+}
 
+impl FrequencyLevels {
+    /// 0 for rare features, else about log2 of the number of documents that have it.
     #[inline]
-    fn prefetch(&self, feature: u64) {
-        prefetch(&self.cells, self.cell_of(feature));
+    pub(crate) fn of(&self, feature: u64) -> u8 {
+        self.cells[cell(feature)]
     }
 
-    /// Ends the counting: features whose counters are at or below the mean get one level, so that most prefixes are found early.
-    pub(crate) fn finish(&mut self) {
-        let counted = |cell: &AtomicU8| u64::from(cell.load(Ordering::Relaxed).min(EXACT));
-        let total: u64 = self.cells.iter().map(counted).sum();
-        self.rare = (total / self.cells.len() as u64).max(1) as u8;
-    }
-
-    /// A number that grows with the number of documents that have the feature, above that of a rare one: up to [`EXACT`] it is the sum
-    /// of those of all features that share a counter.
-    #[inline]
-    pub(crate) fn level(&self, feature: u64) -> u8 {
-        self.cell(feature).load(Ordering::Relaxed).max(self.rare)
-    }
-
-    /// Puts the first `length` features of the ascending `set` under the order (level, value) into `prefix`, in this order.
-    ///
-    /// O(features + length log length), and less where many features are those of no other document.
+    /// Puts the first `length` features of the ascending `set` under the order (level, value) into `prefix`.
     pub(crate) fn prefix(
         &self,
         set: &[u64],
         length: usize,
         prefix: &mut Vec<u64>,
-        common: &mut Vec<RankedFeature>,
+        common: &mut Vec<u64>,
     ) {
         prefix.clear();
         common.clear();
-        // What a counter says decides a branch that nobody can foresee: the next ones must be on their way by then.
-        set.iter().take(AHEAD).for_each(|&it| self.prefetch(it));
-        for (at, &feature) in set.iter().enumerate() {
+        for &feature in set {
             if prefix.len() == length {
                 return;
             }
-            if let Some(&later) = set.get(at + AHEAD) {
-                self.prefetch(later);
-            }
-            match self.level(feature) {
-                level if level == self.rare => prefix.push(feature),
-                level => common.push(RankedFeature { level, feature }),
+            if self.of(feature) == 0 {
+                prefix.push(feature)
+            } else {
+                common.push(feature)
             }
         }
-        let missing = (length - prefix.len()).min(common.len());
-        if missing > 0 && missing < common.len() {
-            common.select_nth_unstable(missing - 1);
-            common.truncate(missing);
-        }
-        common.sort_unstable();
-        prefix.extend(common[..missing].iter().map(|ranked| ranked.feature));
+        common.sort_unstable_by_key(|&feature| (self.of(feature), feature));
+        let missing = length - prefix.len();
+        prefix.extend_from_slice(&common[..missing.min(common.len())]);
     }
-}
-
-/// A feature in the order of prefixes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RankedFeature {
-    level: u8,
-    feature: u64,
-}
-
-/// True once in as many documents as a counter of this level stands for at each of its steps.
-fn is_counted(level: u8, document: u32, feature: u64) -> bool {
-    let stands_for =
-        |level: u8| f64::from(EXACT) * (f64::from(level - EXACT) / f64::from(STEPS)).exp2();
-    let step = stands_for(level + 1) - stands_for(level);
-    // Uniform in [0, 1).
-    let drawn = (avalanche(feature ^ u64::from(document) << 32) >> 11) as f64 * (-53_f64).exp2();
-    drawn * step < 1.0
 }
 
 #[cfg(test)]
@@ -158,15 +115,11 @@ mod tests {
     use super::*;
 
     /// The definition: sort by (level, value), take the first.
-    fn slow_prefix(frequency: &FeatureFrequency, set: &[u64], length: usize) -> Vec<u64> {
+    fn slow_prefix(levels: &FrequencyLevels, set: &[u64], length: usize) -> Vec<u64> {
         let mut sorted = set.to_vec();
-        sorted.sort_by_key(|&feature| (frequency.level(feature), feature));
+        sorted.sort_by_key(|&f| (levels.of(f), f));
         sorted.truncate(length);
         sorted
-    }
-
-    fn least() -> FeatureFrequency {
-        FeatureFrequency::new(0, 0)
     }
 
     proptest! {
@@ -178,27 +131,36 @@ mod tests {
         ) {
             set.sort_unstable();
             set.dedup();
-            let frequency = least();
+            let mut frequency = FeatureFrequency::new();
             for (i, &index) in hot.iter().enumerate() {
-                for document in 0..(1 << (2 * i)) {
-                    if let Some(&f) = set.get(index) { frequency.add(document, &[f]) }
+                for _ in 0..(100 << i) {
+                    if let Some(&f) = set.get(index) { frequency.add(&[f]) }
                 }
             }
+            let levels = frequency.levels();
             let (mut prefix, mut common) = (Vec::new(), Vec::new());
-            frequency.prefix(&set, length, &mut prefix, &mut common);
-            prop_assert_eq!(prefix, slow_prefix(&frequency, &set, length));
+            levels.prefix(&set, length.min(set.len()), &mut prefix, &mut common);
+            prop_assert_eq!(prefix, slow_prefix(&levels, &set, length.min(set.len())));
         }
+    }
 
+    proptest! {
         #[test]
-        fn small_counts_are_those_of_a_map(sets in prop::collection::vec(prop::collection::btree_set(0..50_u64, 0..20), 0..100)) {
-            let frequency = least();
-            for (document, set) in (0..).zip(&sets) {
-                frequency.add(document, &set.iter().copied().collect::<Vec<_>>());
-            }
-            for feature in 0..50 {
-                let count = sets.iter().filter(|set| set.contains(&feature)).count();
-                prop_assert_eq!(usize::from(frequency.level(feature)), count.max(1));
-            }
+        fn counts_of_threads_add_up(
+            sets in prop::collection::vec(prop::collection::vec(0..50_u64, 0..200), 0..20),
+            split in 0..20_usize,
+        ) {
+            let counted = |sets: &[Vec<u64>]| {
+                let mut frequency = FeatureFrequency::new();
+                sets.iter().for_each(|set| frequency.add(set));
+                frequency
+            };
+            let split = split.min(sets.len());
+            let mut merged = counted(&sets[..split]);
+            merged.merge(&counted(&sets[split..]));
+            let whole = counted(&sets);
+            prop_assert_eq!(merged.total, whole.total);
+            prop_assert_eq!(merged.levels().cells, whole.levels().cells);
         }
 
         #[test]
@@ -206,14 +168,16 @@ mod tests {
             sets in crate::dedup::testing::feature_sets(30),
             threshold in crate::dedup::testing::thresholds(),
         ) {
-            let frequency = least();
+            let mut frequency = FeatureFrequency::new();
             // Some features are common, so that levels decide and not values alone.
-            (0..200).for_each(|document| frequency.add(document, &[1, 2, 5]));
-            (200..).zip(&sets).for_each(|(document, set)| frequency.add(document, set));
+            (0..200).for_each(|_| frequency.add(&[1, 2, 5]));
+            sets.iter().for_each(|set| frequency.add(set));
+            let levels = frequency.levels();
+            prop_assert!(levels.of(1) > 0);
             let prefix = |set: &[u64]| {
                 let mut prefix = Vec::new();
                 let length = lookalike::resemblance::prefix_len(set.len(), threshold);
-                frequency.prefix(set, length, &mut prefix, &mut Vec::new());
+                levels.prefix(set, length, &mut prefix, &mut Vec::new());
                 prefix
             };
             for (at, a) in sets.iter().enumerate() {
@@ -230,32 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn large_counts_are_known_by_their_logarithm() {
-        let frequency = least();
-        for document in 0..1_000_000 {
-            frequency.add(document, &[42]);
+    fn a_feature_of_every_document_is_common_and_a_rare_one_is_not() {
+        let mut frequency = FeatureFrequency::new();
+        for document in 0..10_000_u64 {
+            frequency.add(&[42, document.wrapping_mul(0x9E37_79B9_7F4A_7C15)]);
         }
-        // 128 * 2^(12.9) is a million; a counter of this kind is off by some 6 % at one standard deviation.
-        let steps = f64::from(frequency.level(42) - EXACT) / f64::from(STEPS);
-        let count = f64::from(EXACT) * steps.exp2();
-        assert!((700_000.0..1_400_000.0).contains(&count), "{count}");
-        assert_eq!(frequency.level(41), 1);
-    }
-
-    #[test]
-    fn the_largest_count_stays_where_it_is() {
-        let frequency = least();
-        frequency.cell(7).store(u8::MAX, Ordering::Relaxed);
-        frequency.add(0, &[7]);
-        assert_eq!(frequency.level(7), u8::MAX);
-    }
-
-    #[test]
-    fn counters_are_as_many_as_wanted_unless_memory_says_less() {
-        let cells = |wanted, bytes| FeatureFrequency::new(wanted, bytes).bytes();
-        assert_eq!(cells(0, 0), 1 << LEAST_BITS);
-        assert_eq!(cells(1 << 20, u64::MAX), 1 << 20);
-        assert_eq!(cells((1 << 20) + 1, u64::MAX), 1 << 21);
-        assert_eq!(cells(u64::MAX, 3 << 19), 1 << 20);
+        let levels = frequency.levels();
+        assert!(levels.of(42) >= 12, "level {}", levels.of(42));
+        assert_eq!(levels.of(7_u64.wrapping_mul(0x9E37_79B9_7F4A_7C15)), 0);
     }
 }

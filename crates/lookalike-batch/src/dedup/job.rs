@@ -15,9 +15,8 @@ use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::{ClusterTable, outcomes};
 use crate::dedup::documents::DocumentRanking;
-use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::just_below::BelowMargin;
-use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit, expected_text};
+use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit};
 use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
@@ -152,23 +151,17 @@ impl DedupJob<'_> {
             self.inputs,
             &self.options,
         )?;
-        self.prepare_scan(expected_text(self.inputs), |plan, keys| {
-            self.scan_steady(plan, keys)
-        })
+        self.prepare_scan(|plan, keys| self.scan_steady(plan, keys))
     }
 
-    /// Lets `read` scan all documents, of about so many bytes of text, and groups candidates. `read` gets the plan, and how many bytes
-    /// of keys stay in memory.
+    /// Lets `read` scan all documents, and groups candidates. `read` gets the plan, and how many bytes of keys stay in memory.
     pub(crate) fn prepare_scan(
         &self,
-        text_bytes: u64,
         read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
     ) -> Result<PreparedJob, BatchError> {
         self.settings.check()?;
         let temporary = BatchError::temporary(self.folder);
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
-        let mut frequency =
-            (self.settings.method == Method::AllPairs).then(|| budget.frequency(text_bytes));
         let options = InputOptions {
             read_long: true,
             ..self.options.clone()
@@ -194,7 +187,6 @@ impl DedupJob<'_> {
             in_flight: self
                 .limits
                 .in_flight(DocumentUse::Features(&self.settings.scheme)),
-            frequency: frequency.as_ref(),
             sets_budget: budget.sets(1 + self.settings.tests.len()),
             reading: budget.reading(),
             folder: self.folder,
@@ -220,10 +212,7 @@ impl DedupJob<'_> {
         }
         let rows = scanned.documents.len() + scanned.classes.len();
         budget.tables(scanned.table_bytes(), rows)?;
-        frequency.iter_mut().for_each(FeatureFrequency::finish);
-        self.push_keys(&scanned, frequency.as_ref(), &sink)
-            .map_err(&temporary)?;
-        frequency.into_iter().for_each(|it| budget.release(it));
+        self.push_keys(&scanned, &sink).map_err(&temporary)?;
         self.observer.stage(JobStage::Group, PARTS as u64);
         let advance = |done| self.advance(done);
         let resources = GroupResources {
@@ -385,15 +374,10 @@ impl DedupJob<'_> {
     }
 
     /// Collects the keys that need the whole collection: prefixes, and blocks of fingerprints.
-    fn push_keys(
-        &self,
-        scanned: &ScannedCollection,
-        frequency: Option<&FeatureFrequency>,
-        sink: &KeySink,
-    ) -> io::Result<()> {
-        match (self.settings.method, frequency) {
-            (Method::AllPairs, Some(frequency)) => self.push_prefixes(scanned, frequency, sink),
-            (Method::Simhash, _) => push_blocks(scanned, &self.settings, sink),
+    fn push_keys(&self, scanned: &ScannedCollection, sink: &KeySink) -> io::Result<()> {
+        match self.settings.method {
+            Method::AllPairs => self.push_prefixes(scanned, sink),
+            Method::Simhash => push_blocks(scanned, &self.settings, sink),
             _ => Ok(()),
         }
     }
@@ -406,14 +390,10 @@ impl DedupJob<'_> {
         }
     }
 
-    fn push_prefixes(
-        &self,
-        scanned: &ScannedCollection,
-        frequency: &FeatureFrequency,
-        sink: &KeySink,
-    ) -> io::Result<()> {
+    fn push_prefixes(&self, scanned: &ScannedCollection, sink: &KeySink) -> io::Result<()> {
         let segments = scanned.sets.segments();
         self.observer.stage(JobStage::Keys, segments as u64);
+        let levels = scanned.frequency.levels();
         let next = AtomicUsize::new(0);
         let work = || -> io::Result<()> {
             let mut writer = sink.writer();
@@ -424,7 +404,7 @@ impl DedupJob<'_> {
                     return writer.finish();
                 }
                 scanned.sets.walk(segment, &mut buffer, |class, set| {
-                    frequency.prefix(
+                    levels.prefix(
                         set,
                         prefix_len(set.len(), self.settings.threshold),
                         &mut prefix,

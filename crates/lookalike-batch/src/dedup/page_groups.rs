@@ -24,7 +24,7 @@ use lookalike_corpus::PageIdentity;
 use crate::dedup::candidate_groups::{
     CandidateGroups, GroupError, GroupResources, KeySink, KeyWriter,
 };
-use crate::dedup::frequency::{FeatureFrequency, RankedFeature};
+use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
 use crate::dedup::pages::{ComparedPage, FLOOR, FRAMES_SHARE, PageVerifier, is_mostly_main};
 use crate::dedup::verify::Verifier;
 
@@ -162,7 +162,7 @@ struct PageBuffers {
     text: Vec<u64>,
     visible: Vec<u64>,
     prefix: Vec<u64>,
-    common: Vec<RankedFeature>,
+    common: Vec<u64>,
 }
 
 /// A page under a key of pages that may be accepted for being in different frames.
@@ -231,11 +231,11 @@ impl PageKeys<'_, '_> {
     /// Keys for pairs that reach the threshold or the floor, or show the same.
     fn push_prefixes(&mut self) -> io::Result<()> {
         let families = self.families;
-        let mut frequency = FeatureFrequency::new(0, 0);
+        let mut frequency = FeatureFrequency::new();
         for &rank in &families.members {
-            self.with_page(rank, |page| frequency.add(rank, page.visible))?;
+            self.with_page(rank, |page| frequency.add(page.visible))?;
         }
-        frequency.finish();
+        let levels = frequency.levels();
         let threshold = self.pages.threshold;
         for &rank in &families.members {
             let family = families.of(rank);
@@ -247,14 +247,14 @@ impl PageKeys<'_, '_> {
                 )?;
             }
             let salt = key_of(PageKeyKind::Threshold, family, 0);
-            self.push_prefix(rank, &frequency, threshold, salt)?;
+            self.push_prefix(rank, &levels, threshold, salt)?;
             // Below the threshold only one title and headline will do.
             let identity = self
                 .identity(rank)
                 .filter(|page| page.has_headline_of(*page));
             if let Some(identity) = identity.filter(|_| threshold > FLOOR) {
                 let salt = key_of(PageKeyKind::Title, family, identity.to_bits());
-                self.push_prefix(rank, &frequency, FLOOR, salt)?;
+                self.push_prefix(rank, &levels, FLOOR, salt)?;
             }
         }
         Ok(())
@@ -264,7 +264,7 @@ impl PageKeys<'_, '_> {
     fn push_prefix(
         &mut self,
         rank: u32,
-        frequency: &FeatureFrequency,
+        levels: &FrequencyLevels,
         least: f64,
         salt: u64,
     ) -> io::Result<()> {
@@ -275,7 +275,7 @@ impl PageKeys<'_, '_> {
         let strong = self.with_page(rank, |page| {
             let size = page.visible.len();
             let long = prefix_len(size, least);
-            frequency.prefix(page.visible, long, &mut prefix, &mut common);
+            levels.prefix(page.visible, long, &mut prefix, &mut common);
             (size + 1).saturating_sub(shared_needed(size, size, least))
         })?;
         for (at, &feature) in prefix.iter().enumerate() {
@@ -657,11 +657,8 @@ mod tests {
                 visits
             };
             let (few, many) = (visits(500), visits(4000));
-            // A sharp order of features may leave no candidate at all.
-            assert!(
-                many <= 9 * few.max(4 * 500),
-                "{few} of 500, {many} of 4,000"
-            );
+            assert!(few > 0, "five pages each share something");
+            assert!(many <= 9 * few, "{few} of 500, {many} of 4,000");
             assert!(many < 4000 * 100, "{many} of 4,000");
         }
     }

@@ -61,8 +61,6 @@ pub(crate) struct ScanPlan<'a> {
     pub(crate) threads: usize,
     /// Bytes of input that the threads may have in hand together.
     pub(crate) in_flight: u64,
-    /// Counts features, for a method that orders them.
-    pub(crate) frequency: Option<&'a FeatureFrequency>,
     /// Bytes of the feature sets of each kind to keep in memory.
     pub(crate) sets_budget: u64,
     /// Bytes of feature sets and tables together.
@@ -79,6 +77,7 @@ pub(crate) struct ScannedCollection {
     pub(crate) test_sets: Vec<TestSets>,
     /// Feature sets of the visible text of pages.
     pub(crate) page_sets: SetStore,
+    pub(crate) frequency: FeatureFrequency,
     pub(crate) bad: Vec<BadRecord>,
     pub(crate) skips: Vec<SkippedPart>,
     pub(crate) tally: ScanTally,
@@ -373,6 +372,7 @@ struct ScanTools<'a> {
     extractor: FeatureExtractor,
     sketches: ClassSketcher,
     keys: KeyWriter<'a>,
+    frequency: FeatureFrequency,
     /// Feature sets of the chunk at hand: grows once, batches get copies that fit.
     words: Vec<u64>,
     /// Each further test, with its sets of the chunk at hand.
@@ -387,6 +387,7 @@ impl<'a> ScanWorker<'a> {
             extractor: extractor(shared.plan),
             sketches: ClassSketcher::new(shared.plan),
             keys: shared.keys.writer(),
+            frequency: FeatureFrequency::new(),
             words: Vec::new(),
             tests: shared
                 .plan
@@ -555,8 +556,8 @@ impl ScanTools<'_> {
         self.words.extend_from_slice(features.set);
         let size = features.set.len();
         self.words[word] = header(number, size);
-        if let Some(frequency) = plan.frequency {
-            frequency.add(number, features.set);
+        if method == Method::AllPairs {
+            self.frequency.add(features.set);
         }
         let salt = match plan.scope {
             PairScope::Within => placed.category,
@@ -910,6 +911,7 @@ where
             .map(|_| TestSets::new(plan.sets_budget))
             .collect(),
         page_sets: SetStore::new(plan.sets_budget / 3),
+        frequency: FeatureFrequency::new(),
         bad: Vec::new(),
         skips: Vec::new(),
         tally: ScanTally::default(),
@@ -935,6 +937,7 @@ where
         return Err(BatchError::TooMany);
     }
     for worker in workers {
+        collector.scanned.frequency.merge(&worker.tools.frequency);
         worker
             .tools
             .keys

@@ -29,13 +29,13 @@ pub(crate) struct TestCollection {
 impl TestCollection {
     /// Sets that are compared when their prefixes share a feature.
     pub(crate) fn by_prefix(sets: Vec<Vec<u64>>, threshold: f64) -> Self {
-        let frequency = FeatureFrequency::new(0, 0);
-        let documents = (0..).zip(&sets);
-        documents.for_each(|(document, set)| frequency.add(document, set));
+        let mut frequency = FeatureFrequency::new();
+        sets.iter().for_each(|set| frequency.add(set));
+        let levels = frequency.levels();
         let keys = |set: &[u64]| {
             let mut prefix = Vec::new();
             let length = prefix_len(set.len(), threshold);
-            frequency.prefix(set, length, &mut prefix, &mut Vec::new());
+            levels.prefix(set, length, &mut prefix, &mut Vec::new());
             prefix
         };
         Self::new(sets, threshold, CandidateRule::Prefix, keys)
