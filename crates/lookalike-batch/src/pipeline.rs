@@ -131,7 +131,7 @@ struct ChunkDone<T> {
     result: Result<T, BatchError>,
 }
 
-/// How far reader and collector are.
+/// Progress of reader and collector.
 #[derive(Default)]
 struct PipelineProgress {
     /// Chunks that were collected.

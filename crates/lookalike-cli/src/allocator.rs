@@ -1,4 +1,4 @@
-//! How the system's allocator keeps memory that was given back to it.
+//! Settings of the system's allocator: large blocks go back to the system as soon as they are free.
 
 /// Blocks of so many bytes go back to the system as soon as they are free.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

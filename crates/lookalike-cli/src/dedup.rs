@@ -324,7 +324,7 @@ impl DedupArguments {
         done
     }
 
-    /// What decides the results of documents that another program hands over, and how much of the machine the job may use.
+    /// Settings and limits of a job over documents that another program hands over.
     pub(crate) fn document_settings(&self) -> Result<(JobSettings, JobLimits), Failure> {
         self.method.check()?;
         let settings = self.settings(&self.input_options()?)?;

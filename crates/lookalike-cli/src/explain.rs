@@ -445,9 +445,9 @@ impl ExplainArguments {
 /// Explanation of a pair of documents for another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairExplanation {
-    /// What the command prints, without colours.
+    /// Text that the command prints, without colours.
     pub text: String,
-    /// What `--json` prints.
+    /// JSON that the command prints with `--json`.
     pub json: String,
     /// The page of `--output`.
     pub page: String,

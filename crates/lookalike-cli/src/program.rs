@@ -82,7 +82,7 @@ fn command(words: &[OsString]) -> Result<CliCommand, Failure> {
     Ok(Cli::from_arg_matches(&read).map_err(unknown)?.command)
 }
 
-/// What is wrong, without usage and hints, which speak of a command line.
+/// Message of an error without usage and hints, which speak of a command line.
 fn first_paragraph(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
