@@ -8,6 +8,7 @@ __all__ = [
     "Array",
     "Decisions",
     "Index",
+    "Permutations",
     "Scheme",
     "Table",
     "__version__",
@@ -116,6 +117,15 @@ class Index:
 @final
 class Decisions:
     """Decisions about every row."""
+@final
+class Permutations:
+    """Random permutations of hash values, of one of the schemes of datasketch."""
+
+    def __new__(cls, scheme: str, a: bytes, b: bytes) -> Permutations: ...
+    def bulk(self, hashvalues: bytes, sets: Sequence[list[bytes]], threads: int | None) -> bytearray | None: ...
+    def update(self, hashvalues: bytes, items: list[Any]) -> bytearray | None: ...
+    def update_hashed(self, hashvalues: bytes, hashes: bytes) -> bytearray: ...
+
 
     @property
     def annotations(self) -> Table: ...

@@ -1,0 +1,1 @@
+"""Modules that stand in for other packages, so that their users switch by one import."""

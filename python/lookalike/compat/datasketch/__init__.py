@@ -1,0 +1,53 @@
+"""The classes ``MinHash``, ``LeanMinHash`` and ``MinHashLSH`` of datasketch, with its hash values, bytes and parameters of bands.
+
+>>> from lookalike.compat.datasketch import MinHash, MinHashLSH
+>>> sets = {"a": [b"a", b"rose", b"is", b"red"], "b": [b"a", b"rose", b"is", b"white"]}
+>>> lsh = MinHashLSH(threshold=0.5, num_perm=128)
+>>> for key, minhash in zip(sets, MinHash.bulk(sets.values())):
+...     lsh.insert(key, minhash)
+>>> sorted(lsh.query(minhash))
+['a', 'b']
+
+Hash values are those of datasketch 2: of the scheme ``affine32``, or the one that ``scheme=`` names. Pipelines of datasketch 1 get
+theirs by ``MinHash.default_scheme = "legacy"``, said once before the first min-hash. Sets of ``bytes`` are hashed by the engine;
+:meth:`MinHash.bulk` uses all cores.
+
+Like datasketch it needs NumPy. Indexes are in memory: Redis, Cassandra and the asynchronous classes are datasketch's own, and so are
+its other sketches.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+if find_spec("numpy") is None:
+    raise ImportError("lookalike.compat.datasketch needs NumPy, as datasketch does: pip install numpy")
+
+from lookalike.compat.datasketch._lean_minhash import LeanMinHash
+from lookalike.compat.datasketch._lsh import MinHashLSH, MinHashLSHDeletionSession, MinHashLSHInsertionSession
+from lookalike.compat.datasketch._minhash import MinHash, sha1_hash32, sha1_hash64
+
+__all__ = [
+    "LeanMinHash",
+    "MinHash",
+    "MinHashLSH",
+    "MinHashLSHDeletionSession",
+    "MinHashLSHInsertionSession",
+    "sha1_hash32",
+    "sha1_hash64",
+]
+
+#: What datasketch has besides.
+_NOT_HERE = frozenset(
+    (
+        "AsyncMinHashLSH HNSW HyperLogLog HyperLogLogPlusPlus MinHashLSHBloom MinHashLSHEnsemble MinHashLSHForest WeightedMinHash "
+        "WeightedMinHashGenerator WeightedMinHashLSH WeightedMinHashLSHForest bBitMinHash"
+    ).split()
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NOT_HERE:
+        raise ImportError(f"lookalike.compat.datasketch has no {name}: import it from datasketch")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

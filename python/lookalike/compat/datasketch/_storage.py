@@ -1,0 +1,105 @@
+"""Keys and buckets of an index, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+__all__ = ["KeyBands", "KeyBuckets"]
+
+
+class _Storage:
+    """Collections of values by key, with the methods of datasketch's storages."""
+
+    #: Type of a collection.
+    _collection: type
+
+    def __init__(self) -> None:
+        self._values: dict[Hashable, Any] = {}
+        self.buffer_size = 50000
+        self._selected: list[Any] = []
+
+    def keys(self) -> Any:
+        """All keys."""
+        return self._values.keys()
+
+    def get(self, key: Hashable) -> Any:
+        """The values of a key; nothing if it is not there."""
+        found = self._values.get(key)
+        return self._collection() if found is None else found
+
+    def getmany(self, *keys: Hashable) -> list[Any]:
+        """The values of each key."""
+        return [self.get(key) for key in keys]
+
+    def remove(self, *keys: Hashable, **_: Any) -> None:
+        """Forget keys."""
+        for key in keys:
+            del self._values[key]
+
+    def remove_val(self, key: Hashable, val: Any, **_: Any) -> None:
+        """Forget a value of a key."""
+        self._values[key].remove(val)
+
+    def size(self) -> int:
+        """Number of keys."""
+        return len(self._values)
+
+    def itemcounts(self, **_: Any) -> dict[Hashable, int]:
+        """Number of values of each key."""
+        return {key: len(values) for key, values in self._values.items()}
+
+    def has_key(self, key: Hashable) -> bool:
+        """True if the key is there."""
+        return key in self._values
+
+    def status(self) -> dict[str, int]:
+        """Number of keys, as datasketch tells it."""
+        return {"keyspace_size": len(self)}
+
+    def empty_buffer(self) -> None:
+        """Nothing: what is in memory is not buffered."""
+
+    def add_to_select_buffer(self, keys: list[Hashable]) -> None:
+        """Put the values of keys aside."""
+        self._selected.extend(self.getmany(*keys))
+
+    def collect_select_buffer(self) -> list[Any]:
+        """Everything that was put aside, once."""
+        collected, self._selected = self._selected, []
+        return collected
+
+    def __getitem__(self, key: Hashable) -> Any:
+        return self.get(key)
+
+    def __delitem__(self, key: Hashable) -> None:
+        self.remove(key)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._values)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._values
+
+
+class KeyBands(_Storage):
+    """The bands of each key, in their order."""
+
+    _collection = list
+
+    def insert(self, key: Hashable, *vals: Any, **_: Any) -> None:
+        """Add values to those of a key."""
+        self._values.setdefault(key, []).extend(vals)
+
+
+class KeyBuckets(_Storage):
+    """The keys in each bucket."""
+
+    _collection = set
+
+    def insert(self, key: Hashable, *vals: Any, **_: Any) -> None:
+        """Add values to those of a key."""
+        self._values.setdefault(key, set()).update(vals)
