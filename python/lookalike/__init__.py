@@ -8,6 +8,7 @@
 The guide is the chapter *Python* of the documentation.
 """
 
+from lookalike import evaluate
 from lookalike._client import AsyncClient, Client, ServiceError
 from lookalike._errors import BadInput, LookalikeError, MemoryLimit, SchemeMismatch
 from lookalike._explain import Explanation, explain
@@ -24,6 +25,7 @@ from lookalike._lookalike import (
     resemblance,
     simhash,
 )
+from lookalike._overlap import Overlap, overlap
 from lookalike._result import DedupResult
 from lookalike._dedup import dedup, pairs
 
@@ -37,17 +39,20 @@ __all__ = [
     "Index",
     "LookalikeError",
     "MemoryLimit",
+    "Overlap",
     "Scheme",
     "SchemeMismatch",
     "ServiceError",
     "Table",
     "__version__",
     "dedup",
+    "evaluate",
     "explain",
     "extract",
     "features",
     "join",
     "minhash",
+    "overlap",
     "pairs",
     "resemblance",
     "simhash",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lookalike import _lookalike
+from lookalike._documents import DocumentColumns, text_columns
 from lookalike._frames import Rows, rows_of
 from lookalike._lookalike import Table
 from lookalike._options import paths, positional, words
@@ -145,20 +146,15 @@ class _RowJob:
                 raise TypeError(f"{name} is for files, and the data is in memory")
         self.rows = rows_of(data)
         self.options = options
-        self.function = text if callable(text) else None
         names = self.rows.columns()
-        self.html = False
-        if self.function is not None or names is None:
-            self.text: list[str] = [] if self.function is None else ["text"]
-        else:
-            self.text, self.html = _text_columns(text, names)
+        self.columns = DocumentColumns(self.rows, text, id)
+        self.text, self.function, self.id = self.columns.text, self.columns.function, id
         self.against = None if against is None else self._alike(_earlier(against))
-        self.id = id
         category = options.get("within") or options.get("across")
         self.site = category == "site"
         self.category = "url" if self.site else category
         self.order = _order_field(options["keep"])
-        for column, asked in [(id, "id"), (self.category, "within or across"), (self.order, "keep")]:
+        for column, asked in [(self.category, "within or across"), (self.order, "keep")]:
             if column is not None and (names is None or column not in names):
                 shown = ", ".join(names or []) or "none"
                 raise ValueError(f"there is no column {column!r}, which {asked} asks for: the columns are {shown}")
@@ -170,7 +166,7 @@ class _RowJob:
             "order": self.order,
             "category": self.category,
             "site": self.site,
-            "html": self.html,
+            "html": self.columns.html,
         }
         import tempfile
 
@@ -192,7 +188,7 @@ class _RowJob:
             self.rows,
             decisions,
             threshold=float(self.options["threshold"]),
-            texts=lambda: self._texts(self.rows),
+            texts=lambda: self.columns.texts(self.rows),
             again=self._again,
             save=self._save,
             explained_with=_explained_with(self.options),
@@ -203,7 +199,7 @@ class _RowJob:
         names = earlier.columns()
         if self.function is not None or names is None or not set(self.text) - set(names) and self.text:
             return earlier
-        own, _ = _text_columns(None, names)
+        own, _ = text_columns(None, names)
         texts = ("\n".join(row[name] or "" for name in own) for row in earlier.dicts())
         if not self.text:
             return rows_of(list(texts))
@@ -221,16 +217,6 @@ class _RowJob:
         others = [name for name in (self.id, self.order, self.category) if name is not None]
         return [{"text": self.function(row), **{name: row[name] for name in others}} for row in rows.dicts()]
 
-    def _texts(self, rows: Rows) -> Iterable[str | None]:
-        for row in rows.dicts():
-            if self.function is not None:
-                yield self.function(row)
-            elif isinstance(row, Mapping):
-                parts = [row[name] for name in self.text if row[name] is not None]
-                yield "\n".join(parts) if parts else None
-            else:
-                yield row
-
     def _again(self, threshold: float) -> FrameResult:
         other = _RowJob.__new__(_RowJob)
         other.__dict__.update(self.__dict__)
@@ -244,40 +230,15 @@ class _RowJob:
 
         with tempfile.TemporaryDirectory(prefix="lookalike-", dir=self.options.get("tmp")) as spool:
             documents = Path(spool, "documents.jsonl")
-            self._write(self.rows, documents, "")
+            fields = self.columns.write(self.rows, documents)
             said = words({**self.options, "overwrite": overwrite})
-            field = "html" if self.html else "text"
-            inputs = [os.fspath(documents), "--id=id", f"--text={field}", f"--output={folder}", *said]
+            inputs = [os.fspath(documents), *fields, f"--output={folder}", *said]
             if self.against is not None:
                 earlier = Path(spool, "against.jsonl")
-                self._write(self.against, earlier, "against-")
+                self.columns.write(self.against, earlier, "against-")
                 inputs.append(f"--against={os.fspath(earlier)}")
             _, told = _lookalike.dedup_paths(["dedup", *inputs], None)
         _warn(told)
-
-    def _write(self, rows: Rows, path: os.PathLike[str], prefix: str) -> None:
-        with open(path, "w", encoding="utf-8") as lines:
-            for number, (row, text) in enumerate(zip(rows.dicts(), self._texts(rows))):
-                own = dict(row) if isinstance(row, Mapping) else {}
-                own["id"] = row[self.id] if self.id is not None else f"{prefix}{number}"
-                own["html" if self.html else "text"] = text
-                lines.write(json.dumps(own, ensure_ascii=False, default=str) + "\n")
-
-
-def _text_columns(text: Any, names: list[str]) -> tuple[list[str], bool]:
-    """The columns of the texts, and whether they are HTML."""
-    if text is not None:
-        chosen = [text] if isinstance(text, str) else list(text)
-        for name in chosen:
-            if name not in names:
-                raise ValueError(f"there is no column {name!r}: the columns are {', '.join(names)}")
-        return chosen, False
-    for name in ("text", "html"):
-        if name in names:
-            return [name], name == "html"
-    if len(names) == 1:
-        return names, False
-    raise ValueError(f"none of the columns is called text: name the one of the texts with text=; the columns are {', '.join(names)}")
 
 
 def _order_field(keep: str) -> str | None:

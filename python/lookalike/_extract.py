@@ -1,4 +1,4 @@
-"""Texts of HTML pages."""
+"""Texts of HTML pages and of files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from lookalike import _lookalike
+from lookalike._lookalike import Table
+from lookalike._options import paths, positional, words
 
 __all__ = ["extract"]
 
@@ -19,18 +21,27 @@ def extract(
     alt: bool = False,
     links: bool = False,
     threads: int | None = None,
+    **options: Any,
 ) -> Any:
-    """Extract the text of HTML: of one page as ``str``, of many as an :class:`Array`.
+    """Extract the text of HTML and of files: of one page as ``str``, of many as an :class:`Array` or :class:`Table`.
 
-    ``html`` is a page (``str``, or ``bytes`` in any character set), a path (``pathlib.Path``) of one, Arrow data, or an iterable of
-    pages. ``mode`` is ``visible`` (all that a reader sees), ``fast`` (blocks of text, no menus) or ``main`` (the main content).
+    ``html`` is a page (``str``, or ``bytes`` in any character set), Arrow data, or an iterable of pages; or a path (``pathlib.Path``), or a
+    list of them, of files in any format that the command reads. A file that is one document gives its text; all else, such as folders,
+    archives and tables, a table with ``id``, ``source``, ``record``, ``offset``, ``charset`` and ``text``.
+    ``mode`` is ``visible`` (all that a reader sees), ``fast`` (blocks of text, no menus) or ``main`` (the main content). For paths, other
+    options are those of ``lookalike extract``: ``text="body"``, ``language=True``.
 
     >>> extract("<title>t</title><h1>Caf&eacute;</h1><p>Open <b>all</b> day", mode="visible")
     'Café\\n\\nOpen all day'
     """
-    if isinstance(html, os.PathLike):
-        with open(html, "rb") as file:
-            html = file.read()
+    named = None if isinstance(html, str) else paths(html)
+    if named is not None:
+        said = {"html": mode, "html_title": title, "html_alt": alt, "html_links": links, "threads": threads, **options}
+        table = _of_files(named, said)
+        is_document = isinstance(html, os.PathLike) and len(table) == 1 and table["id"][0] == table["source"][0]
+        return table["text"][0] if is_document else table
+    if options:
+        raise TypeError(f"{next(iter(options))} is an option for paths only")
     is_one = isinstance(html, (str, bytes))
     if not is_one and not hasattr(html, "__arrow_c_stream__") and not hasattr(html, "__arrow_c_array__"):
         html = _decoded(html)
@@ -40,3 +51,16 @@ def extract(
 def _decoded(pages: Any) -> Iterator[Any]:
     for page in pages:
         yield _lookalike.decode_html(page) if isinstance(page, bytes) else page
+
+
+def _of_files(named: list[str], options: dict[str, Any]) -> Table:
+    import tempfile
+    import warnings
+
+    with tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp")) as folder:
+        file = os.path.join(folder, "texts.parquet")
+        _, told = _lookalike.extract_paths(["extract", *positional(named), f"--output={file}", *words(options)], None)
+        texts = _lookalike.read_parquet(file)
+    for warning in told:
+        warnings.warn(warning, stacklevel=3)
+    return texts

@@ -16,11 +16,14 @@ __all__ = [
     "decode_html",
     "dedup_documents",
     "dedup_paths",
+    "evaluate_paths",
     "explain",
     "extract",
+    "extract_paths",
     "features",
     "join",
     "minhash",
+    "overlap_paths",
     "read_parquet",
     "resemblance",
     "simhash",
@@ -115,9 +118,6 @@ class Index:
     ) -> Table: ...
 
 @final
-class Decisions:
-    """Decisions about every row."""
-@final
 class Permutations:
     """Random permutations of hash values, of one of the schemes of datasketch."""
 
@@ -126,6 +126,9 @@ class Permutations:
     def update(self, hashvalues: bytes, items: list[Any]) -> bytearray | None: ...
     def update_hashed(self, hashvalues: bytes, hashes: bytes) -> bytearray: ...
 
+@final
+class Decisions:
+    """Decisions about every row."""
 
     @property
     def annotations(self) -> Table: ...
@@ -160,6 +163,9 @@ def dedup_documents(
 def dedup_paths(
     words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
 ) -> tuple[str, list[str]]: ...
+def evaluate_paths(
+    words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
+) -> tuple[str, list[str]]: ...
 def explain(words: Sequence[str], texts: tuple[str, str] | None = None) -> tuple[str, str, str, list[str]]: ...
 def extract(
     html: object,
@@ -170,11 +176,17 @@ def extract(
     links: bool = False,
     threads: int | None = None,
 ) -> Any: ...
+def extract_paths(
+    words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
+) -> tuple[str, list[str]]: ...
 def features(texts: object, *, scheme: Scheme | None = None, threads: int | None = None) -> Array: ...
 def join(a: object, b: object | None = None, distance: int = 3, *, threads: int | None = None) -> Table: ...
 def minhash(
     texts: object, functions: int = 128, *, scheme: Scheme | None = None, threads: int | None = None
 ) -> Array: ...
+def overlap_paths(
+    words: Sequence[str], progress: Callable[[str, int, int, bool], object] | None = None
+) -> tuple[str, list[str]]: ...
 def read_parquet(path: str | os.PathLike[str]) -> Table: ...
 def resemblance(a: object, b: object, *, scheme: Scheme | None = None, threads: int | None = None) -> Any: ...
 def simhash(texts: object, *, scheme: Scheme | None = None, threads: int | None = None) -> Array: ...

@@ -13,6 +13,7 @@ from lookalike._explain import Explanation, explain
 from lookalike._frames import Rows
 from lookalike._lookalike import Array, Scheme, Table
 from lookalike._report import summary_page
+from lookalike._saved import copy_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -335,20 +336,7 @@ class PathResult(DedupResult):
         return (self._folder / "report.html").read_text(encoding="utf-8")
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        import shutil
-        from pathlib import Path
-
-        target = Path(folder)
-        if target.exists() and any(target.iterdir()) and not overwrite:
-            raise FileExistsError(f"{target}: there is something in it: name another folder, or say overwrite=True")
-        if target.exists() and overwrite:
-            for name in os.listdir(self._folder):
-                old = target / name
-                shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
-        # The summary comes last: a folder with it is whole.
-        shutil.copytree(self._folder, target, dirs_exist_ok=True, ignore=lambda *_: ["run.json"])
-        shutil.copy2(self._folder / "run.json", target / "run.json")
-        return target
+        return copy_results(self._folder, folder, overwrite)
 
     def _largest_clusters(self, most: int) -> list[list[tuple[str, str | None]]]:
         table = self.clusters

@@ -95,6 +95,50 @@ pub(crate) fn dedup_paths(
     })
 }
 
+/// Runs `lookalike overlap` with these words and returns its summary as JSON, and warnings.
+#[pyfunction]
+#[pyo3(signature = (words, progress=None))]
+pub(crate) fn overlap_paths(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(String, Vec<String>)> {
+    observed(py, progress, |observer| {
+        let job = program::overlap(&words, observer);
+        let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
+        Ok((summary, job.warnings))
+    })
+}
+
+/// Runs `lookalike evaluate` with these words and returns its answer as JSON, and warnings.
+#[pyfunction]
+#[pyo3(signature = (words, progress=None))]
+pub(crate) fn evaluate_paths(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(String, Vec<String>)> {
+    observed(py, progress, |observer| {
+        let job = program::evaluate(&words, observer);
+        Ok((job.done?, job.warnings))
+    })
+}
+
+/// Runs `lookalike extract` with these words and returns its summary as JSON, and warnings.
+#[pyfunction]
+#[pyo3(signature = (words, progress=None))]
+pub(crate) fn extract_paths(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(String, Vec<String>)> {
+    observed(py, progress, |observer| {
+        let job = program::extract(&words, observer);
+        let summary = serde_json::to_string(&job.done?).map_err(CallError::value)?;
+        Ok((summary, job.warnings))
+    })
+}
+
 /// Explains two texts, or the documents that the words name: the text, the JSON, the page, and warnings.
 #[pyfunction]
 #[pyo3(signature = (words, texts=None))]

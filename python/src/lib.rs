@@ -66,6 +66,9 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(array::read_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(decisions::dedup_documents, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::dedup_paths, module)?)?;
+    module.add_function(wrap_pyfunction!(jobs::evaluate_paths, module)?)?;
     module.add_function(wrap_pyfunction!(jobs::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(jobs::extract_paths, module)?)?;
+    module.add_function(wrap_pyfunction!(jobs::overlap_paths, module)?)?;
     Ok(())
 }

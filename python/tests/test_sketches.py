@@ -170,6 +170,14 @@ def test_pages_become_their_texts(tmp_path):
     assert lk.extract(page.encode("latin-1"), mode="visible") == "Café\n\nOpen all day"
     (tmp_path / "p.html").write_bytes(page.encode())
     assert lk.extract(tmp_path / "p.html", mode="visible") == "Café\n\nOpen all day"
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "text": "one"}\n{"id": "b", "html": "<p>two"}\n')
+    assert lk.extract(tmp_path / "rows.jsonl")["id"].to_pylist() == ["a", "b"]
+    several = lk.extract([tmp_path / "p.html", tmp_path / "rows.jsonl"], mode="visible")
+    assert sorted(text for text in several["text"].to_pylist() if text) == ["Café\n\nOpen all day", "one", "two"]
+    with pytest.raises(ValueError, match="nonsense"):
+        lk.extract(tmp_path / "p.html", nonsense=1)
+    with pytest.raises(TypeError, match="for paths only"):
+        lk.extract(page, language=True)
     assert lk.extract([page, None, b"<p>x"], mode="visible").to_pylist() == ["Café\n\nOpen all day", None, "x"]
     with pytest.raises(ValueError, match="no"):
         lk.extract(page, mode="no")

@@ -11,13 +11,15 @@ use std::path::Path;
 
 use clap::Subcommand;
 use lookalike_batch::{
-    DocumentUse, FieldTally, JobObserver, JobStage, SkippedRow, SkippedRows, ensure_documents_fit,
+    BatchError, DocumentUse, FieldTally, JobObserver, JobStage, SkippedRow, SkippedRows,
+    ensure_documents_fit,
 };
 use lookalike_corpus::{InputOptions, Inputs, Parser, Record};
 use lookalike_eval::{DocumentSet, DocumentSetError, EvaluatedDocument, LabelError, ShareEstimate};
 
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
-use crate::console::Console;
+use crate::caller;
+use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::spool::Spool;
 
@@ -51,10 +53,32 @@ pub(crate) fn run(arguments: &EvaluateArguments) -> Result<(), Failure> {
     }
 }
 
+/// The answer of an evaluation as JSON, for another program.
+pub(crate) fn for_program(
+    arguments: &EvaluateArguments,
+    console: &Console<'_>,
+) -> Result<String, Failure> {
+    match &arguments.what {
+        EvaluateCommand::Audit(arguments) => arguments.evaluate(console, json),
+        EvaluateCommand::Labels(arguments) => {
+            arguments.evaluate(console, |measured| json(&measured.answer))
+        }
+        EvaluateCommand::Sweep(arguments) => arguments.evaluate(console, |answer| json(answer)),
+        EvaluateCommand::Sample(_) | EvaluateCommand::Label(_) => Err(Failure::Usage(
+            "only audit, labels and sweep have an answer for a program".to_owned(),
+        )),
+    }
+}
+
+fn json(answer: &impl serde::Serialize) -> Result<String, Failure> {
+    Ok(serde_json::to_string(answer).map_err(std::io::Error::from)?)
+}
+
 /// Input of an evaluation, which can be read again and again.
 struct EvaluationInput<'a> {
     input: &'a InputArguments,
     run: &'a RunArguments,
+    console: &'a Console<'a>,
     options: InputOptions,
     inputs: Inputs,
     /// Records that the last reading left out.
@@ -68,6 +92,7 @@ impl<'a> EvaluationInput<'a> {
         input: &'a InputArguments,
         run: &'a RunArguments,
         options: InputOptions,
+        console: &'a Console<'a>,
     ) -> Result<Self, Failure> {
         let spool = run.spool(std::env::temp_dir())?;
         Ok(Self {
@@ -75,6 +100,7 @@ impl<'a> EvaluationInput<'a> {
             skipped: RefCell::default(),
             input,
             run,
+            console,
             options,
             _spool: spool,
         })
@@ -86,12 +112,13 @@ impl<'a> EvaluationInput<'a> {
         run: &'a RunArguments,
         scheme: &SchemeArguments,
         boilerplate: &BoilerplateArguments,
+        console: &'a Console<'a>,
     ) -> Result<Self, Failure> {
         let options = InputOptions {
             fields: scheme.fields,
             ..input.options(None)
         };
-        let mut reading = Self::new(input, run, options)?;
+        let mut reading = Self::new(input, run, options, console)?;
         reading.learn(boilerplate)?;
         Ok(reading)
     }
@@ -102,11 +129,11 @@ impl<'a> EvaluationInput<'a> {
             inputs,
             options,
             run,
+            console,
             _spool: spool,
             ..
         } = self;
-        let console = Console::new(run.quiet);
-        boilerplate.learn(inputs, options, &run.limits(), spool.path(), &console)?;
+        boilerplate.learn(inputs, options, &run.limits(), spool.path(), console)?;
         console.clear();
         Ok(())
     }
@@ -137,7 +164,7 @@ impl<'a> EvaluationInput<'a> {
         let mut parser = Parser::new(inputs, options);
         let (mut skipped, mut fields) = (SkippedRows::default(), FieldTally::default());
         inputs.skips.iter().for_each(|skip| skipped.add_part(skip));
-        let console = Console::new(self.run.quiet);
+        let console = self.console;
         console.stage(JobStage::Scan, inputs.total_bytes());
         let mut bytes = 0;
         for chunk in inputs.chunks(options) {
@@ -145,6 +172,9 @@ impl<'a> EvaluationInput<'a> {
             chunk.skips.iter().for_each(|skip| skipped.add_part(skip));
             bytes += chunk.disk_bytes;
             console.advance(bytes);
+            if console.is_cancelled() {
+                return Err(BatchError::Cancelled.into());
+            }
             parser.parse(&chunk, &mut |record| match record {
                 Ok(record) => {
                     fields.count(&record);
@@ -161,10 +191,17 @@ impl<'a> EvaluationInput<'a> {
         Ok(())
     }
 
-    /// The end of a command that has printed its answer: a failure if something could not be read.
+    /// The end of an evaluation that has told its answer: a failure if something could not be read. Another program gets its answer
+    /// all the same, and a warning.
     fn end(&self) -> Result<(), Failure> {
         self.input.warn_of_unused(&self.inputs, self.run.quiet);
-        self.input.losses.end(&*self.skipped.borrow())
+        match self.input.losses.end(&*self.skipped.borrow()) {
+            Err(losses @ Failure::Losses { .. }) if caller::is_program() => {
+                console::warning(&losses.to_string());
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     /// All documents in memory.

@@ -89,41 +89,59 @@ fn table() -> Result<OutputFormat, Failure> {
 }
 
 pub(crate) fn run(arguments: &ExtractArguments) -> Result<(), Failure> {
-    if arguments.output.as_deref().is_some_and(is_table)
-        && arguments.output_format == TextFormat::Text
-    {
-        let why = "a .parquet file holds texts and where they come from: leave --output-format text out, or choose another name";
-        return Err(Failure::Usage(why.to_owned()));
-    }
-    let language = language_of(arguments.language)?;
-    let mut options = arguments.input.options(None);
-    let limits = arguments.run.limits();
-    let spool = arguments.run.spool(std::env::temp_dir())?;
-    let inputs = arguments
-        .input
-        .discover(&options, spool.path(), None, arguments.run.quiet)?;
     let console = Console::new(arguments.run.quiet);
-    let boilerplate = &arguments.boilerplate;
-    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
-    let job = TextExtraction {
-        inputs: &inputs,
-        options: &options,
-        format: arguments.output_format,
-        limits: &limits,
-        language,
-        losses: arguments.input.losses.policy(),
-        observer: &console,
-    };
-    let done = write(&job, arguments.output.as_deref());
-    console.clear();
-    let summary = done?;
-    arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
+    let summary = arguments.write_texts(&console)?;
     if arguments.run.json {
         console::json_summary(&summary, arguments.output.as_deref())?;
     } else if !arguments.run.quiet {
         console::extraction_summary(&summary, &console.measured());
     }
     arguments.input.losses.end(&summary.skipped)
+}
+
+impl ExtractArguments {
+    fn write_texts(&self, console: &Console<'_>) -> Result<ExtractionSummary, Failure> {
+        if self.output.as_deref().is_some_and(is_table) && self.output_format == TextFormat::Text {
+            let why = "a .parquet file holds texts and where they come from: leave --output-format text out, or choose another name";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        let language = language_of(self.language)?;
+        let mut options = self.input.options(None);
+        let limits = self.run.limits();
+        let spool = self.run.spool(std::env::temp_dir())?;
+        let inputs = self
+            .input
+            .discover(&options, spool.path(), None, self.run.quiet)?;
+        self.boilerplate
+            .learn(&inputs, &mut options, &limits, spool.path(), console)?;
+        let job = TextExtraction {
+            inputs: &inputs,
+            options: &options,
+            format: self.output_format,
+            limits: &limits,
+            language,
+            losses: self.input.losses.policy(),
+            observer: console,
+        };
+        let done = write(&job, self.output.as_deref());
+        console.clear();
+        let summary = done?;
+        self.input.warn_of_unused(&inputs, self.run.quiet);
+        Ok(summary)
+    }
+
+    /// Writes the texts for another program into the output file.
+    pub(crate) fn extract_for_program(
+        &self,
+        console: &Console<'_>,
+    ) -> Result<ExtractionSummary, Failure> {
+        match self.output {
+            Some(_) => self.write_texts(console),
+            None => Err(Failure::Usage(
+                "texts need a file: name one with --output".to_owned(),
+            )),
+        }
+    }
 }
 
 fn write(job: &TextExtraction<'_>, path: Option<&Path>) -> Result<ExtractionSummary, Failure> {

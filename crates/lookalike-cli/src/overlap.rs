@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lookalike::chunk::{ChunkBits, Chunking};
 use lookalike_batch::overlap::{
-    ATLAS_RESULTS, AtlasOptions, ExactCopies, MinShared, OverlapEngine, OverlapJob,
+    ATLAS_RESULTS, AtlasOptions, AtlasSummary, ExactCopies, MinShared, OverlapEngine, OverlapJob,
     OverlapSettings, OverlapUnit, ServerName,
 };
 use lookalike_batch::{IfExists, JobObserver, RepeatedIds};
@@ -282,47 +282,26 @@ fn failed(done: &Result<(), Failure>) -> bool {
 
 fn overlap(arguments: &OverlapArguments) -> Result<(), Failure> {
     let task = arguments.task()?;
-    let settings = arguments.settings();
-    let limits = arguments.run.limits();
-    let mut options = arguments.input.options(None);
-    let spool = arguments.run.spool(arguments.temporary()?)?;
-    if let Some(output) = &arguments.output {
-        interrupt::remove_unfinished(output);
-        if arguments.resume {
-            interrupt::warn_of_nothing_in(output);
-        }
-    }
-    let output = arguments.output.as_deref().map(|path| OutputFolder {
-        path,
-        results: &ATLAS_RESULTS,
-    });
-    let inputs = arguments
-        .input
-        .discover(&options, spool.path(), output, arguments.run.quiet)?;
     let console = Console::new(arguments.run.quiet);
-    let boilerplate = &arguments.boilerplate;
-    boilerplate.learn(&inputs, &mut options, &limits, spool.path(), &console)?;
-    let job = OverlapJob {
-        settings: &settings,
-        limits: &limits,
-        inputs: &inputs,
-        options: &options,
-        folder: spool.path(),
-        observer: &console,
-    };
     if let OverlapTask::Atlas(folder) = task {
-        return atlas(arguments, &job, &folder, &console);
+        let summary = arguments.write_atlas(&folder, &console)?;
+        if arguments.run.json {
+            console::json(&summary)?;
+        } else if !arguments.run.quiet {
+            console::atlas_summary(&summary, &folder);
+        }
+        return arguments.input.losses.end(&summary.overlap.skipped);
     }
-    let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
-    let done = match task {
-        OverlapTask::Rerank(ids) => job.rerank(&ids, &mut out),
-        OverlapTask::CopiesOf(url) => job.copies_of(&url, &mut out),
-        OverlapTask::Rows | OverlapTask::Atlas(_) => job.write_rows(&mut out),
-    };
-    console.clear();
-    let summary = done?;
-    out.flush()?;
-    arguments.input.warn_of_unused(&inputs, arguments.run.quiet);
+    let summary = arguments.with_job(&console, |job| {
+        let mut out = BufWriter::with_capacity(1 << 18, stdout().lock());
+        let summary = match &task {
+            OverlapTask::Rerank(ids) => job.rerank(ids, &mut out),
+            OverlapTask::CopiesOf(url) => job.copies_of(url, &mut out),
+            OverlapTask::Rows | OverlapTask::Atlas(_) => job.write_rows(&mut out),
+        }?;
+        out.flush()?;
+        Ok(summary)
+    })?;
     if arguments.run.json {
         console::json_beside(&summary);
     } else if !arguments.run.quiet {
@@ -331,30 +310,67 @@ fn overlap(arguments: &OverlapArguments) -> Result<(), Failure> {
     arguments.input.losses.end(&summary.skipped)
 }
 
-fn atlas(
-    arguments: &OverlapArguments,
-    job: &OverlapJob<'_>,
-    folder: &Path,
-    console: &Console,
-) -> Result<(), Failure> {
-    let options = AtlasOptions {
-        format: arguments.output_format,
-        folder: arguments.folder(),
-        command: command_line(),
-        copy_containment: arguments.copy_containment,
-    };
-    let done = job.atlas(folder, &options);
-    console.clear();
-    let summary = done?;
-    if !arguments.resume {
-        arguments
+impl OverlapArguments {
+    /// Runs `task` with a job over the inputs.
+    fn with_job<T>(
+        &self,
+        console: &Console<'_>,
+        task: impl FnOnce(&OverlapJob<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let settings = self.settings();
+        let limits = self.run.limits();
+        let mut options = self.input.options(None);
+        let spool = self.run.spool(self.temporary()?)?;
+        if let Some(output) = &self.output {
+            interrupt::remove_unfinished(output);
+            if self.resume {
+                interrupt::warn_of_nothing_in(output);
+            }
+        }
+        let output = self.output.as_deref().map(|path| OutputFolder {
+            path,
+            results: &ATLAS_RESULTS,
+        });
+        let inputs = self
             .input
-            .warn_of_unused(job.inputs, arguments.run.quiet);
+            .discover(&options, spool.path(), output, self.run.quiet)?;
+        self.boilerplate
+            .learn(&inputs, &mut options, &limits, spool.path(), console)?;
+        let job = OverlapJob {
+            settings: &settings,
+            limits: &limits,
+            inputs: &inputs,
+            options: &options,
+            folder: spool.path(),
+            observer: console,
+        };
+        let done = task(&job);
+        console.clear();
+        let done = done?;
+        if !self.resume {
+            self.input.warn_of_unused(&inputs, self.run.quiet);
+        }
+        Ok(done)
     }
-    if arguments.run.json {
-        console::json(&summary)?;
-    } else if !arguments.run.quiet {
-        console::atlas_summary(&summary, folder);
+
+    /// Carries out the job, with the atlas in `folder`.
+    fn write_atlas(&self, folder: &Path, console: &Console<'_>) -> Result<AtlasSummary, Failure> {
+        let options = AtlasOptions {
+            format: self.output_format,
+            folder: self.folder(),
+            command: command_line(),
+            copy_containment: self.copy_containment,
+        };
+        self.with_job(console, |job| Ok(job.atlas(folder, &options)?))
     }
-    arguments.input.losses.end(&summary.overlap.skipped)
+
+    /// Carries out the job for another program, with the atlas in the output directory.
+    pub(crate) fn atlas_for_program(&self, console: &Console<'_>) -> Result<AtlasSummary, Failure> {
+        match &self.output {
+            Some(folder) => self.write_atlas(folder, console),
+            None => Err(Failure::Usage(
+                "the atlas needs a directory: name one with --output".to_owned(),
+            )),
+        }
+    }
 }

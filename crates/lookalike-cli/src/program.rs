@@ -6,13 +6,14 @@
 use std::ffi::OsString;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
-use lookalike_batch::{DedupSummary, JobLimits, JobObserver, JobSettings};
+use lookalike_batch::overlap::AtlasSummary;
+use lookalike_batch::{DedupSummary, ExtractionSummary, JobLimits, JobObserver, JobSettings};
 
 pub use crate::explain::PairExplanation;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::{Cli, CliCommand, caller, option_uses};
+use crate::{Cli, CliCommand, caller, evaluate, option_uses};
 
 /// Result of a job, and what to know about it.
 #[derive(Debug)]
@@ -58,6 +59,36 @@ pub fn explain(words: &[OsString], texts: Option<[&str; 2]>) -> ProgramJob<PairE
     for_program(words, |command| match command {
         CliCommand::Explain(arguments) => arguments.explain_for_program(texts),
         _ => Err(other_command("explain")),
+    })
+}
+
+/// Runs `lookalike overlap` with these words, `overlap` first, and writes the atlas into the directory that they name.
+pub fn overlap(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<AtlasSummary> {
+    for_program(words, |command| match command {
+        CliCommand::Overlap(arguments) => {
+            arguments.atlas_for_program(&Console::for_program(observer))
+        }
+        _ => Err(other_command("overlap")),
+    })
+}
+
+/// Runs `lookalike evaluate audit`, `labels` or `sweep` with these words, `evaluate` first, and returns what `--json` prints.
+pub fn evaluate(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<String> {
+    for_program(words, |command| match command {
+        CliCommand::Evaluate(arguments) => {
+            evaluate::for_program(&arguments, &Console::for_program(observer))
+        }
+        _ => Err(other_command("evaluate")),
+    })
+}
+
+/// Runs `lookalike extract` with these words, `extract` first, and writes the texts into the file that they name with `--output`.
+pub fn extract(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<ExtractionSummary> {
+    for_program(words, |command| match command {
+        CliCommand::Extract(arguments) => {
+            arguments.extract_for_program(&Console::for_program(observer))
+        }
+        _ => Err(other_command("extract")),
     })
 }
 

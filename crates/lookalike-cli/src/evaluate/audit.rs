@@ -14,7 +14,7 @@ use super::{EvaluationInput, document, print, shown};
 use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
 };
-use crate::console::{self, grouped};
+use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -89,7 +89,7 @@ fn rule(method: &MethodArguments, sketch: Sketch) -> Result<ProposalRule, Failur
 
 /// Output as JSON.
 #[derive(serde::Serialize)]
-struct AuditResult {
+pub(super) struct AuditResult {
     method: String,
     scheme: String,
     threshold: f64,
@@ -98,76 +98,88 @@ struct AuditResult {
 }
 
 pub(crate) fn run(arguments: &AuditArguments) -> Result<(), Failure> {
-    arguments.method.check()?;
-    let method = &arguments.method;
-    if !(method.threshold > 0.0 && method.threshold <= 1.0) {
-        return Err(Failure::Usage(format!(
-            "threshold {} is not above 0 and at most 1",
-            method.threshold
-        )));
-    }
-    let sketch = method.sketch();
-    let rule = rule(method, sketch)?;
-    let options = InputOptions {
-        fields: arguments.scheme.fields,
-        category: method.category(),
-        ..arguments.input.options(None)
-    };
-    let mut reading = EvaluationInput::new(&arguments.input, &arguments.run, options)?;
-    reading.learn(&arguments.boilerplate)?;
-    let (scheme, terms) = arguments
-        .scheme
-        .scheme(method.weight, sketch, &reading.options)?;
-    reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
-    let refused = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
-    let sketcher = Sketcher::new(&scheme, terms.as_ref()).map_err(|error| refused(&error))?;
-    let extractor = match &terms {
-        Some(terms) => {
-            FeatureExtractor::with_terms(&scheme, terms).map_err(|error| refused(&error))?
+    let console = Console::new(arguments.run.quiet);
+    arguments.evaluate(&console, |answer| match arguments.run.json {
+        true => Ok(console::json(answer)?),
+        false => print(&describe(answer)),
+    })
+}
+
+impl AuditArguments {
+    /// Audits, and returns what `show` makes of the answer.
+    pub(super) fn evaluate<T>(
+        &self,
+        console: &Console<'_>,
+        show: impl FnOnce(&AuditResult) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.method.check()?;
+        let method = &self.method;
+        if !(method.threshold > 0.0 && method.threshold <= 1.0) {
+            return Err(Failure::Usage(format!(
+                "threshold {} is not above 0 and at most 1",
+                method.threshold
+            )));
         }
-        None => FeatureExtractor::new(&scheme),
-    };
-    let most_bytes = arguments.run.limits().memory;
-    let too_large = |_: SampleTooLarge| {
-        Failure::Failed(format!(
-            "a sample of {} documents needs more than the {} that --memory allows: give a smaller --sample, or more memory",
-            grouped(arguments.sample),
-            crate::size::show(most_bytes)
-        ))
-    };
-    let mut sampler = DocumentSampler::new(arguments.sample as usize, scheme.seed, most_bytes);
-    reading.visit(|record| sampler.add(&document(record)))?;
-    let sample = sampler.finish().map_err(too_large)?;
-    if (sample.len() as u64) < arguments.sample && !arguments.run.quiet {
-        console::warning(&format!(
-            "the input has {} documents: all of them are the sample",
-            grouped(sample.len() as u64)
-        ));
+        let sketch = method.sketch();
+        let rule = rule(method, sketch)?;
+        let options = InputOptions {
+            fields: self.scheme.fields,
+            category: method.category(),
+            ..self.input.options(None)
+        };
+        let mut reading = EvaluationInput::new(&self.input, &self.run, options, console)?;
+        reading.learn(&self.boilerplate)?;
+        let (scheme, terms) = self
+            .scheme
+            .scheme(method.weight, sketch, &reading.options)?;
+        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
+        let refused = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
+        let sketcher = Sketcher::new(&scheme, terms.as_ref()).map_err(|error| refused(&error))?;
+        let extractor = match &terms {
+            Some(terms) => {
+                FeatureExtractor::with_terms(&scheme, terms).map_err(|error| refused(&error))?
+            }
+            None => FeatureExtractor::new(&scheme),
+        };
+        let most_bytes = self.run.limits().memory;
+        let too_large = |_: SampleTooLarge| {
+            Failure::Failed(format!(
+                "a sample of {} documents needs more than the {} that --memory allows: give a smaller --sample, or more memory",
+                grouped(self.sample),
+                crate::size::show(most_bytes)
+            ))
+        };
+        let mut sampler = DocumentSampler::new(self.sample as usize, scheme.seed, most_bytes);
+        reading.visit(|record| sampler.add(&document(record)))?;
+        let sample = sampler.finish().map_err(too_large)?;
+        if (sample.len() as u64) < self.sample && !self.run.quiet {
+            console::warning(&format!(
+                "the input has {} documents: all of them are the sample",
+                grouped(sample.len() as u64)
+            ));
+        }
+        let mut audit = RecallAudit::new(
+            extractor,
+            sketcher,
+            rule,
+            method.threshold,
+            self.lengths,
+            &sample,
+            most_bytes.saturating_sub(sample.iter().map(EvaluatedDocument::bytes).sum()),
+        )
+        .map_err(too_large)?;
+        drop(sample);
+        reading.visit(|record| audit.add(&document(record)))?;
+        let answer = AuditResult {
+            method: method.method.to_string(),
+            scheme: scheme.to_string(),
+            threshold: method.threshold,
+            report: audit.finish(),
+        };
+        let shown = show(&answer)?;
+        reading.end()?;
+        Ok(shown)
     }
-    let mut audit = RecallAudit::new(
-        extractor,
-        sketcher,
-        rule,
-        method.threshold,
-        arguments.lengths,
-        &sample,
-        most_bytes.saturating_sub(sample.iter().map(EvaluatedDocument::bytes).sum()),
-    )
-    .map_err(too_large)?;
-    drop(sample);
-    reading.visit(|record| audit.add(&document(record)))?;
-    let answer = AuditResult {
-        method: method.method.to_string(),
-        scheme: scheme.to_string(),
-        threshold: method.threshold,
-        report: audit.finish(),
-    };
-    if arguments.run.json {
-        console::json(&answer)?;
-    } else {
-        print(&describe(&answer))?;
-    }
-    reading.end()
 }
 
 fn describe(answer: &AuditResult) -> String {

@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::{EvaluationInput, print};
 use crate::arguments::{InputArguments, RunArguments};
 use crate::console;
-use crate::console::ColorOption;
+use crate::console::{ColorOption, Console};
 use crate::failure::Failure;
 use tags::{LabelCounts, TagFile};
 
@@ -175,7 +175,8 @@ fn texts(
     let wanted: HashSet<&str> = pairs.iter().flat_map(|pair| [&*pair.a, &*pair.b]).collect();
     let mut texts = HashMap::new();
     let options = arguments.input.options(None);
-    let reading = EvaluationInput::new(&arguments.input, &arguments.run, options)?;
+    let console = Console::new(arguments.run.quiet);
+    let reading = EvaluationInput::new(&arguments.input, &arguments.run, options, &console)?;
     reading.ensure_documents_fit(DocumentUse::Text)?;
     reading.visit(|record| {
         if wanted.contains(&*record.id) {

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::{EvaluationInput, print, shown, unusable_labels};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
-use crate::console;
+use crate::console::{self, Console};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -102,7 +102,7 @@ impl LabelFileArguments {
 /// Output of the command.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "labels")]
-enum LabelFileResult {
+pub(super) enum LabelFileResult {
     Pairs {
         labelled: u64,
         unknown: u64,
@@ -125,7 +125,7 @@ enum LabelFileResult {
 
 /// The curve of pairs that were drawn by bands, for the whole collection.
 #[derive(Serialize)]
-struct BandedCurve {
+pub(super) struct BandedCurve {
     tags: StratifiedLabels,
     curve: Vec<BandPoint>,
     untouched_bands: u64,
@@ -190,76 +190,96 @@ pub(super) fn read_labels(path: &Path, collection: &DocumentSet) -> Result<Label
 }
 
 pub(crate) fn run(arguments: &LabelFileArguments) -> Result<(), Failure> {
-    let reading = EvaluationInput::of_scheme(
-        &arguments.input,
-        &arguments.run,
-        &arguments.scheme,
-        &arguments.boilerplate,
-    )?;
-    let scheme = arguments
-        .scheme
-        .measured(arguments.weight, arguments.sketch, &reading.options)?;
-    reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
-    let collection = reading.collection()?;
-    let labels = read_labels(&arguments.labels, &collection)?;
-    if arguments.measure != SetMeasure::Resemblance
-        && !(arguments.sketch == Sketch::None && matches!(labels, LabelSet::Pairs(_)))
-    {
-        return Err(Failure::Usage(format!(
-            "--measure {} is one of the features themselves against labelled pairs: use it with --sketch none",
-            arguments.measure
-        )));
-    }
-    arguments.warn_of_unused(&labels);
-    let failed = |error: lookalike_eval::LabelError| unusable_labels(&arguments.labels, &error);
-    let answer = match labels {
-        LabelSet::Pairs(pairs) => {
-            let (known, unknown) = judged(&pairs, arguments.positive()).map_err(failed)?;
-            let labelled = known.len() as u64;
-            let setting = SweepSetting {
-                measure: arguments.measure,
-                ..SweepSetting::from(scheme)
-            };
-            let swept = sweep(
-                &collection,
-                &[setting],
-                &GroundTruth::Judged(known),
-                1,
-                |_| (),
-            );
-            let row = swept.rows.into_iter().next();
-            let row = Box::new(row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))?);
-            LabelFileResult::Pairs {
-                labelled,
-                unknown,
-                row,
-                bands: BandedCurve::read(&arguments.labels, arguments.positive())?,
-            }
+    let console = Console::new(arguments.run.quiet);
+    arguments.evaluate(&console, |measured| match arguments.run.json {
+        true => Ok(console::json(&measured.answer)?),
+        false => print(&describe(&measured.answer, &measured.scheme)),
+    })
+}
+
+/// The answer, and the scheme that it is about.
+pub(super) struct LabelMeasurement {
+    pub(super) answer: LabelFileResult,
+    scheme: lookalike::Scheme,
+}
+
+impl LabelFileArguments {
+    /// Measures, and returns what `show` makes of the answer.
+    pub(super) fn evaluate<T>(
+        &self,
+        console: &Console<'_>,
+        show: impl FnOnce(&LabelMeasurement) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let reading = EvaluationInput::of_scheme(
+            &self.input,
+            &self.run,
+            &self.scheme,
+            &self.boilerplate,
+            console,
+        )?;
+        let scheme = self
+            .scheme
+            .measured(self.weight, self.sketch, &reading.options)?;
+        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
+        let collection = reading.collection()?;
+        let labels = read_labels(&self.labels, &collection)?;
+        if self.measure != SetMeasure::Resemblance
+            && !(self.sketch == Sketch::None && matches!(labels, LabelSet::Pairs(_)))
+        {
+            return Err(Failure::Usage(format!(
+                "--measure {} is one of the features themselves against labelled pairs: use it with --sketch none",
+                self.measure
+            )));
         }
-        LabelSet::Clusters(truth) => clusters(arguments, &collection, &scheme, &truth),
-        LabelSet::Duplicates(labelled) => {
-            let found = found(arguments, &collection, &scheme);
-            let documents: Vec<(BTreeSet<u32>, BTreeSet<u32>)> = labelled
-                .into_iter()
-                .map(|(at, labelled)| {
-                    let own = found[at as usize];
-                    let same = (0..found.len()).filter(|&other| found[other] == own);
-                    let others = same.map(|other| other as u32).filter(|&other| other != at);
-                    (labelled, others.collect())
-                })
-                .collect();
-            LabelFileResult::Core {
-                cut: cut_name(scheme.sketch, arguments.cut()),
-                figures: text_dedup_figures(&documents),
+        self.warn_of_unused(&labels);
+        let failed = |error: lookalike_eval::LabelError| unusable_labels(&self.labels, &error);
+        let answer = match labels {
+            LabelSet::Pairs(pairs) => {
+                let (known, unknown) = judged(&pairs, self.positive()).map_err(failed)?;
+                let labelled = known.len() as u64;
+                let setting = SweepSetting {
+                    measure: self.measure,
+                    ..SweepSetting::from(scheme)
+                };
+                let swept = sweep(
+                    &collection,
+                    &[setting],
+                    &GroundTruth::Judged(known),
+                    1,
+                    |_| (),
+                );
+                let row = swept.rows.into_iter().next();
+                let row =
+                    Box::new(row.ok_or_else(|| Failure::Failed("nothing measured".to_owned()))?);
+                LabelFileResult::Pairs {
+                    labelled,
+                    unknown,
+                    row,
+                    bands: BandedCurve::read(&self.labels, self.positive())?,
+                }
             }
-        }
-    };
-    if arguments.run.json {
-        console::json(&answer)?;
-    } else {
-        print(&describe(&answer, &scheme))?;
+            LabelSet::Clusters(truth) => clusters(self, &collection, &scheme, &truth),
+            LabelSet::Duplicates(labelled) => {
+                let found = found(self, &collection, &scheme);
+                let documents: Vec<(BTreeSet<u32>, BTreeSet<u32>)> = labelled
+                    .into_iter()
+                    .map(|(at, labelled)| {
+                        let own = found[at as usize];
+                        let same = (0..found.len()).filter(|&other| found[other] == own);
+                        let others = same.map(|other| other as u32).filter(|&other| other != at);
+                        (labelled, others.collect())
+                    })
+                    .collect();
+                LabelFileResult::Core {
+                    cut: cut_name(scheme.sketch, self.cut()),
+                    figures: text_dedup_figures(&documents),
+                }
+            }
+        };
+        let shown = show(&LabelMeasurement { answer, scheme })?;
+        reading.end()?;
+        Ok(shown)
     }
-    reading.end()
 }
 
 /// The cluster of each document when pairs at or above the cut are merged.

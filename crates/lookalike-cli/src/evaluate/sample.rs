@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::{EvaluationInput, print};
 use crate::arguments::{BoilerplateArguments, InputArguments, RunArguments, SchemeArguments};
-use crate::console::{self, grouped};
+use crate::console::{self, Console, grouped};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
@@ -91,11 +91,13 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     };
     let bands = sampling::bands(arguments.sketch, &numbers)
         .map_err(|error| Failure::Usage(error.to_string()))?;
+    let console = Console::new(arguments.run.quiet);
     let reading = EvaluationInput::of_scheme(
         &arguments.input,
         &arguments.run,
         &arguments.scheme,
         &arguments.boilerplate,
+        &console,
     )?;
     let scheme = arguments
         .scheme

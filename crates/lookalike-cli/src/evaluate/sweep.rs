@@ -263,7 +263,7 @@ impl SweepArguments {
 
 /// Something chosen, and the job that follows it.
 #[derive(Serialize)]
-struct RecommendedJob<T> {
+pub(super) struct RecommendedJob<T> {
     #[serde(flatten)]
     advice: T,
     /// None where no job decides so.
@@ -272,7 +272,7 @@ struct RecommendedJob<T> {
 
 /// Output as JSON. All but `expected` is chosen on the data that its figures are of.
 #[derive(Serialize)]
-struct SweepOutput<'a> {
+pub(super) struct SweepOutput<'a> {
     truth: &'a str,
     target: AccuracyTarget,
     best: Option<RecommendedJob<Recommendation>>,
@@ -402,75 +402,86 @@ impl SweepMeasurement {
 }
 
 pub(crate) fn run(arguments: &SweepArguments) -> Result<(), Failure> {
-    if !(arguments.threshold > 0.0 && arguments.threshold <= 1.0) {
-        return Err(Failure::Usage(format!(
-            "threshold {} is not above 0 and at most 1",
-            arguments.threshold
-        )));
-    }
-    if arguments.labels.is_none() && arguments.measures != [SetMeasure::Resemblance] {
-        return Err(Failure::Usage(
-            "--measures are held against labelled pairs: give --labels".to_owned(),
-        ));
-    }
-    let reading = EvaluationInput::of_scheme(
-        &arguments.input,
-        &arguments.run,
-        &arguments.scheme,
-        &arguments.boilerplate,
-    )?;
-    let base = arguments
-        .scheme
-        .measured(Weight::Set, Sketch::None, &reading.options)?;
-    for shingle in each_once(base.shingle, &arguments.shingles) {
-        let scheme = Scheme { shingle, ..base };
-        reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
-    }
-    let collection = reading.collection()?;
     let console = Console::new(arguments.run.quiet);
-    console.stage(JobStage::Truth, 0);
-    let truth = arguments.truth(&collection, &base);
-    console.clear();
-    let (truth, words) = truth?;
-    if truth.true_pairs() == 0 {
-        return Err(Failure::Failed(format!(
-            "no two documents resemble each other by {}: lower --threshold, or give labels",
-            arguments.threshold
-        )));
-    }
-    let measured =
-        SweepMeasurement::new(arguments, &reading, &collection, &base, &truth, &console)?;
-    console.clear();
-    let target = AccuracyTarget {
-        precision: arguments.precision,
-        recall: arguments.recall,
-    };
-    if let Some(path) = &arguments.page {
-        let head = PageHead {
-            command: console::harmless(&command_line()).into_owned(),
-            truth: words.clone(),
-            target,
+    arguments.evaluate(&console, |answer| match arguments.run.json {
+        true => Ok(console::json(answer)?),
+        false => print(&describe(answer)),
+    })
+}
+
+impl SweepArguments {
+    /// Sweeps, and returns what `show` makes of the answer.
+    pub(super) fn evaluate<T>(
+        &self,
+        console: &Console<'_>,
+        show: impl FnOnce(&SweepOutput<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
+            return Err(Failure::Usage(format!(
+                "threshold {} is not above 0 and at most 1",
+                self.threshold
+            )));
+        }
+        if self.labels.is_none() && self.measures != [SetMeasure::Resemblance] {
+            return Err(Failure::Usage(
+                "--measures are held against labelled pairs: give --labels".to_owned(),
+            ));
+        }
+        let reading = EvaluationInput::of_scheme(
+            &self.input,
+            &self.run,
+            &self.scheme,
+            &self.boilerplate,
+            console,
+        )?;
+        let base = self
+            .scheme
+            .measured(Weight::Set, Sketch::None, &reading.options)?;
+        for shingle in each_once(base.shingle, &self.shingles) {
+            let scheme = Scheme { shingle, ..base };
+            reading.ensure_documents_fit(DocumentUse::Features(&scheme))?;
+        }
+        let collection = reading.collection()?;
+        console.stage(JobStage::Truth, 0);
+        let truth = self.truth(&collection, &base);
+        console.clear();
+        let (truth, words) = truth?;
+        if truth.true_pairs() == 0 {
+            return Err(Failure::Failed(format!(
+                "no two documents resemble each other by {}: lower --threshold, or give labels",
+                self.threshold
+            )));
+        }
+        let measured = SweepMeasurement::new(self, &reading, &collection, &base, &truth, console)?;
+        console.clear();
+        let target = AccuracyTarget {
+            precision: self.precision,
+            recall: self.recall,
         };
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::Failed(format!(
-                "{}: {error}: choose another file with --page",
-                path.display()
-            ))
-        };
-        let html = page::render(&measured.swept, &head).map_err(|error| failed(&error))?;
-        let mut file =
-            AtomicFile::create(path, Compression::None).map_err(|error| failed(&error))?;
-        file.write_all(html.as_bytes())
-            .map_err(|error| failed(&error))?;
-        file.commit().map_err(|error| failed(&error))?;
+        if let Some(path) = &self.page {
+            let head = PageHead {
+                command: console::harmless(&command_line()).into_owned(),
+                truth: words.clone(),
+                target,
+            };
+            let failed = |error: &dyn std::fmt::Display| {
+                Failure::Failed(format!(
+                    "{}: {error}: choose another file with --page",
+                    path.display()
+                ))
+            };
+            let html = page::render(&measured.swept, &head).map_err(|error| failed(&error))?;
+            let mut file =
+                AtomicFile::create(path, Compression::None).map_err(|error| failed(&error))?;
+            file.write_all(html.as_bytes())
+                .map_err(|error| failed(&error))?;
+            file.commit().map_err(|error| failed(&error))?;
+        }
+        let answer = measured.answer(&words, target, &advised_job::kept_arguments());
+        let shown = show(&answer)?;
+        reading.end()?;
+        Ok(shown)
     }
-    let answer = measured.answer(&words, target, &advised_job::kept_arguments());
-    if arguments.run.json {
-        console::json(&answer)?;
-    } else {
-        print(&describe(&answer))?;
-    }
-    reading.end()
 }
 
 /// Combinations of two tests that are told.

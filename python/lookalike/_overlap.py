@@ -1,0 +1,127 @@
+"""Chunks that documents and servers share."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lookalike import _lookalike
+from lookalike._documents import input_words
+from lookalike._lookalike import Table
+from lookalike._options import words
+from lookalike._progress import observer
+from lookalike._saved import copy_results
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Overlap", "overlap"]
+
+
+class Overlap:
+    """Which documents and servers share chunks, and how many, as :func:`lookalike.overlap` counted them."""
+
+    def __init__(self, folder: Any, summary: dict[str, Any]) -> None:
+        # A `TemporaryDirectory`, which vanishes with the result.
+        self._owner = folder
+        self._folder = os.path.join(folder.name, "results")
+        self._summary = summary
+
+    def _table(self, name: str) -> Table:
+        return _lookalike.read_parquet(os.path.join(self._folder, f"{name}.parquet"))
+
+    @property
+    def pairs(self) -> Table:
+        """Pairs of documents, sorted: ``a``, ``b``, ``chunking``, ``shared``, ``chunks_a``, ``chunks_b``, ``containment_a``,
+        ``containment_b``, ``resemblance``. With ``by="server"`` they are servers."""
+        return self._table("pairs")
+
+    @property
+    def servers(self) -> Table:
+        """The same for servers, each the union of its documents."""
+        return self._table("servers")
+
+    @property
+    def copies(self) -> Table:
+        """Sets of documents of equal text: ``id``, ``copies``, ``urls``, ``bytes``."""
+        return self._table("copies")
+
+    @property
+    def mirrors(self) -> Table:
+        """Sets of pages that the same servers hold: ``pages``, ``bytes``, ``servers``, ``examples``."""
+        return self._table("mirrors")
+
+    @property
+    def aliases(self) -> Table:
+        """Servers and URLs that are others by another name."""
+        return self._table("aliases")
+
+    @property
+    def skip(self) -> Table:
+        """Pages that need no visit: ``url``, ``copy_of``, ``why``, ``chunking``, ``shared``, ``containment``."""
+        return self._table("skip")
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Numbers of documents, of chunks and of what was found: those of ``run.json``."""
+        return dict(self._summary)
+
+    def report(self) -> str:
+        """The page ``atlas.html`` of the command."""
+        with open(os.path.join(self._folder, "atlas.html"), encoding="utf-8") as page:
+            return page.read()
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the folder of results that ``lookalike overlap --output-format parquet`` writes, and return its path."""
+        return copy_results(self._folder, folder, overwrite)
+
+    def __repr__(self) -> str:
+        rows = sum(chunking["rows"] for chunking in self._summary["chunkings"])
+        documents = self._summary["counts"]["documents"]
+        return f"<lookalike.Overlap: {documents:,} documents, {rows:,} pairs that share chunks>"
+
+
+def overlap(
+    data: Any,
+    *,
+    text: str | Sequence[str] | Callable[[Any], str | None] | None = None,
+    id: str | None = None,
+    chunk: str = "lines:2",
+    min_shared: int | str = 1,
+    by: str = "document",
+    memory: str | int | None = None,
+    threads: int | None = None,
+    progress: Any = "auto",
+    **options: Any,
+) -> Overlap:
+    """Count the chunks that every two documents, or servers, share.
+
+    ``data``, ``text`` and ``id`` are those of :func:`dedup`. ``chunk`` is ``doc``, ``lines:N``, ``lines:N:sliding``, ``sentences``,
+    ``paragraphs``, ``words:N`` or ``words:N:sliding``, or several with commas. All other options are those of ``lookalike overlap``:
+    ``min_containment=0.5``, ``server="field:site"``, ``copies="listed"``.
+
+    >>> rows = [{"id": "a", "text": "One. Two. Three."}, {"id": "b", "text": "Two. Three. Four."}, {"id": "c", "text": "Five."}]
+    >>> overlap(rows, id="id", chunk="sentences").pairs.to_pylist()[0]["shared"]
+    2
+    """
+    import tempfile
+
+    said = {"chunk": chunk, "min_shared": min_shared, "by": by, "memory": memory, "threads": threads, **options}
+    for name in ("output_format", "overwrite", "resume", "rerank", "copies_of"):
+        if said.get(name) is not None:
+            raise TypeError(f"{name} is an option of the command only")
+    folder = tempfile.TemporaryDirectory(prefix="lookalike-", dir=options.get("tmp"))
+    output = ["--output-format=parquet", f"--output={os.path.join(folder.name, 'results')}"]
+    with input_words(data, text, id, options.get("tmp")) as (inputs, _):
+        call, clear = observer(progress)
+        try:
+            summary, told = _lookalike.overlap_paths(["overlap", *inputs, *output, *words(said)], call)
+        finally:
+            clear()
+    for warning in told:
+        import warnings
+
+        warnings.warn(warning, stacklevel=2)
+    return Overlap(folder, json.loads(summary))

@@ -1,0 +1,332 @@
+"""Measurements of how well a method or a scheme does, on data of one's own.
+
+:func:`audit` needs no labels, :func:`labels` holds one scheme against labels, :func:`sweep` tries many settings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from lookalike import _lookalike
+from lookalike._documents import input_words, written
+from lookalike._frames import rows_of
+from lookalike._lookalike import Table
+from lookalike._options import paths, words
+from lookalike._progress import observer
+
+__all__ = [
+    "Advice",
+    "Audit",
+    "ClusterAccuracy",
+    "CoreAccuracy",
+    "CurvePoint",
+    "Estimate",
+    "PairAccuracy",
+    "Sweep",
+    "audit",
+    "labels",
+    "sweep",
+]
+
+Text = str | Sequence[str] | Callable[[Any], str | None] | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimated value and its limits of 95 % confidence."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What is found at a cut, and how much of it is true."""
+
+    cut: float
+    #: The cut in the words of the sketch, such as ``k <= 3``.
+    parameter: str
+    found: int
+    correct: int
+    precision: Estimate
+    recall: Estimate
+    f1: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a method finds of the true pairs of a sample."""
+
+    method: str
+    scheme: str
+    threshold: float
+    documents: int
+    #: Documents in the sample, each compared with all.
+    sample: int
+    #: Pairs at or above the threshold, counted once for each of their documents that is in the sample.
+    true_pairs: int
+    #: Of these, pairs that the method finds.
+    found: int
+    #: Pairs that the method proposes, before they are verified.
+    proposed: int
+    recall: Estimate
+    precision: Estimate
+    #: Pairs in the whole data.
+    all_true_pairs: Estimate
+
+
+@dataclass(frozen=True)
+class PairAccuracy:
+    """A scheme against labelled pairs."""
+
+    labelled: int
+    unknown: int
+    true_pairs: int
+    average_precision: float
+    #: The point of the largest F1; None where nothing was found.
+    best: CurvePoint | None
+    points: list[CurvePoint]
+    #: Where pairs were drawn by bands, the curve of the whole collection as ``lookalike evaluate labels --json`` prints it.
+    bands: dict[str, Any] | None
+
+    @property
+    def curve(self) -> Table:
+        """The points, a row each."""
+        return _curve(self.points)
+
+
+@dataclass(frozen=True)
+class ClusterAccuracy:
+    """Clusters against known ones."""
+
+    cut: str
+    adjusted_rand_index: float
+    #: Pairs of documents in one cluster.
+    pairs: CurvePoint
+
+
+@dataclass(frozen=True)
+class CoreAccuracy:
+    """A scheme against labels of the CORE benchmark, by the rules of text-dedup."""
+
+    cut: str
+    precision_duplicates: float
+    recall_duplicates: float
+    precision_non_duplicates: float
+    recall_non_duplicates: float
+    macro_f1: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A setting and a cut, chosen on the data that its figures are of."""
+
+    setting: str
+    #: Bytes of a document's sketch: the cost.
+    bytes: float
+    point: CurvePoint
+    #: True if the lower limits reach the target as well.
+    is_sure: bool
+    #: The job that follows the advice; None where no job decides so. Data in memory is called ``documents.jsonl``.
+    command: str | None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Many settings, and advice which to use."""
+
+    #: What is true, in a sentence.
+    truth: str
+    documents: int
+    true_pairs: int
+    #: The best by F1, whatever it costs.
+    best: Advice | None
+    #: Settings that reach the target, the cheapest first.
+    advice: list[Advice]
+    #: A row for each setting: ``features``, ``weight``, ``sketch``, ``scheme``, ``bytes``, ``average_precision``, and the best cut.
+    settings: Table
+    #: Everything, as ``lookalike evaluate sweep --json`` prints it.
+    data: dict[str, Any]
+
+    def curve(self, setting: int) -> Table:
+        """The points of the setting in this row of ``settings``."""
+        return _curve([_point(point) for point in self.data["rows"][setting]["curve"]["points"]])
+
+
+def audit(
+    data: Any,
+    *,
+    method: str,
+    text: Text = None,
+    id: str | None = None,
+    threshold: float = 0.8,
+    sample: int = 2000,
+    progress: Any = "auto",
+    **options: Any,
+) -> Audit:
+    """Estimate without labels what a method would miss: a sample of documents is compared with all, exactly and by the method.
+
+    ``data``, ``text`` and ``id`` are those of :func:`lookalike.dedup`; other options are those of ``lookalike evaluate audit``.
+
+    >>> rows = ["a rose is a rose is a rose", "a rose is a rose is a red rose", "a rose is a rose is a rose!"]
+    >>> audit(rows, method="simhash", distance=3, threshold=0.9, sample=3).recall.value
+    1.0
+    """
+    said = {"method": method, "threshold": threshold, "sample": sample, **options}
+    answer, _ = _answer("audit", data, text, id, said, progress)
+    return Audit(
+        **{name: answer[name] for name in ("method", "scheme", "threshold", "documents", "sample", "true_pairs", "found", "proposed")},
+        recall=Estimate(**answer["recall"]),
+        precision=Estimate(**answer["precision"]),
+        all_true_pairs=Estimate(*answer["all_true_pairs"]),
+    )
+
+
+def labels(
+    data: Any,
+    labels: Any,
+    *,
+    text: Text = None,
+    id: str | None = None,
+    sketch: str = "none",
+    progress: Any = "auto",
+    **options: Any,
+) -> PairAccuracy | ClusterAccuracy | CoreAccuracy:
+    """Measure precision and recall of a scheme against labels.
+
+    ``labels`` is a file, or rows of one kind: ``a``, ``b``, ``label`` (a number, true, false or None), or ``id``, ``cluster``, or those of
+    CORE. ``data``, ``text`` and ``id`` are those of :func:`lookalike.dedup`; other options are those of ``lookalike evaluate labels``.
+
+    >>> rows = ["a rose is a rose", "A rose is a rose!", "something else"]
+    >>> found = labels(rows, [{"a": "0", "b": "1", "label": True}, {"a": "0", "b": "2", "label": False}])
+    >>> found.best.f1, found.best.cut
+    (1.0, 1.0)
+    """
+    with _labels_file(labels, options.get("tmp")) as file:
+        answer, _ = _answer("labels", data, text, id, {"labels": file, "sketch": sketch, **options}, progress)
+    if answer["labels"] == "clusters":
+        return ClusterAccuracy(answer["cut"], answer["adjusted_rand_index"], _point(answer["pairs"]))
+    if answer["labels"] == "core":
+        return CoreAccuracy(**{name: answer[name] for name in CoreAccuracy.__dataclass_fields__})
+    curve = answer["row"]["curve"]
+    return PairAccuracy(
+        labelled=answer["labelled"],
+        unknown=answer["unknown"],
+        true_pairs=curve["true_pairs"],
+        average_precision=curve["average_precision"],
+        best=_point(curve["best"]) if curve["best"] else None,
+        points=[_point(point) for point in curve["points"]],
+        bands=answer.get("bands"),
+    )
+
+
+def sweep(
+    data: Any,
+    labels: Any = None,
+    *,
+    text: Text = None,
+    id: str | None = None,
+    threshold: float = 0.8,
+    precision: float = 0.9,
+    recall: float = 0.9,
+    progress: Any = "auto",
+    **options: Any,
+) -> Sweep:
+    """Try many settings at once, and advise which is the cheapest that reaches ``precision`` and ``recall``.
+
+    Without ``labels`` the truth is the exact resemblance at ``threshold``. ``data``, ``text`` and ``id`` are those of
+    :func:`lookalike.dedup`; other options are those of ``lookalike evaluate sweep``: ``shingles="words:3,words:5"``,
+    ``sketches="simhash:64"``, ``page="sweep.html"``.
+
+    >>> rows = ["a rose is a rose is a rose", "A rose is a rose is a rose!", "something else", "something else that is new"]
+    >>> swept = sweep(rows, shingles="words:1,words:2", sketches="simhash:64", weights="set", masks="none")
+    >>> len(swept.settings), swept.best.point.f1
+    (2, 1.0)
+    """
+    said = {"threshold": threshold, "precision": precision, "recall": recall, **options}
+    with _labels_file(labels, options.get("tmp")) as file:
+        answer, spooled = _answer("sweep", data, text, id, {"labels": file, **said}, progress)
+    advised = [_advice(advice, spooled) for advice in answer["advice"]]
+    return Sweep(
+        truth=answer["truth"],
+        documents=answer["documents"],
+        true_pairs=answer["true_pairs"],
+        best=_advice(answer["best"], spooled) if answer["best"] else None,
+        advice=advised,
+        settings=_settings(answer["rows"]),
+        data=answer,
+    )
+
+
+def _answer(
+    what: str, data: Any, text: Any, id: str | None, options: Mapping[str, Any], progress: Any
+) -> tuple[dict[str, Any], str | None]:
+    """The answer of the command, and the file that data in memory was written to."""
+    with input_words(data, text, id, options.get("tmp")) as (inputs, spooled):
+        call, clear = observer(progress)
+        try:
+            answer, told = _lookalike.evaluate_paths(["evaluate", what, *inputs, *words(options)], call)
+        finally:
+            clear()
+    for warning in told:
+        import warnings
+
+        warnings.warn(warning, stacklevel=3)
+    return json.loads(answer), spooled
+
+
+@contextmanager
+def _labels_file(labels: Any, tmp: Any) -> Iterator[str | None]:
+    """The file of labels: a path, or one that rows are written to for a while."""
+    named = paths(labels) if labels is not None else None
+    if labels is None or named is not None:
+        yield named[0] if named else None
+        return
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="lookalike-", dir=tmp) as folder:
+        yield written(rows_of(labels).dicts(), os.path.join(folder, "labels.jsonl"))
+
+
+def _point(point: Mapping[str, Any]) -> CurvePoint:
+    return CurvePoint(**{**point, "precision": Estimate(**point["precision"]), "recall": Estimate(**point["recall"])})
+
+
+def _advice(advice: Mapping[str, Any], spooled: str | None) -> Advice:
+    command = advice["command"]
+    if command is not None and spooled is not None:
+        command = command.replace(spooled, "documents.jsonl")
+    return Advice(advice["setting"], advice["bytes"], _point(advice["point"]), advice["is_sure"], command)
+
+
+def _curve(points: Sequence[CurvePoint]) -> Table:
+    columns: list[tuple[str, str, list[Any]]] = [
+        ("cut", "double", [point.cut for point in points]),
+        ("parameter", "string", [point.parameter for point in points]),
+        ("found", "uint64", [point.found for point in points]),
+        ("correct", "uint64", [point.correct for point in points]),
+    ]
+    for share in ("precision", "recall"):
+        for limit, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
+            columns.append((share + suffix, "double", [getattr(getattr(point, share), limit) for point in points]))
+    columns.append(("f1", "double", [point.f1 for point in points]))
+    return _lookalike.table(columns)
+
+
+def _settings(rows: Sequence[Mapping[str, Any]]) -> Table:
+    kinds = [("features", "string"), ("weight", "string"), ("sketch", "string"), ("scheme", "string"), ("bytes", "double")]
+    columns: list[tuple[str, str, list[Any]]] = [(name, kind, [row[name] for row in rows]) for name, kind in kinds]
+    curves = [row["curve"] for row in rows]
+    columns.append(("average_precision", "double", [curve["average_precision"] for curve in curves]))
+    best = [curve["best"] or {} for curve in curves]
+    columns.append(("best_cut", "double", [point.get("cut") for point in best]))
+    columns.append(("best_parameter", "string", [point.get("parameter") for point in best]))
+    columns.append(("best_f1", "double", [point.get("f1") for point in best]))
+    return _lookalike.table(columns)

@@ -1,0 +1,134 @@
+"""Overlap and evaluation: what the command finds in the same documents."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import pages
+
+import lookalike as lk
+
+
+@pytest.fixture
+def spread_rows() -> list[dict[str, object]]:
+    """Documents of a few sentences, of which many share some, on three sites."""
+    texts = [". ".join(" ".join(text.split()[at : at + 8]).capitalize() for at in range(0, 40, 8)) for text in pages(60, seed=4)]
+    return [{"id": f"d{at}", "url": f"http://s{at % 3}.example/{at}", "text": text} for at, text in enumerate(texts)]
+
+
+@pytest.fixture
+def spread_file(spread_rows, tmp_path: Path) -> Path:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in spread_rows), encoding="utf-8")
+    return file
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_pairs_share_the_sentences_that_sets_of_them_share(spread_rows):
+    found = lk.overlap(spread_rows, id="id", chunk="sentences", copies="listed").pairs.to_pylist()
+    sets = {row["id"]: {part for part in row["text"].split(". ") if part} for row in spread_rows}
+    ids = sorted(sets)
+    expected = {(a, b): len(sets[a] & sets[b]) for at, a in enumerate(ids) for b in ids[at + 1 :] if sets[a] & sets[b]}
+    assert expected
+    assert {(row["a"], row["b"]): row["shared"] for row in found} == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"chunk": "sentences"}, ["--chunk", "sentences"]),
+        ({"chunk": "words:3:sliding", "min_shared": 5}, ["--chunk", "words:3:sliding", "--min-shared", "5"]),
+        ({"chunk": "sentences", "by": "server"}, ["--chunk", "sentences", "--by", "server"]),
+        ({"chunk": "sentences", "min_containment": 0.5}, ["--chunk", "sentences", "--min-containment", "0.5"]),
+    ],
+)
+def test_frames_and_files_have_the_overlap_that_the_command_prints(spread_rows, spread_file, command, options, said):
+    expected = lines(command("overlap", spread_file, *said, "--copies", "listed", "--quiet"))
+    assert expected
+    for data, named in ((spread_file, {}), (spread_rows, {"id": "id"})):
+        result = lk.overlap(data, copies="listed", **named, **options)
+        assert result.pairs.to_pylist() == expected
+        assert result.counts["counts"]["documents"] == len(spread_rows)
+
+
+def test_an_atlas_has_servers_copies_and_a_page(spread_rows, spread_file, command, tmp_path):
+    result = lk.overlap([*spread_rows, {**spread_rows[0], "id": "again"}], id="id", chunk="sentences")
+    assert any("again" in [row["id"], *row["copies"]] for row in result.copies.to_pylist())
+    assert {row["a"] for row in result.servers.to_pylist()} <= {"s0.example", "s1.example", "s2.example"} and len(result.servers)
+    for table in (result.mirrors, result.aliases, result.skip):
+        assert table.column_names
+    assert "<html" in result.report() and "pairs that share chunks" in repr(result)
+    folder = result.save(tmp_path / "atlas")
+    assert (folder / "run.json").exists() and (folder / "pairs.parquet").exists()
+    with pytest.raises(FileExistsError):
+        result.save(folder)
+    result.save(folder, overwrite=True)
+
+
+def test_options_of_the_command_only_and_wrong_ones_are_refused(spread_rows):
+    with pytest.raises(TypeError, match="command only"):
+        lk.overlap(spread_rows, resume=True)
+    with pytest.raises(ValueError, match="chunk"):
+        lk.overlap(spread_rows, chunk="pages:2")
+    with pytest.raises(ValueError, match="no column"):
+        lk.overlap(spread_rows, text="body")
+
+
+def test_an_audit_counts_what_the_command_counts(spread_rows, spread_file, command):
+    said = ["--method", "simhash", "--distance", "6", "--threshold", "0.5", "--sample", "60", "--json"]
+    (expected,) = lines(command("evaluate", "audit", spread_file, *said))
+    for data, named in ((spread_file, {}), (spread_rows, {"id": "id"})):
+        audit = lk.evaluate.audit(data, method="simhash", distance=6, threshold=0.5, sample=60, **named)
+        assert (audit.found, audit.true_pairs, audit.proposed) == (expected["found"], expected["true_pairs"], expected["proposed"])
+        assert audit.recall.value == expected["recall"]["value"] and audit.true_pairs > 0
+    # All are the sample: each pair is met from both sides.
+    assert audit.true_pairs == 2 * len(lk.pairs(spread_rows, id="id", threshold=0.5))
+    with pytest.raises(ValueError, match="exact"):
+        lk.evaluate.audit(spread_rows, method="allpairs")
+
+
+def test_labels_are_read_from_rows_and_files(spread_rows, spread_file, command, tmp_path):
+    ids = [row["id"] for row in spread_rows]
+    texts = {row["id"]: row["text"] for row in spread_rows}
+    judged = [
+        {"a": a, "b": b, "label": lk.resemblance(texts[a], texts[b]) >= 0.3} for at, a in enumerate(ids[:30]) for b in ids[at + 1 : 30]
+    ]
+    file = tmp_path / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in judged))
+    (expected,) = lines(command("evaluate", "labels", spread_file, "--labels", file, "--json"))
+    for labels in (judged, file):
+        found = lk.evaluate.labels(spread_rows, labels, id="id")
+        # Labels that the measure itself made are told apart without a fault.
+        assert found.best.f1 == 1.0 and found.labelled == len(judged)
+        assert found.average_precision == expected["row"]["curve"]["average_precision"]
+        assert found.curve["f1"].to_pylist() == [point["f1"] for point in expected["row"]["curve"]["points"]]
+    clusters = [{"id": id, "cluster": at % 7} for at, id in enumerate(ids)]
+    assert -1 <= lk.evaluate.labels(spread_rows, clusters, id="id", cut=0.5).adjusted_rand_index <= 1
+    with pytest.raises(lk.LookalikeError, match="label"):
+        lk.evaluate.labels(spread_rows, [{"a": "nobody", "b": ids[0], "label": True}], id="id")
+
+
+def test_a_sweep_advises_what_the_command_advises(spread_rows, spread_file, command):
+    said = {"threshold": 0.5, "shingles": "words:2,words:5", "sketches": "simhash:64,none", "weights": "set", "masks": "none"}
+    words = [part for name, value in said.items() for part in (f"--{name}", value)]
+    (expected,) = lines(command("evaluate", "sweep", spread_file, *words, "--json"))
+    swept = lk.evaluate.sweep(spread_rows, id="id", **said)
+    assert len(swept.settings) == 4 == len(expected["rows"])
+    assert swept.settings["best_f1"].to_pylist() == [row["curve"]["best"]["f1"] for row in expected["rows"]]
+    assert [advice.setting for advice in swept.advice] == [advice["setting"] for advice in expected["advice"]]
+    assert swept.best.point.f1 == 1.0 and "documents.jsonl" in swept.best.command and "lookalike-" not in swept.best.command
+    assert swept.curve(0)["recall"].to_pylist() == [point["recall"]["value"] for point in expected["rows"][0]["curve"]["points"]]
+
+
+def test_records_that_cannot_be_read_are_a_warning(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"id": 1, "text": "a rose is a rose"}\n{"id": 2, "text": "a rose is a rose"}\nno record\n')
+    with pytest.warns(UserWarning, match="could not be read|lost|left out|skipped"):
+        assert lk.evaluate.audit(file, method="simhash", distance=3, sample=2).documents == 2
