@@ -5,42 +5,18 @@ from __future__ import annotations
 import asyncio
 import http.server
 import pickle
-import socket
-import subprocess
-import sys
 import threading
-import time
 
 import pytest
+from services import running_service
 
 import lookalike as lk
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    data = tmp_path_factory.mktemp("service")
-    running = subprocess.Popen(
-        [sys.executable, "-m", "lookalike", "serve", "--data", data / "store", "--listen", f"127.0.0.1:{port}"],
-        stderr=subprocess.PIPE, text=True,
-    )
-    url = f"http://127.0.0.1:{port}"
-    client = lk.Client(url)
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            client.collections()
-            break
-        except lk.LookalikeError:
-            if running.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(running.communicate()[1]) from None
-            time.sleep(0.05)
-    yield url
-    running.terminate()
-    running.communicate(timeout=30)
-    assert running.returncode == 0
+    with running_service(tmp_path_factory.mktemp("service") / "store") as url:
+        yield url
 
 
 def test_documents_come_back_as_they_were_judged(service):
