@@ -30,14 +30,16 @@ use crate::{caller, console, machine, size};
 /// Sources to read.
 #[derive(Args)]
 pub(crate) struct InputArguments {
-    /// Files, directories, globs, or - for standard input; JSONL, a JSON array of objects, text, source code, HTML, PDF, WARC, WET, ARC, CSV, TSV,
-    /// Parquet or Arrow; plain, .gz, .zst, .bz2 or .xz. In builds with the feature cloud also s3://BUCKET/PATH, gs://, az://,
-    /// https://
+    /// Files, directories or globs to read, or - for standard input
+    ///
+    /// Formats: JSONL, a JSON array of objects, text, source code, HTML, PDF, WARC, WET, ARC, CSV, TSV, Parquet and Arrow; plain or
+    /// compressed (.gz, .zst, .bz2, .xz). Builds with the feature cloud also read s3://BUCKET/PATH, gs://, az:// and https://.
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<OsString>,
 
-    /// Read everything as jsonl, json (an array of objects), text, html, pdf, warc, wat (metadata as documents), arc, csv, tsv, parquet or arrow,
-    /// whatever names and contents say
+    /// Format of all inputs [default: by name and content]
+    ///
+    /// One of jsonl, json (an array of objects), text, html, pdf, warc, wat (metadata as documents), arc, csv, tsv, parquet and arrow.
     #[arg(long, value_name = "FORMAT", help_heading = "Input")]
     format: Option<Format>,
 
@@ -50,8 +52,9 @@ pub(crate) struct InputArguments {
     #[arg(long, requires = "text", help_heading = "Input")]
     no_header: bool,
 
-    /// Field or column that holds the id; a.b for nested fields, a column also by its number [default: id, else url,
-    /// else made from file and line]
+    /// Field or column that holds the id [default: id, else url, else made from file and line]
+    ///
+    /// Nested fields are a.b. Columns also go by their numbers.
     #[arg(long, value_name = "FIELD", help_heading = "Input")]
     id: Option<FieldPath>,
 
@@ -80,8 +83,10 @@ pub(crate) struct LossArguments {
     #[arg(long, help_heading = "Input")]
     strict: bool,
 
-    /// Records and files that may be unreadable: so many, or so many records of a hundred (P%). Up to that many the status is
-    /// 0; with more the command fails and writes no results [default: any number, and then the status is 3]
+    /// Fail if more records and files than this, or more than P% of the records, are unreadable
+    ///
+    /// Up to that many, the exit status is 0. With more, the command fails and writes no results. By default any number is
+    /// tolerated, listed, and told by exit status 3.
     #[arg(
         long,
         value_name = "N|P%",
@@ -186,8 +191,10 @@ fn delimiter(text: &str) -> Result<u8, String> {
 /// Commands that turn other formats into text.
 #[derive(Args)]
 pub(crate) struct ConvertArguments {
-    /// Take what COMMAND writes for the text of files whose names end so: '.ps=ps2ascii'. It gets the file on standard
-    /// input, or as a path in place of {}. No shell, unless it is one: ".doc=sh -c '...'". May be repeated
+    /// Convert files whose names end so with a command: '.ps=ps2ascii'
+    ///
+    /// The command gets the file on standard input, or as a path in place of {}; what it writes is the text. It runs without a
+    /// shell, unless it is one: ".doc=sh -c '...'". May be repeated.
     #[arg(
         long = "convert",
         value_name = "ENDING=COMMAND",
@@ -269,8 +276,9 @@ fn converter(text: &str) -> Result<Converter, String> {
 /// Lines that recur on many pages.
 #[derive(Args)]
 pub(crate) struct BoilerplateArguments {
-    /// Take lines that recur on many pages out before comparing: those of the page's site (by URL), of the whole
-    /// collection, or none (off)
+    /// Ignore lines that recur on many pages of a site or of the collection, or none (off)
+    ///
+    /// The lines are taken out before documents are compared; results keep them. A page's site is the host of its URL.
     #[arg(
         long,
         value_name = "WHERE",
@@ -345,8 +353,10 @@ impl BoilerplateArguments {
 /// Text of HTML that counts.
 #[derive(Args)]
 pub(crate) struct HtmlArguments {
-    /// Text of HTML: visible (all of it), fast (blocks of text, no menus), main (the main content; of pages of reference
-    /// as fast), quality (the same, much slower and better; in builds with `--features quality` only) [default: main]
+    /// Text of HTML: visible, fast, main or quality [default: main]
+    ///
+    /// visible is all text, fast leaves menus out, main is the main content (reference pages are read as with fast). quality is better
+    /// and much slower, and only in builds with `--features quality`.
     #[arg(long, value_name = "MODE", help_heading = "Features")]
     html: Option<HtmlMode>,
 
@@ -395,8 +405,10 @@ impl HtmlArguments {
 /// Steps from texts to features.
 #[derive(Args)]
 pub(crate) struct SchemeArguments {
-    /// Features: runs of words (words:5), of several sizes together (words:3+5), of characters (chars:9), of English
-    /// function words alone (stops:4), or words and phrases that are in at least 5 documents (phrases:5, needs --terms)
+    /// Features to compare: words:N, chars:N, stops:N or phrases:N
+    ///
+    /// Runs of N words (words:5), of several sizes together (words:3+5), of characters (chars:9), of English function words alone
+    /// (stops:4), or words and phrases that are in at least N documents (phrases:5, needs --terms).
     #[arg(
         long,
         value_name = "KIND:N",
@@ -695,8 +707,10 @@ impl SchemeArguments {
 /// Method of finding candidates, and bounds of what counts as near.
 #[derive(Args)]
 pub(crate) struct MethodArguments {
-    /// allpairs (finds every pair), minhash, oph, b-bit, supershingle, simhash, henzinger, mod-p, winnow, i-match,
-    /// buckets, or copies (exact ones only)
+    /// How candidates are found: allpairs, minhash, simhash, copies, ...
+    ///
+    /// allpairs finds every pair. copies finds exact copies only. oph, b-bit, minhash, supershingle, simhash, henzinger, mod-p, winnow,
+    /// i-match and buckets may miss pairs; whatever they propose is verified.
     #[arg(
         long,
         value_name = "METHOD",
@@ -705,8 +719,9 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) method: Method,
 
-    /// Least resemblance of near-duplicates, above 0 and at most 1; with the methods of --distance and --agree also 0: every
-    /// candidate counts, whatever its resemblance
+    /// Least resemblance of near-duplicates, above 0 and at most 1
+    ///
+    /// With the methods of --distance and --agree it may be 0: then every candidate counts, whatever its resemblance.
     #[arg(
         long,
         value_name = "SHARE",
@@ -716,7 +731,9 @@ pub(crate) struct MethodArguments {
     )]
     pub(crate) threshold: f64,
 
-    /// simhash, henzinger: most bits in which fingerprints of candidates differ, 0 to a quarter of their bits
+    /// simhash, henzinger: most bits in which fingerprints of candidates differ
+    ///
+    /// From 0 to a quarter of the bits of a fingerprint.
     #[arg(
         long,
         value_name = "BITS",
@@ -832,8 +849,9 @@ impl MethodArguments {
 /// Pairs that count.
 #[derive(Args)]
 pub(crate) struct ScopeArguments {
-    /// Only pairs of one category count: of equal values in a field, or of one `site`, the host of the URL. Equal texts
-    /// of two categories are no pair. Records without a value form a category of their own
+    /// Compare only documents with the same value in a field, or of the same site
+    ///
+    /// The site is the host of the URL. Equal texts of two categories are no pair. Records without a value form a category of their own.
     #[arg(
         long,
         value_name = "FIELD|site",
@@ -842,7 +860,9 @@ pub(crate) struct ScopeArguments {
     )]
     within: Option<Category>,
 
-    /// Only pairs of different categories count: documents of one, even equal ones, are never compared with each other
+    /// Compare only documents with different values in a field, or of different sites
+    ///
+    /// Documents of one category are never compared with each other, even if they are equal.
     #[arg(long, value_name = "FIELD|site", help_heading = "Method")]
     across: Option<Category>,
 
@@ -897,7 +917,9 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Running")]
     threads: Option<usize>,
 
-    /// Resident memory of the whole job; beyond it temporary files are used [default: half of the machine's]
+    /// Memory of the whole job [default: half of the machine's]
+    ///
+    /// The resident size of the process stays within it; what does not fit goes into temporary files.
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Running")]
     memory: Option<u64>,
 
@@ -905,7 +927,9 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     pub(crate) tmp: Option<PathBuf>,
 
-    /// Print the summary as one JSON object: on standard output, or on standard error where results are
+    /// Print the summary as JSON
+    ///
+    /// One object, on standard output, or on standard error where standard output has the results.
     #[arg(long, help_heading = "Running")]
     pub(crate) json: bool,
 

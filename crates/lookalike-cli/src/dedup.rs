@@ -22,12 +22,13 @@ use crate::interrupt;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Writes into DIR: kept.jsonl and removed.jsonl (the records as they came in; inputs that are files are copied to
-kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl (files of which nothing was read are copied to skipped/),
-report.html and run.json, which is written last.
-With --output-format parquet each of the .jsonl is a .parquet with the fields of the records as columns. Rows of Parquet
-and Arrow keep their types, in kept.parquet and removed.parquet, or, of several files, in one of the same path each below
-kept/ and removed/.
+Writes into DIR: kept.jsonl and removed.jsonl (the records as they came in; inputs that are files
+are copied to kept/ and removed/), clusters.jsonl, pairs.jsonl, skipped.jsonl (files of which
+nothing was read are copied to skipped/), report.html and run.json, which is written last.
+
+With --output-format parquet each .jsonl is a .parquet with the fields of the records as columns.
+Rows of Parquet and Arrow keep their types, in kept.parquet and removed.parquet, or, of several
+files, in one of the same path each below kept/ and removed/.
 
 Each removed document resembles one that is kept by at least the threshold, or equals it.")]
 pub(crate) struct DedupArguments {
@@ -38,8 +39,9 @@ pub(crate) struct DedupArguments {
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
 
-    /// Earlier documents (files, directories or results of dedup) that new ones are compared with; they are never
-    /// removed. May be given several times
+    /// Earlier documents to compare with, which are never removed
+    ///
+    /// Files, directories, or results of dedup. May be given several times.
     #[arg(long, value_name = "PATH", help_heading = "Input")]
     against: Vec<OsString>,
 
@@ -58,9 +60,10 @@ pub(crate) struct DedupArguments {
     #[command(flatten)]
     boilerplate: BoilerplateArguments,
 
-    /// Document of a cluster that survives: longest, shortest, first, max:FIELD or min:FIELD (numbers), newest:FIELD (dates
-    /// with the year first, RFC 2822, seconds since 1970) or latest:FIELD (by the order of texts). Several with commas: the
-    /// next decides where those before make no difference, at last the smaller id
+    /// Document of a cluster that survives: longest, shortest, first, max:FIELD, min:FIELD, newest:FIELD or latest:FIELD
+    ///
+    /// max and min compare numbers, newest dates (with the year first, RFC 2822, or seconds since 1970), latest texts. Of several
+    /// rules with commas, the next decides where those before make no difference; at last the smaller id survives.
     #[arg(
         long,
         value_name = "RULE,...",
@@ -74,7 +77,7 @@ pub(crate) struct DedupArguments {
     #[arg(long, value_name = "ORDER", help_heading = "Output")]
     order: Option<RecordOrder>,
 
-    /// pairs.jsonl lists each removed document with its survivor (deciding), or all pairs
+    /// Pairs in pairs.jsonl: each removed document with its survivor (deciding), or all
     #[arg(
         long,
         value_name = "WHICH",
@@ -92,8 +95,9 @@ pub(crate) struct DedupArguments {
     )]
     repeated_ids: RepeatedIds,
 
-    /// Format of the results: jsonl, or parquet (kept.parquet, removed.parquet, clusters.parquet, ...) [default: parquet
-    /// if every input is Parquet or Arrow, else jsonl]
+    /// Format of the results: jsonl or parquet [default: parquet if every input is Parquet or Arrow]
+    ///
+    /// With parquet the files are kept.parquet, removed.parquet, clusters.parquet and so on.
     #[arg(long, value_name = "FORMAT", value_parser = output_format, help_heading = "Output")]
     output_format: Option<OutputFormat>,
 
@@ -106,8 +110,9 @@ pub(crate) struct DedupArguments {
     #[arg(long, help_heading = "Output")]
     link: bool,
 
-    /// Go on with a job that was interrupted: what it had decided is taken over. One that was still reading or comparing
-    /// starts from the beginning
+    /// Go on with a job that was interrupted
+    ///
+    /// What it had decided is taken over. A job that was still reading or comparing starts from the beginning.
     #[arg(long, conflicts_with = "overwrite", help_heading = "Output")]
     resume: bool,
 

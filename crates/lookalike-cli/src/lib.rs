@@ -36,6 +36,7 @@ mod pairs;
 pub mod program;
 #[cfg(feature = "service")]
 mod serve;
+mod short_help;
 mod size;
 mod spool;
 #[cfg(feature = "service")]
@@ -62,15 +63,15 @@ const EXAMPLES: &str = "\
 Examples:
   lookalike dedup pages/ -o out                 folders of text, source code or HTML
   lookalike dedup crawl.jsonl.gz -o out         one record a line; fields id and text
-  lookalike pairs news.jsonl --threshold 0.5    all pairs that resemble each other, on standard output
+  lookalike pairs news.jsonl --threshold 0.5    all pairs that resemble each other
   lookalike join crawl.u64 new.jsonl            all pairs of two files of fingerprints within 3 bits
   lookalike serve --data store                  the online service, on this machine
   lookalike explain a.html b.html               why two documents match, or do not
 
 Every near-duplicate that is reported was verified by exact resemblance.
 
-Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but records or files that were to be read could not be (see
---max-skipped); 130 or 143 ended by a signal.";
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 done, but records or files that were to be read
+could not be (see --max-skipped); 130 or 143 ended by a signal.";
 
 #[derive(Subcommand)]
 enum CliCommand {
@@ -124,7 +125,7 @@ fn read_arguments(words: Vec<OsString>) -> Result<Cli, Failure> {
     let command = config::with_defaults(Cli::command(), &words)?;
     #[cfg(not(feature = "service"))]
     let command = Cli::command();
-    let read = command.get_matches_from(words);
+    let read = short_help::shorten(command).get_matches_from(words);
     option_uses::check(&read)?;
     Cli::from_arg_matches(&read).map_err(|error| error.exit())
 }

@@ -20,18 +20,21 @@ use crate::interrupt;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints one JSON object a line, sorted by a and b, a < b: {\"a\":..,\"b\":..,\"chunking\":..,\"shared\":..,\"chunks_a\":..,
-\"chunks_b\":..,\"containment_a\":..,\"containment_b\":..,\"resemblance\":..}; distinct chunks are counted.
+Prints one JSON object a line, sorted by a and b, a < b:
+{\"a\":..,\"b\":..,\"chunking\":..,\"shared\":..,\"chunks_a\":..,
+\"chunks_b\":..,\"containment_a\":..,\"containment_b\":..,\"resemblance\":..}; distinct chunks are
+counted.
 
 Examples:
-  lookalike overlap pages/ --chunk lines:2 --min-shared 25          the setting of the source for two lines
+  lookalike overlap pages/ --chunk lines:2 --min-shared 25
   lookalike overlap crawl.jsonl --chunk words:8:sliding --min-shared 1 --min-containment 0.5
   lookalike overlap crawl.jsonl --by server --chunk doc --min-shared 10
-  lookalike overlap crawl.jsonl --chunk doc,lines:4,lines:2 --min-shared doc=1,lines:4=15,lines:2=25 -o atlas
+  lookalike overlap crawl.jsonl --chunk doc,lines:2 --min-shared doc=1,lines:2=25 -o atlas
   lookalike overlap crawl.jsonl --chunk lines:2 --copies-of http://gone.example/page.html
 
-With -o DIR: pairs.jsonl (the rows), copies.jsonl, servers.jsonl, mirrors.jsonl, aliases.jsonl, skip.jsonl, skipped.jsonl
-(--output-format parquet: pairs.parquet, ...), atlas.html and run.json, which is written last.")]
+With -o DIR: pairs.jsonl (the rows), copies.jsonl, servers.jsonl, mirrors.jsonl, aliases.jsonl,
+skip.jsonl, skipped.jsonl (--output-format parquet: pairs.parquet, ...), atlas.html and run.json,
+which is written last.")]
 pub(crate) struct OverlapArguments {
     #[command(flatten)]
     input: InputArguments,
@@ -93,8 +96,9 @@ pub(crate) struct OverlapArguments {
     )]
     server: ServerName,
 
-    /// Documents of equal text: every one has its rows (listed), or the smallest id stands for all (apart)
-    /// [default: listed on standard output; apart with -o, where copies.jsonl has the sets]
+    /// Documents of equal text: every one has rows (listed), or the smallest id stands for all (apart)
+    ///
+    /// By default they are listed on standard output, and apart with -o, where copies.jsonl has the sets.
     #[arg(long, value_name = "WHAT", help_heading = "Overlap")]
     copies: Option<ExactCopies>,
 

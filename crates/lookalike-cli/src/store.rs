@@ -22,16 +22,16 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Stop the service first: these commands need exclusive access to the directory. For a snapshot of a running service, use
-`lookalike client snapshot NAME`.
+Stop the service first: these commands need exclusive access to the directory. For a snapshot of a
+running service, use `lookalike client snapshot NAME`.
 
 Examples:
-  lookalike store verify store                        check every byte and the consistency of all files
-  lookalike store info store                          show the identity and the names of the collections
-  lookalike store snapshot store monday               copy; runs become hard links where possible
-  lookalike store restore monday new-store            check the snapshot, then make a store of it
-  lookalike store salvage broken-store new-store      copy everything that can still be read
-  lookalike store load store pages crawl.lkfp         insert fingerprints of `lookalike fingerprint -o`")]
+  lookalike store verify store                     check every byte and the consistency of all files
+  lookalike store info store                       show the identity and the collections
+  lookalike store snapshot store monday            copy; runs become hard links where possible
+  lookalike store restore monday new-store         check the snapshot, then make a store of it
+  lookalike store salvage broken-store new-store   copy everything that can still be read
+  lookalike store load store pages crawl.lkfp      insert fingerprints of files")]
 pub(crate) struct StoreArguments {
     #[command(subcommand)]
     command: StoreCommand,
@@ -82,8 +82,9 @@ struct LoadArguments {
     /// Name of the collection
     collection: String,
 
-    /// Files of fingerprints as `lookalike fingerprint -o` writes them: .lkfp, .jsonl, .u64 or .parquet. If a file has no
-    /// ids, the digits of each fingerprint are its id
+    /// Files that `lookalike fingerprint -o` wrote: .lkfp, .jsonl, .u64 or .parquet
+    ///
+    /// If a file has no ids, the digits of each fingerprint are its id.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 

@@ -20,8 +20,9 @@ pub(super) struct FingerprintOptions {
     /// Name of the collection
     collection: String,
 
-    /// Files of fingerprints as `lookalike fingerprint -o` writes them: .lkfp, .jsonl, .u64 or .parquet. If a file has no
-    /// ids, the digits of each fingerprint are its id
+    /// Files that `lookalike fingerprint -o` wrote: .lkfp, .jsonl, .u64 or .parquet
+    ///
+    /// If a file has no ids, the digits of each fingerprint are its id.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 

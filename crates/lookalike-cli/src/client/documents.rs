@@ -13,26 +13,7 @@ use crate::failure::Failure;
 /// Bytes of texts of a batch, unless one document has more.
 const BYTES: usize = 2 << 20;
 
-/// Options of the input that `-h` shows; `--help` shows all.
-const COMMON_INPUT: [&str; 7] = [
-    "inputs",
-    "format",
-    "id",
-    "text",
-    "html",
-    "strict",
-    "max_skipped",
-];
-
-/// Hides the less common options of the input from `-h`.
-fn shorten(argument: clap::Arg) -> clap::Arg {
-    let is_input = argument.get_help_heading() == Some("Input");
-    let is_common = COMMON_INPUT.contains(&argument.get_id().as_str());
-    argument.hide_short_help(is_input && !is_common)
-}
-
 #[derive(clap::Args)]
-#[command(mut_args(shorten))]
 pub(super) struct DocumentArguments {
     /// Name of the collection
     collection: String,

@@ -20,13 +20,14 @@ use output::print;
 #[command(after_help = "\
 Examples:
   lookalike client create pages --radius 3 --keep texts,paragraphs
-  lookalike client check-and-insert pages crawl.jsonl       one line of JSON for each document, in input order
+  lookalike client check-and-insert pages crawl.jsonl       a line of JSON for each document
   lookalike client query pages page.html --verify --diff
-  lookalike client load pages crawl.lkfp                    fingerprints of `lookalike fingerprint -o`
+  lookalike client load pages crawl.lkfp                    fingerprints of files
   lookalike client export pages > pages.jsonl
   lookalike client --url https://dedup.example:7280 --key-file key check pages page.html
 
-When the service is busy, requests are repeated after the delay that it names, for at most --retry-for.")]
+When the service is busy, requests are repeated after the delay that it names, for at most
+--retry-for.")]
 pub(crate) struct ClientArguments {
     /// URL of the service
     #[arg(

@@ -19,12 +19,13 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Most pairs of a collection have nothing in common, so a plain sample would hold no near-duplicates. This one holds
-equally many pairs of each band, and writes beside each pair how many the collection has in its band. Tag them with
-`lookalike evaluate label`; `lookalike evaluate labels` then weighs the bands again.
+Most pairs of a collection have nothing in common, so a plain sample would hold no near-duplicates.
+This one holds equally many pairs of each band, and writes beside each pair how many the collection
+has in its band. Tag them with `lookalike evaluate label`; `lookalike evaluate labels` then weighs
+the bands again.
 
-A band with fewer pairs than --each gives all of them, and a warning says so. The sample follows from the documents
-and --draw alone, not from the order of the input.
+A band with fewer pairs than --each gives all of them, and a warning says so. The sample follows
+from the documents and --draw alone, not from the order of the input.
 
 Examples:
   lookalike evaluate sample news.jsonl --each 30 -o pairs.jsonl
@@ -41,8 +42,10 @@ pub(crate) struct SampleArguments {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     each: u32,
 
-    /// simhash: the largest distance of each band; else the least similarity or number of equal hashes of each
-    /// [default: 0 to 10; 0.3 to 0.9 by tenths; 1 to their number]
+    /// Bands to draw from: the largest distance, least similarity or least number of equal hashes of each
+    ///
+    /// Distances with simhash [default: 0 to 10], similarities with methods that estimate them [default: 0.3 to 0.9 by tenths],
+    /// numbers of equal hashes with all others [default: 1 to their number].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     bands: Vec<f64>,
 

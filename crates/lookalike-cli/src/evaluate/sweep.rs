@@ -29,13 +29,15 @@ use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --labels the truth is the exact resemblance of the features that --shingle and the other Features options
-name, at --threshold. Every combination of --shingles, --weights and --sketches is measured; weights only matter
-to simhash. Tables of terms are made of the input itself. Masks and modes of HTML are tried on top, where they change
-anything; the truth is always that of --mask and --html.
+Without --labels the truth is the exact resemblance of the features that --shingle and the other
+Features options name, at --threshold. Every combination of --shingles, --weights and --sketches is
+measured; weights only matter to simhash. Tables of terms are made of the input itself. Masks and
+modes of HTML are tried on top, where they change anything; the truth is always that of --mask and
+--html.
 
-Every cut is chosen on the data that its figures are of. With --labels the choice is made again on parts of the labels
-and tried on the others: that is what to expect elsewhere. Each piece of advice ends with the job that follows it.
+Every cut is chosen on the data that its figures are of. With --labels the choice is made again on
+parts of the labels and tried on the others: that is what to expect elsewhere. Each piece of advice
+ends with the job that follows it.
 
 Examples:
   lookalike evaluate sweep news.jsonl --threshold 0.8 --page sweep.html
@@ -102,8 +104,9 @@ pub(crate) struct SweepArguments {
     )]
     html_modes: Vec<HtmlMode>,
 
-    /// With --labels: measures of the features themselves, with commas between them: resemblance, containment (shared
-    /// features over the smaller set) and coverage (over the larger)
+    /// With --labels: measures of the features to try: resemblance, containment and coverage
+    ///
+    /// With commas between them. Containment is the shared features over the smaller set, coverage over the larger.
     #[arg(
         long,
         value_name = "LIST",
@@ -113,7 +116,7 @@ pub(crate) struct SweepArguments {
     measures: Vec<SetMeasure>,
 
     /// With --labels: also find the two settings that agree best with the labels when both must pass
-    #[arg(long, requires = "labels")]
+    #[arg(long, requires = "labels", hide_short_help = true)]
     two_tests: bool,
 
     /// Second test for every setting: least share of the longer text's bytes that the shorter one has, above 0 and at
