@@ -231,10 +231,9 @@ class Records:
             if path.suffix == ".parquet":
                 yield from _lookalike.read_parquet(os.fspath(path)).to_pylist()
                 continue
-            with _opened(path) as lines:
-                for line in lines:
-                    if line.strip():
-                        yield json.loads(line)
+            for line in _lines(path):
+                if line.strip():
+                    yield json.loads(line)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -243,14 +242,19 @@ class Records:
         return f"<lookalike.Records in {', '.join(map(str, self.paths))}>"
 
 
-def _opened(path: Path) -> Any:
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file of results, whatever compressed it."""
+    if path.suffix == ".zst":
+        yield from _lookalike.ZstdLines(path)
+        return
     if path.suffix == ".gz":
         import gzip
 
-        return gzip.open(path, "rb")
-    if path.suffix == ".zst":
-        raise LookalikeError(f"{path}: zstd files are read by the command: run the job with compress='none'")
-    return open(path, "rb")
+        with gzip.open(path, "rb") as unpacked:
+            yield from unpacked
+        return
+    with open(path, "rb") as plain:
+        yield from plain
 
 
 class PathResult(DedupResult):

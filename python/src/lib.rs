@@ -6,7 +6,7 @@
 //! - `texts`, `codes` and `array` are columns of Arrow as the engine reads and makes them;
 //! - `work` runs the engine on threads of its own, beside which the caller hears of Ctrl-C;
 //! - `error` turns errors into the exceptions of `lookalike/_errors.py`;
-//! - the others are functions of the package: `sketches`, `scheme`, `index`, `join`, `html`, `jobs`,
+//! - the others are functions of the package: `sketches`, `scheme`, `index`, `join`, `html`, `jobs`, `lines`,
 //!   `decisions` with `documents`; `minwise` is for `lookalike.compat.datasketch`.
 
 mod array;
@@ -19,6 +19,7 @@ mod html;
 mod index;
 mod jobs;
 mod join;
+mod lines;
 mod minwise;
 mod scheme;
 mod sketches;
@@ -54,6 +55,7 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::PyIndex>()?;
     module.add_class::<decisions::RowDecisions>()?;
     module.add_class::<minwise::MinwisePermutations>()?;
+    module.add_class::<lines::ZstdLines>()?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(sketches::simhash, module)?)?;
     module.add_function(wrap_pyfunction!(sketches::minhash, module)?)?;

@@ -237,6 +237,21 @@ def test_progress_is_told_and_nothing_is_printed(capfd, tmp_path):
     assert set(told) <= {"read", "rank", "keys", "group", "compare", "write"}
 
 
+@pytest.mark.parametrize("kind", ["none", "gz", "zst"])
+def test_records_of_compressed_results_are_read_like_others(rows, tmp_path, kind):
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    result = lk.dedup(file, compress=kind)
+    by_id = sorted((row for row in rows if row["id"] not in decided(result)), key=lambda row: row["id"])
+    assert list(result.kept) == by_id and len(result.removed) == len(decided(result)) > 0
+    (kept,) = result.kept.paths
+    if kind == "zst":
+        cut = tmp_path / "cut.jsonl.zst"
+        cut.write_bytes(kept.read_bytes()[:-20])
+        with pytest.raises(lk.LookalikeError, match="cut.jsonl.zst"):
+            list(type(result.kept)([cut], None))
+
+
 def test_an_error_of_the_progress_callback_ends_the_job():
     class Enough(Exception):
         pass
