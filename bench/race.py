@@ -28,6 +28,8 @@ import score
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 PYTHON = HERE / ".venv" / "bin" / "python"
+# Of older libraries than the others: see README.md.
+TEXT_DEDUP = HERE / ".venv-text-dedup" / "bin" / "python"
 OURS = ROOT / "target" / "release" / "lookalike"
 SINGLE = {
     name: "1"
@@ -72,6 +74,9 @@ ENGINES = {
     "lookalike-minhash": Engine(
         ours("--method", "minhash"), OURS, note="bands, verified, clusters, pairs, report"
     ),
+    "lookalike-python": Engine(
+        peer("lookalike_pipeline.py"), PYTHON, note="every pair, verified, clusters; rows in memory"
+    ),
     "gaoya": Engine(
         [HERE / "target" / "release" / "gaoya_pipeline", "{input}", "{output}", "{threshold}"],
         HERE / "target" / "release" / "gaoya_pipeline",
@@ -88,6 +93,18 @@ ENGINES = {
     ),
     "datasketch": Engine(
         peer("datasketch_pipeline.py"), PYTHON, sampled=True, note="estimate checked, clusters"
+    ),
+    "compat": Engine(
+        peer("datasketch_pipeline.py", "--library", "lookalike.compat.datasketch"),
+        PYTHON,
+        sampled=True,
+        note="datasketch's pipeline over our classes",
+    ),
+    "text-dedup": Engine(
+        [TEXT_DEDUP, *peer("text_dedup_pipeline.py")[1:]],
+        TEXT_DEDUP,
+        sampled=True,
+        note="unchecked band collisions, clusters",
     ),
 }
 
@@ -304,11 +321,12 @@ def sketches(options):
 
 def sketch_table(found):
     """Rates of each (engine, job) as a Markdown table."""
-    rows = ["| job | engine | MB/s | M shingles/s |", "|---|---|---|---|"]
+    rows = ["| job | engine | documents/s | MB/s | M shingles/s |", "|---|---|---|---|---|"]
     for (engine, job), runs in sorted(found.items(), key=lambda item: item[0][1]):
         megabytes = statistics.median(run["bytes"] / run["cpu"] / 1e6 for run in runs)
         shingles = statistics.median(run["shingles"] / run["cpu"] / 1e6 for run in runs)
-        rows.append(f"| {job} | {engine} | {megabytes:.1f} | {shingles:.2f} |")
+        documents = statistics.median(run["docs"] / run["cpu"] for run in runs)
+        rows.append(f"| {job} | {engine} | {documents:,.0f} | {megabytes:.1f} | {shingles:.2f} |")
     return "\n".join(rows)
 
 

@@ -5,17 +5,23 @@ MinHash.generator (its batch path over update_batch) with xxh32 in place of the 
 MinHashLSH with the bands it chooses itself for the threshold (--bands and --rows override),
 the estimate of each candidate pair checked, clusters by union-find.
 
+--library lookalike.compat.datasketch runs the same pipeline over our classes of these names: MinHash.bulk with SHA-1, as they have it.
+
 Run it on a part (--limit 50000): its time grows in proportion to the records, its memory too.
 """
 
+import importlib
+
 import pipeline
 import xxhash
-from datasketch import MinHash, MinHashLSH
 
 
-def sketches(tokens, functions):
+def sketches(library, tokens, functions):
     """A MinHash a record; tokens are lists of strings."""
     encoded = ([token.encode() for token in record] for record in tokens)
+    MinHash = library.MinHash
+    if library.__name__ != "datasketch":
+        return MinHash.bulk(encoded, num_perm=functions)
     return list(MinHash.generator(encoded, num_perm=functions, hashfunc=xxhash.xxh32_intdigest))
 
 
@@ -35,17 +41,19 @@ def main():
     parser = pipeline.arguments(__doc__)
     parser.add_argument("--bands", type=int)
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--library", default="datasketch")
     options = parser.parse_args()
-    measure = pipeline.Measure("datasketch", "datasketch")
+    library = importlib.import_module(options.library)
+    measure = pipeline.Measure(options.library, options.library.partition(".")[0])
     with measure.stage("read"):
         lines = pipeline.read_lines(options.input, options.limit)
     params = (options.bands, options.rows) if options.bands else None
-    index = MinHashLSH(options.threshold, options.functions, params=params)
+    index = library.MinHashLSH(options.threshold, options.functions, params=params)
     numbers, minhashes = [], []
     for found, tokens in pipeline.token_batches(lines, measure):
         numbers += found
         with measure.stage("sketch"):
-            minhashes += sketches(tokens, options.functions)
+            minhashes += sketches(library, tokens, options.functions)
     with measure.stage("index"):
         joined = clusters(minhashes, numbers, len(lines), index, options.threshold)
     kept = joined.kept()

@@ -7,6 +7,7 @@ words, and a text without words never matches anything.
 
 import argparse
 import contextlib
+import importlib
 import importlib.metadata
 import itertools
 import json
@@ -99,6 +100,14 @@ def cpu_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
+def version_of(distribution):
+    """The version of an installed package; ours may be used from the checkout."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return importlib.import_module(distribution).__version__
+
+
 class Measure:
     """CPU seconds by stage and the figures of the whole run."""
 
@@ -106,7 +115,7 @@ class Measure:
         self.started = time.perf_counter()
         self.stages = {}
         self.engine = engine
-        self.version = importlib.metadata.version(distribution)
+        self.version = version_of(distribution)
 
     @contextlib.contextmanager
     def stage(self, name):

@@ -116,6 +116,25 @@ def race_kernel(course):
     )
 
 
+def race_ours(course):
+    """The same jobs by the Python package, whole lists at a time; nothing if it is not installed."""
+    try:
+        import lookalike as lk
+    except ModuleNotFoundError:
+        return
+    scheme = lk.Scheme(shingle=f"words:{course.width}")
+    course.time(
+        "text to simhash-64",
+        "lookalike (Python)",
+        lambda: lk.simhash(course.texts, scheme=scheme, threads=1),
+    )
+    course.time(
+        f"text to min-hash-{FUNCTIONS}",
+        "lookalike (Python)",
+        lambda: lk.minhash(course.texts, FUNCTIONS, scheme=scheme, threads=1),
+    )
+
+
 def main():
     """Run every job."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -127,6 +146,7 @@ def main():
     race_kernel(course)
     race_minhash(course)
     race_simhash(course)
+    race_ours(course)
 
 
 if __name__ == "__main__":
