@@ -25,6 +25,7 @@ pub mod explain;
 mod extraction;
 mod fields;
 pub mod fingerprints;
+pub mod kernel;
 mod losses;
 mod observer;
 mod output_dir;

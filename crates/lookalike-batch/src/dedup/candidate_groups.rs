@@ -128,6 +128,15 @@ impl CandidateGroups {
         resources: &GroupResources<'_>,
     ) -> Result<Self, GroupError> {
         let parts = partitions(sink, rank_of, resources)?;
+        Ok(Self::of_partitions(parts, rank_of.len()))
+    }
+
+    /// Groups keys of ranks that are all at hand.
+    pub(crate) fn of_keys(keys: Vec<KeyRecord>, ranks: usize) -> Self {
+        Self::of_partitions(vec![group(keys)], ranks)
+    }
+
+    fn of_partitions(parts: Vec<GroupPartition>, ranks: usize) -> Self {
         let postings = parts.iter().map(|part| part.members.len()).sum();
         let mut groups = Self {
             members: Vec::with_capacity(postings),
@@ -142,8 +151,8 @@ impl CandidateGroups {
                     .push(groups.starts.last().expect("begins with 0") + u64::from(size));
             }
         }
-        groups.invert(rank_of.len());
-        Ok(groups)
+        groups.invert(ranks);
+        groups
     }
 
     /// Fills `lists` from `members`.
@@ -349,8 +358,11 @@ fn partitions(
             if part >= PARTS {
                 return Ok(());
             }
-            let records = filter.shared(sink.0.take(part)?);
-            let found = group(records, rank_of);
+            let mut records = filter.shared(sink.0.take(part)?);
+            for record in &mut records {
+                record[2] = rank_of[record[2] as usize];
+            }
+            let found = group(records);
             let more = bytes_needed(found.members.len(), found.sizes.len(), 0);
             // Once they do not fit they are counted only, to say what would do.
             if needed.fetch_add(more, Ordering::Relaxed) + more <= resources.memory {
@@ -375,11 +387,8 @@ fn partitions(
         .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// Sorts the records of one partition by key and keeps the groups of two and more.
-fn group(mut records: Vec<KeyRecord>, rank_of: &[u32]) -> GroupPartition {
-    for record in &mut records {
-        record[2] = rank_of[record[2] as usize];
-    }
+/// Sorts the records of one partition, of ranks, by key and keeps the groups of two and more.
+fn group(mut records: Vec<KeyRecord>) -> GroupPartition {
     records.sort_unstable();
     records.dedup();
     let mut part = GroupPartition::default();

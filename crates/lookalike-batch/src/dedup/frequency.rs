@@ -7,19 +7,42 @@
 //! and its level is the logarithm of its count. All others are level 0 and ordered by their value, which is as good
 //! as random and is the order in which feature sets are stored.
 
-/// Counters of one pass over the feature sets; see the module's header.
+use crate::kernel::checked_bytes::{CheckedBytesError, TableKind};
+
+/// Counts of how many documents have each feature, rough and mergeable.
 ///
-/// Memory: 4 bytes a cell, [`FeatureFrequency::CELLS`] cells: 512 KiB.
+/// Memory: 4 bytes a counter, 131,072 counters: 512 KiB.
+///
+/// ```
+/// use lookalike_batch::kernel::FeatureFrequency;
+///
+/// let (mut first, mut second) = (FeatureFrequency::new(), FeatureFrequency::new());
+/// first.add(&[1, 2, 3]);
+/// second.add(&[3, 4]);
+/// let received = FeatureFrequency::from_bytes(&second.to_bytes())?;
+/// first.merge(&received);
+/// # Ok::<(), lookalike_batch::kernel::CheckedBytesError>(())
+/// ```
 #[derive(Clone)]
-pub(crate) struct FeatureFrequency {
+pub struct FeatureFrequency {
     cells: Vec<u32>,
     total: u64,
 }
 
-/// Level of every feature, fixed after counting: 1 byte a cell, 128 KiB.
-pub(crate) struct FrequencyLevels {
+/// Level of every feature, fixed after counting: 1 byte a counter, 128 KiB.
+pub struct FrequencyLevels {
     cells: Vec<u8>,
 }
+
+const COUNTS: TableKind = TableKind {
+    mark: *b"lkFREQ1\n",
+    name: "counts of features",
+};
+
+const LEVELS: TableKind = TableKind {
+    mark: *b"lkLEVL1\n",
+    name: "levels of features",
+};
 
 /// As many counters as fit a second-level cache beside other things.
 const BITS: u32 = 17;
@@ -33,7 +56,8 @@ fn cell(feature: u64) -> usize {
 impl FeatureFrequency {
     pub(crate) const CELLS: usize = 1 << BITS;
 
-    pub(crate) fn new() -> Self {
+    /// Creates counters that have counted nothing.
+    pub fn new() -> Self {
         Self {
             cells: vec![0; Self::CELLS],
             total: 0,
@@ -41,7 +65,7 @@ impl FeatureFrequency {
     }
 
     /// Counts each feature of one document.
-    pub(crate) fn add(&mut self, features: &[u64]) {
+    pub fn add(&mut self, features: &[u64]) {
         for &feature in features {
             let count = &mut self.cells[cell(feature)];
             *count = count.saturating_add(1);
@@ -49,16 +73,44 @@ impl FeatureFrequency {
         self.total += features.len() as u64;
     }
 
-    /// Adds the counts of another thread.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Adds the counts of another thread or machine.
+    pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
             *mine = mine.saturating_add(*theirs);
         }
         self.total += other.total;
     }
 
-    /// Fixes the levels. A cell is level 0 unless it exceeds the mean by four standard deviations and eight.
-    pub(crate) fn levels(&self) -> FrequencyLevels {
+    /// The counts as bytes that another machine reads with [`FeatureFrequency::from_bytes`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let counts = self.cells.iter().flat_map(|count| count.to_le_bytes());
+        let table: Vec<u8> = self.total.to_le_bytes().into_iter().chain(counts).collect();
+        COUNTS.seal(&table)
+    }
+
+    /// Reads counts that [`FeatureFrequency::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// [`CheckedBytesError`] if they are something else, cut off or changed.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckedBytesError> {
+        let table = COUNTS.open(bytes)?;
+        let damaged = || COUNTS.damaged();
+        let (total, counts) = table.split_first_chunk().ok_or_else(damaged)?;
+        let (counts, rest) = counts.as_chunks();
+        if counts.len() != Self::CELLS || !rest.is_empty() {
+            return Err(damaged());
+        }
+        Ok(Self {
+            cells: counts
+                .iter()
+                .map(|&count| u32::from_le_bytes(count))
+                .collect(),
+            total: u64::from_le_bytes(*total),
+        })
+    }
+
+    /// Fixes the levels. A counter is level 0 unless it exceeds the mean by four standard deviations and eight.
+    pub fn levels(&self) -> FrequencyLevels {
         let mean = self.total as f64 / Self::CELLS as f64;
         let chance = mean + 4.0 * mean.sqrt() + 8.0;
         let level = |&count: &u32| {
@@ -75,7 +127,32 @@ impl FeatureFrequency {
     }
 }
 
+impl Default for FeatureFrequency {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl FrequencyLevels {
+    /// The levels as bytes that another machine reads with [`FrequencyLevels::from_bytes`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        LEVELS.seal(&self.cells)
+    }
+
+    /// Reads levels that [`FrequencyLevels::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// [`CheckedBytesError`] if they are something else, cut off or changed.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckedBytesError> {
+        let cells = LEVELS.open(bytes)?;
+        match cells.len() == FeatureFrequency::CELLS {
+            true => Ok(Self {
+                cells: cells.to_vec(),
+            }),
+            false => Err(LEVELS.damaged()),
+        }
+    }
+
     /// 0 for rare features, else about log2 of the number of documents that have it.
     #[inline]
     pub(crate) fn of(&self, feature: u64) -> u8 {
@@ -161,6 +238,10 @@ mod tests {
             let whole = counted(&sets);
             prop_assert_eq!(merged.total, whole.total);
             prop_assert_eq!(merged.levels().cells, whole.levels().cells);
+            let read = FeatureFrequency::from_bytes(&whole.to_bytes()).unwrap();
+            prop_assert_eq!((read.cells, read.total), (whole.cells.clone(), whole.total));
+            let levels = FrequencyLevels::from_bytes(&whole.levels().to_bytes()).unwrap();
+            prop_assert_eq!(levels.cells, whole.levels().cells);
         }
 
         #[test]
@@ -191,6 +272,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn counts_are_not_taken_for_levels_nor_tables_of_another_size_for_either() {
+        let counts = FeatureFrequency::new();
+        assert!(FrequencyLevels::from_bytes(&counts.to_bytes()).is_err());
+        assert!(FeatureFrequency::from_bytes(&counts.levels().to_bytes()).is_err());
+        let short = CheckedBytesError::Damaged {
+            expected: "levels of features",
+        };
+        assert_eq!(
+            FrequencyLevels::from_bytes(&LEVELS.seal(&[0; 100])).err(),
+            Some(short)
+        );
+        assert!(FeatureFrequency::from_bytes(&COUNTS.seal(&[0; 100])).is_err());
+        assert!(FeatureFrequency::from_bytes(&COUNTS.seal(&[0; 3])).is_err());
     }
 
     #[test]

@@ -7,8 +7,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lookalike::hash::avalanche;
-use lookalike::resemblance::prefix_len;
 use lookalike_corpus::{Category, InputOptions, Inputs, ReadError};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources, KeySink};
@@ -21,12 +19,14 @@ use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
 use crate::dedup::pages::{PageColumns, PageVerifier};
 use crate::dedup::pair_test::LoadedTest;
 use crate::dedup::pairs::{ClassCopies, PairSpool, join};
-use crate::dedup::scan::{ScanPlan, ScannedCollection, salted, scan};
+use crate::dedup::scan::{ScanPlan, ScannedCollection, scan};
 use crate::dedup::summary::{DecisionCounts, InputCounts, skipped};
 use crate::dedup::survivors::{ClassDecisions, settle};
-use crate::dedup::verify::{CandidateRule, Verifier};
+use crate::dedup::verify::Verifier;
 use crate::error::{BatchError, OUTPUT};
 use crate::fields::{FieldTally, first_names};
+use crate::kernel::candidate_rule::CandidateRule;
+use crate::kernel::class_keys::{BlockKeys, KeySalt, PrefixFinder, SketchPlan};
 use crate::observer::{JobObserver, JobStage, NoProgress, ensure_wanted};
 use crate::settings::{JobLimits, JobSettings, KeepRule, Method, PairScope};
 use crate::skipped::SkippedRow;
@@ -169,15 +169,8 @@ impl DedupJob<'_> {
         let plan = ScanPlan {
             inputs: self.inputs,
             options: &options,
-            scheme: &self.settings.scheme,
-            method: self.settings.method,
-            banding: self.settings.banding()?,
+            sketch: SketchPlan::new(&self.settings, self.settings.banding()?),
             tests: &self.settings.tests,
-            terms: self
-                .settings
-                .terms
-                .as_ref()
-                .filter(|_| self.settings.scheme.terms.is_some()),
             against_sources: self.against_sources,
             scope: self.settings.scope,
             by_category: self.settings.by_category(),
@@ -382,14 +375,6 @@ impl DedupJob<'_> {
         }
     }
 
-    /// Salt that keeps the keys of a class apart from those of other categories.
-    fn salt(&self, scanned: &ScannedCollection, class: u32) -> u64 {
-        match self.settings.scope {
-            PairScope::Within => scanned.classes.categories[class as usize],
-            PairScope::Everything | PairScope::Across => 0,
-        }
-    }
-
     fn push_prefixes(&self, scanned: &ScannedCollection, sink: &KeySink) -> io::Result<()> {
         let segments = scanned.sets.segments();
         self.observer.stage(JobStage::Keys, segments as u64);
@@ -397,22 +382,16 @@ impl DedupJob<'_> {
         let next = AtomicUsize::new(0);
         let work = || -> io::Result<()> {
             let mut writer = sink.writer();
-            let (mut buffer, mut prefix, mut common) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut buffer, mut finder) = (Vec::new(), PrefixFinder::default());
             loop {
                 let segment = next.fetch_add(1, Ordering::Relaxed);
                 if segment >= segments {
                     return writer.finish();
                 }
                 scanned.sets.walk(segment, &mut buffer, |class, set| {
-                    levels.prefix(
-                        set,
-                        prefix_len(set.len(), self.settings.threshold),
-                        &mut prefix,
-                        &mut common,
-                    );
-                    prefix.iter().try_for_each(|&feature| {
-                        writer.push(salted(feature, self.salt(scanned, class)), class)
-                    })
+                    let salt = salt(scanned, self.settings.scope, class);
+                    let mut prefix = finder.prefix(set, self.settings.threshold, &levels).iter();
+                    prefix.try_for_each(|&feature| writer.push(salt.apply(feature), class))
                 })?;
                 self.advance(segment as u64 + 1)?;
             }
@@ -558,21 +537,7 @@ impl DedupJob<'_> {
                 .collect(),
             threshold: self.settings.threshold,
             margin_from: BelowMargin::below(self.settings.threshold).from(),
-            rule: match self.settings.method {
-                Method::AllPairs | Method::Copies => CandidateRule::Prefix,
-                Method::Simhash => CandidateRule::Distance(self.settings.distance),
-                Method::Henzinger => CandidateRule::SharedWithin(
-                    self.settings.agree(),
-                    self.settings.distance,
-                    self.settings.distance_for,
-                ),
-                Method::MinHash | Method::Oph | Method::BBit => CandidateRule::Shared(1),
-                Method::SuperShingle
-                | Method::ModP
-                | Method::Winnow
-                | Method::IMatch
-                | Method::Buckets => CandidateRule::Shared(self.settings.agree()),
-            },
+            rule: CandidateRule::of(&self.settings),
         }
     }
 
@@ -666,8 +631,7 @@ fn sorted<T: Copy>(column: &[T], classes: &[u32]) -> Vec<T> {
         .collect()
 }
 
-/// Keys for fingerprints within `distance`: cut into `distance + 2` blocks (or one less for small collections), any two
-/// fingerprints agree on all but `distance` of them (Manku et al. 2007, section 3.1).
+/// Hands over keys of fingerprints.
 fn push_blocks(
     scanned: &ScannedCollection,
     settings: &JobSettings,
@@ -675,87 +639,21 @@ fn push_blocks(
 ) -> io::Result<()> {
     let classes = &scanned.classes;
     let (bits, distance) = (settings.fingerprint_bits(), settings.distance);
-    // One block each is enough while its bits tell most fingerprints apart; else two blocks, in more combinations.
-    let enough = classes.len() as f64 <= 8.0 * f64::from(bits / (distance + 1)).exp2();
-    let masks = if enough {
-        block_masks(bits, distance + 1, 1)
-    } else {
-        block_masks(bits, distance + 2, 2)
-    };
+    let blocks = BlockKeys::new(bits, distance, classes.len() as u64);
     let mut writer = sink.writer();
     for class in (0..classes.len()).filter(|&class| classes.sizes[class] > 0) {
-        let low = classes.fingerprints[class];
         let high = classes.high_fingerprints.get(class).copied().unwrap_or(0);
-        let salt = match settings.scope {
-            PairScope::Within => classes.categories[class],
-            PairScope::Everything | PairScope::Across => 0,
-        };
-        for (number, &mask) in masks.iter().enumerate() {
-            let number = avalanche(number as u64 + 1);
-            let mut key = avalanche((low & mask as u64) ^ number);
-            if bits > 64 {
-                key = avalanche((high & (mask >> 64) as u64) ^ key);
-            }
-            writer.push(salted(key, salt), class as u32)?;
+        let fingerprint = u128::from(high) << 64 | u128::from(classes.fingerprints[class]);
+        let salt = salt(scanned, settings.scope, class as u32);
+        for key in blocks.of(fingerprint) {
+            writer.push(salt.apply(key), class as u32)?;
         }
     }
     writer.finish()
 }
 
-/// Masks of all choices of `chosen` (1 or 2) among `blocks` blocks of so many bits.
-fn block_masks(bits: u32, blocks: u32, chosen: usize) -> Vec<u128> {
-    let edge = |block: u32| block * bits / blocks;
-    let block =
-        |number: u32| (edge(number)..edge(number + 1)).fold(0_u128, |mask, bit| mask | 1 << bit);
-    let single: Vec<u128> = (0..blocks).map(block).collect();
-    if chosen == 1 {
-        return single;
-    }
-    let others = |i: usize| {
-        single[i + 1..]
-            .iter()
-            .map(move |b| (i, *b))
-            .collect::<Vec<_>>()
-    };
-    (0..single.len())
-        .flat_map(others)
-        .map(|(i, b)| single[i] | b)
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn close_fingerprints_share_a_block(
-            a in any::<u128>(),
-            bits in prop::sample::select(vec![32_u32, 64, 128]),
-            flips in prop::collection::vec(0..128_u32, 0..=32),
-        ) {
-            let width = |value: u128| value & (u128::MAX >> (128 - bits));
-            let flips = &flips[..flips.len().min(bits as usize / 4)];
-            let b = flips.iter().fold(a, |b, bit| b ^ 1 << bit);
-            let (a, b) = (width(a), width(b));
-            let distance = (a ^ b).count_ones();
-            for masks in [block_masks(bits, distance + 1, 1), block_masks(bits, distance + 2, 2)] {
-                prop_assert!(masks.iter().any(|mask| a & mask == b & mask));
-                prop_assert!(masks.iter().all(|mask| *mask > 0 && width(*mask) == *mask));
-            }
-        }
-    }
-
-    #[test]
-    fn the_paper_s_table_counts() {
-        assert_eq!(block_masks(64, 4, 1).len(), 4);
-        assert_eq!(block_masks(64, 5, 2).len(), 10);
-        assert!(
-            block_masks(64, 4, 1)
-                .iter()
-                .all(|mask| mask.count_ones() == 16)
-        );
-    }
+/// Salt of the keys of a class.
+fn salt(scanned: &ScannedCollection, scope: PairScope, class: u32) -> KeySalt {
+    let category = scanned.classes.categories.get(class as usize);
+    KeySalt::new(scope, category.copied().unwrap_or(0))
 }

@@ -5,17 +5,12 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lookalike::band::Banding;
-use lookalike::feature::FeatureExtractor;
-use lookalike::scheme::{Scheme, Sketch};
-use lookalike::sketch::{MinHash, Simhash};
-use lookalike::{DocumentFields, Features, Sketcher, Terms};
+use lookalike::{FeatureExtractor, Features};
 use lookalike_corpus::{
     BadRecord, InputOptions, Inputs, OrderKey, OrderNumber, PageIdentity, Parser, Record,
-    RecordChunk, SkippedPart, TextState, VisibleText,
+    RecordChunk, SkippedPart, TextState,
 };
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,8 +23,10 @@ use crate::dedup::frequency::FeatureFrequency;
 use crate::dedup::memory_budget::{ReadingBudget, skip_bytes};
 use crate::dedup::pages::PageCounts;
 use crate::dedup::pair_test::{PairTest, TestSets};
-use crate::dedup::seen_texts::{SeenTexts, content_hash, first_128};
+use crate::dedup::seen_texts::SeenTexts;
 use crate::error::BatchError;
+use crate::kernel::class_keys::{ClassSketcher, KeySalt, SketchPlan, text_key};
+use crate::kernel::placed_text::{PlacedText, category_hash, content_hash, hash_with, long_hash};
 use crate::losses::LossPolicy;
 use crate::observer::{JobObserver, ensure_wanted};
 use crate::pipeline::{ChunkWorker, InputChunk, run_in_order};
@@ -41,14 +38,10 @@ use crate::spill::feature_sets::{SetStore, header, place};
 pub(crate) struct ScanPlan<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) options: &'a InputOptions,
-    pub(crate) scheme: &'a Scheme,
-    pub(crate) method: Method,
-    /// Bands of the signatures, for the methods that have some.
-    pub(crate) banding: Option<Banding>,
+    /// Things that are kept of each text.
+    pub(crate) sketch: SketchPlan<'a>,
     /// Further tests, whose features are kept as well.
     pub(crate) tests: &'a [PairTest],
-    /// The table of terms that the scheme names.
-    pub(crate) terms: Option<&'a Arc<Terms>>,
     /// The number of sources, from the first, whose documents are never removed.
     pub(crate) against_sources: usize,
     /// Pairs that count.
@@ -231,133 +224,12 @@ struct NewPage {
     set: Option<(u32, u32)>,
 }
 
-/// The text of a class and where it belongs.
-#[derive(Clone, Copy)]
-struct PlacedText<'t> {
-    text: &'t str,
-    /// Anchors and links, where the scheme looks at them.
-    fields: Option<&'t DocumentFields>,
-    /// True if the text is longer than the limit and not there: then only equal bytes count.
-    is_too_long: bool,
-    /// Hash of the text, and of the fields where the scheme looks at them.
-    hash: u128,
-    /// Text that a reader sees, where that is more than the text.
-    visible: Option<&'t VisibleText<'t>>,
-    /// Hash of what a reader sees, and of the fields where the scheme looks at them.
-    visible_hash: u128,
-    /// Hash of the category; 0 where there is none.
-    category: u64,
-}
-
 /// State that all workers share.
 struct ScanShared<'a> {
     plan: &'a ScanPlan<'a>,
     seen: &'a SeenTexts,
     keys: &'a KeySink,
     too_many: &'a AtomicBool,
-}
-
-/// Makes the sketch a method wants of each new class.
-enum ClassSketcher {
-    /// Nothing of each text by itself: keys that need the whole collection come later.
-    None,
-    /// Its fingerprint of so many bits.
-    Simhash(u32),
-    /// The bands of its signature, without an allocation a text.
-    Bands {
-        minhash: MinHash,
-        banding: Banding,
-        signature: Vec<u32>,
-    },
-    /// The keys of any other sketch, and with `fingerprint` its fingerprint as well.
-    Sketch {
-        sketcher: Sketcher,
-        banding: Option<Banding>,
-        fingerprint: bool,
-    },
-}
-
-impl ClassSketcher {
-    fn new(plan: &ScanPlan<'_>) -> Self {
-        let scheme = plan.scheme;
-        match (plan.method, scheme.sketch) {
-            (Method::Copies | Method::AllPairs, _) => Self::None,
-            (Method::Simhash, sketch) => Self::Simhash(sketch.fingerprint_bits()),
-            (Method::MinHash, Sketch::MinHash { functions }) => Self::Bands {
-                minhash: MinHash::new(usize::from(functions), scheme.seed),
-                banding: plan.banding.expect("chosen with the method"),
-                signature: vec![0; usize::from(functions)],
-            },
-            (method, _) => Self::Sketch {
-                sketcher: Sketcher::new(scheme, plan.terms).expect("checked before the job began"),
-                banding: plan.banding,
-                fingerprint: method == Method::Henzinger,
-            },
-        }
-    }
-
-    /// True if the set of features is all that is looked at.
-    fn needs_set_only(&self) -> bool {
-        matches!(self, Self::None | Self::Bands { .. })
-    }
-
-    /// Sketches one class: hands its keys to `keys`, returns its fingerprint.
-    fn sketch(
-        &mut self,
-        class: u32,
-        features: &Features<'_>,
-        keys: &mut KeyWriter<'_>,
-        salt: u64,
-    ) -> io::Result<u128> {
-        if features.set.is_empty() {
-            return Ok(0);
-        }
-        let fingerprint = |bits| Simhash::wide(features, bits).map_or(0, |f| f.0);
-        match self {
-            Self::None => Ok(0),
-            Self::Simhash(bits) => Ok(fingerprint(*bits)),
-            Self::Bands {
-                minhash,
-                banding,
-                signature,
-            } => {
-                minhash.signature_into(features.set, signature);
-                banding
-                    .keys(signature)
-                    .try_for_each(|key| keys.push(salted(key, salt), class))?;
-                Ok(0)
-            }
-            Self::Sketch {
-                sketcher,
-                banding,
-                fingerprint: wanted,
-            } => {
-                let sketch = sketcher.sketch(features);
-                let own = sketch.map_or_else(Vec::new, |sketch| sketch.keys(banding.as_ref()));
-                own.into_iter()
-                    .try_for_each(|key| keys.push(salted(key, salt), class))?;
-                Ok(if *wanted { fingerprint(64) } else { 0 })
-            }
-        }
-    }
-}
-
-/// A key that classes of different categories do not share; category 0 leaves it as it is.
-pub(crate) fn salted(key: u64, category: u64) -> u64 {
-    match category {
-        0 => key,
-        category => lookalike::hash::avalanche(key ^ category),
-    }
-}
-
-/// The extractor of the scheme, with its table of terms where it names one.
-fn extractor(plan: &ScanPlan<'_>) -> FeatureExtractor {
-    match plan.terms {
-        Some(terms) => {
-            FeatureExtractor::with_terms(plan.scheme, terms).expect("checked before the job began")
-        }
-        None => FeatureExtractor::new(plan.scheme),
-    }
 }
 
 /// One thread's part of the scan.
@@ -384,8 +256,8 @@ struct ScanTools<'a> {
 impl<'a> ScanWorker<'a> {
     fn new(shared: &'a ScanShared<'a>) -> Self {
         let tools = ScanTools {
-            extractor: extractor(shared.plan),
-            sketches: ClassSketcher::new(shared.plan),
+            extractor: shared.plan.sketch.extractor(),
+            sketches: ClassSketcher::new(shared.plan.sketch),
             keys: shared.keys.writer(),
             frequency: FeatureFrequency::new(),
             words: Vec::new(),
@@ -393,7 +265,7 @@ impl<'a> ScanWorker<'a> {
                 .plan
                 .tests
                 .iter()
-                .map(|test| (test.extractor(shared.plan.scheme), Vec::new()))
+                .map(|test| (test.extractor(shared.plan.sketch.scheme), Vec::new()))
                 .collect(),
             page_words: Vec::new(),
         };
@@ -473,7 +345,7 @@ fn add_record(
         };
         if is_new {
             let new = tools.add_class(shared.plan, placed, class, hash)?;
-            let compared = shared.plan.method != Method::Copies && !placed.is_too_long;
+            let compared = shared.plan.sketch.method != Method::Copies && !placed.is_too_long;
             tally.featureless += u64::from(compared && new.size == 0);
             tally.long_classes += u64::from(placed.is_too_long);
             batch.classes.push(new);
@@ -539,7 +411,7 @@ impl ScanTools<'_> {
         class: ClassId,
         hash: u128,
     ) -> io::Result<NewClass> {
-        let (method, text) = (plan.method, placed.text);
+        let (method, text) = (plan.sketch.method, placed.text);
         let number = class.position() as u32;
         let page = self.add_page(plan, placed, number);
         let word = self.words.len();
@@ -548,10 +420,7 @@ impl ScanTools<'_> {
             (Method::Copies, _) => Features::of_set(&[]),
             _ if placed.is_too_long => Features::of_set(&[]),
             (_, Some(fields)) => self.extractor.extract_with(text, fields),
-            _ if self.sketches.needs_set_only() => {
-                Features::of_set(self.extractor.feature_set(text))
-            }
-            _ => self.extractor.extract(text),
+            _ => self.sketches.features(&mut self.extractor, text),
         };
         self.words.extend_from_slice(features.set);
         let size = features.set.len();
@@ -559,18 +428,16 @@ impl ScanTools<'_> {
         if method == Method::AllPairs {
             self.frequency.add(features.set);
         }
-        let salt = match plan.scope {
-            PairScope::Within => placed.category,
-            PairScope::Everything | PairScope::Across => 0,
-        };
+        let salt = KeySalt::new(plan.scope, placed.category);
+        let keys = &mut self.keys;
         let fingerprint = self
             .sketches
-            .sketch(number, &features, &mut self.keys, salt)?;
+            .sketch(&features, |key| keys.push(salt.apply(key), number))?;
         let is_part = placed.hash != placed.visible_hash;
         if page.is_some() || is_part || plan.by_category && plan.scope != PairScope::Within {
             // Equal visible texts of different categories, or with different main texts, are different classes, and must meet.
-            let key = lookalike::hash::avalanche(placed.visible_hash as u64);
-            self.keys.push(salted(key, salt), number)?;
+            let key = text_key(placed.visible_hash);
+            self.keys.push(salt.apply(key), number)?;
         }
         let tests = self.add_test_sets(placed, number);
         let (word, size) = (word as u32, size as u32);
@@ -612,7 +479,7 @@ impl ScanTools<'_> {
     ) -> Option<NewPage> {
         let visible = placed.visible?;
         let identity = visible.page?;
-        if visible.own() == placed.text || plan.method == Method::Copies {
+        if visible.own() == placed.text || plan.sketch.method == Method::Copies {
             return Some(NewPage {
                 identity,
                 set: None,
@@ -645,11 +512,11 @@ fn placed<'t>(
         }
         (_, Some(category)) => {
             tally.categorised += 1;
-            (content_hash(category) as u64).max(1)
+            category_hash(category)
         }
     };
     let text = &*record.text;
-    let fields = (!plan.scheme.fields.is_none()).then_some(&record.fields);
+    let fields = (!plan.sketch.scheme.fields.is_none()).then_some(&record.fields);
     let hash = |text: &str| match fields {
         Some(fields) => hash_with(text, fields),
         None => content_hash(text),
@@ -668,56 +535,6 @@ fn placed<'t>(
         visible,
         visible_hash: whole.map_or(of_text, |visible| hash(&visible.whole)),
         category,
-    }
-}
-
-/// First 128 bits of the BLAKE3 hash of a text and its fields, each behind its length.
-fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
-    let mut hasher = blake3::Hasher::new();
-    let mut part = |part: &str| {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    };
-    part(text);
-    for anchor in &fields.anchors {
-        part("anchor");
-        part(&anchor.text);
-        part(&anchor.before);
-        part(&anchor.after);
-    }
-    for (name, links) in [("in", &fields.in_links), ("out", &fields.out_links)] {
-        part(name);
-        links.iter().for_each(|link| part(link));
-    }
-    first_128(&hasher.finalize())
-}
-
-/// The hash of a text that is not there, by that of its bytes, and of its fields.
-fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128 {
-    let Some(fields) = fields else {
-        return of_bytes;
-    };
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&of_bytes.to_le_bytes());
-    hasher.update(&hash_with("", fields).to_le_bytes());
-    first_128(&hasher.finalize())
-}
-
-impl PlacedText<'_> {
-    /// Key of a class: the text and what a reader sees, and the category where it matters.
-    fn class_hash(&self, by_category: bool) -> u128 {
-        if !by_category && self.hash == self.visible_hash {
-            return self.hash;
-        }
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.hash.to_le_bytes());
-        if self.hash != self.visible_hash {
-            hasher.update(&self.visible_hash.to_le_bytes());
-        }
-        if by_category {
-            hasher.update(&self.category.to_le_bytes());
-        }
-        first_128(&hasher.finalize())
     }
 }
 
@@ -859,8 +676,8 @@ impl ScanCollector<'_> {
                 place(segment, class.word),
                 class.size,
             );
-            if self.plan.method.has_fingerprints() {
-                let bits = match self.plan.scheme.sketch.fingerprint_bits() {
+            if self.plan.sketch.method.has_fingerprints() {
+                let bits = match self.plan.sketch.scheme.sketch.fingerprint_bits() {
                     0 => 64,
                     bits => bits,
                 };

@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 use lookalike_corpus::Record;
 
 use crate::dedup::class_id::ClassId;
+use crate::kernel::placed_text::{content_hash, first_128};
 use crate::spill::partitions::lock;
 
 /// Texts seen so far, by hash: 64 parts with a lock each.
@@ -63,16 +64,4 @@ pub(crate) fn seen_hash(record: &Record<'_>) -> u128 {
             first_128(&hasher.finalize())
         }
     }
-}
-
-/// First 128 bits of the BLAKE3 hash of a text.
-pub(crate) fn content_hash(text: &str) -> u128 {
-    first_128(&blake3::hash(text.as_bytes()))
-}
-
-pub(crate) fn first_128(hash: &blake3::Hash) -> u128 {
-    let first: [u8; 16] = hash.as_bytes()[..16]
-        .try_into()
-        .expect("a hash has 32 bytes");
-    u128::from_le_bytes(first)
 }

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use super::candidate_groups::{CandidateGroups, GroupResources, KeySink};
 use super::frequency::FeatureFrequency;
-use super::verify::{CandidateRule, Verifier};
+use super::verify::Verifier;
+use crate::kernel::candidate_rule::CandidateRule;
 use crate::settings::PairScope;
 use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
 

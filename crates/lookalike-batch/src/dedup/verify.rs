@@ -7,26 +7,14 @@
 use std::io;
 use std::ops::Range;
 
-use lookalike::resemblance::{intersection_at_least, prefix_len, resemblance_of, shared_needed};
+use lookalike::resemblance::{intersection_at_least, resemblance_of, shared_needed};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupMembership};
 use crate::dedup::pages::{ComparedPage, PageScratch, PageVerifier};
 use crate::dedup::pair_test::{LoadedTest, TestBuffers};
-use crate::settings::{DistanceFor, PairScope};
+use crate::kernel::candidate_rule::CandidateRule;
+use crate::settings::PairScope;
 use crate::spill::feature_sets::{SetPlace, SetStore};
-
-/// Condition that a method sets for a candidate before it is verified.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum CandidateRule {
-    /// Enough shared prefix features that the rest can bring the resemblance to the threshold.
-    Prefix,
-    /// At least this many shared groups (bands, super-shingles).
-    Shared(u32),
-    /// Fingerprints within this distance.
-    Distance(u32),
-    /// At least so many shared groups, and fingerprints within this distance where it counts.
-    SharedWithin(u32, u32, DistanceFor),
-}
 
 /// All that verification needs to know of the classes, by rank.
 pub(crate) struct Verifier<'a> {
@@ -472,46 +460,20 @@ impl Verifier<'_> {
         if self.is_same_text(x, y) {
             return true;
         }
-        let (size_x, size_y) = (
-            self.sizes[x as usize] as usize,
-            self.sizes[y as usize] as usize,
-        );
-        if self.is_hopeless(size_x, size_y, shared_groups) {
-            return false;
-        }
-        let needed = self.needed(x, y, self.threshold);
-        if needed > size_x.min(size_y) {
+        let sizes = [x, y].map(|rank| self.sizes[rank as usize] as usize);
+        if !self
+            .rule
+            .is_promising(sizes, u64::from(shared_groups), self.threshold)
+        {
             return false;
         }
         match self.rule {
-            // Features outside the prefixes: whichever prefix ends first under the order, no shared feature beyond
-            // it is among the other's prefix, so at most the rest of that set is shared besides the counted ones.
-            CandidateRule::Prefix => {
-                let rest = |size: usize| size - prefix_len(size, self.threshold);
-                shared_groups as usize + rest(size_x).max(rest(size_y)) >= needed
-            }
-            CandidateRule::Shared(least) => shared_groups >= least,
+            CandidateRule::Prefix | CandidateRule::Shared(_) => true,
             CandidateRule::Distance(radius) => self.distance(x, y) <= radius,
-            CandidateRule::SharedWithin(least, radius, counts_for) => {
-                shared_groups >= least
-                    && (!counts_for.counts(self.site(x), self.site(y))
-                        || self.distance(x, y) <= radius)
+            CandidateRule::SharedWithin(_, radius, counts_for) => {
+                !counts_for.counts(self.site(x), self.site(y)) || self.distance(x, y) <= radius
             }
         }
-    }
-
-    /// A quick look before the exact one: three multiplications, and a whole feature of room on each side for their
-    /// rounding, so that nothing is lost that the exact look would let pass.
-    fn is_hopeless(&self, size_x: usize, size_y: usize, shared_groups: u32) -> bool {
-        let (small, large) = (size_x.min(size_y) as f64, size_x.max(size_y) as f64);
-        let needed = self.threshold / (1.0 + self.threshold) * (small + large) - 1.0;
-        let outside = match self.rule {
-            CandidateRule::Prefix => f64::from(shared_groups) + self.threshold * large + 1.0,
-            CandidateRule::Shared(_)
-            | CandidateRule::Distance(_)
-            | CandidateRule::SharedWithin(..) => small,
-        };
-        needed > small || needed > outside
     }
 
     /// Features that x and y must share to resemble each other by `threshold`.

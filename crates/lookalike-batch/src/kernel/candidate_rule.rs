@@ -1,0 +1,131 @@
+//! Conditions that a candidate meets before its feature sets are compared.
+
+use lookalike::resemblance::{prefix_len, shared_needed};
+
+use crate::settings::{DistanceFor, JobSettings, Method};
+
+/// Condition that a method sets for a candidate before it is verified.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CandidateRule {
+    /// Enough shared prefix features that the rest can bring the resemblance to the threshold.
+    Prefix,
+    /// At least this many shared groups (bands, super-shingles).
+    Shared(u32),
+    /// Fingerprints within this distance.
+    Distance(u32),
+    /// At least so many shared groups, and fingerprints within this distance where it counts.
+    SharedWithin(u32, u32, DistanceFor),
+}
+
+impl CandidateRule {
+    /// The rule of a method.
+    pub(crate) fn of(settings: &JobSettings) -> Self {
+        match settings.method {
+            Method::AllPairs | Method::Copies => Self::Prefix,
+            Method::Simhash => Self::Distance(settings.distance),
+            Method::Henzinger => {
+                Self::SharedWithin(settings.agree(), settings.distance, settings.distance_for)
+            }
+            Method::MinHash | Method::Oph | Method::BBit => Self::Shared(1),
+            Method::SuperShingle
+            | Method::ModP
+            | Method::Winnow
+            | Method::IMatch
+            | Method::Buckets => Self::Shared(settings.agree()),
+        }
+    }
+
+    /// The least number of shared groups of a candidate, if that is all that groups say of it.
+    pub(crate) fn least_shared(self) -> Option<u32> {
+        match self {
+            Self::Prefix => None,
+            Self::Shared(least) | Self::SharedWithin(least, ..) => Some(least),
+            Self::Distance(_) => Some(1),
+        }
+    }
+
+    /// True unless the sizes of two feature sets and the number of groups that they share rule out that they resemble each other.
+    pub(crate) fn is_promising(
+        self,
+        sizes: [usize; 2],
+        shared_groups: u64,
+        threshold: f64,
+    ) -> bool {
+        if self.is_hopeless(sizes, shared_groups, threshold) {
+            return false;
+        }
+        let [size_x, size_y] = sizes;
+        let needed = shared_needed(size_x, size_y, threshold);
+        if needed > size_x.min(size_y) {
+            return false;
+        }
+        match self.least_shared() {
+            Some(least) => shared_groups >= u64::from(least),
+            // Features outside the prefixes: whichever prefix ends first under the order, no shared feature beyond
+            // it is among the other's prefix, so at most the rest of that set is shared besides the counted ones.
+            None => {
+                let rest = |size: usize| size - prefix_len(size, threshold);
+                shared_groups + rest(size_x).max(rest(size_y)) as u64 >= needed as u64
+            }
+        }
+    }
+
+    /// A quick look before the exact one: three multiplications, and a whole feature of room on each side for their
+    /// rounding, so that nothing is lost that the exact look would let pass.
+    fn is_hopeless(self, sizes: [usize; 2], shared_groups: u64, threshold: f64) -> bool {
+        let [size_x, size_y] = sizes;
+        let (small, large) = (size_x.min(size_y) as f64, size_x.max(size_y) as f64);
+        let needed = threshold / (1.0 + threshold) * (small + large) - 1.0;
+        let outside = match self {
+            Self::Prefix => shared_groups as f64 + threshold * large + 1.0,
+            Self::Shared(_) | Self::Distance(_) | Self::SharedWithin(..) => small,
+        };
+        needed > small || needed > outside
+    }
+}
+
+/// True if sets of these sizes can resemble each other by the threshold at all.
+///
+/// Of three sizes in ascending order whose outer ones are compatible, each two are.
+pub(crate) fn is_compatible(size_x: usize, size_y: usize, threshold: f64) -> bool {
+    shared_needed(size_x, size_y, threshold) <= size_x.min(size_y)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn sizes_between_compatible_sizes_are_compatible(
+            mut sizes in prop::array::uniform3(0..5000_usize),
+            threshold in 0.0..=1.0_f64,
+        ) {
+            sizes.sort_unstable();
+            let [small, middle, large] = sizes;
+            if is_compatible(small, large, threshold) {
+                prop_assert!(is_compatible(small, middle, threshold));
+                prop_assert!(is_compatible(middle, large, threshold));
+            }
+        }
+
+        #[test]
+        fn a_count_that_is_ruled_out_stays_so_with_fewer_groups(
+            sizes in prop::array::uniform2(0..300_usize),
+            shared in 0..300_u64,
+            threshold in 0.05..=1.0_f64,
+            least in 1..4_u32,
+        ) {
+            for rule in [CandidateRule::Prefix, CandidateRule::Shared(least), CandidateRule::Distance(3)] {
+                if !rule.is_promising(sizes, shared + 1, threshold) {
+                    prop_assert!(!rule.is_promising(sizes, shared, threshold));
+                }
+                if rule.is_promising(sizes, shared, threshold) {
+                    prop_assert!(is_compatible(sizes[0], sizes[1], threshold));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Survivors of one component: the classes that edges of work connect, taken in the order of their ranks like a whole collection.
+
+use std::io;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use crate::dedup::candidate_groups::{CandidateGroups, KeyRecord};
+use crate::dedup::frequency::{FeatureFrequency, FrequencyLevels};
+use crate::dedup::pair_test::{LoadedTest, PairTest, TestSets};
+use crate::dedup::pairs::EarlierMembers;
+use crate::dedup::survivors::{ClassDecision, settle};
+use crate::dedup::verify::{Verifier, VerifyScratch};
+use crate::kernel::candidate_rule::CandidateRule;
+use crate::kernel::class_keys::{KeySalt, PrefixFinder};
+use crate::settings::JobSettings;
+use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
+
+/// Words of a segment of feature sets.
+const SEGMENT: usize = 1 << 22;
+
+/// Members that are compared with earlier ones at a time.
+const STRIDE: usize = 32;
+
+/// Components of more classes order features by their own frequency. For fewer that would cost more than it saves.
+const LARGE_COMPONENT: usize = 1 << 10;
+
+/// Levels of a collection in which all features are equally rare.
+static NO_LEVELS: LazyLock<FrequencyLevels> = LazyLock::new(|| FeatureFrequency::new().levels());
+
+fn key_record(key: u64, member: u32) -> KeyRecord {
+    [(key >> 32) as u32, key as u32, member]
+}
+
+/// Feature sets in memory, and nowhere else.
+struct SetsInMemory {
+    store: SetStore,
+    words: Vec<u64>,
+    segments: u32,
+}
+
+impl SetsInMemory {
+    fn new() -> Self {
+        Self {
+            store: SetStore::new(u64::MAX),
+            words: Vec::new(),
+            segments: 0,
+        }
+    }
+
+    fn push(&mut self, number: u32, set: &[u64]) -> io::Result<SetPlace> {
+        if self.words.len() >= SEGMENT {
+            self.end_segment()?;
+        }
+        let at = place(self.segments, self.words.len() as u32);
+        self.words.push(header(number, set.len()));
+        self.words.extend_from_slice(set);
+        Ok(at)
+    }
+
+    fn end_segment(&mut self) -> io::Result<()> {
+        // Below its budget, which is never reached, the store needs no folder.
+        self.store
+            .push(std::mem::take(&mut self.words), Path::new(""))?;
+        self.segments += 1;
+        Ok(())
+    }
+
+    /// Visits all sets but those of the segment that has not ended.
+    fn each(&self, mut visit: impl FnMut(u32, &[u64])) -> io::Result<()> {
+        let mut buffer = Vec::new();
+        for segment in 0..self.store.segments() {
+            self.store.walk(segment, &mut buffer, |number, set| {
+                visit(number, set);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<SetStore> {
+        self.end_segment()?;
+        Ok(self.store)
+    }
+}
+
+/// Facts about a member of a component, besides its feature sets.
+#[derive(Clone, Copy)]
+pub(crate) struct MemberFacts {
+    pub(crate) fingerprint: u128,
+    pub(crate) category: u64,
+    /// Hash of the text.
+    pub(crate) text: u128,
+    pub(crate) length: u64,
+}
+
+/// Members of a component on their way in, in the order of their ranks.
+pub(crate) struct ComponentBuilder<'a> {
+    settings: &'a JobSettings,
+    sets: SetsInMemory,
+    tests: Vec<(SetsInMemory, TestSets)>,
+    places: Vec<SetPlace>,
+    sizes: Vec<u32>,
+    fingerprints: Vec<u64>,
+    high_fingerprints: Vec<u64>,
+    categories: Vec<u64>,
+    texts: Vec<u128>,
+    lengths: Vec<u64>,
+    keys: Vec<KeyRecord>,
+}
+
+impl<'a> ComponentBuilder<'a> {
+    pub(crate) fn new(settings: &'a JobSettings) -> Self {
+        let test = |_: &PairTest| (SetsInMemory::new(), TestSets::new(u64::MAX));
+        Self {
+            settings,
+            sets: SetsInMemory::new(),
+            tests: settings.tests.iter().map(test).collect(),
+            places: Vec::new(),
+            sizes: Vec::new(),
+            fingerprints: Vec::new(),
+            high_fingerprints: Vec::new(),
+            categories: Vec::new(),
+            texts: Vec::new(),
+            lengths: Vec::new(),
+            keys: Vec::new(),
+        }
+    }
+
+    /// Number of the next member.
+    pub(crate) fn next(&self) -> u32 {
+        self.sizes.len() as u32
+    }
+
+    /// Adds the features of the next member.
+    pub(crate) fn push_set(&mut self, set: &[u64]) -> io::Result<()> {
+        let at = self.sets.push(self.next(), set)?;
+        self.places.push(at);
+        self.sizes.push(set.len() as u32);
+        Ok(())
+    }
+
+    /// Adds the features that a further test looks at, of the member that was added last.
+    pub(crate) fn push_test_set(&mut self, test: usize, set: &[u64]) -> io::Result<()> {
+        let number = self.next() - 1;
+        let (sets, columns) = &mut self.tests[test];
+        let at = sets.push(number, set)?;
+        columns.set(number as usize, at, set.len() as u32);
+        Ok(())
+    }
+
+    /// Adds the rest of the member that was added last.
+    pub(crate) fn push_facts(&mut self, facts: MemberFacts) {
+        self.fingerprints.push(facts.fingerprint as u64);
+        if self.settings.fingerprint_bits() > 64 {
+            self.high_fingerprints
+                .push((facts.fingerprint >> 64) as u64);
+        }
+        if self.settings.by_category() {
+            self.categories.push(facts.category);
+            self.texts.push(facts.text);
+        }
+        self.lengths.push(facts.length);
+    }
+
+    /// Gives a key to a member.
+    pub(crate) fn push_key(&mut self, key: u64, member: u32) {
+        self.keys.push(key_record(key, member));
+    }
+
+    /// Gives all members the prefixes of their sets as keys. The members are complete.
+    ///
+    /// The order of features is one of this component: any order is right.
+    pub(crate) fn push_prefixes(&mut self, finder: &mut PrefixFinder) -> io::Result<()> {
+        self.sets.end_segment()?;
+        let own = match self.sizes.len() > LARGE_COMPONENT {
+            true => Some(self.frequency()?.levels()),
+            false => None,
+        };
+        let levels = own.as_ref().unwrap_or(&NO_LEVELS);
+        let Self {
+            settings,
+            sets,
+            keys,
+            categories,
+            ..
+        } = self;
+        sets.each(|member, set| {
+            let category = categories.get(member as usize);
+            let salt = KeySalt::new(settings.scope, category.copied().unwrap_or(0));
+            let prefix = finder.prefix(set, settings.threshold, levels).iter();
+            keys.extend(prefix.map(|&feature| key_record(salt.apply(feature), member)));
+        })
+    }
+
+    fn frequency(&self) -> io::Result<FeatureFrequency> {
+        let mut frequency = FeatureFrequency::new();
+        self.sets.each(|_, set| frequency.add(set))?;
+        Ok(frequency)
+    }
+
+    /// Ends the members. The first `fixed` of them survive whatever they resemble.
+    pub(crate) fn finish(self, fixed: usize) -> io::Result<Component<'a>> {
+        let ranks = self.sizes.len();
+        let mut tests = Vec::with_capacity(self.tests.len());
+        for (sets, mut columns) in self.tests {
+            columns.sets = sets.finish()?;
+            tests.push(columns);
+        }
+        Ok(Component {
+            settings: self.settings,
+            sets: self.sets.finish()?,
+            tests,
+            numbers: (0..ranks as u32).collect(),
+            places: self.places,
+            sizes: self.sizes,
+            fingerprints: self.fingerprints,
+            high_fingerprints: self.high_fingerprints,
+            categories: self.categories,
+            texts: self.texts,
+            lengths: self.lengths,
+            groups: CandidateGroups::of_keys(self.keys, ranks),
+            fixed,
+        })
+    }
+}
+
+/// A component that is whole.
+pub(crate) struct Component<'a> {
+    settings: &'a JobSettings,
+    sets: SetStore,
+    tests: Vec<TestSets>,
+    numbers: Vec<u32>,
+    places: Vec<SetPlace>,
+    sizes: Vec<u32>,
+    fingerprints: Vec<u64>,
+    high_fingerprints: Vec<u64>,
+    categories: Vec<u64>,
+    texts: Vec<u128>,
+    lengths: Vec<u64>,
+    groups: CandidateGroups,
+    fixed: usize,
+}
+
+/// Two members that resemble each other by at least the threshold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SimilarMembers {
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+    pub(crate) similarity: f64,
+}
+
+impl Component<'_> {
+    fn verifier(&self) -> Verifier<'_> {
+        let tests = self.settings.tests.iter().zip(&self.tests);
+        Verifier {
+            groups: &self.groups,
+            page_groups: None,
+            sets: &self.sets,
+            classes: &self.numbers,
+            places: &self.places,
+            sizes: &self.sizes,
+            fingerprints: &self.fingerprints,
+            high_fingerprints: &self.high_fingerprints,
+            scope: self.settings.scope,
+            categories: &self.categories,
+            texts: &self.texts,
+            pages: None,
+            length_share: self.settings.lengths,
+            lengths: &self.lengths,
+            tests: tests
+                .map(|(&test, sets)| LoadedTest { test, sets })
+                .collect(),
+            threshold: self.settings.threshold,
+            // Whatever is below the threshold is nobody's business here.
+            margin_from: self.settings.threshold,
+            rule: CandidateRule::of(self.settings),
+        }
+    }
+
+    /// True if the texts of two members are equal: their categories tell them apart.
+    pub(crate) fn is_same_text(&self, x: u32, y: u32) -> bool {
+        !self.texts.is_empty() && self.texts[x as usize] == self.texts[y as usize]
+    }
+
+    /// The decision on each member.
+    pub(crate) fn settle(&self) -> io::Result<Vec<ClassDecision>> {
+        Ok(settle(&self.verifier(), self.fixed, 1, |_| Ok(()))?.decisions)
+    }
+
+    /// Shows all pairs of members that resemble each other: in ascending order of the later one.
+    pub(crate) fn pairs(&self, mut visit: impl FnMut(SimilarMembers)) -> io::Result<()> {
+        let verifier = self.verifier();
+        let ranks = self.sizes.len();
+        let mut scratch = VerifyScratch::new(ranks);
+        let earlier = |than| EarlierMembers::new(&verifier, than);
+        for start in (0..ranks).step_by(STRIDE) {
+            let stride = start as u32..ranks.min(start + STRIDE) as u32;
+            verifier.matches(stride, &mut scratch, earlier, |y, found| {
+                visit(SimilarMembers {
+                    x: found.rank,
+                    y,
+                    similarity: verifier.similarity(y, found),
+                });
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Identity of a text: the class that it belongs to.
+
+use lookalike::DocumentFields;
+use lookalike_corpus::VisibleText;
+
+/// The text of a class and where it belongs.
+#[derive(Clone, Copy)]
+pub(crate) struct PlacedText<'t> {
+    pub(crate) text: &'t str,
+    /// Anchors and links, where the scheme looks at them.
+    pub(crate) fields: Option<&'t DocumentFields>,
+    /// True if the text is longer than the limit and not there: then only equal bytes count.
+    pub(crate) is_too_long: bool,
+    /// Hash of the text, and of the fields where the scheme looks at them.
+    pub(crate) hash: u128,
+    /// Text that a reader sees, where that is more than the text.
+    pub(crate) visible: Option<&'t VisibleText<'t>>,
+    /// Hash of what a reader sees, and of the fields where the scheme looks at them.
+    pub(crate) visible_hash: u128,
+    /// Hash of the category; 0 where there is none.
+    pub(crate) category: u64,
+}
+
+impl<'t> PlacedText<'t> {
+    /// A text of which a reader sees all, and nothing else. One longer than `most_bytes` is compared by its bytes only.
+    pub(crate) fn plain(text: &'t str, category: Option<&str>, most_bytes: u64) -> Self {
+        let is_too_long = text.len() as u64 > most_bytes;
+        let hash = content_hash(text);
+        Self {
+            text: if is_too_long { "" } else { text },
+            fields: None,
+            is_too_long,
+            hash,
+            visible: None,
+            visible_hash: hash,
+            category: category.map_or(0, category_hash),
+        }
+    }
+
+    /// True if there is nothing to compare: such a document equals no other.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && !self.is_too_long
+    }
+
+    /// Key of a class: the text and what a reader sees, and the category where it matters.
+    pub(crate) fn class_hash(&self, by_category: bool) -> u128 {
+        if !by_category && self.hash == self.visible_hash {
+            return self.hash;
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.hash.to_le_bytes());
+        if self.hash != self.visible_hash {
+            hasher.update(&self.visible_hash.to_le_bytes());
+        }
+        if by_category {
+            hasher.update(&self.category.to_le_bytes());
+        }
+        first_128(&hasher.finalize())
+    }
+}
+
+/// Hash of a category; never that of none, which is 0.
+pub(crate) fn category_hash(category: &str) -> u64 {
+    (content_hash(category) as u64).max(1)
+}
+
+/// First 128 bits of the BLAKE3 hash of a text and its fields, each behind its length.
+pub(crate) fn hash_with(text: &str, fields: &DocumentFields) -> u128 {
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |part: &str| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    };
+    part(text);
+    for anchor in &fields.anchors {
+        part("anchor");
+        part(&anchor.text);
+        part(&anchor.before);
+        part(&anchor.after);
+    }
+    for (name, links) in [("in", &fields.in_links), ("out", &fields.out_links)] {
+        part(name);
+        links.iter().for_each(|link| part(link));
+    }
+    first_128(&hasher.finalize())
+}
+
+/// The hash of a text that is not there, by that of its bytes, and of its fields.
+pub(crate) fn long_hash(of_bytes: u128, fields: Option<&DocumentFields>) -> u128 {
+    let Some(fields) = fields else {
+        return of_bytes;
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&of_bytes.to_le_bytes());
+    hasher.update(&hash_with("", fields).to_le_bytes());
+    first_128(&hasher.finalize())
+}
+
+/// First 128 bits of the BLAKE3 hash of a text.
+pub(crate) fn content_hash(text: &str) -> u128 {
+    first_128(&blake3::hash(text.as_bytes()))
+}
+
+pub(crate) fn first_128(hash: &blake3::Hash) -> u128 {
+    let first: [u8; 16] = hash.as_bytes()[..16]
+        .try_into()
+        .expect("a hash has 32 bytes");
+    u128::from_le_bytes(first)
+}

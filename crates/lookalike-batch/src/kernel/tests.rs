@@ -1,0 +1,323 @@
+//! The kernel over collections in pieces, against all pairs and the slow choice of survivors.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lookalike::resemblance::{intersection_size, resemblance_of};
+use lookalike::sketch::Simhash;
+use lookalike::{Decision, FeatureExtractor, survivors};
+use lookalike_corpus::{InputOptions, OrderKey};
+use proptest::prelude::*;
+
+use super::*;
+use crate::settings::{JobSettings, KeepRules, Method, PairScope};
+
+/// A row of a collection.
+#[derive(Clone, Debug)]
+struct Row {
+    id: String,
+    text: Option<String>,
+    category: Option<String>,
+    value: Option<f64>,
+    is_against: bool,
+}
+
+impl Row {
+    fn document(&self, position: usize) -> KernelDocument<'_> {
+        KernelDocument {
+            id: &self.id,
+            text: self.text.as_deref(),
+            category: self.category.as_deref(),
+            value: match self.value {
+                Some(nearest) => {
+                    OrderKey::Number(lookalike_corpus::OrderNumber { nearest, rest: 0 })
+                }
+                None => OrderKey::Missing,
+            },
+            position: position as i64,
+            is_against: self.is_against,
+        }
+    }
+
+    fn member(&self, rank: i64) -> KernelMember<'_> {
+        KernelMember {
+            rank,
+            text: self.text.as_deref().unwrap_or_default(),
+            category: self.category.as_deref(),
+            is_against: self.is_against,
+        }
+    }
+}
+
+fn rows(most: usize) -> impl Strategy<Value = Vec<Row>> {
+    // Few words, so that many texts resemble each other, and few starts, so that families are large.
+    let words = prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "d"]), 0..14);
+    let text = (0..3_u32, words).prop_map(|(family, words)| {
+        let start = match family {
+            0 => String::new(),
+            family => (0..12).map(|at| format!("{family}{at} ")).collect(),
+        };
+        start + &words.join(" ")
+    });
+    let row = (
+        prop::option::weighted(0.95, text),
+        prop::option::weighted(0.8, prop::sample::select(vec!["x", "y"])),
+        prop::option::weighted(0.8, prop::sample::select(vec![1.0, 2.0, 3.0])),
+        prop::bool::weighted(0.2),
+    );
+    prop::collection::vec(row, 1..most).prop_map(|rows| {
+        let row = |(at, (text, category, value, is_against)): (
+            usize,
+            (Option<String>, Option<&str>, _, _),
+        )| Row {
+            // Ids in another order than the rows.
+            id: format!("{:03}", at * 37 % 101),
+            text,
+            category: category.map(str::to_owned),
+            value,
+            is_against,
+        };
+        rows.into_iter().enumerate().map(row).collect()
+    })
+}
+
+/// Decisions on ranks: survivor and similarity of those that join one.
+type Joined = BTreeMap<i64, (i64, f64)>;
+
+/// How rows are spread over machines.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    partitions: u64,
+    batch: usize,
+    group_limit: Option<usize>,
+    /// Rows come in another order to each machine.
+    turned: usize,
+}
+
+fn spread() -> impl Strategy<Value = Spread> {
+    let limit = prop::sample::select(vec![Some(2), Some(3), Some(32), None]);
+    (1..5_u64, 1..20_usize, limit, 0..50_usize).prop_map(
+        |(partitions, batch, group_limit, turned)| Spread {
+            partitions,
+            batch,
+            group_limit,
+            turned,
+        },
+    )
+}
+
+/// The classes of a collection in the order of survivors: the row of each.
+fn ranked(kernel: &DedupKernel, rows: &[Row]) -> Vec<usize> {
+    let mut worker = kernel.worker();
+    let mut first: BTreeMap<u128, (Vec<u8>, usize)> = BTreeMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        let ScannedDocument { text_hash, order } = worker.scan(&row.document(at), false);
+        if let Some(hash) = text_hash {
+            let best = first.entry(hash).or_insert((order.clone(), at));
+            if order < best.0 {
+                *best = (order, at);
+            }
+        }
+    }
+    let mut classes: Vec<(Vec<u8>, usize)> = first.into_values().collect();
+    classes.sort();
+    classes.into_iter().map(|(_, at)| at).collect()
+}
+
+/// The steps of the kernel, as an engine takes them.
+fn decided(kernel: &DedupKernel, rows: &[Row], spread: Spread) -> Joined {
+    let classes = ranked(kernel, rows);
+    let in_turn: Vec<i64> = (0..classes.len())
+        .map(|at| ((at + spread.turned) % classes.len()) as i64)
+        .collect();
+    // Counts of a part only, from two machines.
+    let mut frequency = FeatureFrequency::new();
+    for part in rows.chunks(spread.batch).step_by(2) {
+        let mut worker = kernel.worker();
+        for row in part {
+            worker.scan(&row.document(0), true);
+        }
+        frequency.merge(&FeatureFrequency::from_bytes(&worker.frequency().to_bytes()).unwrap());
+    }
+    let levels = frequency.levels().to_bytes();
+    let mut partitions: Vec<Vec<FingerprintKey>> = vec![Vec::new(); spread.partitions as usize];
+    for part in in_turn.chunks(spread.batch) {
+        let levels = FrequencyLevels::from_bytes(&levels).unwrap();
+        let plan = kernel.key_plan(classes.len() as u64, Some(levels)).unwrap();
+        let mut worker = kernel.worker();
+        for &rank in part {
+            let member = rows[classes[rank as usize]].member(rank);
+            let show = |key: FingerprintKey| {
+                partitions[(key.class.key % spread.partitions) as usize].push(key)
+            };
+            worker.keys(&plan, member, show).unwrap();
+        }
+    }
+    let mut edges: BTreeMap<(i64, i64, i32, i32), i64> = BTreeMap::new();
+    for keys in partitions {
+        let mut add = |edge: WorkEdge| {
+            *edges
+                .entry((edge.x, edge.y, edge.size_x, edge.size_y))
+                .or_insert(0) += edge.shared
+        };
+        match kernel.needs_fingerprints() {
+            true => kernel.fingerprint_edges(keys, &mut add),
+            false => kernel.work_edges(
+                keys.iter().map(|key| key.class).collect(),
+                spread.group_limit,
+                &mut add,
+            ),
+        }
+    }
+    let mut component: Vec<i64> = (0..classes.len() as i64).collect();
+    for ((x, y, size_x, size_y), shared) in edges {
+        if kernel.is_promising(&WorkEdge {
+            x,
+            y,
+            size_x,
+            size_y,
+            shared,
+        }) {
+            let (a, b) = (component[x as usize], component[y as usize]);
+            component
+                .iter_mut()
+                .filter(|own| **own == b)
+                .for_each(|own| *own = a);
+        }
+    }
+    let mut joined = Joined::new();
+    for root in component.iter().collect::<BTreeSet<_>>() {
+        let members = in_turn
+            .iter()
+            .filter(|rank| component[**rank as usize] == *root);
+        let mut members: Vec<KernelMember<'_>> = members
+            .map(|&rank| rows[classes[rank as usize]].member(rank))
+            .collect();
+        for class in kernel.worker().settle(&mut members).unwrap() {
+            joined.insert(class.rank, (class.survivor, class.similarity));
+        }
+    }
+    joined
+}
+
+/// All pairs by brute force, and the slow choice of survivors.
+fn slow(kernel: &DedupKernel, rows: &[Row]) -> Joined {
+    let classes = ranked(kernel, rows);
+    let job = kernel.settings();
+    let row = |rank: usize| &rows[classes[rank]];
+    let texts = |rank: usize| row(rank).text.as_deref().unwrap_or_default();
+    let mut extractor = FeatureExtractor::new(&job.scheme);
+    let sets: Vec<Vec<u64>> = (0..classes.len())
+        .map(|rank| extractor.feature_set(texts(rank)).to_vec())
+        .collect();
+    let fingerprints: Vec<u128> = (0..classes.len())
+        .map(|rank| {
+            let bits = job.fingerprint_bits();
+            Simhash::wide(&extractor.extract(texts(rank)), bits).map_or(0, |f| f.0)
+        })
+        .collect();
+    let mut pairs = Vec::new();
+    for y in 0..classes.len() {
+        for x in 0..y {
+            let same_category = row(x).category == row(y).category;
+            if !job.scope.allows(same_category) && job.scope != PairScope::Everything
+                || row(y).is_against
+            {
+                continue;
+            }
+            if texts(x) == texts(y) && job.by_category() {
+                pairs.push((x, y, 1.0));
+                continue;
+            }
+            let shared = intersection_size(&sets[x], &sets[y]);
+            let similarity = resemblance_of(shared, sets[x].len(), sets[y].len());
+            let is_candidate = match job.method {
+                Method::Copies => false,
+                Method::Simhash => {
+                    !sets[x].is_empty()
+                        && !sets[y].is_empty()
+                        && (fingerprints[x] ^ fingerprints[y]).count_ones() <= job.distance
+                }
+                _ => shared > 0,
+            };
+            if is_candidate && similarity >= job.threshold {
+                pairs.push((x, y, similarity));
+            }
+        }
+    }
+    let priority: Vec<usize> = (0..classes.len()).collect();
+    let decisions = survivors(&priority, &pairs);
+    let joined = (0..)
+        .zip(decisions)
+        .filter_map(|(rank, decision)| match decision {
+            Decision::Survivor => None,
+            Decision::Removed {
+                survivor,
+                similarity,
+            } => Some((rank, (survivor as i64, similarity))),
+        });
+    joined.collect()
+}
+
+fn kernel(settings: JobSettings) -> DedupKernel {
+    DedupKernel::new(settings, &InputOptions::default()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn pieces_decide_as_all_pairs_do(
+        rows in rows(50),
+        spread in spread(),
+        method in prop::sample::select(vec![Method::AllPairs, Method::AllPairs, Method::Simhash, Method::Copies]),
+        scope in prop::sample::select(vec![PairScope::Everything, PairScope::Within, PairScope::Across]),
+        keep in prop::sample::select(vec!["longest", "shortest", "first", "max:f,longest", "min:f"]),
+        threshold in 0.1..=1.0_f64,
+        shingle in 1..4_u8,
+        distance in 0..12_u32,
+    ) {
+        let mut settings = JobSettings { scope, threshold, distance, ..JobSettings::of_method(method) };
+        settings.keep = keep.parse::<KeepRules>().unwrap();
+        settings.scheme.shingle = format!("words:{shingle}").parse().unwrap();
+        let kernel = kernel(settings);
+        prop_assert_eq!(decided(&kernel, &rows, spread), slow(&kernel, &rows));
+    }
+
+    #[test]
+    fn bands_decide_alike_in_one_piece_and_in_many(
+        rows in rows(50),
+        spread in spread(),
+        method in prop::sample::select(vec![Method::MinHash, Method::Oph, Method::BBit, Method::SuperShingle, Method::Henzinger, Method::ModP]),
+        threshold in 0.3..=1.0_f64,
+        shingle in 1..4_u8,
+    ) {
+        let mut settings = JobSettings { threshold, ..JobSettings::of_method(method) };
+        settings.scheme.shingle = format!("words:{shingle}").parse().unwrap();
+        let kernel = kernel(settings);
+        let whole = Spread { partitions: 1, batch: 100, group_limit: None, turned: 0 };
+        prop_assert_eq!(decided(&kernel, &rows, spread), decided(&kernel, &rows, whole));
+    }
+
+    #[test]
+    fn verified_pairs_of_a_component_are_those_of_all_pairs(rows in rows(40), threshold in 0.1..=1.0_f64) {
+        let kernel = kernel(JobSettings { threshold, ..JobSettings::default() });
+        let classes = ranked(&kernel, &rows);
+        let mut extractor = FeatureExtractor::new(&kernel.settings().scheme);
+        let sets: Vec<Vec<u64>> =
+            classes.iter().map(|&at| extractor.feature_set(rows[at].text.as_deref().unwrap()).to_vec()).collect();
+        let mut expected = Vec::new();
+        for y in 0..sets.len() {
+            for x in 0..y {
+                let similarity = lookalike::resemblance::resemblance(&sets[x], &sets[y]);
+                if similarity > 0.0 && similarity >= threshold {
+                    expected.push(SimilarClasses { x: x as i64, y: y as i64, similarity });
+                }
+            }
+        }
+        let mut members: Vec<KernelMember<'_>> = (0..).zip(&classes).map(|(rank, &at)| rows[at].member(rank)).collect();
+        members.reverse();
+        let mut found = Vec::new();
+        kernel.worker().verify(&mut members, |pair| found.push(pair)).unwrap();
+        prop_assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,303 @@
+//! From groups of classes that share a key to edges between classes that belong to one piece of work.
+//!
+//! Edges decide what is worked on together, never the answer: two classes that resemble each other must be connected, and whoever else is
+//! connected costs time only. So a large group needs no pair of its members. In ascending order of their sizes, two members of compatible
+//! sizes are connected by the chain of neighbours between them, for all of these are compatible.
+
+use crate::kernel::candidate_rule::{CandidateRule, is_compatible};
+
+/// A key of a class. Classes that share one are candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClassKey {
+    /// The key; its bits, where it travels as a signed integer.
+    pub key: u64,
+    /// Rank of the class in the whole collection, the most wanted class first.
+    pub rank: i64,
+    /// Number of features of the class. Below 0 for the key of a whole text, which classes of different categories share.
+    pub size: i32,
+}
+
+/// A key of a class of fingerprints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FingerprintKey {
+    /// The key and the class.
+    pub class: ClassKey,
+    /// The fingerprint of the class.
+    pub fingerprint: u128,
+}
+
+/// Two classes that may belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorkEdge {
+    /// The smaller rank.
+    pub x: i64,
+    /// The larger rank.
+    pub y: i64,
+    /// Size of `x`, as in [`ClassKey`].
+    pub size_x: i32,
+    /// Size of `y`.
+    pub size_y: i32,
+    /// Number of groups that both are in, as far as they were counted; [`CHAIN`] and more for an edge that needs no count. Edges of the same
+    /// classes are added up before [`DedupKernel::is_promising`](super::DedupKernel::is_promising) looks at them.
+    pub shared: i64,
+}
+
+/// The count of an edge that is promising by itself. Larger than all counts of groups together.
+pub const CHAIN: i64 = 1 << 32;
+
+impl WorkEdge {
+    fn new(a: ClassKey, b: ClassKey, shared: i64) -> Self {
+        let (x, y) = match a.rank < b.rank {
+            true => (a, b),
+            false => (b, a),
+        };
+        Self {
+            x: x.rank,
+            y: y.rank,
+            size_x: x.size,
+            size_y: y.size,
+            shared,
+        }
+    }
+
+    /// True unless counts and sizes rule out that the classes resemble each other.
+    pub(crate) fn is_promising(&self, rule: CandidateRule, threshold: f64) -> bool {
+        let sizes = [self.size_x, self.size_y].map(|size| size.max(0) as usize);
+        self.shared >= CHAIN || rule.is_promising(sizes, self.shared.max(0) as u64, threshold)
+    }
+}
+
+/// Rule by which the groups of a method become edges.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EdgeRule {
+    pub(crate) rule: CandidateRule,
+    pub(crate) threshold: f64,
+    /// Groups of more members get a chain instead of pairs; none for pairs of all groups.
+    pub(crate) group_limit: Option<usize>,
+}
+
+impl EdgeRule {
+    /// Shows the edges of all groups. The keys may come in any order, and more than once.
+    ///
+    /// O(keys log keys + edges); at most `group_limit` edges a key.
+    pub(crate) fn edges(self, mut keys: Vec<ClassKey>, mut visit: impl FnMut(WorkEdge)) {
+        keys.sort_unstable();
+        keys.dedup_by_key(|key| (key.key, key.rank));
+        for group in keys.chunk_by_mut(|a, b| a.key == b.key) {
+            self.group(group, &mut visit);
+        }
+    }
+
+    fn group(self, group: &mut [ClassKey], visit: &mut impl FnMut(WorkEdge)) {
+        if group.iter().any(|member| member.size < 0) {
+            return chain(group, |_, _| true, visit);
+        }
+        let is_compatible = |a: i32, b: i32| is_compatible(a as usize, b as usize, self.threshold);
+        // One shared group is all that such a method asks for: no count is needed.
+        let needs_no_count = self.rule.least_shared().is_some_and(|least| least <= 1);
+        let is_large = self.group_limit.is_some_and(|limit| group.len() > limit);
+        if is_large || needs_no_count && self.group_limit.is_some() {
+            group.sort_unstable_by_key(|member| (member.size, member.rank));
+            return chain(group, is_compatible, visit);
+        }
+        for (at, &b) in group.iter().enumerate() {
+            for &a in group[..at].iter().filter(|a| is_compatible(a.size, b.size)) {
+                visit(WorkEdge::new(a, b, 1));
+            }
+        }
+    }
+}
+
+/// Shows the edges between neighbours of the group whose sizes are compatible.
+fn chain(
+    group: &[ClassKey],
+    is_compatible: impl Fn(i32, i32) -> bool,
+    visit: &mut impl FnMut(WorkEdge),
+) {
+    for pair in group
+        .windows(2)
+        .filter(|pair| is_compatible(pair[0].size, pair[1].size))
+    {
+        visit(WorkEdge::new(pair[0], pair[1], CHAIN));
+    }
+}
+
+/// Shows edges that connect all classes that share a key and whose fingerprints are within the distance.
+///
+/// The edges of a group are a forest: fewer than its members. O(keys log keys), and in each group a comparison for each two fingerprints
+/// that are not connected yet.
+pub(crate) fn fingerprint_edges(
+    mut keys: Vec<FingerprintKey>,
+    distance: u32,
+    mut visit: impl FnMut(WorkEdge),
+) {
+    keys.sort_unstable_by_key(|key| (key.class.key, key.fingerprint, key.class.rank));
+    keys.dedup_by_key(|key| (key.class.key, key.class.rank));
+    for group in keys.chunk_by(|a, b| a.class.key == b.class.key) {
+        if group.iter().any(|member| member.class.size < 0) {
+            let members: Vec<ClassKey> = group.iter().map(|member| member.class).collect();
+            chain(&members, |_, _| true, &mut visit);
+            continue;
+        }
+        let equal: Vec<&[FingerprintKey]> = group
+            .chunk_by(|a, b| a.fingerprint == b.fingerprint)
+            .collect();
+        for run in &equal {
+            for pair in run.windows(2) {
+                visit(WorkEdge::new(pair[0].class, pair[1].class, CHAIN));
+            }
+        }
+        let mut trees = Forest::new(equal.len());
+        for (at, b) in equal.iter().enumerate() {
+            for (before, a) in equal[..at].iter().enumerate() {
+                let apart = (a[0].fingerprint ^ b[0].fingerprint).count_ones();
+                if apart <= distance && trees.join(before, at) {
+                    visit(WorkEdge::new(a[0].class, b[0].class, CHAIN));
+                }
+            }
+        }
+    }
+}
+
+/// Disjoint sets of numbers.
+struct Forest {
+    parents: Vec<usize>,
+}
+
+impl Forest {
+    fn new(len: usize) -> Self {
+        Self {
+            parents: (0..len).collect(),
+        }
+    }
+
+    fn root(&mut self, mut number: usize) -> usize {
+        while self.parents[number] != number {
+            self.parents[number] = self.parents[self.parents[number]];
+            number = self.parents[number];
+        }
+        number
+    }
+
+    /// Puts the sets of two numbers together; false if they are one already.
+    fn join(&mut self, a: usize, b: usize) -> bool {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parents[a.max(b)] = a.min(b);
+        a != b
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys() -> impl Strategy<Value = Vec<ClassKey>> {
+        // A class has one size.
+        let key = (0..6_u64, 0..40_i64);
+        let key = key.prop_map(|(key, rank)| ClassKey {
+            key,
+            rank,
+            size: (rank * 7 % 23) as i32,
+        });
+        prop::collection::vec(key, 0..150)
+    }
+
+    fn edges(rule: EdgeRule, keys: &[ClassKey]) -> Vec<WorkEdge> {
+        let mut edges = Vec::new();
+        rule.edges(keys.to_vec(), |edge| edges.push(edge));
+        edges
+    }
+
+    /// True if each two classes that share a key and pass are connected.
+    fn connects(
+        keys: &[ClassKey],
+        edges: &[WorkEdge],
+        passes: impl Fn(ClassKey, ClassKey) -> bool,
+    ) -> bool {
+        let mut forest = Forest::new(40);
+        for edge in edges {
+            forest.join(edge.x as usize, edge.y as usize);
+        }
+        let mut pairs = keys.iter().flat_map(|&a| keys.iter().map(move |&b| (a, b)));
+        pairs.all(|(a, b)| {
+            a.key != b.key
+                || !passes(a, b)
+                || forest.root(a.rank as usize) == forest.root(b.rank as usize)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn all_that_may_resemble_each_other_are_connected_by_few_edges(
+            keys in keys(),
+            group_limit in prop::sample::select(vec![Some(2), Some(3), Some(32), None]),
+            threshold in 0.1..=1.0_f64,
+            rule in prop::sample::select(vec![CandidateRule::Prefix, CandidateRule::Shared(1), CandidateRule::Shared(2)]),
+        ) {
+            let rule = EdgeRule { rule, threshold, group_limit };
+            let edges = edges(rule, &keys);
+            let passes = |a: ClassKey, b: ClassKey| is_compatible(a.size as usize, b.size as usize, threshold);
+            prop_assert!(connects(&keys, &edges, passes));
+            prop_assert!(edges.iter().all(|edge| edge.x < edge.y));
+            if let Some(limit) = group_limit {
+                prop_assert!(edges.len() <= keys.len() * limit.max(2) / 2);
+            }
+        }
+
+        #[test]
+        fn counts_are_those_of_shared_groups_where_no_group_is_large(keys in keys(), threshold in 0.1..=1.0_f64) {
+            let mut counts = std::collections::BTreeMap::new();
+            let rule = EdgeRule { rule: CandidateRule::Prefix, threshold, group_limit: None };
+            for edge in edges(rule, &keys) {
+                *counts.entry((edge.x, edge.y)).or_insert(0) += edge.shared;
+            }
+            let groups = |rank: i64| -> std::collections::BTreeSet<u64> {
+                keys.iter().filter(|key| key.rank == rank).map(|key| key.key).collect()
+            };
+            for y in 0..40 {
+                for x in 0..y {
+                    let shared = groups(x).intersection(&groups(y)).count() as i64;
+                    let sizes = [x, y].map(|rank| (rank * 7 % 23) as usize);
+                    let expected = (shared > 0 && is_compatible(sizes[0], sizes[1], threshold)).then_some(shared);
+                    prop_assert_eq!(counts.get(&(x, y)).copied(), expected);
+                }
+            }
+        }
+
+        #[test]
+        fn close_fingerprints_are_connected_by_a_forest(
+            keys in keys(),
+            distance in 0..4_u32,
+            spread in prop::sample::select(vec![0x55_u128, 0xffff, u128::MAX]),
+        ) {
+            let fingerprint = |rank: i64| (rank as u128).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835) & spread;
+            let with: Vec<FingerprintKey> = keys.iter().map(|&class| FingerprintKey { class, fingerprint: fingerprint(class.rank) }).collect();
+            let mut edges = Vec::new();
+            fingerprint_edges(with, distance, |edge| edges.push(edge));
+            let is_close = |a: i64, b: i64| (fingerprint(a) ^ fingerprint(b)).count_ones() <= distance;
+            prop_assert!(connects(&keys, &edges, |a, b| is_close(a.rank, b.rank)));
+            prop_assert!(edges.iter().all(|edge| is_close(edge.x, edge.y)));
+            prop_assert!(edges.len() <= keys.len());
+        }
+    }
+
+    #[test]
+    fn a_key_of_a_whole_text_connects_classes_without_features() {
+        let class = |rank| ClassKey {
+            key: 5,
+            rank,
+            size: -1,
+        };
+        let rule = EdgeRule {
+            rule: CandidateRule::Prefix,
+            threshold: 0.8,
+            group_limit: Some(32),
+        };
+        let found = edges(rule, &[class(3), class(1), class(2)]);
+        let pairs: Vec<(i64, i64)> = found.iter().map(|edge| (edge.x, edge.y)).collect();
+        assert_eq!(pairs, [(1, 2), (2, 3)]);
+        assert!(found.iter().all(|edge| edge.is_promising(rule.rule, 0.8)));
+    }
+}

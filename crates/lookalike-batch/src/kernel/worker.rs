@@ -1,0 +1,359 @@
+//! Steps of a spread deduplication that look at texts: the tools of one thread.
+
+use lookalike::{FeatureExtractor, Features};
+use lookalike_corpus::OrderKey;
+
+use crate::dedup::frequency::FeatureFrequency;
+use crate::dedup::survivors::ClassDecision;
+use crate::kernel::class_keys::{ClassSketcher, KeySalt, PrefixFinder, text_key};
+use crate::kernel::component::{Component, ComponentBuilder, MemberFacts};
+use crate::kernel::dedup_kernel::{DedupKernel, KernelSettings, KeyPlan};
+use crate::kernel::error::KernelError;
+use crate::kernel::placed_text::PlacedText;
+use crate::kernel::survivor_order::{WantedDocument, append_order};
+use crate::kernel::work_edges::{ClassKey, FingerprintKey};
+use crate::settings::Method;
+
+/// A document as it comes in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelDocument<'a> {
+    /// The id, which no other document of the same side has.
+    pub id: &'a str,
+    /// The text, if there is one.
+    pub text: Option<&'a str>,
+    /// The category, where the settings ask for one.
+    pub category: Option<&'a str>,
+    /// The value by which survivors are chosen, where the settings ask for one.
+    pub value: OrderKey<'a>,
+    /// Place in the input, where [`DedupKernel::needs_position`].
+    pub position: i64,
+    /// True if it is only compared with, and never removed.
+    pub is_against: bool,
+}
+
+impl<'a> KernelDocument<'a> {
+    /// A document of this text, and nothing else.
+    pub fn of_text(text: &'a str) -> Self {
+        Self {
+            id: "",
+            text: Some(text),
+            category: None,
+            value: OrderKey::Missing,
+            position: 0,
+            is_against: false,
+        }
+    }
+}
+
+/// Facts about a document that travel in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScannedDocument {
+    /// Class of the text: equal for equal texts, and, where the settings ask for categories, of one category. None for a document without a
+    /// text, which equals no other and is kept.
+    pub text_hash: Option<u128>,
+    /// Place in the order of survivors: who compares them byte by byte has the most wanted document first. The document of a class is the one
+    /// that comes first.
+    pub order: Vec<u8>,
+}
+
+/// A class, as its most wanted document stands for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelMember<'a> {
+    /// Rank of the class in the whole collection: the place of its most wanted document.
+    pub rank: i64,
+    /// Its text.
+    pub text: &'a str,
+    /// Its category, where the settings ask for one.
+    pub category: Option<&'a str>,
+    /// True if its most wanted document is only compared with.
+    pub is_against: bool,
+}
+
+impl<'a> KernelMember<'a> {
+    /// A class of this text.
+    pub fn of_text(text: &'a str) -> Self {
+        Self {
+            rank: 0,
+            text,
+            category: None,
+            is_against: false,
+        }
+    }
+}
+
+/// A class that resembles a survivor, and is removed for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JoinedClass {
+    /// Rank of the class.
+    pub rank: i64,
+    /// Rank of the survivor.
+    pub survivor: i64,
+    /// Their resemblance.
+    pub similarity: f64,
+    /// True if their texts are equal, and their categories tell them apart.
+    pub is_same_text: bool,
+}
+
+/// Two classes that resemble each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimilarClasses {
+    /// The smaller rank.
+    pub x: i64,
+    /// The larger rank.
+    pub y: i64,
+    /// Their resemblance.
+    pub similarity: f64,
+}
+
+/// The tools of one thread: they are costly to make, and grow with the largest text.
+pub struct KernelWorker {
+    kernel: DedupKernel,
+    extractor: FeatureExtractor,
+    sketcher: ClassSketcher,
+    tests: Vec<FeatureExtractor>,
+    finder: PrefixFinder,
+    frequency: FeatureFrequency,
+}
+
+impl KernelWorker {
+    pub(crate) fn new(kernel: DedupKernel) -> Self {
+        let plan = kernel.sketch_plan();
+        let job = kernel.settings();
+        let tests = job.tests.iter().map(|test| test.extractor(&job.scheme));
+        Self {
+            extractor: plan.extractor(),
+            sketcher: ClassSketcher::new(plan),
+            tests: tests.collect(),
+            finder: PrefixFinder::default(),
+            frequency: FeatureFrequency::new(),
+            kernel,
+        }
+    }
+
+    /// Finds the class of a document and its place in the order of survivors. With `count`, its features are counted too, where
+    /// [`DedupKernel::needs_levels`]: a sample of the documents is enough.
+    pub fn scan(&mut self, document: &KernelDocument<'_>, count: bool) -> ScannedDocument {
+        let kernel = self.kernel.clone();
+        let KernelSettings {
+            job, most_bytes, ..
+        } = kernel.shared();
+        let placed = PlacedText::plain(
+            document.text.unwrap_or_default(),
+            document.category,
+            *most_bytes,
+        );
+        let mut order = Vec::with_capacity(24 + document.id.len());
+        let wanted = WantedDocument {
+            id: document.id,
+            length: placed.text.len() as u64,
+            position: document.position,
+            value: &document.value,
+            is_against: document.is_against,
+        };
+        append_order(&job.keep, wanted, &mut order);
+        if placed.is_empty() {
+            return ScannedDocument {
+                text_hash: None,
+                order,
+            };
+        }
+        if count && kernel.needs_levels() {
+            self.frequency.add(self.extractor.feature_set(placed.text));
+        }
+        ScannedDocument {
+            text_hash: Some(placed.class_hash(job.by_category())),
+            order,
+        }
+    }
+
+    /// Counts of the features of all documents that were scanned with `count`.
+    pub fn frequency(&self) -> &FeatureFrequency {
+        &self.frequency
+    }
+
+    fn placed<'t>(&self, member: KernelMember<'t>) -> PlacedText<'t> {
+        PlacedText::plain(
+            member.text,
+            member.category,
+            self.kernel.shared().most_bytes,
+        )
+    }
+
+    /// Shows the keys of a class, each once or more. Where the method has no fingerprints they are 0.
+    ///
+    /// # Errors
+    /// [`KernelError::NoLevels`] if the plan is that of another kernel.
+    pub fn keys(
+        &mut self,
+        plan: &KeyPlan,
+        member: KernelMember<'_>,
+        mut visit: impl FnMut(FingerprintKey),
+    ) -> Result<(), KernelError> {
+        let kernel = self.kernel.clone();
+        let job = kernel.settings();
+        let placed = self.placed(member);
+        let salt = KeySalt::new(job.scope, placed.category);
+        let features = features(job.method, &self.sketcher, &mut self.extractor, placed);
+        let size = features.set.len() as i32;
+        let mut found = Vec::new();
+        let fingerprint = self.sketcher.sketch(&features, |key| {
+            found.push(key);
+            Ok(())
+        })?;
+        if kernel.needs_levels() {
+            let levels = plan.levels.as_ref().ok_or(KernelError::NoLevels)?;
+            found.extend_from_slice(self.finder.prefix(features.set, job.threshold, levels));
+        }
+        if let Some(blocks) = plan.blocks.as_ref().filter(|_| size > 0) {
+            found.extend(blocks.of(fingerprint));
+        }
+        let mut show = |key: u64, size: i32| {
+            let class = ClassKey {
+                key: salt.apply(key),
+                rank: member.rank,
+                size,
+            };
+            visit(FingerprintKey { class, fingerprint });
+        };
+        found.into_iter().for_each(|key| show(key, size));
+        if kernel.has_text_keys() {
+            show(text_key(placed.visible_hash), -1 - size);
+        }
+        Ok(())
+    }
+
+    /// Decides on the classes of a whole component, which it sorts by rank: those that join a survivor, in ascending order. All others survive.
+    ///
+    /// Memory: 8 bytes a feature. O(features + verified candidates), as in a job over these documents only.
+    ///
+    /// # Errors
+    /// [`KernelError`] if ranks come twice, or out of the order of survivors.
+    pub fn settle(
+        &mut self,
+        members: &mut [KernelMember<'_>],
+    ) -> Result<Vec<JoinedClass>, KernelError> {
+        let kernel = self.kernel.clone();
+        let component = self.load(&kernel, members)?;
+        let decisions = component.settle()?;
+        let joined = (0..)
+            .zip(decisions)
+            .filter_map(|(x, decision)| match decision {
+                ClassDecision::Survives => None,
+                ClassDecision::Joins {
+                    survivor,
+                    similarity,
+                    ..
+                } => Some(JoinedClass {
+                    rank: members[x as usize].rank,
+                    survivor: members[survivor as usize].rank,
+                    similarity,
+                    is_same_text: component.is_same_text(x, survivor),
+                }),
+            });
+        Ok(joined.collect())
+    }
+
+    /// Shows every pair of classes of a component that resemble each other: in ascending order of the larger rank, then the smaller one.
+    ///
+    /// # Errors
+    /// As [`KernelWorker::settle`].
+    pub fn verify(
+        &mut self,
+        members: &mut [KernelMember<'_>],
+        mut visit: impl FnMut(SimilarClasses),
+    ) -> Result<(), KernelError> {
+        let kernel = self.kernel.clone();
+        let component = self.load(&kernel, members)?;
+        component.pairs(|pair| {
+            visit(SimilarClasses {
+                x: members[pair.x as usize].rank,
+                y: members[pair.y as usize].rank,
+                similarity: pair.similarity,
+            });
+        })?;
+        Ok(())
+    }
+
+    /// Sorts the members by rank, and makes features and keys of them.
+    fn load<'k>(
+        &mut self,
+        kernel: &'k DedupKernel,
+        members: &mut [KernelMember<'_>],
+    ) -> Result<Component<'k>, KernelError> {
+        let job = kernel.settings();
+        let fixed = in_order(members)?;
+        let blocks = kernel.block_keys(members.len() as u64);
+        let mut builder = ComponentBuilder::new(job);
+        for (number, &member) in (0..).zip(&*members) {
+            let placed = self.placed(member);
+            let salt = KeySalt::new(job.scope, placed.category);
+            let features = features(job.method, &self.sketcher, &mut self.extractor, placed);
+            let is_featureless = features.set.is_empty();
+            builder.push_set(features.set)?;
+            let fingerprint = self.sketcher.sketch(&features, |key| {
+                builder.push_key(salt.apply(key), number);
+                Ok(())
+            })?;
+            if let Some(blocks) = blocks.as_ref().filter(|_| !is_featureless) {
+                blocks
+                    .of(fingerprint)
+                    .for_each(|key| builder.push_key(salt.apply(key), number));
+            }
+            if kernel.has_text_keys() {
+                builder.push_key(salt.apply(text_key(placed.visible_hash)), number);
+            }
+            for (at, extractor) in self.tests.iter_mut().enumerate() {
+                let set = match placed.is_too_long {
+                    true => &[],
+                    false => extractor.feature_set(placed.text),
+                };
+                builder.push_test_set(at, set)?;
+            }
+            builder.push_facts(MemberFacts {
+                fingerprint,
+                category: placed.category,
+                text: placed.visible_hash,
+                length: placed.text.len() as u64,
+            });
+        }
+        if kernel.needs_levels() {
+            builder.push_prefixes(&mut self.finder)?;
+        }
+        Ok(builder.finish(fixed)?)
+    }
+}
+
+/// Features of a text that a method looks at.
+fn features<'e>(
+    method: Method,
+    sketcher: &ClassSketcher,
+    extractor: &'e mut FeatureExtractor,
+    placed: PlacedText<'_>,
+) -> Features<'e> {
+    match method {
+        Method::Copies => Features::of_set(&[]),
+        _ if placed.is_too_long => Features::of_set(&[]),
+        _ => sketcher.features(extractor, placed.text),
+    }
+}
+
+/// Sorts members by rank; how many of them, from the first, are compared with only.
+fn in_order(members: &mut [KernelMember<'_>]) -> Result<usize, KernelError> {
+    if members.len() >= u32::MAX as usize {
+        return Err(KernelError::TooLarge {
+            classes: members.len(),
+        });
+    }
+    members.sort_unstable_by_key(|member| member.rank);
+    if let Some(pair) = members.windows(2).find(|pair| pair[0].rank == pair[1].rank) {
+        return Err(KernelError::RepeatedRank { rank: pair[0].rank });
+    }
+    let fixed = members
+        .iter()
+        .take_while(|member| member.is_against)
+        .count();
+    match members[fixed..].iter().find(|member| member.is_against) {
+        Some(late) => Err(KernelError::AgainstAfterOthers { rank: late.rank }),
+        None => Ok(fixed),
+    }
+}
