@@ -7,6 +7,7 @@ from typing import Any, final
 __all__ = [
     "Array",
     "Decisions",
+    "DedupKernel",
     "Index",
     "Permutations",
     "Scheme",
@@ -158,6 +159,68 @@ class ZstdLines:
     def __new__(cls, path: str | os.PathLike[str]) -> ZstdLines: ...
     def __iter__(self) -> ZstdLines: ...
     def __next__(self) -> bytes: ...
+
+@final
+class DedupKernel:
+    """Steps of ``lookalike dedup`` for engines that spread a collection over many machines.
+
+    ``words`` are those of the command, as :func:`dedup_documents` takes them; a kernel is pickled by them. Batches are Arrow data, or a list
+    of it, with columns of these names; integers are ``int64`` unless said. No step looks at files, holds the interpreter's lock, or depends on
+    how rows are spread, nor on their order.
+    """
+
+    def __new__(cls, words: Sequence[str]) -> DedupKernel: ...
+    @property
+    def category_field(self) -> str | None: ...
+    @property
+    def copies_are_pairs(self) -> bool:
+        """False with ``across``: documents of one class are of one category then, and removed only if their class joins another."""
+    @property
+    def finds_near(self) -> bool: ...
+    @property
+    def keys_schema(self) -> str: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def needs_levels(self) -> bool: ...
+    @property
+    def needs_position(self) -> bool: ...
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def value_field(self) -> str | None: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    @property
+    def words(self) -> list[str]: ...
+    @staticmethod
+    def levels(frequencies: bytes) -> bytes:
+        """Levels of merged counts. Any are exact, but all tasks must have the same."""
+    @staticmethod
+    def merge_frequencies(parts: Sequence[bytes]) -> bytes: ...
+    def __reduce__(self) -> tuple[type[DedupKernel], tuple[list[str]]]: ...
+    def frequencies(self) -> bytes:
+        """Counts of the features of all that this object scanned with ``count``."""
+    def keys(self, batch: object) -> Table:
+        """``rank, text[, category]``, a row a class, to ``key, rank, size int32[, fingerprint binary]``. A size below 0 belongs to the key of
+        a whole text."""
+    def prepare_keys(self, classes: int, levels: bytes | None = None) -> None:
+        """Before ``keys``: the number of classes of the whole collection, and levels where ``needs_levels``."""
+    def promising(self, batch: object) -> Table:
+        """``x, y, size_x, size_y, shared`` with ``shared`` added up over all groups to ``x, y``, the edges of components."""
+    def scan(self, batch: object, count: bool = True) -> Table:
+        """``id, text[, value][, category][, against bool][, position]`` to ``id, text_hash, order, against``, row by row.
+
+        ``text_hash`` (16 bytes) is the class, null without a text. ``order`` sorts as bytes, the most wanted document first.
+        """
+    def settle(self, batches: object) -> Table:
+        """``component, rank, text[, category][, against bool]`` of whole components to ``rank, survivor, similarity, reason`` of the classes
+        that join a survivor."""
+    def verify(self, batches: object) -> Table:
+        """The same to ``x, y, similarity``: all pairs of classes that resemble each other."""
+    def work_edges(self, batches: object, group_limit: int | None = 32) -> Table:
+        """Rows of ``keys``, whole groups, to ``x, y, size_x int32, size_y int32, shared``. Groups of more than ``group_limit`` members have a
+        chain of edges with ``shared`` 2**32."""
 
 def command(words: Sequence[str]) -> int: ...
 def decode_html(bytes: bytes) -> str: ...

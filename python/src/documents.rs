@@ -25,22 +25,22 @@ use crate::texts::{TextColumn, dictionary_keys, named, single_column};
 #[pyo3(from_item_all)]
 pub(crate) struct DocumentColumns {
     /// Texts, which are joined by line breaks if there are several.
-    text: Vec<String>,
+    pub(crate) text: Vec<String>,
     /// Ids; without them documents are called by their rows.
-    id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Values by which survivors are chosen.
-    order: Option<String>,
+    pub(crate) order: Option<String>,
     /// Categories.
-    category: Option<String>,
+    pub(crate) category: Option<String>,
     /// True if the category is the host of a URL.
-    site: bool,
+    pub(crate) site: bool,
     /// True if the texts are HTML.
-    html: bool,
+    pub(crate) html: bool,
 }
 
 /// Some rows, with the columns that the job needs.
 #[derive(Debug)]
-struct DocumentRows {
+pub(crate) struct DocumentRows {
     texts: Vec<TextColumn>,
     ids: Option<TextColumn>,
     /// Values as JSON.
@@ -67,7 +67,20 @@ impl DocumentRows {
             .sum()
     }
 
-    fn document<'a>(&'a self, row: usize, order: Option<&OrderField>) -> GivenDocument<'a> {
+    /// The text of a row, of the first column of texts.
+    pub(crate) fn text(&self, row: usize) -> Option<&str> {
+        self.texts[0].get(row)
+    }
+
+    pub(crate) fn category(&self, row: usize) -> Option<&str> {
+        self.categories.as_ref()?.get(row)
+    }
+
+    pub(crate) fn document<'a>(
+        &'a self,
+        row: usize,
+        order: Option<&OrderField>,
+    ) -> GivenDocument<'a> {
         let text = match &self.texts[..] {
             [column] => column.get(row).map(Into::into),
             columns => {
@@ -192,7 +205,7 @@ impl DocumentSource {
             RowSource::Arrow(producer) => {
                 let array = producer.next_detached()?;
                 array
-                    .map(|array| of_arrow(&array, &self.columns))
+                    .map(|array| rows_of_arrow(&array, &self.columns))
                     .transpose()
             }
             RowSource::List(list, next) => {
@@ -248,7 +261,10 @@ impl Iterator for DocumentSource {
 }
 
 /// The rows of an array: of a table, or of a column of texts.
-fn of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<DocumentRows, CallError> {
+pub(crate) fn rows_of_arrow(
+    array: &ArrayRef,
+    columns: &DocumentColumns,
+) -> Result<DocumentRows, CallError> {
     let Some(table) = array.as_struct_opt() else {
         return Ok(DocumentRows {
             texts: vec![TextColumn::of(array)?],
@@ -285,7 +301,7 @@ fn of_arrow(array: &ArrayRef, columns: &DocumentColumns) -> Result<DocumentRows,
     })
 }
 
-fn column<'t>(table: &'t StructArray, name: &str) -> Result<&'t ArrayRef, CallError> {
+pub(crate) fn column<'t>(table: &'t StructArray, name: &str) -> Result<&'t ArrayRef, CallError> {
     table.column_by_name(name).ok_or_else(|| {
         CallError::Value(format!(
             "there is no column {name:?}: the columns are {}",

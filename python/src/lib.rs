@@ -7,7 +7,7 @@
 //! - `work` runs the engine on threads of its own, beside which the caller hears of Ctrl-C;
 //! - `error` turns errors into the exceptions of `lookalike/_errors.py`;
 //! - the others are functions of the package: `sketches`, `scheme`, `index`, `join`, `html`, `jobs`, `lines`,
-//!   `decisions` with `documents`; `minwise` is for `lookalike.compat.datasketch`.
+//!   `decisions` with `documents`; `minwise` is for `lookalike.compat.datasketch`, `kernel` for engines such as Spark.
 
 mod array;
 mod capsule;
@@ -19,6 +19,7 @@ mod html;
 mod index;
 mod jobs;
 mod join;
+mod kernel;
 mod lines;
 mod minwise;
 mod scheme;
@@ -54,6 +55,7 @@ fn _lookalike(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scheme::PyScheme>()?;
     module.add_class::<index::PyIndex>()?;
     module.add_class::<decisions::RowDecisions>()?;
+    module.add_class::<kernel::PyDedupKernel>()?;
     module.add_class::<minwise::MinwisePermutations>()?;
     module.add_class::<lines::ZstdLines>()?;
     module.add_function(wrap_pyfunction!(command, module)?)?;

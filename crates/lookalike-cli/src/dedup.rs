@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use lookalike_batch::kernel::{DedupKernel, KernelError};
 use lookalike_batch::{
     DEDUP_RESULTS, DedupJob, DedupSummary, IfExists, JobLimits, JobSettings, KeepRules, Method,
     OutputOptions, PairList, RecordOrder, RepeatedIds,
@@ -334,6 +335,22 @@ impl DedupArguments {
         self.method.check()?;
         let settings = self.settings(&self.input_options()?)?;
         Ok((settings, self.run.limits()))
+    }
+
+    /// Settings of a job over documents that another program spreads over many machines.
+    pub(crate) fn dedup_kernel(&self) -> Result<DedupKernel, Failure> {
+        self.method.check()?;
+        if !self.boilerplate.is_off() {
+            return Err(Failure::Usage(
+                "--boilerplate learns from all records before the first is compared, and here they are on many machines: leave it out".to_owned(),
+            ));
+        }
+        let options = self.input_options()?;
+        let settings = self.settings(&options)?;
+        DedupKernel::new(settings, &options).map_err(|error| match error {
+            KernelError::Settings(error) => Failure::Job(error),
+            other => Failure::Usage(other.to_string()),
+        })
     }
 
     fn input_options(&self) -> Result<InputOptions, Failure> {

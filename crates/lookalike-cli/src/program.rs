@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use lookalike_batch::kernel::DedupKernel;
 use lookalike_batch::overlap::AtlasSummary;
 use lookalike_batch::{DedupSummary, ExtractionSummary, JobLimits, JobObserver, JobSettings};
 
@@ -50,6 +51,15 @@ pub fn dedup(words: &[OsString], observer: &dyn JobObserver) -> ProgramJob<Dedup
 pub fn document_settings(words: &[OsString]) -> ProgramJob<(JobSettings, JobLimits)> {
     for_program(words, |command| match command {
         CliCommand::Dedup(arguments) => arguments.document_settings(),
+        _ => Err(other_command("dedup")),
+    })
+}
+
+/// Reads what the options of `lookalike dedup` say about documents that an engine of its own spreads over many machines. The inputs and the
+/// output directory among the words are not looked at.
+pub fn dedup_kernel(words: &[OsString]) -> ProgramJob<DedupKernel> {
+    for_program(words, |command| match command {
+        CliCommand::Dedup(arguments) => arguments.dedup_kernel(),
         _ => Err(other_command("dedup")),
     })
 }
