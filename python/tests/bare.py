@@ -18,7 +18,7 @@ assert not {"numpy", "pandas", "pyarrow", "polars"} & set(sys.modules), "importe
 
 for module in pkgutil.walk_packages(lk.__path__, "lookalike."):
     # These are for those who have the library of their name, or NumPy.
-    if module.name.startswith(("lookalike.pandas", "lookalike.polars", "lookalike.compat.datasketch")):
+    if module.name.startswith(("lookalike.pandas", "lookalike.polars", "lookalike.compat.datasketch", "lookalike.spark")):
         continue
     failed, _ = doctest.testmod(importlib.import_module(module.name))
     assert not failed, module.name

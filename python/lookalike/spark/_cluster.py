@@ -1,0 +1,137 @@
+"""A Spark session with what its tasks need: a Python with pyarrow, and this package."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lookalike
+from lookalike._errors import BadInput, LookalikeError
+from lookalike.spark import _task
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Cluster", "told_by_task"]
+
+#: The folder that the package lies in.
+_ROOT = Path(lookalike.__file__).resolve().parent.parent
+
+
+class Cluster:
+    """A session whose tasks can call the kernels.
+
+    The first one for a session tries a task, so that a cluster that cannot run any is told at once. Where executors are other
+    processes than the driver's, the package travels as an archive (half a megabyte): nothing need be installed on them but pyarrow.
+    """
+
+    _ready: dict[str, list[str]] = {}
+    _lock = threading.Lock()
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self.is_connect = type(session).__module__.startswith("pyspark.sql.connect")
+        master = session.conf.get("spark.master", "") or ""
+        #: True if tasks run on this machine and as this user: they see the files of the driver.
+        self.is_local = not self.is_connect and master.startswith("local") and not master.startswith("local-cluster")
+        with self._lock:
+            name = self._name()
+            if name not in self._ready:
+                self._ready[name] = self._prepared()
+            self.roots = self._ready[name]
+
+    def _name(self) -> str:
+        if self.is_connect:
+            return f"connect-{getattr(self.session, 'session_id', id(self.session))}"
+        return f"classic-{self.session.sparkContext.applicationId}"
+
+    def _prepared(self) -> list[str]:
+        from pyspark.cloudpickle import register_pickle_by_value
+
+        register_pickle_by_value(_task)
+        if self.is_local:
+            if not os.environ.get("PYSPARK_PYTHON"):
+                # Spark would take the first `python3` of the system, which has not what this one has.
+                self.session.sparkContext.pythonExec = sys.executable
+            roots = [os.fspath(_ROOT)]
+        else:
+            roots = [self._ship()]
+        self._try(roots)
+        return roots
+
+    def _ship(self) -> str:
+        """Give the package to the executors; the name of its folder there."""
+        archive = _archive()
+        if self.is_connect or not self.session.version.startswith("3."):
+            self.session.addArtifacts(os.fspath(archive), archive=True)
+        else:
+            self.session.sparkContext.addArchive(os.fspath(archive))
+        return archive.name
+
+    def _try(self, roots: list[str]) -> None:
+        from pyspark.errors import PySparkException
+
+        frame = self.session.range(1, numPartitions=1)
+        task = _task.in_task(roots, lookalike.__version__, "probe", ())
+        try:
+            rows = frame.mapInArrow(task, "version string").collect()
+        except PySparkException as error:
+            told = str(error)
+            for name, remedy in [
+                ("No module named 'pyarrow'", "install pyarrow for it on every machine, or name one that has it with PYSPARK_PYTHON"),
+                ("No module named 'lookalike'", "install the package on every machine: it could not be shipped there"),
+                ("PYTHON_VERSION_MISMATCH", "name the same version of Python with PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON"),
+                ("Cannot run program", "name a Python that is there with PYSPARK_PYTHON"),
+            ]:
+                if name in told:
+                    raise LookalikeError(f"the Python of the executors cannot run the kernels ({name}): {remedy}") from error
+            raise LookalikeError(f"the executors cannot run the kernels: {_last_line(told)}") from error
+        if not rows:
+            raise LookalikeError("the executors gave no answer to a first task")
+
+    def run(self, frame: DataFrame, call: str, *arguments: Any, schema: str) -> DataFrame:
+        """``frame`` as a function of ``lookalike.spark._kernels`` makes it of the Arrow batches of each partition."""
+        task = _task.in_task(self.roots, lookalike.__version__, call, (*arguments,))
+        return frame.mapInArrow(task, schema)
+
+
+def _archive() -> Path:
+    """The package as a zip file, whose name tells its contents."""
+    files = sorted(
+        path for path in (_ROOT / "lookalike").rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
+    digest = hashlib.blake2b(digest_size=8)
+    for path in files:
+        digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    # A folder of our own: nobody else may put a package there.
+    folder = tempfile.mkdtemp(prefix="lookalike-")
+    # Executors that start later ask the driver for it.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = Path(folder, f"lookalike-{digest.hexdigest()}.zip")
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in files:
+            archive.write(path, path.relative_to(_ROOT).as_posix())
+    return target
+
+
+def _last_line(told: str) -> str:
+    lines = [line.strip() for line in told.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "File "))]
+    return lines[-1] if lines else told
+
+
+def told_by_task(error: Exception) -> BadInput | None:
+    """The error of the kernel that a failed task carries, if it is about the data."""
+    for line in str(error).splitlines():
+        for name in ("lookalike.BadInput: ", "lookalike._errors.BadInput: "):
+            _, found, told = line.partition(name)
+            if found:
+                return BadInput(told.strip())
+    return None

@@ -1,0 +1,175 @@
+"""``python -m lookalike.spark``: deduplication of files on a cluster, for ``spark-submit``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from lookalike._errors import LookalikeError
+from lookalike.spark._archives import read_archives
+from lookalike.spark._dedup import dedup
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lookalike.spark._result import SparkDedupResult
+
+__all__ = ["main"]
+
+_HELP = """\
+Options that are not listed are those of `lookalike dedup`: --threshold 0.9, --method minhash, --keep max:score, --within language.
+The results are folders of Parquet files, as `lookalike dedup --output-format parquet` names them: kept.parquet, removed.parquet,
+clusters.parquet, pairs.parquet; and run.json, which is written last.
+
+Example:
+  spark-submit "$(python -c 'import lookalike.spark as s; print(s.__path__[0])')/__main__.py" \\
+      s3a://crawl/pages/ --format parquet --id url -o s3a://crawl/deduplicated --work-dir s3a://crawl/job
+"""
+
+#: Formats by the end of a name.
+_FORMATS = {
+    ".parquet": "parquet",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".orc": "orc",
+    ".warc": "warc",
+    ".wet": "warc",
+    ".arc": "warc",
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m lookalike.spark",
+        description="Find exact and near-duplicate documents of files on a cluster of Apache Spark",
+        epilog=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or folders that all machines can read")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="write the results here")
+    parser.add_argument("--work-dir", metavar="DIR", help="folder of the stages [default: DIR/work]; a job that was broken off goes on there")
+    parser.add_argument("--id", default="id", help="column of the ids [default: id]")
+    parser.add_argument("--text", action="append", help="column of the texts, may be repeated [default: text]")
+    parser.add_argument("--against", action="append", metavar="PATH", help="data to compare with, which is never removed; may be repeated")
+    parser.add_argument("--format", choices=sorted(set(_FORMATS.values())), help="format of all inputs [default: by their names]")
+    parser.add_argument("--position", metavar="COLUMN", help="order of the rows, for --keep first")
+    parser.add_argument("--partitions", type=int, metavar="N", help="partitions of each shuffle")
+    parser.add_argument("--memory", default="512M", metavar="SIZE", help="what a task may hold of texts [default: 512M]")
+    parser.add_argument("--overwrite", action="store_true", help="replace results that are there")
+    return parser
+
+
+def _others(words: list[str], refuse: Any) -> dict[str, Any]:
+    """Options of `lookalike dedup`: ``--name value``, ``--name=value`` or ``--name``."""
+    found: dict[str, Any] = {}
+    at = 0
+    while at < len(words):
+        name, equals, value = words[at].partition("=")
+        if not name.startswith("--"):
+            refuse(f"unrecognized argument: {words[at]}")
+        key: Any = name[2:].replace("-", "_")
+        key = "and_" if key == "and" else key
+        told: Any = value
+        if not equals:
+            told = True
+            if at + 1 < len(words) and not words[at + 1].startswith("--"):
+                at += 1
+                told = words[at]
+        found[key] = [*_listed(found[key]), told] if key in found else told
+        at += 1
+    return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _read(session: SparkSession, paths: list[str], named: str | None) -> DataFrame:
+    """The rows of files of one format."""
+
+    def format_of(path: str) -> str:
+        stem = path.rstrip("/")
+        for packed in (".gz", ".zst", ".bz2"):
+            stem = stem.removesuffix(packed)
+        found = _FORMATS.get(os.path.splitext(stem)[1])
+        if found is None:
+            raise ValueError(f"{path}: its name does not tell its format: name it with --format")
+        return found
+
+    formats = {named or format_of(path) for path in paths}
+    if len(formats) > 1:
+        raise ValueError(f"the inputs are of several formats, {', '.join(sorted(formats))}: read one at a time")
+    kind = formats.pop()
+    if kind == "warc":
+        return read_archives(session, paths)
+    reader = session.read
+    if kind == "csv":
+        reader = reader.option("header", True).option("multiLine", True).option("escape", '"')
+        reader = reader.option("sep", "\t" if any(".tsv" in path for path in paths) else ",")
+    return reader.format(kind).load(paths)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit status: 0 done, 1 failed, 2 wrong usage."""
+    parser = _parser()
+    asked, rest = parser.parse_known_intermixed_args(arguments)
+    options = _others(rest, parser.error)
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.appName("lookalike").getOrCreate()
+    try:
+        data = _read(session, asked.inputs, asked.format)
+        against = None if asked.against is None else _read(session, asked.against, asked.format)
+        result = dedup(
+            data,
+            text=asked.text,
+            id=asked.id,
+            against=against,
+            position=asked.position,
+            work_dir=asked.work_dir or f"{asked.output.rstrip('/')}/work",
+            partitions=asked.partitions,
+            memory=asked.memory,
+            **options,
+        )
+        _write(session, result, asked.output.rstrip("/"), asked.overwrite)
+    except (LookalikeError, OSError, PySparkException, TypeError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(repr(result), file=sys.stderr)
+    return 0
+
+
+def _write(session: SparkSession, result: SparkDedupResult, folder: str, overwrite: bool) -> None:
+    from pyspark.sql import functions as F
+
+    mode = "overwrite" if overwrite else "errorifexists"
+    members = F.array_sort(F.collect_list(F.struct("id", "similarity", "reason"))).alias("members")
+    both = ["survivor", "is_new"]
+    clusters = result.decided.groupBy(*both).agg(members)
+    numbered = result.numbers.select(*both, (F.col("cluster_id") + 1).alias("cluster"))
+    for name, frame in [
+        ("kept", result.survivors),
+        ("removed", result.removed),
+        ("clusters", clusters.join(numbered, both).select("cluster", "survivor", "members").orderBy("cluster")),
+        ("pairs", result.pairs.orderBy("a", "b")),
+    ]:
+        frame.write.mode(mode).parquet(f"{folder}/{name}.parquet")
+    told = {
+        "program": "lookalike.spark",
+        "scheme": str(result.scheme),
+        "scheme_id": result.scheme.id,
+        "threshold": result.threshold,
+        "counts": result.counts,
+        "stages": result.costs,
+        "work_dir": result.work_dir,
+    }
+    run = session.range(1, numPartitions=1).select(F.lit(json.dumps(told)).alias("value"))
+    run.write.mode(mode).text(f"{folder}/run.json")

@@ -1,0 +1,144 @@
+"""Connected components of a graph whose edges are rows, by large-star and small-star.
+
+Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, *Connected Components in MapReduce and Beyond* (2014), section 3: in turns
+each node tells its larger neighbours, and then its smaller ones, of the least node that it knows, until nothing changes. A graph of
+few edges is left to one task, which needs one pass.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from lookalike._lookalike import __version__
+from lookalike.spark._cluster import Cluster
+from lookalike.spark._work_dir import Stage, WorkDir, aggregates
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["EDGES_OF_A_TASK", "component_stage", "components", "connected", "measured_edges"]
+
+#: Up to so many edges one task does it all: some 200 MB, seconds.
+EDGES_OF_A_TASK = 1_000_000
+
+#: Rounds of stars, far beyond the logarithm of any number of nodes.
+_MOST_ROUNDS = 100
+
+
+def components(
+    edges: DataFrame, *, work_dir: str | os.PathLike[str] | None = None, edges_of_a_task: int = EDGES_OF_A_TASK
+) -> DataFrame:
+    """Find the connected components of a graph: a row for each node of an edge, ``node`` and ``component``, the least node of its own.
+
+    ``edges`` has two columns, of strings or of whole numbers. ``work_dir`` is as in :func:`dedup`. Graphs of more than ``edges_of_a_task``
+    edges take O(log n) rounds of shuffles until they are smaller, or done.
+    """
+    names = edges.columns
+    if len(names) != 2:
+        raise ValueError(f"edges must have two columns, and there are {len(names)}: {', '.join(names)}")
+    kinds = {field.dataType.simpleString() for field in edges.schema.fields}
+    if kinds == {"string"}:
+        node = "string"
+    elif kinds <= {"tinyint", "smallint", "int", "bigint"}:
+        node = "long"
+    else:
+        raise TypeError(f"nodes must be strings or whole numbers in both columns, not {' and '.join(sorted(kinds))}")
+    cluster = Cluster(edges.sparkSession)
+    work = WorkDir(cluster, work_dir, {"kind": "components", "version": __version__, "columns": dict(edges.dtypes)})
+    named = edges.toDF("x", "y").selectExpr(f"cast(x as {node}) as x", f"cast(y as {node}) as y").dropna()
+    stage = work.stage("edges", f"x {node}, y {node}", lambda: named, measured_edges)
+    found = component_stage(work, cluster, stage, node=node, most=edges_of_a_task).rows
+    # A temporary folder lives as long as the frame.
+    found._lookalike_work_dir = work  # type: ignore[attr-defined]
+    return found
+
+
+def component_stage(
+    work: WorkDir, cluster: Cluster, edges: Stage, *, node: str = "long", most: int = EDGES_OF_A_TASK
+) -> Stage:
+    """The stage ``components`` with a row for each node of an edge: ``node``, ``component``, the least node that it is connected with.
+
+    ``edges`` has the columns ``x`` and ``y``, and was measured as `measured_edges` says; ``node`` is their type.
+    """
+    schema = f"node {node}, component {node}"
+
+    def stars() -> Stage:
+        now, number = edges, 0
+        while now["rows"] > most and number < _MOST_ROUNDS:
+            number += 1
+            before = now
+
+            def turn(frame: DataFrame = before.rows) -> DataFrame:
+                return _small_star(_large_star(frame))
+
+            now = work.stage(f"stars-{number}", f"x {node}, y {node}", turn, measured_edges)
+            if (now["rows"], now["checksum"]) == (before["rows"], before["checksum"]):
+                break
+        return now
+
+    now = stars()
+
+    def make() -> DataFrame:
+        from pyspark.sql import functions as F
+
+        if now["rows"] <= most:
+            alone = now.rows.select("x", "y").repartition(1)
+            return cluster.run(alone, "components", schema=schema)
+        # Stars: each y is the centre of its component, and each x belongs to one.
+        leaves = now.rows.select(F.col("x").alias("node"), F.col("y").alias("component"))
+        # A node with no edge but to itself is in no star.
+        loops = edges.rows.where("x = y").join(leaves.select(F.col("node").alias("x")), "x", "left_anti").select("x")
+        centres = now.rows.select(F.col("y").alias("x")).unionByName(loops).distinct()
+        return leaves.unionByName(centres.select(F.col("x").alias("node"), F.col("x").alias("component")))
+
+    return work.stage("components", schema, make)
+
+
+def measured_edges(rows: DataFrame) -> dict[str, Any]:
+    """A measure that tells two sets of edges apart. No sum: it would overflow, which is an error under ANSI rules."""
+    from pyspark.sql import functions as F
+
+    return aggregates(rows=F.count(F.lit(1)), checksum=F.bit_xor(F.xxhash64("x", "y")))(rows)
+
+
+def _large_star(edges: DataFrame) -> DataFrame:
+    """Each node connects its larger neighbours with the least of its neighbours and itself."""
+    from pyspark.sql import functions as F
+
+    there = edges.select("x", "y")
+    both = there.unionByName(edges.select(F.col("y").alias("x"), F.col("x").alias("y")))
+    both = both.where("x != y")
+    least = both.groupBy("x").agg(F.least(F.col("x"), F.min("y")).alias("m"))
+    found = both.where("y > x").join(least, "x").select(F.col("y").alias("x"), F.col("m").alias("y"))
+    return found.where("x != y").distinct()
+
+
+def _small_star(edges: DataFrame) -> DataFrame:
+    """Each node connects itself and its smaller neighbours with the least of these."""
+    from pyspark.sql import functions as F
+
+    # After a large star x is the larger node of every edge.
+    least = edges.groupBy("x").agg(F.min("y").alias("m"))
+    neighbours = edges.join(least, "x").select(F.col("y").alias("x"), F.col("m").alias("y")).where("x != y")
+    own = least.select("x", F.col("m").alias("y"))
+    return neighbours.unionByName(own).distinct()
+
+
+def connected(edges: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """The least node of each node's component, in memory: O(e log n)."""
+    above: dict[Any, Any] = {}
+
+    def root(node: Any) -> Any:
+        above.setdefault(node, node)
+        while above[node] != node:
+            above[node] = above[above[node]]
+            node = above[node]
+        return node
+
+    for x, y in edges:
+        a, b = root(x), root(y)
+        if a != b:
+            # The smaller becomes the root, so that roots are the least nodes.
+            above[max(a, b)] = min(a, b)
+    return {node: root(node) for node in above}

@@ -1,0 +1,141 @@
+"""The rows of a DataFrame as documents: which columns are looked at, and in which form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["DocumentColumns", "id_column", "text_column"]
+
+
+def _kind(frame: DataFrame, name: str) -> str:
+    """The type of a column in Spark's words."""
+    return frame.schema[name].dataType.simpleString()
+
+
+def _ensure_there(frame: DataFrame, name: str, asked: str) -> None:
+    if name not in frame.columns:
+        raise ValueError(f"there is no column {name!r}, which {asked} asks for: the columns are {', '.join(frame.columns)}")
+
+
+def _own(name: str) -> Column:
+    """A column by its name, whatever is in it."""
+    from pyspark.sql import functions as F
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _is_text(kind: str) -> bool:
+    return kind == "string" or kind.startswith(("varchar", "char", "string "))
+
+
+def text_column(frame: DataFrame, text: str | Sequence[str] | None) -> Column:
+    """The column of texts; several are joined by line breaks.
+
+    Raises:
+        ValueError: there is no such column, or none is named and no name is the obvious one.
+        TypeError: it is not one of strings.
+    """
+    from pyspark.sql import functions as F
+
+    if callable(text):
+        raise TypeError("text must name columns: make a column of what the function gives, with a function of Spark")
+    if text is None:
+        names = frame.columns
+        if "text" in names:
+            text = "text"
+        elif len(names) == 1:
+            text = names[0]
+        else:
+            raise ValueError(
+                "none of the columns is called text: name the one of the texts with text=; the columns are " + ", ".join(names)
+            )
+    chosen = [text] if isinstance(text, str) else list(text)
+    if not chosen:
+        raise ValueError("text names no column")
+    for name in chosen:
+        _ensure_there(frame, name, "text")
+        kind = _kind(frame, name)
+        if not _is_text(kind):
+            remedy = "; decode it first" if kind == "binary" else ""
+            raise TypeError(f'texts must be strings, not {kind} (column "{name}"){remedy}')
+    columns = [_own(name) for name in chosen]
+    if len(columns) == 1:
+        return columns[0]
+    # A text is missing if all of its parts are.
+    return F.when(F.coalesce(*columns).isNotNull(), F.concat_ws("\n", *columns))
+
+
+def id_column(frame: DataFrame, id: str | None) -> Column:
+    """The column of ids, as strings.
+
+    Raises:
+        ValueError: none is named, or there is no such column.
+        TypeError: its values are neither strings nor whole numbers.
+    """
+    if id is None:
+        raise ValueError("rows of a DataFrame have no numbers to be called by: name the column of ids with id=")
+    _ensure_there(frame, id, "id")
+    kind = _kind(frame, id)
+    if not _is_text(kind) and kind not in ("tinyint", "smallint", "int", "bigint"):
+        raise TypeError(f'ids must be strings or whole numbers, not {kind} (column "{id}"): cast it')
+    return _own(id).cast("string")
+
+
+class DocumentColumns:
+    """Which columns of a DataFrame are looked at, and for what."""
+
+    def __init__(
+        self,
+        *,
+        text: str | Sequence[str] | None,
+        id: str | None,
+        value: str | None,
+        category: str | None,
+        position: str | None,
+    ) -> None:
+        self.text = text
+        self.id = id
+        self.value = value
+        self.category = category
+        self.position = position
+
+    def documents(self, frame: DataFrame, *, is_against: bool) -> DataFrame:
+        """The documents: ``id``, ``against``, ``text`` and, where they are wanted, ``value``, ``category``, ``position``.
+
+        Raises:
+            ValueError, TypeError: a column is missing, or is of a type that has no meaning here.
+        """
+        from pyspark.sql import functions as F
+
+        columns = [
+            id_column(frame, self.id).alias("id"),
+            F.lit(is_against).alias("against"),
+            text_column(frame, self.text).alias("text"),
+        ]
+        for alias, name, asked in [("value", self.value, "keep"), ("category", self.category, "within or across")]:
+            if name is None:
+                continue
+            _ensure_there(frame, name, asked)
+            kind = _kind(frame, name)
+            if kind.startswith(("array", "map", "struct", "binary", "variant", "void")):
+                raise TypeError(f'{asked} reads one value of a row, not {kind} (column "{name}")')
+            column = _own(name)
+            # Decimal numbers have no exact form in the kernel; their digits have.
+            columns.append((column.cast("string") if kind.startswith("decimal") and alias == "category" else column).alias(alias))
+        if self.position is not None:
+            _ensure_there(frame, self.position, "position")
+            kind = _kind(frame, self.position)
+            if kind not in ("tinyint", "smallint", "int", "bigint"):
+                raise TypeError(f'position must be whole numbers, not {kind} (column "{self.position}")')
+            columns.append(_own(self.position).cast("long").alias("position"))
+        return frame.select(*columns)
+
+    def told(self, frame: DataFrame) -> dict[str, Any]:
+        """What a resumed job must agree on: names and types of the columns that are looked at."""
+        texts = [self.text] if isinstance(self.text, str) or self.text is None else list(self.text)
+        names = [self.id, self.value, self.category, self.position, *texts]
+        return {name: _kind(frame, name) for name in dict.fromkeys(names) if name is not None}

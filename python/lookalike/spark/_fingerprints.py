@@ -1,0 +1,108 @@
+"""Fingerprints of texts, and all pairs of two sets of fingerprints within a distance."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lookalike._lookalike import Scheme, __version__
+from lookalike.spark._cluster import Cluster
+from lookalike.spark._documents import id_column, text_column
+from lookalike.spark._work_dir import WorkDir, aggregates
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["fingerprint", "join"]
+
+#: Up to so many queries are shipped to every task: 8 MB.
+_SHIPPED = 1_000_000
+#: Entries of a partition of a table, about.
+_ENTRIES_OF_A_TASK = 2_000_000
+
+
+def fingerprint(
+    data: DataFrame,
+    *,
+    text: str | Sequence[str] | None = None,
+    id: str | None = None,
+    scheme: Scheme | None = None,
+) -> DataFrame:
+    """The simhash fingerprint of each text: ``id`` (a string) and ``fingerprint``.
+
+    The 64 bits stand in a ``bigint``, so half of them are negative numbers; a text without features has null. The values are those
+    of :func:`lookalike.simhash`. Nothing is computed before the frame is used.
+    """
+    from pyspark.sql import functions as F
+
+    chosen = Scheme() if scheme is None else scheme
+    documents = data.select(id_column(data, id).alias("id"), text_column(data, text).alias("text"))
+    cluster = Cluster(data.sparkSession)
+    return cluster.run(documents.select("id", F.col("text")), "fingerprints", str(chosen), schema="id string, fingerprint long")
+
+
+def join(
+    F: DataFrame,  # noqa: N803
+    Q: DataFrame,  # noqa: N803
+    distance: int = 3,
+    *,
+    work_dir: str | os.PathLike[str] | None = None,
+    shipped: int = _SHIPPED,
+    partitions: int | None = None,
+) -> DataFrame:
+    """All pairs of a fingerprint of ``F`` and one of ``Q`` within a Hamming distance: ``a``, ``b``, ``distance``.
+
+    Both have the columns ``id`` and ``fingerprint``, as :func:`fingerprint` gives them; rows without a fingerprint are in no pair. Up to
+    ``shipped`` different fingerprints of ``Q`` go to every task of ``F``, the batch query of Manku, Jain and Das Sarma (2007, section 4). Where there
+    are more, both sides are cut into ``distance + 1`` blocks: two fingerprints within the distance agree in one of them.
+    """
+    from pyspark.sql import functions as fn
+
+    if not 0 <= distance <= 15:
+        raise ValueError(f"distance {distance} is not from 0 to 15: fingerprints that differ in more bits are hardly related")
+    for name, frame in [("F", F), ("Q", Q)]:
+        if not {"id", "fingerprint"} <= set(frame.columns):
+            raise ValueError(f"{name} must have the columns id and fingerprint, and has {', '.join(frame.columns)}")
+        kind = frame.schema["fingerprint"].dataType.simpleString()
+        if kind != "bigint":
+            raise TypeError(f"fingerprints must be bigint, not {kind}: their 64 bits stand in one (column fingerprint of {name})")
+    cluster = Cluster(F.sparkSession)
+    told = {"kind": "join", "version": __version__, "distance": distance, "ids": [dict(F.dtypes)["id"], dict(Q.dtypes)["id"]]}
+    work = WorkDir(cluster, work_dir, told)
+    count = aggregates(rows=fn.count(fn.lit(1)))
+
+    def codes(frame: DataFrame) -> DataFrame:
+        return frame.where(fn.col("fingerprint").isNotNull()).select(fn.col("fingerprint").alias("code")).distinct()
+
+    queries = work.stage("queries", "code long", lambda: codes(Q), count)
+    schema = "x long, y long, distance int"
+
+    def near() -> DataFrame:
+        if queries["rows"] <= shipped:
+            asked = [row["code"] for row in queries.rows.collect()]
+            return cluster.run(codes(F), "near_queries", asked, distance, schema=schema)
+        sides = [codes(F).withColumn("is_query", fn.lit(False)), queries.rows.withColumn("is_query", fn.lit(True))]
+        blocks = fn.explode(fn.array(*(_block(number, distance) for number in range(distance + 1)))).alias("block")
+        cut = sides[0].unionByName(sides[1]).select("code", "is_query", blocks).select("code", "is_query", "block.*")
+        least = -(-queries["rows"] * (distance + 1) // _ENTRIES_OF_A_TASK)
+        default = int(cluster.session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        parts = cut.repartition(partitions or max(least, default), "block", "bits")
+        return cluster.run(parts, "near_in_blocks", distance, schema=schema)
+
+    pairs = work.stage("near", schema, near).rows
+    ids_f = F.select(fn.col("id").alias("a"), fn.col("fingerprint").alias("x"))
+    ids_q = Q.select(fn.col("id").alias("b"), fn.col("fingerprint").alias("y"))
+    found = pairs.join(ids_f, "x").join(ids_q, "y").select("a", "b", "distance")
+    # A temporary folder lives as long as the frame.
+    found._lookalike_work_dir = work  # type: ignore[attr-defined]
+    return found
+
+
+def _block(number: int, distance: int):  # type: ignore[no-untyped-def]
+    """A block of the bits of ``code``, of about the same width as the others."""
+    from pyspark.sql import functions as fn
+
+    start, end = (64 * at // (distance + 1) for at in (number, number + 1))
+    bits = fn.shiftrightunsigned("code", start).bitwiseAND(fn.lit((1 << (end - start)) - 1 if end - start < 63 else -1))
+    return fn.struct(fn.lit(number).alias("block"), bits.alias("bits"))

@@ -1,0 +1,193 @@
+"""Results of deduplication on Spark."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from lookalike._lookalike import Scheme
+from lookalike.spark._cluster import Cluster
+from lookalike.spark._documents import DocumentColumns, id_column
+from lookalike.spark._work_dir import Stage, WorkDir, numbered_through, parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SparkDedupResult"]
+
+
+class SparkDedupResult:
+    """What was kept, what was removed and for whom, as :func:`lookalike.spark.dedup` decided.
+
+    All decisions are in the job's folder; each property is a DataFrame that reads them there.
+    """
+
+    def __init__(
+        self,
+        data: DataFrame,
+        columns: DocumentColumns,
+        work: WorkDir,
+        cluster: Cluster,
+        *,
+        clusters: Stage,
+        pairs: Stage | None,
+        read: int,
+        classes: int,
+        scheme: str,
+        threshold: float,
+    ) -> None:
+        self._data = data
+        self._columns = columns
+        self._work = work
+        self._cluster = cluster
+        self._clusters = clusters
+        self._pairs = pairs
+        self._read = read
+        self._classes = classes
+        self._scheme = scheme
+        self._threshold = threshold
+
+    @property
+    def clusters(self) -> DataFrame:
+        """A row for each removed document: ``survivor``, ``id``, ``similarity``, ``reason`` (``exact`` or ``near``)."""
+        return self.decided.drop("is_new")
+
+    @property
+    def decided(self) -> DataFrame:
+        """The same with ``is_new``: false where the survivor was only compared with, for ids may stand on both sides."""
+        return self._clusters.rows
+
+    @property
+    def pairs(self) -> DataFrame:
+        """Pairs of similar documents, ``a``, ``b``, ``similarity``, the smaller id first: each removed document with its survivor, or,
+        with ``pairs="all"``, all of them.
+        """
+        from pyspark.sql import functions as F
+
+        if self._pairs is not None:
+            return self._pairs.rows
+        both = [F.col("id"), F.col("survivor")]
+        return self.clusters.select(F.least(*both).alias("a"), F.greatest(*both).alias("b"), "similarity")
+
+    @property
+    def survivors(self) -> DataFrame:
+        """The rows that are kept."""
+        return self._chosen("left_anti")
+
+    @property
+    def removed(self) -> DataFrame:
+        """The rows that are removed."""
+        return self._chosen("left_semi")
+
+    def _chosen(self, how: str) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        gone = self.clusters.select(F.col("id").alias(_ID))
+        return self._data.join(gone, id_column(self._data, self._columns.id) == F.col(_ID), how)
+
+    def annotated(self) -> DataFrame:
+        """The data with columns that say what became of each row.
+
+        ``cluster_id`` (null if it is like no other; clusters are numbered by the ids of their survivors), ``cluster_size``,
+        ``survivor_id`` and ``representative_id`` (its own if it is kept), ``similarity``, ``reason``, ``is_duplicate``.
+        """
+        from pyspark.sql import functions as F
+
+        taken = sorted(set(_ANNOTATIONS) & set(self._data.columns))
+        if taken:
+            raise ValueError(f"the data has columns of the names that annotations have: {', '.join(taken)}; rename them first")
+        numbers = self.numbers
+        of_removed = self.decided.join(numbers, ["survivor", "is_new"]).select(
+            F.col("id").alias(_ID), "cluster_id", "cluster_size", "survivor", "similarity", "reason"
+        )
+        # A survivor that was only compared with is no row of the data.
+        own = numbers.where("is_new").select(
+            F.col("survivor").alias(_ID),
+            "cluster_id",
+            "cluster_size",
+            "survivor",
+            F.lit(None).cast("double").alias("similarity"),
+            F.lit(None).cast("string").alias("reason"),
+        )
+        id = id_column(self._data, self._columns.id)
+        beside = of_removed.unionByName(own)
+        found = self._data.join(beside, id == F.col(_ID), "left")
+        survivor = F.coalesce(beside["survivor"], id)
+        return found.select(
+            *(self._data[f"`{name.replace('`', '``')}`"] for name in self._data.columns),
+            beside["cluster_id"],
+            F.coalesce(beside["cluster_size"], F.lit(1)).alias("cluster_size"),
+            survivor.alias("survivor_id"),
+            beside["similarity"],
+            beside["reason"],
+            survivor.alias("representative_id"),
+            beside["reason"].isNotNull().alias("is_duplicate"),
+        )
+
+    @property
+    def numbers(self) -> DataFrame:
+        """A row for each cluster: ``survivor``, ``is_new`` (false if that was only compared with), ``cluster_id``, ``cluster_size``.
+
+        Clusters are numbered from 0 in the order of their survivors' ids, those only compared with first, as on one machine.
+        """
+        from pyspark.sql import functions as F
+
+        schema = "part int, row long, survivor string, is_new boolean, cluster_size long"
+        names = [column.split()[0] for column in schema.split(", ")]
+
+        def make() -> DataFrame:
+            sizes = self.decided.groupBy("survivor", "is_new").agg((F.count(F.lit(1)) + 1).alias("cluster_size"))
+            count = -(-max(1, self._clusters["clusters"]) // 500_000)
+            ordered = sizes.repartitionByRange(count, "is_new", "survivor").withColumn("part", F.spark_partition_id())
+            return self._cluster.run(ordered, "numbered", ["is_new", "survivor"], names, schema=schema)
+
+        numbered = self._work.stage("numbers", schema, make, parts)
+        number = numbered_through(numbered)
+        return numbered.rows.select("survivor", "is_new", number.alias("cluster_id"), "cluster_size")
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of documents: ``documents``, ``kept``, ``removed``, ``exact``, ``near``, ``clusters``, and ``texts``, different ones."""
+        removed, exact = self._clusters["rows"], self._clusters["exact"]
+        return {
+            "documents": self._read,
+            "kept": self._read - removed,
+            "removed": removed,
+            "exact": exact,
+            "near": removed - exact,
+            "clusters": self._clusters["clusters"],
+            "texts": self._classes,
+        }
+
+    @property
+    def costs(self) -> list[dict[str, Any]]:
+        """The stages in their order: ``stage``, ``seconds``, ``is_new`` (false if an earlier run had made it), and their measures."""
+        return [{"stage": stage.name, **stage.told, "is_new": stage.is_new} for stage in self._work.stages]
+
+    @property
+    def scheme(self) -> Scheme:
+        """The scheme by which texts became features."""
+        return Scheme(self._scheme)
+
+    @property
+    def threshold(self) -> float:
+        """Least resemblance of near-duplicates."""
+        return self._threshold
+
+    @property
+    def work_dir(self) -> str | os.PathLike[str]:
+        """The folder of the job."""
+        return self._work.path
+
+    def __repr__(self) -> str:
+        counts = self.counts
+        return (
+            f"<lookalike.SparkDedupResult: {counts['documents']:,} documents, {counts['kept']:,} kept, "
+            f"{counts['exact']:,} exact copies, {counts['near']:,} near-duplicates>"
+        )
+
+
+#: A name that no column of a user has.
+_ID = "__lookalike_id"
+
+_ANNOTATIONS = "cluster_id cluster_size survivor_id similarity reason representative_id is_duplicate".split()

@@ -1,0 +1,41 @@
+"""The function that Spark hands to its tasks. It is pickled with its code, so that executors need not have the package: it finds it first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def in_task(roots: list[str], version: str | None, call: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    """A function that calls ``call`` of :mod:`lookalike.spark._kernels` with what it is given, and ``arguments`` behind that.
+
+    ``roots`` are folders that may have the package in them; relative ones are archives that Spark unpacked. None of this module may be
+    used inside but what is passed: it is not there where the function runs.
+    """
+
+    # Without annotations: Spark would take them for a statement on what kind of function this is.
+    def run(*given):  # type: ignore[no-untyped-def]
+        import importlib
+        import os
+        import sys
+
+        places = [os.getcwd()]
+        try:
+            from pyspark import SparkFiles
+
+            places.insert(0, SparkFiles.getRootDirectory())
+        except Exception:  # Outside of Spark there are no files of Spark.
+            pass
+        for root in roots:
+            for place in [root] if os.path.isabs(root) else [os.path.join(place, root) for place in places]:
+                if os.path.isdir(os.path.join(place, "lookalike")) and place not in sys.path:
+                    sys.path.insert(0, place)
+        package = importlib.import_module("lookalike")
+        if version is not None and package.__version__ != version:
+            raise RuntimeError(
+                f"the executors have lookalike {package.__version__} and the driver {version}: install one version on all of them, or none"
+            )
+        kernels = importlib.import_module("lookalike.spark._kernels")
+        return getattr(kernels, call)(*given, *arguments)
+
+    return run

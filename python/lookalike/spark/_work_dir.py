@@ -1,0 +1,175 @@
+"""The folder of a job: its stages as Parquet, and which of them are whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lookalike._errors import LookalikeError
+from lookalike.spark._cluster import Cluster, told_by_task
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["Stage", "WorkDir", "aggregates", "numbered_through", "parts"]
+
+_MARKERS = "name string, told string"
+
+
+class Stage:
+    """A stage that is whole: its rows, and what was measured when it was made."""
+
+    def __init__(self, name: str, rows: DataFrame | None, told: dict[str, Any], is_new: bool) -> None:
+        self.name = name
+        self._rows = rows
+        #: Numbers of the stage by name; `seconds` is the time that it took.
+        self.told = told
+        #: False if an earlier run had made it.
+        self.is_new = is_new
+
+    @property
+    def rows(self) -> DataFrame:
+        assert self._rows is not None, f"the stage {self.name} has no rows"
+        return self._rows
+
+    def __getitem__(self, name: str) -> Any:
+        return self.told[name]
+
+
+class WorkDir:
+    """Stages of one job.
+
+    A stage is a folder of Parquet files. When it is whole, a row is added to the table of markers; what has no marker is made
+    again. The first marker is the job itself: stages of another one are never taken over. All is read and written by Spark, for
+    the driver may be where no file of the cluster is seen.
+    """
+
+    def __init__(self, cluster: Cluster, path: str | os.PathLike[str] | None, job: Mapping[str, Any]) -> None:
+        self._cluster = cluster
+        # Keeps a temporary folder as long as the stages are wanted.
+        self._owner: Any = None
+        if path is None:
+            if not cluster.is_local:
+                raise LookalikeError("name a folder that all machines of the cluster see with work_dir=: there is none by default")
+            self._owner = tempfile.TemporaryDirectory(prefix="lookalike-spark-")
+            path = self._owner.name
+        self.path = os.fspath(path).rstrip("/")
+        self.stages: list[Stage] = []
+        self._known = self._markers()
+        #: What makes the job another one than others.
+        self.job = dict(job)
+        self._take(job)
+
+    def _markers(self) -> dict[str, dict[str, Any]]:
+        from pyspark.errors import AnalysisException
+
+        try:
+            rows = self._cluster.session.read.schema(_MARKERS).parquet(f"{self.path}/stages").collect()
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" in str(error):
+                return {}
+            raise
+        return {row["name"]: json.loads(row["told"]) for row in rows}
+
+    def _take(self, job: Mapping[str, Any]) -> None:
+        own = json.loads(json.dumps(job))
+        earlier = self._known.get("job")
+        if earlier is None:
+            self._mark("job", own)
+            return
+        for name in sorted({*earlier, *own}):
+            if earlier.get(name) != own.get(name):
+                raise LookalikeError(
+                    f"{self.path}: the stages there belong to another job, whose {name} is {earlier.get(name)!r} and not "
+                    f"{own.get(name)!r}: name another work_dir, or remove that folder"
+                )
+
+    def _mark(self, name: str, told: dict[str, Any]) -> None:
+        from pyspark.sql import functions as F
+
+        marker = self._cluster.session.range(1, numPartitions=1)
+        marker = marker.select(F.lit(name).alias("name"), F.lit(json.dumps(told)).alias("told"))
+        marker.write.mode("append").parquet(f"{self.path}/stages")
+        self._known[name] = told
+
+    def folder(self, name: str) -> str:
+        """Where a stage lies."""
+        return f"{self.path}/{name}"
+
+    def read(self, name: str, schema: str) -> DataFrame:
+        """The rows of a stage that is whole."""
+        # With its schema the files need not be looked at first.
+        return self._cluster.session.read.schema(schema).parquet(self.folder(name))
+
+    def measured(self, name: str, measure: Callable[[], dict[str, Any]]) -> Stage:
+        """A stage without rows: numbers that ``measure`` finds."""
+        return self._stage(name, None, measure)
+
+    def stage(
+        self, name: str, schema: str, make: Callable[[], DataFrame], measure: Callable[[DataFrame], dict[str, Any]] | None = None
+    ) -> Stage:
+        """A stage with the rows that ``make`` gives. What ``measure`` finds in them is kept with the marker."""
+
+        def write() -> dict[str, Any]:
+            make().write.mode("overwrite").parquet(self.folder(name))
+            return {} if measure is None else measure(self.read(name, schema))
+
+        return self._stage(name, schema, write)
+
+    def _stage(self, name: str, schema: str | None, work: Callable[[], dict[str, Any]]) -> Stage:
+        told = self._known.get(name)
+        is_new = told is None
+        if told is None:
+            told = self._timed(work)
+            self._mark(name, told)
+        stage = Stage(name, None if schema is None else self.read(name, schema), told, is_new)
+        self.stages.append(stage)
+        return stage
+
+    @staticmethod
+    def _timed(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        from pyspark.errors import PySparkException
+
+        start = time.monotonic()
+        try:
+            told = work()
+        except PySparkException as error:
+            bad = told_by_task(error)
+            if bad is None:
+                raise
+            raise bad from error
+        return {**told, "seconds": round(time.monotonic() - start, 3)}
+
+
+def aggregates(**columns: Column) -> Callable[[DataFrame], dict[str, Any]]:
+    """A measure of a stage: these aggregates over its rows."""
+
+    def measure(rows: DataFrame) -> dict[str, Any]:
+        named = [column.alias(name) for name, column in columns.items()]
+        return rows.agg(*named).collect()[0].asDict()  # type: ignore[no-any-return]
+
+    return measure
+
+
+def parts(rows: DataFrame) -> dict[str, Any]:
+    """A measure of a stage whose rows have numbers (`row`) within numbered partitions (`part`): how many each of these has."""
+    from pyspark.sql import functions as F
+
+    counts = rows.groupBy("part").agg(F.count(F.lit(1)).alias("n")).collect()
+    sizes = {row["part"]: row["n"] for row in counts}
+    return {"rows": sum(sizes.values()), "parts": [sizes.get(part, 0) for part in range(max(sizes, default=-1) + 1)]}
+
+
+def numbered_through(stage: Stage) -> Column:
+    """The place of a row among all of a stage that was measured by `parts`."""
+    from pyspark.sql import functions as F
+
+    starts, total = [], 0
+    for size in stage["parts"]:
+        starts.append(f"{total}L")
+        total += size
+    return F.expr(f"array({', '.join(starts) or '0L'})[part] + row")

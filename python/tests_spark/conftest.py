@@ -1,0 +1,107 @@
+"""What the tests on Spark share."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+#: Real corpora, beside the checkout.
+CORPORA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def settings(master: str = "local[2]") -> dict[str, str]:
+    """Settings of a session that is small and speaks to nobody outside."""
+    return {
+        "spark.master": master,
+        "spark.app.name": "lookalike tests",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+
+
+@pytest.fixture(scope="session")
+def spark():
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for name, value in settings().items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def corpus(name: str) -> list[dict[str, str]]:
+    """Ids and texts of a real corpus. Without it the test is skipped, and says so."""
+    folder = CORPORA / name
+    files = [*folder.glob("docs.jsonl"), *folder.glob("docs.jsonl.gz")]
+    if not files:
+        warnings.warn(f"SKIPPED: the corpus {name} is not in {CORPORA}", stacklevel=2)
+        pytest.skip(f"the corpus {name} is not in {CORPORA}")
+    opened = gzip.open if files[0].suffix == ".gz" else open
+    with opened(files[0], "rt", encoding="utf-8") as lines:
+        rows = map(json.loads, lines)
+        return [{"id": str(row["id"]), "text": row["text"]} for row in rows]
+
+
+def found_lines(result) -> bytes:
+    """The clusters of a result as the command writes them in `clusters.jsonl`."""
+    clusters: dict[tuple[bool, bytes], list[dict]] = {}
+    for row in result.decided.collect():
+        member = {"id": row["id"], "similarity": row["similarity"], "reason": row["reason"]}
+        clusters.setdefault((row["is_new"], row["survivor"].encode()), []).append(member)
+    lines = []
+    for number, ((_, survivor), members) in enumerate(sorted(clusters.items(), key=lambda cluster: cluster[0]), 1):
+        members.sort(key=lambda member: member["id"].encode())
+        line = {"cluster": number, "survivor": survivor.decode(), "members": members}
+        lines.append(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n")
+    return "".join(lines).encode()
+
+
+@pytest.fixture
+def command_lines(tmp_path):
+    """The bytes of `clusters.jsonl`, and the counts, of the command of the same package over the same rows."""
+
+    def run(rows: Iterable[dict], *words: str, against: Iterable[dict] | None = None, name: str = "clusters") -> bytes:
+        files = [tmp_path / "rows.jsonl"]
+        files[0].write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        more: list[str] = []
+        if against is not None:
+            earlier = tmp_path / "against.jsonl"
+            earlier.write_text("".join(json.dumps(row) + "\n" for row in against), encoding="utf-8")
+            more = [f"--against={earlier}"]
+        out = tmp_path / "out"
+        call = [sys.executable, "-m", "lookalike", "dedup", *map(str, files), "-o", str(out), "--overwrite", "--quiet", *more, *words]
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return (out / f"{name}.jsonl").read_bytes()
+
+    return run
+
+
+@pytest.fixture
+def frame_of(spark, tmp_path):
+    """A DataFrame of rows, read from a file of JSON lines."""
+
+    def make(rows: list[dict], schema: str = "id string, text string", partitions: int | None = None):
+        path = tmp_path / f"frame-{len(list(tmp_path.iterdir()))}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        frame = spark.read.schema(schema).json(os.fspath(path))
+        return frame if partitions is None else frame.repartition(partitions)
+
+    return make

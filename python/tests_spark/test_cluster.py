@@ -1,0 +1,251 @@
+"""Executors in processes of their own: the package is shipped to them, workers die, the driver dies, and the answer is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from conftest import corpus, settings
+from test_dedup import SCHEMA, pages
+
+HERE = Path(__file__).parent
+
+#: A program that deduplicates a file of JSON lines on a cluster, and writes the bytes of `clusters.jsonl`.
+PROGRAM = """
+import json, os, sys
+from conftest import found_lines
+from pyspark.sql import SparkSession
+rows, schema, out, work, options = sys.argv[1:6]
+builder = SparkSession.builder
+for name, value in json.loads(sys.argv[6]).items():
+    builder = builder.config(name, value)
+remote = os.environ.get("TEST_REMOTE")
+session = builder.remote(remote).getOrCreate() if remote else builder.getOrCreate()
+import lookalike.spark as lks
+if "pause" in os.environ.get("TEST_MODE", ""):
+    # Stays in the middle of a stage until it is killed.
+    import time
+    from lookalike.spark import _dedup
+    def pause(*given, **named):
+        open(out + ".paused", "w").close()
+        time.sleep(600)
+    _dedup._Stages._settled = pause
+result = lks.dedup(session.read.schema(schema).json(rows), id="id", work_dir=work or None, **json.loads(options))
+with open(out, "wb") as file:
+    file.write(found_lines(result))
+with open(out + ".costs", "w") as file:
+    json.dump(result.costs, file)
+session.stop()
+"""
+
+
+def run(rows: Path, out: Path, work: Path | None, options: dict, conf: dict[str, str], schema: str = SCHEMA, **environment: str):
+    """The program in a process of its own, in the group of which it may be killed."""
+    call = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(rows), schema, str(out), str(work or ""), json.dumps(options), json.dumps(conf)]
+    known = {**os.environ, "PYTHONPATH": str(HERE), "SPARK_LOCAL_IP": "127.0.0.1", **environment}
+    return subprocess.Popen(call, env=known, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+
+def finished(process: subprocess.Popen, seconds: float = 240) -> None:
+    try:
+        told, _ = process.communicate(timeout=seconds)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    told = "\n".join(line for line in told.splitlines() if not line.startswith(("\tat ", "\t...")))
+    assert process.returncode == 0, told[-6000:]
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(rows: list[dict]) -> Path:
+        path = tmp_path / "input.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def bare_python(tmp_path):
+    """A Python that has what pyspark needs and not this package."""
+    import pyspark
+
+    there = Path(pyspark.__file__).parents[1]
+    site = tmp_path / "site"
+    site.mkdir()
+    for entry in there.iterdir():
+        if not entry.name.startswith(("lookalike", "__pycache__")) and not entry.name.endswith(".pth"):
+            (site / entry.name).symlink_to(entry)
+    python = tmp_path / "bare-python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{site}" exec {sys._base_executable} -S "$@"\n')  # type: ignore[attr-defined]
+    python.chmod(0o755)
+    missing = subprocess.run([python, "-c", "import lookalike"], capture_output=True, text=True, check=False, env={})
+    assert "No module named 'lookalike'" in missing.stderr
+    return python
+
+
+OPTIONS = {"threshold": 0.6, "shingle": "words:2"}
+WORDS = ["--threshold=0.6", "--shingle=words:2"]
+
+
+def test_executors_without_the_package_get_it(written, tmp_path, command_lines, bare_python):
+    rows = pages(200, seed=8)
+    conf = {**settings("local-cluster[2,1,768]"), "spark.executor.memory": "768m"}
+    process = run(written(rows), tmp_path / "clusters", tmp_path / "work", OPTIONS, conf, PYSPARK_PYTHON=str(bare_python))
+    finished(process)
+    assert (tmp_path / "clusters").read_bytes() == command_lines(rows, *WORDS)
+
+
+def test_a_session_of_connect_gives_the_same(written, tmp_path, command_lines, bare_python):
+    pytest.importorskip("grpc")
+    rows = pages(200, seed=9)
+    conf = settings()
+    del conf["spark.master"]
+    process = run(
+        written(rows), tmp_path / "clusters", tmp_path / "work", OPTIONS, conf, TEST_REMOTE="local[2]", PYSPARK_PYTHON=str(bare_python)
+    )
+    finished(process)
+    assert (tmp_path / "clusters").read_bytes() == command_lines(rows, *WORDS)
+
+
+def test_a_driver_that_was_killed_goes_on_where_it_was(written, tmp_path, command_lines):
+    rows = pages(200, seed=10)
+    path, out, work = written(rows), tmp_path / "clusters", tmp_path / "work"
+    process = run(path, out, work, OPTIONS, settings(), TEST_MODE="pause")
+    deadline = time.monotonic() + 180
+    while not Path(f"{out}.paused").exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert Path(f"{out}.paused").exists(), process.communicate(timeout=5)[0]
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    finished(run(path, out, work, OPTIONS, settings()))
+    assert out.read_bytes() == command_lines(rows, *WORDS)
+    costs = {cost["stage"]: cost["is_new"] for cost in json.loads(Path(f"{out}.costs").read_text())}
+    assert [name for name, is_new in costs.items() if is_new] == ["settled", "clusters"]
+
+
+class Standalone:
+    """A master and two workers of Spark on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        import pyspark
+
+        self.folder = folder
+        self.home = Path(pyspark.__file__).parent
+        self.processes: list[subprocess.Popen] = []
+        self.logs = folder / "logs"
+        self.logs.mkdir()
+        self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        self.url = self._wait("master", "Starting Spark master at ")
+        self.workers = []
+        for number in range(2):
+            name = f"worker-{number}"
+            work = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "768m", "--work-dir", str(folder / name)]
+            self.workers.append(self._start(name, "org.apache.spark.deploy.worker.Worker", *work, self.url))
+        for number in range(2):
+            self._wait(f"worker-{number}", "Successfully registered with master")
+
+    def _start(self, name: str, java_class: str, *words: str) -> subprocess.Popen:
+        call = [str(self.home / "bin" / "spark-class"), java_class, *words]
+        local = self.folder / f"local-{name}"
+        local.mkdir()
+        known = {
+            **os.environ, "SPARK_HOME": str(self.home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(local),
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+        with open(self.logs / name, "w") as log:
+            process = subprocess.Popen(call, env=known, stdout=log, stderr=log, start_new_session=True)
+        self.processes.append(process)
+        return process
+
+    def _wait(self, name: str, told: str) -> str:
+        deadline = time.monotonic() + 90
+        while time.monotonic() < deadline:
+            for line in (self.logs / name).read_text().splitlines():
+                if told in line:
+                    return line.partition(told)[2].split()[0]
+            time.sleep(0.2)
+        raise AssertionError((self.logs / name).read_text()[-3000:])
+
+    def lose(self, number: int) -> None:
+        """Ends a worker with its executors, and deletes all that they wrote for others."""
+        work = str(self.folder / f"worker-{number}")
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                is_its = work in (process / "cmdline").read_text() or os.readlink(process / "cwd").startswith(work)
+            except OSError:
+                continue
+            if is_its:
+                os.kill(int(process.name), signal.SIGKILL)
+        os.killpg(self.workers[number].pid, signal.SIGKILL)
+        shutil.rmtree(self.folder / f"local-worker-{number}", ignore_errors=True)
+
+    def stop(self) -> None:
+        for process in self.processes:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+
+@pytest.fixture
+def standalone(tmp_path):
+    cluster = Standalone(tmp_path)
+    yield cluster
+    cluster.stop()
+
+
+def test_a_worker_that_dies_with_its_shuffle_changes_nothing(standalone, written, tmp_path, command_lines):
+    rows = corpus("newsgroups20")
+    events = tmp_path / "events"
+    events.mkdir()
+    conf = {
+        **settings(standalone.url),
+        "spark.executor.memory": "768m",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"file://{events}",
+        "spark.eventLog.compress": "false",
+        # Without these the files of the dead are read from the disk that both share, or asked for again and again.
+        "spark.shuffle.readHostLocalBlocks": "false",
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "1s",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    }
+    out = tmp_path / "clusters"
+    process = run(written(rows), out, tmp_path / "work", {"partitions": 8}, conf, schema="id string, text string", PYSPARK_PYTHON=sys.executable)
+    killed = _kill_while_shuffle_is_read(standalone, tmp_path / "work" / "keys", events, process)
+    finished(process)
+    assert killed, "the worker was to die while others read what it wrote"
+    assert out.read_bytes() == command_lines(rows)
+    told = "".join(path.read_text() for path in events.rglob("*") if path.is_file() and not path.name.startswith("."))
+    assert "FetchFailed" in told, "no task missed the files of the dead worker: the test tested nothing"
+    attempts = [json.loads(line) for line in told.splitlines() if '"SparkListenerStageSubmitted"' in line]
+    assert any(event["Stage Info"]["Stage Attempt ID"] > 0 for event in attempts)
+
+
+def _kill_while_shuffle_is_read(standalone: Standalone, keys: Path, events: Path, process: subprocess.Popen) -> bool:
+    """Ends a worker when the stage begins that groups the keys: its 8 tasks read what both workers wrote."""
+    deadline, before = time.monotonic() + 200, None
+    while process.poll() is None and time.monotonic() < deadline:
+        if (keys / "_SUCCESS").exists():
+            told = "".join(path.read_text(errors="replace") for path in events.rglob("*") if path.is_file())
+            submitted = [line for line in told.splitlines() if '"SparkListenerStageSubmitted"' in line]
+            begun = sum('"Number of Tasks":8,' in line for line in submitted)
+            if before is None:
+                before = begun
+            elif begun > before:
+                standalone.lose(0)
+                return True
+        time.sleep(0.05)
+    return False

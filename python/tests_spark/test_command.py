@@ -1,0 +1,75 @@
+"""``python -m lookalike.spark``, and files that tasks read with the engine."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import CORPORA
+from test_dedup import SCHEMA, pages
+
+import lookalike as lk
+import lookalike.spark as lks
+from lookalike.spark._command import main
+
+
+def test_the_command_writes_the_results_of_the_other_command_as_parquet(spark, tmp_path, command_lines, capsys):
+    rows = pages(150, seed=11)
+    expected = command_lines(rows, "--threshold=0.6", "--shingle=words:2", "--keep=max:score")
+    source = tmp_path / "rows.jsonl"
+    out = tmp_path / "results"
+    words = [str(source), "-o", str(out), "--threshold", "0.6", "--shingle=words:2", "--keep", "max:score"]
+    assert main(words) == 0
+    assert "150 documents" in capsys.readouterr().err
+    lines = []
+    for row in spark.read.parquet(str(out / "clusters.parquet")).orderBy("cluster").collect():
+        told = {"cluster": row["cluster"], "survivor": row["survivor"], "members": [member.asDict() for member in row["members"]]}
+        lines.append(json.dumps(told, separators=(",", ":"), ensure_ascii=False) + "\n")
+    assert "".join(lines).encode() == expected
+    kept, removed = (spark.read.parquet(str(out / f"{name}.parquet")) for name in ("kept", "removed"))
+    assert sorted(row["id"] for row in kept.unionByName(removed).collect()) == sorted(row["id"] for row in rows)
+    told = json.loads(spark.read.text(str(out / "run.json")).collect()[0]["value"])
+    assert told["counts"]["kept"] == kept.count()
+    # Results that are there are not replaced unless it is said.
+    assert main(words) == 1
+    assert "already exists" in capsys.readouterr().err
+    assert main([*words, "--overwrite"]) == 0
+
+
+def test_wrong_words_say_what_is_wrong(spark, tmp_path, capsys):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"id": "a", "text": "x"}\n')
+    out = ["-o", str(tmp_path / "out")]
+    for words, told in [
+        ([str(tmp_path / "rows")], "name it with --format"),
+        ([str(file), str(tmp_path / "rows.csv")], "several formats"),
+        ([str(file), "--threads", "4"], "Spark decides"),
+        ([str(file), "--threshold", "2"], "threshold 2"),
+    ]:
+        assert main([*words, *out]) == 1
+        assert told in capsys.readouterr().err
+    with pytest.raises(SystemExit) as caught:
+        main([str(file)])
+    assert caught.value.code == 2
+
+
+def test_archives_give_the_records_that_the_engine_reads_in_one_process(spark, tmp_path):
+    folder = CORPORA / "warc-samples"
+    if not folder.is_dir():
+        pytest.skip(f"the archives are not in {folder}")
+    names = sorted(folder.glob("cc-2024-*.warc*.gz"))
+    found = lks.read_archives(spark, [str(folder / "cc-2024-a.warc.gz"), str(folder / "*whirlwind*.w*t.gz")]).collect()
+    assert {row["source"].rpartition("/")[2] for row in found} <= {name.name for name in names}
+    by_id = {row["id"]: row["text"] for row in found if row["source"].endswith("cc-2024-a.warc.gz")}
+    expected = lk.dedup(folder / "cc-2024-a.warc.gz", progress=False)
+    assert len(by_id) == expected.counts["documents"] > 10
+    assert all(text is None or isinstance(text, str) for text in by_id.values())
+    assert any(row["source"].endswith(".wet.gz") and row["text"] for row in found)
+
+
+def test_a_file_that_cannot_be_read_is_named(spark, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there are no files"):
+        lks.read_archives(spark, str(tmp_path / "*.warc"))
+    broken = tmp_path / "none.warc.gz"
+    with pytest.raises(Exception, match="none.warc.gz"):
+        lks.read_archives(spark, broken).collect()

@@ -1,0 +1,209 @@
+"""Deduplication on `local[2]`: the bytes of the command, for any partitions and batches."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+
+import pytest
+from conftest import corpus, found_lines
+
+import lookalike as lk
+import lookalike.spark as lks
+from lookalike.spark._dedup import DedupJob
+
+WORDS = "the a river stone bird light under over moves quickly slowly bright dark house road north south winter summer green ß é 河 🙂".split()
+
+
+def pages(count: int, seed: int = 1) -> list[dict]:
+    """Documents of which many are near-duplicates or copies, some without text, with a score and a language."""
+    draw = random.Random(seed)
+    originals = [" ".join(draw.choices(WORDS, k=draw.randint(5, 60))) for _ in range(max(1, count // 3))]
+    rows = []
+    for at in range(count):
+        words = draw.choice(originals).split()
+        if draw.random() < 0.5:
+            words[draw.randrange(len(words))] = draw.choice(WORDS)
+        text = None if at % 40 == 0 else "" if at % 40 == 1 else " \n" if at % 40 == 2 else " ".join(words)
+        rows.append({"id": f"d{at}", "text": text, "score": draw.randint(0, 9), "language": draw.choice(["en", "de", None])})
+    draw.shuffle(rows)
+    return rows
+
+
+SCHEMA = "id string, text string, score long, language string"
+
+
+@pytest.mark.parametrize("name", ["license-texts", "reuters21578"])
+def test_real_corpora_get_the_bytes_of_the_command(name, frame_of, command_lines):
+    rows = corpus(name)
+    result = lks.dedup(frame_of(rows, partitions=3), id="id")
+    assert found_lines(result) == command_lines(rows)
+
+
+@pytest.mark.parametrize(("partitions", "batch", "group_limit"), [(1, 10_000, 32), (4, 1, 2), (7, 3, None)])
+def test_partitions_batches_and_group_limits_change_nothing(spark, frame_of, command_lines, partitions, batch, group_limit):
+    rows = pages(300)
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, batch)
+    try:
+        frame = frame_of(rows, SCHEMA, partitions)
+        told = {"threshold": 0.6, "shingle": "words:2", "method": "allpairs", "keep": "longest"}
+        job = DedupJob(
+            frame, text=None, id="id", against=None, position=None, told=told, partitions=partitions, group_limit=group_limit,
+            edges_of_a_task=0 if partitions == 4 else 1_000_000,
+        )
+        found = found_lines(job.run(None))
+    finally:
+        spark.conf.set(name, before)
+    expected = command_lines(rows, "--threshold=0.6", "--shingle=words:2")
+    assert len(expected) > 1000
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "minhash", "functions": 64}, ["--method=minhash", "--functions=64"]),
+        ({"method": "simhash", "distance": 6, "threshold": 0.5}, ["--method=simhash", "--distance=6", "--threshold=0.5"]),
+        ({"method": "copies"}, ["--method=copies"]),
+        ({"within": "language"}, ["--within=language"]),
+        ({"across": "language", "keep": "max:score,shortest"}, ["--across=language", "--keep=max:score,shortest"]),
+    ],
+    ids=["minhash", "simhash", "copies", "within", "across and keep"],
+)
+def test_options_mean_what_they_mean_for_the_command(frame_of, command_lines, options, words):
+    rows = pages(200, seed=3)
+    if options != {"method": "copies"}:
+        options = {"threshold": 0.6, "shingle": "words:2", **options}
+        words = [*words, "--shingle=words:2"] + ["--threshold=0.6"] * (not any("threshold" in word for word in words))
+    result = lks.dedup(frame_of(rows, SCHEMA), id="id", **options)
+    expected = command_lines(rows, *words)
+    assert len(expected) > 300
+    assert found_lines(result) == expected
+
+
+def test_what_is_compared_with_is_never_removed_and_all_pairs_are_listed(frame_of, command_lines):
+    rows = pages(240, seed=4)
+    # Ids stand on both sides.
+    old, new = [{**row, "id": row["id"].replace("d1", "d2")} for row in rows[:80] if row["id"].startswith("d1")], rows[80:]
+    options = {"threshold": 0.6, "shingle": "words:2"}
+    words = ["--threshold=0.6", "--shingle=words:2", "--pairs=all"]
+    result = lks.dedup(frame_of(new, SCHEMA), id="id", against=frame_of(old, SCHEMA), pairs="all", **options)
+    expected = command_lines(new, *words, against=old)
+    assert len(expected) > 300
+    assert found_lines(result) == expected
+    pairs = [tuple(json.loads(line).values()) for line in command_lines(new, *words, against=old, name="pairs").splitlines()]
+    assert sorted(tuple(row) for row in result.pairs.collect()) == sorted(pairs)
+    assert result.counts["documents"] == len(new)
+
+
+def test_results_are_frames_of_the_data(frame_of):
+    rows = pages(120, seed=5)
+    result = lks.dedup(frame_of(rows, SCHEMA), id="id", threshold=0.6, shingle="words:2")
+    expected = lk.dedup(rows, id="id", threshold=0.6, shingle="words:2")
+    key = lambda row: row["id"]  # noqa: E731
+    as_dicts = lambda frame: sorted((row.asDict() for row in frame.collect()), key=key)  # noqa: E731
+    assert as_dicts(result.survivors) == sorted(expected.kept, key=key)
+    assert as_dicts(result.removed) == sorted(expected.removed, key=key)
+    annotated = [{**row, "cluster_size": row["cluster_size"]} for row in sorted(expected.annotated(), key=key)]
+    assert as_dicts(result.annotated()) == annotated
+    pairs = sorted((row["a"], row["b"], row["similarity"]) for row in expected.pairs.to_pylist())
+    assert sorted(tuple(row) for row in result.pairs.collect()) == pairs
+    told = expected.counts
+    assert result.counts == {**{name: told[name] for name in ("documents", "kept", "removed", "exact", "near", "clusters")}, "texts": result.counts["texts"]}
+    assert repr(result) == repr(expected).replace("DedupResult", "SparkDedupResult")
+    assert result.scheme == expected.scheme
+    assert [cost["stage"] for cost in result.costs][:3] == ["ids", "scan", "classes"]
+    assert all(cost["seconds"] >= 0 and cost["is_new"] for cost in result.costs)
+
+
+def test_numbers_as_ids_several_texts_and_no_rows(spark, frame_of):
+    rows = [{"id": at, "title": "a rose", "body": "is a rose is a rose"} for at in (10, 9)] + [{"id": 3, "title": None, "body": None}]
+    frame = frame_of(rows, "id int, title string, body string")
+    result = lks.dedup(frame, id="id", text=["title", "body"])
+    assert [tuple(row) for row in result.clusters.collect()] == [("10", "9", 1.0, "exact")]
+    assert sorted(row["id"] for row in result.survivors.collect()) == [3, 10]
+    none = lks.dedup(frame.where("false"), id="id", text="body")
+    assert none.counts["documents"] == none.counts["kept"] == 0
+    assert none.clusters.collect() == []
+
+
+def test_the_first_row_is_kept_by_a_column_that_tells_the_order(frame_of):
+    rows = [{"id": f"{at}", "text": "a rose is a rose is a rose", "at": -at} for at in range(5)]
+    frame = frame_of(rows, "id string, text string, at long")
+    result = lks.dedup(frame, id="id", text="text", keep="first", position="at")
+    assert [row["id"] for row in result.survivors.collect()] == ["4"]
+
+
+def test_a_small_memory_sends_texts_through_the_disk(frame_of, command_lines):
+    rows = pages(300, seed=6)
+    for options, words in [({}, []), ({"across": "language"}, ["--across=language"])]:
+        result = lks.dedup(frame_of(rows, SCHEMA), id="id", threshold=0.5, shingle="words:1", memory=1000, **options)
+        assert found_lines(result) == command_lines(rows, "--threshold=0.5", "--shingle=words:1", *words)
+
+
+def test_a_folder_with_stages_goes_on_and_that_of_another_job_is_refused(frame_of, tmp_path):
+    rows = pages(60)
+    frame = frame_of(rows, SCHEMA)
+    first = lks.dedup(frame, id="id", work_dir=tmp_path / "job")
+    again = lks.dedup(frame, id="id", work_dir=tmp_path / "job")
+    assert not any(cost["is_new"] for cost in again.costs)
+    assert found_lines(again) == found_lines(first)
+    with pytest.raises(lk.LookalikeError, match="(?s)settings.*name another work_dir"):
+        lks.dedup(frame, id="id", threshold=0.7, work_dir=tmp_path / "job")
+    with pytest.raises(lk.LookalikeError, match="columns"):
+        lks.dedup(frame.withColumnRenamed("id", "name"), id="name", work_dir=tmp_path / "job")
+
+
+def test_a_family_of_any_size_has_linearly_many_edges(frame_of, command_lines):
+    # 200,000 in the long form. Each shares nearly all of its features with all others: their pairs would be n (n - 1) / 2.
+    count = 200_000 if os.environ.get("LOOKALIKE_SPARK_LONG") else 3_000
+    draw = random.Random(12)
+    words = draw.sample([f"w{at}" for at in range(1000)], 100)
+    rows = []
+    for at in range(count):
+        own = list(words)
+        own[draw.randrange(100)] = f"changed{at}"
+        rows.append({"id": f"d{at}", "text": " ".join(own)})
+    result = lks.dedup(frame_of(rows, partitions=3), id="id")
+    assert found_lines(result) == command_lines(rows)
+    assert result.counts["removed"] > 0.9 * count
+    edges = next(cost["rows"] for cost in result.costs if cost["stage"] == "edges")
+    assert edges < 30 * count
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({}, ValueError, "name the column of ids with id="),
+        ({"id": "name"}, ValueError, "no column 'name', which id asks for: the columns are id, text, score, language"),
+        ({"id": "id", "text": "score"}, TypeError, r'texts must be strings, not bigint \(column "score"\)'),
+        ({"id": "id", "text": "body"}, ValueError, "no column 'body'"),
+        ({"id": "id", "keep": "max:rank"}, ValueError, "no column 'rank', which keep asks for"),
+        ({"id": "id", "within": "site"}, ValueError, "no column 'url'"),
+        ({"id": "id", "threshold": 2}, ValueError, "threshold 2"),
+        ({"id": "id", "method": "magic"}, ValueError, "magic"),
+        ({"id": "id", "methd": "minhash"}, ValueError, "methd"),
+        ({"id": "id", "threads": 4}, TypeError, "threads is no option here: Spark"),
+        ({"id": "id", "keep": "first"}, ValueError, "position="),
+        ({"id": "id", "memory": "much"}, ValueError, "no number of bytes"),
+        ({"id": "id", "partitions": 0}, ValueError, "at least 1"),
+        ({"id": "id", "against": "old"}, TypeError, "against must be a DataFrame"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong_before_a_task_runs(frame_of, options, error, told):
+    with pytest.raises(error, match=told) as caught:
+        lks.dedup(frame_of(pages(3), SCHEMA), **options)
+    assert "--" not in str(caught.value)
+    with pytest.raises(TypeError, match="DataFrame of Spark"):
+        lks.dedup(["a"], id="id")
+
+
+def test_ids_that_are_missing_or_repeated_are_named(frame_of, tmp_path):
+    rows = [{"id": "a", "text": "x y"}, {"id": "b", "text": "x"}, {"id": "a", "text": "z"}]
+    with pytest.raises(lk.BadInput, match=r"1 ids belong to several rows, for example 'a' \(column \"id\"\)"):
+        lks.dedup(frame_of(rows), id="id", work_dir=tmp_path / "job")
+    with pytest.raises(lk.BadInput, match=r"1 rows have no id"):
+        lks.dedup(frame_of([*rows[:2], {"id": None, "text": "z"}]), id="id")

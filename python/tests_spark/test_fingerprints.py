@@ -1,0 +1,79 @@
+"""Fingerprints, joins and functions of SQL, against those of one process."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import lookalike as lk
+import lookalike.spark as lks
+
+TEXTS = ["a rose is a rose is a rose", "A rose is a rose is a rose!", "something else", None, "", "河 🙂 ß é"]
+
+
+def test_fingerprints_are_those_of_one_process(frame_of):
+    rows = [{"id": str(at), "text": text} for at, text in enumerate(TEXTS)]
+    found = {row["id"]: row["fingerprint"] for row in lks.fingerprint(frame_of(rows), id="id").collect()}
+    expected = [code if code is None or code < 1 << 63 else code - (1 << 64) for code in lk.simhash(TEXTS).to_pylist()]
+    assert [found[str(at)] for at in range(len(TEXTS))] == expected
+    other = lks.fingerprint(frame_of(rows), id="id", scheme=lk.Scheme(shingle="words:1"))
+    assert {row["id"]: row["fingerprint"] for row in other.collect()} != found
+
+
+@pytest.mark.parametrize("shipped", [1_000_000, 0], ids=["queries shipped", "blocks"])
+@pytest.mark.parametrize("distance", [0, 3])
+def test_joins_find_every_pair_within_the_distance(spark, shipped, distance):
+    draw = random.Random(2)
+    f = [draw.getrandbits(64) - (1 << 63) for _ in range(150)]
+    # Near ones, far ones, equal ones, and negative numbers on both sides.
+    q = []
+    for at in range(120):
+        code = f[at]
+        for bit in draw.sample(range(63), draw.randint(0, 5)):
+            code ^= 1 << bit
+        q.append(code)
+    f += f[:5]
+    frames = [
+        spark.createDataFrame([*((f"{side}{at}", code) for at, code in enumerate(codes)), (f"{side}none", None)], "id string, fingerprint long")
+        for side, codes in (("f", f), ("q", q))
+    ]
+    mask = (1 << 64) - 1
+    expected = {
+        (f"f{a}", f"q{b}", apart)
+        for a, x in enumerate(f)
+        for b, y in enumerate(q)
+        if (apart := ((x ^ y) & mask).bit_count()) <= distance
+    }
+    found = [tuple(row) for row in lks.join(*frames, distance, shipped=shipped, partitions=3).collect()]
+    assert len(expected) >= 10
+    assert sorted(found) == sorted(expected)
+
+
+def test_wrong_joins_say_what_is_wrong(spark):
+    good = spark.createDataFrame([("a", 1)], "id string, fingerprint long")
+    for call, error, told in [
+        (lambda: lks.join(good, good, 16), ValueError, "from 0 to 15"),
+        (lambda: lks.join(good, good.drop("id")), ValueError, "Q must have the columns"),
+        (lambda: lks.join(good.selectExpr("id", "'x' as fingerprint"), good), TypeError, "must be bigint, not string"),
+    ]:
+        with pytest.raises(error, match=told):
+            call()
+
+
+def test_functions_of_sql_give_what_the_package_gives(spark, frame_of):
+    page = "<html><body><p>A rose is a rose is a rose, and that is all there is to be said about it.</p></body></html>"
+    rows = [{"id": str(at), "text": text} for at, text in enumerate([*TEXTS, page])]
+    frame_of(rows).createOrReplaceTempView("documents")
+    assert "lookalike_simhash" in lks.register(spark)
+    found = spark.sql(
+        "select text, lookalike_simhash(text) s, lookalike_minhash(text) m, lookalike_extract(text) e, "
+        "lookalike_resemblance(text, 'a rose is a rose is a rose') r from documents order by id"
+    ).collect()
+    texts = [row["text"] for row in rows]
+    expected = [code if code is None or code < 1 << 63 else code - (1 << 64) for code in lk.simhash(texts).to_pylist()]
+    assert [row["s"] for row in found] == expected
+    assert [row["m"] for row in found] == lk.minhash(texts).to_pylist()
+    assert found[-1]["e"] == lk.extract(page)
+    assert found[0]["r"] == lk.resemblance(TEXTS[0], TEXTS[0]) == 1.0
+    assert found[3]["r"] is None
