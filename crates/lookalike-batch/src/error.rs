@@ -153,6 +153,9 @@ pub enum BatchError {
     /// A collection of fingerprints cannot be used.
     #[error(transparent)]
     Codes(#[from] crate::fingerprints::files::error::CodesError),
+    /// A collection of documents cannot be used.
+    #[error(transparent)]
+    Collection(#[from] crate::dedup::collection::error::CollectionError),
     /// Tables over fingerprints could not be built.
     #[error(transparent)]
     Tables(#[from] lookalike_hamming::BuildError),

@@ -38,6 +38,13 @@ mod spill;
 mod terms;
 
 pub use boilerplate::{BoilerplateCounts, BoilerplateLearner};
+pub use dedup::collection::addition::AddedDocuments;
+pub use dedup::collection::directory::{
+    COLLECTION_LOCK, CollectionInfo, CollectionWriter, DocumentCollection,
+};
+pub use dedup::collection::error::CollectionError;
+pub use dedup::collection::manifest::{COLLECTION_FILE, CollectionSetting};
+pub use dedup::collection_job::CollectionSummary;
 pub use dedup::decided::{DedupCluster, DedupDecisions, DedupPair};
 pub use dedup::decision::DocumentDecision;
 pub use dedup::given::DocumentDedup;
@@ -47,8 +54,8 @@ pub use dedup::pages::PageCounts;
 pub use dedup::pair_test::{PairTest, TestOutcome};
 pub use dedup::run::DEDUP_RESULTS;
 pub use dedup::summary::{
-    BelowPair, BelowThreshold, DecisionCounts, DedupSummary, InputCounts, LargestCluster,
-    WrittenBytes,
+    BelowPair, BelowThreshold, CollectionUse, DecisionCounts, DedupSummary, InputCounts,
+    LargestCluster, WrittenBytes,
 };
 pub use error::BatchError;
 pub use extraction::{ExtractionSummary, TextExtraction, TextFormat};

@@ -34,6 +34,32 @@ impl KeySink {
         KeyWriter(SpoolWriter::new(&self.0))
     }
 
+    /// Copies all keys, and keeps at most `budget` bytes of them in memory.
+    pub(crate) fn copied(&self, folder: &Path, budget: u64) -> io::Result<Self> {
+        const PIECE: usize = 1 << 14;
+        let copy = Self::new(folder, budget)?;
+        for part in 0..PARTS {
+            self.0.pieces(part, PIECE, &mut |records| {
+                copy.0.append(part, &mut records.to_vec())
+            })?;
+        }
+        Ok(copy)
+    }
+
+    /// The keys of one of [`PARTS`] partitions, ascending and each once. They stay.
+    pub(crate) fn distinct(&self, part: usize) -> io::Result<Vec<u64>> {
+        const PIECE: usize = 1 << 14;
+        let mut keys = Vec::new();
+        self.0.pieces(part, PIECE, &mut |records: &[KeyRecord]| {
+            let key = |record: &KeyRecord| u64::from(record[0]) << 32 | u64::from(record[1]);
+            keys.extend(records.iter().map(key));
+            io::Result::Ok(())
+        })?;
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(keys)
+    }
+
     /// Takes one of [`PARTS`] partitions out: all its records, in no particular order.
     pub(crate) fn take(&self, part: usize) -> io::Result<Vec<KeyRecord>> {
         self.0.take(part)

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use crate::dedup::collection::addition::KeptFacts;
 use crate::dedup::decision::{ClusterTable, DocumentDecision};
 use crate::dedup::documents::DocumentRanking;
 use crate::dedup::just_below::JustBelow;
@@ -32,6 +33,8 @@ pub struct DedupDecisions {
     pub(crate) pairs: Option<PairSpool>,
     /// Fingerprints of documents by class, when the method made them.
     pub(crate) fingerprints: bool,
+    /// What a collection wants of documents that are added to it, if some shall be.
+    pub(crate) kept_facts: Option<KeptFacts>,
 }
 
 /// A kept document and those that were removed for it, by their numbers.

@@ -30,6 +30,7 @@ pub struct FeatureFrequency {
 }
 
 /// Level of every feature, fixed after counting: 1 byte a counter, 128 KiB.
+#[derive(Clone)]
 pub struct FrequencyLevels {
     cells: Vec<u8>,
 }

@@ -10,9 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lookalike_corpus::{Category, InputOptions, Inputs, ReadError};
 
 use crate::dedup::candidate_groups::{CandidateGroups, GroupError, GroupResources, KeySink};
+use crate::dedup::collection::addition::KeptFacts;
+use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
 use crate::dedup::decided::DedupDecisions;
 use crate::dedup::decision::{ClusterTable, outcomes};
 use crate::dedup::documents::DocumentRanking;
+use crate::dedup::frequency::FrequencyLevels;
 use crate::dedup::just_below::BelowMargin;
 use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit};
 use crate::dedup::page_groups::{LARGE_GROUP, PageGroupResources, page_groups};
@@ -65,6 +68,8 @@ pub struct DedupJob<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) options: InputOptions,
     pub(crate) against_sources: usize,
+    pub(crate) collection: Option<&'a DocumentCollection>,
+    pub(crate) addition: Option<&'a CollectionWriter>,
     pub(crate) folder: &'a Path,
     pub(crate) observer: &'a dyn JobObserver,
 }
@@ -78,6 +83,8 @@ impl<'a> DedupJob<'a> {
             inputs,
             options: InputOptions::default(),
             against_sources: 0,
+            collection: None,
+            addition: None,
             folder,
             observer: &NoProgress,
         }
@@ -110,6 +117,25 @@ impl<'a> DedupJob<'a> {
         }
     }
 
+    /// Sets a collection to compare with, whose documents are not read again and never removed. The decisions are those of a job that
+    /// reads them, with [`DedupJob::against_sources`].
+    #[must_use]
+    pub fn against_collection(self, collection: &'a DocumentCollection) -> Self {
+        Self {
+            collection: Some(collection),
+            ..self
+        }
+    }
+
+    /// Sets a collection that [`DedupJob::dedup`] adds to what it keeps, in one step, when all results are written.
+    #[must_use]
+    pub fn into_collection(self, writer: &'a CollectionWriter) -> Self {
+        Self {
+            addition: Some(writer),
+            ..self
+        }
+    }
+
     /// Sets who hears of progress.
     #[must_use]
     pub fn observer(self, observer: &'a dyn JobObserver) -> Self {
@@ -127,6 +153,7 @@ pub(crate) struct PreparedJob {
     groups: CandidateGroups,
     page_groups: Option<CandidateGroups>,
     by_rank: ClassColumns,
+    kept_facts: Option<KeptFacts>,
 }
 
 /// Columns of the class table in the order of ranks.
@@ -160,37 +187,15 @@ impl DedupJob<'_> {
         read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
     ) -> Result<PreparedJob, BatchError> {
         self.settings.check()?;
+        self.check_collections()?;
         let temporary = BatchError::temporary(self.folder);
         let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
-        let options = InputOptions {
-            read_long: true,
-            ..self.options.clone()
+        let (mut scanned, sink) = self.scan_with(&budget, read)?;
+        let meets_collection = self.collection.is_some() || self.addition.is_some();
+        let kept_facts = match meets_collection {
+            true => self.meet_collection(&mut scanned, &sink, &budget)?,
+            false => None,
         };
-        let plan = ScanPlan {
-            inputs: self.inputs,
-            options: &options,
-            sketch: SketchPlan::new(&self.settings, self.settings.banding()?),
-            tests: &self.settings.tests,
-            against_sources: self.against_sources,
-            scope: self.settings.scope,
-            by_category: self.settings.by_category(),
-            field_rule: self.settings.keep.field_rule(),
-            losses: self.settings.losses,
-            threads: self.limits.threads,
-            in_flight: self
-                .limits
-                .in_flight(DocumentUse::Features(&self.settings.scheme)),
-            sets_budget: budget.sets(1 + self.settings.tests.len()),
-            reading: budget.reading(),
-            folder: self.folder,
-        };
-        let (mut scanned, sink) = read(&plan, budget.keys())?;
-        let lost = skipped(self.inputs, &scanned, &[]);
-        self.settings
-            .losses
-            .check(&lost, scanned.documents.len() as u64)?;
-        self.refuse_no_text(&scanned)?;
-        self.refuse_unknown_fields(&scanned)?;
         self.observer.stage(JobStage::Rank, 0);
         let keep = &self.settings.keep;
         let (ranking, repeated_ids) = DocumentRanking::new(
@@ -205,7 +210,11 @@ impl DedupJob<'_> {
         }
         let rows = scanned.documents.len() + scanned.classes.len();
         budget.tables(scanned.table_bytes(), rows)?;
-        self.push_keys(&scanned, &sink).map_err(&temporary)?;
+        if !meets_collection {
+            let levels = scanned.frequency.levels();
+            self.push_keys(&scanned, &levels, &sink)
+                .map_err(&temporary)?;
+        }
         self.observer.stage(JobStage::Group, PARTS as u64);
         let advance = |done| self.advance(done);
         let resources = GroupResources {
@@ -228,9 +237,48 @@ impl DedupJob<'_> {
             groups,
             page_groups: None,
             by_rank,
+            kept_facts,
         };
         self.group_pages(&mut prepared, &mut budget)?;
         Ok(prepared)
+    }
+
+    /// Lets `read` scan all documents, and refuses what cannot be meant. `read` gets the plan, and how many bytes of keys stay in memory.
+    pub(crate) fn scan_with(
+        &self,
+        budget: &DedupMemory,
+        read: impl FnOnce(&ScanPlan<'_>, u64) -> Result<(ScannedCollection, KeySink), BatchError>,
+    ) -> Result<(ScannedCollection, KeySink), BatchError> {
+        let options = InputOptions {
+            read_long: true,
+            ..self.options.clone()
+        };
+        let plan = ScanPlan {
+            inputs: self.inputs,
+            options: &options,
+            sketch: SketchPlan::new(&self.settings, self.settings.banding()?),
+            tests: &self.settings.tests,
+            against_sources: self.against_sources,
+            scope: self.settings.scope,
+            by_category: self.settings.by_category(),
+            field_rule: self.settings.keep.field_rule(),
+            losses: self.settings.losses,
+            threads: self.limits.threads,
+            in_flight: self
+                .limits
+                .in_flight(DocumentUse::Features(&self.settings.scheme)),
+            sets_budget: budget.sets(1 + self.settings.tests.len()),
+            reading: budget.reading(),
+            folder: self.folder,
+        };
+        let (scanned, sink) = read(&plan, budget.keys())?;
+        let lost = skipped(self.inputs, &scanned, &[]);
+        self.settings
+            .losses
+            .check(&lost, scanned.documents.len() as u64)?;
+        self.refuse_no_text(&scanned)?;
+        self.refuse_unknown_fields(&scanned)?;
+        Ok((scanned, sink))
     }
 
     /// Groups pages that have their main text in common with many others by what else they show.
@@ -267,7 +315,7 @@ impl DedupJob<'_> {
 
     /// Reads everything. A file of records that changes on the way is lost with all of them, because the results could not be
     /// written from it: then everything is read again, without that file.
-    fn scan_steady(
+    pub(crate) fn scan_steady(
         &self,
         plan: &ScanPlan<'_>,
         keys_budget: u64,
@@ -367,18 +415,29 @@ impl DedupJob<'_> {
     }
 
     /// Collects the keys that need the whole collection: prefixes, and blocks of fingerprints.
-    fn push_keys(&self, scanned: &ScannedCollection, sink: &KeySink) -> io::Result<()> {
+    pub(crate) fn push_keys(
+        &self,
+        scanned: &ScannedCollection,
+        levels: &FrequencyLevels,
+        sink: &KeySink,
+    ) -> io::Result<()> {
+        // Keys that a collection keeps must not depend on how many documents there are.
+        let is_kept = self.collection.is_some() || self.addition.is_some();
         match self.settings.method {
-            Method::AllPairs => self.push_prefixes(scanned, sink),
-            Method::Simhash => push_blocks(scanned, &self.settings, sink),
+            Method::AllPairs => self.push_prefixes(scanned, levels, sink),
+            Method::Simhash => push_blocks(scanned, &self.settings, is_kept, sink),
             _ => Ok(()),
         }
     }
 
-    fn push_prefixes(&self, scanned: &ScannedCollection, sink: &KeySink) -> io::Result<()> {
+    fn push_prefixes(
+        &self,
+        scanned: &ScannedCollection,
+        levels: &FrequencyLevels,
+        sink: &KeySink,
+    ) -> io::Result<()> {
         let segments = scanned.sets.segments();
         self.observer.stage(JobStage::Keys, segments as u64);
-        let levels = scanned.frequency.levels();
         let next = AtomicUsize::new(0);
         let work = || -> io::Result<()> {
             let mut writer = sink.writer();
@@ -390,7 +449,7 @@ impl DedupJob<'_> {
                 }
                 scanned.sets.walk(segment, &mut buffer, |class, set| {
                     let salt = salt(scanned, self.settings.scope, class);
-                    let mut prefix = finder.prefix(set, self.settings.threshold, &levels).iter();
+                    let mut prefix = finder.prefix(set, self.settings.threshold, levels).iter();
                     prefix.try_for_each(|&feature| writer.push(salt.apply(feature), class))
                 })?;
                 self.advance(segment as u64 + 1)?;
@@ -446,6 +505,7 @@ impl DedupJob<'_> {
             ranking,
             rank_of,
             repeated_ids,
+            kept_facts,
             ..
         } = prepared;
         let outcomes = outcomes(
@@ -481,6 +541,7 @@ impl DedupJob<'_> {
             just_below,
             pairs,
             fingerprints,
+            kept_facts,
         })
     }
 
@@ -635,11 +696,17 @@ fn sorted<T: Copy>(column: &[T], classes: &[u32]) -> Vec<T> {
 fn push_blocks(
     scanned: &ScannedCollection,
     settings: &JobSettings,
+    for_any_number: bool,
     sink: &KeySink,
 ) -> io::Result<()> {
     let classes = &scanned.classes;
     let (bits, distance) = (settings.fingerprint_bits(), settings.distance);
-    let blocks = BlockKeys::new(bits, distance, classes.len() as u64);
+    // Two blocks each tell any number of fingerprints apart.
+    let classes_told = match for_any_number {
+        true => u64::MAX,
+        false => classes.len() as u64,
+    };
+    let blocks = BlockKeys::new(bits, distance, classes_told);
     let mut writer = sink.writer();
     for class in (0..classes.len()).filter(|&class| classes.sizes[class] > 0) {
         let high = classes.high_fingerprints.get(class).copied().unwrap_or(0);

@@ -5,6 +5,8 @@
 pub(crate) mod candidate_groups;
 pub(crate) mod checkpoint;
 pub(crate) mod class_id;
+pub(crate) mod collection;
+pub(crate) mod collection_job;
 pub(crate) mod decided;
 pub(crate) mod decision;
 pub(crate) mod documents;

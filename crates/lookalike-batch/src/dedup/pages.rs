@@ -97,6 +97,13 @@ impl PageColumns {
         put(&mut self.sizes, class, size);
     }
 
+    /// Facts of the page that a class is, and the features of what a reader sees of it where those are not the features of the text.
+    pub(crate) fn of_class(&self, class: usize) -> Option<(PageIdentity, Option<(SetPlace, u32)>)> {
+        let identity = PageIdentity::from_bits(self.identities.get(class).copied().unwrap_or(0))?;
+        let set = (self.places[class], self.sizes[class]);
+        Some((identity, (set.1 > 0).then_some(set)))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.identities.is_empty()
     }

@@ -140,6 +140,11 @@ impl TestSets {
         self.sizes[class] = size;
     }
 
+    /// Place and size of the set of a class.
+    pub(crate) fn set_of(&self, class: usize) -> (SetPlace, u32) {
+        (self.places[class], self.sizes[class])
+    }
+
     /// Bytes of the tables.
     pub(crate) fn bytes(&self) -> u64 {
         (self.places.capacity() * 8 + self.sizes.capacity() * 4) as u64

@@ -288,7 +288,13 @@ fn row(
 /// Inputs with their records and removals, as many as the report lists.
 fn inputs(job: &DedupJob<'_>, verdicts: &DecisionCheckpoint) -> Vec<InputRow> {
     let mut bad = verdicts.bad.iter().peekable();
-    let mut next = 0;
+    // Documents of a collection come first, and from no source.
+    let stored = verdicts
+        .head
+        .counts
+        .collection
+        .map_or(0, |used| used.looked_at);
+    let mut next = stored as usize;
     let mut rows = Vec::new();
     for (number, source) in job.inputs.sources.iter().enumerate() {
         let records = verdicts.records[number];

@@ -35,8 +35,11 @@ use crate::dedup::scan::ScannedCollection;
 use crate::dedup::skipped_files::SkippedFiles;
 use crate::dedup::summary::{BelowThreshold, DedupSummary, skipped};
 use crate::error::BatchError;
-use crate::output_dir::{JobIdentity, OutputDir, OutputOptions, write_file};
+use crate::output_dir::{IfExists, JobIdentity, OutputDir, OutputOptions, write_file};
 use crate::skipped::{SKIPPED, SKIPPED_FILES, SkippedLine};
+
+/// What is added to a collection when the results are written.
+const STAGED: &str = "staged.json";
 
 /// Names of all results of `dedup` in its folder.
 pub const DEDUP_RESULTS: [&str; 20] = [
@@ -77,6 +80,9 @@ impl DedupJob<'_> {
             folder,
             results: &DEDUP_RESULTS,
         };
+        let checkpoint = place.state("decided.bin");
+        let is_resumed = options.folder == IfExists::Resume && checkpoint.exists();
+        let interrupted = is_resumed.then(|| place.state(STAGED));
         let identity = JobIdentity {
             settings: format!(
                 "{} output={} compress={} link={} {}",
@@ -86,13 +92,18 @@ impl DedupJob<'_> {
                 options.transfer == Transfer::Link,
                 self.options.canonical()
             ),
-            input: format!("{}+{}", self.inputs.fingerprint(), self.against_sources),
+            input: format!(
+                "{}+{}{}",
+                self.inputs.fingerprint(),
+                self.against_sources,
+                self.collection_state(interrupted.as_deref())?
+            ),
         };
         self.settings.stated_recall()?;
+        self.check_collections()?;
         self.check_tables(options.format)?;
         place.enter(options.folder, &identity, self.folder)?;
         place.ensure_same_contents(self.inputs)?;
-        let checkpoint = place.state("decided.bin");
         let old = DecisionCheckpoint::load(&checkpoint, &identity.settings, &identity.input);
         let resumed = old.is_some();
         let verdicts = match old {
@@ -254,6 +265,10 @@ impl DedupJob<'_> {
         place.write_lines("skipped", (format, SKIPPED), &mut |out| {
             self.write_skipped(out, &decided, &copies)
         })?;
+        if let Some(staged) = self.stage_kept(&decided)? {
+            let path = place.state(STAGED);
+            staged.save(&path).map_err(BatchError::result(&path))?;
+        }
         let verdicts = self.verdicts(decided, identity, &copies);
         let head = &verdicts.head;
         let losses = self.settings.losses;
@@ -344,6 +359,7 @@ impl DedupJob<'_> {
             kept_in: self.kept_in(options),
             limits: self.limits.clone(),
             resumed,
+            added: self.added(&place.state(STAGED))?,
             measured: self.observer.measured(),
         };
         let page =
@@ -356,6 +372,8 @@ impl DedupJob<'_> {
             serde_json::to_writer_pretty(&mut *out, &summary)?;
             out.write_all(b"\n")
         })?;
+        // Results that wait to get their names can be had again with `--resume`; a document that is not in the collection would be lost.
+        self.commit_staged(&place.state(STAGED))?;
         place.publish()?;
         Ok(summary)
     }

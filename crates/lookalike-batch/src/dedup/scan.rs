@@ -78,6 +78,19 @@ pub(crate) struct ScannedCollection {
     pub(crate) unusable: Option<String>,
     /// Records of each source, unreadable ones included.
     pub(crate) records: Vec<u64>,
+    /// The part of a collection that was put before the documents that were read.
+    pub(crate) stored: StoredCounts,
+}
+
+/// Counts of the part of a collection that the new documents may meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoredCounts {
+    /// Documents in the whole collection; none if there is no collection.
+    pub(crate) collection: Option<u64>,
+    /// Documents in the part.
+    pub(crate) documents: u64,
+    /// Classes in the part that are not those of new documents.
+    pub(crate) classes: u64,
 }
 
 impl ScannedCollection {
@@ -734,6 +747,7 @@ where
         tally: ScanTally::default(),
         unusable: None,
         records: vec![0; plan.inputs.sources.len()],
+        stored: StoredCounts::default(),
     };
     let mut collector = ScanCollector {
         plan,

@@ -4,6 +4,7 @@ use lookalike_corpus::{InputOptions, Inputs, SkippedPart};
 use serde::{Deserialize, Serialize};
 
 use crate::boilerplate::BoilerplateCounts;
+use crate::dedup::collection::addition::AddedDocuments;
 use crate::dedup::decision::{ClusterTable, DocumentDecision};
 use crate::dedup::documents::DocumentTable;
 use crate::dedup::just_below::{BelowMargin, ClosePair, JustBelow};
@@ -66,6 +67,9 @@ pub struct DedupSummary {
     pub limits: JobLimits,
     /// True if the decisions of an interrupted job were taken over.
     pub resumed: bool,
+    /// Documents that were added to a collection, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<AddedDocuments>,
     /// Cost of the job.
     pub measured: MeasuredCost,
 }
@@ -126,6 +130,18 @@ pub struct InputCounts {
     pub boilerplate: Option<BoilerplateCounts>,
     /// HTML pages of which a part was chosen, where there are any.
     pub html: Option<PageCounts>,
+    /// The collection that the documents were compared with, if there is one. Its documents are in no other count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collection: Option<CollectionUse>,
+}
+
+/// Use of a collection that is not read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CollectionUse {
+    /// Documents in it.
+    pub documents: u64,
+    /// Of these, documents that have a text or a candidate key in common with a new one, and were looked at.
+    pub looked_at: u64,
 }
 
 impl InputCounts {
@@ -138,14 +154,16 @@ impl InputCounts {
     ) -> Self {
         let tally = &scanned.tally;
         let documents = &scanned.documents;
-        let distinct = scanned.classes.len() as u64 - tally.long_classes;
+        let stored = scanned.stored;
+        let read = documents.len() as u64 - stored.documents;
+        let distinct = scanned.classes.len() as u64 - stored.classes - tally.long_classes;
         let others = distinct + tally.empty + tally.too_long;
         let against = inputs.sources[..against_sources].iter();
         Self {
-            documents: documents.len() as u64,
-            against: documents.against as u64,
+            documents: read,
+            against: documents.against as u64 - stored.documents,
             distinct_texts: distinct,
-            repeated_texts: documents.len() as u64 - others,
+            repeated_texts: read - others,
             empty: tally.empty,
             missing_text: tally.missing,
             too_long: tally.too_long,
@@ -167,7 +185,9 @@ impl InputCounts {
             input_bytes: inputs.total_bytes(),
             against_bytes: against.map(|source| source.bytes).sum(),
             text_bytes: tally.text_bytes,
-            against_text_bytes: documents.lengths[..documents.against].iter().sum(),
+            against_text_bytes: documents.lengths[documents.stored..documents.against]
+                .iter()
+                .sum(),
             spilled_bytes: scanned.sets.spilled()
                 + scanned
                     .test_sets
@@ -176,6 +196,10 @@ impl InputCounts {
                     .sum::<u64>(),
             boilerplate: tally.removed.counts(options),
             html: (tally.pages.pages > 0).then_some(tally.pages),
+            collection: stored.collection.map(|documents| CollectionUse {
+                documents,
+                looked_at: stored.documents,
+            }),
         }
     }
 }

@@ -1,0 +1,280 @@
+//! Files of blocks with a checksum each: written once from the first byte to the last, read at any place.
+//!
+//! A block has 4,096 bytes: 4,088 of content, then the XXH3-64 of these; the last one is shorter. The seed of the checksum is the
+//! identity of the file and the number of the block, so that a block of another file, or from another place, is noticed.
+//! Positions are those of the content.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use lookalike_corpus::{AtomicFile, Compression, open_regular};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::dedup::collection::error::CollectionError;
+
+const BLOCK: usize = 4096;
+const CHECKSUM: usize = 8;
+const CONTENT: usize = BLOCK - CHECKSUM;
+
+/// Length of the file of so much content.
+fn file_bytes(content: u64) -> u64 {
+    content + content.div_ceil(CONTENT as u64) * CHECKSUM as u64
+}
+
+fn checksum(identity: u64, block: u64, content: &[u8]) -> [u8; CHECKSUM] {
+    xxh3_64_with_seed(content, identity.wrapping_add(block)).to_le_bytes()
+}
+
+/// A file of blocks in the making. It gets its name in [`CheckedBlockWriter::commit`].
+pub(crate) struct CheckedBlockWriter {
+    file: AtomicFile,
+    identity: u64,
+    block: Vec<u8>,
+    blocks: u64,
+}
+
+impl CheckedBlockWriter {
+    pub(crate) fn create(path: &Path, identity: u64) -> io::Result<Self> {
+        Ok(Self {
+            file: AtomicFile::create(path, Compression::None)?,
+            identity,
+            block: Vec::with_capacity(BLOCK),
+            blocks: 0,
+        })
+    }
+
+    /// Bytes of content written so far.
+    pub(crate) fn position(&self) -> u64 {
+        self.blocks * CONTENT as u64 + self.block.len() as u64
+    }
+
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(CONTENT - self.block.len()));
+            self.block.extend_from_slice(now);
+            bytes = later;
+            if self.block.len() == CONTENT {
+                self.end_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> io::Result<()> {
+        let sum = checksum(self.identity, self.blocks, &self.block);
+        self.block.extend_from_slice(&sum);
+        self.file.write_all(&self.block)?;
+        self.block.clear();
+        self.blocks += 1;
+        Ok(())
+    }
+
+    /// Completes the file, forces it to the disk and gives it its name; returns the bytes of its content.
+    pub(crate) fn commit(mut self) -> io::Result<u64> {
+        let content = self.position();
+        if !self.block.is_empty() {
+            self.end_block()?;
+        }
+        self.file.commit()?;
+        Ok(content)
+    }
+}
+
+/// A file of blocks that is read. Every block is checked whenever it is read.
+pub(crate) struct CheckedBlockFile {
+    file: File,
+    path: PathBuf,
+    identity: u64,
+    content: u64,
+}
+
+impl CheckedBlockFile {
+    /// Opens the file of `content` bytes of content.
+    pub(crate) fn open(path: &Path, identity: u64, content: u64) -> Result<Self, CollectionError> {
+        let unreadable = CollectionError::unreadable(path);
+        let file = open_regular(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                CollectionError::damaged(path, "this file of the collection is missing")
+            }
+            _ => unreadable(error),
+        })?;
+        let (found, expected) = (
+            file.metadata().map_err(&unreadable)?.len(),
+            file_bytes(content),
+        );
+        if found != expected {
+            return Err(CollectionError::damaged(
+                path,
+                format!("the file has {found} bytes, and {expected} were written"),
+            ));
+        }
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            identity,
+            content,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads `length` bytes at `position` into `bytes`, which is emptied first.
+    pub(crate) fn read(
+        &self,
+        position: u64,
+        length: usize,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), CollectionError> {
+        bytes.clear();
+        let end = position
+            .checked_add(length as u64)
+            .filter(|&end| end <= self.content)
+            .ok_or_else(|| {
+                CollectionError::damaged(&self.path, "it speaks of data beyond its end")
+            })?;
+        if length == 0 {
+            return Ok(());
+        }
+        let first = position / CONTENT as u64;
+        let last = (end - 1) / CONTENT as u64;
+        let from = first * BLOCK as u64;
+        let to = (from + (last + 1 - first) * BLOCK as u64).min(file_bytes(self.content));
+        bytes.resize((to - from) as usize, 0);
+        self.file
+            .read_exact_at(bytes, from)
+            .map_err(CollectionError::unreadable(&self.path))?;
+        self.check(first, bytes)?;
+        keep_content(bytes, (position - first * CONTENT as u64) as usize, length);
+        Ok(())
+    }
+
+    /// Checks blocks from `first` on.
+    fn check(&self, first: u64, blocks: &[u8]) -> Result<(), CollectionError> {
+        for (number, block) in (first..).zip(blocks.chunks(BLOCK)) {
+            let is_right = block
+                .split_last_chunk()
+                .is_some_and(|(content, sum)| *sum == checksum(self.identity, number, content));
+            if !is_right {
+                let place = number * BLOCK as u64;
+                let reason = format!("damaged within the {BLOCK} bytes from {place} on");
+                return Err(CollectionError::damaged(&self.path, reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the whole file, to see whether it is what was written. Returns its bytes.
+    pub(crate) fn verify(&self) -> Result<u64, CollectionError> {
+        const STEP: u64 = 256 * CONTENT as u64;
+        let mut bytes = Vec::new();
+        let mut position = 0;
+        while position < self.content {
+            let length = STEP.min(self.content - position);
+            self.read(position, length as usize, &mut bytes)?;
+            position += length;
+        }
+        Ok(file_bytes(self.content))
+    }
+}
+
+/// Takes checksums, and what stands before and behind the wanted bytes, out of blocks.
+fn keep_content(bytes: &mut Vec<u8>, skipped: usize, length: usize) {
+    let mut kept = 0;
+    let mut at = skipped;
+    while kept < length {
+        let here = (CONTENT - at % BLOCK).min(length - kept);
+        bytes.copy_within(at..at + here, kept);
+        kept += here;
+        at += here + CHECKSUM;
+    }
+    bytes.truncate(length);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(path: &Path, content: &[u8], step: usize) {
+        let mut writer = CheckedBlockWriter::create(path, 7).unwrap();
+        content
+            .chunks(step)
+            .for_each(|bytes| writer.write(bytes).unwrap());
+        assert_eq!(writer.commit().unwrap(), content.len() as u64);
+    }
+
+    fn content(length: usize) -> Vec<u8> {
+        (0..length).map(|at| (at * at / 7) as u8).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read_from_any_place(
+            length in prop_oneof![0..20_000_usize, 4080..4100_usize, 8170..8190_usize],
+            step in 1..9_000_usize,
+            ranges in prop::collection::vec((0.0..=1.0_f64, 0.0..=1.0_f64), 1..8),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("blocks");
+            let content = content(length);
+            written(&path, &content, step);
+            let file = CheckedBlockFile::open(&path, 7, length as u64).unwrap();
+            let mut found = Vec::new();
+            for (start, share) in ranges {
+                let start = (start * length as f64) as usize;
+                let count = (share * (length - start) as f64) as usize;
+                file.read(start as u64, count, &mut found).unwrap();
+                prop_assert_eq!(&found, &content[start..start + count]);
+            }
+            prop_assert_eq!(file.verify().unwrap(), std::fs::metadata(&path).unwrap().len());
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_and_every_cut_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blocks");
+        written(&path, &content(9000), 1000);
+        let good = std::fs::read(&path).unwrap();
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let opened = CheckedBlockFile::open(&path, 7, 9000);
+            opened.and_then(|file| file.verify()).err()
+        };
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << (at % 8);
+            let error = refused(&bad).unwrap().to_string();
+            assert!(error.contains("damaged within"), "{error}");
+        }
+        for length in (0..good.len()).step_by(37) {
+            let error = refused(&good[..length]).unwrap().to_string();
+            assert!(error.contains("were written"), "{error}");
+        }
+        assert!(refused(&good).is_none());
+    }
+
+    #[test]
+    fn blocks_of_another_file_and_from_another_place_are_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blocks");
+        written(&path, &content(9000), 1000);
+        let other = CheckedBlockFile::open(&path, 8, 9000).unwrap();
+        assert!(other.verify().is_err());
+        let mut bytes = std::fs::read(&path).unwrap();
+        let (first, second) = bytes.split_at_mut(BLOCK);
+        first.swap_with_slice(&mut second[..BLOCK]);
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(
+            CheckedBlockFile::open(&path, 7, 9000)
+                .unwrap()
+                .verify()
+                .is_err()
+        );
+    }
+}

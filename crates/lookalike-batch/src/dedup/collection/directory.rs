@@ -1,0 +1,320 @@
+//! The directory of a collection: opened to be compared with, or locked to be added to.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use lookalike_corpus::{AtomicFile, Compression, InputOptions, remove_leftovers};
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::dedup::collection::error::CollectionError;
+use crate::dedup::collection::lookup::SegmentFile;
+use crate::dedup::collection::manifest::{
+    COLLECTION_FILE, CollectionSetting, DirectoryManifest, OrderEntry, settings_of,
+};
+use crate::dedup::frequency::FrequencyLevels;
+use crate::output_dir::SPOOL;
+use crate::settings::JobSettings;
+
+/// The file that whoever adds to a collection locks.
+pub const COLLECTION_LOCK: &str = "lookalike.lock";
+const SEGMENT: &str = "segment-";
+const ORDER: &str = "order-";
+
+/// A collection on disk, opened to be compared with.
+///
+/// It is the collection as it was when it was opened, whatever is added meanwhile. Memory: about a byte for every ten documents, and
+/// the order of features.
+///
+/// ```
+/// use std::ffi::OsString;
+///
+/// use lookalike_batch::{CollectionWriter, DedupJob, DocumentCollection};
+/// use lookalike_corpus::{InputOptions, Inputs};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let [old, new] = ["old.jsonl", "new.jsonl"].map(|name| folder.path().join(name));
+/// std::fs::write(&old, "{\"id\":\"a\",\"text\":\"a rose is a rose\"}\n")?;
+/// std::fs::write(&new, "{\"id\":\"b\",\"text\":\"A rose is a rose!\"}\n")?;
+/// let read = |file: OsString| Inputs::discover(&[file], &InputOptions::default(), folder.path());
+///
+/// let seen = folder.path().join("seen");
+/// let writer = CollectionWriter::lock(&seen)?;
+/// let old = read(old.into())?;
+/// DedupJob::new(&old, folder.path()).into_collection(&writer).collect()?;
+///
+/// let collection = DocumentCollection::open(&seen)?;
+/// let new = read(new.into())?;
+/// let decided = DedupJob::new(&new, folder.path()).against_collection(&collection).decide()?;
+/// assert_eq!(decided.decision_counts().removed_near, 1);
+/// # Ok(())
+/// # }
+/// ```
+pub struct DocumentCollection {
+    pub(crate) folder: PathBuf,
+    pub(crate) manifest: DirectoryManifest,
+    pub(crate) checksum: u64,
+    pub(crate) segments: Vec<SegmentFile>,
+    pub(crate) levels: FrequencyLevels,
+}
+
+/// Facts about a collection on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CollectionInfo {
+    /// The directory.
+    pub folder: PathBuf,
+    /// Documents in it.
+    pub documents: u64,
+    /// Different texts, those of each segment counted by themselves.
+    pub texts: u64,
+    /// Bytes of the texts.
+    pub text_bytes: u64,
+    /// Additions.
+    pub segments: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Settings that every job must share.
+    pub settings: Vec<CollectionSetting>,
+}
+
+impl DocumentCollection {
+    /// Opens the collection in a directory. What is read later is checked when it is read.
+    ///
+    /// # Errors
+    /// [`CollectionError`]: there is none, it is of another version, or it is damaged.
+    pub fn open(folder: &Path) -> Result<Self, CollectionError> {
+        let found = DirectoryManifest::load(folder)?;
+        let (manifest, checksum) = found.ok_or_else(|| CollectionError::Missing {
+            folder: folder.to_owned(),
+        })?;
+        let levels = load_order(folder, &manifest.order)?;
+        let open = |entry| SegmentFile::open(folder, entry);
+        let segments = manifest.segments.iter().map(open);
+        Ok(Self {
+            segments: segments.collect::<Result<_, _>>()?,
+            folder: folder.to_owned(),
+            manifest,
+            checksum,
+            levels,
+        })
+    }
+
+    /// True if a directory holds a collection, damaged or not.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(COLLECTION_FILE).is_file()
+    }
+
+    /// The number of documents.
+    pub fn documents(&self) -> u64 {
+        self.manifest.documents()
+    }
+
+    /// Facts about the collection.
+    ///
+    /// # Errors
+    /// [`CollectionError`] where a file cannot be looked at.
+    pub fn info(&self) -> Result<CollectionInfo, CollectionError> {
+        let entries = &self.manifest.segments;
+        let names = entries.iter().map(|entry| &*entry.file);
+        let mut bytes = 0;
+        for name in names.chain([COLLECTION_FILE, &*self.manifest.order.file]) {
+            let path = self.folder.join(name);
+            let data = path
+                .metadata()
+                .map_err(CollectionError::unreadable(&path))?;
+            bytes += data.len();
+        }
+        Ok(CollectionInfo {
+            folder: self.folder.clone(),
+            documents: self.documents(),
+            texts: entries.iter().map(|entry| entry.classes).sum(),
+            text_bytes: entries.iter().map(|entry| entry.text_bytes).sum(),
+            segments: entries.len() as u64,
+            bytes,
+            settings: self.manifest.settings.clone(),
+        })
+    }
+
+    /// Reads all files, to see whether they are what was written.
+    ///
+    /// # Errors
+    /// [`CollectionError::Damaged`] with the file that is not.
+    pub fn verify(&self) -> Result<(), CollectionError> {
+        self.segments
+            .iter()
+            .try_for_each(|segment| segment.verify().map(drop))
+    }
+
+    /// Refuses a job with other settings.
+    pub(crate) fn ensure_fits(
+        &self,
+        job: &JobSettings,
+        read: &InputOptions,
+    ) -> Result<(), CollectionError> {
+        let wanted = settings_of(job, read);
+        self.manifest.ensure_same(&self.folder, &wanted)
+    }
+}
+
+fn load_order(folder: &Path, entry: &OrderEntry) -> Result<FrequencyLevels, CollectionError> {
+    let path = folder.join(&entry.file);
+    let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            CollectionError::damaged(&path, "this file of the collection is missing")
+        }
+        _ => CollectionError::unreadable(&path)(error),
+    })?;
+    if xxh3_64(&bytes) != entry.checksum {
+        return Err(CollectionError::damaged(
+            &path,
+            "its checksum is not that of the manifest",
+        ));
+    }
+    FrequencyLevels::from_bytes(&bytes)
+        .map_err(|error| CollectionError::damaged(&path, error.to_string()))
+}
+
+/// The one process that may add to a collection, or build one, until it is dropped.
+#[derive(Debug)]
+pub struct CollectionWriter {
+    pub(crate) folder: PathBuf,
+    /// Held for its lock.
+    _lock: File,
+}
+
+impl CollectionWriter {
+    /// Locks the collection in a directory, which is created. What a killed job left there, and no manifest names, may be replaced.
+    ///
+    /// # Errors
+    /// [`CollectionError::Locked`] if another process holds the lock, [`CollectionError::Foreign`] if the directory holds something else.
+    pub fn lock(folder: &Path) -> Result<Self, CollectionError> {
+        let unwritable = |path: PathBuf| {
+            move |source| CollectionError::Unwritable {
+                path: path.clone(),
+                source,
+            }
+        };
+        std::fs::create_dir_all(folder).map_err(unwritable(folder.to_owned()))?;
+        refuse_foreign(folder)?;
+        let path = folder.join(COLLECTION_LOCK);
+        let mut options = OpenOptions::new();
+        let lock = options.write(true).create(true).truncate(false).open(&path);
+        let lock = lock.map_err(unwritable(path.clone()))?;
+        match lock.try_lock() {
+            Ok(()) => {
+                // Nobody else is at work here, so temporary files are those of killed jobs.
+                remove_spools(folder).map_err(unwritable(folder.to_owned()))?;
+                Ok(Self {
+                    folder: folder.to_owned(),
+                    _lock: lock,
+                })
+            }
+            Err(TryLockError::WouldBlock) => Err(CollectionError::Locked {
+                folder: folder.to_owned(),
+            }),
+            Err(TryLockError::Error(error)) => Err(unwritable(path)(error)),
+        }
+    }
+
+    /// The directory.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The manifest as it is now, and its checksum.
+    pub(crate) fn manifest(&self) -> Result<Option<(DirectoryManifest, u64)>, CollectionError> {
+        DirectoryManifest::load(&self.folder)
+    }
+
+    /// Name of the next segment: no other has it, or had it while it was part of the collection.
+    pub(crate) fn next_segment(manifest: Option<&DirectoryManifest>) -> String {
+        let number = |name: &str| -> Option<u64> {
+            name.strip_prefix(SEGMENT)?
+                .strip_suffix(".bin")?
+                .parse()
+                .ok()
+        };
+        let entries = manifest.map_or(&[][..], |manifest| &manifest.segments);
+        let last = entries.iter().filter_map(|entry| number(&entry.file)).max();
+        format!("{SEGMENT}{:06}.bin", last.unwrap_or(0) + 1)
+    }
+
+    /// Writes the order of features of a new collection.
+    pub(crate) fn save_order(
+        &self,
+        levels: &FrequencyLevels,
+    ) -> Result<OrderEntry, CollectionError> {
+        let bytes = levels.to_bytes();
+        let checksum = xxh3_64(&bytes);
+        let file = format!("{ORDER}{checksum:016x}.bin");
+        let path = self.folder.join(&file);
+        let write = || -> std::io::Result<()> {
+            let mut out = AtomicFile::create(&path, Compression::None)?;
+            out.write_all(&bytes)?;
+            out.commit()
+        };
+        write().map_err(CollectionError::unwritable(&path))?;
+        Ok(OrderEntry { file, checksum })
+    }
+
+    /// Removes files that `manifest` does not name.
+    pub(crate) fn remove_unnamed(
+        &self,
+        manifest: &DirectoryManifest,
+    ) -> Result<(), CollectionError> {
+        let remove = || -> std::io::Result<()> {
+            remove_leftovers(&self.folder)?;
+            for entry in std::fs::read_dir(&self.folder)? {
+                let entry = entry?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let is_named = manifest.order.file == name
+                    || manifest.segments.iter().any(|segment| segment.file == name);
+                if is_data(&name) && !is_named {
+                    std::fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        remove().map_err(CollectionError::unwritable(&self.folder))
+    }
+}
+
+fn remove_spools(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
+        if is_spool && entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// True for the name of a segment or an order.
+fn is_data(name: &str) -> bool {
+    name.ends_with(".bin") && (name.starts_with(SEGMENT) || name.starts_with(ORDER))
+}
+
+/// Refuses a directory that holds something else than a collection, or the beginnings of one.
+fn refuse_foreign(folder: &Path) -> Result<(), CollectionError> {
+    if DocumentCollection::is_in(folder) {
+        return Ok(());
+    }
+    let unreadable = CollectionError::unreadable(folder);
+    for entry in std::fs::read_dir(folder).map_err(&unreadable)? {
+        let name = entry.map_err(&unreadable)?.file_name();
+        let name = name.to_string_lossy().into_owned();
+        let begun = [SEGMENT, ORDER, COLLECTION_FILE];
+        let is_temporary = name.starts_with(SPOOL)
+            || name.contains(".tmp-") && begun.iter().any(|begun| name.starts_with(begun));
+        if name != COLLECTION_LOCK && !is_data(&name) && !is_temporary {
+            return Err(CollectionError::Foreign {
+                folder: folder.to_owned(),
+                name,
+            });
+        }
+    }
+    Ok(())
+}

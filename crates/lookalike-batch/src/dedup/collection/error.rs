@@ -1,0 +1,112 @@
+//! Errors of collections on disk, each with its remedy.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A collection on disk that cannot be used, or not for this job.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CollectionError {
+    /// The directory holds no collection.
+    #[error("{}: holds no collection: build one there first, or name the directory of one", .folder.display())]
+    Missing {
+        /// The directory.
+        folder: PathBuf,
+    },
+    /// A collection was to be built where one is.
+    #[error("{}: holds a collection already: add to it, or choose another directory", .folder.display())]
+    Exists {
+        /// The directory.
+        folder: PathBuf,
+    },
+    /// A collection was to be built in a directory with other files.
+    #[error("{}: holds {name}, which is no part of a collection: choose a directory that is empty or new", .folder.display())]
+    Foreign {
+        /// The directory.
+        folder: PathBuf,
+        /// One of the files.
+        name: String,
+    },
+    /// The collection is of another version of the format.
+    #[error("{}: a collection of format {found}, and this program knows format {known}: build it again with this program, \
+             or use the program that wrote it", .path.display())]
+    Version {
+        /// The manifest.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The format of this program.
+        known: u64,
+    },
+    /// What makes the decisions is not the same in the collection and in the job.
+    #[error("{}: the collection and this job do not agree: {differences}: give the job the settings of the collection, or \
+             build a collection with those of the job", .folder.display())]
+    Settings {
+        /// The directory.
+        folder: PathBuf,
+        /// Each setting that differs, with both values.
+        differences: String,
+    },
+    /// A file of the collection is not what was written.
+    #[error("{}: {reason}: restore the directory of the collection from a copy, or build it again", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
+    /// Another process is adding to the collection.
+    #[error("{}: another process is writing this collection: wait until it has ended, and repeat the command", .folder.display())]
+    Locked {
+        /// The directory.
+        folder: PathBuf,
+    },
+    /// The collection has changed since an interrupted job was compared with it.
+    #[error("{}: the collection has changed since the job to resume was compared with it: start that job again", .folder.display())]
+    Changed {
+        /// The directory.
+        folder: PathBuf,
+    },
+    /// A file of the collection cannot be read.
+    #[error("{}: {source}: check that the collection can be read", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// A file of the collection cannot be written.
+    #[error("{}: {source}: the collection is written there, and is as it was before; check its permissions and the free \
+             space, then repeat the command", .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+}
+
+impl CollectionError {
+    /// For `map_err`: a file that cannot be read.
+    pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        move |source| Self::Unreadable {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// For `map_err`: a file that cannot be written.
+    pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        move |source| Self::Unwritable {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}

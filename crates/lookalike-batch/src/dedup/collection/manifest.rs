@@ -1,0 +1,211 @@
+//! The manifest of a collection: what it was made with, and the segments it is made of.
+//!
+//! One file, replaced as a whole: a line of JSON, and a line with the XXH3-64 of the first in 16 hexadecimal digits. Whoever reads it sees
+//! the collection before an addition or after it, and never half of one. Files that it does not name are no part of the collection.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use lookalike_corpus::{AtomicFile, Compression, InputOptions, PROGRAM};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::dedup::collection::error::CollectionError;
+use crate::dedup::collection::segment::{SegmentEntry, hexadecimal};
+use crate::settings::{JobSettings, Method, PairScope};
+
+/// The file by which a collection is known.
+pub const COLLECTION_FILE: &str = "lookalike.collection";
+
+/// Version of the format of all files.
+const FORMAT: u64 = 1;
+
+/// A setting that decides what is kept of a document, and so must be the same in every job.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct CollectionSetting {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// The order of features that all prefixes of a collection are taken in, in a file of its own.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct OrderEntry {
+    pub(crate) file: String,
+    #[serde(with = "hexadecimal")]
+    pub(crate) checksum: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct DirectoryManifest {
+    pub(crate) program: String,
+    pub(crate) format: u64,
+    pub(crate) settings: Vec<CollectionSetting>,
+    pub(crate) order: OrderEntry,
+    pub(crate) segments: Vec<SegmentEntry>,
+}
+
+/// The part of a manifest that every version has.
+#[derive(Deserialize)]
+struct ManifestVersion {
+    program: String,
+    format: u64,
+}
+
+impl DirectoryManifest {
+    pub(crate) fn new(settings: Vec<CollectionSetting>, order: OrderEntry) -> Self {
+        Self {
+            program: PROGRAM.to_owned(),
+            format: FORMAT,
+            settings,
+            order,
+            segments: Vec::new(),
+        }
+    }
+
+    /// Reads the manifest in a directory; none if there is none. Beside it its checksum.
+    pub(crate) fn load(folder: &Path) -> Result<Option<(Self, u64)>, CollectionError> {
+        let path = folder.join(COLLECTION_FILE);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(CollectionError::unreadable(&path)(error)),
+        };
+        let damaged = |reason: &str| CollectionError::damaged(&path, reason);
+        let text = std::str::from_utf8(&bytes).map_err(|_| damaged("it is no text"))?;
+        let mut lines = text.split_inclusive('\n');
+        let line = |line: Option<&str>| {
+            line.and_then(|line| line.strip_suffix('\n'))
+                .map(str::to_owned)
+        };
+        let (Some(json), Some(sum), None) = (line(lines.next()), line(lines.next()), lines.next())
+        else {
+            return Err(damaged("it does not have two lines"));
+        };
+        let checksum = xxh3_64(json.as_bytes());
+        if sum != format!("{checksum:016x}") {
+            return Err(damaged("its checksum is not that of its first line"));
+        }
+        let version: ManifestVersion = serde_json::from_str(&json)
+            .map_err(|error| damaged(&format!("it is no manifest: {error}")))?;
+        if version.program != PROGRAM {
+            return Err(damaged("another program wrote it"));
+        }
+        if version.format != FORMAT {
+            return Err(CollectionError::Version {
+                path,
+                found: version.format,
+                known: FORMAT,
+            });
+        }
+        let manifest = serde_json::from_str(&json)
+            .map_err(|error| damaged(&format!("it is no manifest: {error}")))?;
+        Ok(Some((manifest, checksum)))
+    }
+
+    /// Replaces the manifest in a directory, in one step.
+    pub(crate) fn save(&self, folder: &Path) -> Result<(), CollectionError> {
+        let path = folder.join(COLLECTION_FILE);
+        let write = || -> io::Result<()> {
+            let json = serde_json::to_string(self)?;
+            let mut file = AtomicFile::create(&path, Compression::None)?;
+            writeln!(file, "{json}\n{:016x}", xxh3_64(json.as_bytes()))?;
+            file.commit()
+        };
+        write().map_err(CollectionError::unwritable(&path))
+    }
+
+    /// Refuses a job whose settings are not those of the collection.
+    pub(crate) fn ensure_same(
+        &self,
+        folder: &Path,
+        wanted: &[CollectionSetting],
+    ) -> Result<(), CollectionError> {
+        let of = |all: &[CollectionSetting], name: &str| {
+            let setting = all.iter().find(|setting| setting.name == name);
+            setting.map_or_else(|| "none".to_owned(), |setting| setting.value.clone())
+        };
+        let mut differences = String::new();
+        let new = wanted
+            .iter()
+            .filter(|setting| self.settings.iter().all(|known| known.name != setting.name));
+        for CollectionSetting { name, .. } in self.settings.iter().chain(new) {
+            let (theirs, own) = (of(&self.settings, name), of(wanted, name));
+            if theirs != own {
+                let (theirs, own) = (apart(&theirs, &own), apart(&own, &theirs));
+                let comma = if differences.is_empty() { "" } else { "; " };
+                let _ = write!(
+                    differences,
+                    "{comma}{name} of the collection: {theirs}, of the job: {own}"
+                );
+            }
+        }
+        match differences.is_empty() {
+            true => Ok(()),
+            false => Err(CollectionError::Settings {
+                folder: folder.to_owned(),
+                differences,
+            }),
+        }
+    }
+
+    pub(crate) fn documents(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.documents).sum()
+    }
+}
+
+/// The words of a value that another one lacks; all of it where that says nothing.
+fn apart(value: &str, other: &str) -> String {
+    let words = value
+        .split(' ')
+        .filter(|word| !other.split(' ').any(|theirs| theirs == *word));
+    let words: Vec<&str> = words.collect();
+    match words.is_empty() {
+        true => value.to_owned(),
+        false => words.join(" "),
+    }
+}
+
+/// The settings of a job that a collection must share.
+pub(crate) fn settings_of(job: &JobSettings, read: &InputOptions) -> Vec<CollectionSetting> {
+    let none = || "none".to_owned();
+    let scope = match job.scope {
+        PairScope::Everything => "everything",
+        PairScope::Within => "within",
+        PairScope::Across => "across",
+    };
+    let category = read.category.as_ref().filter(|_| job.by_category());
+    let tests: Vec<String> = job.tests.iter().map(ToString::to_string).collect();
+    let mut settings = vec![
+        ("method", job.method.to_string()),
+        ("scheme", job.scheme.to_string()),
+        ("scope", scope.to_owned()),
+        ("category", category.map_or_else(none, ToString::to_string)),
+        (
+            "ranking field",
+            job.keep.field_rule().map_or_else(none, ToString::to_string),
+        ),
+        ("longest document", read.max_document_bytes.to_string()),
+    ];
+    if job.method != Method::Copies {
+        settings.push(("threshold", job.threshold.to_string()));
+        settings.push(("further tests", tests.join(" ")));
+    }
+    if job.method.has_fingerprints() {
+        settings.push(("distance", job.distance.to_string()));
+        settings.push(("distance counts for", format!("{:?}", job.distance_for)));
+    }
+    if matches!(job.method, Method::MinHash | Method::Oph | Method::BBit) {
+        settings.push(("recall", job.recall.to_string()));
+    }
+    let setting = |(name, value): (&str, String)| CollectionSetting {
+        name: name.to_owned(),
+        value: match value.is_empty() {
+            true => none(),
+            false => value,
+        },
+    };
+    settings.into_iter().map(setting).collect()
+}

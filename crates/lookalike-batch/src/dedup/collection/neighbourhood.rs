@@ -1,0 +1,472 @@
+//! The part of a collection that can take part in the decisions on new documents, put before these into the tables of a job.
+//!
+//! Why the decisions are those of a job that reads the whole collection again. In such a job the classes of the collection come first in
+//! the order of ranks and survive whatever they resemble; so a new document is decided by
+//!
+//! 1. the class of its text, if the collection has that: step 1 finds it by its hash;
+//! 2. earlier survivors that share a candidate key with its class: step 2 finds those of the collection by the keys, and hands on every key
+//!    that they share with any new class, so that as many shared groups are counted;
+//! 3. the order among the classes of the collection, where two are equally similar. It is that of their most wanted documents, and two
+//!    documents compare alike whichever others there are, as long as all documents of a class are there (a record holds those of its
+//!    segment, and steps 1 and 2 look into all segments) and each has the name that it would have among all: step 3 finds the documents
+//!    whose ids decide how others are numbered.
+//!
+//! Keys agree because everything that makes them is the same in all jobs of a collection, the order of features among it, and any order
+//! finds all pairs (see [`frequency`](crate::dedup::frequency)). A superset of the neighbourhood changes nothing.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use hashbrown::HashMap;
+use lookalike_corpus::{OrderNumber, PageIdentity};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::dedup::candidate_groups::{KeySink, KeyWriter};
+use crate::dedup::class_id::ClassId;
+use crate::dedup::collection::directory::DocumentCollection;
+use crate::dedup::collection::error::CollectionError;
+use crate::dedup::collection::lookup::{
+    RowPage, SegmentDocument, SegmentPlace, SegmentRecord, SegmentValue, hash_of, record_of,
+};
+use crate::dedup::collection::segment::turned;
+use crate::dedup::documents::DocumentTable;
+use crate::dedup::scan::{ScannedCollection, StoredCounts};
+use crate::error::BatchError;
+use crate::settings::JobSettings;
+use crate::spill::feature_sets::{SetPlace, SetStore, header, place};
+use crate::spill::partitions::PARTS;
+
+/// Words of feature sets that are kept together.
+const SEGMENT_WORDS: usize = 1 << 17;
+
+/// Shared keys that are gathered before their records are looked for: 16 MiB.
+const SHARED_KEYS: usize = 1 << 20;
+
+/// A part of a collection on its way into the tables.
+pub(crate) struct Neighbourhood<'a> {
+    pub(crate) collection: &'a DocumentCollection,
+    pub(crate) settings: &'a JobSettings,
+    /// What was read of the new documents.
+    pub(crate) scanned: &'a mut ScannedCollection,
+    /// The keys of all new classes.
+    pub(crate) keys: &'a KeySink,
+    /// For temporary files.
+    pub(crate) folder: &'a Path,
+}
+
+/// What was found so far.
+struct FoundRecords {
+    /// Classes by their hashes.
+    classes: HashMap<u128, ClassId>,
+    /// Classes of the records of each segment; none for a document without a text.
+    records: Vec<HashMap<u32, Option<ClassId>>>,
+    /// The number of the next class.
+    next: usize,
+    /// Found since records were read last.
+    waiting: Vec<WaitingRecord>,
+}
+
+#[derive(Clone, Copy)]
+struct WaitingRecord {
+    segment: usize,
+    record: u32,
+    place: SegmentPlace,
+    class: Option<ClassId>,
+    /// True if nothing is known of the class yet.
+    is_new: bool,
+}
+
+/// A key that a record shares with a new class.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SharedKey {
+    record: u32,
+    key: u64,
+}
+
+/// A document that was found, with where it stands in the collection.
+struct LoadedDocument {
+    segment: usize,
+    class: Option<ClassId>,
+    stored: SegmentDocument,
+}
+
+/// Sets that are put into a store in large pieces.
+struct SetAppender<'s> {
+    store: &'s mut SetStore,
+    words: Vec<u64>,
+    folder: &'s Path,
+}
+
+impl Neighbourhood<'_> {
+    /// Puts the neighbourhood of the new documents before them.
+    pub(crate) fn load(mut self) -> Result<(), BatchError> {
+        let new_classes = self.scanned.classes.len();
+        let mut found = FoundRecords {
+            classes: HashMap::new(),
+            records: self
+                .collection
+                .segments
+                .iter()
+                .map(|_| HashMap::new())
+                .collect(),
+            next: new_classes,
+            waiting: Vec::new(),
+        };
+        self.find_texts(&mut found)?;
+        self.find_keys(&mut found)?;
+        let mut documents = Vec::new();
+        self.read(&mut found, &mut documents)?;
+        self.find_namesakes(&mut found, &mut documents)?;
+        self.scanned.stored = StoredCounts {
+            collection: Some(self.collection.documents()),
+            documents: documents.len() as u64,
+            classes: (found.next - new_classes) as u64,
+        };
+        documents.sort_unstable_by_key(|found| (found.segment, found.stored.order));
+        let stored = self.table(&documents);
+        if stored.len() + self.scanned.documents.len() >= u32::MAX as usize {
+            return Err(BatchError::TooMany);
+        }
+        self.scanned.documents.put_before(stored);
+        Ok(())
+    }
+
+    /// Step 1: classes of the collection that have the text of a new one.
+    fn find_texts(&mut self, found: &mut FoundRecords) -> Result<(), BatchError> {
+        let mut wanted: Vec<(u128, u32)> = self
+            .scanned
+            .classes
+            .hashes
+            .iter()
+            .copied()
+            .zip(0..)
+            .collect();
+        wanted.sort_unstable();
+        let mut tops: Vec<u64> = wanted.iter().map(|(hash, _)| (hash >> 64) as u64).collect();
+        tops.dedup();
+        for (number, segment) in self.collection.segments.iter().enumerate() {
+            let mut met = Vec::new();
+            segment.find(&segment.rows, tops.iter().copied(), |record, _, row| {
+                let hash = hash_of(row);
+                if let Ok(at) = wanted.binary_search_by_key(&hash, |&(hash, _)| hash) {
+                    met.push((record as u32, hash, wanted[at].1));
+                }
+                Ok::<_, CollectionError>(())
+            })?;
+            let mut page = RowPage::default();
+            for (record, hash, class) in met {
+                let class = ClassId::new(class as usize).ok_or(BatchError::TooMany)?;
+                found.classes.insert(hash, class);
+                self.meet(found, number, record, &mut page)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Step 2: classes of the collection that share a key with a new one, and those keys.
+    fn find_keys(&mut self, found: &mut FoundRecords) -> Result<(), BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        let mut writer = self.keys.writer();
+        let mut shared: Vec<Vec<SharedKey>> = self
+            .collection
+            .segments
+            .iter()
+            .map(|_| Vec::new())
+            .collect();
+        for part in 0..PARTS {
+            let wanted = self.keys.distinct(part).map_err(&temporary)?;
+            for (segment, shared) in self.collection.segments.iter().zip(&mut shared) {
+                let turned = wanted.iter().map(|&key| turned(key));
+                segment.find(&segment.keys, turned, |_, key, pair| {
+                    shared.push(SharedKey {
+                        record: record_of(pair),
+                        key: key.rotate_left(8),
+                    });
+                    Ok::<_, CollectionError>(())
+                })?;
+            }
+            let count: usize = shared.iter().map(Vec::len).sum();
+            if count >= SHARED_KEYS || part + 1 == PARTS {
+                self.meet_all(found, &mut shared, &mut writer)?;
+            }
+        }
+        writer.finish().map_err(&temporary)
+    }
+
+    /// Notes the records that share keys, and hands the keys on. Ascending, they find rows that were read already.
+    fn meet_all(
+        &self,
+        found: &mut FoundRecords,
+        shared: &mut [Vec<SharedKey>],
+        writer: &mut KeyWriter<'_>,
+    ) -> Result<(), BatchError> {
+        for (number, shared) in shared.iter_mut().enumerate() {
+            let mut page = RowPage::default();
+            shared.sort_unstable();
+            for SharedKey { record, key } in shared.drain(..) {
+                if let Some(class) = self.meet(found, number, record, &mut page)? {
+                    let pushed = writer.push(key, class.position() as u32);
+                    pushed.map_err(BatchError::temporary(self.folder))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a record; its class.
+    fn meet(
+        &self,
+        found: &mut FoundRecords,
+        segment: usize,
+        record: u32,
+        page: &mut RowPage,
+    ) -> Result<Option<ClassId>, BatchError> {
+        if let Some(&class) = found.records[segment].get(&record) {
+            return Ok(class);
+        }
+        let file = &self.collection.segments[segment];
+        let place = file.place(record, page)?;
+        let known = found.classes.get(&place.hash).copied();
+        let class = match (file.is_classless(record), known) {
+            (true, _) => None,
+            (false, Some(class)) => Some(class),
+            (false, None) => {
+                let class = ClassId::new(found.next).ok_or(BatchError::TooMany)?;
+                found.next += 1;
+                found.classes.insert(place.hash, class);
+                Some(class)
+            }
+        };
+        found.records[segment].insert(record, class);
+        found.waiting.push(WaitingRecord {
+            segment,
+            record,
+            place,
+            class,
+            is_new: known.is_none(),
+        });
+        Ok(class)
+    }
+
+    /// Reads the records that were found.
+    fn read(
+        &mut self,
+        found: &mut FoundRecords,
+        documents: &mut Vec<LoadedDocument>,
+    ) -> Result<(), BatchError> {
+        let mut waiting = std::mem::take(&mut found.waiting);
+        waiting.sort_unstable_by_key(|waiting| (waiting.segment, waiting.record));
+        let ScannedCollection {
+            classes,
+            sets,
+            test_sets,
+            page_sets,
+            ..
+        } = &mut *self.scanned;
+        let folder = self.folder;
+        let mut own = SetAppender::new(sets, folder);
+        let mut pages = SetAppender::new(page_sets, folder);
+        let mut tests: Vec<_> = test_sets.iter_mut().map(|_| Vec::new()).collect();
+        let mut bytes = Vec::new();
+        for waiting in waiting {
+            let file = &self.collection.segments[waiting.segment];
+            let count = self.settings.tests.len();
+            let record = file.record(waiting.record, waiting.place, count, &mut bytes)?;
+            if let Some(class) = waiting.class.filter(|_| waiting.is_new) {
+                let number = class.position() as u32;
+                let place = own.push(number, &record.features)?;
+                let hash = waiting.place.hash;
+                classes.set(class, hash, place, record.features.len() as u32);
+                if let Some(fingerprint) = record.fingerprint {
+                    classes.set_fingerprint(class, fingerprint, self.settings.fingerprint_bits());
+                }
+                let visible = record.visible.unwrap_or(hash);
+                if let Some(category) = record.category {
+                    classes.set_category(class, category, visible);
+                } else if visible != hash {
+                    classes.set_visible_text(class, visible);
+                }
+                if let Some(identity) = record.page.and_then(PageIdentity::from_bits) {
+                    let set = match record.page_features.len() {
+                        0 => None,
+                        size => Some((pages.push(number, &record.page_features)?, size as u32)),
+                    };
+                    classes.pages.set(class, identity, set);
+                }
+                for (sets, own) in tests.iter_mut().zip(&record.test_features) {
+                    sets.push((class, own.clone()));
+                }
+            }
+            let SegmentRecord {
+                documents: of_record,
+                ..
+            } = record;
+            documents.extend(of_record.into_iter().map(|stored| LoadedDocument {
+                segment: waiting.segment,
+                class: waiting.class,
+                stored,
+            }));
+        }
+        own.finish()?;
+        pages.finish()?;
+        for (test, found) in test_sets.iter_mut().zip(tests) {
+            let mut places = Vec::with_capacity(found.len());
+            let mut appender = SetAppender::new(&mut test.sets, folder);
+            for (class, set) in found {
+                let place = appender.push(class.position() as u32, &set)?;
+                places.push((class.position(), place, set.len() as u32));
+            }
+            appender.finish()?;
+            for (class, place, size) in places {
+                test.set(class, place, size);
+            }
+        }
+        Ok(())
+    }
+
+    /// Step 3: documents that have an id of those that were found, or one that a repeated id may be numbered to, or that may be numbered
+    /// to one of those; and so on, until there are no more.
+    fn find_namesakes(
+        &mut self,
+        found: &mut FoundRecords,
+        documents: &mut Vec<LoadedDocument>,
+    ) -> Result<(), BatchError> {
+        let mut asked: HashSet<String> = HashSet::new();
+        let mut names: Vec<String> = documents
+            .iter()
+            .map(|found| found.stored.id.clone())
+            .collect();
+        let mut counted = 0;
+        while !names.is_empty() {
+            let mut hashes: Vec<u64> = Vec::new();
+            for name in names.drain(..) {
+                // `a#2` may be the second `a`, and `a#2#2` the second `a#2`.
+                let mut name = &*name;
+                while !asked.contains(name) {
+                    hashes.push(xxh3_64(name.as_bytes()));
+                    asked.insert(name.to_owned());
+                    match name.rsplit_once('#') {
+                        Some((base, number)) if is_number(number) => name = base,
+                        _ => break,
+                    }
+                }
+            }
+            hashes.sort_unstable();
+            hashes.dedup();
+            self.find_ids(found, &hashes)?;
+            self.read(found, documents)?;
+            names.extend(
+                documents[counted..]
+                    .iter()
+                    .map(|found| found.stored.id.clone()),
+            );
+            counted = documents.len();
+            names.extend(numbered(documents));
+            names.retain(|name| !asked.contains(name));
+        }
+        Ok(())
+    }
+
+    fn find_ids(&mut self, found: &mut FoundRecords, hashes: &[u64]) -> Result<(), BatchError> {
+        for (number, segment) in self.collection.segments.iter().enumerate() {
+            let mut met = Vec::new();
+            segment.find(&segment.ids, hashes.iter().copied(), |_, _, pair| {
+                met.push(record_of(pair));
+                Ok::<_, CollectionError>(())
+            })?;
+            met.sort_unstable();
+            let mut page = RowPage::default();
+            for record in met {
+                self.meet(found, number, record, &mut page)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&self, documents: &[LoadedDocument]) -> DocumentTable {
+        let mut table = DocumentTable::default();
+        let ranked = self.settings.keep.field_rule().is_some();
+        for LoadedDocument { class, stored, .. } in documents {
+            table.push_id(&stored.id);
+            table.classes.push(*class);
+            table.lengths.push(stored.length);
+            table.record_hashes.push(stored.record_hash);
+            if ranked {
+                push_value(&mut table, &stored.value);
+            }
+        }
+        table
+    }
+}
+
+fn push_value(table: &mut DocumentTable, value: &SegmentValue) {
+    match value {
+        SegmentValue::None => table.push_value(OrderNumber {
+            nearest: f64::NAN,
+            rest: 0,
+        }),
+        SegmentValue::Number(number) => table.push_value(*number),
+        SegmentValue::Text(text) => {
+            table.push_value(OrderNumber::default());
+            table.value_texts.push(text);
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Names that documents of repeated ids may get.
+fn numbered(documents: &[LoadedDocument]) -> Vec<String> {
+    let mut counts: HashMap<&str, u32> = HashMap::new();
+    for found in documents {
+        *counts.entry(&found.stored.id).or_default() += 1;
+    }
+    let mut names = Vec::new();
+    for found in documents {
+        let id = &*found.stored.id;
+        // One more may be numbered to an id that looks like a number of another.
+        let looks_numbered = id
+            .rsplit_once('#')
+            .is_some_and(|(base, number)| is_number(number) && counts.contains_key(base));
+        let count = counts.get(id).copied().unwrap_or(0) + u32::from(looks_numbered);
+        if count > 1 {
+            names.extend((2..=count).map(|number| format!("{id}#{number}")));
+        }
+    }
+    names
+}
+
+impl<'s> SetAppender<'s> {
+    fn new(store: &'s mut SetStore, folder: &'s Path) -> Self {
+        Self {
+            store,
+            words: Vec::new(),
+            folder,
+        }
+    }
+
+    fn push(&mut self, class: u32, set: &[u64]) -> Result<SetPlace, BatchError> {
+        if self.words.len() + set.len() >= SEGMENT_WORDS && !self.words.is_empty() {
+            self.end_segment()?;
+        }
+        let place = place(self.store.segments() as u32, self.words.len() as u32);
+        self.words.push(header(class, set.len()));
+        self.words.extend_from_slice(set);
+        Ok(place)
+    }
+
+    fn end_segment(&mut self) -> Result<(), BatchError> {
+        let words = std::mem::take(&mut self.words);
+        let pushed = self.store.push(words, self.folder);
+        pushed.map(drop).map_err(BatchError::temporary(self.folder))
+    }
+
+    fn finish(mut self) -> Result<(), BatchError> {
+        match self.words.is_empty() {
+            true => Ok(()),
+            false => self.end_segment(),
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! One segment of a collection: what one job added, in one immutable file of checked blocks.
+//!
+//! A *record* is all documents of one class, with the facts and feature sets of the class; a document without a text is a record of its own.
+//! Records have numbers: classes first, by ascending hash. Little-endian, one section after another:
+//!
+//! ```text
+//! records     of each: documents, features, features of what a reader sees (u32 x 3), flags (u32), what the flags say is there
+//!             (fingerprint 16 bytes; category u64; hash of the visible text 16 bytes; identity of the page u64), sizes of the sets of
+//!             further tests (u32 each), features (u64 each, the sets one after another), and of each document: order, bytes of
+//!             text, hash of the record (u64 x 3), length of the id (u32), the value that ranks survivors, the id
+//! rows        of each record, and one more: hash of the class (upper half, lower half), position of the record (u64 x 3)
+//! keys        ascending: a key, the record that has it (u64, u32)
+//! ids         ascending: hash of an id, a record with a document that has it (u64, u32)
+//! indexes     of rows, keys and ids: the first u64 of every 512th entry
+//! ```
+//!
+//! Keys are turned by eight bits ([`turned`]), so that those of one partition of a [`KeySink`] stand together.
+
+use std::io;
+use std::path::Path;
+
+use lookalike_corpus::OrderNumber;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::dedup::candidate_groups::KeySink;
+use crate::dedup::collection::blocks::CheckedBlockWriter;
+use crate::dedup::documents::{DocumentTable, RankingFacts, TextClasses};
+use crate::dedup::pair_test::TestSets;
+use crate::spill::feature_sets::SetStore;
+use crate::spill::partitions::PARTS;
+
+/// Entries of a sorted section for each of its index.
+pub(crate) const INDEXED: usize = 512;
+
+/// Bytes of an entry of rows, and of keys and ids.
+pub(crate) const ROW: usize = 24;
+pub(crate) const PAIR: usize = 12;
+
+pub(crate) const FINGERPRINT: u32 = 1;
+pub(crate) const CATEGORY: u32 = 2;
+pub(crate) const VISIBLE: u32 = 4;
+pub(crate) const PAGE: u32 = 8;
+/// The value of a document: none, a number, a text.
+pub(crate) const NO_VALUE: u8 = 0;
+pub(crate) const NUMBER: u8 = 1;
+pub(crate) const TEXT: u8 = 2;
+
+/// A key as segments sort it: first by its partition, then by the rest.
+pub(crate) fn turned(key: u64) -> u64 {
+    const { assert!(PARTS == 256) };
+    key.rotate_right(8)
+}
+
+/// A segment, as the manifest names it.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct SegmentEntry {
+    /// The file, in the directory of the collection.
+    pub(crate) file: String,
+    /// Seed of the checksums of the file: a hash of what it holds.
+    #[serde(with = "hexadecimal")]
+    pub(crate) identity: u64,
+    /// Bytes of content.
+    pub(crate) content: u64,
+    pub(crate) documents: u64,
+    /// Different texts.
+    pub(crate) classes: u64,
+    /// Bytes of the texts of all documents.
+    pub(crate) text_bytes: u64,
+    /// Records: classes, and documents without a text.
+    pub(crate) records: u64,
+    /// Entries of keys and of ids.
+    pub(crate) keys: u64,
+    pub(crate) ids: u64,
+    /// Position of the rows; everything else follows from it.
+    pub(crate) rows_at: u64,
+}
+
+/// Numbers as 16 hexadecimal digits: JSON readers elsewhere would round them.
+pub(crate) mod hexadecimal {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer>(value: &u64, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(&format_args!("{value:016x}"))
+    }
+
+    pub(crate) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(from)?;
+        u64::from_str_radix(&text, 16).map_err(D::Error::custom)
+    }
+}
+
+/// Everything that a job knows of the documents of which it adds some.
+pub(crate) struct SegmentSource<'a> {
+    pub(crate) documents: &'a DocumentTable,
+    /// Facts of the documents from `first` on.
+    pub(crate) facts: &'a RankingFacts,
+    /// The first document that may be added; those before are in the collection.
+    pub(crate) first: usize,
+    pub(crate) classes: &'a TextClasses,
+    pub(crate) sets: &'a SetStore,
+    pub(crate) test_sets: &'a [TestSets],
+    pub(crate) page_sets: &'a SetStore,
+    /// Keys of all classes; they are taken out.
+    pub(crate) keys: &'a KeySink,
+    pub(crate) fingerprints: bool,
+    pub(crate) by_category: bool,
+}
+
+/// A document that is added.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct AddedDocument {
+    has_no_class: bool,
+    hash: u128,
+    document: u32,
+}
+
+/// Writing a segment.
+struct SegmentBuilder<'a> {
+    source: &'a SegmentSource<'a>,
+    out: CheckedBlockWriter,
+    rows: Vec<[u64; 3]>,
+    ids: Vec<[u32; 3]>,
+    /// Record of each class, `u32::MAX` for one that is not added.
+    record_of: Vec<u32>,
+    record: Vec<u8>,
+    set: Vec<u64>,
+}
+
+impl SegmentSource<'_> {
+    /// Writes the documents into the file `name` in `folder`, and forces it to the disk.
+    ///
+    /// Memory: about 100 bytes a document added.
+    pub(crate) fn write(
+        &self,
+        chosen: impl Iterator<Item = u32>,
+        folder: &Path,
+        name: &str,
+    ) -> io::Result<SegmentEntry> {
+        let added = |document: u32| {
+            let class = self.documents.classes[document as usize];
+            AddedDocument {
+                has_no_class: class.is_none(),
+                hash: class.map_or(0, |class| self.classes.hashes[class.position()]),
+                document,
+            }
+        };
+        let mut chosen: Vec<AddedDocument> = chosen.map(added).collect();
+        chosen.sort_unstable();
+        let identity = self.identity(&chosen);
+        let mut builder = SegmentBuilder {
+            source: self,
+            out: CheckedBlockWriter::create(&folder.join(name), identity)?,
+            rows: Vec::new(),
+            ids: Vec::with_capacity(chosen.len()),
+            record_of: vec![u32::MAX; self.classes.len()],
+            record: Vec::new(),
+            set: Vec::new(),
+        };
+        let same = |a: &AddedDocument, b: &AddedDocument| {
+            !a.has_no_class && !b.has_no_class && a.hash == b.hash
+        };
+        for documents in chosen.chunk_by(same) {
+            builder.add_record(documents)?;
+        }
+        let with_text = chosen.partition_point(|added| !added.has_no_class);
+        let entry = SegmentEntry {
+            file: name.to_owned(),
+            identity,
+            content: 0,
+            documents: chosen.len() as u64,
+            classes: (builder.rows.len() - (chosen.len() - with_text)) as u64,
+            text_bytes: chosen
+                .iter()
+                .map(|added| self.documents.lengths[added.document as usize])
+                .sum(),
+            records: builder.rows.len() as u64,
+            keys: 0,
+            ids: chosen.len() as u64,
+            rows_at: builder.out.position(),
+        };
+        builder.finish(entry)
+    }
+
+    /// A hash of the texts and ids of documents: two segments that differ hardly ever have one.
+    fn identity(&self, chosen: &[AddedDocument]) -> u64 {
+        let mut hash = Xxh3::new();
+        for added in chosen {
+            hash.update(&added.hash.to_le_bytes());
+            hash.update(self.documents.given_id(added.document).as_bytes());
+        }
+        hash.digest()
+    }
+}
+
+impl SegmentBuilder<'_> {
+    /// Writes the record of the documents of one class, or of one document without a text.
+    fn add_record(&mut self, documents: &[AddedDocument]) -> io::Result<()> {
+        let number = self.rows.len() as u32;
+        let AddedDocument { hash, document, .. } = documents[0];
+        let hash = match documents[0].has_no_class {
+            true => u128::MAX,
+            false => hash,
+        };
+        self.rows
+            .push([(hash >> 64) as u64, hash as u64, self.out.position()]);
+        self.record.clear();
+        match self.source.documents.classes[document as usize] {
+            Some(class) => {
+                self.record_of[class.position()] = number;
+                self.put_class(class.position(), documents.len())?;
+            }
+            None => self.put_words(&[documents.len() as u32, 0, 0, 0]),
+        }
+        for added in documents {
+            self.put_document(added.document, number);
+        }
+        self.out.write(&self.record)
+    }
+
+    fn put_words(&mut self, words: &[u32]) {
+        self.record.extend_from_slice(bytemuck::cast_slice(words));
+    }
+
+    /// Puts the facts and sets of a class.
+    fn put_class(&mut self, class: usize, documents: usize) -> io::Result<()> {
+        let SegmentSource {
+            classes,
+            sets,
+            test_sets,
+            page_sets,
+            fingerprints,
+            by_category,
+            ..
+        } = *self.source;
+        let page = classes.pages.of_class(class);
+        let page_set = page.and_then(|(_, set)| set);
+        let visible = classes.visible_text(class);
+        let mut flags = 0;
+        let mut facts = Vec::new();
+        let mut put = |flag: u32, is_there: bool, bytes: &[u8]| {
+            if is_there {
+                flags |= flag;
+                facts.extend_from_slice(bytes);
+            }
+        };
+        let fingerprint = match fingerprints {
+            true => classes.fingerprint(class),
+            false => 0,
+        };
+        put(FINGERPRINT, fingerprints, &fingerprint.to_le_bytes());
+        let category = match by_category {
+            true => classes.categories[class],
+            false => 0,
+        };
+        put(CATEGORY, by_category, &category.to_le_bytes());
+        let is_part = visible != classes.hashes[class];
+        put(VISIBLE, is_part, &visible.to_le_bytes());
+        let identity = page.map_or(0, |(identity, _)| identity.to_bits());
+        put(PAGE, page.is_some(), &identity.to_le_bytes());
+        let page_size = page_set.map_or(0, |(_, size)| size);
+        self.put_words(&[documents as u32, classes.sizes[class], page_size, flags]);
+        self.record.extend_from_slice(&facts);
+        for tests in test_sets {
+            let (_, size) = tests.set_of(class);
+            self.put_words(&[size]);
+        }
+        let number = class as u32;
+        let own = (classes.places[class], classes.sizes[class]);
+        self.put_set(sets, number, own)?;
+        if let Some(set) = page_set {
+            self.put_set(page_sets, number, set)?;
+        }
+        for tests in test_sets {
+            self.put_set(&tests.sets, number, tests.set_of(class))?;
+        }
+        Ok(())
+    }
+
+    fn put_set(&mut self, sets: &SetStore, class: u32, set: (u64, u32)) -> io::Result<()> {
+        let (place, size) = set;
+        let set = sets.get(class, place, size as usize, &mut self.set)?;
+        self.record.extend_from_slice(bytemuck::cast_slice(set));
+        Ok(())
+    }
+
+    fn put_document(&mut self, document: u32, record: u32) {
+        let SegmentSource {
+            documents,
+            facts,
+            first,
+            ..
+        } = *self.source;
+        let id = documents.given_id(document);
+        let hash = xxh3_64(id.as_bytes());
+        self.ids.push([(hash >> 32) as u32, hash as u32, record]);
+        let new = document as usize - first;
+        let numbers = [
+            new as u64,
+            documents.lengths[document as usize],
+            facts.record_hash(new),
+        ];
+        self.record
+            .extend_from_slice(bytemuck::cast_slice(&numbers));
+        self.put_words(&[id.len() as u32]);
+        match facts.value(new) {
+            None => self.record.push(NO_VALUE),
+            Some((OrderNumber { nearest, rest }, None)) => {
+                self.record.push(NUMBER);
+                self.record.extend_from_slice(&nearest.to_le_bytes());
+                self.record.extend_from_slice(&rest.to_le_bytes());
+            }
+            Some((_, Some(text))) => {
+                self.record.push(TEXT);
+                self.record
+                    .extend_from_slice(&(text.len() as u32).to_le_bytes());
+                self.record.extend_from_slice(text);
+            }
+        }
+        self.record.extend_from_slice(id.as_bytes());
+    }
+
+    /// Writes everything behind the records.
+    fn finish(mut self, mut entry: SegmentEntry) -> io::Result<SegmentEntry> {
+        let end = self.out.position();
+        self.rows.push([u64::MAX, u64::MAX, end]);
+        self.out.write(bytemuck::cast_slice(&self.rows))?;
+        let row_index: Vec<u64> = self.rows[..entry.records as usize]
+            .iter()
+            .step_by(INDEXED)
+            .map(|row| row[0])
+            .collect();
+        let key_index = self.write_keys(&mut entry.keys)?;
+        self.ids.sort_unstable();
+        let mut id_index = Vec::new();
+        for (at, id) in self.ids.iter().enumerate() {
+            put_pair(&mut self.out, *id, at as u64, &mut id_index)?;
+        }
+        for index in [row_index, key_index, id_index] {
+            self.out.write(bytemuck::cast_slice(&index))?;
+        }
+        entry.content = self.out.commit()?;
+        Ok(entry)
+    }
+
+    /// Writes the keys of the classes that are added; their index.
+    fn write_keys(&mut self, count: &mut u64) -> io::Result<Vec<u64>> {
+        let mut index = Vec::new();
+        for part in 0..PARTS {
+            let mut keys = self.source.keys.take(part)?;
+            keys.retain_mut(|key| {
+                let turned = turned(u64::from(key[0]) << 32 | u64::from(key[1]));
+                let record = self.record_of[key[2] as usize];
+                *key = [(turned >> 32) as u32, turned as u32, record];
+                record != u32::MAX
+            });
+            keys.sort_unstable();
+            keys.dedup();
+            for key in keys {
+                put_pair(&mut self.out, key, *count, &mut index)?;
+                *count += 1;
+            }
+        }
+        Ok(index)
+    }
+}
+
+/// Writes an entry of keys or ids, the number `at` of its section.
+fn put_pair(
+    out: &mut CheckedBlockWriter,
+    pair: [u32; 3],
+    at: u64,
+    index: &mut Vec<u64>,
+) -> io::Result<()> {
+    let [high, low, record] = pair;
+    let key = u64::from(high) << 32 | u64::from(low);
+    if at.is_multiple_of(INDEXED as u64) {
+        index.push(key);
+    }
+    out.write(&key.to_le_bytes())?;
+    out.write(&record.to_le_bytes())
+}

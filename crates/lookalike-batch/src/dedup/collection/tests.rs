@@ -1,0 +1,681 @@
+//! A collection is compared with what it stands for: the same documents, read again.
+
+use std::path::{Path, PathBuf};
+
+use lookalike_corpus::{InputOptions, Inputs};
+use proptest::prelude::*;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::dedup::collection::directory::{CollectionWriter, DocumentCollection};
+use crate::dedup::collection::error::CollectionError;
+use crate::dedup::collection::manifest::COLLECTION_FILE;
+use crate::dedup::decided::DedupDecisions;
+use crate::dedup::decision::DocumentDecision;
+use crate::dedup::job::DedupJob;
+use crate::error::BatchError;
+use crate::settings::{JobLimits, JobSettings, Method, PairList, PairScope, RepeatedIds};
+
+/// A record of a file.
+#[derive(Clone, Debug)]
+struct Row {
+    id: String,
+    text: Option<String>,
+    score: Option<i64>,
+    group: Option<String>,
+}
+
+fn rows(most: usize) -> impl Strategy<Value = Vec<Row>> {
+    let text = prop::collection::vec("[ab]{1,2}", 0..9).prop_map(|words| words.join(" "));
+    let row = (
+        // Ids that repeat, and that look like the numbers of those that do.
+        "[a-c](#[23]){0,2}|[a-e]{2}",
+        prop::option::weighted(0.9, text),
+        prop::option::of(prop_oneof![-2..3_i64, Just(i64::MAX - 1), Just(i64::MAX)]),
+        prop::option::of("[xy]"),
+    );
+    let row = row.prop_map(|(id, text, score, group)| Row {
+        id,
+        text,
+        score,
+        group,
+    });
+    prop::collection::vec(row, 1..most)
+}
+
+/// Settings and what they read of records.
+#[derive(Clone, Debug)]
+struct Case {
+    settings: JobSettings,
+    options: InputOptions,
+    limits: JobLimits,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let methods = vec![
+        Method::AllPairs,
+        Method::MinHash,
+        Method::Simhash,
+        Method::SuperShingle,
+        Method::Henzinger,
+        Method::ModP,
+        Method::Copies,
+    ];
+    let scopes = vec![PairScope::Everything, PairScope::Within, PairScope::Across];
+    let keeps = vec![
+        "longest",
+        "shortest",
+        "first",
+        "max:score,longest",
+        "latest:group",
+    ];
+    let tests = vec![None, Some("containment:chars:2:0.6")];
+    (
+        prop::sample::select(methods),
+        prop::sample::select(scopes),
+        prop::sample::select(keeps),
+        prop::sample::select(tests),
+        0.3..1.0_f64,
+        1..4_usize,
+    )
+        .prop_map(|(method, scope, keep, test, threshold, threads)| {
+            let keep: crate::KeepRules = keep.parse().unwrap();
+            let order_field = keep
+                .field_rule()
+                .map(|rule| rule.to_string().parse().unwrap());
+            let test = test.filter(|_| method != Method::Copies);
+            let category = (scope != PairScope::Everything).then(|| "group".parse().unwrap());
+            Case {
+                settings: JobSettings {
+                    scope,
+                    keep,
+                    threshold,
+                    tests: test.iter().map(|test| test.parse().unwrap()).collect(),
+                    pairs: PairList::All,
+                    ..JobSettings::of_method(method)
+                },
+                options: InputOptions {
+                    order_field,
+                    category,
+                    ..InputOptions::default()
+                },
+                limits: JobLimits {
+                    threads,
+                    ..JobLimits::default()
+                },
+            }
+        })
+}
+
+/// A row without which a job would refuse fields that nothing has.
+fn complete(id: &str) -> Row {
+    Row {
+        id: id.to_owned(),
+        text: Some("a b".to_owned()),
+        score: Some(1),
+        group: Some("x".to_owned()),
+    }
+}
+
+/// Files, a collection and a place for temporary files.
+struct Workspace {
+    folder: TempDir,
+    case: Case,
+}
+
+impl Workspace {
+    fn new(case: Case) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            case,
+        }
+    }
+
+    fn collection(&self) -> PathBuf {
+        self.folder.path().join("collection")
+    }
+
+    fn file(&self, name: &str, rows: &[Row]) -> PathBuf {
+        let path = self.folder.path().join(name);
+        let line = |row: &Row| {
+            let fields =
+                json!({"id": row.id, "text": row.text, "score": row.score, "group": row.group});
+            format!("{fields}\n")
+        };
+        std::fs::write(&path, rows.iter().map(line).collect::<String>()).unwrap();
+        path
+    }
+
+    fn inputs(&self, files: &[PathBuf]) -> Inputs {
+        let files: Vec<_> = files.iter().map(Into::into).collect();
+        Inputs::discover(&files, &self.case.options, self.folder.path()).unwrap()
+    }
+
+    fn job<'j>(&'j self, inputs: &'j Inputs) -> DedupJob<'j> {
+        DedupJob::new(inputs, self.folder.path())
+            .settings(self.case.settings.clone())
+            .options(self.case.options.clone())
+            .limits(self.case.limits.clone())
+    }
+
+    /// Adds a file to the collection, as it is.
+    fn collect(&self, file: &Path) {
+        let inputs = self.inputs(&[file.to_owned()]);
+        let writer = CollectionWriter::lock(&self.collection()).unwrap();
+        let old = DocumentCollection::open(&self.collection()).ok();
+        let job = self.job(&inputs).into_collection(&writer);
+        match &old {
+            Some(old) => job.against_collection(old).collect().unwrap(),
+            None => job.collect().unwrap(),
+        };
+    }
+
+    fn against_collection(&self, file: &Path) -> Result<DedupDecisions, BatchError> {
+        let collection = DocumentCollection::open(&self.collection())?;
+        let inputs = self.inputs(&[file.to_owned()]);
+        self.job(&inputs).against_collection(&collection).decide()
+    }
+
+    fn against_files(&self, old: &[PathBuf], new: &Path) -> DedupDecisions {
+        let mut files = old.to_vec();
+        files.push(new.to_owned());
+        let inputs = self.inputs(&files);
+        self.job(&inputs)
+            .against_sources(old.len())
+            .decide()
+            .unwrap()
+    }
+}
+
+/// Decisions on the new documents, by their places: ids, similarities and reasons; all pairs; and counts.
+type Told = (
+    Vec<(String, Option<(String, f64, &'static str)>)>,
+    Vec<(String, String, f64)>,
+    String,
+);
+
+fn told(decided: &DedupDecisions) -> Told {
+    let decision = |document: u32| {
+        let decision = decided.decisions()[document as usize];
+        let survivor = decision.survivor().map(|survivor| {
+            let id = decided.id(survivor).to_owned();
+            (id, decision.similarity(), decision.reason().unwrap())
+        });
+        (decided.id(document).to_owned(), survivor)
+    };
+    let mut pairs = Vec::new();
+    let visit = |pair: crate::DedupPair| {
+        let id = |document| decided.id(document).to_owned();
+        pairs.push((id(pair.a), id(pair.b), pair.similarity));
+        Ok(())
+    };
+    decided.take_pairs(visit).unwrap();
+    let new = decided.against() as u32..decided.len() as u32;
+    let counts = format!("{:?}", decided.decision_counts());
+    (new.map(decision).collect(), pairs, counts)
+}
+
+/// Cuts rows into parts that all have one that is complete; the last part is that of the new documents.
+fn parts(rows: &[Row], cuts: &[prop::sample::Index]) -> Vec<Vec<Row>> {
+    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(rows.len())).collect();
+    ends.sort_unstable();
+    ends.push(rows.len());
+    let mut start = 0;
+    let part = |(number, end): (usize, usize)| {
+        let mut part = vec![complete(&format!("z{number}"))];
+        part.extend_from_slice(&rows[start..end]);
+        start = end;
+        part
+    };
+    ends.into_iter().enumerate().map(part).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn decisions_against_a_collection_are_those_against_its_documents(
+        rows in rows(60),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+        case in cases(),
+    ) {
+        let place = Workspace::new(case);
+        let parts = parts(&rows, &cuts);
+        let files: Vec<PathBuf> = parts
+            .iter()
+            .enumerate()
+            .map(|(number, rows)| place.file(&format!("{number}.jsonl"), rows))
+            .collect();
+        let (new, old) = files.split_last().unwrap();
+        old.iter().for_each(|file| place.collect(file));
+        let expected = place.against_files(old, new);
+        let found = place.against_collection(new).unwrap();
+        prop_assert_eq!(told(&found), told(&expected));
+        let (found, expected) = (found.counts(), expected.counts());
+        let all: usize = parts[..old.len()].iter().map(Vec::len).sum();
+        prop_assert_eq!(found.collection.unwrap().documents, all as u64);
+        prop_assert_eq!(found.documents, expected.documents - expected.against);
+        prop_assert_eq!(found.documents, found.distinct_texts + found.repeated_texts + found.empty + found.too_long);
+    }
+
+    #[test]
+    fn adding_what_was_kept_is_adding_the_file_of_what_was_kept(
+        rows in rows(60),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+        case in cases(),
+    ) {
+        let place = Workspace::new(case);
+        let mut kept_files: Vec<PathBuf> = Vec::new();
+        for (number, part) in parts(&rows, &cuts).iter().enumerate() {
+            let file = place.file(&format!("{number}.jsonl"), part);
+            let expected = place.against_files(&kept_files, &file);
+
+            let writer = CollectionWriter::lock(&place.collection()).unwrap();
+            let old = DocumentCollection::open(&place.collection()).ok();
+            let inputs = place.inputs(&[file]);
+            let job = place.job(&inputs).into_collection(&writer);
+            let job = match &old {
+                Some(old) => job.against_collection(old),
+                None => job,
+            };
+            let found = job.decide().unwrap();
+            job.stage_kept(&found).unwrap().unwrap().commit(&writer).unwrap();
+            prop_assert_eq!(told(&found), told(&expected));
+
+            let new = expected.decisions().iter().skip(expected.against());
+            let kept = part.iter().zip(new).filter(|(_, decision)| **decision == DocumentDecision::Kept);
+            let kept: Vec<Row> = kept.map(|(row, _)| row.clone()).collect();
+            kept_files.push(place.file(&format!("kept-{number}.jsonl"), &kept));
+        }
+    }
+}
+
+/// Rows with many texts, ids and values.
+fn many_rows(count: usize, first: usize) -> Vec<Row> {
+    let row = |number: usize| Row {
+        id: format!("id-{}", number % 1300),
+        text: (!number.is_multiple_of(50)).then(|| {
+            let words = (0..12).map(|at| format!("w{}", (number / 3 * 31 + at * at) % 701));
+            words.collect::<Vec<_>>().join(" ")
+        }),
+        score: (!number.is_multiple_of(3)).then_some(number as i64),
+        group: Some(format!("g{}", number % 5)),
+    };
+    (first..first + count).map(row).collect()
+}
+
+fn many_case(method: Method) -> Case {
+    let keep: crate::KeepRules = "latest:group,longest".parse().unwrap();
+    Case {
+        settings: JobSettings {
+            scope: PairScope::Within,
+            threshold: 0.5,
+            keep,
+            tests: match method {
+                Method::Copies => Vec::new(),
+                _ => vec!["containment:chars:2:0.6".parse().unwrap()],
+            },
+            pairs: PairList::All,
+            ..JobSettings::of_method(method)
+        },
+        options: InputOptions {
+            order_field: Some("latest:group".parse().unwrap()),
+            category: Some("group".parse().unwrap()),
+            ..InputOptions::default()
+        },
+        limits: JobLimits::default(),
+    }
+}
+
+#[test]
+fn sections_of_many_pages_and_records_of_many_segments_are_found() {
+    for method in [Method::AllPairs, Method::MinHash, Method::Henzinger] {
+        let place = Workspace::new(many_case(method));
+        let old = [(1500, 0), (1100, 1400), (3, 2500)];
+        let files = old
+            .map(|(count, first)| place.file(&format!("{first}.jsonl"), &many_rows(count, first)));
+        files.iter().for_each(|file| place.collect(file));
+        let new = place.file("new.jsonl", &many_rows(1300, 1200));
+        let expected = told(&place.against_files(&files, &new));
+        let found = told(&place.against_collection(&new).unwrap());
+        assert!(
+            expected.0.iter().any(|(_, survivor)| survivor.is_none()),
+            "{method}"
+        );
+        assert!(
+            expected.0.iter().any(|(_, survivor)| survivor.is_some()),
+            "{method}"
+        );
+        assert!(found == expected, "{method}");
+    }
+}
+
+#[test]
+fn pages_meet_pages_of_a_collection_as_they_meet_those_that_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = |title: &str, body: &str, menu: &str| {
+        format!(
+            "<html><head><title>{title}</title></head><body><nav>{menu}</nav><article><h1>{title}</h1><p>{body}</p></article></body></html>"
+        )
+    };
+    let words = |from: usize| {
+        (from..from + 90)
+            .map(|at| format!("word{at}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let menu = |from: usize| {
+        (from..from + 40)
+            .map(|at| format!("<a href=x>link{at}</a>"))
+            .collect::<String>()
+    };
+    let pages = [
+        page("One title", &words(0), &menu(0)),
+        page("One title", &words(0), &menu(500)),
+        page("Another", &words(0), &menu(900)),
+        page("Third", &words(300), &menu(0)),
+        page("One title", &words(2), &menu(0)),
+        page("Third", &words(301), &menu(700)),
+        page("One title", &words(0), &menu(0)),
+    ];
+    let write = |name: &str, range: std::ops::Range<usize>| {
+        let path = folder.path().join(name);
+        let line = |at: usize| format!("{}\n", json!({"id": format!("p{at}"), "html": pages[at]}));
+        std::fs::write(&path, range.map(line).collect::<String>()).unwrap();
+        path
+    };
+    let case = Case {
+        settings: JobSettings {
+            pairs: PairList::All,
+            ..JobSettings::default()
+        },
+        options: InputOptions::default(),
+        limits: JobLimits::default(),
+    };
+    for cut in 1..pages.len() {
+        let place = Workspace::new(case.clone());
+        let (old, new) = (
+            write("old.jsonl", 0..cut),
+            write("new.jsonl", cut..pages.len()),
+        );
+        place.collect(&old);
+        let expected = told(&place.against_files(&[old], &new));
+        assert_eq!(
+            told(&place.against_collection(&new).unwrap()),
+            expected,
+            "{cut}"
+        );
+    }
+}
+
+/// All files of a collection with data in them.
+fn data_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.metadata().unwrap().len() > 0)
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn no_changed_byte_of_any_file_changes_a_decision() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    place.collect(&place.file("old.jsonl", &many_rows(60, 0)));
+    place.collect(&place.file("more.jsonl", &many_rows(20, 50)));
+    let new = place.file("new.jsonl", &many_rows(50, 30));
+    let expected = told(&place.against_collection(&new).unwrap());
+    let files = data_files(&place.collection());
+    assert_eq!(
+        files.len(),
+        4,
+        "manifest, order and two segments: {files:?}"
+    );
+    for path in files {
+        let good = std::fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let opened = DocumentCollection::open(&place.collection());
+            opened.and_then(|collection| collection.verify()).err()
+        };
+        // Of the order, which has one checksum, some bytes will do.
+        let step = good.len().div_ceil(3000);
+        for at in (0..good.len()).step_by(step) {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << (at % 8);
+            let error = refused(&bad).unwrap_or_else(|| panic!("{name}, byte {at}"));
+            let is_told =
+                matches!(error, CollectionError::Damaged { path: ref told, .. } if *told == path);
+            assert!(is_told, "{name}, byte {at}: {error}");
+            assert!(error.to_string().contains("restore"), "{error}");
+            if at.is_multiple_of(11 * step) {
+                match place.against_collection(&new) {
+                    Ok(found) => assert!(told(&found) == expected, "{name}, byte {at}"),
+                    Err(BatchError::Collection(CollectionError::Damaged { .. })) => {}
+                    Err(error) => panic!("{name}, byte {at}: {error}"),
+                }
+            }
+        }
+        for length in (0..good.len()).step_by(good.len().div_ceil(40)) {
+            let error = refused(&good[..length]);
+            assert!(
+                matches!(error, Some(CollectionError::Damaged { .. })),
+                "{name}, cut at {length}"
+            );
+        }
+        std::fs::remove_file(&path).unwrap();
+        let missing = DocumentCollection::open(&place.collection()).err().unwrap();
+        let is_told = match name == COLLECTION_FILE {
+            true => matches!(missing, CollectionError::Missing { .. }),
+            false => matches!(missing, CollectionError::Damaged { .. }),
+        };
+        assert!(is_told, "{name}: {missing}");
+        std::fs::write(&path, &good).unwrap();
+    }
+    assert!(told(&place.against_collection(&new).unwrap()) == expected);
+}
+
+#[test]
+fn a_segment_of_another_collection_is_refused() {
+    let [one, other] = [0, 7].map(|first| {
+        let place = Workspace::new(many_case(Method::AllPairs));
+        place.collect(&place.file("old.jsonl", &many_rows(60, first)));
+        place
+    });
+    let segment = |place: &Workspace| place.collection().join("segment-000001.bin");
+    std::fs::copy(segment(&other), segment(&one)).unwrap();
+    let opened = DocumentCollection::open(&one.collection());
+    let error = opened
+        .and_then(|collection| collection.verify())
+        .unwrap_err();
+    assert!(matches!(error, CollectionError::Damaged { .. }), "{error}");
+}
+
+#[test]
+fn every_setting_that_differs_is_named_with_both_values() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    place.collect(&place.file("old.jsonl", &many_rows(10, 0)));
+    let collection = DocumentCollection::open(&place.collection()).unwrap();
+    let refused = |settings: JobSettings, options: InputOptions| {
+        let error = collection.ensure_fits(&settings, &options).unwrap_err();
+        error.to_string()
+    };
+    let Case {
+        settings, options, ..
+    } = place.case.clone();
+    let with = |change: &dyn Fn(&mut JobSettings)| {
+        let mut settings = settings.clone();
+        change(&mut settings);
+        refused(settings, options.clone())
+    };
+    let said = with(&|settings| settings.threshold = 0.75);
+    assert!(
+        said.contains("threshold of the collection: 0.5, of the job: 0.75"),
+        "{said}"
+    );
+    let said = with(&|settings| *settings = JobSettings::of_method(Method::MinHash));
+    for part in [
+        "method of the collection: allpairs, of the job: minhash",
+        "recall",
+        "ranking field",
+    ] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+    let said = with(&|settings| settings.scheme.seed = 3);
+    assert!(
+        said.contains("scheme of the collection") && said.contains("seed"),
+        "{said}"
+    );
+    assert!(
+        said.contains("scheme of the collection: seed=0, of the job: seed=3"),
+        "{said}"
+    );
+    let said = with(&|settings| settings.scope = PairScope::Across);
+    assert!(
+        said.contains("scope of the collection: within, of the job: across"),
+        "{said}"
+    );
+    let said = with(&|settings| settings.tests.clear());
+    assert!(said.contains("further tests"), "{said}");
+    let longer = InputOptions {
+        max_document_bytes: 5,
+        ..options.clone()
+    };
+    assert!(refused(settings.clone(), longer).contains("longest document"));
+    // What changes no key and no fact may differ.
+    let other = JobSettings {
+        lengths: Some(0.5),
+        keep: "latest:group,shortest".parse().unwrap(),
+        repeated_ids: RepeatedIds::Refuse,
+        ..settings
+    };
+    collection.ensure_fits(&other, &options).unwrap();
+}
+
+#[test]
+fn ids_that_repeat_in_the_collection_do_not_refuse_new_documents() {
+    let mut case = many_case(Method::AllPairs);
+    case.settings.repeated_ids = RepeatedIds::Refuse;
+    let place = Workspace::new(case);
+    let old = vec![complete("a"), complete("a"), complete("b")];
+    place.collect(&place.file("old.jsonl", &old));
+    let new = place.file("new.jsonl", &[complete("c"), complete("a")]);
+    assert_eq!(
+        place
+            .against_collection(&new)
+            .unwrap()
+            .decision_counts()
+            .kept,
+        0
+    );
+    let twice = place.file("twice.jsonl", &[complete("c"), complete("c")]);
+    let refused = place.against_collection(&twice).err().unwrap();
+    assert!(
+        matches!(refused, BatchError::RepeatedId { count: 1, .. }),
+        "{refused}"
+    );
+}
+
+#[test]
+fn one_writer_at_a_time_has_the_collection_and_readers_do_not_mind() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    place.collect(&place.file("old.jsonl", &many_rows(10, 0)));
+    let writer = CollectionWriter::lock(&place.collection()).unwrap();
+    let second = CollectionWriter::lock(&place.collection()).unwrap_err();
+    assert!(matches!(second, CollectionError::Locked { .. }), "{second}");
+    assert_eq!(
+        DocumentCollection::open(&place.collection())
+            .unwrap()
+            .documents(),
+        10
+    );
+    drop(writer);
+    CollectionWriter::lock(&place.collection()).unwrap();
+}
+
+#[test]
+fn a_directory_with_other_files_is_not_taken_for_a_collection() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    place.file("mine.txt", &[]);
+    let refused = CollectionWriter::lock(place.folder.path()).unwrap_err();
+    let is_told = matches!(&refused, CollectionError::Foreign { name, .. } if name == "mine.txt");
+    assert!(is_told, "{refused}");
+    let missing = DocumentCollection::open(place.folder.path()).err().unwrap();
+    assert!(
+        matches!(missing, CollectionError::Missing { .. }),
+        "{missing}"
+    );
+}
+
+#[test]
+fn a_staged_addition_is_committed_once_and_never_to_another_state() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    place.collect(&place.file("old.jsonl", &many_rows(10, 0)));
+    let staged = |first| {
+        let writer = CollectionWriter::lock(&place.collection()).unwrap();
+        let old = DocumentCollection::open(&place.collection()).unwrap();
+        let inputs = place.inputs(&[place.file("new.jsonl", &many_rows(10, first))]);
+        let job = place
+            .job(&inputs)
+            .into_collection(&writer)
+            .against_collection(&old);
+        let decided = job.decide().unwrap();
+        job.stage_kept(&decided).unwrap().unwrap()
+    };
+    let documents = || {
+        DocumentCollection::open(&place.collection())
+            .unwrap()
+            .documents()
+    };
+    let first = staged(100);
+    assert_eq!(documents(), 10);
+    {
+        let writer = CollectionWriter::lock(&place.collection()).unwrap();
+        let added = first.added(&writer).unwrap();
+        for _ in 0..2 {
+            first.commit(&writer).unwrap();
+            assert_eq!(documents(), added.documents);
+            assert_eq!(first.added(&writer).unwrap(), added);
+        }
+        assert!(added.added > 0);
+    }
+    let late = staged(200);
+    place.collect(&place.file("more.jsonl", &many_rows(2, 301)));
+    let writer = CollectionWriter::lock(&place.collection()).unwrap();
+    let refused = late.commit(&writer).unwrap_err();
+    assert!(
+        matches!(refused, CollectionError::Changed { .. }),
+        "{refused}"
+    );
+    // The one that was added stays so, whatever came later.
+    first.commit(&writer).unwrap();
+}
+
+#[test]
+fn another_version_of_the_format_is_named() {
+    let place = Workspace::new(many_case(Method::AllPairs));
+    place.collect(&place.file("old.jsonl", &many_rows(10, 0)));
+    let path = place.collection().join(COLLECTION_FILE);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let json = text
+        .lines()
+        .next()
+        .unwrap()
+        .replace("\"format\":1,", "\"format\":99,");
+    let sum = xxhash_rust::xxh3::xxh3_64(json.as_bytes());
+    std::fs::write(&path, format!("{json}\n{sum:016x}\n")).unwrap();
+    let refused = DocumentCollection::open(&place.collection()).err().unwrap();
+    assert!(
+        matches!(
+            refused,
+            CollectionError::Version {
+                found: 99,
+                known: 1,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+}

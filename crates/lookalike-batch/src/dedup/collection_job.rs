@@ -1,0 +1,225 @@
+//! The part of a job that meets a collection: what it is compared with, what it adds, and building one from inputs.
+
+use std::path::Path;
+
+use lookalike_corpus::SkippedPart;
+use serde::Serialize;
+
+use crate::dedup::candidate_groups::KeySink;
+use crate::dedup::collection::addition::{AddedDocuments, KeptFacts, StagedAddition};
+use crate::dedup::collection::directory::CollectionWriter;
+use crate::dedup::collection::error::CollectionError;
+use crate::dedup::collection::manifest::settings_of;
+use crate::dedup::collection::neighbourhood::Neighbourhood;
+use crate::dedup::collection::segment::SegmentSource;
+use crate::dedup::decided::DedupDecisions;
+use crate::dedup::decision::DocumentDecision;
+use crate::dedup::documents::RankingFacts;
+use crate::dedup::job::DedupJob;
+use crate::dedup::memory_budget::{DedupMemory, DocumentUse, ensure_documents_fit};
+use crate::dedup::scan::ScannedCollection;
+use crate::dedup::summary::{InputCounts, skipped};
+use crate::error::BatchError;
+use crate::observer::JobStage;
+use crate::skipped::SkippedRow;
+
+/// Summary of an addition to a collection.
+#[derive(Clone, Debug, Serialize)]
+pub struct CollectionSummary {
+    /// What was added.
+    #[serde(flatten)]
+    pub added: AddedDocuments,
+    /// Counts of what was read.
+    pub counts: InputCounts,
+    /// Parts that were not read, by reason.
+    pub skipped: Vec<SkippedRow>,
+}
+
+impl DedupJob<'_> {
+    /// Adds all documents of the inputs to the collection of [`DedupJob::into_collection`], in one step, without comparing them; a
+    /// directory without a collection gets a new one.
+    ///
+    /// Jobs against the collection never remove what is in it.
+    ///
+    /// # Errors
+    /// [`BatchError`]; the collection is then as it was.
+    ///
+    /// # Panics
+    /// If the job has no collection to add to.
+    pub fn collect(&self) -> Result<CollectionSummary, BatchError> {
+        let writer = self.addition.expect("the caller names a collection");
+        self.settings.check()?;
+        self.check_collections()?;
+        ensure_documents_fit(
+            &self.limits,
+            DocumentUse::Features(&self.settings.scheme),
+            self.inputs,
+            &self.options,
+        )?;
+        let temporary = BatchError::temporary(self.folder);
+        let old = self.collection.map(|collection| collection.levels.clone());
+        let mut budget = DedupMemory::new(&self.limits, &self.settings.scheme, &self.options);
+        let (scanned, keys) = self.scan_with(&budget, |plan, keys| self.scan_steady(plan, keys))?;
+        let rows = scanned.documents.len() + scanned.classes.len();
+        budget.tables(scanned.table_bytes(), rows)?;
+        let levels = old.unwrap_or_else(|| scanned.frequency.levels());
+        self.push_keys(&scanned, &levels, &keys)
+            .map_err(&temporary)?;
+        self.observer.stage(JobStage::Write, 0);
+        let facts = scanned.documents.ranking_facts();
+        let source = self.segment_source(&scanned, &facts, &keys);
+        let settings = settings_of(&self.settings, &self.options);
+        let all = 0..scanned.documents.len() as u32;
+        let staged = StagedAddition::write(writer, settings, &levels, &source, all)?;
+        let none: &[SkippedPart] = &[];
+        let added = staged.added(writer)?;
+        staged.commit(writer)?;
+        Ok(CollectionSummary {
+            added,
+            counts: InputCounts::of_scan(&scanned, self.inputs, 0, &self.options, 0),
+            skipped: skipped(self.inputs, &scanned, none),
+        })
+    }
+
+    /// Refuses collections that other settings made, before anything is read.
+    pub(crate) fn check_collections(&self) -> Result<(), BatchError> {
+        if let Some(collection) = self.collection {
+            collection.ensure_fits(&self.settings, &self.options)?;
+        }
+        if let Some(writer) = self.addition
+            && let Some((manifest, _)) = writer.manifest()?
+        {
+            let settings = settings_of(&self.settings, &self.options);
+            manifest.ensure_same(writer.folder(), &settings)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the new classes their keys, and puts the neighbourhood of the new documents before them. Returns what an addition will want.
+    pub(crate) fn meet_collection(
+        &self,
+        scanned: &mut ScannedCollection,
+        keys: &KeySink,
+        budget: &DedupMemory,
+    ) -> Result<Option<KeptFacts>, BatchError> {
+        let temporary = BatchError::temporary(self.folder);
+        let levels = match self.collection {
+            Some(collection) => collection.levels.clone(),
+            None => scanned.frequency.levels(),
+        };
+        self.push_keys(scanned, &levels, keys).map_err(&temporary)?;
+        let kept = match self.addition {
+            None => None,
+            Some(_) => Some(KeptFacts {
+                facts: scanned.documents.ranking_facts(),
+                keys: keys
+                    .copied(self.folder, budget.keys() / 2)
+                    .map_err(&temporary)?,
+                levels,
+            }),
+        };
+        if let Some(collection) = self.collection {
+            let neighbourhood = Neighbourhood {
+                collection,
+                settings: &self.settings,
+                scanned,
+                keys,
+                folder: self.folder,
+            };
+            neighbourhood.load()?;
+        }
+        Ok(kept)
+    }
+
+    /// Writes the kept documents as a segment that is not part of the collection yet.
+    pub(crate) fn stage_kept(
+        &self,
+        decided: &DedupDecisions,
+    ) -> Result<Option<StagedAddition>, BatchError> {
+        let (Some(writer), Some(kept)) = (self.addition, &decided.kept_facts) else {
+            return Ok(None);
+        };
+        let scanned = &decided.scanned;
+        let source = self.segment_source(scanned, &kept.facts, &kept.keys);
+        let is_kept =
+            |document: &u32| decided.outcomes[*document as usize] == DocumentDecision::Kept;
+        let new = scanned.documents.against as u32..scanned.documents.len() as u32;
+        let settings = settings_of(&self.settings, &self.options);
+        let staged =
+            StagedAddition::write(writer, settings, &kept.levels, &source, new.filter(is_kept))?;
+        Ok(Some(staged))
+    }
+
+    fn segment_source<'s>(
+        &self,
+        scanned: &'s ScannedCollection,
+        facts: &'s RankingFacts,
+        keys: &'s KeySink,
+    ) -> SegmentSource<'s> {
+        SegmentSource {
+            documents: &scanned.documents,
+            facts,
+            first: scanned.documents.stored,
+            classes: &scanned.classes,
+            sets: &scanned.sets,
+            test_sets: &scanned.test_sets,
+            page_sets: &scanned.page_sets,
+            keys,
+            fingerprints: self.settings.method.has_fingerprints(),
+            by_category: self.settings.by_category(),
+        }
+    }
+
+    /// What of the collections makes a job another one: their states when it was decided. `staged` is what an interrupted job had staged.
+    pub(crate) fn collection_state(&self, staged: Option<&Path>) -> Result<String, BatchError> {
+        let staged = staged.and_then(StagedAddition::load);
+        let base = match (&staged, self.addition) {
+            (Some(staged), Some(writer)) => Some(staged.base(writer)?),
+            _ => None,
+        };
+        let is_same = |folder: &Path| {
+            let added = self.addition.map(|writer| writer.folder().canonicalize());
+            added.is_some_and(|added| added.ok() == folder.canonicalize().ok())
+        };
+        let against = self.collection.map(|collection| match base {
+            Some(base) if is_same(&collection.folder) => base,
+            _ => Some(collection.checksum),
+        });
+        let into = self
+            .addition
+            .map(|writer| writer.folder().display().to_string());
+        Ok(match (against, into) {
+            (None, None) => String::new(),
+            (against, into) => format!(" against={:?} into={into:?}", against.flatten()),
+        })
+    }
+
+    /// The collection as it is after [`DedupJob::commit_staged`].
+    pub(crate) fn added(&self, staged: &Path) -> Result<Option<AddedDocuments>, BatchError> {
+        let staged = self.staged(staged)?;
+        let added = staged.map(|(staged, writer)| staged.added(writer));
+        Ok(added.transpose()?)
+    }
+
+    /// Makes what was staged part of the collection.
+    pub(crate) fn commit_staged(&self, staged: &Path) -> Result<(), BatchError> {
+        match self.staged(staged)? {
+            Some((staged, writer)) => Ok(staged.commit(writer)?),
+            None => Ok(()),
+        }
+    }
+
+    fn staged(
+        &self,
+        path: &Path,
+    ) -> Result<Option<(StagedAddition, &CollectionWriter)>, BatchError> {
+        let Some(writer) = self.addition else {
+            return Ok(None);
+        };
+        let lost = || CollectionError::Changed {
+            folder: writer.folder().to_owned(),
+        };
+        let staged = StagedAddition::load(path).ok_or_else(lost)?;
+        Ok(Some((staged, writer)))
+    }
+}
