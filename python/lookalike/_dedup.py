@@ -26,7 +26,7 @@ _EXPLAINED = (
 #: Options that mean files, and have no meaning for data in memory.
 _FILES_ONLY = (
     "format delimiter no_header convert convert_limit pdf_limit follow_links boilerplate boilerplate_share order output_format "
-    "compress link resume overwrite strict max_skipped"
+    "compress link resume overwrite strict max_skipped into"
 ).split()
 
 
@@ -55,7 +55,8 @@ def dedup(
     ``text`` names the column of the texts, or several, which are joined by line breaks, or is a function of a row; by default
     ``text``, else ``html``, else the only column. ``id`` names the column of ids; by default documents are called by their rows.
     ``against`` is data of the same kind that is compared with and never removed, or the folder of an earlier result; its rows are
-    called ``against-0`` and so on where there are no ids.
+    called ``against-0`` and so on where there are no ids. Where ``data`` is paths it may be the directory of a collection, which is
+    not read again, and ``into`` the one that the kept documents are added to.
 
     All other options are those of ``lookalike dedup``: ``keep="newest:date"``, ``within="language"``, ``memory="4G"``,
     ``method="simhash", distance=6``, ``stem="en"``. ``progress`` is ``"auto"`` (a line on a terminal or in a notebook), true, false,
@@ -260,7 +261,7 @@ def _earlier(against: Any) -> Rows:
         folder = Path(against)
         summary = folder / "run.json"
         if not summary.exists():
-            raise TypeError("against must be data, or the folder of an earlier result, where data is in memory")
+            raise TypeError("against must be data, or the folder of an earlier result, where data is in memory; a collection goes with paths")
         kept = [folder / name for name in json.loads(summary.read_text(encoding="utf-8"))["kept_in"]]
         return rows_of(list(Records(kept, None)))
     return rows_of(against)

@@ -120,6 +120,23 @@ def test_what_an_earlier_job_kept_in_a_folder_is_compared_with(tmp_path):
     assert lk.dedup(["A rose is a rose!", "new"], against=tmp_path / "earlier").kept == ["new"]
 
 
+def test_a_collection_is_compared_with_and_gets_what_is_kept(tmp_path):
+    rose, tale, more = "a rose is a rose", "this is quite another tale", "nobody wrote any of this"
+    days = [[rose, tale], [rose.upper(), more], [more + "!", tale + "."]]
+    seen, kept = tmp_path / "seen", []
+    for number, texts in enumerate(days):
+        file = tmp_path / f"{number}.jsonl"
+        rows = [{"id": text, "text": text} for text in texts]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        result = lk.dedup(file, against=seen if number else None, into=seen)
+        kept.append([row["text"] for row in result.kept])
+    assert kept == [[rose, tale], [more], []]
+    with pytest.raises(lk.LookalikeError, match="threshold of the collection: 0.8, of the job: 0.7"):
+        lk.dedup(tmp_path / "0.jsonl", against=seen, threshold=0.7)
+    with pytest.raises(TypeError, match="into is for files"):
+        lk.dedup([rose], into=seen)
+
+
 def test_annotations_stand_beside_the_rows():
     rows = [{"id": "x", "text": "a rose is a rose"}, {"id": "y", "text": "A rose is a rose!"}, {"id": "z", "text": "else"}]
     x, y, z = lk.dedup(rows, id="id").annotated()

@@ -152,9 +152,21 @@ impl InputArguments {
         output: Option<OutputFolder<'_>>,
         quiet: bool,
     ) -> Result<Inputs, Failure> {
+        self.discover_paths(&self.inputs, options, spool, output, quiet)
+    }
+
+    /// The same of other paths.
+    pub(crate) fn discover_paths(
+        &self,
+        paths: &[OsString],
+        options: &InputOptions,
+        spool: &Path,
+        output: Option<OutputFolder<'_>>,
+        quiet: bool,
+    ) -> Result<Inputs, Failure> {
         let inputs = match output {
-            Some(output) => Inputs::discover_beside(&self.inputs, options, spool, output)?,
-            None => Inputs::discover(&self.inputs, options, spool)?,
+            Some(output) => Inputs::discover_beside(paths, options, spool, output)?,
+            None => Inputs::discover(paths, options, spool)?,
         };
         let is_table = |source: &Source| matches!(source.format, Format::Csv | Format::Tsv);
         let speaks_of_tables = self.delimiter.is_some() || self.no_header;

@@ -12,9 +12,9 @@ use console::Term;
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use lookalike_batch::{
-    BoilerplateCounts, DedupSummary, ExtractionSummary, FingerprintSummary, InputCounts,
-    JobObserver, JobStage, JoinSummary, MeasuredCost, PageCounts, PairsSummary, SkippedRow,
-    TermsSummary, WrittenBytes,
+    AddedDocuments, BoilerplateCounts, CollectionSummary, DedupSummary, ExtractionSummary,
+    FingerprintSummary, InputCounts, JobObserver, JobStage, JoinSummary, MeasuredCost, PageCounts,
+    PairsSummary, SkippedRow, TermsSummary, WrittenBytes,
 };
 
 use lookalike_batch::fingerprints::files::ImportSummary;
@@ -325,6 +325,16 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
             ),
         );
     }
+    if let Some(used) = counts.collection {
+        line(
+            "against",
+            &format!(
+                "{} of a collection, {} of them looked at: never removed",
+                counted(used.documents, "document"),
+                grouped(used.looked_at)
+            ),
+        );
+    }
     texts(counts, None);
     line(
         "exact",
@@ -404,6 +414,41 @@ pub(crate) fn dedup_summary(summary: &DedupSummary, folder: &Path) {
         "results",
         &format!("{} (open report.html)", folder.display()),
     );
+}
+
+/// Prints what was added to a collection.
+pub(crate) fn added(added: &AddedDocuments, folder: &Path) {
+    line(
+        "added",
+        &format!(
+            "{} to {}, which has {} now",
+            counted(added.added, "document"),
+            folder.display(),
+            grouped(added.documents)
+        ),
+    );
+}
+
+/// Prints the summary of `collection build` and `add`.
+pub(crate) fn collection_summary(
+    summary: &CollectionSummary,
+    folder: &Path,
+    measured: &MeasuredCost,
+) {
+    let counts = &summary.counts;
+    line(
+        "input",
+        &format!(
+            "{}, {} as stored",
+            counted(counts.documents, "record"),
+            show(counts.input_bytes)
+        ),
+    );
+    texts(counts, None);
+    noteworthy(counts);
+    skipped(&summary.skipped);
+    cost(measured);
+    added(&summary.added, folder);
 }
 
 /// A part of a whole: `18.7%`; nothing is no part of nothing.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike_batch::kernel::{DedupKernel, KernelError};
 use lookalike_batch::{
-    DEDUP_RESULTS, DedupJob, DedupSummary, IfExists, JobLimits, JobSettings, KeepRules, Method,
-    OutputOptions, PairList, RecordOrder, RepeatedIds,
+    DEDUP_RESULTS, DedupJob, DedupSummary, DocumentCollection, IfExists, JobLimits, JobSettings,
+    KeepRules, Method, OutputOptions, PairList, RecordOrder, RepeatedIds,
 };
 use lookalike_corpus::{
     Compression, InputOptions, Inputs, OrderField, OutputFolder, OutputFormat, PROGRAM,
@@ -17,6 +17,7 @@ use crate::arguments::{
     BoilerplateArguments, InputArguments, MethodArguments, RunArguments, SchemeArguments,
     ScopeArguments, TestArguments, command_line, output_format,
 };
+use crate::collection::{JobCollections, refuse_collections, remove_unless_used};
 use crate::console::{self, Console};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -42,9 +43,17 @@ pub(crate) struct DedupArguments {
 
     /// Earlier documents to compare with, which are never removed
     ///
-    /// Files, directories, or results of dedup. May be given several times.
+    /// Files, directories, or results of dedup. May be given several times. Or the directory of a collection, which is not read again: see
+    /// `lookalike collection`.
     #[arg(long, value_name = "PATH", help_heading = "Input")]
     against: Vec<OsString>,
+
+    /// Directory of a collection that the kept documents are added to
+    ///
+    /// All of them or none, when the results are written. The collection is created if it is missing; one that is there must be that of
+    /// --against.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    into: Option<PathBuf>,
 
     #[command(flatten)]
     method: MethodArguments,
@@ -135,7 +144,7 @@ fn compression(text: &str) -> Result<Compression, String> {
 }
 
 /// The field that a survivor rule reads.
-fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failure> {
+pub(crate) fn order_field(keep: &KeepRules) -> Result<Option<OrderField>, Failure> {
     let rule = keep.field_rule().map(|rule| rule.to_string().parse());
     Ok(rule.transpose()?)
 }
@@ -258,7 +267,12 @@ impl DedupArguments {
     /// All inputs, those of `--against` first, and the number of the latter.
     fn inputs(&self, options: &InputOptions, spool: &Path) -> Result<(Inputs, usize), Failure> {
         self.refuse_losing_against()?;
-        let against: Vec<OsString> = self.against.iter().flat_map(results_of).collect();
+        refuse_collections(&self.input.inputs)?;
+        let read = self
+            .against
+            .iter()
+            .filter(|path| !DocumentCollection::is_in(Path::new(path)));
+        let against: Vec<OsString> = read.flat_map(results_of).collect();
         let mut all = match against.is_empty() {
             true => Inputs {
                 sources: Vec::new(),
@@ -291,7 +305,7 @@ struct KeptView {
 }
 
 /// The kept documents of an earlier result, or the path itself.
-fn results_of(path: &OsString) -> Vec<OsString> {
+pub(crate) fn results_of(path: &OsString) -> Vec<OsString> {
     let folder = Path::new(path);
     let summary = std::fs::read(folder.join(SUMMARY_FILE)).ok();
     let kept = summary.and_then(|text| serde_json::from_slice::<KeptView>(&text).ok());
@@ -314,6 +328,9 @@ pub(crate) fn run(arguments: &DedupArguments) -> Result<(), Failure> {
         console::json(&summary)?;
     } else if !quiet {
         console::dedup_summary(&summary, &arguments.output);
+        if let (Some(added), Some(folder)) = (&summary.added, &arguments.into) {
+            console::added(added, folder);
+        }
     }
     arguments.input.losses.end(&summary.skipped)
 }
@@ -322,7 +339,15 @@ impl DedupArguments {
     /// Carries out the job, with its results in the output directory.
     pub(crate) fn write_results(&self, console: &Console) -> Result<DedupSummary, Failure> {
         let is_ours = !self.output.exists();
+        let has_collection = self.into.as_ref().is_none_or(|folder| folder.exists());
         let done = self.dedup(console);
+        if let Some(folder) = self
+            .into
+            .as_ref()
+            .filter(|_| !has_collection && done.is_err())
+        {
+            remove_unless_used(folder);
+        }
         if is_ours && done.is_err() {
             // A job that failed leaves no empty folder. One with results in it stays, for they can be resumed.
             let _ = std::fs::remove_dir(&self.output);
@@ -372,6 +397,9 @@ impl DedupArguments {
         if self.method.method == Method::Copies && self.pairs == PairList::All {
             console::warning("--pairs all lists every pair of equal texts with --method copies");
         }
+        self.refuse_results_in_collections()?;
+        let collections = JobCollections::open(&self.against, self.into.as_deref())?;
+        self.refuse_learning(&collections)?;
         let limits = self.run.limits();
         let spool = self.run.spool(self.temporary()?)?;
         interrupt::remove_unfinished(&self.output);
@@ -392,11 +420,43 @@ impl DedupArguments {
             .options(options)
             .against_sources(against_sources)
             .observer(console);
+        let job = match &collections.against {
+            Some(collection) => job.against_collection(collection),
+            None => job,
+        };
+        let job = match &collections.into {
+            Some(writer) => job.into_collection(writer),
+            None => job,
+        };
         let done = job.dedup(&self.output, &output);
         console.clear();
         let summary = done?;
         self.warn_of_unused(&inputs, &summary);
         Ok(summary)
+    }
+
+    /// Refuses to write results among the files of a collection.
+    fn refuse_results_in_collections(&self) -> Result<(), Failure> {
+        let is_into = self.into.as_ref() == Some(&self.output);
+        match is_into || DocumentCollection::is_in(&self.output) {
+            true => Err(Failure::Usage(format!(
+                "{}: is the directory of a collection: choose another one for the results with -o",
+                self.output.display()
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to learn boilerplate where a collection takes part: the lines would be others every time.
+    fn refuse_learning(&self, collections: &JobCollections) -> Result<(), Failure> {
+        let has_collection = collections.against.is_some() || collections.into.is_some();
+        match has_collection && !self.boilerplate.is_off() {
+            true => Err(Failure::Usage(
+                "--boilerplate learns its lines from everything that is read, and a collection is not read again: leave it out"
+                    .to_owned(),
+            )),
+            false => Ok(()),
+        }
     }
 
     fn output_options(&self, sources: &[Source]) -> Result<OutputOptions, Failure> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use lookalike_batch::BatchError;
+use lookalike_batch::{BatchError, CollectionError};
 use lookalike_corpus::{InputError, OptionError};
 
 /// Reason why a command ended without its result.
@@ -57,6 +57,12 @@ impl From<BatchError> for Failure {
             BatchError::Settings(reason) => Self::Usage(reason),
             error => Self::Job(error),
         }
+    }
+}
+
+impl From<CollectionError> for Failure {
+    fn from(error: CollectionError) -> Self {
+        Self::Job(BatchError::Collection(error))
     }
 }
 

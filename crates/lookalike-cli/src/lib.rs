@@ -11,6 +11,7 @@ mod bus_error;
 mod caller;
 #[cfg(feature = "service")]
 mod client;
+mod collection;
 mod completions;
 #[cfg(feature = "service")]
 mod config;
@@ -79,6 +80,8 @@ enum CliCommand {
     Dedup(dedup::DedupArguments),
     /// List all pairs of documents that resemble each other
     Pairs(pairs::PairsArguments),
+    /// Keep documents that new ones are compared with, so that they need not be read again
+    Collection(collection::CollectionArguments),
     /// Print the texts that the other commands see
     Extract(extract::ExtractArguments),
     /// Print the 64-bit simhash fingerprint of every document
@@ -144,6 +147,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     let done = match cli.command {
         CliCommand::Dedup(arguments) => dedup::run(&arguments),
         CliCommand::Pairs(arguments) => pairs::run(&arguments),
+        CliCommand::Collection(arguments) => collection::run(&arguments),
         CliCommand::Extract(arguments) => extract::run(&arguments),
         CliCommand::Fingerprint(arguments) => fingerprint::run(&arguments),
         CliCommand::Join(arguments) => join::run(&arguments),

@@ -120,6 +120,11 @@ pub(crate) fn check(read: &ArgMatches) -> Result<(), Failure> {
             anywhere(read)
         }
         ("client", Some((what, read))) => of_client(what, read),
+        ("collection", Some((_, read))) => {
+            of_method(read)?;
+            of_copies(read)?;
+            anywhere(read)
+        }
         ("dedup" | "pairs", _) => {
             of_method(read)?;
             of_copies(read)?;

@@ -9,12 +9,13 @@ const MOST: usize = 25;
 const SHARED_HEADINGS: [&str; 5] = ["Input", "Features", "Method", "Output", "Running"];
 
 /// The shared options that `-h` shows.
-const COMMON: [&str; 22] = [
+const COMMON: [&str; 23] = [
     "format",
     "id",
     "text",
     "max_skipped",
     "against",
+    "into",
     "html",
     "shingle",
     "boilerplate",

@@ -12,6 +12,7 @@ mod changing_files;
 mod choices;
 #[cfg(all(unix, feature = "parquet"))]
 mod client;
+mod collections;
 #[cfg(unix)]
 mod convert;
 mod corpora;

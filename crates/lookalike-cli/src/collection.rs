@@ -1,0 +1,328 @@
+//! `lookalike collection`: documents that later jobs are compared with and need not read again.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use lookalike_batch::{
+    CollectionInfo, CollectionSummary, CollectionWriter, DedupJob, DocumentCollection,
+    JobObserver as _, JobSettings, KeepRules,
+};
+use lookalike_corpus::InputOptions;
+
+use crate::arguments::{
+    InputArguments, MethodArguments, RunArguments, SchemeArguments, ScopeArguments, TestArguments,
+};
+use crate::console::{self, Console};
+use crate::dedup::{order_field, results_of};
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+A collection keeps what later jobs need of documents: hashes of texts, features, candidate keys and
+ids. `dedup --against DIR` then reads new documents only, and decides as if it read the old ones
+again; `dedup --into DIR` adds what it kept.
+
+Examples:
+  lookalike collection build seen archive/               all that was collected so far
+  lookalike collection build seen earlier-results/       the same, of what an earlier `dedup` kept
+  lookalike dedup today.jsonl --against seen --into seen -o today
+  lookalike collection info seen")]
+pub(crate) struct CollectionArguments {
+    #[command(subcommand)]
+    command: CollectionCommand,
+}
+
+#[derive(Subcommand)]
+enum CollectionCommand {
+    /// Make a collection of documents
+    Build(CollectArguments),
+    /// Add documents to a collection, as they are: nothing is compared or removed
+    Add(CollectArguments),
+    /// Show what a collection holds, and the settings that jobs must share
+    Info(CollectionInfoArguments),
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Of the results of an earlier `dedup` the kept documents are taken. The options for features and
+methods become part of the collection: all jobs with it must have the same.")]
+struct CollectArguments {
+    /// Directory of the collection
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    #[command(flatten)]
+    input: InputArguments,
+
+    #[command(flatten)]
+    method: MethodArguments,
+
+    #[command(flatten)]
+    tests: TestArguments,
+
+    #[command(flatten)]
+    scope: ScopeArguments,
+
+    #[command(flatten)]
+    scheme: SchemeArguments,
+
+    /// Rule by which later jobs choose survivors, as in `dedup`: the field that it reads is kept
+    #[arg(
+        long,
+        value_name = "RULE,...",
+        default_value = "longest",
+        help_heading = "Output"
+    )]
+    keep: KeepRules,
+
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+#[derive(clap::Args)]
+struct CollectionInfoArguments {
+    /// Directory of the collection
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    /// Read every file, to see whether it is what was written
+    #[arg(long)]
+    verify: bool,
+
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &CollectionArguments) -> Result<(), Failure> {
+    match &arguments.command {
+        CollectionCommand::Build(arguments) => arguments.run(true),
+        CollectionCommand::Add(arguments) => arguments.run(false),
+        CollectionCommand::Info(arguments) => arguments.run(),
+    }
+}
+
+impl CollectArguments {
+    fn settings(&self, read: &InputOptions) -> Result<JobSettings, Failure> {
+        let method = &self.method;
+        let (scheme, terms) = self.scheme.scheme(method.weight, method.sketch(), read)?;
+        Ok(JobSettings {
+            scheme,
+            terms,
+            agree: method.agree,
+            method: method.method,
+            threshold: method.threshold,
+            distance: method.distance,
+            distance_for: method.distance_for,
+            recall: method.recall,
+            scope: self.scope.scope(),
+            lengths: self.scope.lengths,
+            tests: self.tests.tests.clone(),
+            keep: self.keep.clone(),
+            losses: self.input.losses.policy(),
+            ..JobSettings::default()
+        })
+    }
+
+    /// Reads the documents and adds them. A new collection is built, or an old one extended, never the other.
+    fn run(&self, is_new: bool) -> Result<(), Failure> {
+        let console = Console::new(self.run.quiet);
+        let summary = self.collect(is_new, &console)?;
+        if self.run.json {
+            console::json(&summary)?;
+        } else if !self.run.quiet {
+            console::collection_summary(&summary, &self.folder, &console.measured());
+        }
+        self.input.losses.end(&summary.skipped)
+    }
+
+    fn collect(&self, is_new: bool, console: &Console) -> Result<CollectionSummary, Failure> {
+        self.method.check()?;
+        let options = InputOptions {
+            category: self.scope.category(&self.method),
+            fields: self.scheme.fields,
+            ..self.input.options(order_field(&self.keep)?)
+        };
+        let settings = self.settings(&options)?;
+        let old = match (DocumentCollection::is_in(&self.folder), is_new) {
+            (true, true) => return Err(exists(&self.folder)),
+            (false, true) => None,
+            (_, false) => Some(DocumentCollection::open(&self.folder)?),
+        };
+        let was_there = self.folder.exists();
+        let collected = self.collect_with(&settings, &options, old.is_some(), console);
+        if !was_there && collected.is_err() {
+            remove_unless_used(&self.folder);
+        }
+        collected
+    }
+
+    fn collect_with(
+        &self,
+        settings: &JobSettings,
+        options: &InputOptions,
+        is_there: bool,
+        console: &Console,
+    ) -> Result<CollectionSummary, Failure> {
+        let limits = self.run.limits();
+        let writer = CollectionWriter::lock(&self.folder)?;
+        // What is opened under the lock stays as it is.
+        let old = match is_there {
+            true => Some(DocumentCollection::open(&self.folder)?),
+            false => None,
+        };
+        let spool = self.run.spool(self.folder.clone())?;
+        let paths: Vec<OsString> = self.input.inputs.iter().flat_map(results_of).collect();
+        refuse_collections(&paths)?;
+        let inputs =
+            self.input
+                .discover_paths(&paths, options, spool.path(), None, self.run.quiet)?;
+        let job = DedupJob::new(&inputs, spool.path())
+            .settings(settings.clone())
+            .limits(limits)
+            .options(options.clone())
+            .into_collection(&writer)
+            .observer(console);
+        let job = match &old {
+            Some(old) => job.against_collection(old),
+            None => job,
+        };
+        let done = job.collect();
+        console.clear();
+        let summary = done?;
+        self.scope
+            .warn(summary.counts.without_category, &self.method);
+        self.input.warn_of_unused(&inputs, self.run.quiet);
+        Ok(summary)
+    }
+}
+
+impl CollectionInfoArguments {
+    fn run(&self) -> Result<(), Failure> {
+        let collection = DocumentCollection::open(&self.folder)?;
+        if self.verify {
+            collection.verify()?;
+        }
+        let info = collection.info()?;
+        match self.json {
+            true => console::json(&info)?,
+            false => print(&info)?,
+        }
+        Ok(())
+    }
+}
+
+/// Prints facts about a collection on standard output.
+fn print(info: &CollectionInfo) -> Result<(), Failure> {
+    use std::io::Write as _;
+
+    let mut out = std::io::stdout().lock();
+    let each = info.bytes / info.documents.max(1);
+    let documents = console::counted(info.documents, "document");
+    let additions = console::counted(info.segments, "addition");
+    writeln!(
+        out,
+        "{documents}, {}, {additions}",
+        console::counted(info.texts, "text")
+    )?;
+    writeln!(
+        out,
+        "{} of text; {} on disk, {each} bytes a document",
+        crate::size::show(info.text_bytes),
+        crate::size::show(info.bytes)
+    )?;
+    writeln!(out, "settings that jobs must share:")?;
+    for setting in &info.settings {
+        writeln!(out, "  {}: {}", setting.name, setting.value)?;
+    }
+    Ok(())
+}
+
+fn exists(folder: &Path) -> Failure {
+    Failure::Usage(format!(
+        "{}: holds a collection already: add to it with `lookalike collection add`, or choose another directory",
+        folder.display()
+    ))
+}
+
+/// Refuses collections as inputs: nothing in them is a document that can be read.
+pub(crate) fn refuse_collections(paths: &[OsString]) -> Result<(), Failure> {
+    let mut collections = paths
+        .iter()
+        .map(Path::new)
+        .filter(|path| DocumentCollection::is_in(path));
+    match collections.next() {
+        None => Ok(()),
+        Some(path) => Err(Failure::Usage(format!(
+            "{}: is a collection, which holds no documents that could be read: compare with it by `lookalike dedup INPUT --against {}`",
+            path.display(),
+            path.display()
+        ))),
+    }
+}
+
+/// Removes a directory that was made for a collection in which nothing came to be.
+pub(crate) fn remove_unless_used(folder: &Path) {
+    if DocumentCollection::is_in(folder) {
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let is_lock = |name: OsString| name == lookalike_batch::COLLECTION_LOCK;
+    if entries.flatten().all(|entry| is_lock(entry.file_name())) {
+        // The failure at hand is what the user should hear of.
+        let _ = std::fs::remove_file(folder.join(lookalike_batch::COLLECTION_LOCK));
+        let _ = std::fs::remove_dir(folder);
+    }
+}
+
+/// Collections of a `dedup`: the one that is compared with, and the one that is added to.
+#[derive(Default)]
+pub(crate) struct JobCollections {
+    pub(crate) against: Option<DocumentCollection>,
+    pub(crate) into: Option<CollectionWriter>,
+}
+
+impl JobCollections {
+    /// Opens what `--against` and `--into` name; the latter is locked before anything is looked at.
+    pub(crate) fn open(against: &[OsString], into: Option<&Path>) -> Result<Self, Failure> {
+        let collections = against.iter().map(Path::new);
+        let collections: Vec<&Path> = collections
+            .filter(|path| DocumentCollection::is_in(path))
+            .collect();
+        if let (Some(path), 2..) = (collections.first(), against.len()) {
+            return Err(Failure::Usage(format!(
+                "--against {}: a collection stands alone: add the other documents to it with `lookalike collection add`",
+                path.display()
+            )));
+        }
+        let writer = into.map(CollectionWriter::lock).transpose()?;
+        let against = collections
+            .first()
+            .map(|path| DocumentCollection::open(path));
+        let opened = Self {
+            against: against.transpose()?,
+            into: writer,
+        };
+        if let Some(folder) = into {
+            opened.refuse_unread(folder, collections.first().copied())?;
+        }
+        Ok(opened)
+    }
+
+    /// Refuses to add to a collection that the job is not compared with: it would get near-duplicates of what it has.
+    fn refuse_unread(&self, into: &Path, against: Option<&Path>) -> Result<(), Failure> {
+        let is_same =
+            against.is_some_and(|path| path.canonicalize().ok() == into.canonicalize().ok());
+        match DocumentCollection::is_in(into) && !is_same {
+            false => Ok(()),
+            true => Err(Failure::Usage(format!(
+                "--into {0}: the collection has documents already, and this job is not compared with them: add --against {0}, or \
+                 name a new directory",
+                into.display()
+            ))),
+        }
+    }
+}

@@ -1,0 +1,610 @@
+//! `lookalike collection`, `dedup --against` and `--into` a collection: documents that are compared with and not read again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::results::Results;
+use crate::support::{Finish, Finished, Folder, Numbers, STORY, lookalike, record};
+
+/// Records, a third of which are copies or retellings of another; ids repeat now and then.
+fn records(seed: u64, range: std::ops::Range<usize>) -> String {
+    let mut numbers = Numbers(seed);
+    let mut texts: Vec<String> = Vec::new();
+    let mut lines = String::new();
+    for number in 0..range.end {
+        let text = match numbers.below(6) {
+            0 if number > 0 => texts[numbers.below(number)].clone(),
+            1 if number > 0 => {
+                format!(
+                    "{} {}",
+                    texts[numbers.below(number)],
+                    numbers.words(2, 1000)
+                )
+            }
+            _ => numbers.words(30, 20_000),
+        };
+        if range.contains(&number) {
+            let id = format!("{:05}", number * 7919 % 9973 % 4000);
+            lines.push_str(&record(&id, &text));
+        }
+        texts.push(text);
+    }
+    lines
+}
+
+fn collection(what: &str, folder: &Path, inputs: &[&Path]) -> Command {
+    let mut command = lookalike("collection");
+    command.arg(what).arg(folder).args(inputs);
+    if what != "info" {
+        command.args(["--quiet", "--threads", "2"]);
+    }
+    command
+}
+
+fn dedup(input: &Path, out: &Path) -> Command {
+    let mut command = lookalike("dedup");
+    command
+        .arg(input)
+        .arg("-o")
+        .arg(out)
+        .args(["--quiet", "--threads", "2"]);
+    command
+}
+
+fn documents(folder: &Path) -> u64 {
+    let info = collection("info", folder, &[])
+        .args(["--json", "--verify"])
+        .succeed();
+    info.json()["documents"].as_u64().unwrap()
+}
+
+#[test]
+fn results_against_a_collection_are_those_against_its_files() {
+    let folder = Folder::new();
+    let files = [
+        folder.add("first.jsonl", records(5, 0..900)),
+        folder.add("second.jsonl", records(5, 900..1200)),
+    ];
+    let new = folder.add("new.jsonl", records(5, 1200..1700));
+    for flags in [
+        &["--method", "allpairs"][..],
+        &["--method", "minhash"],
+        &["--method", "simhash"],
+        &["--method", "supershingle", "--threshold", "0.6"],
+        &["--method", "copies"],
+        &["--keep", "first"],
+    ] {
+        let name = flags[1];
+        let seen = folder.path(format!("seen-{name}"));
+        collection("build", &seen, &[&files[0]])
+            .args(flags)
+            .succeed();
+        collection("add", &seen, &[&files[1]]).args(flags).succeed();
+        let (read, kept) = (
+            folder.path(format!("read-{name}")),
+            folder.path(format!("out-{name}")),
+        );
+        let against = files
+            .iter()
+            .flat_map(|file| ["--against".as_ref(), file.as_os_str()]);
+        dedup(&new, &read).args(flags).args(against).succeed();
+        dedup(&new, &kept)
+            .args(flags)
+            .arg("--against")
+            .arg(&seen)
+            .succeed();
+        let (read, kept) = (Results::stable(&read), Results::stable(&kept));
+        for ((name, expected), (_, found)) in read.iter().zip(&kept) {
+            assert!(found == expected, "{flags:?}: {name} is another one");
+        }
+        let removed = Results::read(&folder.path(format!("out-{name}")))
+            .removed
+            .len();
+        assert!((50..450).contains(&removed), "{flags:?}: {removed}");
+    }
+}
+
+#[test]
+fn a_crawl_that_is_kept_clean_day_by_day_is_that_of_files() {
+    let folder = Folder::new();
+    let seen = folder.path("seen");
+    let (mut all, mut kept_before): (Vec<PathBuf>, u64) = (Vec::new(), 0);
+    for (day, range) in [0..500, 500..800, 800..1300].into_iter().enumerate() {
+        let input = folder.add(format!("{day}.jsonl"), records(8, range));
+        let (read, out) = (
+            folder.path(format!("read-{day}")),
+            folder.path(format!("out-{day}")),
+        );
+        let against = all
+            .iter()
+            .flat_map(|file| ["--against".as_ref(), file.as_os_str()]);
+        dedup(&input, &read).args(against).succeed();
+        let mut job = dedup(&input, &out);
+        job.arg("--into").arg(&seen);
+        if day > 0 {
+            job.arg("--against").arg(&seen);
+        }
+        job.succeed();
+        assert!(Results::stable(&out) == Results::stable(&read), "day {day}");
+        let results = Results::read(&out);
+        let kept = results.kept.len() as u64;
+        assert_eq!(results.run["added"]["added"], kept);
+        assert_eq!(results.run["added"]["documents"], kept_before + kept);
+        assert_eq!(documents(&seen), kept_before + kept);
+        if day > 0 {
+            assert_eq!(
+                results.count("counts", "documents"),
+                results.kept.len() as u64 + results.removed.len() as u64
+            );
+            assert_eq!(
+                results.run["counts"]["collection"]["documents"],
+                kept_before
+            );
+        }
+        kept_before += kept;
+        all.push(read);
+    }
+    // The same day again: nothing is new, and nothing is added.
+    let again = folder.path("again");
+    let mut job = dedup(&folder.path("2.jsonl"), &again);
+    job.arg("--into")
+        .arg(&seen)
+        .arg("--against")
+        .arg(&seen)
+        .succeed();
+    assert_eq!(Results::read(&again).run["decisions"]["kept"], 0);
+    assert_eq!(documents(&seen), kept_before);
+}
+
+#[test]
+fn info_and_summaries_say_what_there_is() {
+    let folder = Folder::new();
+    let old = folder.records(
+        "old.jsonl",
+        &[("a", STORY), ("b", "something else entirely")],
+    );
+    let new = folder.records(
+        "new.jsonl",
+        &[("c", STORY), ("d", "a third text that nobody wrote before")],
+    );
+    let seen = folder.path("seen");
+    let mut build = lookalike("collection");
+    let built = build.arg("build").arg(&seen).arg(&old).succeed();
+    built.says(&["2 documents to", "seen, which has 2 now"]);
+    let mut job = lookalike("dedup");
+    job.arg(&new).arg("-o").arg(folder.path("out"));
+    let done = job
+        .arg("--against")
+        .arg(&seen)
+        .arg("--into")
+        .arg(&seen)
+        .succeed();
+    done.says(&[
+        "2 documents of a collection, 1 of them looked at",
+        "1 document to",
+        "has 3 now",
+    ]);
+    let info = collection("info", &seen, &[]).succeed();
+    for part in [
+        "3 documents",
+        "2 additions",
+        "method: allpairs",
+        "threshold: 0.8",
+    ] {
+        assert!(
+            info.text().contains(part),
+            "{part} is not in {}",
+            info.text()
+        );
+    }
+    let json = collection("info", &seen, &[])
+        .arg("--json")
+        .succeed()
+        .json();
+    let files = fs::read_dir(&seen)
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len());
+    assert_eq!(json["bytes"], files.sum::<u64>());
+    assert_eq!(json["segments"], 2);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_what_to_do() {
+    let folder = Folder::new();
+    let old = folder.records("old.jsonl", &[("a", STORY)]);
+    let (seen, out) = (folder.path("seen"), folder.path("out"));
+    collection("build", &seen, &[&old]).succeed();
+    let refused = |command: &mut Command, status: i32, words: &[&str]| {
+        command.fail(status).says(words);
+        assert!(!out.exists(), "{command:?}");
+        assert_eq!(documents(&seen), 1);
+    };
+    let against = |flags: &[&str]| {
+        let mut job = dedup(&old, &out);
+        job.arg("--against").arg(&seen).args(flags);
+        job
+    };
+    let other_method = [
+        "method of the collection: allpairs, of the job: minhash",
+        "build a collection",
+    ];
+    refused(&mut against(&["--method", "minhash"]), 1, &other_method);
+    let other_threshold = ["threshold of the collection: 0.8, of the job: 0.7"];
+    refused(&mut against(&["--threshold", "0.7"]), 1, &other_threshold);
+    refused(
+        &mut against(&["--shingle", "words:3"]),
+        1,
+        &["scheme of the collection: ", "words:3"],
+    );
+    refused(
+        &mut against(&["--boilerplate", "site"]),
+        2,
+        &["--boilerplate", "leave it out"],
+    );
+    let two = ["a collection stands alone", "collection add"];
+    refused(against(&[]).arg("--against").arg(&old), 2, &two);
+    let unread = ["--into", "not compared with them", "--against"];
+    refused(dedup(&old, &out).arg("--into").arg(&seen), 2, &unread);
+    refused(
+        &mut dedup(&seen, &out),
+        2,
+        &["is a collection", "--against"],
+    );
+    let results = ["is the directory of a collection", "-o"];
+    refused(&mut dedup(&old, &seen), 2, &results);
+    refused(
+        &mut collection("build", &seen, &[&old]),
+        2,
+        &["holds a collection already", "add"],
+    );
+    let mut idle = collection("build", &folder.path("idle"), &[&old]);
+    refused(
+        idle.args(["--distance", "3"]),
+        2,
+        &["--distance would do nothing"],
+    );
+    let missing = folder.path("missing");
+    refused(
+        &mut collection("add", &missing, &[&old]),
+        1,
+        &["holds no collection", "build one"],
+    );
+    refused(
+        &mut collection("info", &missing, &[]),
+        1,
+        &["holds no collection"],
+    );
+    let foreign = folder.add("foreign/mine.txt", "mine");
+    let foreign = foreign.parent().unwrap();
+    refused(
+        &mut collection("build", foreign, &[&old]),
+        1,
+        &["mine.txt", "empty or new"],
+    );
+    refused(
+        dedup(&old, &out).arg("--into").arg(foreign),
+        1,
+        &["mine.txt"],
+    );
+    // A build that fails leaves no directory.
+    let broken = folder.records("broken.jsonl", &[("a", "")]);
+    let nothing = folder.add("nothing.jsonl", "{\"id\":\"a\"}\n");
+    let new = folder.path("new");
+    collection("build", &new, &[&nothing])
+        .fail(1)
+        .says(&["none of the 1 records has a text"]);
+    assert!(!new.exists());
+    collection("build", &new, &[&broken]).succeed();
+    assert_eq!(documents(&new), 1);
+}
+
+#[test]
+fn unreadable_records_are_told_as_ever() {
+    let folder = Folder::new();
+    let lines = format!("{}no record\n", record("a", STORY));
+    let old = folder.add("old.jsonl", lines);
+    let seen = folder.path("seen");
+    collection("build", &seen, &[&old]).lose();
+    assert_eq!(documents(&seen), 1);
+    let strict = folder.path("strict");
+    collection("build", &strict, &[&old])
+        .arg("--strict")
+        .fail(1);
+    assert!(!strict.exists());
+}
+
+/// Files of a collection with their bytes, but for those that no manifest names.
+fn snapshot(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let manifest = fs::read_to_string(folder.join("lookalike.collection")).unwrap_or_default();
+    let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), entry.path()))
+        .filter(|(name, _)| name == "lookalike.collection" || manifest.contains(name.as_str()))
+        .map(|(name, path)| (name, fs::read(path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for (name, bytes) in snapshot(from) {
+        fs::write(to.join(name), bytes).unwrap();
+    }
+}
+
+/// Kills a job; whether it was still running.
+fn kill(mut child: Child) -> bool {
+    let running = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    running
+}
+
+/// A collection, what one day adds to it, and how long that takes.
+struct Day {
+    folder: Folder,
+    seen: PathBuf,
+    input: PathBuf,
+    before: Vec<(String, Vec<u8>)>,
+}
+
+impl Day {
+    fn new() -> Self {
+        let folder = Folder::new();
+        let old = folder.add("old.jsonl", records(3, 0..3000));
+        let input = folder.add("new.jsonl", records(3, 3000..12_000));
+        let seen = folder.path("seen");
+        collection("build", &seen, &[&old]).succeed();
+        let before = snapshot(&seen);
+        Self {
+            folder,
+            seen,
+            input,
+            before,
+        }
+    }
+
+    /// A copy of the collection.
+    fn copy(&self, name: &str) -> PathBuf {
+        let copied = self.folder.path(name);
+        copy(&self.seen, &copied);
+        copied
+    }
+
+    fn job(&self, seen: &Path, out: &Path, flags: &[&str]) -> Command {
+        let mut job = dedup(&self.input, out);
+        job.arg("--against")
+            .arg(seen)
+            .arg("--into")
+            .arg(seen)
+            .args(flags);
+        job
+    }
+}
+
+fn started(command: &mut Command) -> Child {
+    command.stderr(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn an_addition_that_is_killed_leaves_the_collection_as_it_was_or_complete() {
+    let day = Day::new();
+    let reference = day.copy("reference");
+    let start = Instant::now();
+    collection("add", &reference, &[&day.input]).succeed();
+    let (took, after) = (start.elapsed(), snapshot(&reference));
+    let mut hit = 0;
+    for attempt in 0..24 {
+        let seen = day.copy(&format!("add-{attempt}"));
+        let child = started(&mut collection("add", &seen, &[&day.input]));
+        sleep(took.mul_f64(f64::from(attempt % 12) / 11.0));
+        hit += u32::from(kill(child));
+        let found = snapshot(&seen);
+        assert!(found == day.before || found == after, "attempt {attempt}");
+        documents(&seen);
+        if found == day.before {
+            collection("add", &seen, &[&day.input]).succeed();
+            assert!(snapshot(&seen) == after, "attempt {attempt}");
+            let left = fs::read_dir(&seen).unwrap().count();
+            assert_eq!(
+                left,
+                after.len() + 1,
+                "files and the lock, and nothing that was killed"
+            );
+        }
+        fs::remove_dir_all(&seen).unwrap();
+    }
+    assert!(hit >= 6, "{hit} jobs were still running");
+}
+
+#[test]
+fn a_day_that_is_killed_adds_all_or_nothing_and_can_be_resumed() {
+    let day = Day::new();
+    let (reference, out) = (day.copy("reference"), day.folder.path("out"));
+    let start = Instant::now();
+    day.job(&reference, &out, &[]).succeed();
+    let (took, after, expected) = (start.elapsed(), snapshot(&reference), Results::stable(&out));
+    assert!(Results::read(&out).kept.len() > 1000);
+    let (mut hit, mut added_first) = (0, 0);
+    for attempt in 0..32 {
+        let seen = day.copy(&format!("seen-{attempt}"));
+        let out = day.folder.path(format!("out-{attempt}"));
+        let mut child = started(&mut day.job(&seen, &out, &[]));
+        // Half of them while results are written.
+        if attempt % 2 == 0 {
+            let decided = out.join(".lookalike/decided.bin");
+            while !decided.exists() && child.try_wait().unwrap().is_none() {
+                sleep(Duration::from_millis(1));
+            }
+            sleep(took.mul_f64(f64::from(attempt) / 32.0 * 0.3));
+        } else {
+            sleep(took.mul_f64(f64::from(attempt) / 32.0));
+        }
+        hit += u32::from(kill(child));
+        let found = snapshot(&seen);
+        assert!(found == day.before || found == after, "attempt {attempt}");
+        if !out.join("run.json").exists() {
+            added_first += u32::from(found == after);
+            day.job(&seen, &out, &["--resume"]).succeed();
+        }
+        assert!(snapshot(&seen) == after, "attempt {attempt}");
+        assert!(Results::stable(&out) == expected, "attempt {attempt}");
+        documents(&seen);
+        fs::remove_dir_all(&seen).unwrap();
+        fs::remove_dir_all(&out).unwrap();
+    }
+    assert!(
+        hit >= 8,
+        "{hit} jobs were still running, {added_first} had added"
+    );
+}
+
+/// The moment between the addition and the results is short: here it is made.
+#[test]
+fn a_day_that_was_added_and_has_no_results_yet_is_resumed_without_adding_again() {
+    let day = Day::new();
+    let seen = day.copy("seen-once");
+    let out = day.folder.path("out-once");
+    let mut child = started(&mut day.job(&seen, &out, &[]));
+    let decided = out.join(".lookalike/decided.bin");
+    while !decided.exists() && child.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(1));
+    }
+    assert!(kill(child), "it was still writing");
+    let state = day.folder.path("state");
+    let status = Command::new("cp").arg("-r").arg(&out).arg(&state).status();
+    assert!(status.unwrap().success());
+    day.job(&seen, &out, &["--resume"]).succeed();
+    let (after, expected) = (snapshot(&seen), Results::stable(&out));
+    // The same folder as it was before the results, beside a collection that has the addition.
+    fs::remove_dir_all(&out).unwrap();
+    fs::rename(&state, &out).unwrap();
+    day.job(&seen, &out, &["--resume"]).succeed();
+    assert!(snapshot(&seen) == after);
+    assert!(Results::stable(&out) == expected);
+}
+
+#[test]
+fn a_collection_that_changed_since_is_not_added_to_by_a_resumed_job() {
+    let day = Day::new();
+    let seen = day.copy("seen-changed");
+    let out = day.folder.path("out-changed");
+    let mut child = started(&mut day.job(&seen, &out, &[]));
+    let decided = out.join(".lookalike/decided.bin");
+    while !decided.exists() && child.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(1));
+    }
+    assert!(kill(child), "it was still writing");
+    let other = day.folder.records("other.jsonl", &[("x", STORY)]);
+    collection("add", &seen, &[&other]).succeed();
+    let before = snapshot(&seen);
+    let refused = day.job(&seen, &out, &["--resume"]).fail(1);
+    refused.says(&["has changed since", "start that job again"]);
+    assert!(snapshot(&seen) == before);
+    day.job(&seen, &out, &["--overwrite"]).succeed();
+}
+
+#[test]
+fn two_writers_at_once_are_refused_and_readers_are_not() {
+    let day = Day::new();
+    let seen = day.copy("seen-locked");
+    // The first waits for the rest of its input.
+    let mut child = started(collection("add", &seen, &["-".as_ref()]).stdin(Stdio::piped()));
+    let input = child.stdin.take().unwrap();
+    let is_at_work = || {
+        let mut names = fs::read_dir(&seen)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        names.any(|name| name.to_string_lossy().starts_with("spool"))
+    };
+    while !is_at_work() {
+        sleep(Duration::from_millis(1));
+    }
+    let small = day.folder.records("small.jsonl", &[("x", STORY)]);
+    let second = collection("add", &seen, &[&small]).finish();
+    let reader = dedup(&small, &day.folder.path("reader"))
+        .arg("--against")
+        .arg(&seen)
+        .finish();
+    assert!(kill(child), "the first was still at work");
+    drop(input);
+    assert_eq!(second.status, Some(1), "{}", second.err);
+    second.says(&["another process is writing", "wait"]);
+    assert_eq!(reader.status, Some(0), "{}", reader.err);
+    // The lock of a killed process is nobody's.
+    collection("add", &seen, &[&small]).succeed();
+}
+
+/// Runs through a shell, under which a file cannot grow beyond so many blocks: a full disk, in small.
+fn with_small_disk(blocks: u32, command: &Command) -> Finished {
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let mut limited = Command::new("sh");
+    limited
+        .arg("-c")
+        .arg(script)
+        .arg(command.get_program())
+        .args(command.get_args());
+    limited.stdin(Stdio::null()).finish()
+}
+
+#[test]
+fn a_disk_that_is_full_leaves_the_collection_as_it_was_and_says_so() {
+    let day = Day::new();
+    let mut failures = 0;
+    for blocks in [0, 1, 16, 300, 1 << 20] {
+        let seen = day.copy(&format!("full-{blocks}"));
+        let add = collection("add", &seen, &[&day.input]);
+        let done = with_small_disk(blocks, &add);
+        assert!(!done.err.contains("panicked"), "{}", done.err);
+        if done.status != Some(0) {
+            failures += 1;
+            assert_eq!(done.status, Some(1), "{}", done.err);
+            done.says(&["full-", "File too large"]);
+            assert!(snapshot(&seen) == day.before, "{blocks} blocks");
+        }
+        let out = day.folder.path(format!("out-{blocks}"));
+        if blocks == 300 {
+            let job = day.job(&seen, &out, &[]);
+            let done = with_small_disk(blocks, &job);
+            assert_eq!(done.status, Some(1), "{}", done.err);
+            assert!(snapshot(&seen) == day.before);
+            day.job(&seen, &out, &["--resume"]).succeed();
+            assert!(snapshot(&seen).len() == day.before.len() + 1);
+        }
+    }
+    assert_eq!(failures, 4);
+}
+
+#[test]
+fn a_damaged_file_is_named_with_what_to_do() {
+    let day = Day::new();
+    let segment = day.seen.join("segment-000001.bin");
+    let good = fs::read(&segment).unwrap();
+    let refused = |words: &[&str]| {
+        let out = day.folder.path("out");
+        day.job(&day.seen, &out, &[]).fail(1).says(words);
+        collection("info", &day.seen, &[])
+            .arg("--verify")
+            .fail(1)
+            .says(words);
+        assert!(!out.join("run.json").exists());
+    };
+    let mut bad = good.clone();
+    bad[9] ^= 4;
+    fs::write(&segment, &bad).unwrap();
+    refused(&[
+        "segment-000001.bin",
+        "damaged within",
+        "restore the directory",
+        "build it again",
+    ]);
+    fs::write(&segment, &good[..good.len() - 1]).unwrap();
+    refused(&["segment-000001.bin", "were written", "restore"]);
+    fs::remove_file(&segment).unwrap();
+    refused(&["segment-000001.bin", "missing", "restore"]);
+}
